@@ -167,7 +167,7 @@ def of_lists(*, is_live: bool) -> Iterator[Damage]:
         yield Damage(f"{made!r} retired", (("HSET", keys.retired_key(SHARD), feature, made),), False)
 
 
-class Ground(NamedTuple):
+class Database(NamedTuple):
     """A Redis with the workflow and its neighbours, as it is before each damage."""
 
     client: Any
@@ -206,9 +206,9 @@ def unsynced(client: Any) -> Iterator[None]:
 
 
 @pytest.fixture(params=[(profile, ended) for profile in PROFILES for ended in (False, True)], ids=str)
-def ground(
+def database(
     request: pytest.FixtureRequest, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Ground]:
+) -> Iterator[Database]:
     profile, is_ended = request.param
     issues = (issue for issue in count(100) if keys.shard_of(f"{PROJECT}-{issue}-1") == SHARD)
     with (
@@ -224,7 +224,7 @@ def ground(
         store.locks.acquire(TARGET, "src/a.py", "builder")
         store.claim(ticket_of(store, live[0]), OWNER, "token", lease_seconds=0.001)
         before = {name: client.dump(name) for name in client.keys("*")}
-        yield Ground(client, store, before, live, ended, tmp_path)
+        yield Database(client, store, before, live, ended, tmp_path)
 
 
 def begin(store: Store, profile: str, issue: int) -> str:
@@ -255,54 +255,54 @@ def ticket_of(store: Store, workflow: str) -> str:
 
 @pytest.mark.proves("B17", "B18", "S30")
 def test_damage_to_one_workflow_keeps_nobody_from_the_others(
-    ground: Ground, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+    database: Database, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    damages = ground.damages()
+    damages = database.damages()
     chosen = random.Random(13).sample(damages, min(size(8, 80), len(damages)))
     wrong = []
 
     for number, damage in enumerate(chosen):
-        ground.restored(number, monkeypatch)
-        damage.do(ground.client)
+        database.restored(number, monkeypatch)
+        damage.do(database.client)
         began = time.monotonic()
-        wrong += [f"{damage.name}: {complaint}" for complaint in complaints(ground, damage, capsys)]
+        wrong += [f"{damage.name}: {complaint}" for complaint in complaints(database, damage, capsys)]
         if time.monotonic() - began > LONGEST_SECONDS:
             wrong.append(f"{damage.name}: took {time.monotonic() - began:.0f} s")
 
     assert wrong == []
 
 
-def complaints(ground: Ground, damage: Damage, capsys: Capsys) -> Iterator[str]:
+def complaints(database: Database, damage: Damage, capsys: Capsys) -> Iterator[str]:
     """What does not continue with the others, and what is not reported of the damaged one."""
     for look in (seen, swept, audited, moved, mailed):
         try:
-            yield from look(ground, damage, capsys)
+            yield from look(database, damage, capsys)
         except Exception as error:
             yield f"{look.__name__}: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
-def seen(ground: Ground, damage: Damage, capsys: Capsys) -> Iterator[str]:
+def seen(database: Database, damage: Damage, capsys: Capsys) -> Iterator[str]:
     """`status` and `inbox`, and what each of the others is shown by."""
     told = said(capsys, "status", "--json")
     listed = {each["workflow_id"]: each["damaged"] for each in told.document["workflows"]}
-    yield from (f"status misses {name}" for name in {*ground.live, *ground.ended} - listed.keys())
+    yield from (f"status misses {name}" for name in {*database.live, *database.ended} - listed.keys())
     yield from (f"status calls {name} damaged" for name in listed if listed[name] and name != TARGET)
     yield from named(told, TARGET, listed.get(TARGET))
     waiting = said(capsys, "inbox", "--json")
     found = {each["workflow_id"] for each in waiting.document["items"]}
-    yield from (f"inbox misses {name}" for name in {*ground.live[1:]} - found)
+    yield from (f"inbox misses {name}" for name in {*database.live[1:]} - found)
     of_it = [(word, TARGET) for word in ("status", "report", "log")]
-    for words in (("report", ground.live[1]), ("log", ground.ended[0]), *of_it):
+    for words in (("report", database.live[1]), ("log", database.ended[0]), *of_it):
         told = said(capsys, *words)
         if (TARGET not in words and told.code != ExitCode.DONE) or "Traceback" in told.err:
             yield f"{' '.join(words)}: {told.code} {told.err}"
 
 
-def mailed(ground: Ground, damage: Damage, capsys: Capsys) -> Iterator[str]:
+def mailed(database: Database, damage: Damage, capsys: Capsys) -> Iterator[str]:
     """What is asked of an agent outside by a cycle; of each workflow there is one of that name."""
     told = said(capsys, "mailbox", "ra", "--json", "--project", PROJECT)
     found = [message["workflow_id"] for message in told.document["messages"]]
-    if ground.live[1] not in found:
+    if database.live[1] not in found:
         yield f"mailbox: {told}"
 
 
@@ -312,23 +312,23 @@ def named(told: Said, workflow: str, damage: str | None) -> Iterator[str]:
         yield f"not named: {line}"
 
 
-def swept(ground: Ground, damage: Damage, capsys: Capsys) -> Iterator[str]:
+def swept(database: Database, damage: Damage, capsys: Capsys) -> Iterator[str]:
     """The sweeper's script, and what the supervisor asks."""
     due = set()
     for _ in range(2):
-        found = ground.store.sweep(SHARD, owner=OWNER, horizon_seconds=1e9)
+        found = database.store.sweep(SHARD, owner=OWNER, horizon_seconds=1e9)
         due |= {each.workflow for each in found.deadlines} | {each.workflow for each in found.hints}
-    yield from (f"the sweeper misses {name}" for name in {*ground.live} - due)
-    release_all_of(ground.store, {OWNER})
-    for workflow, _ in ground.store.workflows(live_only=True):
+    yield from (f"the sweeper misses {name}" for name in {*database.live} - due)
+    release_all_of(database.store, {OWNER})
+    for workflow, _ in database.store.workflows(live_only=True):
         if workflow != TARGET:
-            ground.store.read(workflow)
+            database.store.read(workflow)
 
 
-def audited(ground: Ground, damage: Damage, capsys: Capsys) -> Iterator[str]:
+def audited(database: Database, damage: Damage, capsys: Capsys) -> Iterator[str]:
     """`audit verify` finds it, and `repair` sets it aside."""
     told = said(capsys, "audit", "verify", "--project", PROJECT)
-    others = {*ground.live, *ground.ended}
+    others = {*database.live, *database.ended}
     yield from (f"audit misses {name}" for name in others if f"{name}: verified: " not in told.out)
     if damage.is_seen and (told.code != ExitCode.WRONG or f"{TARGET}: " not in told.out):
         yield f"audit does not see it: {told.out}"
@@ -340,18 +340,18 @@ def audited(ground: Ground, damage: Damage, capsys: Capsys) -> Iterator[str]:
     after = said(capsys, "audit", "verify", "--project", PROJECT)
     if after.code != ExitCode.DONE or TARGET in after.out:
         yield f"repair left {after.out}"
-    if ground.store.live(PROJECT, 47) is not None or ground.store.next_number(PROJECT, 47) != 2:
+    if database.store.live(PROJECT, 47) is not None or database.store.next_number(PROJECT, 47) != 2:
         yield "repair did not free the issue"
 
 
-def moved(ground: Ground, damage: Damage, capsys: Capsys) -> Iterator[str]:
+def moved(database: Database, damage: Damage, capsys: Capsys) -> Iterator[str]:
     """`archive` and `purge`, of a workflow that is still damaged."""
-    ground.restored(time.monotonic_ns(), pytest.MonkeyPatch())
-    damage.do(ground.client)
+    database.restored(time.monotonic_ns(), pytest.MonkeyPatch())
+    damage.do(database.client)
     told = said(capsys, "purge", "--older-than", "0", "--dry")
-    yield from (f"purge misses {name}" for name in ground.ended if f"{name}  purged  " not in told.out)
+    yield from (f"purge misses {name}" for name in database.ended if f"{name}  purged  " not in told.out)
     told = said(capsys, "archive", "--older-than", "0")
-    yield from (f"archive misses {name}" for name in ground.ended if f"{name}  archived  " not in told.out)
+    yield from (f"archive misses {name}" for name in database.ended if f"{name}  archived  " not in told.out)
     if f"{TARGET}  kept  " in told.out and told.code != ExitCode.WRONG:
         yield f"archive ends with {told.code}"
 

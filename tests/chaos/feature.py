@@ -14,7 +14,7 @@ from fixloop.protocol.answers import InvalidAnswer, parse_answer
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, Decision
 from fixloop.protocol.state import Completion, State
 from fixloop.protocol.ticket import Ticket
-from tests.chaos.ground import Ground
+from tests.chaos.simulation import Simulation
 from tests.fixtures.script import BadAnswer, Breaks, Fix, Silent, passes
 from tests.fixtures.strategies import ANSWERS, FAILING, RESULTS, TREES, WILD, WORKFLOWS, near
 from tests.fixtures.validation_stage import finished, started
@@ -49,7 +49,7 @@ ENDLESS = 30
 
 class Feature(RuleBasedStateMachine):
     """
-    One feature under everything that can happen to it; `Witness` holds each entry to the protocol.
+    One feature under everything that can happen to it; `HistoryChecker` holds each entry to the protocol.
 
     Few rules with many choices: hypothesis switches whole rules off at random, and without work nothing happens.
     """
@@ -60,20 +60,22 @@ class Feature(RuleBasedStateMachine):
     @initialize(told=WORKFLOWS)
     def start(self, told: dict[str, Any]) -> None:
         further = dict(told)
-        self.ground = Ground(started(further.pop("runs"), further))
+        self.simulation = Simulation(started(further.pop("runs"), further))
         self.trees = 0
 
     @property
     def state(self) -> State:
-        return self.ground.state
+        return self.simulation.state
 
     @precondition(lambda self: self.state.ended)
     @rule(told=WORKFLOWS, late=WILD)
     def another_one_begins(self, told: dict[str, Any], late: ev.Event) -> None:
         """Everything that still comes for the one that ended is refused (K20), but that what has passed was pushed."""
         is_pushed = isinstance(late, ev.BranchPushed) and bool(late.branch)
-        assert self.ground.tell(near(late, self.state)) == (is_pushed and self.state.verdict != "not_passed")
-        self.ground.advance(4000.0)
+        assert self.simulation.tell(near(late, self.state)) == (
+            is_pushed and self.state.verdict != "not_passed"
+        )
+        self.simulation.advance(4000.0)
         self.teardown()
         self.start(told)
 
@@ -85,38 +87,38 @@ class Feature(RuleBasedStateMachine):
         """Steps without a disturbance, until the scripted results are used up."""
         results, answers = list(results), list(answers)
         for _ in range(ENDLESS):
-            if not results or self.ground.look().paused or self.state.ended or self.state.held:
+            if not results or self.simulation.look().paused or self.state.ended or self.state.held:
                 return
             if self.state.owner == "agent" and self.state.fixer == "outside":
                 self.the_agent_answers(answers.pop(0) if answers else Fix())
             elif not self._everybody_works(results, answers):
-                self.ground.advance(10.0)
+                self.simulation.advance(10.0)
 
     def _everybody_works(self, results: list[Any], answers: list[Any]) -> bool:
-        ground = self.ground
-        while ground.broker:
-            ground.deliver(0)
+        simulation = self.simulation
+        while simulation.broker:
+            simulation.deliver(0)
         ended = False
-        for holding in list(ground.working):
+        for holding in list(simulation.working):
             told = results if holding.ticket.step in CHECKS else answers
             event = self.event_of(holding.ticket, told.pop(0) if told else None)
-            if event is not None and holding in ground.working:
-                ground.finish(holding, event)
+            if event is not None and holding in simulation.working:
+                simulation.finish(holding, event)
                 ended = True
         return ended
 
-    @precondition(lambda self: self.ground.working or self.ground.broker)
+    @precondition(lambda self: self.simulation.working or self.simulation.broker)
     @rule(index=INDEX, result=RESULTS, answer=ANSWERS, again=st.booleans(), hinted=st.booleans())
     def one_step_is_done(self, index: int, result: Any, answer: Any, again: bool, hinted: bool) -> None:
         """One hint arrives, perhaps not for the last time; its worker may end before it sends what comes next."""
-        ground = self.ground
-        if ground.broker:
-            ground.deliver(index, again=again)
-        if ground.working:
-            holding = ground.working[index % len(ground.working)]
+        simulation = self.simulation
+        if simulation.broker:
+            simulation.deliver(index, again=again)
+        if simulation.working:
+            holding = simulation.working[index % len(simulation.working)]
             event = self.event_of(holding.ticket, result if holding.ticket.step in CHECKS else answer)
             if event is not None:
-                ground.finish(holding, event, hinted=hinted)
+                simulation.finish(holding, event, hinted=hinted)
 
     @rule(
         what=st.sampled_from(["hint lost", "dies", "seems dead", "late", "twice"]),
@@ -125,31 +127,31 @@ class Feature(RuleBasedStateMachine):
     )
     def something_goes_wrong(self, what: str, index: int, result: Any) -> None:
         """Lost hints, dead workers, workers thought dead, results that come twice."""
-        ground = self.ground
-        if ground.broker and what == "hint lost":
-            ground.broker.pop(index % len(ground.broker))
-        elif ground.broker and not ground.working:
-            ground.deliver(index)
-        elif ground.working and what in ("dies", "seems dead"):
-            ground.die(ground.working[index % len(ground.working)], seen=what == "dies")
-        elif ground.lost and what == "late":
-            holding = ground.lost.pop(index % len(ground.lost))
+        simulation = self.simulation
+        if simulation.broker and what == "hint lost":
+            simulation.broker.pop(index % len(simulation.broker))
+        elif simulation.broker and not simulation.working:
+            simulation.deliver(index)
+        elif simulation.working and what in ("dies", "seems dead"):
+            simulation.die(simulation.working[index % len(simulation.working)], seen=what == "dies")
+        elif simulation.lost and what == "late":
+            holding = simulation.lost.pop(index % len(simulation.lost))
             told = result if holding.ticket.step in CHECKS else None
             self._commits_again(holding, self.event_of(holding.ticket, told))
-        elif ground.done:
-            self._commits_again(*ground.done[-1 - index % len(ground.done)])
+        elif simulation.done:
+            self._commits_again(*simulation.done[-1 - index % len(simulation.done)])
 
     def _commits_again(self, holding: Holding, event: ev.Event | None) -> None:
-        before = self.ground.found
-        if event is not None and self.ground.finish(holding, event).outcome is None:
-            self.ground.is_untouched(before)
+        before = self.simulation.found
+        if event is not None and self.simulation.finish(holding, event).outcome is None:
+            self.simulation.is_untouched(before)
 
     # Time.
 
     @precondition(lambda self: not self.state.ended)
     @rule(seconds=st.sampled_from([1801.0, 301.0, 4000.0, 1.0, 8.0, 60.0]))
     def time_passes(self, seconds: float) -> None:
-        self.ground.advance(seconds)
+        self.simulation.advance(seconds)
 
     @precondition(lambda self: not self.state.ended)
     @rule(
@@ -159,10 +161,10 @@ class Feature(RuleBasedStateMachine):
     )
     def the_engine_was_away(self, seconds: float, name: str, due: float) -> None:
         """Then an old deadline fires."""
-        self.ground.away(seconds)
-        before = self.ground.found
-        if self.ground.reach(name, due) != "ok":
-            self.ground.is_untouched(before)
+        self.simulation.away(seconds)
+        before = self.simulation.found
+        if self.simulation.reach(name, due) != "ok":
+            self.simulation.is_untouched(before)
 
     # The main agent and people.
 
@@ -172,13 +174,13 @@ class Feature(RuleBasedStateMachine):
         """A completion for this iteration or another, an invalid text, a receipt or a blocker."""
         name, iteration = self.state.active.name, self.state.active.iteration
         if isinstance(answer, Fix):
-            self.ground.tell(self.completed(self.state, answer.tree, number))
+            self.simulation.tell(self.completed(self.state, answer.tree, number))
         elif isinstance(answer, BadAnswer):
-            self.ground.tell(self.misread(name, iteration + number, garbage))
+            self.simulation.tell(self.misread(name, iteration + number, garbage))
         elif isinstance(answer, Silent):
-            self.ground.tell(ev.FixAcknowledged(specialist=name, iteration=iteration, by="agent"))
+            self.simulation.tell(ev.FixAcknowledged(specialist=name, iteration=iteration, by="agent"))
         else:
-            self.ground.tell(ev.BlockerSignalled(by="agent", text=answer.error))
+            self.simulation.tell(ev.BlockerSignalled(by="agent", text=answer.error))
 
     @precondition(lambda self: self.state.paused)
     @rule(
@@ -198,61 +200,61 @@ class Feature(RuleBasedStateMachine):
     ) -> None:
         """One of the four; None: a completion arrives meanwhile. A manual fix is done at once, or twice."""
         if decision is None:
-            self.ground.tell(self.completed(self.state, tree, 0))
+            self.simulation.tell(self.completed(self.state, tree, 0))
             return
-        self.ground.tell(
+        self.simulation.tell(
             ev.DecisionMade(
                 decision=decision, by="ann", iterations=iterations, minutes=minutes, escalation=escalation
             )
         )
         if decision is Decision.MANUAL_FIX and tree is not None:
-            self.ground.tell(ev.ManualFixDone(by="ann", tip=f"c-{tree}", tree=tree))
+            self.simulation.tell(ev.ManualFixDone(by="ann", tip=f"c-{tree}", tree=tree))
 
     @precondition(lambda self: not self.state.ended)
     @rule(event=WILD, is_near=st.booleans(), index=INDEX, sender=SENDERS)
     def anything_happens(self, event: ev.Event, is_near: bool, index: int, sender: str) -> None:
         """Made up from nothing, or close to what is expected, in any name, or sent again."""
-        ground = self.ground
+        simulation = self.simulation
         event = (near(event, self.state) if is_near else event).model_copy(update={"sender": sender})
-        if ground.tell(event):
+        if simulation.tell(event):
             assert sender != "@nobody"
             assert not (sender == MAIN_AGENT and isinstance(event, ev.RunFinished)), (
                 "a result of its own (A51)"
             )
-        if ground.told:
-            ground.tell_again(ground.told[index % len(ground.told)])
+        if simulation.told:
+            simulation.tell_again(simulation.told[index % len(simulation.told)])
 
     @precondition(lambda self: not self.state.ended)
     @rule(goes_on=st.booleans(), seconds=st.sampled_from([0.0, 1801.0]))
     def a_person_pauses(self, goes_on: bool, seconds: float) -> None:
         """For a while, perhaps twice, and perhaps for longer than other things take to happen."""
-        self.ground.tell(ev.Paused(by="ann"))
-        self.ground.advance(seconds)
+        self.simulation.tell(ev.Paused(by="ann"))
+        self.simulation.advance(seconds)
         if goes_on:
-            self.ground.tell(ev.Continued(by="ann"))
+            self.simulation.tell(ev.Continued(by="ann"))
 
     @precondition(lambda self: self.state.held is not None)
     @rule()
     def it_goes_on(self) -> None:
-        assert self.ground.tell(ev.Continued(by="ann"))
+        assert self.simulation.tell(ev.Continued(by="ann"))
 
-    @precondition(lambda self: self.ground.witness.version > 25 and not self.state.ended)
+    @precondition(lambda self: self.simulation.checker.version > 25 and not self.state.ended)
     @rule()
     def somebody_cancels(self) -> None:
-        self.ground.tell(ev.Cancelled(by="ann"))
+        self.simulation.tell(ev.Cancelled(by="ann"))
 
     # What must hold.
 
     @invariant()
     def what_was_recorded_keeps_the_rules(self) -> None:
-        before = self.ground.witness.version
-        state = self.ground.look()
-        if self.ground.witness.version > before:
+        before = self.simulation.checker.version
+        state = self.simulation.look()
+        if self.simulation.checker.version > before:
             self.somebody_has_to_act(state)
 
     def somebody_has_to_act(self, state: State) -> None:
         """An end is an end; else there is a step to do, or a person or an outside agent is waited for."""
-        found = self.ground.found
+        found = self.simulation.found
         if state.ended:
             assert not found.tickets
             assert not found.deadlines
@@ -260,20 +262,20 @@ class Feature(RuleBasedStateMachine):
             not state.paused and not state.held and not (state.fixer == "outside" and state.owner == "agent")
         ):
             assert found.tickets, "nothing is left to do and nobody to wait for"
-        live = self.ground.store.live(state.workflow.partition("-")[0], state.issue)
+        live = self.simulation.store.live(state.workflow.partition("-")[0], state.issue)
         assert live == (None if state.ended else state.workflow)
 
     def teardown(self) -> None:
         """No disturbances any more: it must come to an end, and every decision is made once more."""
-        if not hasattr(self, "ground"):
+        if not hasattr(self, "simulation"):
             return
-        ground = self.ground
-        ground.drain(lambda ticket: self.event_of(ticket, None) or _nobody(ticket), self.way_out)
+        simulation = self.simulation
+        simulation.drain(lambda ticket: self.event_of(ticket, None) or _nobody(ticket), self.way_out)
         self.somebody_has_to_act(self.state)
-        found = audit(ground.store, ground.workflow)
+        found = audit(simulation.store, simulation.workflow)
         assert not found.problems
-        assert found.replayed == found.entries == ground.witness.version
-        type(self).seen += ground.witness.seen
+        assert found.replayed == found.entries == simulation.checker.version
+        type(self).seen += simulation.checker.seen
 
     # What they do.
 
@@ -323,11 +325,11 @@ class Feature(RuleBasedStateMachine):
             return self._delivered(ticket, told)
         if ticket.step == "fix":
             return self._answered(ticket, told or Fix())
-        return finished(ticket, told or passes(), self.ground.look().tree)
+        return finished(ticket, told or passes(), self.simulation.look().tree)
 
     def _delivered(self, ticket: Ticket, told: Any) -> ev.Event:
         kind = "failure-report" if ticket.step == "deliver" else "escalation"
-        message_id = [line.message_id for line in self.ground.witness.lines if line.body.kind == kind][-1]
+        message_id = [line.message_id for line in self.simulation.checker.lines if line.body.kind == kind][-1]
         if isinstance(told, Breaks):
             return ev.DeliveryFailed(message_id=message_id, attempt=ticket.attempt, error=told.error)
         return ev.MessageStored(message_id=message_id, attempt=ticket.attempt)

@@ -39,7 +39,7 @@ PROCESSES: Final = 4
 Answers = dict[int, str]
 
 
-class Ground(Protocol):
+class Racers(Protocol):
     """Where a race is run."""
 
     @property
@@ -95,7 +95,7 @@ class Processes:
 
 
 @pytest.fixture(scope="module", params=["memory", pytest.param("redis", marks=pytest.mark.slow)])
-def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
+def racers(request: pytest.FixtureRequest) -> Iterator[Racers]:
     with ExitStack() as ending:
         in_memory = request.param == "memory"
         made = Threads() if in_memory else Processes(request.getfixturevalue("redis_url"))
@@ -125,65 +125,65 @@ def won(answers: Answers, *, by: str) -> list[int]:
 
 
 @pytest.mark.proves("D17", "D18", "S27")
-def test_of_twenty_that_accept_one_handoff_exactly_one_gets_it(ground: Ground) -> None:
+def test_of_twenty_that_accept_one_handoff_exactly_one_gets_it(racers: Racers) -> None:
     for workflow in rounds("handoff"):
-        engine = handoffs(ground.store, workflow)
-        (message,) = HANDOFF.load(snapshot(ground.store, workflow)).messages
+        engine = handoffs(racers.store, workflow)
+        (message,) = HANDOFF.load(snapshot(racers.store, workflow)).messages
 
-        answers = ground.race("handoff", workflow, message.message_id)
+        answers = racers.race("handoff", workflow, message.message_id)
 
         (winner,) = won(answers, by="ok")
         lost = {answer for number, answer in answers.items() if number != winner}
         assert lost == {f"refused: handoff {message.message_id} is accepted already"}
-        state = HANDOFF.load(snapshot(ground.store, workflow))
+        state = HANDOFF.load(snapshot(racers.store, workflow))
         assert [event.event for event in state.events].count("handoff_accepted") == 1
         assert engine.store.verify(workflow) == []
 
 
 @pytest.mark.proves("D26", "D31", "S25", "K10")
-def test_of_twenty_that_want_one_lock_exactly_one_agent_gets_it(ground: Ground) -> None:
+def test_of_twenty_that_want_one_lock_exactly_one_agent_gets_it(racers: Racers) -> None:
     for workflow in rounds("lock"):
-        handoffs(ground.store, workflow)
+        handoffs(racers.store, workflow)
 
-        answers = ground.race("lock", workflow, "src/auth.ts")
+        answers = racers.race("lock", workflow, "src/auth.ts")
 
         (winner,) = {name_of(number) for number in won(answers, by="granted")}
         others = {answer for number, answer in answers.items() if name_of(number) != winner}
         assert others == {"pending"}
-        state = HANDOFF.load(snapshot(ground.store, workflow))
+        state = HANDOFF.load(snapshot(racers.store, workflow))
         assert {resource: lock.agent for resource, lock in state.locks.items()} == {"src/auth.ts": winner}
         assert (state.tokens, state.takeovers) == (1, ())
 
 
 @pytest.mark.proves("D19", "D45", "K10")
-def test_of_twenty_that_write_one_field_only_who_holds_the_lock_does(ground: Ground) -> None:
+def test_of_twenty_that_write_one_field_only_who_holds_the_lock_does(racers: Racers) -> None:
     for workflow in rounds("written field"):
-        engine = handoffs(ground.store, workflow)
+        engine = handoffs(racers.store, workflow)
         engine.apply(workflow, LockAcquired(sender="fixer", resource="state.json"), operation="lock")
 
-        answers = ground.race("written field", workflow, "notes.auth")
+        answers = racers.race("written field", workflow, "notes.auth")
 
         winners = won(answers, by="written")
         assert winners == [number for number in range(RACERS) if name_of(number) == "fixer"]
         lost = {answer for number, answer in answers.items() if number not in winners}
         assert all("writes notes.auth without the lock of state.json" in answer for answer in lost)
-        state = HANDOFF.load(snapshot(ground.store, workflow))
+        state = HANDOFF.load(snapshot(racers.store, workflow))
         assert state.metadata["notes.auth"] in winners
         assert state.written == {"notes.auth": len(winners)}
 
 
 @pytest.mark.proves("C61", "C62", "C23")
-def test_of_twenty_results_that_set_one_field_exactly_one_does(ground: Ground) -> None:
+def test_of_twenty_results_that_set_one_field_exactly_one_does(racers: Racers) -> None:
     for workflow in rounds("reported field"):
         issue = int(workflow.split("-")[1])
         started = CycleStarted(workflow=workflow, issue=issue, name="race", cycle_id=f"cycle-{issue}")
-        ProfileEngine(ground.store, CYCLE).start(started)
+        ProfileEngine(racers.store, CYCLE).start(started)
 
-        answers = ground.race("reported field", workflow, "OAuth")
+        answers = racers.race("reported field", workflow, "OAuth")
 
         (winner,) = won(answers, by="ok")
         assert sum("nothing was asked of it" in answer for answer in answers.values()) == RACERS - 1
-        state = CYCLE.load(snapshot(ground.store, workflow))
+        state = CYCLE.load(snapshot(racers.store, workflow))
         assert [kept.value for kept in state.fields if kept.name == "requirements"] == [f"OAuth {winner}"]
 
 

@@ -136,48 +136,48 @@ _DOCUMENTS = {"ra": "requirements.md", "ep": "exploration.md", "cd": "implementa
 
 def started(store: Store, script: str = "a -", fixer: str = "command") -> Bridge:
     """A cycle whose VAS has begun its child, which has not begun to work."""
-    ground = Bridge(store, script, fixer)
-    first = ground.hints.pop()
+    workers = Bridge(store, script, fixer)
+    first = workers.hints.pop()
     while store.read(child_of(VAS)) is None:
-        ground.hints += [first] if not ground.hints else []
-        ground.follow(ground.hints.pop(0))
-    return ground
+        workers.hints += [first] if not workers.hints else []
+        workers.follow(workers.hints.pop(0))
+    return workers
 
 
 @pytest.mark.proves("C31", "C50")
 def test_a_cycle_ends_in_the_validation_loop_and_nobody_is_held_while_it_works(store: Store) -> None:
-    ground = started(store)
+    workers = started(store)
 
     assert store.owners() == {}
-    assert ground.state(FLOW).agent("vas").status == "running"
-    ground.work()
+    assert workers.state(FLOW).agent("vas").status == "running"
+    workers.work()
 
-    assert (ground.state(child_of(VAS)).verdict, ground.state(FLOW).outcome) == ("passed", "success")
-    assert ground.state(child_of(VAS)).parent == VAS
+    assert (workers.state(child_of(VAS)).verdict, workers.state(FLOW).outcome) == ("passed", "success")
+    assert workers.state(child_of(VAS)).parent == VAS
 
 
 def test_a_phase_that_a_loop_without_fixer_fails_goes_back_to_development(store: Store) -> None:
-    ground = started(store, "a", "outside")
+    workers = started(store, "a", "outside")
 
-    while ground.hints and ground.state(FLOW).iteration == 1:
-        ground.work(1)
+    while workers.hints and workers.state(FLOW).iteration == 1:
+        workers.work(1)
 
-    state = ground.state(FLOW)
+    state = workers.state(FLOW)
     assert state.iteration == 2
     assert "test-runner: a" in state.feedback_log[0].content
-    assert ground.state(child_of(VAS)).ended
+    assert workers.state(child_of(VAS)).ended
 
 
 @pytest.mark.proves("R8", "S30")
 def test_the_same_run_never_begins_two(store: Store) -> None:
-    ground = started(store)
-    before = ground.state(child_of(VAS))
-    [ticket] = [kept.ticket for kept in ground._tickets(FLOW)]
+    workers = started(store)
+    before = workers.state(child_of(VAS))
+    [ticket] = [kept.ticket for kept in workers._tickets(FLOW)]
 
     store.wake(VAS)
-    ground.follow(ticket)
+    workers.follow(ticket)
 
-    assert ground.state(child_of(VAS)) == before
+    assert workers.state(child_of(VAS)) == before
     assert sum(name != FLOW for name, _ in store.workflows()) == 1
 
 
@@ -185,118 +185,118 @@ def test_the_same_run_never_begins_two(store: Store) -> None:
 def test_a_lost_word_of_a_childs_end_is_found_by_the_ticket_that_comes_back(
     store: Store, world: World
 ) -> None:
-    ground = started(store)
-    ground.deaf = True
-    ground.work()
-    assert ground.state(child_of(VAS)).ended
-    assert not ground.state(FLOW).ended
+    workers = started(store)
+    workers.deaf = True
+    workers.work()
+    assert workers.state(child_of(VAS)).ended
+    assert not workers.state(FLOW).ended
     sweep(store, FLOW)
 
     for _ in range(int(LOOK_AGAIN_SECONDS / 4) + 1):
         world.elapse(4.0)
-        ground.hints += sweep(store, FLOW).ready
-    ground.work()
+        workers.hints += sweep(store, FLOW).ready
+    workers.work()
 
-    assert ground.state(FLOW).outcome == "success"
+    assert workers.state(FLOW).outcome == "success"
 
 
 def test_a_word_that_comes_before_the_ticket_is_put_off_is_not_missed(store: Store) -> None:
-    ground = started(store)
+    workers = started(store)
     assert not has_word_of(store, VAS)
 
-    ground.deaf = True
-    ground.work()
+    workers.deaf = True
+    workers.work()
 
     assert has_word_of(store, VAS)
 
 
 @pytest.mark.proves("K21", "A14")
 def test_a_pause_holds_the_child_too_and_both_continue_together(store: Store) -> None:
-    ground = started(store)
+    workers = started(store)
 
-    ground.engine_of(CYCLE).apply(FLOW, cyc.Paused(), operation="pause")
-    assert ground.state(child_of(VAS)).held is not None
-    ground.work()
-    assert not ground.state(child_of(VAS)).ended
-    ground.engine_of(CYCLE).apply(FLOW, cyc.Continued(), operation="continue")
-    assert ground.state(child_of(VAS)).held is None
-    ground.work()
+    workers.engine_of(CYCLE).apply(FLOW, cyc.Paused(), operation="pause")
+    assert workers.state(child_of(VAS)).held is not None
+    workers.work()
+    assert not workers.state(child_of(VAS)).ended
+    workers.engine_of(CYCLE).apply(FLOW, cyc.Continued(), operation="continue")
+    assert workers.state(child_of(VAS)).held is None
+    workers.work()
 
-    assert ground.state(FLOW).outcome == "success"
+    assert workers.state(FLOW).outcome == "success"
 
 
 @pytest.mark.proves("K20")
 def test_a_cancelled_cycle_takes_its_child_with_it(store: Store) -> None:
-    ground = started(store)
+    workers = started(store)
 
-    ground.engine_of(CYCLE).apply(FLOW, cyc.Cancelled(), operation="cancel")
+    workers.engine_of(CYCLE).apply(FLOW, cyc.Cancelled(), operation="cancel")
 
-    assert ground.state(child_of(VAS)).outcome == "cancelled"
+    assert workers.state(child_of(VAS)).outcome == "cancelled"
     with pytest.raises(Unexpected):
-        ground.engine_of(CYCLE).apply(FLOW, cyc.CycleFinished(), operation="late")
+        workers.engine_of(CYCLE).apply(FLOW, cyc.CycleFinished(), operation="late")
 
 
 @pytest.mark.proves("S30")
 def test_a_child_whose_parent_ended_unnoticed_is_cancelled_before_its_next_step(store: Store) -> None:
-    ground = started(store)
-    child = ground.state(child_of(VAS))
-    assert not is_given_up(store, ground.engine_of, child)
-    ground.deaf = True
-    ground.engine_of(CYCLE).apply(FLOW, cyc.Cancelled(), operation="cancel")
-    assert not ground.state(child_of(VAS)).ended
+    workers = started(store)
+    child = workers.state(child_of(VAS))
+    assert not is_given_up(store, workers.engine_of, child)
+    workers.deaf = True
+    workers.engine_of(CYCLE).apply(FLOW, cyc.Cancelled(), operation="cancel")
+    assert not workers.state(child_of(VAS)).ended
 
-    assert is_given_up(store, ground.engine_of, child)
+    assert is_given_up(store, workers.engine_of, child)
 
-    assert ground.state(child_of(VAS)).outcome == "cancelled"
-    assert not is_given_up(store, ground.engine_of, ground.state(FLOW))
+    assert workers.state(child_of(VAS)).outcome == "cancelled"
+    assert not is_given_up(store, workers.engine_of, workers.state(FLOW))
 
 
-def a_minute(ground: Bridge, world: World, workflow: str) -> None:
+def a_minute(workers: Bridge, world: World, workflow: str) -> None:
     """Sweepers go round, and their hints are followed."""
     for _ in range(int(LOOK_AGAIN_SECONDS / 4) + 1):
         world.elapse(4.0)
-        ground.hints += sweep(ground.store, workflow).ready
-    ground.work()
+        workers.hints += sweep(workers.store, workflow).ready
+    workers.work()
 
 
 @pytest.mark.proves("S30", "R7")
 def test_a_child_that_waits_for_a_person_finds_out_by_itself_that_nobody_waits_for_it(
     store: Store, world: World
 ) -> None:
-    ground = started(store, "a; fix: blocked").work()
+    workers = started(store, "a; fix: blocked").work()
     child = child_of(VAS)
     versions = [len(store.history(child))]
-    a_minute(ground, world, child)
+    a_minute(workers, world, child)
     versions.append(len(store.history(child)))
-    assert ground.state(child).paused
-    ground.deaf = True
-    ground.engine_of(CYCLE).apply(FLOW, cyc.Cancelled(), operation="cancel")
+    assert workers.state(child).paused
+    workers.deaf = True
+    workers.engine_of(CYCLE).apply(FLOW, cyc.Cancelled(), operation="cancel")
 
-    a_minute(ground, world, child)
+    a_minute(workers, world, child)
 
-    assert ground.state(child).outcome == "cancelled"
+    assert workers.state(child).outcome == "cancelled"
     # Looking is no event.
     assert versions[0] == versions[1]
 
 
 @pytest.mark.proves("K20", "R7")
 def test_a_child_asks_on_after_a_decision_has_withdrawn_all_its_tickets(store: Store, world: World) -> None:
-    ground = started(store, "a; fix: blocked").work()
+    workers = started(store, "a; fix: blocked").work()
     child = child_of(VAS)
     again = DecisionMade(decision=Decision.EXTEND)
 
-    ground.engine_of(VALIDATION).apply(child, again, operation="extend")
-    ground.work()
-    assert ground.state(child).paused
-    ground.deaf = True
-    ground.engine_of(CYCLE).apply(FLOW, cyc.Cancelled(), operation="cancel")
-    a_minute(ground, world, child)
+    workers.engine_of(VALIDATION).apply(child, again, operation="extend")
+    workers.work()
+    assert workers.state(child).paused
+    workers.deaf = True
+    workers.engine_of(CYCLE).apply(FLOW, cyc.Cancelled(), operation="cancel")
+    a_minute(workers, world, child)
 
-    assert ground.state(child).outcome == "cancelled"
+    assert workers.state(child).outcome == "cancelled"
 
 
 def test_a_child_that_is_begun_for_a_ticket_that_is_gone_is_cancelled_at_once(store: Store) -> None:
-    ground = Bridge(store, "-")
+    workers = Bridge(store, "-")
     ticket = Ticket(id=f"{FLOW}.vas.9.1", workflow=FLOW, step="work", queue="fixloop.cycle", specialist="vas")
 
     def begin(child: str) -> WorkflowStarted:
@@ -304,16 +304,16 @@ def test_a_child_that_is_begun_for_a_ticket_that_is_gone_is_cancelled_at_once(st
             workflow=child, issue=7, name="-", specialists=("test-runner",), parent=ticket.id
         )
 
-    found = attended(store, ground.engine_of, ticket, VALIDATION, begin)
+    found = attended(store, workers.engine_of, ticket, VALIDATION, begin)
 
     assert found.outcome == "cancelled"
 
 
 def test_the_escalation_of_a_child_is_a_persons_and_its_end_wakes_the_cycle(store: Store) -> None:
-    ground = started(store, "a; fix: blocked")
+    workers = started(store, "a; fix: blocked")
 
-    ground.work()
+    workers.work()
 
-    assert ground.state(child_of(VAS)).paused
-    assert not ground.state(FLOW).ended
+    assert workers.state(child_of(VAS)).paused
+    assert not workers.state(FLOW).ended
     assert dict(store.workflows())[child_of(VAS)]["parent"] == VAS

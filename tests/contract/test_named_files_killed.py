@@ -50,7 +50,7 @@ class Reaper:
             raise Killed
 
 
-def ground() -> MemoryStore:
+def empty_store() -> MemoryStore:
     return MemoryStore(lambda: datetime(2026, 3, 1, tzinfo=UTC))
 
 
@@ -96,12 +96,12 @@ def test_wherever_a_projection_is_killed_the_next_one_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, after: bool
 ) -> None:
     reaper = Reaper(monkeypatch)
-    assert not go(ground(), tmp_path / "undisturbed", name)
+    assert not go(empty_store(), tmp_path / "undisturbed", name)
     all_renames = reaper.made
     assert all_renames > 20
 
     for at in range(1, all_renames + 1, EVERY[name]):
-        store, root = ground(), tmp_path / f"{at}"
+        store, root = empty_store(), tmp_path / f"{at}"
         reaper.made, reaper.at, reaper.after = 0, at, after
         assert go(store, root, name)
         if at % 2:
@@ -123,11 +123,11 @@ def test_redis_is_rebuilt_from_files_that_a_killed_process_left_half_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, after: bool
 ) -> None:
     reaper = Reaper(monkeypatch)
-    assert not go(ground(), tmp_path / "undisturbed", name)
+    assert not go(empty_store(), tmp_path / "undisturbed", name)
     all_renames = reaper.made
 
     for at in range(2 * EVERY[name], all_renames + 1, EVERY[name]):
-        store, again, root = ground(), ground(), tmp_path / f"{at}"
+        store, again, root = empty_store(), empty_store(), tmp_path / f"{at}"
         reaper.made, reaper.at, reaper.after = 0, at, after
         assert go(store, root, name)
         if not lost(again, root):

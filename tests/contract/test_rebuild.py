@@ -28,14 +28,14 @@ LAST = {"cycle": 9, "handoff": 5}
 """Steps of a whole workflow."""
 
 
-def ground() -> MemoryStore:
+def empty_store() -> MemoryStore:
     """The Redis that will be lost."""
     return MemoryStore(lambda: datetime(2026, 3, 1, tzinfo=UTC))
 
 
 def gone_after(steps: int, name: str, root: Path) -> dict[str, Any]:
     """The results that are left when a Redis is lost after so many steps; its files are below `root`."""
-    going, script = versions(ground(), root, name), SCRIPTS[name]
+    going, script = versions(empty_store(), root, name), SCRIPTS[name]
     for _ in range(steps + 1):
         next(going)
     results = script.results()
@@ -152,7 +152,7 @@ def test_a_redis_that_knows_the_workflow_is_right(store: Store, tmp_path: Path) 
             rebuild(store, tmp_path, 7)
 
     with pytest.raises(RefusedError, match="ended; there is nothing to go on with"):
-        rebuild(ground(), tmp_path, 7)
+        rebuild(empty_store(), tmp_path, 7)
     with pytest.raises(UsageError, match="no named files of issue 8"):
         rebuild(store, tmp_path, 8)
 
@@ -160,7 +160,7 @@ def test_a_redis_that_knows_the_workflow_is_right(store: Store, tmp_path: Path) 
 @pytest.mark.proves("K23", "K34")
 @pytest.mark.parametrize("name", ["cycle", "handoff"])
 def test_a_paused_workflow_is_paused_when_it_is_rebuilt(store: Store, tmp_path: Path, name: str) -> None:
-    first, script = ground(), SCRIPTS[name]
+    first, script = empty_store(), SCRIPTS[name]
     ProfileEngine(first, script.profile).start(script.begin)
     paused = script.profile.read_event(Paused(sender="user", reason="night").model_dump_json())
     ProfileEngine(first, script.profile).apply(FLOW, paused, operation="pause")
@@ -183,7 +183,7 @@ def test_a_paused_workflow_is_paused_when_it_is_rebuilt(store: Store, tmp_path: 
 def test_a_writer_that_was_killed_between_two_versions_leaves_files_to_rebuild_from(
     store: Store, tmp_path: Path
 ) -> None:
-    steps = versions(ground(), tmp_path, "cycle")
+    steps = versions(empty_store(), tmp_path, "cycle")
     for _ in range(4):
         next(steps)
     kept = (tmp_path / f".fixloop/files/{FLOW}.json").read_bytes()
@@ -215,7 +215,7 @@ def test_the_work_so_far_comes_with_it_for_any_machine_and_without_it_nothing_is
     tip = commit_tree(mirror.git, taken.tree, [taken.commit], "an agent's\n", dated=DATE)
     mirror.keep(tip)
     facts = {"snapshot": taken.model_dump_json(), "tip": tip}
-    first, again = ground(), ground()
+    first, again = empty_store(), empty_store()
     ProfileEngine(first, HANDOFF).start(SCRIPTS["handoff"].begin.model_copy(update=facts))  # type: ignore[attr-defined]
     project(first, FLOW)
 
@@ -230,7 +230,7 @@ def test_the_work_so_far_comes_with_it_for_any_machine_and_without_it_nothing_is
 
 @pytest.mark.proves("K23", "D19")
 def test_a_workflow_that_waited_for_its_place_is_rebuilt_too(store: Store, tmp_path: Path) -> None:
-    first, other = ground(), "0a1b2c3d-8-1"
+    first, other = empty_store(), "0a1b2c3d-8-1"
     for workflow, issue in ((FLOW, 7), (other, 8)):
         begin = HandoffsStarted(workflow=workflow, issue=issue, name="Add user auth")
         ProfileEngine(first, HANDOFF).start(begin)

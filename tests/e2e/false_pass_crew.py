@@ -6,7 +6,7 @@ from fixloop.protocol.events import RunFinished
 from fixloop.testing import ScriptedCrew, scripted_crew
 
 
-class _Impostor(ScriptedCrew):
+class _FalsePassCrew(ScriptedCrew):
     def fix(self, work: Any) -> Any:
         """A PASS, where a completion is asked for."""
         super().fix(work)
@@ -20,8 +20,8 @@ class _Impostor(ScriptedCrew):
         )
 
 
-def impostor_crew() -> ScriptedCrew:
+def false_pass_crew() -> ScriptedCrew:
     """The factory that `FIXLOOP_CREW` names."""
-    crew = _Impostor()
+    crew = _FalsePassCrew()
     crew.__dict__.update(scripted_crew().__dict__)
     return crew

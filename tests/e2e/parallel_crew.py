@@ -8,12 +8,12 @@ from typing import Any, Final
 from fixloop.statefiles.agent_run import Played
 from fixloop.testing import ScriptedCrew
 
-MEETING: Final = ("ra: ok; ep: ok", ("ra.1.1", "ep.1.1"))
+PARALLEL: Final = ("ra: ok; ep: ok", ("ra.1.1", "ep.1.1"))
 """The name of the feature whose agents meet, and their tickets."""
 _POLL_SECONDS: Final = 0.02
 
 
-class MeetingCrew(ScriptedCrew):
+class ParallelCrew(ScriptedCrew):
     """Of any other feature just what it is scripted to be."""
 
     def __init__(self, executions: str) -> None:
@@ -24,7 +24,7 @@ class MeetingCrew(ScriptedCrew):
         """Be the agent, then wait for the other one."""
         played = super().play(work, snapshot)
         state, ticket = work.holding.state, work.holding.ticket
-        name, meet = MEETING
+        name, meet = PARALLEL
         if state.name == name and ticket.id.removeprefix(f"{ticket.workflow}.") in meet:
             wanted = {f"{ticket.workflow}.{each}" for each in meet}
             while not work.cancelled() and not wanted <= self._tickets():
@@ -35,6 +35,6 @@ class MeetingCrew(ScriptedCrew):
         return {line.partition(" ")[0] for line in self._begun.read_text().splitlines()}
 
 
-def meeting_crew() -> MeetingCrew:
+def parallel_crew() -> ParallelCrew:
     """The factory that `FIXLOOP_CREW` names."""
-    return MeetingCrew(os.environ["FIXLOOP_EXECUTIONS"])
+    return ParallelCrew(os.environ["FIXLOOP_EXECUTIONS"])

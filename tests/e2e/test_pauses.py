@@ -106,8 +106,8 @@ def test_a_paused_step_that_is_cancelled_is_called_off(deployment: Deployment) -
 def test_a_fixer_that_says_the_checks_passed_is_refused_and_ends_as_unresponsive(
     redis_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    crew = {"FIXLOOP_CREW": "tests.e2e.false_pass_crew:impostor_crew", "PYTHONPATH": str(ROOT)}
-    with deployed(redis_url, tmp_path_factory.mktemp("impostor"), concurrency=1, **crew) as deployment:
+    crew = {"FIXLOOP_CREW": "tests.e2e.false_pass_crew:false_pass_crew", "PYTHONPATH": str(ROOT)}
+    with deployed(redis_url, tmp_path_factory.mktemp("false-pass"), concurrency=1, **crew) as deployment:
         started = deployment.begin("a -")
         deployment.finished(started.workflow)
 

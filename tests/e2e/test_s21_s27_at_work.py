@@ -17,7 +17,7 @@ from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.state import Limits
 from tests.contract.test_profiles import CYCLE_TICKETS, HANDOFF_TICKETS
 from tests.e2e.file_observer import drawn_at_each_version, outcomes
-from tests.e2e.parallel_crew import MEETING
+from tests.e2e.parallel_crew import PARALLEL
 from tests.fixtures.crews import Crews, refused
 from tests.fixtures.deployment import ROOT, Deployment, deployed
 
@@ -33,7 +33,7 @@ Scenes = Mapping[str, tuple[Crews, str]]
 
 @pytest.fixture(scope="module")
 def deployment(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    folder, crew = tmp_path_factory.mktemp("scenes"), "tests.e2e.parallel_crew:meeting_crew"
+    folder, crew = tmp_path_factory.mktemp("scenes"), "tests.e2e.parallel_crew:parallel_crew"
     with deployed(redis_url, folder, concurrency=4, FIXLOOP_CREW=crew, PYTHONPATH=str(ROOT)) as running:
         yield running
 
@@ -199,7 +199,7 @@ def test_s27_five_reviews_with_issues_fetch_a_person_at_the_fifth(begun: Scenes)
 
 @pytest.mark.proves("S21", "C62", "C41")
 def test_s21_two_workers_report_at_one_instant_and_none_is_lost(deployment: Deployment) -> None:
-    cycles, (name, _) = Crews(deployment, "cycle"), MEETING
+    cycles, (name, _) = Crews(deployment, "cycle"), PARALLEL
     workflow = cycles.begin(name, 41, graph=TOGETHER)
 
     assert cycles.ended(workflow).outcome == "success"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from fixloop.errors import UsageError
 from fixloop.protocol.checks import RunOutcome
 from fixloop.reports import KINDS, Report, read_report
-from tests.fixtures.reports.samples import GUESTS, JUNIT, SARIF, junit, read, sarif
+from tests.fixtures.reports.samples import JUNIT, OTHER_LANGUAGES, SARIF, junit, read, sarif
 
 BOMB = (
     '<!DOCTYPE lolz [<!ENTITY lol0 "lol">'
@@ -266,8 +266,8 @@ def test_a_truncated_report_never_passes(data: st.DataObject) -> None:
                     (JUNIT / "external_jest_jest-react-component-test-results.xml").read_bytes().rstrip(),
                 ),
                 ("sarif", (SARIF / "automation-details.sarif").read_bytes().rstrip()),
-                ("jest", (GUESTS / "jest-30-passing.json").read_bytes().rstrip()),
-                ("eslint", (GUESTS / "eslint-10-passing.json").read_bytes().rstrip()),
+                ("jest", (OTHER_LANGUAGES / "jest-30-passing.json").read_bytes().rstrip()),
+                ("eslint", (OTHER_LANGUAGES / "eslint-10-passing.json").read_bytes().rstrip()),
                 ("coverage", b'{"totals": {"percent_covered": 91.5, "num_statements": 10}}'),
             ]
         )

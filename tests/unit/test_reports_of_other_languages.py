@@ -9,7 +9,7 @@ from fixloop.configuration.model import Check
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.protocol.failures import Severity
 from fixloop.reports import Report, judge
-from tests.fixtures.reports.samples import GUESTS, read, seen, written
+from tests.fixtures.reports.samples import OTHER_LANGUAGES, read, seen, written
 
 FOLDERS: Final = {"go": "go", "cargo": "rs", "clippy": "rs"}
 FILES: Final = (
@@ -36,7 +36,7 @@ FILES: Final = (
 def text_of(name: str, root: Path) -> str:
     """A recorded output as if its project lay at `root`."""
     folder = FOLDERS.get(name.partition("-")[0], "js")
-    text = (GUESTS / name).read_text(encoding="utf-8")
+    text = (OTHER_LANGUAGES / name).read_text(encoding="utf-8")
     return text.replace(f"/home/dev/sample/{folder}", str(root))
 
 

@@ -19,7 +19,7 @@ from fixloop.servers.broker_url import PRIORITY_STEPS
 from fixloop.store.keys import shard_of
 from fixloop.store.records import Lane, Snapshot
 from fixloop.testing.memory_store import MemoryStore
-from tests.chaos.witness import Witness
+from tests.chaos.history_checker import HistoryChecker
 from tests.fixtures.store_samples import release_all_of
 from tests.fixtures.validation_stage import START
 
@@ -34,7 +34,7 @@ class Told(NamedTuple):
     operation: str
 
 
-class Ground:
+class Simulation:
     """Everything around one workflow."""
 
     def __init__(self, started: ev.WorkflowStarted) -> None:
@@ -48,10 +48,10 @@ class Ground:
         self.lost: list[Holding] = []
         self.done: list[tuple[Holding, ev.Event]] = []
         self.told: list[Told] = []
-        self.witness = Witness(self.store, self.workflow)
+        self.checker = HistoryChecker(self.store, self.workflow)
         self._numbers = 0
         assert self.engine.start(started).status == "ok"
-        self.state: State = self.witness.look()
+        self.state: State = self.checker.look()
 
     @property
     def found(self) -> Snapshot:
@@ -62,7 +62,7 @@ class Ground:
 
     def look(self) -> State:
         """Have everything new checked."""
-        self.state = self.witness.look()
+        self.state = self.checker.look()
         return self.state
 
     # Workers and the broker.

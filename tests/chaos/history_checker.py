@@ -35,7 +35,7 @@ LINES: Final = {
 """What is a line of the log (K39); a fix request travels with its report."""
 
 
-class Witness:
+class HistoryChecker:
     """Reads one workflow's history as it grows."""
 
     def __init__(self, store: MemoryStore, workflow: str) -> None:
