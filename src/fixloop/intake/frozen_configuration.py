@@ -2,26 +2,16 @@
 
 import os
 from pathlib import Path
-from typing import Protocol
 
 from fixloop.configuration.installed import Installed, installed_with
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import Preflight, preflight_of
+from fixloop.engine.profile import AnyState
 from fixloop.errors import InfrastructureError
 from fixloop.machine.interpreters import Interpreter, choose_interpreter
 from fixloop.repository.identity import top_of
 from fixloop.store.contract import Store
-
-
-class Configured(Protocol):
-    """A workflow of any profile, as far as its configuration is concerned."""
-
-    @property
-    def workflow(self) -> str: ...
-
-    @property
-    def configuration(self) -> str: ...
 
 
 def configuration_in(
@@ -61,7 +51,7 @@ def interpreter_at(home: Path) -> Interpreter:
     return choose_interpreter(made=None, source=top, subdirectory=subdirectory, variables=os.environ)
 
 
-def frozen_configuration(store: Store, state: Configured) -> Configuration:
+def frozen_configuration(store: Store, state: AnyState) -> Configuration:
     """The configuration a workflow goes by; InfrastructureError where the store has lost it."""
     data = store.get_artifact(state.workflow, state.configuration)
     if data is None:

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from fixloop.configuration.model import Configuration
-from fixloop.intake.frozen_configuration import Configured, frozen_configuration
+from fixloop.engine.profile import AnyState
+from fixloop.intake.frozen_configuration import frozen_configuration
 from fixloop.secrets.redaction import Redaction
 from fixloop.store.contract import Store
 
@@ -26,7 +27,7 @@ def redaction_of(configuration: Configuration) -> Redaction:
     return Redaction.of(frozenset(names), os.environ)
 
 
-def redaction_for(store: Store, state: Configured) -> Redaction:
+def redaction_for(store: Store, state: AnyState) -> Redaction:
     """The same for a workflow, on this machine."""
     return (
         redaction_of(frozen_configuration(store, state))

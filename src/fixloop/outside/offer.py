@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from fixloop.engine.engine import Engine
 from fixloop.engine.history import what_is_asked
-from fixloop.outside.transfer import Carried, bring_work, snapshot_in
+from fixloop.engine.profile import AnyState
+from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.protocol.state import State
 from fixloop.repository.copied import lay_copied
 from fixloop.repository.git import Git
@@ -51,14 +52,14 @@ def offer(engine: Engine, state: State, cache: Path) -> Offer:
     return made
 
 
-def run_offered_at(state: Carried, run: str, cache: Path) -> Offer:
+def run_offered_at(state: AnyState, run: str, cache: Path) -> Offer:
     """Where the offer of an agent's run is, by the run's id, made or not."""
     place = cache / "offers" / run
     top = place / "work"
     return Offer(top, top / snapshot_in(state).subdirectory, place / "request.md")
 
 
-def offer_run(store: Store, found: Snapshot, state: Carried, run: str, request: str, cache: Path) -> Offer:
+def offer_run(store: Store, found: Snapshot, state: AnyState, run: str, request: str, cache: Path) -> Offer:
     """Make the directory for a run of an outside agent, unless it is there: the work so far, and the named files."""
     made = run_offered_at(state, run, cache)
     if not made.top.is_dir():
@@ -70,7 +71,7 @@ def offer_run(store: Store, found: Snapshot, state: Carried, run: str, request: 
 
 
 @contextmanager
-def _made(made: Offer, store: Store, state: Carried, cache: Path) -> Iterator[Path]:
+def _made(made: Offer, store: Store, state: AnyState, cache: Path) -> Iterator[Path]:
     """The offer's place while it is made, next to the final one, which it takes when all is there."""
     place = made.top.parent
     draft = place.with_name(f".{place.name}.{uuid.uuid4().hex}")

@@ -3,15 +3,16 @@
 from contextlib import suppress
 from pathlib import Path
 
+from fixloop.engine.profile import AnyState
 from fixloop.engine.registry import profile_in
 from fixloop.errors import ProtocolError, RefusedError
-from fixloop.outside.transfer import Carried, bring_work, snapshot_in
+from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.repository.publication import push
 from fixloop.store.contract import Store
 from fixloop.store.keys import number_of
 
 
-def push_branch(store: Store, state: Carried, cache: Path) -> str:
+def push_branch(store: Store, state: AnyState, cache: Path) -> str:
     """Push `fixloop/{issue}` and tell its name, empty where no fix was needed; the same call again changes nothing.
     RefusedError where the repository was given by path, or its server does not take the branch."""
     snapshot = snapshot_in(state)

@@ -7,8 +7,9 @@ among the artifacts, so that neither a lost cache nor a lost machine loses it, a
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
+from fixloop.engine.profile import AnyState
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.reports.limits import clean
 from fixloop.repository.change import diff_between
@@ -23,22 +24,6 @@ DIFF_CHARACTERS: Final = 3000
 _MB = 1024 * 1024
 
 
-class Carried(Protocol):
-    """A workflow of any profile, as far as its work is concerned."""
-
-    @property
-    def workflow(self) -> str: ...
-
-    @property
-    def issue(self) -> int: ...
-
-    @property
-    def snapshot(self) -> str: ...
-
-    @property
-    def tip(self) -> str: ...
-
-
 class NotKept(UsageError):
     """A fix that cannot be stored as it is."""
 
@@ -47,13 +32,13 @@ class TooLarge(NotKept):
     """A fix that is larger than an artifact may be; its commit would be on one machine only."""
 
 
-def snapshot_in(state: Carried) -> Snapshot:
+def snapshot_in(state: AnyState) -> Snapshot:
     """The snapshot a workflow began with."""
     return Snapshot.model_validate_json(state.snapshot)
 
 
 def keep_bundle(
-    store: Store, state: Carried, mirror: Mirror, commit: str, *, limit_bytes: int = ARTIFACT_LIMIT_BYTES
+    store: Store, state: AnyState, mirror: Mirror, commit: str, *, limit_bytes: int = ARTIFACT_LIMIT_BYTES
 ) -> str:
     """Store what other machines need to have `commit`, before the commit that names it; its digest, or nothing where
     `commit` is the work so far. NotKept where it holds a secret of this environment or is larger than `limit_bytes`."""
@@ -82,7 +67,7 @@ class Diff(NamedTuple):
 
 
 def keep_diff(
-    store: Store, state: Carried, mirror: Mirror, commit: str, *, hide: Callable[[str], str] = str
+    store: Store, state: AnyState, mirror: Mirror, commit: str, *, hide: Callable[[str], str] = str
 ) -> Diff:
     """Store what a fix changed as a diff to be read; secrets are cut out before anything is shortened."""
     if commit == state.tip:
@@ -96,7 +81,7 @@ def keep_diff(
     return Diff(shown, store.put_artifact(state.workflow, whole.encode()))
 
 
-def bring_work(store: Store, state: Carried, cache: Path) -> Mirror:
+def bring_work(store: Store, state: AnyState, cache: Path) -> Mirror:
     """The mirror of this machine, with the workflow's base and the work so far in it."""
     snapshot = snapshot_in(state)
     mirror = mirror_of(snapshot, cache)

@@ -1,8 +1,4 @@
-"""What a decision comes to, and the draft it is written on.
-
-An outcome is a value: the next state and everything that has to happen because of it, to be committed
-in one piece. A draft collects it; nothing else in the protocol builds messages, tickets or transitions.
-"""
+"""The draft of the `validation` profile; nothing else in its protocol builds messages, tickets or transitions."""
 
 from datetime import datetime
 from typing import Any, Final, TypeAlias
@@ -76,7 +72,6 @@ class Draft(draft.Draft[State, Message]):
         recipient: str,
         priority: Priority = Priority.HIGH,
         before: Status | None = None,
-        iteration: int | None = None,
         attached: Message | None = None,
     ) -> Message:
         """Say one line (A84). `before` is the status before it when the message goes with a change already made; the
@@ -85,8 +80,6 @@ class Draft(draft.Draft[State, Message]):
         changes: dict[str, Any] = {"number": self.state.lines + 1, "attached": attached}
         if before is not None:
             changes["status_before"] = before
-        if iteration is not None:
-            changes["iteration"] = iteration
         said = self._message(body, message_id, summary, (sender, recipient), priority, **changes)
         self.update(lines=said.number)
         self._messages.append(said)

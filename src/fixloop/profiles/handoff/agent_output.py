@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from fixloop.engine.profile import AnyState
 from fixloop.files.atomic import read
-from fixloop.outside.transfer import Carried, snapshot_in
+from fixloop.outside.transfer import snapshot_in
 from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.profiles.handoff.files import STATE_FILE, state_document
 from fixloop.profiles.handoff.returns import InvalidReturn, read_return
@@ -57,7 +58,7 @@ def missing_in(state: Handoffs, git: Git, commit: str, answer: str) -> str:
     return missing_specification(state, git, commit, said)
 
 
-def missing_specification(state: Carried, git: Git, commit: str, said: Mapping[str, Any]) -> str:
+def missing_specification(state: AnyState, git: Git, commit: str, said: Mapping[str, Any]) -> str:
     """
     What is wrong with the `spec` of an agent's result, in one sentence; empty: it names none, or a file of `commit`.
 
