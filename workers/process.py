@@ -39,7 +39,6 @@ class Process:
         self.owner = owner()
 
     def engine_of(self, profile: Profile[Any]) -> ProfileEngine[Any]:
-        """The engine of a profile's workflows."""
         if profile.name not in self._engines:
             self._engines[profile.name] = ProfileEngine(
                 self.store, profile, hint, partial(self.announce, profile)

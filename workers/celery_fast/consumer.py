@@ -32,7 +32,6 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]
         )
 
     def ensure_connected(self, conn: Any) -> Any:
-        """Connect, or try again until that succeeds."""
         conn.ensure_connection = partial(
             conn.ensure_connection,
             interval_start=0.2,

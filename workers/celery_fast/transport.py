@@ -3,8 +3,7 @@ and what is no message is rejected where it is read instead of ending the proces
 
 By itself it makes a new client for every acknowledgment and every message sent, which is a fifth of what a worker's
 main process does. A client without its own connection is only a view on its pool, and holds nothing between two
-commands. Hints, and what kombu notes of a message that was taken, are sent without waiting for a reply: if one is
-lost, the state has the ticket, and it is found all the same (docs/decisions/0024).
+commands. Why hints are sent without waiting for a reply: docs/decisions/0024.
 """
 
 from functools import lru_cache
@@ -30,7 +29,6 @@ class QoS(redis.QoS):
     two, what remains is a tag in the index without a message, which kombu finds and forgets."""
 
     def append(self, message: Any, delivery_tag: str) -> None:
-        """Note what was taken, and from where."""
         delivery = message.delivery_info
         kept = _json([message._raw, delivery["exchange"], delivery["routing_key"]])
         self.channel.exchange.tell(
@@ -40,7 +38,6 @@ class QoS(redis.QoS):
         virtual.QoS.append(self, message, delivery_tag)
 
     def ack(self, delivery_tag: str) -> None:
-        """Forget it."""
         self.channel.exchange.tell(
             ("HDEL", self.unacked_key, delivery_tag), ("ZREM", self.unacked_index_key, delivery_tag)
         )
@@ -204,7 +201,6 @@ class _KnowsLoop:
         self.cycle = poller()
 
     def register_with_event_loop(self, connection: Any, loop: Any) -> None:
-        """Have `loop` wait for messages."""
         kombus: Any = super()
         self.cycle.loop = loop
         kombus.register_with_event_loop(connection, loop)

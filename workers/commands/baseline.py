@@ -1,9 +1,7 @@
 """Which failures of a check are older than the feature: the same check, run on the base where it fails here.
 
 The base is that of the workflow's snapshot; no fix moves it. What cannot be found out counts as the feature's.
-What checks found there is kept in `{cache}/baselines/`, so that each is run once on a machine: a file for each tree,
-check and set of tools, whole or not there. One that cannot be read counts as absent, and the oldest go when there are
-many.
+What checks found there is kept in `{cache}/baselines/`, a file for each tree, check and set of tools.
 """
 
 import contextlib

@@ -24,27 +24,21 @@ class Commands:
         self._cache = cache
 
     def check(self, work: Step) -> RunFinished | None:
-        """Run all checks of the ticket's specialist."""
         return specialist.check(work, configuration_of(work), self._cache)
 
     def fix(self, work: Step) -> FixCompleted | FixFailed | AnswerRejected | BlockerSignalled | None:
-        """Have the fixer mend what the open report says."""
         return fixer.fix(work, configuration_of(work), self._cache)
 
     def notify(self, work: Step) -> str:
-        """Tell a person of the escalation."""
         return notification.notify(work, configuration_of(work))
 
     def push(self, work: Step) -> str:
-        """Push the verified branch with what this machine's git knows of credentials."""
         return push_branch(work.store, work.holding.state, self._cache)
 
     def play(self, work: Step, snapshot: bytes) -> Played | None:
-        """Run an agent's command on its request."""
         return agent.play(work, configuration_of(work), snapshot, self._cache)
 
     def bring_onto(self, work: Step, state: Any, base: str, tip: str) -> Brought:
-        """Merge an agent's difference, file by file."""
         return agent.bring_onto(work, state, base, tip, self._cache)
 
     def settle(self, work: Step, state: Any) -> None:
@@ -64,5 +58,4 @@ def commands() -> Commands:
 
 
 def configuration_of(work: Step) -> Configuration:
-    """The workflow's frozen configuration."""
     return frozen_configuration(work.store, work.holding.state)

@@ -39,7 +39,6 @@ MOST_PER_ROUND: Final = 50
 
 
 def tidy_for_ever(stopped: threading.Event) -> None:
-    """Tidy at once and then every minute."""
     tidy()
     while not stopped.wait(TIDY_SECONDS):
         tidy()

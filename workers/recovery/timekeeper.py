@@ -101,7 +101,6 @@ class Timekeeper:
         return False
 
     def close(self) -> None:
-        """End what was started."""
         os.close(self._lifeline)
         os.close(self._reading)
         if self._reminding is not None:

@@ -80,7 +80,6 @@ class Attempt(NamedTuple):
 
 
 def attempt_of(work: "Step") -> Attempt:
-    """The attempt that a claimed step is."""
     holding = work.holding
     return Attempt(holding.ticket.id, holding.fence, not holding.state.queue, work.cancelled)
 

@@ -148,7 +148,6 @@ def _first(queue: Queue, **how: Any) -> Any:
 
 
 def _declared(channel: Any, project: str, agent: str) -> tuple[Queue, int]:
-    """The queue, and how many letters wait in it."""
     name, arguments, is_bound = queue_name(project, agent), None, False
     is_virtual = isinstance(channel, VirtualChannel)
     if is_virtual:

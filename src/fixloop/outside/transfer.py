@@ -33,7 +33,6 @@ class TooLarge(NotKept):
 
 
 def snapshot_in(state: AnyState) -> Snapshot:
-    """The snapshot a workflow began with."""
     return Snapshot.model_validate_json(state.snapshot)
 
 

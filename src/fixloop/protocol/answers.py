@@ -1,9 +1,7 @@
 """Reading a Fix Completion that an agent or a person wrote (A8, A31-A34, A71).
 
-Accepts the Markdown of the protocol, tolerant about headings, bold and order, and the same facts as JSON.
-Refuses what cannot be a completion of the open request, and says everything that is wrong with it at
-once. Duration and marks are the engine's measurements and are not taken from an answer; files are what the
-agent says, to be held against what changed (`claims`).
+Takes Markdown and JSON, and refuses with everything that is wrong at once. Duration and marks are the engine's
+measurements and not taken from an answer; files are what the agent says, to be held against what changed (`claims`).
 """
 
 import re

@@ -22,7 +22,6 @@ class About(NamedTuple):
 
 
 def change_letter(workflow: str, issue: int, change: Transition) -> About:
-    """The letter about one change of a workflow."""
     return About(f"STATUS-{issue}-{change.specialist}-{id_stamp(change.at)}", change_uid(workflow, change))
 
 

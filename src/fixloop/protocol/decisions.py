@@ -28,7 +28,6 @@ LONGEST_MINUTES: Final = 366 * 24 * 60
 
 
 def decision_made(draft: Draft, event: DecisionMade) -> None:
-    """One of the four answers, once (A13, K20)."""
     opened = draft.state.escalation
     if opened is None:
         raise Unexpected(f"workflow {draft.state.workflow} waits for no decision")

@@ -66,7 +66,6 @@ class Draft(Generic[S, M]):
         self._stood = 0.0
 
     def outcome(self) -> Outcome[S, M]:
-        """The finished outcome."""
         return Outcome(
             state=self.state,
             messages=tuple(self._messages),
@@ -84,7 +83,6 @@ class Draft(Generic[S, M]):
         )
 
     def update(self, **changes: Any) -> None:
-        """Change fields of the workflow."""
         self.state = self.state.with_(**changes)
 
     def note(self, text: str) -> None:
@@ -196,7 +194,6 @@ class AgentDraft(Draft[S, M]):
         self.agent(name, asked=False)
 
     def stop_clock(self, name: str) -> None:
-        """An agent's run is not late any more."""
         self.clear_deadlines(f"run/{name}")
 
     def advance(self, base: str, tip: str) -> None:
@@ -210,7 +207,6 @@ class AgentDraft(Draft[S, M]):
         self.update(tip=tip)
 
     def push(self, attempt: int = 1, delay_seconds: float = 0.0) -> None:
-        """Have the branch pushed."""
         self._steps.append(push_ticket(self.state, attempt, delay_seconds))
 
     def deliver(self, letter: Letter, delay_seconds: float = 0.0) -> None:

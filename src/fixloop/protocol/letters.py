@@ -1,8 +1,7 @@
 """Letters to agents outside, of the profiles whose steps are runs of agents: kept until a mailbox has taken them (A70).
 
-Pure: what a letter is about, and the right to deliver it once. It carries ids only, and the same ones however often it
-is sent, so that an agent that reads it twice knows it again. What it is about was said, and logged, by the commit that
-asked for it; whether it arrives is no second line.
+It carries ids only, and the same ones however often it is sent, so that an agent that reads it twice knows it again.
+What it is about was said, and logged, by the commit that asked for it; whether it arrives is no second line.
 """
 
 from typing import Any, Final, NamedTuple

@@ -168,7 +168,6 @@ class FailureReport(Value):
 
     @property
     def total(self) -> int:
-        """How many failures there are."""
         return sum(failure.alike for failure in self.failures) + self.further
 
     @field_validator("reminder_window_seconds")

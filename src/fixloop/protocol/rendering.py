@@ -103,7 +103,6 @@ def render_delivery(report: Message, *, to_command: bool = False) -> str:
 
 
 def render_failure(failure: Failure, number: str) -> str:
-    """One failure as a delivery shows it."""
     return fill("failure", failure=failure, number=number)
 
 

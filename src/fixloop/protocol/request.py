@@ -55,7 +55,6 @@ def request_json(report: Message) -> dict[str, Any]:
 
 
 def request_schema() -> dict[str, Any]:
-    """The JSON schema of the whole file."""
     schema = _FixerRequest.model_json_schema(mode="serialization")
     for definition in schema["$defs"].values():
         definition["description"] = _REFERENCES.sub("", definition["description"])

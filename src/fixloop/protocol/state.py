@@ -412,7 +412,6 @@ class State(Value):
 
     @property
     def active(self) -> SpecialistState:
-        """The specialist whose turn it is."""
         return self.specialist(self.current)
 
     @property

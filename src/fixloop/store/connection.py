@@ -166,7 +166,6 @@ class Connection:
         return replies
 
     def close(self) -> None:
-        """Give up all connections."""
         self._client.close()
 
     def _explained(self, error: RedisError) -> InfrastructureError | ProtocolError:

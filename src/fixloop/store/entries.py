@@ -40,7 +40,6 @@ class Frame(NamedTuple):
     packed: bytes
 
     def stored(self) -> bytes:
-        """The entry's bytes."""
         return b"#%d\n%s%s%s" % (self.seq, _raw(self.prev), _raw(self.state), self.packed)
 
 

@@ -53,7 +53,6 @@ def workflow_id(project: str, issue: int, number: int) -> str:
 
 
 def is_workflow(text: str) -> bool:
-    """Whether this is the id of a workflow."""
     return _WORKFLOW.fullmatch(text) is not None
 
 
@@ -71,7 +70,6 @@ def feature_of(workflow: str) -> str:
 
 
 def issue_of(workflow: str) -> int:
-    """The issue number in a workflow id."""
     return int(_parts(workflow)[1])
 
 

@@ -44,7 +44,6 @@ class Context(NamedTuple):
         return Context((1,), self.texts[:1]) if self.numbers[:1] == (1,) else NOTHING
 
     def plus(self, number: int, text: bytes) -> "Context":
-        """With one more entry."""
         return Context((*self.numbers, number), (*self.texts, text))
 
 

@@ -268,12 +268,10 @@ class Swept:
 
     @property
     def hints(self) -> tuple[Ticket, ...]:
-        """All tickets to be sent now."""
         return self.lapsed + self.ready + self.unheard
 
 
 def check_lease(lease_seconds: float) -> None:
-    """Refuse a lease that is none."""
     if not lease_seconds > 0:
         raise ProtocolError(f"a lease of {lease_seconds} s is none; it has to be over 0")
 

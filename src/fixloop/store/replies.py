@@ -37,7 +37,6 @@ _KINDS: Mapping[str, Literal["pending", "claimed", "delayed"]] = {
 
 
 def ticket(text: bytes) -> Ticket:
-    """A stored ticket."""
     return Ticket.model_validate_json(text)
 
 
@@ -47,7 +46,6 @@ def ticket_text(offered: Ticket) -> str:
 
 
 def moment(wall: bytes, clock: bytes) -> Moment:
-    """A moment from a script's two texts."""
     return Moment(datetime.fromtimestamp(float(wall), UTC), float(clock))
 
 
