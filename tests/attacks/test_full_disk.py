@@ -1,4 +1,4 @@
-"""What an agent or a disk does that used to end in silence: each ends with a sentence, in a bounded time."""
+"""A full disk, and what an agent does to its workspace: each ends with a sentence, in a bounded time."""
 
 import os
 import subprocess
