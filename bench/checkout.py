@@ -24,13 +24,7 @@ _AUTHOR = ("-c", "user.name=dev", "-c", "user.email=dev@example.invalid")
 
 
 def prepared(project: Project, folder: Path) -> Path:
-    """
-    The project's checkout below `folder`, made once for each entry of `projects.toml`.
-
-    Raises:
-        ValueError: no file of the release has the pinned digest.
-        subprocess.CalledProcessError: a client, git or an installation failed.
-    """
+    """The checkout below `folder`, made once for each entry of `projects.toml`; ValueError for another digest."""
     checkout, stamp = folder / "checkout", folder / "prepared.json"
     entry = project.model_dump_json(exclude={"bugs", "commands", "shape", "change"})
     if not (stamp.exists() and stamp.read_text() == entry):

@@ -56,8 +56,6 @@ def main() -> None:
 
 
 class Fixloop:
-    """Workflows through fixloop's own worker."""
-
     def __init__(self, url: str, *, first: int = 0) -> None:
         self.store = RedisStore(url)
         self._client = Redis.from_url(url)

@@ -40,8 +40,6 @@ class Answer(BaseModel):
 
 
 class Configured(BaseModel):
-    """fixloop's answers with one configuration."""
-
     answers: list[Answer] = Field(default_factory=list)
     bugs: list[Answer] = Field(default_factory=list)
 
@@ -87,10 +85,9 @@ def tried(
     project: Project, checkout: Path, *, runs: int, stamp: tuple[str, str], tell: Callable[[str], None]
 ) -> Trial:
     """
-    Try everything: raw commands, `--dry`, `run` and `init` + `run`, interleaved `runs` times, then each bug.
+    Try everything, interleaved `runs` times, then each bug; `stamp` is fixloop's commit and the day.
 
     The checkout is as before afterwards. What each command printed lies in `checkout`/../logs.
-    `stamp` is fixloop's commit and the day.
     """
     bench = _Bench(project, checkout, tell)
     try:

@@ -6,9 +6,8 @@ import pytest
 
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.keys import workflow_id
-from fixloop.testing.caller import Caller, calling
 from fixloop.testing.networks import Unavailable, namespace_networks
-from fixloop.testing.site import INJURED, LEFT_ALONE, Site, host_kind, site
+from fixloop.testing.site import INJURED, LEFT_ALONE, Caller, Site, calling, host_kind, site
 
 pytestmark = pytest.mark.slow
 

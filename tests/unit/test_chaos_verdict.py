@@ -8,9 +8,9 @@ from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.contract import Store
 from fixloop.testing import Rehearsal, rehearse
 from fixloop.testing.executions import Execution, executions_in
-from fixloop.testing.injuries import AppliedInjury, Takeover
+from fixloop.testing.injuries import AppliedInjury, Takeover, check_clock_shifts
 from fixloop.testing.plan import Boundary, Injury
-from fixloop.testing.verdict import check_clock_shifts, judged, resumptions, unexplained
+from fixloop.testing.report import judged, resumptions, unexplained
 from tests.fixtures.command_stage import Agents
 from tests.fixtures.store_world import MemoryWorld
 

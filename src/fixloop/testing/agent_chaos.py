@@ -15,17 +15,14 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.engine.profile import AnyStart
 from fixloop.engine.registry import PROFILES
-from fixloop.engine.replay import audit
 from fixloop.repository.snapshot import Snapshot
 from fixloop.statefiles.sync import project
 from fixloop.store.contract import Store
 from fixloop.store.keys import workflow_id
-from fixloop.testing.caller import calling
 from fixloop.testing.parts import Scripts, part_of, scripts_of
 from fixloop.testing.plan import COMMAND, Schedule, plan
-from fixloop.testing.report import Order, Report, reported_by
-from fixloop.testing.site import INJURED, LEFT_ALONE, Progress, host_kind, site
-from fixloop.testing.verdict import Verdict
+from fixloop.testing.report import Order, Report, Verdict, ended, reported_by
+from fixloop.testing.site import INJURED, LEFT_ALONE, Progress, calling, host_kind, site
 
 _TIMES: Final = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?|\[\d\d:\d\d:\d\d\]|\d{8}T\d{6}Z?"
@@ -129,13 +126,11 @@ def _tickets(store: Store, workflow: str) -> list[str]:
 
 
 def _judged(store: Store, results: str, calm: _Begun, begun: _Begun) -> Verdict:
-    found, expected = store.read(begun.workflow), store.read(calm.workflow)
-    if found is None or expected is None:
+    found, expected = ended(store, begun.workflow), store.read(calm.workflow)
+    if isinstance(found, Verdict):
+        return found
+    if expected is None:
         return Verdict(begun.workflow, lost="it is not there")
-    problems = audit(store, begun.workflow).problems
-    stuck = not found.fields.get("outcome")
-    if stuck or problems:
-        return Verdict(begun.workflow, stuck=stuck, problems=problems)
     history, tickets = store.history(begun.workflow), Counter(_tickets(store, begun.workflow))
     differing = [
         *["events"][: _events(store, begun.workflow) != _events(store, calm.workflow)],

@@ -16,15 +16,13 @@ from fixloop.protocol.events import DecisionMade, WorkflowStarted
 from fixloop.protocol.state import Limits
 from fixloop.store.keys import workflow_id
 from fixloop.testing.agent_chaos import chaos_of_agents
-from fixloop.testing.caller import EXTENDED, GIVEN_UP, calling
 from fixloop.testing.chat_chaos import chaos_of_chats
 from fixloop.testing.contrast import contrast
 from fixloop.testing.plan import COMMAND, VALIDATION, Schedule, plan
 from fixloop.testing.rehearsal import Answer, Rehearsal, rehearse
-from fixloop.testing.report import Order, Report, reported_by
+from fixloop.testing.report import Order, Report, judged, reported_by
 from fixloop.testing.script import AGENTS, script_of
-from fixloop.testing.site import INJURED, LEFT_ALONE, Progress, host_kind, site
-from fixloop.testing.verdict import judged
+from fixloop.testing.site import EXTENDED, GIVEN_UP, INJURED, LEFT_ALONE, Progress, calling, host_kind, site
 
 
 class _Play(NamedTuple):

@@ -25,11 +25,11 @@ from fixloop.testing.chat_agent import LAST
 from fixloop.testing.chat_injurer import ChatInjurer
 from fixloop.testing.chat_runners import Chat, RunnerHost
 from fixloop.testing.executions import executions_in
+from fixloop.testing.injuries import check_clock_shifts
 from fixloop.testing.inotify import Watch
 from fixloop.testing.plan import CHAT, Schedule, plan
-from fixloop.testing.report import Order, Report, reported
+from fixloop.testing.report import Order, Report, Verdict, reported, unexplained
 from fixloop.testing.site import EXECUTIONS, HOSTS, Progress
-from fixloop.testing.verdict import Verdict, check_clock_shifts, unexplained
 
 POLL_SECONDS: Final = 0.02
 PATIENCE_SECONDS: Final = 60.0

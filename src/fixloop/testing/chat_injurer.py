@@ -14,7 +14,7 @@ from fixloop.testing.chat_agent import LAST
 from fixloop.testing.chat_runners import LEVELS, Runner, RunnerHost
 from fixloop.testing.clock import set_clock
 from fixloop.testing.executions import Execution
-from fixloop.testing.injuries import AppliedInjury
+from fixloop.testing.injuries import CLOCK_OFF_SECONDS, AppliedInjury
 from fixloop.testing.inotify import CREATED, MODIFIED, MOVED_TO, FileChange
 from fixloop.testing.plan import Boundary, Injury, Schedule
 from fixloop.testing.processes import below, is_running, is_stopped, kill
@@ -22,15 +22,11 @@ from fixloop.testing.processes import below, is_running, is_stopped, kill
 STOPPED_SECONDS: Final = 1.5
 FULL_SECONDS: Final = 2.0
 CLOCK_WRONG_SECONDS: Final = 2.0
-CLOCK_OFF_SECONDS: Final = (30.0, -30.0)
-"""In turn: ahead and behind."""
 EFFECT_SECONDS: Final = 5.0
 _NUMBERED: Final = re.compile(r"(\d+)-to-\w+\.md")
 
 
 class Turns:
-    """Where the turns of one chat are, by what happens in its directory."""
-
     def __init__(self) -> None:
         self._seq = 1
         self._is_written = False
@@ -181,7 +177,7 @@ class ChatInjurer:
         self._in_time(FULL_SECONDS, empty)
 
     def _shift_clock(self, applied: AppliedInjury, runner: Runner) -> None:
-        """Whether it is felt shows in what agents write down of their clock, see `verdict`."""
+        """Whether it is felt shows in what agents write down of their clock, see `check_clock_shifts`."""
         path = self._hosts[runner.host].clock
         applied.pids, applied.skew_seconds = frozenset(), next(self._offsets)
         applied.ended = float("inf")

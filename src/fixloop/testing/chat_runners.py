@@ -27,14 +27,8 @@ class Chat(NamedTuple):
     work: Path
     """Where its agents work."""
 
-    @property
-    def name(self) -> str:
-        return self.directory.name
-
 
 class Runner(NamedTuple):
-    """One `fixloop chat run`."""
-
     chat: Chat
     host: str
     process: "subprocess.Popen[bytes]"
@@ -54,8 +48,6 @@ class Runner(NamedTuple):
 
 
 class RunnerHost:
-    """One machine."""
-
     def __init__(self, name: str, folder: Path, executions: Path) -> None:
         self.name = name
         self.clock = folder / f"{name}.clock"

@@ -7,13 +7,14 @@ import asyncio
 import json
 import signal
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Any, Final, NamedTuple
 
 from fixloop.store import keys
 from fixloop.testing.clock import set_clock
+from fixloop.testing.executions import Execution
 from fixloop.testing.networks import HostNetwork
 from fixloop.testing.plan import Boundary, Injury
 from fixloop.testing.processes import Host, RedisServer, below, is_running, is_stopped, kill
@@ -82,6 +83,14 @@ class AppliedInjury:
             "felt": self.took_effect,
         }
         return json.dumps(told)
+
+
+def check_clock_shifts(injuries: Iterable[AppliedInjury], executions: Sequence[Execution]) -> None:
+    """A wrong clock was felt by an agent that began meanwhile and saw it."""
+    for applied in injuries:
+        if applied.injury is Injury.WRONG_CLOCK:
+            seen = [one.skew_seconds for one in executions if applied.began <= one.at <= applied.ended]
+            applied.took_effect = any(abs(skew - applied.skew_seconds) < 1.0 for skew in seen)
 
 
 class Takeover(NamedTuple):
@@ -236,7 +245,7 @@ class InjuryActions:
         self._over(applied)
 
     def _shift_clock(self, applied: AppliedInjury, host: str) -> None:
-        """Whether it is felt shows in what agents write down of their clock, see `verdict`."""
+        """Whether it is felt shows in what agents write down of their clock, see `check_clock_shifts`."""
         path = self._hosts[host].clock
         applied.skew_seconds = next(self._offsets)
         self._wrong.add(host)

@@ -25,8 +25,6 @@ class FileChange(NamedTuple):
 
 
 class Watch:
-    """Some directories, watched until it is closed."""
-
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._descriptor = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC), "inotify")

@@ -51,9 +51,6 @@ class KeptTicket:
         """Delayed for ever, until its workflow goes on."""
         self.kind, self.ready, self.token = "delayed", FOR_EVER, ""
 
-    def as_held(self) -> Held:
-        return Held(self.ticket, self.kind, self.owner, self.fence, self.deaths)
-
 
 class Finished(NamedTuple):
     """A committed ticket, or a withdrawn one with the fence None."""
@@ -95,7 +92,10 @@ class KeptWorkflow:
             fields=dict(self.fields),
             moment=now,
             away_seconds=away,
-            tickets=tuple(held.as_held() for _, held in sorted(self.tickets.items())),
+            tickets=tuple(
+                Held(kept.ticket, kept.kind, kept.owner, kept.fence, kept.deaths)
+                for _, kept in sorted(self.tickets.items())
+            ),
             deadlines=dict(sorted(self.deadlines.items())),
             stale=self.stale,
             context=context,

@@ -180,27 +180,23 @@ _HOLDING: Final = (_B.BEFORE_CLAIM, _B.AFTER_CLAIM, _B.BEFORE_COMMIT, _B.AFTER_C
 _HINTING: Final = (_B.BEFORE_HINT, _B.AFTER_HINT)
 
 
-class _Steps(NamedTuple):
-    """Which process does what: who finishes a ticket hints the next; the first is hinted by the uninjured caller."""
-
-    crew: tuple[str, ...]
-    """Those whose work is an agent's or a tool's, in a work process."""
-    control: tuple[str, ...]
-    """Those that control does."""
-    hinted_by_work: tuple[str, ...]
-    hinted_by_control: tuple[str, ...]
-
-
-def _of_workers(steps: _Steps) -> Places:
-    amid = _at(steps.crew, _B.MID_WORK)
-    worked = (*_at(steps.crew, *_HOLDING, _B.MID_WORK), *_at(steps.hinted_by_work, *_HINTING))
-    controlled = (*_at(steps.control, *_HOLDING), *_at(steps.hinted_by_control, *_HINTING))
-    sent = _at((*steps.hinted_by_work, *steps.hinted_by_control), _B.BEFORE_HINT)
-    every = (*steps.crew, *steps.control)
+def _of_workers(
+    *,
+    crew: tuple[str, ...],
+    control: tuple[str, ...],
+    hinted_by_work: tuple[str, ...],
+    hinted_by_control: tuple[str, ...],
+) -> Places:
+    """Who finishes a ticket hints the next; `crew` are steps of work processes, and the first hint is the caller's."""
+    amid = _at(crew, _B.MID_WORK)
+    worked = (*_at(crew, *_HOLDING, _B.MID_WORK), *_at(hinted_by_work, *_HINTING))
+    controlled = (*_at(control, *_HOLDING), *_at(hinted_by_control, *_HINTING))
+    sent = _at((*hinted_by_work, *hinted_by_control), _B.BEFORE_HINT)
+    every = (*crew, *control)
     particular: dict[Injury, tuple[Place, ...]] = {
         Injury.KILL_WORKER: worked,
         Injury.KILL_CONTROL: controlled,
-        Injury.STOP_WORKER: _at(steps.crew, *_HOLDING, _B.MID_WORK),
+        Injury.STOP_WORKER: _at(crew, *_HOLDING, _B.MID_WORK),
         Injury.BLIP_REDIS: amid,
         Injury.DOUBLE_MESSAGES: sent,
         Injury.LOSE_SENT: sent,
@@ -227,20 +223,15 @@ _ANYWHERE: Final = (
 """What may be done to workers at any boundary."""
 
 VALIDATION: Final = _of_workers(
-    _Steps(
-        crew=("validate", "fix", "recheck", "confirm"),
-        control=("report",),
-        hinted_by_work=("report", "recheck"),
-        hinted_by_control=("fix",),
-    )
+    crew=("validate", "fix", "recheck", "confirm"),
+    control=("report",),
+    hinted_by_work=("report", "recheck"),
+    hinted_by_control=("fix",),
 )
-
 CYCLE: Final = _of_workers(
-    _Steps(crew=("work",), control=("finish",), hinted_by_work=("work", "finish"), hinted_by_control=())
+    crew=("work",), control=("finish",), hinted_by_work=("work", "finish"), hinted_by_control=()
 )
-HANDOFF: Final = _of_workers(
-    _Steps(crew=("work",), control=(), hinted_by_work=("work",), hinted_by_control=())
-)
+HANDOFF: Final = _of_workers(crew=("work",), control=(), hinted_by_work=("work",), hinted_by_control=())
 
 _TURNS: Final = ("answer", "close")
 _WRITING: Final = (_B.BEFORE_COMMIT, _B.AFTER_COMMIT, _B.BEFORE_HINT, _B.AFTER_HINT)

@@ -5,21 +5,31 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections import Counter
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 import redis
 
+from fixloop.engine.engine import Engine, ProfileEngine
+from fixloop.engine.hints import producer, send_hint
+from fixloop.engine.profile import AnyEvent, AnyStart, Profile
 from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.protocol.events import DecisionMade
+from fixloop.protocol.messages import Decision
+from fixloop.protocol.refusals import Unexpected
+from fixloop.store.keys import workflow_key
+from fixloop.store.redis_store import RedisStore
 from fixloop.testing.executions import Execution, executions_in
 from fixloop.testing.injurer import Injurer
+from fixloop.testing.injuries import check_clock_shifts
 from fixloop.testing.networks import Network, Networks, networks
 from fixloop.testing.plan import Schedule
 from fixloop.testing.processes import Access, Host, RedisServer
-from fixloop.testing.verdict import check_clock_shifts
 
 HostKind = Callable[[str, Path, Access], Host]
 """Makes a host of a name, the folder for its log, and where it finds Redis."""
@@ -36,6 +46,10 @@ PATIENCE_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 0.0005
 """For each workflow that is looked at."""
 SETTLING_SECONDS: Final = 1.0
+# The caller is not injured, and waits for a Redis that is.
+CALLER_PATIENCE_SECONDS: Final = 30.0
+GIVEN_UP: Final = DecisionMade(decision=Decision.ABORT, by="chaos")
+EXTENDED: Final = DecisionMade(decision=Decision.EXTEND, by="chaos")
 
 
 def host_kind(concurrency: int, folder: Path) -> HostKind:
@@ -59,8 +73,6 @@ class Progress(NamedTuple):
 
 
 class Work(Protocol):
-    """What is handed in."""
-
     def begin(self) -> list[str]:
         """Hand all of it in; the names by which it is asked for."""
 
@@ -90,9 +102,9 @@ class Site:
             ending.callback(self._loop.close)
             ending.callback(thread.join, 5.0)
             ending.callback(self._loop.call_soon_threadsafe, self._loop.stop)
-            ending.callback(self._in_loop, self.injurer.relay.close)
+            ending.callback(self.in_loop, self.injurer.relay.close)
             for host in self.hosts.values():
-                self._in_loop(self.networks.by_host[host.name].open, self.injurer.relay)
+                self.in_loop(self.networks.by_host[host.name].open, self.injurer.relay)
                 ending.callback(host.stop)
                 host.start()
             give_up = time.monotonic() + START_SECONDS
@@ -104,14 +116,15 @@ class Site:
                 time.sleep(POLL_SECONDS)
             yield self
 
-    def in_loop(self, act: Callable[[], object]) -> None:
+    def in_loop(self, act: Callable[..., object], *words: object) -> None:
+        """Have the relay's thread do it."""
+
         async def there() -> None:
-            act()
+            done = act(*words)
+            if isinstance(done, Awaitable):
+                await done
 
-        self._in_loop(there)
-
-    def _in_loop(self, act: Callable[..., Any], *words: Any) -> None:
-        asyncio.run_coroutine_threadsafe(act(*words), self._loop).result(10.0)
+        asyncio.run_coroutine_threadsafe(there(), self._loop).result(10.0)
 
     def arm(self, schedule: Schedule, commands: Container[str] = (), *, twice_over: bool = False) -> None:
         arm = partial(self.injurer.arm, schedule, commands, twice_over=twice_over)
@@ -172,3 +185,66 @@ def site(folder: Path, kind: HostKind, network: Network) -> Iterator[Site]:
         Site(folder, Path(sockets), kind, by_host).running() as running,
     ):
         yield running
+
+
+@dataclass
+class Workflows:
+    _engine: ProfileEngine[Any]
+    _client: Any
+    _started: Sequence[AnyStart]
+    _decisions: Mapping[str, Sequence[AnyEvent]]
+    """By workflow, what a person says to its escalations, in order."""
+    _given_up: AnyEvent
+    """What is said to escalations that should not be there."""
+    _decided: Counter[str] = field(default_factory=Counter)
+
+    def begin(self) -> list[str]:
+        for one in self._started:
+            # `exists`: the first answer was lost with Redis. Whether it really is there shows at the end.
+            self._engine.start(one)
+        return [one.workflow for one in self._started]
+
+    def unended(self, names: Sequence[str]) -> list[str]:
+        pipe = self._client.pipeline(transaction=False)
+        for workflow in names:
+            pipe.hmget(workflow_key(workflow), "outcome", "paused")
+        found = dict(zip(names, pipe.execute(), strict=True))
+        for workflow, (outcome, paused) in found.items():
+            if paused and not outcome:
+                # One that escalates more often than it should is given up.
+                number, decisions = self._decided[workflow], self._decisions.get(workflow, ())
+                decision = decisions[number] if number < len(decisions) else self._given_up
+                with suppress(Unexpected):
+                    self._engine.apply(workflow, decision, operation=f"decision-{number}")
+                    self._decided[workflow] += 1
+        return [workflow for workflow, (outcome, _) in found.items() if not outcome]
+
+
+class Caller(NamedTuple):
+    store: RedisStore
+    client: Any
+    engine: Engine
+
+    def workflows(
+        self,
+        started: Sequence[AnyStart],
+        decisions: Mapping[str, Sequence[AnyEvent]],
+        given_up: AnyEvent = GIVEN_UP,
+        profile: Profile[Any] | None = None,
+    ) -> Workflows:
+        engine = self.engine if profile is None else self.engine.of(profile)
+        return Workflows(engine, self.client, started, decisions, given_up)
+
+
+@contextmanager
+def calling(url: str) -> Iterator[Caller]:
+    app = producer(url)
+    client: Any = redis.Redis.from_url(url, socket_timeout=2.0)
+    with (
+        closing(RedisStore(url, patience_seconds=CALLER_PATIENCE_SECONDS)) as store,
+        closing(client),
+        closing(app),
+    ):
+        yield Caller(
+            store, client, Engine(store, lambda ticket, state: send_hint(app, ticket, state.profile))
+        )

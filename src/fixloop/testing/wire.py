@@ -16,11 +16,9 @@ import hiredis
 from fixloop.store.scripts import source
 
 PUSHED: Final = b":1\r\n"
-"""What Redis says when it has taken one message."""
 NOTHING_TAKEN: Final = b"*-1\r\n"
 """What Redis says to a client that waited and got no message."""
 NO_ROOM: Final = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
-"""What a full Redis says to a write."""
 
 BEGUN: Final = "bare:begun"
 EFFECTS: Final = "bare:effects"

@@ -51,8 +51,6 @@ class _Field(NamedTuple):
 
 @dataclass(eq=False)
 class Part:
-    """Some blocks under one title."""
-
     title: str
     line: int
     blocks: Sequence[Block]
@@ -205,14 +203,12 @@ class Document:
         self.header, *self.parts = _parts(blocks, _TITLE + 1, rows, line + 1) or [Part("", line, (), ())]
 
     def part(self, title: str) -> Part:
-        """The section called `title`; UnreadableMessage where there is none."""
         for part in self.parts:
             if part.title == title:
                 return part
         raise UnreadableMessage(f'message "{self.title}" (line {self.line}) lacks the section "{title}"')
 
     def untitled(self, label: str) -> Part:
-        """The part without a title that has the field `label`; UnreadableMessage where there is none."""
         for part in self.parts:
             if not part.title and part.has(label):
                 return part
