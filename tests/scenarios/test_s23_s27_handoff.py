@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from datetime import timedelta
 from itertools import permutations
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
 import pytest
@@ -28,7 +28,7 @@ from fixloop.profiles.handoff.events import (
 from fixloop.profiles.handoff.files import named_files, state_document
 from fixloop.profiles.handoff.locks import wait_seconds
 from fixloop.profiles.handoff.metrics import Escalations, measured, started_at
-from fixloop.profiles.handoff.records import EVENT_NAMES, EventRecord, Message
+from fixloop.profiles.handoff.records import EventName, EventRecord, Message
 from fixloop.profiles.handoff.returns import InvalidReturn, read_return
 from fixloop.profiles.handoff.routes import check_route
 from tests.fixtures.handoff_stage import SPEC, HandoffStage
@@ -92,7 +92,7 @@ def test_the_example_leaves_its_events_and_metrics_follow_from_them() -> None:
     assert (
         *("agent_started", "agent_completed", "handoff_created", "handoff_accepted"),
         *("error_occurred", "escalation_triggered"),
-    ) == EVENT_NAMES
+    ) == get_args(EventName)
 
 
 @pytest.mark.proves("D51", "D50")

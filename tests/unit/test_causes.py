@@ -16,7 +16,7 @@ LEFT_OUT = ("protocol", "testing")
 """What follows from events, and what plays users."""
 CONNECT = (
     *("engine", "intake", "handlers", "presenter", "report", "log"),
-    *("files", "named_files", "agent_output", "verdict", "lock_commands"),
+    *("files", "agent_output", "lock_commands"),
 )
 """The modules of a profile that tie what follows from its events to the engine and the commands."""
 MADE_BY = {"HandoffRejected": "rejection", "AgentEscalated": "escalation"}

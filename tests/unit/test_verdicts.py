@@ -9,8 +9,8 @@ from fixloop.engine.verdicts import go_on
 from fixloop.profiles.cycle.agent_output import phase_answer, phase_documents
 from fixloop.profiles.cycle.phase_result import read_result
 from fixloop.profiles.cycle.records import ResultStatus
+from fixloop.profiles.handoff.agent_output import review_answer
 from fixloop.profiles.handoff.returns import Returned, check_return, read_return
-from fixloop.profiles.handoff.verdict import review_answer
 from fixloop.protocol.checks import Unverified
 from fixloop.protocol.events import DecisionMade, RunFinished
 from fixloop.protocol.messages import Decision

@@ -22,7 +22,7 @@ class Parts:
         self.heading = heading
         self.tables: list[tuple[str, Row, list[Row]]] = []
 
-    def table(self, title: str, names: Row, rows: Iterable[Row]) -> "Parts":
+    def table(self, title: str, names: Row, rows: Iterable[Sequence[object]]) -> "Parts":
         """Add a table, unless it is empty."""
         listed: list[Row] = [tuple(map(str, row)) for row in rows]
         if listed:

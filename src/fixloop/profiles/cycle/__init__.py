@@ -26,7 +26,7 @@ REGISTERED: Final = Registered(
     outside="fixloop.profiles.cycle.handlers:OUTSIDE",
     requests="fixloop.profiles.cycle.prompt:request",
     agent_runs="fixloop.profiles.cycle.agent_output:AGENT_RUNS",
-    files="fixloop.profiles.cycle.named_files:FILES",
+    files="fixloop.profiles.cycle.files:FILES",
     order="fixloop.profiles.cycle.workers:ORDER",
     scripts="fixloop.profiles.cycle.scripts:SCRIPTS",
 )

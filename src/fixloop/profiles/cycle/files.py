@@ -6,20 +6,24 @@ Nothing is written here. A file is text, or parts that a store keeps by digest; 
 import json
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 
+from fixloop.errors import InfrastructureError
+from fixloop.files.atomic import File
 from fixloop.profiles.cycle.documents import progress_path
+from fixloop.profiles.cycle.engine import CYCLE
+from fixloop.profiles.cycle.events import CycleRestored
 from fixloop.profiles.cycle.state import Agent, Cycle
 from fixloop.profiles.cycle.texts import one_line
 from fixloop.profiles.cycle.versions import archive_name, version_of
 from fixloop.profiles.cycle.workers import WORKERS, field_owner, worker
+from fixloop.statefiles.named_files import Files
+from fixloop.statefiles.rendering import ARTIFACT, Artifacts, ProfileFiles
 
 _OUTPUTS: Final = {"ra": "RA requirements", "ep": "EP plan", "cd": "CD code changes", "vas": "VAS results"}
-
-
-_ARTIFACT: Final = "sha256:"
 
 
 class Named(NamedTuple):
@@ -49,12 +53,12 @@ def named_files(state: Cycle) -> Iterator[Named]:
 
     for old in state.archive:
         name = archive_name(old.name, version_of(old.version))
-        yield named(old.agent, f"history/{name}", _ARTIFACT + old.digest)
+        yield named(old.agent, f"history/{name}", ARTIFACT + old.digest)
     for document in state.documents:
-        yield named(document.agent, document.name, _ARTIFACT + document.digest)
+        yield named(document.agent, document.name, ARTIFACT + document.digest)
     for agent, name in dict.fromkeys((part.agent, part.name) for part in state.logs):
         parts = (part for part in state.logs if (part.agent, part.name) == (agent, name))
-        yield named(agent, name, *(part.text or _ARTIFACT + part.digest for part in parts))
+        yield named(agent, name, *(part.text or ARTIFACT + part.digest for part in parts))
     yield named("coordination", "feedback.md", coordination_log(state))
     text = json.dumps(state_document(state), indent=2, ensure_ascii=False) + "\n"
     yield Named(state_path(state.cycle_id), (text,))
@@ -159,3 +163,27 @@ def _plain(value: Any, zone: timezone) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(inner, zone) for inner in value]
     return value
+
+
+def _drawn(snapshot: bytes, artifacts: Artifacts) -> Files:
+    state = CYCLE.load(snapshot)
+
+    def content(part: str) -> bytes:
+        found = artifacts(part.removeprefix(ARTIFACT)) if part.startswith(ARTIFACT) else part.encode()
+        if found is None:
+            raise InfrastructureError(f"document {part} of {state.workflow} is missing from the store")
+        return found
+
+    def file(path: str, parts: tuple[str, ...]) -> File:
+        return File(path, sha256("\0".join(parts).encode()).hexdigest(), lambda: tuple(map(content, parts)))
+
+    own = [progress_path(state.cycle_id, agent.key, "").rstrip("/") for agent in state.agents]
+    return Files([file(*named) for named in named_files(state)], folders=own)
+
+
+FILES: Final = ProfileFiles(
+    drawn=_drawn,
+    ignored={".workflow/.cycle/.gitignore": "*\n"},
+    restored=CycleRestored,
+    parts=named_files,
+)

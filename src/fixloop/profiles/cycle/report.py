@@ -1,11 +1,15 @@
 """The report on a cycle, as headed tables."""
 
 from collections.abc import Iterable
+from operator import attrgetter
+from typing import Final
 
 from fixloop.commands.report_pages import Parts, Row
 from fixloop.profiles.cycle.state import Cycle
 from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.durations import stamp
+
+_DECIDED: Final = attrgetter("made_by", "description", "chosen_option", "rationale", "impact")
 
 
 def parts(details: Iterable[Row], state: Cycle) -> Parts:
@@ -20,8 +24,8 @@ def parts(details: Iterable[Row], state: Cycle) -> Parts:
                 (
                     agent.key,
                     worker(agent.key).role,
-                    agent.status.value,
-                    str(agent.runs),
+                    agent.status,
+                    agent.runs,
                     ", ".join(f"{each.name} v{each.version}" for each in state.documents_of(agent.key)),
                 )
                 for agent in state.agents
@@ -31,12 +35,7 @@ def parts(details: Iterable[Row], state: Cycle) -> Parts:
             "Iterations",
             ("number", "version", "began", "issues found"),
             (
-                (
-                    str(each.number),
-                    each.version,
-                    f"{stamp(each.started_at)} UTC",
-                    "; ".join(each.issues_found),
-                )
+                (each.number, each.version, f"{stamp(each.started_at)} UTC", "; ".join(each.issues_found))
                 for each in state.iterations
             ),
         )
@@ -44,32 +43,19 @@ def parts(details: Iterable[Row], state: Cycle) -> Parts:
             "Tasks",
             ("task", "what", "effort", "depends on", "status"),
             (
-                (each.id, each.description, each.effort, ", ".join(each.depends_on), each.status.value)
+                (each.id, each.description, each.effort, ", ".join(each.depends_on), each.status)
                 for each in state.plan
             ),
         )
         .table(
             "Blockers and resolutions",
             ("id", "reported by", "what", "status", "resolution"),
-            (
-                (each.id, each.reported_by, each.description, each.status.value, each.resolution)
-                for each in state.blockers
-            ),
+            map(attrgetter("id", "reported_by", "description", "status", "resolution"), state.blockers),
         )
         .table(
             "Decisions",
             ("time", "by", "question", "decision", "reason", "impact"),
-            (
-                (
-                    f"{stamp(each.at)} UTC",
-                    each.made_by,
-                    each.description,
-                    each.chosen_option,
-                    each.rationale,
-                    each.impact,
-                )
-                for each in state.decisions
-            ),
+            ((f"{stamp(each.at)} UTC", *_DECIDED(each)) for each in state.decisions),
         )
         .table(
             "Timeline",

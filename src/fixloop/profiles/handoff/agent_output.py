@@ -6,14 +6,23 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from fixloop.engine.profile import AnyState
+from fixloop.engine.verdicts import (
+    MOST_ISSUES,
+    described,
+    failures_of,
+    is_passed,
+    known_issues,
+    missing_in,
+    summary_of,
+)
 from fixloop.files.atomic import read
 from fixloop.outside.transfer import snapshot_in
 from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.profiles.handoff.files import STATE_FILE, state_document
 from fixloop.profiles.handoff.returns import InvalidReturn, read_return
 from fixloop.profiles.handoff.state import Handoffs
-from fixloop.profiles.handoff.verdict import review_answer
 from fixloop.profiles.handoff.writes import MOST_OF_A_FIELD, MOST_OF_A_VALUE
+from fixloop.protocol.state import State
 from fixloop.repository.git import Git
 from fixloop.statefiles.agent_run import AgentRuns, Left
 from fixloop.statefiles.sync import tell_of_edits
@@ -49,7 +58,7 @@ def fields_written(snapshot: bytes, content: bytes) -> dict[str, Any]:
     }
 
 
-def missing_in(state: Handoffs, git: Git, commit: str, answer: str) -> str:
+def missing_file(state: Handoffs, git: Git, commit: str, answer: str) -> str:
     """What is wrong with the specification that its result names; empty: nothing, or there is no result."""
     try:
         said = read_return(answer)
@@ -77,6 +86,34 @@ def missing_specification(state: AnyState, git: Git, commit: str, said: Mapping[
     )
 
 
+def review_answer(state: State) -> str:
+    """A reviewer's result of an ended loop (D54)."""
+    known = {"validation": state.workflow, "summary": summary_of(state)}
+    if is_passed(state):
+        return json.dumps({"status": "approved", **known, "known_issues": known_issues(state)})
+    issues = [
+        {
+            "id": f"{state.issue}-{number}",
+            "severity": "critical",
+            "specialist": entry.name,
+            "file": failure.file,
+            "line": failure.line,
+            "description": described(failure),
+        }
+        for number, (entry, failure) in enumerate(failures_of(state), 1)
+    ]
+    issues += [
+        {
+            "id": f"{state.issue}-{each.name}",
+            "severity": "critical",
+            "specialist": each.specialist,
+            "description": text,
+        }
+        for each, text in missing_in(state)
+    ]
+    return json.dumps({"status": "needs_fixes", "issues": issues[:MOST_ISSUES], **known})
+
+
 AGENT_RUNS: Final = AgentRuns(
-    left=left_by, missing=missing_in, verdict=lambda loop, state, name, keep: (review_answer(loop), None)
+    left=left_by, missing=missing_file, verdict=lambda loop, state, name, keep: (review_answer(loop), None)
 )

@@ -20,9 +20,6 @@ EventName = Literal[
     "error_occurred",
     "escalation_triggered",
 ]
-EVENT_NAMES: tuple[EventName, ...] = EventName.__args__  # type: ignore[attr-defined]
-"""All there are (D48)."""
-
 
 MOST_CHARACTERS: Final = 3000
 """Of the paths of one run: every snapshot of the workflow carries them."""

@@ -1,6 +1,7 @@
 """The report on a workflow of handoffs, as headed tables."""
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 from fixloop.commands.report_pages import Parts, Row
 from fixloop.profiles.handoff.log import summary
@@ -33,7 +34,7 @@ def parts(details: Iterable[Row], state: Handoffs) -> Parts:
                 (
                     agent.name,
                     agent.status,
-                    str(agent.activations),
+                    agent.activations,
                     hours_minutes_seconds(figures.seconds_by_agent.get(agent.name, 0.0)),
                 )
                 for agent in state.agents
@@ -43,28 +44,17 @@ def parts(details: Iterable[Row], state: Handoffs) -> Parts:
             "Handoffs",
             ("time", "type", "from", "to", "status", "what"),
             (
-                (
-                    f"{stamp(each.timestamp)} UTC",
-                    each.type.value,
-                    each.sender,
-                    each.recipient,
-                    each.status.value,
-                    summary(each),
-                )
-                for each in state.messages
+                (f"{stamp(m.timestamp)} UTC", m.type, m.sender, m.recipient, m.status, summary(m))
+                for m in state.messages
             ),
         )
-        .table(
-            "Made",
-            ("agent", "run", "what"),
-            ((made.agent, str(made.run), made.line) for made in state.made),
-        )
+        .table("Made", ("agent", "run", "what"), map(attrgetter("agent", "run", "line"), state.made))
         .table(
             "Metrics",
             ("what", "how many"),
             (
-                ("handoffs", str(figures.handoffs)),
-                ("fix iterations", str(figures.fix_iterations)),
+                ("handoffs", figures.handoffs),
+                ("fix iterations", figures.fix_iterations),
                 ("escalated", "yes" if figures.escalated else "no"),
             ),
         )

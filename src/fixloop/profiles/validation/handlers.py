@@ -3,7 +3,7 @@
 import getpass
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.commands.handlers import Answer as Given
 from fixloop.commands.handlers import CommandHandlers, Work
@@ -14,7 +14,6 @@ from fixloop.errors import RefusedError, UsageError
 from fixloop.intake.redaction_scope import redaction_for
 from fixloop.outside.offer import offer, offered_at
 from fixloop.outside.transfer import bring_work, keep_bundle, keep_diff, snapshot_in
-from fixloop.protocol.checks import Unverified
 from fixloop.protocol.events import (
     BlockerSignalled,
     BranchPushed,
@@ -28,7 +27,7 @@ from fixloop.protocol.events import (
 )
 from fixloop.protocol.ids import called
 from fixloop.protocol.messages import MAIN_AGENT, USER, Decision, Reason
-from fixloop.protocol.state import Completion, Limits, State
+from fixloop.protocol.state import Completion, State
 from fixloop.protocol.statuses import WITH_MAIN_AGENT
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths
@@ -45,15 +44,6 @@ if TYPE_CHECKING:
     from fixloop.protocol.answers import Answer
 
 LISTED: Final = 10
-
-
-class _Reread(TypedDict):
-    """What a configuration that is read again changes."""
-
-    configuration: str
-    specialists: tuple[str, ...]
-    unverified: tuple[Unverified, ...]
-    limits: Limits
 
 
 def _ack(session: Session, workflow: str, agent: str, handoff: str) -> None:
@@ -244,7 +234,7 @@ def _completion(
     return FixCompleted(specialist=active.name, completion=completion, sender=caller(MAIN_AGENT))
 
 
-def _reread(session: Session, state: State, commit: str) -> _Reread:
+def _reread(session: Session, state: State, commit: str) -> dict[str, Any]:
     """The configuration as the person left it: a manual fix may change the gates, and the log says so."""
     from fixloop.intake.frozen_configuration import configuration_in, frozen_configuration
     from fixloop.intake.preparation import exported
