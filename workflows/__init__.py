@@ -1,18 +1,24 @@
 """One file for each profile: which steps, in which order, as which canvas."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
 from celery import Celery
 from celery.canvas import Signature
 
+from fixloop.engine.hints import signature
 from fixloop.profile_table import loaded, names, registered
 from fixloop.protocol.ticket import Ticket
 
-__all__ = ["CANVASES"]
-
-CANVASES: Final[Mapping[str, Callable[[Celery, Any, Ticket], list[Signature]]]] = MappingProxyType(
-    {name: loaded(registered(name).canvas) for name in names()}
+FOLLOWING: Final[Mapping[str, Callable[[Any, Ticket], Iterable[Ticket]]]] = MappingProxyType(
+    {name: loaded(registered(name).following) for name in names()}
 )
-"""By profile: the steps from a ticket to the end of its round, as signatures in order, its own first."""
+"""By profile."""
+
+
+def canvas(app: Celery, state: Any, ticket: Ticket) -> list[Signature]:
+    """The steps from `ticket` to the end of its round, as signatures in order; the first is `ticket` itself."""
+    return [
+        signature(app, state.profile, each) for each in (ticket, *FOLLOWING[state.profile](state, ticket))
+    ]

@@ -6,19 +6,10 @@ each: no group, because only the state waits for all of them (K31).
 
 from collections.abc import Iterator
 
-from celery import Celery
-from celery.canvas import Signature
-
-from fixloop.engine.hints import signature
 from fixloop.profiles.cycle.outcome import finish_ticket
 from fixloop.profiles.cycle.records import AgentStatus
 from fixloop.profiles.cycle.state import Cycle
 from fixloop.protocol.ticket import Ticket, work_ticket
-
-
-def canvas(app: Celery, state: Cycle, ticket: Ticket) -> list[Signature]:
-    """The steps from `ticket` to the cycle's end, as signatures in order; the first is `ticket` itself."""
-    return [signature(app, state.profile, each) for each in (ticket, *following(state, ticket))]
 
 
 def following(state: Cycle, ticket: Ticket) -> Iterator[Ticket]:

@@ -7,19 +7,10 @@ or ends the workflow. No task waits for an agent outside: there the canvas ends 
 from collections.abc import Iterator
 from typing import Final
 
-from celery import Celery
-from celery.canvas import Signature
-
-from fixloop.engine.hints import signature
 from fixloop.profiles.handoff.state import Handoffs
 from fixloop.protocol.ticket import Ticket, work_ticket
 
 _NEXT: Final = {"planner": "builder", "builder": "reviewer", "reviewer": "fixer", "fixer": "reviewer"}
-
-
-def canvas(app: Celery, state: Handoffs, ticket: Ticket) -> list[Signature]:
-    """The steps from `ticket` to the end of its round, as signatures in order; the first is `ticket` itself."""
-    return [signature(app, state.profile, each) for each in (ticket, *following(state, ticket))]
 
 
 def following(state: Handoffs, ticket: Ticket) -> Iterator[Ticket]:

@@ -5,19 +5,10 @@ next ticket. Ids of tickets are derived, so the chain can name those that do not
 otherwise (a PASS, a wait, an escalation) replaces the rest.
 """
 
-from celery import Celery
-from celery.canvas import Signature
-
-from fixloop.engine.hints import signature
 from fixloop.protocol.ids import ticket_id
 from fixloop.protocol.messages import Priority
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
-
-
-def canvas(app: Celery, state: State, ticket: Ticket) -> list[Signature]:
-    """The steps from `ticket` to the end of its round, as signatures in order; the first is `ticket` itself."""
-    return [signature(app, state.profile, each) for each in (ticket, *following(state, ticket))]
 
 
 def following(state: State, ticket: Ticket) -> list[Ticket]:

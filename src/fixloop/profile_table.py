@@ -35,8 +35,8 @@ class Registered(NamedTuple):
     """`CommandHandlers`: how commands bring something."""
     steps: str
     """`StepHandlers`: how the application's workers do its steps."""
-    canvas: str
-    """The application's canvas: the steps from a ticket to the end of its round."""
+    following: str
+    """The tickets after one to the end of its round, which the application's canvas is made of."""
     options: tuple[str, ...] = ()
     """Those of `run` and `enqueue` that not every profile has."""
     agents: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.testing.rehearsal import undisturbed
 from tests.fixtures.deployment import Deployment, deployed
-from workflows.validation import canvas
+from workflows import canvas
 
 pytestmark = pytest.mark.slow
 

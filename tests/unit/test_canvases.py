@@ -11,7 +11,7 @@ from tests.fixtures.cycle_stage import COMMANDS, CycleStage
 from tests.fixtures.handoff_stage import HandoffStage
 from workers.app import app
 from workers.steps.step_table import STEP_HANDLERS
-from workflows import CANVASES, cycle, handoff
+from workflows import canvas, cycle, handoff
 
 
 def ids(tickets: list[Ticket]) -> list[str]:
@@ -116,7 +116,7 @@ def _ticket_of(stage: CycleStage, key: str) -> Ticket:
 def test_every_step_of_every_canvas_is_a_task_of_its_profile_on_a_queue_that_workers_serve() -> None:
     app.loader.import_default_modules()
     for stage in (CycleStage(), HandoffStage()):
-        signatures = CANVASES[stage.state.profile](app, stage.state, stage.last.steps[0])
+        signatures = canvas(app, stage.state, stage.last.steps[0])
         for signature in signatures:
             assert signature.task in app.tasks
             assert signature.options["queue"] in ("fixloop.cycle", "fixloop.handoff", "fixloop.control")

@@ -10,7 +10,7 @@ from fixloop.protocol.messages import Priority
 from tests.fixtures.script import SILENT, Fix, errs, fails, failure
 from tests.fixtures.validation_stage import Stage
 from workers.steps.hints import follow
-from workflows.validation import canvas
+from workflows import canvas
 
 app = Celery("test", set_as_current=False)
 

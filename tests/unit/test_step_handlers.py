@@ -23,7 +23,7 @@ from workers.steps.lease import Heart
 from workers.steps.step import Step
 from workers.steps.step_handlers import Failure
 from workers.steps.step_table import STEP_HANDLERS, step_handlers_of
-from workflows import CANVASES
+from workflows import FOLLOWING
 
 LOOP: Final[dict[str, Any]] = {
     "workflow": FLOW,
@@ -50,7 +50,7 @@ def begun(profile: str) -> tuple[Step, Store]:
 
 @pytest.mark.proves("R1", "R2", "K30")
 def test_every_profile_has_a_workshop_and_a_canvas_and_every_step_counts_its_retries() -> None:
-    assert set(STEP_HANDLERS) == set(CANVASES) == set(PROFILES)
+    assert set(STEP_HANDLERS) == set(FOLLOWING) == set(PROFILES)
     for name, shop in STEP_HANDLERS.items():
         assert shop.profile is PROFILES[name]
         assert shop.work.keys() == shop.retries.keys()

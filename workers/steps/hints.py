@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from celery import Task
-from celery.canvas import Signature
 from celery.exceptions import MaxRetriesExceededError, TaskError
 from kombu.exceptions import OperationalError
 
@@ -18,7 +17,7 @@ from fixloop.store.limits import FIRST
 from workers.app import app
 from workers.log_once import say_once
 from workers.steps.step_handlers import Failure
-from workflows import CANVASES
+from workflows import canvas
 
 log = logging.getLogger("fixloop.following")
 
@@ -65,7 +64,7 @@ def follow(
     # How urgent a report is was not known when the chain was built (K13).
     planned = task.request.chain[-1]["options"] if task.request.chain else {}
     if (planned.get("task_id"), planned.get("priority")) != (first.id, first.priority):
-        task.request.chain = [dict(entry) for entry in reversed(_canvas(state, first))]
+        task.request.chain = [dict(entry) for entry in reversed(canvas(app, state, first))]
 
 
 def hint(ticket: Ticket, state: Any, *, again: bool = False) -> bool:
@@ -74,7 +73,7 @@ def hint(ticket: Ticket, state: Any, *, again: bool = False) -> bool:
 
     False when the broker is away: the sweeper sends it again.
     """
-    first, *rest = _canvas(state, ticket)
+    first, *rest = canvas(app, state, ticket)
     if again:
         first.set(priority=FIRST)
     try:
@@ -105,10 +104,6 @@ def hint_again(store: Store, ticket: Ticket) -> bool:
     except ProtocolError as error:
         say_once(log, f"{ticket.id} is not hinted: {error}")
         return False
-
-
-def _canvas(state: Any, ticket: Ticket) -> list[Signature]:
-    return CANVASES[state.profile](app, state, ticket)
 
 
 def _hint_all(state: Any, tickets: Iterable[Ticket]) -> None:

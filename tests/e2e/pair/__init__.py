@@ -13,5 +13,5 @@ REGISTERED: Final = Registered(
     presenter="tests.e2e.pair.commands:PRESENTER",
     handlers="tests.e2e.pair.commands:HANDLERS",
     steps="tests.e2e.pair.steps:STEPS",
-    canvas="tests.e2e.pair.steps:canvas",
+    following="tests.e2e.pair.steps:following",
 )

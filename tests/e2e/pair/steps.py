@@ -5,10 +5,6 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from celery import Celery
-from celery.canvas import Signature
-
-from fixloop.engine.hints import arguments, task_name
 from fixloop.engine.profile import AnyEvent
 from fixloop.protocol.ticket import Ticket
 from fixloop.repository.snapshot import Snapshot
@@ -29,19 +25,8 @@ def _pass(step: Step) -> AnyEvent | None:
     return Passed(sender=agent)
 
 
-def canvas(app: Celery, state: Pair, ticket: Ticket) -> list[Signature]:
-    following = [ticket, ticket_of(state, AGENTS[1])] if ticket.specialist == AGENTS[0] else [ticket]
-    return [
-        app.signature(
-            task_name("pair", each.step),
-            kwargs=arguments(each),
-            task_id=each.id,
-            queue=each.queue,
-            priority=each.priority,
-            immutable=True,
-        )
-        for each in following
-    ]
+def following(state: Pair, ticket: Ticket) -> list[Ticket]:
+    return [ticket_of(state, AGENTS[1])] if ticket.specialist == AGENTS[0] else []
 
 
 def _nothing(step: Step, state: Any) -> None:

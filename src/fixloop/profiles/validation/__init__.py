@@ -14,6 +14,6 @@ REGISTERED: Final = Registered(
     presenter="fixloop.profiles.validation.presenter:PRESENTER",
     handlers="fixloop.profiles.validation.handlers:HANDLERS",
     steps="workers.steps.validation_steps:STEPS",
-    canvas="workflows.validation:canvas",
+    following="workflows.validation:following",
     options=("--fixer", "--only", "--dry", "--base", "--all"),
 )
