@@ -1,7 +1,5 @@
 """The `cycle` profile: what follows from an event (C1-C67; K10, K11, K15-K17, K23).
 
-    decide(state, event, now) -> Outcome
-
 Pure: no clock, no Redis, no files. The orchestrator is this function: agents only report (C5, C6).
 """
 

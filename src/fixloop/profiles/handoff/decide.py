@@ -1,7 +1,5 @@
 """The `handoff` profile: what follows from an event (D1-D56; K5, K10, K20, K27, K33, G9-G21).
 
-    decide(state, event, now) -> Outcome
-
 Pure: no clock, no Redis, no files.
 """
 
