@@ -178,6 +178,16 @@ def test_copied_files_reach_another_machine_and_leave_the_branch_alone(tmp_path:
     assert git(repository, "rev-parse", "refs/fixloop/7/copied") == snapshot.copied
 
 
+def test_a_plain_folder_whose_mirror_is_lost_is_taken_again_with_what_it_copies(tmp_path: Path) -> None:
+    folder = tmp_path / "plain"
+    write(folder, {"a.py": "1", ".gitignore": "made/\n", "made/one.json": "1"})
+    snapshot = taken(folder, "made/**")
+
+    bring(Snapshot.model_validate_json(snapshot.model_dump_json()), issue=7, cache=tmp_path / "elsewhere")
+
+    assert (opened(snapshot, tmp_path / "elsewhere").path / "made/one.json").read_text() == "1"
+
+
 def with_submodules(folder: Path) -> Path:
     """A repository with a submodule in a submodule, all checked out."""
     deep = make_repository(folder / "deep", {"d.py": "1"})

@@ -61,6 +61,8 @@ class Snapshot(BaseModel):
     """Who wrote that commit."""
     copied: str = ""
     """A commit with the files that go along although git does not track them, see `copied`."""
+    copy_globs: tuple[str, ...] = ()
+    """Of `[workspace] copy`; a plain folder whose mirror is lost is taken again with them."""
     submodules: tuple[str, ...] = ()
     """Those that are empty folders in a workspace."""
     notes: tuple[str, ...] = ()
@@ -200,7 +202,8 @@ def bring(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
             if snapshot.copied:
                 mirror.receive(Git(Path(snapshot.source)), snapshot.copied, f"{issue}/copied")
         else:
-            take_snapshot(Path(snapshot.source), issue=issue, cache=cache)
+            globs = snapshot.copy_globs
+            take_snapshot(Path(snapshot.source), issue=issue, cache=cache, copy_globs=globs)
     except (UsageError, GitFailure) as error:
         why = f": {error}"
     if not all(map(mirror.has, needed)):
@@ -278,6 +281,7 @@ def _plain(top: Path, mirror: Mirror, issue: int, copy_globs: Sequence[str], ref
         is_git=False,
         changed=True,
         copied=copied.commit,
+        copy_globs=tuple(copy_globs),
         notes=copied.notes,
     )
 
