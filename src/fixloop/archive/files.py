@@ -61,8 +61,7 @@ class Archive:
         """
         Write a workflow and wait until the disk has it; returns the file.
 
-        Raises:
-            InfrastructureError: the directory cannot be written, or cannot lock.
+        Raises InfrastructureError: the directory cannot be written, or cannot lock.
         """
         told = {"ended_at": ended_at.isoformat(), "version": stored.version, "fields": dict(stored.fields)}
         data = member(f"{stored.workflow}.json", json.dumps(told), line_of(stored, ended_at))
@@ -101,8 +100,7 @@ class Archive:
         """
         A workflow as it was archived last; quicker with its end.
 
-        Raises:
-            ProtocolError: its record is damaged, or of a newer version.
+        Raises ProtocolError: its record is damaged, or of a newer version.
         """
         project, day = workflow.partition("-")[0], f"{ended_at:%Y-%m-%d}." if ended_at is not None else ""
         found = [each for each in self.workflows(project, day) if each.workflow == workflow]
@@ -130,9 +128,7 @@ class Archive:
         """
         All archived workflows; one that a crash made appear twice comes twice.
 
-        Args:
-            project: only those of this project.
-            day: only those in files whose names begin like this.
+        `project`: only those of this project. `day`: only those in files whose names begin like this.
         """
         for path in sorted(self.directory.glob(f"{project or '*'}/{day}*{SUFFIX}")):
             yield from self._in(path).found
@@ -141,8 +137,7 @@ class Archive:
         """
         Remove a workflow from its file, and the file when nothing is left in it.
 
-        Raises:
-            InfrastructureError: the file cannot be written.
+        Raises InfrastructureError: the file cannot be written.
         """
         try:
             with _locked(archived.path, os.O_RDWR) as file:

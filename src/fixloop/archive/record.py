@@ -30,13 +30,7 @@ def line_of(stored: Stored, ended_at: datetime) -> bytes:
 
 
 def stored_of(line: bytes) -> Stored:
-    """
-    The workflow in a line.
-
-    Raises:
-        ProtocolError: a newer version of fixloop wrote it.
-        ValueError: it is damaged.
-    """
+    """The workflow in a line. Raises ProtocolError: a newer version of fixloop wrote it; ValueError: it is damaged."""
     kept = json.loads(line)
     if not isinstance(kept, dict) or not isinstance(kept.get("fixloop_archive"), int):
         raise ValueError("it is no record of an archived workflow")

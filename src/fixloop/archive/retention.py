@@ -34,8 +34,7 @@ def archive_ended(
     """
     Move what ended before then, at most so many of each shard; workflows that another process holds are left to it.
 
-    Raises:
-        InfrastructureError: Redis or the archive cannot be used.
+    Raises InfrastructureError: Redis or the archive cannot be used.
     """
     for workflow, at in store.ended(before, most=most):
         if not workflow.startswith(project):
@@ -80,11 +79,8 @@ def purge_ended(
     """
     Delete what ended before then, from Redis and from the archive; with `dry` only tell what that would be.
 
-    Args:
-        project: What the ids of the workflows begin with: a project's hash, or a feature.
-
-    Raises:
-        InfrastructureError: Redis or the archive cannot be used.
+    `project`: what the ids of the workflows begin with: a project's hash, or a feature. Raises InfrastructureError:
+    Redis or the archive cannot be used.
     """
     for workflow, at in store.ended(before, most=ALL):
         if not workflow.startswith(project):

@@ -92,9 +92,8 @@ def play(chat: Path, crew: Crew, most: int) -> Ended:
     """
     Let the roles of `crew` answer in turn, at most `most` messages.
 
-    Raises:
-        UsageError: the chat is not in order (a message was edited), or a command cannot be started.
-        InfrastructureError: as `apply`.
+    Raises UsageError: the chat is not in order (a message was edited), or a command cannot be started;
+    InfrastructureError: as `apply`.
     """
     posted = 0
     while True:
@@ -199,9 +198,7 @@ def run_agent(
     """
     Run a command to its end, or to its time limit if it has one.
 
-    Raises:
-        UsageError: there is no such command.
-        InfrastructureError: the guard cannot be started.
+    Raises UsageError: there is no such command; InfrastructureError: the guard cannot be started.
     """
     result = run_guarded(
         argv,

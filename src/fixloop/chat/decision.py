@@ -45,9 +45,7 @@ def decide(chat: Conversation, event: ChatEvent, now: datetime) -> Outcome:
     """
     What to write because of `event`.
 
-    Raises:
-        RefusedError: the chat does not allow it now.
-        UsageError: the event itself, or a file of the chat, is wrong.
+    Raises RefusedError: the chat does not allow it now; UsageError: the event itself, or a file of the chat, is wrong.
     """
     return _decide(event, chat, now)
 
@@ -76,8 +74,7 @@ def check_unedited(chat: Conversation) -> None:
     """
     Look at whether every message is what was posted (E29).
 
-    Raises:
-        RefusedError: naming the first that is not; nothing is posted after it.
+    Raises RefusedError: naming the first that is not; nothing is posted after it.
     """
     for finding in edits(chat)[:1]:
         raise RefusedError(

@@ -36,8 +36,7 @@ def read_chat(directory: Path, shown: str | None = None) -> Conversation:
     """
     Everything in `directory`; findings call it `shown` (the path as given).
 
-    Raises:
-        UsageError: it is no directory that can be listed.
+    Raises UsageError: it is no directory that can be listed.
     """
     path = printable(str(directory)) if shown is None else shown
     names = _names(directory)
@@ -76,9 +75,8 @@ def apply(directory: Path, event: ChatEvent, now: datetime) -> Outcome:
     """
     Let `event` happen at `now`: read, decide, write, with the directory locked.
 
-    Raises:
-        RefusedError, UsageError: as `decide`; nothing was changed.
-        InfrastructureError: another process holds the directory, or it cannot be written.
+    Raises RefusedError, UsageError: as `decide`; nothing was changed; InfrastructureError: another process holds the
+    directory, or it cannot be written.
     """
     with _locked(directory):
         # What a writer that died left half-written; nobody writes now.
@@ -114,9 +112,8 @@ def create(parent: Path, choose: Callable[[Sequence[str]], tuple[str, Mapping[st
 
     `choose` says its name and its files, given the names that are there; nobody else chooses meanwhile.
 
-    Raises:
-        RefusedError: it is there already.
-        InfrastructureError: it cannot be written, or another process holds `parent`.
+    Raises RefusedError: it is there already; InfrastructureError: it cannot be written, or another process holds
+    `parent`.
     """
     with _explained(parent):
         parent.mkdir(parents=True, exist_ok=True)

@@ -35,9 +35,7 @@ def open_chat(chats: Path, plan: Plan, by: Role, now: datetime) -> Path:
     """
     Make the chat that `plan` describes below `chats`; its directory.
 
-    Raises:
-        RefusedError: it is there already, or `by` is not the twin.
-        UsageError: a value does not fit the schema.
+    Raises RefusedError: it is there already, or `by` is not the twin; UsageError: a value does not fit the schema.
     """
 
     def choose(names: Sequence[str]) -> tuple[str, Mapping[str, str]]:

@@ -23,8 +23,7 @@ def chats_below(path: Path) -> Iterator[Path | Finding]:
 
     A part that cannot be listed is a finding: what was not looked at has not passed.
 
-    Raises:
-        UsageError: `path` is no directory.
+    Raises UsageError: `path` is no directory.
     """
     if not path.is_dir():
         raise UsageError(f"{path} is no directory; name a chat, or a directory with chats")
@@ -56,8 +55,7 @@ def find_chat(chats: Path, word: str) -> Path:
     """
     The chat that `word` names: a directory, a name below `chats`, or a number such as 5 or 0005.
 
-    Raises:
-        UsageError: there is none, or several.
+    Raises UsageError: there is none, or several.
     """
     if os.sep in word or word in (".", ".."):
         return Path(word)

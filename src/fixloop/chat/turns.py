@@ -69,8 +69,7 @@ def understood(answer: str, role: Role, chat: Conversation) -> Turn:
     """
     What an answer asks for; as message it gets the next number of `chat`, and no other.
 
-    Raises:
-        UsageError: it asks for nothing that there is.
+    Raises UsageError: it asks for nothing that there is.
     """
     if answer.lstrip().startswith(TO_USER[0]):
         if role is not Role.ARCHITECT:

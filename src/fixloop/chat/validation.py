@@ -43,8 +43,7 @@ def examine_all(
     """
     Look at all of it; a chat is looked at once.
 
-    Raises:
-        UsageError: a tree is no directory, or holds no chat: what was not looked at has not passed.
+    Raises UsageError: a tree is no directory, or holds no chat: what was not looked at has not passed.
     """
     findings = title_findings(title) if title is not None else []
     chats = messages = 0

@@ -37,8 +37,7 @@ def split_command(value: Any, place: Place) -> tuple[str, ...]:
     """
     The arguments of a command given as a string or a list of strings.
 
-    Raises:
-        UsageError: empty, unbalanced quotes, shell syntax, another type, or a NUL character.
+    Raises UsageError: empty, unbalanced quotes, shell syntax, another type, or a NUL character.
     """
     if isinstance(value, str):
         try:
@@ -69,8 +68,7 @@ def with_placeholders(words: tuple[str, ...], place: Place) -> tuple[str, ...]:
     """
     Check the placeholders of a check's command; `{{word}}` is how a literal `{word}` is written.
 
-    Raises:
-        UsageError: a placeholder that is none of `PLACEHOLDERS`.
+    Raises UsageError: a placeholder that is none of `PLACEHOLDERS`.
     """
     for word in words:
         for found in (*_WORD.finditer(word), *_NEARLY.finditer(word)):

@@ -37,9 +37,7 @@ class Found(NamedTuple):
         """
         What is proposed for one specialist.
 
-        Args:
-            specialist: its name.
-            gated: fixloop's own configuration asks it for coverage.
+        `gated`: fixloop's own configuration asks it for coverage.
         """
         proposals = _proposals(self.project, gated=True) if gated else self.proposals
         return tuple(proposal for proposal in proposals if proposal.specialist == specialist)
@@ -75,10 +73,8 @@ def settle(proposals: Iterable[Proposal], installed: Installed | None, *, portab
     """
     Of the proposals of one name the first that can be started here; with nothing known, the first.
 
-    Args:
-        proposals: those of one name follow each other.
-        installed: what is there; None when nobody can say.
-        portable: commands stay as everybody would write them, without this machine's paths.
+    `proposals`: those of one name follow each other. `installed`: what is there; None when nobody can say. `portable`:
+    commands stay as everybody would write them, without this machine's paths.
     """
     checks: list[Check] = []
     unverified: list[Unverified] = []

@@ -52,8 +52,7 @@ def read_document(directory: Path) -> Document:
     """
     Read the configuration that lies at the top of `directory`.
 
-    Raises:
-        UsageError: no such folder, both files configure fixloop, or one of them cannot be read.
+    Raises UsageError: no such folder, both files configure fixloop, or one of them cannot be read.
     """
     if not directory.is_dir():
         raise UsageError(
@@ -108,8 +107,7 @@ def settings_in(document: Document) -> FileSettings:
     """
     What `document` says, typed.
 
-    Raises:
-        UsageError: an unknown key (with the nearest known one), a wrong type or a wrong value.
+    Raises UsageError: an unknown key (with the nearest known one), a wrong type or a wrong value.
     """
     return _section(FileSettings, document.table, document.place)
 

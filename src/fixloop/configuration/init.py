@@ -71,12 +71,8 @@ def first_configuration(directory: Path, installed: Installed | None) -> Configu
     """
     What a first fixloop.toml would say: what is detected, with coverage measured where that is possible.
 
-    Args:
-        directory: The top folder of the project.
-        installed: What can be started here; None when nobody can say.
-
-    Raises:
-        UsageError: fixloop is configured here already, or a file cannot be read.
+    `directory`: the top folder of the project. `installed`: what can be started here; None when nobody can say. Raises
+    UsageError: fixloop is configured here already, or a file cannot be read.
     """
     document = read_document(directory)
     if document.is_written:
@@ -104,14 +100,10 @@ def init(
     """
     The text of a commented fixloop.toml.
 
-    Args:
-        configuration: As `first_configuration` gives it.
-        measured_coverage: Today's coverage in percent, None when it was not measured. Below 80 it becomes the
-            gate, rounded down: a gate that fails on the first day is switched off on the second.
-        outcomes: What the checks came to; one that could not run is written as a comment.
-
-    Raises:
-        UsageError: the coverage is no percentage.
+    `configuration`: as `first_configuration` gives it. `measured_coverage`: today's coverage in percent, None when it
+    was not measured. Below 80 it becomes the gate, rounded down: a gate that fails on the first day is switched off on
+    the second. `outcomes`: what the checks came to; one that could not run is written as a comment. Raises UsageError:
+    the coverage is no percentage.
     """
     if measured_coverage is not None and not 0 <= measured_coverage <= 100:
         raise UsageError(f"measured coverage must be from 0 to 100 percent, not {measured_coverage}")

@@ -73,9 +73,8 @@ class Installed:
         """
         The path of a program in an environment that tox, nox or pre-commit has made for the project; else empty.
 
-        Args:
-            name: the program.
-            hooks: whether those of pre-commit count, which know nothing of the project's dependencies.
+        `hooks`: whether those of pre-commit count, which know nothing of the project's
+        dependencies.
         """
         environments: list[Path | None] = []
         for folder in (".tox", ".nox"):

@@ -46,10 +46,8 @@ def preflight_of(configuration: Configuration, directory: Path, installed: Insta
     """
     What `configuration` comes to.
 
-    Args:
-        configuration: as it was loaded.
-        directory: where its checks run, in the user's checkout.
-        installed: what is there; None where the checks run elsewhere.
+    `configuration`: as it was loaded. `directory`: where its checks run, in the user's checkout. `installed`: what is
+    there; None where the checks run elsewhere.
     """
     later = bool(configuration.workspace.setup)
     asked = None if later else installed

@@ -103,9 +103,8 @@ def proposals(project: PythonProject, *, gated: bool = False) -> Iterator[Propos
     """
     In the order of the phases; of those with one name, the first whose needs are met is meant.
 
-    Args:
-        project: as its files tell it.
-        gated: fixloop's own configuration asks for coverage, whether the project does or not.
+    `gated`: fixloop's own configuration asks for coverage, whether the project does
+    or not.
     """
     tests = tests_of(project.declared, project.pytest, project.installed)
     if tests is not None and tests.runner == "pytest":

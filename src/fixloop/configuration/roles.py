@@ -26,8 +26,7 @@ def sections_of_profiles(written: FileSettings, place: Place) -> dict[str, Any]:
     """
     The sections of profiles with agents, by profile; None where there is no such section.
 
-    Raises:
-        UsageError: one of them cannot be used.
+    Raises UsageError: one of them cannot be used.
     """
     sections = {own: getattr(written, own.name) for own in map(registered, names()) if own.settings}
     return {
@@ -40,8 +39,7 @@ def cycle_settings(written: CycleSettings, place: Place, own: Registered) -> Cyc
     """
     What `[cycle]` says, its agents by key.
 
-    Raises:
-        UsageError: an agent that is none, or that two sections speak of, or whose keys contradict each other.
+    Raises UsageError: an agent that is none, or that two sections speak of, or whose keys contradict each other.
     """
     inside, order = place.inside("agent"), loaded(own.order)
     agents: dict[str, Role] = {}
@@ -73,8 +71,7 @@ def handoff_settings(written: HandoffSettings, place: Place, own: Registered) ->
     """
     What `[handoff]` says, its agents by key.
 
-    Raises:
-        UsageError: an agent that is none, or that two sections speak of, or whose keys contradict each other.
+    Raises UsageError: an agent that is none, or that two sections speak of, or whose keys contradict each other.
     """
     inside = place.inside("agent")
     agents: dict[str, Role] = {}

@@ -32,8 +32,7 @@ def select_checks(written: FileSettings, found: Found, place: Place) -> Selectio
     """
     What the file says, else what is detected; the sixth specialist only for a front end (K28).
 
-    Raises:
-        UsageError: what is written contradicts itself, or nothing is detected that it asks for.
+    Raises UsageError: what is written contradicts itself, or nothing is detected that it asks for.
     """
     named, strict, inside = written.specialist, written.strict, place.inside("specialist")
     each: dict[str, Settled] = {}

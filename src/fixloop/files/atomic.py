@@ -58,9 +58,7 @@ def place(root: Path, files: Iterable[File], folders: Iterable[str] = ()) -> Non
     """
     Put files below a folder, each whole at every moment, and make folders there.
 
-    Raises:
-        RefusedError: something else stands in the place of a directory.
-        UsageError: a path leads out of the folder.
+    Raises RefusedError: something else stands in the place of a directory; UsageError: a path leads out of the folder.
     """
     for inner in folders:
         with _folder(root, f"{inner}/file", make=True):
@@ -73,8 +71,7 @@ def read(root: Path, path: str, swapped: Iterable[str] = ()) -> bytes | None:
     """
     What a named file holds; None where there is none.
 
-    Args:
-        swapped: the directories whose files change places; they are read through their link, and no other is followed.
+    `swapped`: the directories whose files change places; they are read through their link, and no other is followed.
     """
     for directory in swapped:
         generation = _generation(root, directory) if path.startswith(f"{directory}/") else ""
@@ -115,8 +112,7 @@ def write_whole(path: Path, content: bytes, *, mode: int = 0o666, synced: bool =
     """
     Replace a file so that a reader sees all of it or what was there before; `synced`: after a loss of power, too.
 
-    Raises:
-        OSError: it cannot be written; what was there before still is.
+    Raises OSError: it cannot be written; what was there before still is.
     """
     # Not by the process id: containers that share a folder have the same ones.
     hidden = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
@@ -134,8 +130,7 @@ def write_new(
     """
     Write a file that is not there yet, in the open directory `folder` if one is given.
 
-    Raises:
-        FileExistsError: it is there.
+    Raises FileExistsError: it is there.
     """
     descriptor = os.open(path, _NEW, mode, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as file:
@@ -206,9 +201,7 @@ def swap(root: Path, directory: str, inside: Folders) -> None:
     """
     Make the next generation next to the present one, then have the directory's name lead to it.
 
-    Raises:
-        RefusedError: the directory is somebody else's.
-        UsageError: its path leads out of the root.
+    Raises RefusedError: the directory is somebody else's; UsageError: its path leads out of the root.
     """
     with _folder(root, directory, make=True) as (folder, name):
         with suppress(FileNotFoundError):

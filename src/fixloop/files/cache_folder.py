@@ -14,8 +14,7 @@ def make_cache(cache: Path) -> None:
     """
     Make the cache directory for its owner alone; one that is there stays as it is, because somebody may share it.
 
-    Raises:
-        OSError: it cannot be made.
+    Raises OSError: it cannot be made.
     """
     if not cache.is_dir():
         cache.parent.mkdir(parents=True, exist_ok=True)

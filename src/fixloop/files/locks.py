@@ -76,8 +76,7 @@ def held(path: Path, *, timeout_seconds: float, give_up: Callable[[], bool] = la
     """
     Hold the lock file `path`; yields its descriptor, which children may inherit to keep the lock.
 
-    Raises:
-        InfrastructureError: somebody else held it for `timeout_seconds`, or `give_up` said so.
+    Raises InfrastructureError: somebody else held it for `timeout_seconds`, or `give_up` said so.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(Lock(path, mode=0o644)) as lock:

@@ -51,8 +51,7 @@ def read_cargo_test(content: bytes, tree: SourceTree) -> Report:
     """
     What the text in `content` says.
 
-    Raises:
-        Unusable: it is not that of `cargo test`, or a binary lists fewer tests than it began.
+    Raises Unusable: it is not that of `cargo test`, or a binary lists fewer tests than it began.
     """
     lines = clean(content.decode("utf-8", "replace")).split("\n")
     tests = Tests()

@@ -17,8 +17,7 @@ def read_clippy(content: bytes, tree: SourceTree) -> Report:
     """
     What the messages in `content` say; the same finding in two targets is one.
 
-    Raises:
-        Unusable: the build did not come to its end, or built nothing.
+    Raises Unusable: the build did not come to its end, or built nothing.
     """
     errors: dict[tuple[object, ...], Failure] = {}
     warnings: dict[tuple[object, ...], Failure] = {}

@@ -32,8 +32,7 @@ def read_coverage(content: bytes, tree: SourceTree, gate: float | None) -> Repor
     """
     The percentage in `content`, and a failure when it is below `gate` (B68).
 
-    Raises:
-        Unusable: it has no totals, no percentage from 0 to 100, or measured no statement.
+    Raises Unusable: it has no totals, no percentage from 0 to 100, or measured no statement.
     """
     document = json_object(content)
     totals = document.get("totals")

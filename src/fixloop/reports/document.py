@@ -33,8 +33,7 @@ def read_bytes(path: Path, limit_bytes: int = LIMIT_BYTES) -> bytes:
     """
     The content of the regular file `path`.
 
-    Raises:
-        Unusable: it is missing, empty, over `limit_bytes`, unreadable or not a regular file.
+    Raises Unusable: it is missing, empty, over `limit_bytes`, unreadable or not a regular file.
     """
     try:
         # Asked before it is opened: opening some devices has effects. Asked again after, against an exchange.
@@ -67,9 +66,8 @@ def json_object(content: bytes) -> dict[str, Any]:
     """
     The JSON object `content` holds, in UTF-8, UTF-16 or UTF-32, with or without a byte order mark.
 
-    Raises:
-        Unusable: it is no JSON object, cut short, nested too deeply, made of too many parts, or says one thing twice:
-            two readers would not agree on what it says.
+    Raises Unusable: it is no JSON object, cut short, nested too deeply, made of too many parts, or says one thing
+    twice: two readers would not agree on what it says.
     """
     parts = content.count(b"{") + content.count(b"[")
     if parts > MAX_CONTAINERS:

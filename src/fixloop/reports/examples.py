@@ -112,10 +112,8 @@ def explained(
     """
     `failure` with its text shortened to what the code does not say, and with the code.
 
-    Args:
-        argv: The command of its check, as somebody would run it again.
-        hide: Cuts secrets out of what is read here.
-        room: Characters of code beyond the lines next to the failing one.
+    `argv`: the command of its check, as somebody would run it again. `hide`: cuts secrets out of what is read here.
+    `room`: characters of code beyond the lines next to the failing one.
     """
     file, _, line = (failure.frame or failure.location).rpartition(":")
     tree, source = SourceTree(workspace), ""

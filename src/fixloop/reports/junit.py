@@ -39,8 +39,7 @@ def read_junit(content: bytes, tree: SourceTree) -> Report:
     """
     What the JUnit XML in `content` says.
 
-    Raises:
-        Unusable: it is not whole, not JUnit, not harmless, or declares more than it lists.
+    Raises Unusable: it is not whole, not JUnit, not harmless, or declares more than it lists.
     """
     walk = _Walk(tree)
     for event, element in _events(content):

@@ -163,8 +163,7 @@ def place_in(text: str, tree: SourceTree, folders: Iterable[str] = ()) -> tuple[
     """
     The first place in `text` that lies in the project itself.
 
-    Args:
-        folders: Where a bare file name may lie, as Go prints them.
+    `folders`: where a bare file name may lie, as Go prints them.
     """
     folders = tuple(folders)
     for found in _PLACE.finditer(text[:_EXCERPT]):

@@ -25,8 +25,7 @@ def read_sarif(content: bytes, tree: SourceTree, fail_on: FailOn) -> Report:
     """
     What the SARIF log in `content` says; a result fails from level `fail_on` on.
 
-    Raises:
-        Unusable: it is no SARIF 2 log, holds no run, or one of its runs did not succeed or lists no results.
+    Raises Unusable: it is no SARIF 2 log, holds no run, or one of its runs did not succeed or lists no results.
     """
     log = json_object(content)
     if not str(log.get("version", "")).startswith("2."):

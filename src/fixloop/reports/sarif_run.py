@@ -35,8 +35,7 @@ class Rules:
         """
         The rule of `result`; the index counts, where there is one, as it names exactly one.
 
-        Raises:
-            pydantic.ValidationError: the rule is not shaped as SARIF says.
+        Raises pydantic.ValidationError: the rule is not shaped as SARIF says.
         """
         reference = result.rule
         index = reference.index if result.rule_index is None and reference else result.rule_index
@@ -89,8 +88,7 @@ class Locations:
         """
         The file of `location` relative to the workspace.
 
-        Returns:
-            A bare name when it lies outside, nothing when it names no file.
+        A bare name when it lies outside, nothing when it names no file.
         """
         if location is None:
             return ""

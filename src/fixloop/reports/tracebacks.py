@@ -144,8 +144,7 @@ def source_around(root: Path, frame: Frame, room: int = 0) -> str:
     """
     The lines around a frame with their numbers, its own marked; empty where the file has none.
 
-    Args:
-        room: Characters that the lines may take if the fewest take less.
+    `room`: characters that the lines may take if the fewest take less.
     """
     path = root / frame.file
     if not SourceTree(root).has_file(frame.file) or path.stat().st_size > _FILE_BYTES:

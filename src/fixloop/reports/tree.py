@@ -29,8 +29,7 @@ class SourceTree:
         """
         The path `text` relative to the workspace, with forward slashes.
 
-        Returns:
-            A bare file name when it lies outside, and nothing when it names the root or no file.
+        A bare file name when it lies outside, and nothing when it names the root or no file.
         """
         path = " ".join(clean(text).replace("\\", "/").splitlines()).strip()
         if not path:
@@ -58,8 +57,7 @@ class SourceTree:
         """
         The Python file that `package.module.Class` lies in, and the rest of the name.
 
-        Returns:
-            An empty path and all parts when no such file exists below the root.
+        An empty path and all parts when no such file exists below the root.
         """
         parts = dotted.split(".")
         folder = ""

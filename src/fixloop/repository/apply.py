@@ -33,12 +33,8 @@ def apply_changes(path: Path, *, base: str, tip: str, mirror: Mirror) -> list[st
 
     Where it moved on since `base` was taken, each file is merged three-way. The same call twice changes nothing.
 
-    Returns:
-        The files that were changed, as they are printed.
-
-    Raises:
-        UsageError: the files named in the sentence conflict; nothing was changed.
-        InfrastructureError: the folder cannot be written; nothing was changed.
+    The files that were changed, as they are printed. Raises UsageError: the files named in the sentence conflict;
+    nothing was changed; InfrastructureError: the folder cannot be written; nothing was changed.
     """
     top, _ = top_of(path)
     with held(mirror.path.with_suffix(".apply"), timeout_seconds=LOCK_TIMEOUT_SECONDS):

@@ -31,12 +31,8 @@ def with_base(snapshot: Snapshot, *, issue: int, cache: Path, wanted: str = "", 
     """
     The snapshot with its base, or with the reason why it has none; the mirror has the base's objects then.
 
-    Args:
-        wanted: A revision, or `none`; empty: the merge base with the default branch.
-        ref: What is validated instead of the working tree.
-
-    Raises:
-        UsageError: `wanted` is no commit of the repository.
+    `wanted`: a revision, or `none`; empty: the merge base with the default branch. `ref`: what is validated instead of
+    the working tree. Raises UsageError: `wanted` is no commit of the repository.
     """
     found = _base_of(snapshot, cache, wanted, ref)
     based = snapshot.model_copy(
@@ -51,8 +47,7 @@ def bring_base(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
     """
     The mirror of this machine, with the snapshot's base in it.
 
-    Raises:
-        InfrastructureError: the base cannot be had from here (any more).
+    Raises InfrastructureError: the base cannot be had from here (any more).
     """
     mirror = mirror_of(snapshot, cache)
     if _holds(mirror, snapshot.base):

@@ -111,13 +111,9 @@ class Git:
         """
         Run one git command.
 
-        Args:
-            accept: exit codes that are answers, not failures.
-            dated: author and committer date of a commit that is to come out the same each time.
-
-        Raises:
-            UsageError: the repository is not usable as it stands; the sentence says what to do.
-            InfrastructureError: git is missing, too slow, or failed otherwise (`GitFailure`).
+        `accept`: exit codes that are answers, not failures. `dated`: author and committer date of a commit that is to
+        come out the same each time. Raises UsageError: the repository is not usable as it stands; the sentence says
+        what to do; InfrastructureError: git is missing, too slow, or failed otherwise (`GitFailure`).
         """
         require_git()
         places = {"GIT_DIR": self.git_dir, "GIT_WORK_TREE": self.work_tree, "GIT_INDEX_FILE": self.index}

@@ -51,11 +51,7 @@ def overrides(settings: Sequence[Setting], repository: str) -> dict[str, str]:
     """
     The environment that keeps git from starting what the repository itself names.
 
-    Args:
-        repository: its name, for the error.
-
-    Raises:
-        UsageError: it has a line that cannot be taken back.
+    `repository`: its name, for the error. Raises UsageError: it has a line that cannot be taken back.
     """
     own = list(dict.fromkeys(each.key for each in settings if each.scope in _ITS_OWN))
     is_partial = any(_PARTIAL.fullmatch(key) for key in own)

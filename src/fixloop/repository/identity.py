@@ -29,8 +29,7 @@ def project_of(path: Path, configured: str = "") -> Project:
     """
     The project of a path: the configured name, else the address of `origin`, else the top folder's real path.
 
-    Raises:
-        UsageError: `path` is not a directory, or its repository cannot be read.
+    Raises UsageError: `path` is not a directory, or its repository cannot be read.
     """
     if configured:
         return _project(configured)
@@ -50,8 +49,7 @@ def top_of(path: Path) -> tuple[Path, str]:
 
     A path outside any repository, or one that its repository ignores as a whole, is its own top.
 
-    Raises:
-        UsageError: `path` is not a directory, lies in a bare repository, or the repository is broken.
+    Raises UsageError: `path` is not a directory, lies in a bare repository, or the repository is broken.
     """
     real = Path(os.path.realpath(path))
     if not real.is_dir():

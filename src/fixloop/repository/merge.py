@@ -110,12 +110,8 @@ def commit_of_directory(
     """
     Take a directory as it stands as a change of `parent`; `parent` itself where nothing differs.
 
-    Args:
-        also_tracked: further paths that count as tracked, whether ignored or not.
-        without: paths that are left out unless they are tracked.
-
-    Raises:
-        UsageError: a file cannot be read.
+    `also_tracked`: further paths that count as tracked, whether ignored or not. `without`: paths that are left out
+    unless they are tracked. Raises UsageError: a file cannot be read.
     """
     git = mirror.over(directory)
     tracked = {**(also_tracked or {}), **tracked_in_tree(git, parent)}
@@ -146,8 +142,7 @@ def merge_checkout(
     """
     Take what the checkout (or plain folder) changed since the snapshot `base`, merged onto `tip`.
 
-    Raises:
-        UsageError: both changed the same lines; the sentence names the files.
+    Raises UsageError: both changed the same lines; the sentence names the files.
     """
     top, _ = top_of(path)
     current = import_folder(top, base, mirror)
@@ -165,8 +160,7 @@ def rebased(tip: str, change: Change, *, base: str, mirror: Mirror, message: str
     """
     A change of `base`, brought onto a later commit of the same work.
 
-    Raises:
-        UsageError: both changed the same lines; the sentence names the files.
+    Raises UsageError: both changed the same lines; the sentence names the files.
     """
     if change.commit == base or tip == base:
         return change if tip == base else Change(commit=tip, tree=tree_id(mirror.git, tip))
@@ -184,8 +178,7 @@ def resolve_descendant(rev: str, *, path: Path, tip: str, mirror: Mirror) -> Cha
     """
     Take a commit of the user's repository, which must build on `tip`.
 
-    Raises:
-        UsageError: there is no such commit, or it does not descend from `tip`.
+    Raises UsageError: there is no such commit, or it does not descend from `tip`.
     """
     top, _ = top_of(path)
     git = Git(top)

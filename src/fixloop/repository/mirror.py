@@ -89,8 +89,7 @@ class Mirror:
         """
         Create the mirror where it does not exist: built under another name, renamed when complete.
 
-        Raises:
-            InfrastructureError: the cache cannot be written.
+        Raises InfrastructureError: the cache cannot be written.
         """
         try:
             if (self.path / "HEAD").is_file():
@@ -126,8 +125,7 @@ class Mirror:
         """
         Make a ref for a commit whose objects are all in the mirror (and `refs/fixloop/{name}`, if given).
 
-        Raises:
-            InfrastructureError: the commit is not here, or the mirror cannot be written.
+        Raises InfrastructureError: the commit is not here, or the mirror cannot be written.
         """
         with self.locked() as git:
             self._keep(git, commit, name)
@@ -174,8 +172,7 @@ class Mirror:
         """
         Remove the refs of what only these workflows needed; returns the commits.
 
-        Raises:
-            InfrastructureError: the mirror cannot be written.
+        Raises InfrastructureError: the mirror cannot be written.
         """
         gone, users = set(workflows), self.users()
         kept = {
@@ -220,8 +217,7 @@ class Mirror:
         """
         Take what `bundled` gave on another machine, and keep its commit.
 
-        Raises:
-            InfrastructureError: the bundle is damaged, or needs a commit that is not here.
+        Raises InfrastructureError: the bundle is damaged, or needs a commit that is not here.
         """
         with (
             tempfile.TemporaryDirectory(prefix="bundle-", dir=self.path.parent) as folder,

@@ -83,12 +83,8 @@ def take_snapshot(
 
     The same content gives the same commit. It is kept in the machine's mirror and as `refs/fixloop/{issue}/base`.
 
-    Args:
-        issue: 0: of no workflow; no ref is written, and the mirror keeps it until it is pruned.
-
-    Raises:
-        UsageError: the path, its repository or the ref cannot be used as they are.
-        InfrastructureError: git or the cache is away.
+    `issue`: 0: of no workflow; no ref is written, and the mirror keeps it until it is pruned. Raises UsageError: the
+    path, its repository or the ref cannot be used as they are; InfrastructureError: git or the cache is away.
     """
     top, subdirectory = top_of(path)
     mirror = Mirror(cache, str(top))
@@ -136,9 +132,8 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
     """
     Take `ref` (a branch, a tag or a commit; default: the remote's HEAD) of a repository that is given as a URL.
 
-    Raises:
-        UsageError: not a git URL, one with credentials in it, or a ref that the repository does not have.
-        InfrastructureError: the repository cannot be reached.
+    Raises UsageError: not a git URL, one with credentials in it, or a ref that the repository does not have;
+    InfrastructureError: the repository cannot be reached.
     """
     if not is_url(url):
         raise UsageError(f"{url!r} is not a git URL; https, ssh and file are known")
@@ -186,8 +181,7 @@ def bring(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
     """
     The mirror of a snapshot, with its commit in it, on any machine.
 
-    Raises:
-        Unseen: the repository is not there for this machine, or does not have the commit (any more).
+    Raises Unseen: the repository is not there for this machine, or does not have the commit (any more).
     """
     mirror = mirror_of(snapshot, cache)
     needed = [commit for commit in (snapshot.commit, snapshot.copied) if commit]
@@ -240,8 +234,7 @@ def write_ref(git: Git, name: str, commit: str) -> None:
     """
     Point one of our refs in the user's repository at a commit; a lock file that a dead git left there is removed.
 
-    Raises:
-        UsageError: another ref is in the way, or the repository cannot be written.
+    Raises UsageError: another ref is in the way, or the repository cannot be written.
     """
     if git.found("rev-parse", "-q", "--verify", name) == commit:
         return

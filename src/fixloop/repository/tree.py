@@ -86,13 +86,9 @@ def write_tree(git: Git, *, tracked: Mapping[bytes, Entry], without: Collection[
 
     Taken are the tracked files as they are on disk and the untracked ones that are neither ignored nor caches.
 
-    Args:
-        git: at the top of the folder; its index is not used.
-        tracked: what counts as tracked, whether ignored or not.
-        without: paths that are left out unless they are tracked.
-
-    Raises:
-        UsageError: a file cannot be read, or a file that git itself reads is a pipe.
+    `git`: at the top of the folder; its index is not used. `tracked`: what counts as tracked, whether ignored or not.
+    `without`: paths that are left out unless they are tracked. Raises UsageError: a file cannot be read, or a file
+    that git itself reads is a pipe.
     """
     _refuse_what_blocks(os.fsencode(git.directory))
     with git.empty_index() as own:
@@ -116,11 +112,7 @@ def globbed(git: Git, globs: Sequence[str], directory: Path) -> list[bytes]:
     """
     The files outside git's index that match one of the glob patterns, ignored or not; seen from the top.
 
-    Args:
-        directory: where the patterns start.
-
-    Raises:
-        UsageError: git refuses a pattern.
+    `directory`: where the patterns start. Raises UsageError: git refuses a pattern.
     """
     if not globs:
         return []

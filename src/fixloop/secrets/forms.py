@@ -22,9 +22,8 @@ def _form(anchor: str, rest: str, *, alone: bool = True) -> _Form:
     """
     What begins with `anchor` and goes on as the pattern `rest` says.
 
-    Args:
-        alone: Whether a letter, digit or dash right before it makes it part of something else. It is asked behind the
-            anchor, so that the search is for a fixed text, and no run of anchors costs the square of its length.
+    `alone`: whether a letter, digit or dash right before it makes it part of something else. It is asked behind the
+    anchor, so that the search is for a fixed text, and no run of anchors costs the square of its length.
     """
     fixed = re.escape(anchor)
     return _Form(anchor, re.compile(fixed + (rf"(?<![\w-]{fixed})" if alone else "") + rest))

@@ -15,9 +15,7 @@ def difference(path: str, found: bytes | None, written: bytes | None) -> str:
     """
     The first difference between what stands in a file and what fixloop wrote there, in a few words.
 
-    Args:
-        found: None where there is no file any more.
-        written: None where fixloop wrote none.
+    `found`: none where there is no file any more. `written`: none where fixloop wrote none.
     """
     if found is None:
         return f"{path} was removed by hand"

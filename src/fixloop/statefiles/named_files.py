@@ -64,9 +64,8 @@ class NamedFiles:
         """
         Nothing is written yet.
 
-        Args:
-            root: the folder that all paths are relative to.
-            name: of the place; its lock and its record are kept under it.
+        `root`: the folder that all paths are relative to. `name`: of the place; its lock and its record are kept under
+        it.
         """
         self._root = root
         self._name = name
@@ -94,13 +93,9 @@ class NamedFiles:
         """
         Bring the files to a version of their state.
 
-        Args:
-            takes_over: whether these files may replace those of another workflow.
-            again: look at files of this version, too.
-
-        Raises:
-            RefusedError: something else stands in the place of a directory.
-            UsageError: a path leads out of the folder.
+        `takes_over`: whether these files may replace those of another workflow. `again`: look at files of this
+        version, too. Raises RefusedError: something else stands in the place of a directory; UsageError: a path leads
+        out of the folder.
         """
         own_folder(self._root)
         self._record.parent.mkdir(exist_ok=True)
@@ -145,9 +140,7 @@ class NamedFiles:
         """
         The files that are not as they were written, and those of somebody else in their places (K23).
 
-        Args:
-            before: what was written.
-            files: what will be written.
+        `before`: what was written. `files`: what will be written.
         """
         intent = self.intended.files
         ours: dict[str, set[str]] = {}

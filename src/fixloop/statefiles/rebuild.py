@@ -48,16 +48,10 @@ def rebuild(
 
     What was asked of agents is asked again, once: their tickets have the ids they had.
 
-    Args:
-        root: the folder that the named files are below.
-        cache: where this machine's mirrors are, with the commits of agents; other machines get them from here.
-        hint: called for each ticket, as by the engine.
-
-    Raises:
-        UsageError: there are no files of this issue.
-        RefusedError: the store knows the workflow, it ended, its files disagree, or its work is not on this machine;
-            nothing was changed.
-        NewerVersion: a newer fixloop wrote them.
+    `root`: the folder that the named files are below. `cache`: where this machine's mirrors are, with the commits of
+    agents; other machines get them from here. `hint`: called for each ticket, as by the engine. Raises UsageError:
+    there are no files of this issue; RefusedError: the store knows the workflow, it ended, its files disagree, or its
+    work is not on this machine; nothing was changed; NewerVersion: a newer fixloop wrote them.
     """
     found = [record for record in records_below(root) if record.issue == issue]
     if not found:
@@ -116,8 +110,7 @@ def _work(record: Record, cache: Path | None) -> bytes:
     """
     What agents committed so far, as a bundle over what the workflow began with; empty where that is nothing.
 
-    Raises:
-        RefusedError: this machine does not have it.
+    Raises RefusedError: this machine does not have it.
     """
     state = json.loads(record.snapshot)
     told, tip = state.get("snapshot", ""), state.get("tip", "")

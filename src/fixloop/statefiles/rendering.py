@@ -53,10 +53,8 @@ def drawn(snapshot: bytes, artifacts: Artifacts) -> Files:
     """
     The named files of a state; contents are made when they are asked for.
 
-    Raises:
-        UsageError: the profile has none.
-        ProtocolError: the state cannot be read, or a newer fixloop wrote it.
-        InfrastructureError: on making a content, a document that the state names is missing.
+    Raises UsageError: the profile has none; ProtocolError: the state cannot be read, or a newer fixloop wrote it;
+    InfrastructureError: on making a content, a document that the state names is missing.
     """
     name = profile_of(snapshot)
     own = files_of(name)

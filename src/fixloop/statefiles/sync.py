@@ -48,10 +48,9 @@ def project(store: Store, workflow: str, *, root: Path | None = None, again: boo
 
     What was committed stays committed: what stands in the way of a file is told in the answer and never raised.
 
-    Args:
-        root: the folder that the paths are below; else where the workflow's repository is. One that is given as a URL,
-            or is not on this machine, has none, and nothing is written.
-        again: look for edits, too, where this version is written already.
+    `root`: the folder that the paths are below; else where the workflow's repository is. One that is given as a URL,
+    or is not on this machine, has none, and nothing is written. `again`: look for edits, too, where this version is
+    written already.
     """
     try:
         with reading(workflow):
@@ -74,13 +73,9 @@ def lay(store: Store, snapshot: bytes, folder: Path) -> None:
     """
     Lay the named files into an agent's workspace, as plain files in plain folders, before anything runs there.
 
-    Args:
-        snapshot: the workflow's state as it is stored; nothing happens where its profile has no files.
-        folder: where the agent's command runs: its relative paths are those of the protocol.
-
-    Raises:
-        RefusedError: something else stands in the place of a folder.
-        InfrastructureError: a document is missing from the store.
+    `snapshot`: the workflow's state as it is stored; nothing happens where its profile has no files. `folder`: where
+    the agent's command runs: its relative paths are those of the protocol. Raises RefusedError: something else stands
+    in the place of a folder; InfrastructureError: a document is missing from the store.
     """
     if not has_files(snapshot):
         return
@@ -111,11 +106,7 @@ def tell_of_edits(
     """
     Have the history tell what an agent changed in the files that `lay` gave it, of which nothing is taken (D19, K10).
 
-    Args:
-        taken: paths of which something is; they are left out.
-
-    Returns:
-        One sentence for each file.
+    `taken`: paths of which something is; they are left out. One sentence for each file.
     """
     edits = tuple(
         f"{sentence}; the state is written by events under the lock of state.json, never by its file"
