@@ -13,12 +13,18 @@ import typer
 from fixloop.archive.files import archive_at
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_lines, say
-from fixloop.commands.session import AsJson, Issue, OptionalIssue, ProjectOption, open_session, open_workflow
+from fixloop.commands.session import (
+    AsJson,
+    Issue,
+    OptionalIssue,
+    ProjectOption,
+    open_session,
+    open_workflow,
+    project_folder,
+)
 from fixloop.engine.replay import Audit, audit
 from fixloop.errors import RefusedError, UsageError
 from fixloop.protocol.durations import iso_stamp
-from fixloop.repository.identity import top_of
-from fixloop.servers.redis_place import own_folder
 
 FORMAT: Final = 1
 
@@ -70,14 +76,7 @@ def repair(issue: Issue, project: ProjectOption = None) -> None:
                 f"workflow {workflow} is not damaged; `fixloop audit verify {workflow}` verifies it"
             )
         at = iso_stamp(session.store.now(workflow).at)
-        top, _ = top_of(session.directory)
-        try:
-            folder = own_folder(top) / "damaged"
-            folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise UsageError(
-                f"cannot write to {top}: {error.strerror}; call it where you may write"
-            ) from None
+        folder = project_folder(session.directory, "damaged", "call it where you may write")
         names = (f"{workflow}.{number}.json" if number > 1 else f"{workflow}.json" for number in count(1))
         target = next(folder / name for name in names if not (folder / name).exists())
         session.store.set_aside(workflow, lambda dumped: _write(target, found, at, dumped))

@@ -14,13 +14,11 @@ import typer
 from fixloop.commands.lookup import project_of
 from fixloop.commands.presenter import Logged
 from fixloop.commands.screen import print_json, print_lines, print_patch, print_text, say
-from fixloop.commands.session import Issue, ProjectOption, Session, look, open_session
+from fixloop.commands.session import Issue, ProjectOption, Session, look, open_session, project_folder
 from fixloop.errors import UsageError
 from fixloop.outside.transfer import snapshot_in
 from fixloop.repository.change import diff_between
-from fixloop.repository.identity import top_of
 from fixloop.repository.snapshot import mirror_of
-from fixloop.servers.redis_place import own_folder
 from fixloop.store.records import Entry
 
 STDOUT = "-"
@@ -72,14 +70,7 @@ def report(
         entries = session.store.history(seen.found.workflow)[: seen.found.version]
         target = Path(output).absolute() if output not in (None, STDOUT) else None
         if output is None and wanted == "html":
-            top, _ = top_of(session.directory)
-            try:
-                folder = own_folder(top) / "reports"
-                folder.mkdir(exist_ok=True)
-            except OSError as error:
-                raise UsageError(
-                    f"cannot write to {top}: {error.strerror}; name a file with --output"
-                ) from None
+            folder = project_folder(session.directory, "reports", "name a file with --output")
             target = folder / f"feature-{seen.state.issue}-{seen.state.profile}.html"
         artifact = partial(session.store.get_artifact, seen.found.workflow)
         whole = _whole_diff(session, seen.state, entries, artifact)

@@ -25,7 +25,7 @@ from fixloop.profile_table import profile_of
 from fixloop.protocol.ids import called
 from fixloop.repository.identity import Project, top_of
 from fixloop.repository.traces import issues_handed_in
-from fixloop.servers.redis_place import Place
+from fixloop.servers.redis_place import Place, own_folder
 from fixloop.servers.settings import RedisUrls, Settings, load_settings, redis_urls
 from fixloop.store.contract import Store
 from fixloop.store.damage import BROKEN, reading
@@ -317,6 +317,17 @@ def here() -> Path:
         return Path.cwd()
     except FileNotFoundError:
         raise UsageError("the current directory no longer exists; change to another one") from None
+
+
+def project_folder(directory: Path, name: str, otherwise: str) -> Path:
+    """A folder of this name in `.fixloop` at the project's top; `otherwise` is what to do where it cannot be made."""
+    top, _ = top_of(directory)
+    try:
+        folder = own_folder(top) / name
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write to {top}: {error.strerror}; {otherwise}") from None
+    return folder
 
 
 def look(session: Session, workflow: str) -> Seen:

@@ -51,11 +51,8 @@ class Answer(NamedTuple):
     loading: bool = False
 
 
-SILENT: Final = Answer(ready=False)
-
-
 def ping(path: str | Path, *, timeout_seconds: float = 1.0) -> Answer:
-    """Ask the server at socket `path` whether it is ready; `SILENT` if it is away or frozen."""
+    """Ask the server at socket `path` whether it is ready; one that is away or frozen is not."""
     said = _say(path, b"PING\r\n", timeout_seconds)
     return Answer(ready=said.startswith(b"+PONG"), loading=said.startswith(b"-LOADING"))
 
