@@ -119,6 +119,7 @@ LEFT: Final = 12
 @example(secret="/aB3dEf6hIj9lMn2pQr5")
 @example(secret="~/b64+/secret==9")
 @example(secret="a\"b\\c'd&e<f>g%41")
+@example(secret="00000000001\xa0[")
 def test_a_value_is_cut_out_in_every_disguise(secret: str) -> None:
     redaction = Redaction.of((), {"DEPLOY_TOKEN": secret})
     for encoding, disguised in ENCODINGS.items():

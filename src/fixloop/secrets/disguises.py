@@ -35,9 +35,10 @@ _COLOURS: Final = (
 _WIDTHLESS: Final = "|".join("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
 _ESCAPE: Final = re.compile(
     rf"(?P<nothing>{_COLOURS}|{_WIDTHLESS})"
-    r"|(?P<units>\\\\*u[0-9A-Fa-f]{4}(?:\\+u[0-9A-Fa-f]{4})*)"
-    r"|(?P<bytes>\\\\*x[0-9A-Fa-f]{2}(?:\\+x[0-9A-Fa-f]{2})*)"
-    r"|(?P<octal>\\\\*[0-3][0-7]{2}(?:\\+[0-3][0-7]{2})*)"
+    # An ESC ends a run of escapes: what follows may be a colour, which is taken out as a whole.
+    r"|(?P<units>\\\\*u[0-9A-Fa-f]{4}(?:\\+u(?!001[bB])[0-9A-Fa-f]{4})*)"
+    r"|(?P<bytes>\\\\*x[0-9A-Fa-f]{2}(?:\\+x(?!1[bB])[0-9A-Fa-f]{2})*)"
+    r"|(?P<octal>\\\\*[0-3][0-7]{2}(?:\\+(?!033)[0-3][0-7]{2})*)"
     r"|(?P<point>\\\\*(?:U[0-9A-Fa-f]{8}|u\{[0-9A-Fa-f]{1,6}\}))"
     r"|(?P<percent>%[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*)"
     r"|(?P<reference>&(?:#[xX][0-9A-Fa-f]{1,6}|#[0-9]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});)"
