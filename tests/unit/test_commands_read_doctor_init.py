@@ -92,8 +92,11 @@ def make_project(project: Path) -> None:
     (project / "tests" / "test_x.py").write_text("def test_x() -> None:\n    assert True\n")
 
 
-def test_init_writes_a_configuration_that_loads(project: Path, capsys: Capsys) -> None:
+def test_init_writes_a_configuration_that_loads(
+    project: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_project(project)
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
 
     told = said(capsys, "init", "--no-try")
 
