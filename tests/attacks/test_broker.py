@@ -70,9 +70,9 @@ class Target:
 
     def honest_work(self, workflows: int) -> float:
         """
-        What so many workflows cost, each with a fix and a second run, in seconds.
+        What so many workflows take, each with a fix and a second run, in seconds.
 
-        On the clock where nothing else runs; beside other tests that would measure them, so there of the processors.
+        On the clock in `make attacks` and `make chaos`; in `make test`, where it would measure the other tests, CPU.
         """
         now = time.monotonic if ATTACKS else lambda: cpu_seconds(p.pid for p in self.deployment.processes())
         began = now()
