@@ -121,7 +121,7 @@ def test_agents_begin_beside_each_other_and_the_last_one_s_work_is_brought_onto_
     deployment: Deployment,
 ) -> None:
     cycles = Crews(deployment, "cycle")
-    workflow = cycles.begin("docs: ok~0.6", 102, **BESIDE)
+    workflow = cycles.begin("docs: ok~2.5", 102, **BESIDE)
 
     state = cycles.ended(workflow)
 

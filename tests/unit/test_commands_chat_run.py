@@ -201,6 +201,7 @@ def test_a_command_knows_chat_role_number_and_branch(
 
 
 def test_a_command_that_takes_too_long_is_ended_with_all_it_started(stage: Stage, run: Run) -> None:
+    # Beside busy loops a shell may need a second to write its line.
     slow = f'echo x >> ran; sh -c "sleep 60; true" {Path.cwd()} & wait'
 
     found = run(architect=slow, further=("--timeout-minutes", "0.01"))
