@@ -25,9 +25,14 @@ class Watch:
 
     def __init__(self, url: str) -> None:
         self._seen: list[Mapping[str, Any]] = []
-        self._stopped = threading.Event()
         self._connection = producer(url).connection_for_read()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._receiver = producer("redis://unused").events.Receiver(
+            self._connection, handlers={"*": self._seen.append}
+        )
+        # Without a time limit: at each limit it would subscribe again and miss what is published meanwhile.
+        self._thread = threading.Thread(
+            target=self._receiver.capture, kwargs={"limit": None, "wakeup": False}, daemon=True
+        )
         self._thread.start()
 
     def of(self, kind: str, workflow: str) -> list[str]:
@@ -48,19 +53,9 @@ class Watch:
         return [event for event in seen if str(event["uuid"]).startswith(f"{workflow}.")]
 
     def stop(self) -> None:
-        self._stopped.set()
+        self._receiver.should_stop = True
         self._thread.join(10)
         self._connection.release()
-
-    def _watch(self) -> None:
-        receiver = producer("redis://unused").events.Receiver(
-            self._connection, handlers={"*": self._seen.append}
-        )
-        while not self._stopped.is_set():
-            try:
-                receiver.capture(limit=None, timeout=0.5, wakeup=False)
-            except TimeoutError:
-                continue
 
 
 @pytest.fixture(scope="module")
