@@ -68,7 +68,6 @@ def judge(
         workspace: The directory the command ran in.
         evidence: What is known already; exit code, digest, counts and coverage are filled in here.
         hide: Cuts secrets out of a text; `output` has gone through it already.
-
         is_bounded: Whether the failures are shortened to the limits of K41; else that is left to the caller.
 
     Returns:

@@ -1,7 +1,7 @@
 """Values in disguise: escaped for JSON, XML, a URL or a shell, several times over, encoded, coloured, in other case.
 
 A text is looked at as it is and with its escapes undone, layer by layer. What is found there is cut out of the text
-itself, at the place that it was written at, so that JSON stays JSON and XML stays XML. docs/decisions/0037 says why.
+itself, at the place that it was written at, so that JSON stays JSON and XML stays XML. docs/decisions/0039 says why.
 """
 
 import base64
