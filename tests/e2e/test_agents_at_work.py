@@ -126,7 +126,8 @@ def test_agents_work_in_parallel_and_the_last_ones_work_is_merged_onto_the_other
     state = cycles.ended(workflow)
 
     assert state.outcome == "success"
-    assert set(cycles.tickets(workflow)[:2]) == {"ra.1.1", "docs.1.1"}
+    # Begun while others still had work to do; which of two free processes begins first is nobody's promise.
+    assert cycles.tickets(workflow)[-1] == "vas.1.1"
     reports = [event for event in cycles.events(workflow) if event["kind"] == "phase-reported"]
     assert reports[-1]["sender"] == "docs"
     assert reports[-1]["base"] == reports[-2]["tip"]
