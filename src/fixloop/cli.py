@@ -1,7 +1,6 @@
 """The command line: puts the commands together and turns every expected failure into one sentence.
 
-Parses and reports; what a command does is in `fixloop.commands`. Refuses to show a traceback for anything a user
-or an operator can mend.
+Refuses to show a traceback for anything a user or an operator can mend.
 """
 
 import errno

@@ -20,10 +20,8 @@ def test_a_contract_with_every_field_is_read() -> None:
 
     assert found.findings == ()
     assert found.meta is not None
-    assert (found.meta.id, found.meta.directory, found.meta.pull_request) == (
-        *("0005", "0005-dx-gh-sync"),
-        "0005 [dx] gh-sync",
-    )
+    assert (found.meta.id, found.meta.directory) == ("0005", "0005-dx-gh-sync")
+    assert (found.meta.area, found.meta.slug) == ("dx", "gh-sync")
     assert found.meta.gh is not None
     assert found.meta.gh.labels == ("dx",)
 

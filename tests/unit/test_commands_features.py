@@ -4,10 +4,11 @@ import io
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fixloop.commands.run_options import MOST_BYTES, Options, facts_of
+from fixloop.commands.run_options import MOST_BYTES, facts_of
 from fixloop.errors import UsageError
 from fixloop.intake.feature import Feature, Kind, Priority
 from fixloop.profiles.cycle.workers import check_graph
@@ -16,12 +17,14 @@ CYCLE, HANDOFF, VALIDATION = "cycle", "handoff", "validation"
 
 
 def test_a_validation_needs_none_of_them() -> None:
-    assert Feature(**facts_of(Options(VALIDATION, validating={"--only": ["tests"]}))) == Feature()
+    assert Feature(**facts_of(dict(profile=VALIDATION, only=["tests"]))) == Feature()
 
 
 @pytest.mark.proves("D3")
 def test_handoffs_have_a_kind_and_an_urgency() -> None:
-    feature = Feature(**facts_of(Options(HANDOFF, task="Mend it.", type=Kind.BUGFIX, priority=Priority.LOW)))
+    feature = Feature(
+        **facts_of(dict(profile=HANDOFF, task="Mend it.", type=Kind.BUGFIX, priority=Priority.LOW))
+    )
 
     assert (feature.profile, feature.task) == ("handoff", "Mend it.")
     assert (feature.kind, feature.priority) == (Kind.BUGFIX, Priority.LOW)
@@ -33,8 +36,8 @@ def test_a_task_is_read_from_a_file_or_from_standard_input(
     (tmp_path / "task").write_bytes(b"\xef\xbb\xbfLog in.")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Log out.")))
 
-    assert facts_of(Options(CYCLE, task_file=tmp_path / "task"))["task"] == "Log in."
-    assert facts_of(Options(CYCLE, task_file=Path("-")))["task"] == "Log out."
+    assert facts_of(dict(profile=CYCLE, task_file=tmp_path / "task"))["task"] == "Log in."
+    assert facts_of(dict(profile=CYCLE, task_file=Path("-")))["task"] == "Log out."
 
 
 @pytest.mark.proves("K17", "C43")
@@ -42,7 +45,7 @@ def test_a_plan_is_who_waits_for_whom_in_any_case_of_letters(tmp_path: Path) -> 
     plan = {"RA": [], "frontend": [], "EP": ["RA"], "cd": ["ep", "frontend"], "vas": ["cd"]}
     (tmp_path / "plan").write_text(json.dumps(plan))
 
-    graph = facts_of(Options(CYCLE, plan=tmp_path / "plan"))["graph"]
+    graph = facts_of(dict(profile=CYCLE, plan=tmp_path / "plan"))["graph"]
 
     assert graph["ep"] == ("ra",)
     check_graph(graph)
@@ -51,22 +54,28 @@ def test_a_plan_is_who_waits_for_whom_in_any_case_of_letters(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (Options(VALIDATION, task="x"), "--task goes with --profile cycle or handoff, not with validation"),
-        (Options(HANDOFF, plan=Path("x")), "--plan goes with --profile cycle, not with handoff"),
-        (Options(CYCLE, type=Kind.BUGFIX), "--type goes with --profile handoff, not with cycle"),
-        (Options(CYCLE, priority=Priority.LOW), "--priority goes with --profile handoff, not with cycle"),
         (
-            Options(CYCLE, validating={"--only": ["tests"]}),
+            dict(profile=VALIDATION, task="x"),
+            "--task goes with --profile cycle or handoff, not with validation",
+        ),
+        (dict(profile=HANDOFF, plan=Path("x")), "--plan goes with --profile cycle, not with handoff"),
+        (dict(profile=CYCLE, type=Kind.BUGFIX), "--type goes with --profile handoff, not with cycle"),
+        (
+            dict(profile=CYCLE, priority=Priority.LOW),
+            "--priority goes with --profile handoff, not with cycle",
+        ),
+        (
+            dict(profile=CYCLE, only=["tests"]),
             "--only goes with validation, not with --profile cycle",
         ),
-        (Options(CYCLE, task="x", task_file=Path("y")), "--task and --task-file exclude each other"),
+        (dict(profile=CYCLE, task="x", task_file=Path("y")), "--task and --task-file exclude each other"),
         (
-            Options(CYCLE, task_file=Path("nowhere")),
+            dict(profile=CYCLE, task_file=Path("nowhere")),
             "cannot read the task nowhere: No such file or directory",
         ),
     ],
 )
-def test_options_that_do_not_go_together_are_named(options: Options, sentence: str) -> None:
+def test_options_that_do_not_go_together_are_named(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         facts_of(options)
 
@@ -90,4 +99,4 @@ def test_an_invalid_plan_is_one_sentence(tmp_path: Path, content: bytes, sentenc
     (tmp_path / "plan").write_bytes(content)
 
     with pytest.raises(UsageError, match=sentence):
-        check_graph(facts_of(Options(CYCLE, plan=tmp_path / "plan"))["graph"])
+        check_graph(facts_of(dict(profile=CYCLE, plan=tmp_path / "plan"))["graph"])

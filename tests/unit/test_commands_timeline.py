@@ -59,7 +59,10 @@ def test_status_changes_stand_between_the_messages_that_name_them(agents: Agents
         each for each in happenings(agents.store.history(workflow)) if each.kind in ("status", "message")
     ]
 
-    told = [each.message.message_id.split("-")[0] if each.message else each.status for each in found]
+    told = [
+        each.message.message_id.split("-")[0] if each.message else each.change.after if each.change else ""
+        for each in found
+    ]
     assert told == [
         *("IN_PROGRESS", "FAIL", "DETECT", "AWAITING_FIX", "VFR", "FIXING", "FIXDONE"),
         *("RE_CHECKING", "REVAL", "PASS", "REVALRES", "COMPLETED", "SUCCESS"),

@@ -1,7 +1,6 @@
 """
 The `chat` profile: twin, architect and engineer talk through numbered files in a directory, and through nothing else.
 
-The file is the truth (K23): what has happened in a chat is what its directory holds.
 `decision.decide` says what follows from an event, without I/O and without a clock; `directory` reads and writes;
 `rules.examine` judges a chat by any author.
 """

@@ -1,5 +1,4 @@
-"""
-What agents print: every line goes through a channel, and a log of such lines can be judged (K32, E42 to E44).
+"""What agents print: every line goes through a channel, and a log of such lines can be judged (K32, E42 to E44).
 
 A line reads `{role}/{channel}: {text}`. Lines without that head are not an agent's: a worker's own, a runner's.
 """

@@ -1,7 +1,5 @@
-"""
-A chat's end: how the acceptance criteria went, as the engineer's messages say under GATES (E24), the two closing
-documents, and the front matter that old messages get then (E47, E48, K22, U8).
-"""
+"""A chat's end: how the acceptance criteria went (E24), the two closing documents, and the front matter that old
+messages get then (E47, E48, K22, U8)."""
 
 from collections.abc import Iterator
 from datetime import datetime

@@ -113,11 +113,8 @@ class Conversation:
 
     @cached_property
     def old_until(self) -> int:
-        """
-        The number up to which messages are older than the protocol without anybody having said so (E45); 0 for none.
-
-        They stand before the first one with front matter, in a chat that fixloop has not opened.
-        """
+        """The number up to which messages are older than the protocol without anybody having said so (E45): those
+        before the first one with front matter, in a chat that fixloop has not opened."""
         if self.journal.is_opened or self.journal.is_adopted:
             return 0
         return max(

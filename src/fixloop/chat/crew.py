@@ -1,9 +1,7 @@
-"""
-Roles played by commands: whose turn it is gets its prompt, and its answer is posted, until nobody is left to ask.
+"""Roles played by commands: whose turn it is gets its prompt, and its answer is posted, until nobody is left to ask.
 
-Killed anywhere, it goes on where the files are: an answer is for one number, and that is posted once.
-A command runs under guard: when this process dies, however it dies, the command and all it started die with it. An
-agent that lived on would edit files that its successor edits, too.
+Killed anywhere, it goes on where the files are: an answer is for one number, and that is posted once. A command runs
+under guard, and dies with this process: an agent that lived on would edit files that its successor edits, too.
 """
 
 import math
@@ -89,12 +87,7 @@ class AgentRun(NamedTuple):
 
 
 def play(chat: Path, crew: Crew, most: int) -> Ended:
-    """
-    Let the roles of `crew` answer in turn, at most `most` messages.
-
-    Raises UsageError: the chat is not in order (a message was edited), or a command cannot be started;
-    InfrastructureError: as `apply`.
-    """
+    """Let the roles of `crew` answer in turn, at most `most` messages."""
     posted = 0
     while True:
         found = read_chat(chat)
@@ -195,11 +188,7 @@ def run_agent(
     env: Mapping[str, str],
     timeout_seconds: float | None = None,
 ) -> AgentRun:
-    """
-    Run a command to its end, or to its time limit if it has one.
-
-    Raises UsageError: there is no such command; InfrastructureError: the guard cannot be started.
-    """
+    """Run a command to its end, or to its time limit if it has one."""
     result = run_guarded(
         argv,
         cwd=cwd,

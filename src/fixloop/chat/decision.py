@@ -1,5 +1,4 @@
-"""
-What follows from an event in a chat: a pure function of the chat, the event and the time.
+"""What follows from an event in a chat: a pure function of the chat, the event and the time.
 
 Every refusal is an exception that names file, field and value, and leaves everything as it was.
 """
@@ -42,20 +41,13 @@ MAX_PURPOSE_CHARACTERS: Final = 200
 
 
 def decide(chat: Conversation, event: ChatEvent, now: datetime) -> Outcome:
-    """
-    What to write because of `event`.
-
-    Raises RefusedError: the chat does not allow it now; UsageError: the event itself, or a file of the chat, is wrong.
-    """
+    """What to write because of `event`; RefusedError where the chat does not allow it now."""
     return _decide(event, chat, now)
 
 
 def settle(chat: Conversation, outcome: Outcome, now: datetime) -> Outcome:
-    """
-    `outcome` with what an earlier event did not come to write before its process died.
-
-    A message is posted with its file; the journal's line and the owner's turn follow, here if need be.
-    """
+    """`outcome` with what an earlier event did not come to write before its process died: a message is posted with its
+    file; the journal's line and the owner's turn follow, here if need be."""
     lines = []
     for posted in chat.messages:
         front = posted.front
@@ -71,11 +63,7 @@ def settle(chat: Conversation, outcome: Outcome, now: datetime) -> Outcome:
 
 
 def check_unedited(chat: Conversation) -> None:
-    """
-    Look at whether every message is what was posted (E29).
-
-    Raises RefusedError: naming the first that is not; nothing is posted after it.
-    """
+    """RefusedError where a message is not what was posted: nothing is posted after it (E29)."""
     for finding in edits(chat)[:1]:
         raise RefusedError(
             f"{finding.file}: {finding.message.partition(';')[0]}; put back what was posted, then post"
@@ -253,11 +241,8 @@ def _body(event: MessageWritten) -> str:
 
 
 def _check_turn(event: MessageWritten, chat: Conversation) -> None:
-    """
-    The first message is the architect's, and who writes has read what there is.
-
-    The architect has read the contract, the engineer that and the latest message to it (E17, E22).
-    """
+    """The first message is the architect's, who has read the contract; the engineer has read that and the latest
+    message to it (E17, E22)."""
     old = (posted for posted in chat.messages if posted.is_old and not chat.is_grandfathered(posted))
     unmarked = next(old, None)
     if unmarked is not None:

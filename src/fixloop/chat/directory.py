@@ -1,9 +1,7 @@
-"""
-A chat's directory: reading all of it at once, and writing what a decision says, one writer at a time.
+"""A chat's directory: reading all of it at once, and writing what a decision says, one writer at a time (E32).
 
-A writer holds an flock on the directory while it reads, decides and writes, so two that race for a number get two
-numbers (E32). A message's file appears whole or not at all, and never in the place of another (O_EXCL): it is written
-under another name, synced, and linked to its own.
+A message's file appears whole or not at all, and never in the place of another: it is written under another name,
+synced, and linked to its own.
 """
 
 import errno
@@ -33,11 +31,7 @@ _HIDDEN: Final = ".writing-"
 
 
 def read_chat(directory: Path, shown: str | None = None) -> Conversation:
-    """
-    Everything in `directory`; findings call it `shown` (the path as given).
-
-    Raises UsageError: it is no directory that can be listed.
-    """
+    """Everything in `directory`; findings call it `shown` (the path as given)."""
     path = printable(str(directory)) if shown is None else shown
     names = _names(directory)
     sources = {
@@ -72,12 +66,7 @@ def read_chat(directory: Path, shown: str | None = None) -> Conversation:
 
 
 def apply(directory: Path, event: ChatEvent, now: datetime) -> Outcome:
-    """
-    Let `event` happen at `now`: read, decide, write, with the directory locked.
-
-    Raises RefusedError, UsageError: as `decide`; nothing was changed; InfrastructureError: another process holds the
-    directory, or it cannot be written.
-    """
+    """Let `event` happen at `now`: read, decide, write, with the directory locked."""
     with _locked(directory):
         # What a writer that died left half-written; nobody writes now.
         for left in directory.glob(f"{_HIDDEN}*"):
@@ -107,14 +96,8 @@ def apply(directory: Path, event: ChatEvent, now: datetime) -> Outcome:
 
 
 def create(parent: Path, choose: Callable[[Sequence[str]], tuple[str, Mapping[str, str]]]) -> Path:
-    """
-    A new directory below `parent`, which appears with all its files or not at all.
-
-    `choose` says its name and its files, given the names that are there; nobody else chooses meanwhile.
-
-    Raises RefusedError: it is there already; InfrastructureError: it cannot be written, or another process holds
-    `parent`.
-    """
+    """A new directory below `parent`, which appears with all its files or not at all. `choose` says its name and its
+    files, given the names that are there; nobody else chooses meanwhile."""
     with _explained(parent):
         parent.mkdir(parents=True, exist_ok=True)
     with _locked(parent), _explained(parent):

@@ -1,9 +1,7 @@
-"""
-What a chat's directory remembers in addition to its messages: `.journal.jsonl`, one JSON object a line, appended only.
+"""What a chat's directory remembers in addition to its messages: `.journal.jsonl`, one JSON object a line.
 
-Who read what (E17, E22), on which branch a message was written (E19, E23), the digest that each message had when it
-was posted (E29), which files are older than the protocol (E45), and what a person was asked (E20). Nothing here is
-needed to understand a chat: without it the messages are the same, only what can be checked about them is less.
+Who read what (E17, E22), on which branch a message was written (E19, E23) and with which digest (E29), what is older
+than the protocol (E45), and what a person was asked (E20). Without it a chat is the same, and less can be checked.
 """
 
 import json

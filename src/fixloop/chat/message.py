@@ -1,8 +1,4 @@
-"""
-One message file: `{seq}-to-{role}.md`, its front matter, its header line and its body (E6 to E13).
-
-Writes messages, and reads those of others with everything that is wrong with them.
-"""
+"""One message file: `{seq}-to-{role}.md`, its front matter, its header line and its body (E6 to E13)."""
 
 import re
 from collections.abc import Iterator, Sequence

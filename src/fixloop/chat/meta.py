@@ -1,5 +1,4 @@
-"""
-A chat's contract, meta.yaml: its schema (U5), reading it with everything that is wrong, and changing one value in it.
+"""A chat's contract, meta.yaml: its schema (U5), reading it with everything that is wrong, and changing a value in it.
 
 A change replaces the value's own characters and nothing else: comments, order and line ends stay the author's.
 """
@@ -78,11 +77,6 @@ class Meta(_Strict):
     def directory(self) -> str:
         """The name of the chat's directory (E2)."""
         return f"{self.id}-{self.area}-{self.slug}"
-
-    @property
-    def pull_request(self) -> str:
-        """The title of its pull request (E40)."""
-        return f"{self.id} [{self.area}] {self.slug}"
 
 
 class Contract(NamedTuple):

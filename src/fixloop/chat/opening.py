@@ -32,11 +32,7 @@ class Plan(NamedTuple):
 
 
 def open_chat(chats: Path, plan: Plan, by: Role, now: datetime) -> Path:
-    """
-    Make the chat that `plan` describes below `chats`; its directory.
-
-    Raises RefusedError: it is there already, or `by` is not the twin; UsageError: a value does not fit the schema.
-    """
+    """Make the chat that `plan` describes below `chats`; its directory."""
 
     def choose(names: Sequence[str]) -> tuple[str, Mapping[str, str]]:
         number = plan.id
@@ -52,7 +48,7 @@ def open_chat(chats: Path, plan: Plan, by: Role, now: datetime) -> Path:
 
 
 def open_with(chats: Path, text: str, file: str, by: Role, now: datetime) -> Path:
-    """The same for a contract that the twin wrote itself; `file` is its name in errors. Raises as `open_chat`."""
+    """The same for a contract that the twin wrote itself; `file` is its name in errors."""
     _refuse_others(by)
     return create(chats, lambda names: _checked(text, file, names, now))
 

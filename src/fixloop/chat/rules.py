@@ -15,11 +15,7 @@ CLOSING_DOCUMENTS: Final = ("SUMMARY.md", "DECISION.md")
 
 
 def examine(chat: Conversation, legacy_until: int = 0) -> list[Finding]:
-    """
-    Every finding, by file and line.
-
-    `legacy_until`: messages up to this number may be without front matter, as if they had been adopted.
-    """
+    """Every finding, by file and line; messages up to `legacy_until` may be without front matter, as if adopted."""
     findings = [*chat.findings, *_contract(chat), *_sequence(chat)]
     old_until = max(legacy_until, chat.old_until)
     for posted in chat.messages:

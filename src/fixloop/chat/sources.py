@@ -1,5 +1,4 @@
-"""
-Reading files that others wrote: the answer is always a text or a finding, and never a wait.
+"""Reading files that others wrote: the answer is always a text or a finding, and never a wait.
 
 Symbolic links are not followed, pipes and devices not opened, and no more is read than a person would write.
 """

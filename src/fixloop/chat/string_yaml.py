@@ -1,9 +1,6 @@
-"""
-YAML in which every scalar is a string (K18).
+"""YAML in which every scalar is a string (K18): `seq: 010` is the text `010`, which others read as eight or as ten.
 
-`seq: 010` is eight to one reader, ten to another and a string to a third; here it is the text `010`, and code
-that knows what a field means makes a number of it. Refuses what two readers could understand differently: a key twice,
-anchors and aliases, more than one document.
+Refuses what two readers could understand differently: a key twice, anchors and aliases, more than one document.
 """
 
 import json
@@ -51,7 +48,7 @@ Mapping: TypeAlias = dict[str, Entry]
 
 
 def load(text: str) -> Mapping:
-    """The mapping that `text` is. Raises YamlError: it is none, or is not what every reader reads alike."""
+    """The mapping that `text` is; YamlError where it is none, or not one that every reader reads alike."""
     simple = _simple(text)
     if simple is not None:
         return simple
@@ -94,11 +91,8 @@ def plain(value: Any) -> Any:
 
 
 def _simple(text: str) -> Mapping | None:
-    """
-    The mapping, if every line is a key and a value, or an item of a list, about which no two readers disagree.
-
-    What fixloop writes is such a text. Reading it so takes a twentieth of the time: a chat has up to 999 messages.
-    """
+    """The mapping, if every line is a key and a value, or an item of a list, about which no two readers disagree, as
+    fixloop writes them. Reading it so takes a twentieth of the time: a chat has up to 999 messages."""
     found: Mapping = {}
     items: list[Entry] | None = None
     start = 0

@@ -18,13 +18,8 @@ _SKIPPED: Final = frozenset({".git", ".hg", ".venv", "node_modules", "__pycache_
 
 
 def chats_below(path: Path) -> Iterator[Path | Finding]:
-    """
-    The directories at or below `path` that are chats or were meant as one, in order; links are not followed.
-
-    A part that cannot be listed is a finding: what was not looked at has not passed.
-
-    Raises UsageError: `path` is no directory.
-    """
+    """The directories at or below `path` that are chats or were meant as one, in order; links are not followed.
+    A part that cannot be listed is a finding: what was not looked at has not passed."""
     if not path.is_dir():
         raise UsageError(f"{path} is no directory; name a chat, or a directory with chats")
     refused: list[OSError] = []
@@ -52,11 +47,7 @@ def default_chats(here: Path) -> Path:
 
 
 def find_chat(chats: Path, word: str) -> Path:
-    """
-    The chat that `word` names: a directory, a name below `chats`, or a number such as 5 or 0005.
-
-    Raises UsageError: there is none, or several.
-    """
+    """The chat that `word` names: a directory, a name below `chats`, or a number such as 5 or 0005."""
     if os.sep in word or word in (".", ".."):
         return Path(word)
     names = sorted(os.listdir(chats)) if chats.is_dir() else []

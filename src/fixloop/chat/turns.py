@@ -1,5 +1,4 @@
-"""
-A role as a command: the prompt that it gets on stdin, and what its answer on stdout means.
+"""A role as a command: the prompt that it gets on stdin, and what its answer on stdout means.
 
 An answer is the body of a message. It may begin with its own front matter: `purpose` and `to` for a message,
 `close` (Completed, Deferred or Rejected) for the end, whose text is then divided by a line `# DECISION`.
@@ -66,11 +65,7 @@ def prompt(chat: Conversation, role: Role, wrong: str = "") -> str:
 
 
 def understood(answer: str, role: Role, chat: Conversation) -> Turn:
-    """
-    What an answer asks for; as message it gets the next number of `chat`, and no other.
-
-    Raises UsageError: it asks for nothing that there is.
-    """
+    """What an answer asks for; as message it gets the next number of `chat`, and no other."""
     if answer.lstrip().startswith(TO_USER[0]):
         if role is not Role.ARCHITECT:
             raise UsageError(f"{role} prints nothing; only the architect speaks to the user")

@@ -1,7 +1,5 @@
-"""
-`fixloop chat validate`: trees of chats, a pull request's title and logs of agents are looked at, and what was found is
-told to people, programs and code hosts.
-"""
+"""`fixloop chat validate`: trees of chats, a pull request's title and logs of agents are looked at, and what was found
+is told to people, programs and code hosts."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -40,11 +38,7 @@ class Examined(NamedTuple):
 def examine_all(
     trees: Iterable[Path] = (), *, title: str | None = None, logs: Iterable[Path] = (), legacy_until: int = 0
 ) -> Examined:
-    """
-    Look at all of it; a chat is looked at once.
-
-    Raises UsageError: a tree is no directory, or holds no chat: what was not looked at has not passed.
-    """
+    """Look at all of it, at each chat once; a tree without a chat is refused: what was not looked at has not passed."""
     findings = title_findings(title) if title is not None else []
     chats = messages = 0
     seen: set[Path] = set()

@@ -1,7 +1,4 @@
-"""The log of a profile whose steps are runs of agents: its messages as lines, and what else happened.
-
-Reads recorded entries only; what a message says in full is its profile's to tell.
-"""
+"""The log of a profile whose steps are runs of agents: its messages as lines, and what else happened."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.commands.presenter import Logged
 from fixloop.commands.screen import short
+from fixloop.commands.timeline import Happening
 from fixloop.errors import UsageError
 from fixloop.protocol import markdown
 from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, stamp
@@ -89,7 +87,7 @@ class Speech(NamedTuple):
         said = self._said(logged)
         shown = [f"{stamp(line.at)}  {short(str(line), 300)}" for line in said]
         if logged.everything:
-            shown = list(self._history(logged))
+            shown = list(map(str, self._history(logged)))
         figures = self._statistics(logged, said).items()
         return "\n".join([*shown, "", *(f"{_label(name)}: {_value(value)}" for name, value in figures)])
 
@@ -101,7 +99,7 @@ class Speech(NamedTuple):
         head = f"## Full Communication Log: #{logged.state.issue} {markdown.line(logged.state.name)}"
         parts = ["\n".join([head, "", "| | |", "|---|---|", *rows, ""])]
         if logged.everything:
-            listed = (f"- {markdown.line(line)}" for line in self._history(logged))
+            listed = (f"- {markdown.line(str(each))}" for each in self._history(logged))
             parts.append("\n".join(["## History", "", *listed, ""]))
         for each in said:
             ends = f"{markdown.line(each.sender)} → {markdown.line(each.recipient)}"
@@ -125,17 +123,7 @@ class Speech(NamedTuple):
         if logged.agent:
             made["agent"] = logged.agent
         if logged.everything:
-            made["history"] = [
-                {
-                    "timestamp": iso_stamp(each.at),
-                    "kind": each.kind,
-                    "text": each.text,
-                    "message_id": each.message_id,
-                    "entry": each.entry,
-                }
-                for entry in logged.entries
-                for each in _happenings(entry, self.line, logged.state)
-            ]
+            made["history"] = [each.document() for each in self._history(logged)]
         return made
 
     def _said(self, logged: Logged[Any]) -> list[Line]:
@@ -168,23 +156,12 @@ class Speech(NamedTuple):
             "final_status": state.outcome or state.status,
         }
 
-    def _history(self, logged: Logged[Any]) -> Iterator[str]:
+    def _history(self, logged: Logged[Any]) -> Iterator[Happening]:
         for entry in logged.entries:
-            for each in _happenings(entry, self.line, logged.state):
-                yield f"{stamp(each.at)}  {each.kind:8}  {short(each.text, 300)}"
+            yield from _happenings(entry, self.line, logged.state)
 
 
-class _Happening(NamedTuple):
-    at: datetime
-    kind: str
-    text: str
-    entry: int
-    message_id: str | None = None
-
-
-def _happenings(
-    entry: Entry, line: Callable[[dict[str, Any], Any], Line], state: Any
-) -> Iterator[_Happening]:
+def _happenings(entry: Entry, line: Callable[[dict[str, Any], Any], Line], state: Any) -> Iterator[Happening]:
     """All that one commit recorded: its event, what it changed, what it noted and what was said."""
     at = datetime.fromisoformat(entry.body["at"])
     event = entry.body.get("event", {})
@@ -194,19 +171,18 @@ def _happenings(
         words.append(f"from {event['sender']}")
     if by := entry.body.get("by", {}):
         words.append(f"[{by['ticket']}, fence {by['fence']}, {by['owner']}]")
-    yield _Happening(at, "timer" if kind == "deadline-reached" else "event", " ".join(words), entry.seq)
+    yield Happening(at, "timer" if kind == "deadline-reached" else "event", " ".join(words), entry.seq)
     for change in entry.body.get("transitions", ()):
-        yield _Happening(
-            at, "status", f"{change['agent']}: {change['before']} → {change['after']}", entry.seq
-        )
+        text = f"{change['agent']}: {change['before']} → {change['after']}"
+        yield Happening(at, "status", text, entry.seq)
     for note in entry.body.get("notes", ()):
-        yield _Happening(at, _NOTES.get(kind, "note"), note, entry.seq)
+        yield Happening(at, _NOTES.get(kind, "note"), note, entry.seq)
     if kind in ("paused", "continued"):
         reason = f": {event['reason']}" if event.get("reason") else ""
-        yield _Happening(at, "pause", f"{kind} by {event.get('sender', 'user')}{reason}", entry.seq)
+        yield Happening(at, "pause", f"{kind} by {event.get('sender', 'user')}{reason}", entry.seq)
     for kept in entry.body.get("messages", ()):
         said = line(kept, state)
-        yield _Happening(said.at, "message", str(said), entry.seq, said.message_id)
+        yield Happening(said.at, "message", str(said), entry.seq, said)
 
 
 def _label(name: str) -> str:

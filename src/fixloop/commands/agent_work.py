@@ -1,11 +1,8 @@
-"""What cycles and handoffs have in common where they are shown: who is at work, since when, until when, and who waits.
-
-It is asked of any profile whose steps are runs of agents; a state of each is its own (K30).
-"""
+"""What cycles and handoffs have in common where they are shown: who is at work, until when, and who waits."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Literal, NamedTuple
 
 from fixloop.commands.clocks import deadline_of
 from fixloop.commands.presenter import Standing, way_out
@@ -16,19 +13,6 @@ from fixloop.store.records import Snapshot
 
 DECISIONS: Final = ("manual-fix", "skip", "abort", "extend")
 _VERDICTS: Final = {"success": "passed", "skipped": "passed_with_known_issues"}
-
-
-class Asked(Protocol):
-    """What is read of an agent of any profile."""
-
-    @property
-    def asked(self) -> bool: ...
-
-    @property
-    def command(self) -> str: ...
-
-
-A = TypeVar("A", bound=Asked)
 
 
 class AtWork(NamedTuple):
@@ -44,20 +28,18 @@ class AtWork(NamedTuple):
 
     def line(self, found: Snapshot) -> str:
         """The state of its run, on one line."""
-        who = f"{self.name}, run {self.run}"
-        now, heard = found.moment.at, ""
-        if not self.command:
-            if self.began is None:
-                return f"{who}: asked of somebody outside"
-            if self.heard is not None and self.heard > self.began:
-                heard = f", heard of {minutes_seconds((now - self.heard).total_seconds())} ago"
-            return f"{who}: asked of somebody outside, who began{heard}"
+        who, now = f"{self.name}, run {self.run}", found.moment.at
+        if self.command and self.began is not None:
+            return f"{who}: for {minutes_seconds((now - self.began).total_seconds())}"
+        if self.command:
+            claimed = (held.ticket.specialist for held in found.tickets if held.status == "claimed")
+            return f"{who}: {'running' if self.name in claimed else 'waiting for a worker'}"
         if self.began is None:
-            claimed = any(
-                held.status == "claimed" and held.ticket.specialist == self.name for held in found.tickets
-            )
-            return f"{who}: {'running' if claimed else 'waiting for a worker'}"
-        return f"{who}: for {minutes_seconds((now - self.began).total_seconds())}"
+            return f"{who}: asked of somebody outside"
+        heard = ""
+        if self.heard is not None and self.heard > self.began:
+            heard = f", heard of {minutes_seconds((now - self.heard).total_seconds())} ago"
+        return f"{who}: asked of somebody outside, who began{heard}"
 
 
 def clocks(found: Snapshot, state: Any, at_work: Iterable[AtWork], owner: str, *, is_paused: bool) -> str:
@@ -87,13 +69,8 @@ def ending(state: Any) -> str:
     return f"{known}; pushed as {state.pushed}" if state.pushed else known
 
 
-def outside(agents: Iterable[A]) -> tuple[A, ...]:
-    """The agents without a command of whom something is asked."""
-    return tuple(agent for agent in agents if agent.asked and not agent.command)
-
-
 def standing(state: Any, asked: Mapping[str, str], *, asks: bool, held: str, done: bool = False) -> Standing:
-    """Where it stands; `asked` has each agent's command, empty for one outside; `asks`: a person is to answer first."""
+    """`asked` has each agent's command, empty for one outside; `asks`: a person is to answer first."""
     waits_for: Literal["", "decision", "agent"] = ""
     if not (state.ended or state.closing or done or any(asked.values())):
         waits_for = "decision" if asks else "agent" if asked and not held else ""

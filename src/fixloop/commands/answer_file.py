@@ -1,8 +1,4 @@
-"""An answer handed in as a file: read within bounds, kept whole, and never lost (A71, A84).
-
-One that does not fit is an invalid response, with a notice to the agent; one that nothing waits for is refused, and
-the history tells of it; a repetition of one that was taken is nothing at all (R8).
-"""
+"""An answer handed in as a file: read within bounds, kept whole, and never lost (A71, A84)."""
 
 import sys
 from contextlib import suppress
@@ -38,12 +34,18 @@ def read_given(file: Path, what: str = "the answer", most: int = LIMIT_BYTES) ->
         raise UsageError(f"cannot read {what} {file}: {error.strerror or error}") from None
 
 
-def said(session: Session, state: State, raw: bytes, *, awaited: bool) -> Answer | None:
-    """
-    What `raw` says; what does not fit an awaited fix is recorded and answered with a notice, then raised.
+def text_in(raw: bytes, what: str) -> str:
+    """What was handed in, as text."""
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise UsageError(f"{what} is not UTF-8: byte {byte:#04x} at {error.start}") from None
 
-    Where no fix is awaited, nothing is asked of the answer but that it is no repetition (AnsweredAlready).
-    """
+
+def said(session: Session, state: State, raw: bytes, *, awaited: bool) -> Answer | None:
+    """What `raw` says; what does not fit an awaited fix is recorded and answered with a notice, then raised. Where no
+    fix is awaited, nothing is asked of the answer but that it is no repetition (AnsweredAlready)."""
     active = state.active
     try:
         return parse_answer(

@@ -1,7 +1,4 @@
-"""`apply` and `push`: verified work goes into the checkout, or to the server.
-
-The checkout is touched by nothing else, and by this only where every specialist that ran has passed on the final tree.
-"""
+"""`apply` and `push`: verified work goes into the checkout, which nothing else touches, or to the server."""
 
 import uuid
 from pathlib import Path

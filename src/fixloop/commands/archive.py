@@ -61,9 +61,7 @@ def archive(
             owner=identity(),
             project=prefix_of(project),
         )
-        kept = _tell(moved, json=json)
-    if kept:
-        raise typer.Exit(ExitCode.WRONG)
+        _tell(moved, json=json)
 
 
 def purge(
@@ -103,22 +101,12 @@ def purge(
                 )
             prefix = f"{feature}-"
         before = session.store.now(0).at - older_than
-        kept = _tell(
-            purge_ended(
-                session.store,
-                archive_at(session.settings.archive_dir),
-                before=before,
-                project=prefix,
-                dry=dry,
-            ),
-            json=json,
-        )
-    if kept:
-        raise typer.Exit(ExitCode.WRONG)
+        target = archive_at(session.settings.archive_dir)
+        _tell(purge_ended(session.store, target, before=before, project=prefix, dry=dry), json=json)
 
 
-def _tell(moved: Iterable[Moved], *, json: bool) -> int:
-    """Each as it happens; how many had to stay."""
+def _tell(moved: Iterable[Moved], *, json: bool) -> None:
+    """Each as it happens; it is wrong that one had to stay."""
     told = []
     for each in moved:
         told.append(each)
@@ -128,4 +116,5 @@ def _tell(moved: Iterable[Moved], *, json: bool) -> int:
         print_json({"workflows": [each._asdict() | {"ended_at": iso_stamp(each.ended_at)} for each in told]})
     elif not told:
         say("no workflow ended that long ago")
-    return sum(each.status == "kept" for each in told)
+    if any(each.status == "kept" for each in told):
+        raise typer.Exit(ExitCode.WRONG)

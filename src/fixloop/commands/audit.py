@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import Mapping
 from itertools import count
-from pathlib import Path
 from typing import Final
 
 import typer
@@ -22,7 +21,7 @@ from fixloop.commands.session import (
     open_workflow,
     project_folder,
 )
-from fixloop.engine.replay import Audit, audit
+from fixloop.engine.replay import audit
 from fixloop.errors import RefusedError, UsageError
 from fixloop.protocol.durations import iso_stamp
 
@@ -79,25 +78,20 @@ def repair(issue: Issue, project: ProjectOption = None) -> None:
         folder = project_folder(session.directory, "damaged", "call it where you may write")
         names = (f"{workflow}.{number}.json" if number > 1 else f"{workflow}.json" for number in count(1))
         target = next(folder / name for name in names if not (folder / name).exists())
-        session.store.set_aside(workflow, lambda dumped: _write(target, found, at, dumped))
+
+        def write(dumped: Mapping[str, bytes]) -> None:
+            """Keep what Redis has, as `RESTORE` takes it."""
+            keys = {name: base64.b64encode(data).decode() for name, data in dumped.items() if data}
+            kept = {"workflow": workflow, "at": at, "problems": found.problems, "keys": keys}
+            try:
+                with target.open("w", encoding="utf-8") as file:
+                    file.write(json.dumps({"fixloop_damaged": FORMAT, **kept}, indent=1) + "\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+            except OSError as error:
+                raise UsageError(f"cannot write {target}: {error.strerror}; nothing was changed") from None
+
+        session.store.set_aside(workflow, write)
     print_lines(str(target))
     number = workflow.split("-")[1]
     say(f"workflow {workflow} is set aside: {found.problems[0]}; `fixloop run --issue {number}` begins again")
-
-
-def _write(target: Path, found: Audit, at: str, dumped: Mapping[str, bytes]) -> None:
-    """Keep what Redis has, as `RESTORE` takes it."""
-    kept = {
-        "fixloop_damaged": FORMAT,
-        "workflow": found.workflow,
-        "at": at,
-        "problems": found.problems,
-        "keys": {name: base64.b64encode(data).decode() for name, data in dumped.items() if data},
-    }
-    try:
-        with target.open("w", encoding="utf-8") as file:
-            file.write(json.dumps(kept, indent=1) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise UsageError(f"cannot write {target}: {error.strerror}; nothing was changed") from None

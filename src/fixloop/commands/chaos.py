@@ -78,19 +78,18 @@ def chaos(
             try:
                 keep.mkdir(parents=True)
             except OSError as error:
-                raise UsageError(
-                    f"cannot make {keep}: {error.strerror}; name a folder that is not there"
-                ) from None
+                told = f"cannot make {keep}: {error.strerror}; name a folder that is not there"
+                raise UsageError(told) from None
         screen = console(sys.stderr)
-        starting = "starting Redis and two workers"
-        line = opened.enter_context(screen.status(starting)) if screen.is_terminal else None
+        line = screen.status("starting Redis and two workers")
+        if screen.is_terminal:
+            opened.enter_context(line)
 
         def tell(progress: "Progress") -> None:
-            if line is not None:
-                line.update(
-                    f"{progress.what}: {progress.ended} of {progress.workflows} ended,"
-                    f" {progress.injuries} injuries, {progress.seconds:.0f} s"
-                )
+            line.update(
+                f"{progress.what}: {progress.ended} of {progress.workflows} ended,"
+                f" {progress.injuries} injuries, {progress.seconds:.0f} s"
+            )
 
         report = running.chaos(order, folder, tell)
     if json:
@@ -121,8 +120,8 @@ def report_lines(report: "Report") -> Iterator[str]:
     fixes = sum(one.fixes for one in report.verdicts)
     yield f"{tickets} effects in the histories, {fixes} of them {results}; {report.doubled} are there twice"
     yield f"{report.executions} executions by agents, {report.repeated} of a ticket that had begun before"
-    if report.resumptions:
-        seconds = report.resumptions
+    seconds = report.resumptions
+    if seconds:
         p95 = seconds[ceil(0.95 * len(seconds)) - 1]
         yield (
             f"killed in mid-step: {len(seconds)} began again after"
@@ -131,8 +130,8 @@ def report_lines(report: "Report") -> Iterator[str]:
     if order.profile != "chat":
         share = report.surplus / tickets if tickets else 0.0
         yield f"{tickets} steps, {report.surplus} surplus deliveries ({share:.2f} a step)"
-    if report.contrast is not None:
-        bare = report.contrast
+    bare = report.contrast
+    if bare is not None:
         limit = " (the limit)" if bare.seconds >= bare.limit_seconds else ""
         yield (
             f"bare Celery chains, same plan: {bare.ended} of {bare.chains} ended in {bare.seconds:.1f} s{limit},"

@@ -368,12 +368,10 @@ def _given(file: str) -> str:
         return source.text
     if sys.stdin.isatty():
         raise UsageError("there is no text; give it on stdin or as a file")
-    try:
-        return sys.stdin.buffer.read().decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"stdin is not UTF-8: byte {error.object[error.start]:#04x} at {error.start}"
-        ) from None
+    # It loads much that no other chat command needs.
+    from fixloop.commands.answer_file import text_in
+
+    return text_in(sys.stdin.buffer.read(), "stdin").replace("\r\n", "\n")
 
 
 def _document(chat: Conversation) -> dict[str, Any]:

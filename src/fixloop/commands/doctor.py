@@ -1,7 +1,6 @@
 """`doctor`: what is wrong with this machine, one line for each check, each with its remedy.
 
-Looks at the interpreter, git, Redis and the directories. Changes nothing, apart from starting the project's
-embedded Redis for the moment of the question, and refuses to guess: what cannot be told is marked so.
+Changes nothing, apart from starting the project's embedded Redis for the moment of the question.
 """
 
 import importlib.util
@@ -156,10 +155,9 @@ def _machine(directory: Path, cache: Path) -> Iterator[Finding]:
     is_new = sys.version_info >= OLDEST_PYTHON
     yield Finding("python", is_new, f"{version} ({sys.executable})", "use Python 3.11 or newer")
     remedy = f"install git {'.'.join(map(str, OLDEST_GIT))} or newer"
+    command = ["git", "--version"]
     try:
-        said = subprocess.run(
-            ["git", "--version"], capture_output=True, text=True, timeout=5, check=True
-        ).stdout
+        said = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         yield Finding("git", False, "it does not run", remedy)
     else:
@@ -192,22 +190,17 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _project(directory: Path) -> Finding:
-    remedy = "run fixloop in a directory you may write"
-    if not directory.is_dir():
-        return Finding("project", False, f"{directory} is not a directory", remedy)
-    writable = os.access(directory, os.W_OK | os.X_OK)
-    return Finding("project", writable, f"{directory} is {'writable' if writable else 'read-only'}", remedy)
+    is_there = directory.is_dir()
+    writable = is_there and os.access(directory, os.W_OK | os.X_OK)
+    told = ("writable" if writable else "read-only") if is_there else "not a directory"
+    return Finding("project", writable, f"{directory} is {told}", "run fixloop in a directory you may write")
 
 
 def _writable(name: str, folder: Path, variable: str) -> Finding:
     existing = next(place for place in (folder, *folder.parents) if place.exists())
     writable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
-    return Finding(
-        name,
-        writable,
-        f"{folder} is writable" if writable else f"{existing} cannot be written",
-        f"set {variable} to a directory you may write",
-    )
+    told = f"{folder} is writable" if writable else f"{existing} cannot be written"
+    return Finding(name, writable, told, f"set {variable} to a directory you may write")
 
 
 def _stored(url: str) -> Iterator[Finding]:
@@ -222,12 +215,8 @@ def _stored(url: str) -> Iterator[Finding]:
     else:
         yield Finding("workflows", True, f"{len(found)} stored")
     if rejected.total:
-        yield Finding(
-            "messages",
-            None,
-            f"workers have rejected {rejected.last}",
-            "`fixloop doctor --rejected` shows the last ones; see who can reach the broker",
-        )
+        remedy = "`fixloop doctor --rejected` shows the last ones; see who can reach the broker"
+        yield Finding("messages", None, f"workers have rejected {rejected.last}", remedy)
 
 
 def _rabbitmq(url: str) -> Iterator[Finding]:
@@ -263,42 +252,27 @@ def redis_findings(name: str, url: str, settings: Settings) -> list[Finding]:
             }
     except (redis.RedisError, OSError, ValueError) as error:
         reason = reason_of(error, url)
-        return [
-            Finding(
-                name,
-                False,
-                f"cannot reach {shown_url(url)}: {reason.text}",
-                reason.remedy or _COMPOSE_REMEDY,
-            )
-        ]
+        told = f"cannot reach {shown_url(url)}: {reason.text}"
+        return [Finding(name, False, told, reason.remedy or _COMPOSE_REMEDY)]
     version = str(state.get("redis_version", "unknown"))
-    answers = Finding(
-        name,
-        _numbers(version) >= OLDEST_REDIS,
-        f"version {version} at {shown_url(url)}",
-        f"use Redis {'.'.join(map(str, OLDEST_REDIS))} or newer",
-    )
+    remedy = f"use Redis {'.'.join(map(str, OLDEST_REDIS))} or newer"
+    told = f"version {version} at {shown_url(url)}"
+    answers = Finding(name, _numbers(version) >= OLDEST_REDIS, told, remedy)
     return [answers, *_keeps(name, state), *_copied(name, place, state, settings)]
 
 
 def _client(place: RedisPlace, settings: Settings) -> redis.Redis:
-    return client_for(
-        place,
-        connect_seconds=settings.redis_connect_seconds,
-        answer_seconds=settings.redis_timeout_seconds,
-    )
+    connect, answer = settings.redis_connect_seconds, settings.redis_timeout_seconds
+    return client_for(place, connect_seconds=connect, answer_seconds=answer)
 
 
 def _copied(name: str, place: RedisPlace, state: dict[str, Any], settings: Settings) -> Iterator[Finding]:
     """Its replicas, where somebody counts on them, and the sentinels that would choose one."""
     if place.replicas:
         found = int(state.get("connected_slaves", 0))
-        yield Finding(
-            f"{name} replicas",
-            found >= place.replicas,
-            f"{found} connected, {place.replicas} to confirm each commit",
-            "start them, or set FIXLOOP_REPLICAS",
-        )
+        told = f"{found} connected, {place.replicas} to confirm each commit"
+        remedy = "start them, or set FIXLOOP_REPLICAS"
+        yield Finding(f"{name} replicas", found >= place.replicas, told, remedy)
     if place.sentinels:
         answers = []
         for sentinel in place.sentinels:
@@ -307,39 +281,25 @@ def _copied(name: str, place: RedisPlace, state: dict[str, Any], settings: Setti
                     answers.append(bool(client.ping()))
             except (redis.RedisError, OSError):
                 answers.append(False)
-        yield Finding(
-            f"{name} sentinels",
-            all(answers),
-            f"{sum(answers)} of {len(answers)} answer and know {place.service!r}",
-            "start the others: the majority of them has to agree on a failover",
-        )
+        told = f"{sum(answers)} of {len(answers)} answer and know {place.service!r}"
+        remedy = "start the others: the majority of them has to agree on a failover"
+        yield Finding(f"{name} sentinels", all(answers), told, remedy)
 
 
 def _keeps(name: str, state: dict[str, Any]) -> Iterator[Finding]:
     log = str(state.get("aof_enabled")) == "1"
-    yield Finding(
-        f"{name} log",
-        log,
-        "append-only" if log else "not append-only, a restart forgets",
-        "set `appendonly yes`",
-    )
+    told = "append-only" if log else "not append-only, a restart forgets"
+    yield Finding(f"{name} log", log, told, "set `appendonly yes`")
     if log:
         status = str(state.get("aof_last_write_status"))
-        yield Finding(
-            f"{name} writes",
-            status == "ok",
-            f"the last write to the log was {status}",
-            "look at the disk and at the server's log",
-        )
+        told = f"the last write to the log was {status}"
+        remedy = "look at the disk and at the server's log"
+        yield Finding(f"{name} writes", status == "ok", told, remedy)
     policy = str(state.get("maxmemory_policy", "unknown"))
-    yield Finding(
-        f"{name} memory", policy == "noeviction", f"policy {policy}", "set `maxmemory-policy noeviction`"
-    )
+    remedy = "set `maxmemory-policy noeviction`"
+    yield Finding(f"{name} memory", policy == "noeviction", f"policy {policy}", remedy)
     used, most = int(state.get("used_memory", 0)), int(state.get("maxmemory", 0))
     if most:
-        yield Finding(
-            f"{name} space",
-            used < FULL * most,
-            f"{used * 100 // most} % of {most >> 20} MB used",
-            "raise `maxmemory`: a full Redis takes no step any more",
-        )
+        told = f"{used * 100 // most} % of {most >> 20} MB used"
+        remedy = "raise `maxmemory`: a full Redis takes no step any more"
+        yield Finding(f"{name} space", used < FULL * most, told, remedy)

@@ -50,7 +50,7 @@ def files(
                 lay(session.store, found.snapshot, to)
             except OSError as error:
                 raise UsageError(f"cannot write {error.filename or to}: {error.strerror}") from None
-            print_lines(str(to.absolute()))
+            print_lines(to.absolute())
             return
         root = root_of(found.snapshot)
         if root is None or not root.is_dir():
@@ -62,26 +62,22 @@ def files(
             say(edit)
         if done.problem:
             raise InfrastructureError(done.problem)
-        record = NamedFiles(root, place_of(found.snapshot, found.workflow)).record
-        if not done.written and record.version > found.version:
+        version = NamedFiles(root, place_of(found.snapshot, found.workflow)).record.version
+        if not done.written and version > found.version:
             raise RefusedError(
-                f"the files in {root} are of version {record.version} of {found.workflow}, and Redis has version "
+                f"the files in {root} are of version {version} of {found.workflow}, and Redis has version "
                 f"{found.version}: it was set back; restore its newer data, or remove .fixloop/files to draw them anew"
             )
-        print_lines(str(root))
+        print_lines(root)
         if done.edits:
             raise typer.Exit(UsageError.exit_code)
 
 
 def restore_lost(issue: str | None) -> None:
-    """
-    Where a project's embedded Redis lost a workflow that was live, put it back from its files (K23).
-
-    No other Redis can have it, as one behind a URL could: there it is done when somebody says so, with --rebuild.
-    """
+    """Where a project's embedded Redis lost a workflow that was live, put it back from its files (K23). No other Redis
+    can have it, as one behind a URL could: there it is done when somebody says so, with --rebuild."""
     root = files_root(here())
-    live = [record for record in records_below(root) if not record.ended]
-    if not live or not load_settings().is_embedded:
+    if all(record.ended for record in records_below(root)) or not load_settings().is_embedded:
         return
     with open_session(create=True) as session:
         for record in lost(session.store, root):

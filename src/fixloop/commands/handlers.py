@@ -1,4 +1,4 @@
-"""What people and agents outside say through commands, and how each profile takes it in: one record of functions."""
+"""What people and agents outside say through commands, and how each profile takes it in."""
 
 from collections.abc import Callable
 from pathlib import Path

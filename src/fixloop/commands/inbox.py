@@ -58,10 +58,11 @@ def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
             print_lines(f"  {item['specialist']}, run {item['iteration']}{most}; to {item['target']}")
         if item["escalation_id"]:
             print_lines(f"  {item['escalation_id']}")
-        if item["waits_for"] == "fix":
-            print_lines(f"  directory: {item['directory'] or 'made by the first of these commands'}")
-        elif item["directory"]:
-            print_lines(f"  directory: {item['directory']}")
+        directory = item["directory"] or (
+            "made by the first of these commands" * (item["waits_for"] == "fix")
+        )
+        if directory:
+            print_lines(f"  directory: {directory}")
         if item.get("hint"):
             print_lines(f"  {item['hint']}")
         told = [Choice(**each) for each in item.get("choices", ())]

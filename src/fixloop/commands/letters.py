@@ -182,11 +182,6 @@ def _shown_run(session: Session, seen: Seen, agent: str) -> Shown:
         with suppress(Repeated):
             session.bring(seen.found.workflow, outside.began(agent))
 
-    def made() -> Offer | None:
-        from fixloop.commands.outside_agents import offered
-
-        return offered(outside, session, seen, agent)
-
     return Shown(
         order=(outside.priority(state), state.last_at, 0),
         text=request_for(session.store, seen.found.snapshot, agent),
@@ -206,7 +201,7 @@ def _shown_run(session: Session, seen: Seen, agent: str) -> Shown:
             "max_iterations": state.max_iterations,
             "attached": None,
         },
-        directory=lambda: _directory(made),
+        directory=lambda: _directory(lambda: outside.offered(session, seen, agent)),
         commands=(f"{answer} --file ANSWER", f"{answer} --blocked TEXT"),
         acknowledge=acknowledge,
     )

@@ -1,7 +1,4 @@
-"""Which workflow a person means, from what they wrote; where a project has none, what became of those it had.
-
-Refuses to guess between projects and between live workflows.
-"""
+"""Which workflow a person means, from what they wrote; refuses to guess between projects and live workflows."""
 
 import re
 from collections.abc import Mapping
@@ -88,10 +85,9 @@ class Lookup:
             raise UsageError(
                 f"{len(live)} workflows are live here (issues {_listed(issues)}{more}); name one"
             )
+        known = self.store.workflows()
         ended = [
-            (fields.get("updated_at", ""), name)
-            for name, fields in self.store.workflows()
-            if name.startswith(f"{hash8}-")
+            (fields.get("updated_at", ""), name) for name, fields in known if name.startswith(f"{hash8}-")
         ]
         if not ended:
             raise NothingYet(self.nothing_here())
@@ -120,10 +116,9 @@ class Lookup:
         return known.fields if known is not None else {}
 
     def _lost(self, issue: int | None) -> str:
-        handed_in = [
-            number for number in issues_handed_in(top_of(self.directory)[0]) if issue in (None, number)
-        ]
-        unknown = [number for number in handed_in if self.store.retired(self.hash8, number) is None]
+        handed_in = issues_handed_in(top_of(self.directory)[0])
+        meant = (number for number in handed_in if issue in (None, number))
+        unknown = [number for number in meant if self.store.retired(self.hash8, number) is None]
         return lost_by(f"Redis at {shown_url(self.state_url)}", unknown, self.directory)
 
     def _refuse_retired(self, hash8: str, issue: int) -> None:

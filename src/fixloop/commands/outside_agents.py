@@ -1,7 +1,4 @@
-"""Agents outside, of the profiles whose steps are runs of agents: they are asked, begin, and hand in what they made.
-
-What an agent leaves in its own directory is taken as it stands; which events that comes to is each profile's own.
-"""
+"""Agents outside, of the profiles whose steps are runs of agents: they are asked, begin, and hand in what they made."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -9,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fixloop.commands.answer_file import read_given
+from fixloop.commands.answer_file import read_given, text_in
 from fixloop.commands.handlers import Answer, CommandHandlers, Said, Work
 from fixloop.commands.presenter import Standing
 from fixloop.commands.screen import note, print_lines, print_text
@@ -28,7 +25,6 @@ from fixloop.protocol.refusals import Repeated
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths
 from fixloop.repository.merge import commit_of_directory, merge_checkout, rebased, resolve_descendant
-from fixloop.repository.publication import publish
 
 
 class Facts(NamedTuple):
@@ -75,25 +71,52 @@ class Outside(NamedTuple):
     """Of handoffs: an agent takes this one."""
 
     def ack(self, session: Session, workflow: str, agent: str, handoff: str = "") -> None:
-        """
-        Begin the run that is asked of an agent: prints its request, and the directory to work in.
-
-        A `handoff` is taken by the first who names it, and by nobody else (D17).
-        """
-        seen = look(session, workflow)
-        name = chosen(self, seen, agent)
-        if handoff and self.accepted is None:
-            raise UsageError(f"{workflow} has no handoffs to accept; leave --handoff out")
-        if handoff and self.accepted is not None:
-            session.bring(workflow, self.accepted(name, handoff))
-        else:
+        """Begin the run that is asked of an agent: prints its request, and the directory to work in. A `handoff` is
+        taken by the first who names it, and by nobody else (D17)."""
+        name = self.chosen(look(session, workflow), agent)
+        if not handoff:
             with suppress(Repeated):
                 session.bring(workflow, self.began(name))
+        elif self.accepted is not None:
+            session.bring(workflow, self.accepted(name, handoff))
+        else:
+            raise UsageError(f"{workflow} has no handoffs to accept; leave --handoff out")
         seen = look(session, workflow)
         print_text(request_for(session.store, seen.found.snapshot, name))
-        made = offered(self, session, seen, name)
+        made = self.offered(session, seen, name)
         where = f"work in {made.directory}, then " if made is not None else ""
         note(f"{where}`fixloop fixed {called(seen.state)} --agent {name} --file ANSWER`")
+
+    def chosen(self, seen: Seen, agent: str) -> str:
+        """The agent somebody means: the one that was named, or the only one outside that is asked for anything."""
+        agents, issue = self.agents(seen.state), seen.state.issue
+        caller, agent = sender(""), agent.lower()
+        if caller in agents and agent != caller:
+            raise RefusedError(f"{caller} answers for itself only; whoever else is asked answers otherwise")
+        if not agent:
+            asked = [name for name, facts in agents.items() if facts.asked and not facts.command]
+            if not asked:
+                at_work = seen.standing.at_work
+                raise RefusedError(f"nobody outside is asked for anything in issue {issue}: {at_work}")
+            if len(asked) > 1:
+                raise UsageError(f"{', '.join(asked)} are all asked in issue {issue}; name one with --agent")
+            return asked[0]
+        if agent not in agents:
+            raise UsageError(f"{agent!r} is no agent of issue {issue}; there are {', '.join(agents)}")
+        command = agents[agent].command
+        if command:
+            raise RefusedError(f"{agent} of issue {issue} is run by a command ({command}); it answers itself")
+        if not agents[agent].asked:
+            raise RefusedError(f"nothing is asked of {agent} in issue {issue}; it is {agents[agent].status}")
+        return agent
+
+    def offered(self, session: Session, seen: Seen, agent: str) -> Offer | None:
+        """The directory for an agent's present run, made if it is not there; None without a repository."""
+        if not seen.state.snapshot:
+            return None
+        run, cache = self.agents(seen.state)[agent].place, session.settings.cache_dir
+        request = request_for(session.store, seen.found.snapshot, agent)
+        return offer_run(session.store, seen.found, seen.state, run, request, cache)
 
     def show(self, session: Session, workflow: str) -> None:
         """Tell a person who is asked, and how they read their request."""
@@ -106,14 +129,17 @@ class Outside(NamedTuple):
     def hand_in(self, session: Session, workflow: str, work: Work) -> None:
         """Take what an agent made and what it says about it; prints the files that it changed."""
         seen = look(session, workflow)
-        agent = chosen(self, seen, work.agent)
+        agent = self.chosen(seen, work.agent)
         if work.file is None and work.blocked is None:
             raise UsageError(f"{agent} says how it went: give its answer with --file FILE, - for stdin")
         if work.blocked is not None and not work.blocked.strip():
             raise UsageError("--blocked says why it cannot be done; give the reason")
         hidden = redaction_for(session.store, seen.state)
         raw = hidden.data(read_given(work.file)) if work.file is not None else b""
-        text = text_of(raw)
+        if len(raw) > LIMIT_BYTES:
+            told = f"the answer has more than {LIMIT_BYTES} bytes; shorten it, files stay in the directory"
+            raise UsageError(told)
+        text = text_in(raw, "the answer")
         kept = (session.store.put_artifact(workflow, raw),) if raw else ()
         folder, laid, base, change = self._taken(session, seen, agent, work)
         carried: dict[str, str] = {}
@@ -125,12 +151,7 @@ class Outside(NamedTuple):
         self.brought(Handed(session, seen, agent, text, kept, work.blocked, folder, laid, carried, files))
         seen = look(session, workflow)
         if files:
-            mirror = bring_work(session.store, seen.state, session.settings.cache_dir)
-            written = publish(
-                snapshot_in(seen.state), issue=seen.state.issue, tip=seen.state.tip, mirror=mirror
-            )
-            if written.note:
-                note(written.note)
+            session.write_branch(seen.state)
             print_lines(*files)
         tell(seen.standing, waits_for="a decision", taken="it is taken; ")
 
@@ -199,55 +220,6 @@ def _person(what: str) -> str:
     if named not in (USER, ORCHESTRATOR):
         raise RefusedError(f"{named} cannot {what} a workflow; that is the user's")
     return named
-
-
-def offered(outside: Outside, session: Session, seen: Seen, agent: str) -> Offer | None:
-    """The directory for an agent's present run, made if it is not there; None without a repository."""
-    if not seen.state.snapshot:
-        return None
-    run, cache = outside.agents(seen.state)[agent].place, session.settings.cache_dir
-    request = request_for(session.store, seen.found.snapshot, agent)
-    return offer_run(session.store, seen.found, seen.state, run, request, cache)
-
-
-def chosen(outside: Outside, seen: Seen, agent: str) -> str:
-    """The agent somebody means: the one that was named, or the only one outside that is asked for anything."""
-    agents, issue = outside.agents(seen.state), seen.state.issue
-    asked = [name for name, facts in agents.items() if facts.asked and not facts.command]
-    caller = sender("")
-    if caller in agents and agent.lower() != caller:
-        raise RefusedError(f"{caller} answers for itself only; whoever else is asked answers otherwise")
-    if agent:
-        agent = agent.lower()
-        if agent not in agents:
-            raise UsageError(f"{agent!r} is no agent of issue {issue}; there are {', '.join(agents)}")
-        facts = agents[agent]
-        if facts.command:
-            raise RefusedError(
-                f"{agent} of issue {issue} is run by a command ({facts.command}); it answers itself"
-            )
-        if not facts.asked:
-            raise RefusedError(f"nothing is asked of {agent} in issue {issue}; it is {facts.status}")
-        return agent
-    if not asked:
-        raise RefusedError(f"nobody outside is asked for anything in issue {issue}: {seen.standing.at_work}")
-    if len(asked) > 1:
-        raise UsageError(f"{', '.join(asked)} are all asked in issue {issue}; name one with --agent")
-    return asked[0]
-
-
-def text_of(raw: bytes) -> str:
-    """An answer as text; refuses one that is too long, or is not UTF-8."""
-    if len(raw) > LIMIT_BYTES:
-        raise UsageError(
-            f"the answer has more than {LIMIT_BYTES} bytes; shorten it, files stay in the directory"
-        )
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"the answer is not UTF-8: byte {error.object[error.start]:#04x} at {error.start}"
-        ) from None
 
 
 def tell(now: Standing, *, waits_for: str, taken: str = "") -> None:

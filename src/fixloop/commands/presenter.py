@@ -1,7 +1,4 @@
-"""What a command needs to know of a profile to show its workflows: one record of functions for each.
-
-What workflows have in common, their numbers, deadlines, histories and exit codes, the commands do themselves.
-"""
+"""What a command needs to know of a profile to show its workflows: one record of functions for each."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -53,11 +50,6 @@ class Standing(NamedTuple):
     def goes_on(self) -> bool:
         """True when nobody has to do anything for it to go on."""
         return not (self.outcome or self.waits_for or self.held)
-
-    @property
-    def waits_for_agent(self) -> bool:
-        """True when only somebody outside is asked for something."""
-        return self.waits_for == "agent"
 
     @property
     def exit_code(self) -> ExitCode:

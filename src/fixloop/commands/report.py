@@ -4,6 +4,7 @@ import os
 import sys
 import webbrowser
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from json import loads
 from pathlib import Path
@@ -22,8 +23,6 @@ from fixloop.repository.snapshot import mirror_of
 from fixloop.store.records import Entry
 
 STDOUT = "-"
-
-
 Format = Literal["markdown", "html", "json"]
 _NAMED: Final[dict[str, Format]] = {".html": "html", ".htm": "html", ".json": "json", ".md": "markdown"}
 
@@ -86,10 +85,9 @@ def report(
     try:
         target.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
-        raise UsageError(
-            f"cannot write {target}: {error.strerror}; name another file with --output"
-        ) from None
-    print_lines(str(target))
+        told = f"cannot write {target}: {error.strerror}; name another file with --output"
+        raise UsageError(told) from None
+    print_lines(target)
     if open:
         _show(target)
 
@@ -100,30 +98,21 @@ def _show(page: Path) -> None:
     if sys.platform != "darwin" and not any(os.environ.get(name) for name in variables):
         say(f"no browser can be opened here; open {page} yourself")
         return
-    try:
-        opened = webbrowser.open(page.as_uri())
-    except (webbrowser.Error, OSError):
-        opened = False
-    if not opened:
-        say(f"the browser could not be opened; open {page} yourself")
+    with suppress(webbrowser.Error, OSError):
+        if webbrowser.open(page.as_uri()):
+            return
+    say(f"the browser could not be opened; open {page} yourself")
 
 
 def _whole_diff(
     session: Session, state: Any, entries: Iterable[Entry], artifact: Callable[[str], bytes | None]
 ) -> str:
-    """
-    What differs between the snapshot and the work so far; one fix after the other where the commits are not here.
-
-    A line that is in none of the fixes' own diffs was cut out of them as a secret, and is left out here, too.
-    """
-    diffs = []
-    for entry in entries:
-        event = entry.body["event"]
-        fix = event["completion"] if event["kind"] == "fix-completed" else event
-        digest = fix.get("diff_artifact", "")
-        kept = artifact(digest) if digest else None
-        if kept is not None:
-            diffs.append(kept.decode("utf-8", "replace"))
+    """What differs between the snapshot and the work so far; one fix after the other where the commits are not here.
+    A line that is in none of the fixes' own diffs was cut out of them as a secret, and is left out here, too."""
+    events = [entry.body["event"] for entry in entries]
+    fixes = (event["completion"] if event["kind"] == "fix-completed" else event for event in events)
+    kept = (artifact(fix["diff_artifact"]) for fix in fixes if fix.get("diff_artifact"))
+    diffs = [diff.decode("utf-8", "replace") for diff in kept if diff is not None]
     if len(diffs) < 2:
         return "".join(diffs)
     snapshot = snapshot_in(state)

@@ -24,11 +24,10 @@ from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import refuse_unusable
 from fixloop.intake.submission import Enqueued, enqueue
 from fixloop.machine.processes import supervisor
-from fixloop.outside.transfer import bring_work, snapshot_in
+from fixloop.outside.transfer import snapshot_in
 from fixloop.protocol.ids import called
 from fixloop.protocol.letters import DELIVER
 from fixloop.protocol.ticket import NOTIFY
-from fixloop.repository.publication import publish
 from fixloop.repository.snapshot import is_url
 
 
@@ -185,10 +184,10 @@ def _carry_on(session: Session, workflow: str, *, since: int | None) -> None:
         while True:
             now = follow(session, workflow, until=until, since=since, tick=tick).standing
             since = None
-            if not (now.waits_for_agent and sys.stdout.isatty()):
+            if not (now.waits_for == "agent" and sys.stdout.isatty()):
                 break
             handlers_of(session, workflow).show(session, workflow)
-            follow(session, workflow, until=lambda now: not now.waits_for_agent, tick=tick)
+            follow(session, workflow, until=lambda now: now.waits_for != "agent", tick=tick)
         while tick is not None and _is_telling(session, workflow):
             tick()
             time.sleep(POLL_SECONDS)
@@ -203,7 +202,7 @@ def _is_telling(session: Session, workflow: str) -> bool:
 
 
 def _stops(now: Standing) -> bool:
-    return now.is_settled or now.waits_for_agent
+    return now.is_settled or now.waits_for == "agent"
 
 
 def _close(session: Session, workflow: str, path: Path, *, apply: bool) -> None:
@@ -214,9 +213,14 @@ def _close(session: Session, workflow: str, path: Path, *, apply: bool) -> None:
         raise typer.Exit(print_result(child) if child is not None else ExitCode.INTERRUPTED)
     # Its own worker goes with it, perhaps between the last commit and the files.
     session.draw(workflow)
-    repair(session, state)
-    code = print_result(seen)
     is_fixed = state.tip != snapshot_in(state).commit
+    if is_fixed:
+        # A killed worker may have left it out.
+        try:
+            session.write_branch(state)
+        except FixloopError as error:
+            note(f"the branch was not written: {error}")
+    code = print_result(seen)
     if now.outcome in PASSED and apply:
         apply_to(path, session, state)
     elif now.outcome in (*PASSED, UNVERIFIED) and is_fixed and not now.pushes:
@@ -228,17 +232,3 @@ def _close(session: Session, workflow: str, path: Path, *, apply: bool) -> None:
     if now.is_settled:
         note(f"look at it: fixloop report {state.issue} --open")
     raise typer.Exit(code)
-
-
-def repair(session: Session, state: Any) -> None:
-    """Write the branch that a killed worker may have left out."""
-    if state.tip == snapshot_in(state).commit:
-        return
-    try:
-        mirror = bring_work(session.store, state, session.settings.cache_dir)
-        published = publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
-    except FixloopError as error:
-        note(f"the branch was not written: {error}")
-        return
-    if published.note:
-        note(published.note)

@@ -4,12 +4,11 @@ import json
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from fixloop.commands.answer_file import read_given
+from fixloop.commands.answer_file import read_given, text_in
 from fixloop.errors import UsageError
 from fixloop.intake.feature import Feature, Kind, Priority
 from fixloop.profile_table import names, registered
@@ -76,85 +75,57 @@ Only = Annotated[str | None, typer.Option("--only", help="One specialist.")]
 Restart = Annotated[bool, typer.Option("--restart", help="Cancel what is live of this issue first.")]
 
 
-_VALIDATING: Final = ("fixer", "only", "dry", "base", "all")
+_OF_SOME_PROFILES: Final = (
+    *("task", "task_file", "plan", "type", "priority"),
+    *("fixer", "only", "dry", "base", "all"),
+)
 _SAME: Final = ("issue", "repo", "ref", "base", "push", "name", "fixer", "only", "restart")
 """The parameters that are fields of a Feature as they are."""
 
 
-class Options(NamedTuple):
-    """The options that only some profiles have, as they were given."""
-
-    profile: str
-    task: str = ""
-    task_file: Path | None = None
-    plan: Path | None = None
-    type: Kind | None = None
-    priority: Priority | None = None
-    validating: Mapping[str, object] = MappingProxyType({})
-    """The options of the validation loop alone by name; None or False: not given."""
-
-
-def facts_of(options: Options) -> dict[str, Any]:
-    """What they come to, as fields of a Feature; refuses an option of another profile, and an unreadable file."""
-    given = {
-        "--task": options.task or None,
-        "--task-file": options.task_file,
-        "--plan": options.plan,
-        "--type": options.type,
-        "--priority": options.priority,
-        **options.validating,
-    }
-    for name in (name for name, value in given.items() if value not in (None, False)):
-        having = [profile for profile in names() if name in registered(profile).options]
-        if options.profile not in having:
+def facts_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the options that only some profiles have come to, as fields of a Feature; refuses one of another profile,
+    and an unreadable file."""
+    profile, task, task_file, plan = (given.get(name) for name in ("profile", "task", "task_file", "plan"))
+    chosen = dict(given, task=task or None)
+    for name in _OF_SOME_PROFILES:
+        option = f"--{name.replace('_', '-')}"
+        having = [each for each in names() if option in registered(each).options]
+        if chosen.get(name) not in (None, False) and profile not in having:
             if having == ["validation"]:
-                raise UsageError(f"{name} goes with validation, not with --profile {options.profile}")
-            raise UsageError(f"{name} goes with --profile {' or '.join(having)}, not with {options.profile}")
-    if options.task and options.task_file is not None:
+                raise UsageError(f"{option} goes with validation, not with --profile {profile}")
+            raise UsageError(f"{option} goes with --profile {' or '.join(having)}, not with {profile}")
+    if task and task_file is not None:
         raise UsageError("--task and --task-file exclude each other; use one of them")
-    facts: dict[str, Any] = {"profile": str(options.profile), "task": options.task}
-    if options.task_file is not None:
-        facts["task"] = _text(options.task_file, "the task")
-    if options.plan is not None:
+    facts: dict[str, Any] = {"profile": str(profile), "task": task or ""}
+    if task_file is not None:
+        facts["task"] = _text(task_file, "the task")
+    if plan is not None:
         facts["graph"] = graph = {}
         try:
-            found = json.loads(_text(options.plan, "the plan"))
+            found = json.loads(_text(plan, "the plan"))
         except (ValueError, RecursionError) as error:
             said = " ".join(str(error).split())
-            raise UsageError(f"the plan {options.plan} is not valid JSON: {said}") from None
+            raise UsageError(f"the plan {plan} is not valid JSON: {said}") from None
         if not isinstance(found, dict) or not found:
-            raise UsageError(
-                f'the plan {options.plan} has to be an object such as {{"ra": [], "ep": ["ra"]}}'
-            )
+            raise UsageError(f'the plan {plan} has to be an object such as {{"ra": [], "ep": ["ra"]}}')
         for agent, needed in found.items():
             if not isinstance(needed, list) or not all(isinstance(other, str) for other in needed):
-                raise UsageError(
-                    f"the plan {options.plan} has {needed!r} for {agent}; it has to be a list of agents"
-                )
+                raise UsageError(f"the plan {plan} has {needed!r} for {agent}; it has to be a list of agents")
             graph[agent.lower()] = tuple(map(str.lower, needed))
-    if options.type is not None:
-        facts["kind"] = options.type
-    if options.priority is not None:
-        facts["priority"] = options.priority
-    return facts
+    fields = {"kind": given.get("type"), "priority": given.get("priority")}
+    return facts | {name: value for name, value in fields.items() if value is not None}
 
 
 def feature_of(given: Mapping[str, Any], *, own_queue: bool = False) -> Feature:
     """The feature that the parameters of `run` or `enqueue` describe, by their names."""
-    chosen = {name: given[name] for name in Options._fields if name in given}
-    validating = {f"--{name}": given[name] for name in _VALIDATING if name in given}
     same = {name: given[name] for name in _SAME}
-    facts = facts_of(Options(**chosen, validating=validating))
-    return Feature(**facts, **same, gates_all=given["all"], own_queue=own_queue)
+    return Feature(**facts_of(given), **same, gates_all=given["all"], own_queue=own_queue)
 
 
 def _text(file: Path, what: str) -> str:
     raw = read_given(file, what, MOST_BYTES)
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        raise UsageError(f"{what} {file} is not UTF-8: byte {byte:#04x} at {error.start}") from None
+    text = text_in(raw, f"{what} {file}")
     if len(raw) > MOST_BYTES:
         raise UsageError(f"{what} {file} has more than {MOST_BYTES} bytes; shorten it")
     return text

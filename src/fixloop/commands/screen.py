@@ -1,7 +1,6 @@
 """How commands write: data to stdout, talk to stderr; nothing in it acts on a terminal, is hidden, or forges a row.
 
-All that a command says goes through here (`tests/attacks/test_terminal.py`). Refuses to ask anything.
-rich is loaded with the first table: most calls of the program print none.
+All that a command says goes through here. rich is loaded with the first table: most calls of the program print none.
 """
 
 import json
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
 # A table that goes into a file or another program is not folded to somebody's terminal.
 _PIPE_COLUMNS: Final = 220
+_FEW: Final = 5
 
 
 def console(file: IO[str] | None = None) -> "Console":
@@ -70,10 +70,10 @@ def short(text: str, limit: int = 160) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
-def few(names: Sequence[str], limit: int = 5) -> str:
+def few(names: Sequence[str]) -> str:
     """The first of them on one line, and how many more there are."""
-    shown = ", ".join(short(name, 80) for name in names[:limit])
-    return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown
+    shown = ", ".join(short(name, 80) for name in names[:_FEW])
+    return f"{shown} and {len(names) - _FEW} more" if len(names) > _FEW else shown
 
 
 def print_json(document: Any) -> None:

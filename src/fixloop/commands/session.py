@@ -17,7 +17,7 @@ import typer
 
 from fixloop.commands.lookup import Lookup, NothingYet, lost_by
 from fixloop.commands.presenter import Presenter, Standing, presenter_in
-from fixloop.commands.screen import say
+from fixloop.commands.screen import note, say
 from fixloop.configuration.document import project_at
 from fixloop.errors import Damaged, FixloopError, InfrastructureError, RefusedError, UsageError
 from fixloop.machine.disk import READ_ONLY, obstacle
@@ -129,11 +129,8 @@ class Session:
         )
 
     def workflow_of(self, issue: int | str | None, project: str | None = None) -> str:
-        """
-        The workflow a person means by a number, `#47` or an id; by None the only live one, else the latest.
-
-        It is looked for in `project`, by name or hash; if that is not given, in this directory's, then in all others.
-        """
+        """The workflow a person means by a number, `#47` or an id; by None the only live one, else the latest. It is
+        looked for in `project`, by name or hash; if that is not given, in this directory's, then in all others."""
         self.meant.append(self.lookup.meant(issue, project))
         return self.meant[-1]
 
@@ -151,6 +148,16 @@ class Session:
         told = without_secrets(event, redaction_for(self.store, state).text)
         engine.apply(workflow, told, operation=uuid.uuid4().hex)
         self.draw(workflow)
+
+    def write_branch(self, state: Any) -> None:
+        """Have the refs of the repository show the work so far."""
+        from fixloop.outside.transfer import bring_work, snapshot_in
+        from fixloop.repository.publication import publish
+
+        mirror = bring_work(self.store, state, self.settings.cache_dir)
+        published = publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
+        if published.note:
+            note(published.note)
 
     def obstacle(self) -> str:
         """What keeps an embedded Redis from writing, in one sentence; raised where its disk can only be read."""
@@ -210,12 +217,9 @@ class Seen(NamedTuple):
 
 @contextmanager
 def open_session(directory: Path | None = None, *, create: bool = False) -> Iterator[Session]:
-    """
-    Everything a command needs, for as long as it is entered; of the current directory's project if none is given.
-
-    With `create` an embedded Redis is started where there never was one; without it that is NothingYet. What a command
-    breaks over is Damaged where the workflow it was about does not verify.
-    """
+    """Everything a command needs, of the current directory's project if none is given. With `create` an embedded Redis
+    is started where there never was one; without it that is NothingYet. What a command breaks over is Damaged where
+    the workflow it was about does not verify."""
     place = (directory or here()).absolute()
     settings = load_settings()
     top, _ = top_of(place)
@@ -288,23 +292,18 @@ def _keep_time(home: Path) -> None:
     from fixloop.machine.timekeeper import keep_time
 
     try:
-        started = keep_time(Place(home.resolve()))
+        if started := keep_time(Place(home.resolve())):
+            say(
+                f"process {started} keeps the clocks until nothing waits, so that reminders and escalations come "
+                "(FIXLOOP_KEEP=0 turns it off)"
+            )
     except (FixloopError, OSError) as error:
         say(f"clocks stand still until a worker runs: {error}")
-        return
-    if started:
-        say(
-            f"process {started} keeps the clocks until nothing waits, so that reminders and escalations come "
-            "(FIXLOOP_KEEP=0 turns it off)"
-        )
 
 
 def caller(otherwise: str) -> str:
-    """
-    Who calls: the role that fixloop gave what it runs (`FIXLOOP_ROLE`), else `otherwise`.
-
-    Nothing is proven by it; it keeps a check from answering for the main agent, and a fixer from deciding.
-    """
+    """Who calls: the role that fixloop gave what it runs (`FIXLOOP_ROLE`), else `otherwise`. Nothing is proven by it;
+    it keeps a check from answering for the main agent, and a fixer from deciding."""
     from fixloop.protocol.roles import handle_of
 
     named = os.environ.get("FIXLOOP_ROLE", "").strip()

@@ -1,7 +1,4 @@
-"""`status`: where one workflow stands, or all of them. It changes nothing.
-
-What only some calls need is loaded by them, because `status` is asked for in prompts and loops.
-"""
+"""`status`: where one workflow stands, or all of them. It loads little, being asked for in prompts and loops."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -22,15 +19,8 @@ SHOWN_WORKFLOWS: Final = 200
 """A longer table helps nobody; `--json` has them all."""
 _LOUD: Final = "bold yellow"
 _PLAIN_FIELDS: Final = (
-    "name",
-    "project",
-    "profile",
-    "status",
-    "verdict",
-    "outcome",
-    "owner",
-    "phase",
-    "specialist",
+    *("name", "project", "profile", "status", "verdict", "outcome"),
+    *("owner", "phase", "specialist"),
 )
 
 
@@ -46,7 +36,7 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
             seen = look(session, session.workflow_of(issue, project))
             away = is_away(seen.found.moment, session.store.now(seen.found.workflow))
             # A timekeeper that was started just now has not swept yet.
-            away = away and not (session.settings.keeps_time and seen.standing.waits_for_agent)
+            away = away and not (session.settings.keeps_time and seen.standing.waits_for == "agent")
             across = seen.presenter.across(session.store, project_of(seen.found.workflow))
         found, presenter, state = seen
         if json:

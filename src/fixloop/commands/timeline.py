@@ -1,16 +1,13 @@
-"""A workflow's history as what happened, in order: lines, and what K39 keeps with them.
-
-Pure: takes entries and times, reads no clock. A monitoring tick is not stored: it is derived (`protocol.monitoring`).
-"""
+"""A workflow's history as what happened, in order. A monitoring tick is not stored: it is derived (K39)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from fixloop.commands.screen import short
 from fixloop.engine.history import said
-from fixloop.protocol.durations import minutes_seconds
+from fixloop.protocol.durations import iso_stamp, minutes_seconds, stamp
 from fixloop.protocol.log import title
-from fixloop.protocol.messages import Message
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.monitoring import Look, Tick, ticks
 from fixloop.protocol.outcome import Transition
@@ -42,11 +39,23 @@ class Happening(NamedTuple):
     text: str
     entry: int
     """The history entry it is from."""
-    message: Message | None = None
-    status: str = ""
-    """With `status`: the new one."""
+    message: Any = None
+    """With `message`: as its profile has it."""
     change: Transition | None = None
-    """With `status`: the whole change."""
+    """With `status`, of a validation workflow."""
+
+    def __str__(self) -> str:
+        return f"{stamp(self.at)}  {self.kind:8}  {short(self.text, 300)}"
+
+    def document(self) -> dict[str, Any]:
+        """An entry of `log --all --json`."""
+        return {
+            "timestamp": iso_stamp(self.at),
+            "kind": self.kind,
+            "text": self.text,
+            "message_id": self.message.message_id if self.message is not None else None,
+            "entry": self.entry,
+        }
 
 
 def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
@@ -131,4 +140,4 @@ def _said_and_changed(at: datetime, entry: Entry) -> Iterator[Happening]:
 def _changed(at: datetime, recorded: dict[str, Any], seq: int) -> Happening:
     change = Transition.model_validate(recorded)
     text = f"{change.specialist}: {change.before} → {change.after} by the {change.role}: {change.reason}"
-    return Happening(at, "status", text, seq, status=change.after, change=change)
+    return Happening(at, "status", text, seq, change=change)

@@ -1,7 +1,6 @@
 """`watch`, and how `run` and `resume` follow a workflow: a live view on a terminal, one line for each event on a pipe.
 
-Looks four times a second, at the cost of one read; nothing is decided here and nothing is written. A Redis that
-is restarted meanwhile is waited for.
+Looks four times a second, at the cost of one read. A Redis that is restarted meanwhile is waited for.
 """
 
 import sys
@@ -42,7 +41,7 @@ def watch(issue: Issue, project: ProjectOption = None) -> None:
 
         def until(now: Standing) -> bool:
             # An outside agent's work is waited for on a terminal only: there somebody may be about to do it.
-            waits = now.is_settled or (now.waits_for_agent and not on_terminal)
+            waits = now.is_settled or (now.waits_for == "agent" and not on_terminal)
             return waits or waiting_child(session, workflow) is not None
 
         seen = follow(session, workflow, until=until)
@@ -57,11 +56,8 @@ def print_result(seen: Seen) -> ExitCode:
 
 
 def waiting_child(session: Session, workflow: str) -> Seen | None:
-    """
-    A workflow that does some of the work of this one, at any depth, and waits for a person or somebody outside.
-
-    None where none does, or its end is only to be fetched yet.
-    """
+    """A workflow that does some of the work of this one, at any depth, and waits for a person or somebody outside; None
+    where none does, or its end is only to be fetched yet."""
     found = session.store.read(workflow)
     for held in found.tickets if found is not None else ():
         # A damaged one ends what it was begun for with its own error.
@@ -85,12 +81,9 @@ def follow(
     tick: Callable[[], object] | None = None,
     out: Console | None = None,
 ) -> Seen:
-    """
-    Show what happens until `until` holds, which is asked at every version; returns the workflow as it was then.
-
+    """Show what happens until `until` holds, which is asked at every version; returns the workflow as it was then.
     Lines are printed for what comes after the history entry `since`, None for what happens from now on. `tick` is
-    called at each look, to notice when what does the work has gone.
-    """
+    called at each look, to notice when what does the work has gone."""
     target = out if out is not None else console(sys.stdout)
     patience = _Patience(session.obstacle)
     looks = _looks(session, workflow, tick, patience)

@@ -55,8 +55,7 @@ class Mail(NamedTuple):
         return self.message.body.kind == "failure-report"
 
     def acknowledge(self, engine: Engine, agent: str, *, sender: str = MAIN_AGENT) -> None:
-        """Send the receipt, and only then take the letter away; doing it twice is doing it once (G1, R8). WrongParty
-        where `sender` is nobody whose mail this is."""
+        """Send the receipt, and only then take the letter away; doing it twice is doing it once (G1, R8)."""
         message = self.message
         receipt: Event = ReceiptGiven(uid=message.uid, message_id=message.message_id, by=agent, sender=sender)
         if self.is_request:

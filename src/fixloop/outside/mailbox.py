@@ -1,8 +1,7 @@
 """Mailboxes of declared outside agents, through kombu: letters that carry ids only, the text is in the store.
 
-One topic exchange, `fixloop.messages`; one durable queue for each agent of a project, bound with
-`{project}.{agent}.#`. A letter's routing key is `{project}.{agent}.{type}`, where `project` is its eight hex digits:
-agents of one name in two projects do not mix. A letter that is lost costs nothing but time.
+One topic exchange; one durable queue for each agent of a project, bound with `{project}.{agent}.#`, where `project` is
+its eight hex digits: agents of one name in two projects do not mix. A letter that is lost costs nothing but time.
 """
 
 from collections.abc import Callable, Iterable, Iterator

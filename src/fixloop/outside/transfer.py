@@ -1,7 +1,6 @@
 """Carrying the work from machine to machine: the base from its repository, each fix as a git bundle from the store.
 
-A fix's commit lives in the mirror of the machine that made it. Before the workflow names it, a thin bundle of it is
-among the artifacts, so that neither a lost cache nor a lost machine loses it, and any other machine goes on.
+Before a workflow names a fix's commit, a thin bundle of it is among the artifacts, so that any other machine goes on.
 """
 
 import os

@@ -12,11 +12,8 @@ _NOTHING: Final = object()
 
 
 def difference(path: str, found: bytes | None, written: bytes | None) -> str:
-    """
-    The first difference between what stands in a file and what fixloop wrote there, in a few words.
-
-    `found`: none where there is no file any more. `written`: none where fixloop wrote none.
-    """
+    """The first difference between what stands in a file, None where there is none any more, and what fixloop wrote
+    there, None where it wrote none."""
     if found is None:
         return f"{path} was removed by hand"
     if written is None:

@@ -1,7 +1,6 @@
 """Files that others read while they change: never older than they were, and no edit is lost or believed (K23, R13).
 
 They belong to one place, and to one workflow at a time. What somebody changed by hand is kept aside and drawn again.
-Knows nothing of what the files say.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,12 +60,7 @@ class NamedFiles:
     """The named files of one place below one folder."""
 
     def __init__(self, root: Path, name: str) -> None:
-        """
-        Nothing is written yet.
-
-        `root`: the folder that all paths are relative to. `name`: of the place; its lock and its record are kept under
-        it.
-        """
+        """`root` is the folder that all paths are relative to; the lock and the record have the `name` of the place."""
         self._root = root
         self._name = name
         self._record = root / _RECORDS / f"{name}.json"
@@ -90,13 +84,9 @@ class NamedFiles:
         takes_over: Callable[[Record], bool] = lambda before: False,
         again: bool = False,
     ) -> Written:
-        """
-        Bring the files to a version of their state.
-
-        `takes_over`: whether these files may replace those of another workflow. `again`: look at files of this
-        version, too. Raises RefusedError: something else stands in the place of a directory; UsageError: a path leads
-        out of the folder.
-        """
+        """Bring the files to a version of their state; RefusedError where something else stands in the place of a
+        directory. `takes_over`: whether they may replace those of another workflow. `again`: look at files of this
+        version, too."""
         own_folder(self._root)
         self._record.parent.mkdir(exist_ok=True)
         with held(self._record.with_suffix(".lock"), timeout_seconds=LOCK_SECONDS):
@@ -137,11 +127,7 @@ class NamedFiles:
             path.unlink(missing_ok=True)
 
     def edited(self, before: Record, files: Files) -> Iterator[Edited]:
-        """
-        The files that are not as they were written, and those of somebody else in their places (K23).
-
-        `before`: what was written. `files`: what will be written.
-        """
+        """Those of `before` that are not as they were written, and what others put in the places of `files` (K23)."""
         intent = self.intended.files
         ours: dict[str, set[str]] = {}
         for path, kept in (*before.files.items(), *intent.items()):

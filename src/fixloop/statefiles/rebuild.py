@@ -43,16 +43,9 @@ def rebuild(
     cache: Path | None = None,
     hint: Callable[[Ticket, Any], object] | None = None,
 ) -> str:
-    """
-    Put the workflow of an issue back into a store that does not know it, as its files have it; its id.
-
-    What was asked of agents is asked again, once: their tickets have the ids they had.
-
-    `root`: the folder that the named files are below. `cache`: where this machine's mirrors are, with the commits of
-    agents; other machines get them from here. `hint`: called for each ticket, as by the engine. Raises UsageError:
-    there are no files of this issue; RefusedError: the store knows the workflow, it ended, its files disagree, or its
-    work is not on this machine; nothing was changed; NewerVersion: a newer fixloop wrote them.
-    """
+    """Put the workflow of an issue back into a store that does not know it, as the files below `root` have it; its id.
+    What was asked of agents is asked again, once: their tickets have the ids they had. Their commits come from the
+    mirrors in `cache`. Nothing was changed after an error."""
     found = [record for record in records_below(root) if record.issue == issue]
     if not found:
         raise UsageError(f"there are no named files of issue {issue} below {root}")
@@ -107,11 +100,7 @@ def _swapped() -> tuple[str, ...]:
 
 
 def _work(record: Record, cache: Path | None) -> bytes:
-    """
-    What agents committed so far, as a bundle over what the workflow began with; empty where that is nothing.
-
-    Raises RefusedError: this machine does not have it.
-    """
+    """What agents committed so far, as a bundle over what the workflow began with; empty where that is nothing."""
     state = json.loads(record.snapshot)
     told, tip = state.get("snapshot", ""), state.get("tip", "")
     if cache is None or not told or not tip:

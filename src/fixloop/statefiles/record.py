@@ -1,7 +1,4 @@
-"""What fixloop remembers of the named files it wrote: so much that an edit by hand is seen, and Redis rebuilt (K23).
-
-One record stands for one place whose files belong to one workflow at a time. It holds the state they were drawn from.
-"""
+"""What fixloop remembers of the named files it wrote: so much that an edit by hand is seen, and Redis rebuilt (K23)."""
 
 import json
 from datetime import datetime

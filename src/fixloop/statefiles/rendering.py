@@ -50,12 +50,8 @@ def has_files(snapshot: bytes) -> bool:
 
 
 def drawn(snapshot: bytes, artifacts: Artifacts) -> Files:
-    """
-    The named files of a state; contents are made when they are asked for.
-
-    Raises UsageError: the profile has none; ProtocolError: the state cannot be read, or a newer fixloop wrote it;
-    InfrastructureError: on making a content, a document that the state names is missing.
-    """
+    """The named files of a state. Contents are made when they are asked for, which is an InfrastructureError where a
+    document that the state names is missing."""
     name = profile_of(snapshot)
     own = files_of(name)
     if own is None:

@@ -1,7 +1,6 @@
 """The named files of a cycle or of handoffs, brought to the version that the store has (K23, R13).
 
-Redis is the truth while a workflow runs: the files are drawn from it after each commit, below the folder that the
-workflow belongs to. A file that somebody edited is kept aside and drawn again, and the history tells of it.
+They are drawn after each commit. One that somebody edited is kept aside and drawn again, and the history tells of it.
 """
 
 import json
@@ -43,14 +42,10 @@ class Projected(NamedTuple):
 
 
 def project(store: Store, workflow: str, *, root: Path | None = None, again: bool = False) -> Projected:
-    """
-    Bring a workflow's named files to the version the store has; harmless at any time and any number of times.
+    """Bring a workflow's named files to the version the store has; what stands in the way is told, never raised.
 
-    What was committed stays committed: what stands in the way of a file is told in the answer and never raised.
-
-    `root`: the folder that the paths are below; else where the workflow's repository is. One that is given as a URL,
-    or is not on this machine, has none, and nothing is written. `again`: look for edits, too, where this version is
-    written already.
+    They are below `root`, else where the workflow's repository is; nothing is written for one that is given as a URL
+    or is not on this machine. `again`: look for edits, too, where this version is written already.
     """
     try:
         with reading(workflow):
@@ -70,13 +65,8 @@ def project(store: Store, workflow: str, *, root: Path | None = None, again: boo
 
 
 def lay(store: Store, snapshot: bytes, folder: Path) -> None:
-    """
-    Lay the named files into an agent's workspace, as plain files in plain folders, before anything runs there.
-
-    `snapshot`: the workflow's state as it is stored; nothing happens where its profile has no files. `folder`: where
-    the agent's command runs: its relative paths are those of the protocol. Raises RefusedError: something else stands
-    in the place of a folder; InfrastructureError: a document is missing from the store.
-    """
+    """Lay the named files of a state into the `folder` where an agent's command will run, as plain files in plain
+    folders; RefusedError where something else stands in the place of a folder."""
     if not has_files(snapshot):
         return
     files = _drawn(store, snapshot)
@@ -87,11 +77,7 @@ def lay(store: Store, snapshot: bytes, folder: Path) -> None:
 
 
 def edited_in(store: Store, snapshot: bytes, folder: Path) -> dict[str, str]:
-    """
-    What an agent did to the files that `lay` gave it: path → one sentence with field and value (C5, C18).
-
-    New files are not looked at: an agent makes those in its own folder.
-    """
+    """What an agent did to the files that `lay` gave it: path → one sentence with field and value (C5, C18)."""
     if not has_files(snapshot):
         return {}
     files = _drawn(store, snapshot)
@@ -103,11 +89,8 @@ def edited_in(store: Store, snapshot: bytes, folder: Path) -> dict[str, str]:
 def tell_of_edits(
     store: Store, snapshot: bytes, folder: Path, agent: str, taken: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """
-    Have the history tell what an agent changed in the files that `lay` gave it, of which nothing is taken (D19, K10).
-
-    `taken`: paths of which something is; they are left out. One sentence for each file.
-    """
+    """Have the history tell what an agent changed in the files that `lay` gave it, a sentence for each that is not
+    among the `taken` (D19, K10)."""
     edits = tuple(
         f"{sentence}; the state is written by events under the lock of state.json, never by its file"
         for path, sentence in edited_in(store, snapshot, folder).items()

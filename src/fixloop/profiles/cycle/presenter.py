@@ -171,9 +171,10 @@ def _result(state: Cycle) -> Iterator[str]:
         yield f"{who} waits for a decision: {opened.reason}: {short(opened.detail)} ({opened.id})"
         yield from (f"  {short(issue, 200)}" for issue in state.remaining_issues)
         yield from _decision_commands(state)
-    for agent in work.outside(state.agents):
-        yield f"{who} waits for {agent.key} ({worker(agent.key).role}), run {agent.runs}"
-        yield from work.answers(state, agent.key)
+    for agent in state.agents:
+        if agent.asked and not agent.command:
+            yield f"{who} waits for {agent.key} ({worker(agent.key).role}), run {agent.runs}"
+            yield from work.answers(state, agent.key)
     if _standing(state).goes_on:
         yield f"{who} goes on ({rounds})"
 
@@ -200,10 +201,11 @@ def _items(found: Snapshot, state: Cycle, cache: Path) -> Iterator[dict[str, Any
             "options": list(work.DECISIONS),
             "commands": list(_decision_commands(state)),
         }
-    for agent in work.outside(state.agents):
-        since = agent.asked_at or agent.started_at or state.last_at
-        reason = f"{agent.key} ({worker(agent.key).role}), run {agent.runs}"
-        yield work.asked_item(state, agent.key, since, reason=reason, detail=short(agent.message))
+    for agent in state.agents:
+        if agent.asked and not agent.command:
+            since = agent.asked_at or agent.started_at or state.last_at
+            reason = f"{agent.key} ({worker(agent.key).role}), run {agent.runs}"
+            yield work.asked_item(state, agent.key, since, reason=reason, detail=short(agent.message))
 
 
 def _line(kept: dict[str, Any], state: Cycle | None) -> spoken.Line:

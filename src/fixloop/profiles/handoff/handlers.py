@@ -9,7 +9,6 @@ from fixloop.commands.outside_agents import (
     Facts,
     Handed,
     Outside,
-    chosen,
     handlers,
     refuse_bounds,
     sender,
@@ -124,7 +123,7 @@ def _left(handed: Handed) -> dict[str, Any]:
 def _reject(session: Session, workflow: str, agent: str, handoff: str, reason: str) -> None:
     """It is not done: a person decides what becomes of it (G9)."""
     seen = look(session, workflow)
-    name = chosen(OUTSIDE, seen, agent)
+    name = OUTSIDE.chosen(seen, agent)
     event = rejection(seen.state, name, {"reason": reason})
     session.bring(workflow, event.model_copy(update={"message_id": handoff or event.message_id}))
     note(f"it is rejected; issue {seen.standing.issue} waits for a decision: `fixloop inbox`")

@@ -198,9 +198,10 @@ def _result(state: Handoffs) -> Iterator[str]:
         yield f"{who} waits for {wanted}: {_asks(question)}"
         yield from (f"  {short(issue, 200)}" for issue in state.remaining_issues)
         yield from _commands(state, question)
-    for agent in work.outside(state.agents):
-        yield f"{who} waits for {agent.name}, run {agent.activations}"
-        yield from work.answers(state, agent.name)
+    for agent in state.agents:
+        if agent.asked and not agent.command:
+            yield f"{who} waits for {agent.name}, run {agent.activations}"
+            yield from work.answers(state, agent.name)
     if _standing(state).goes_on:
         yield f"{who} goes on ({reviews})"
 
@@ -232,12 +233,13 @@ def _items(found: Snapshot, state: Handoffs, cache: Path) -> Iterator[dict[str, 
             "options": list(options_of(question)),
             "commands": list(_commands(state, question)),
         }
-    for agent in work.outside(state.agents):
-        since = agent.asked_at or agent.last_active or state.last_at
-        waiting = state.message(agent.handoff) if agent.handoff else state.pending_for(agent.name)
-        what = f": {waiting.type} from {waiting.sender}" if waiting is not None else ""
-        reason = f"{agent.name}, run {agent.activations}{what}"
-        yield work.asked_item(state, agent.name, since, reason=reason, detail=agent.answer)
+    for agent in state.agents:
+        if agent.asked and not agent.command:
+            since = agent.asked_at or agent.last_active or state.last_at
+            waiting = state.message(agent.handoff) if agent.handoff else state.pending_for(agent.name)
+            what = f": {waiting.type} from {waiting.sender}" if waiting is not None else ""
+            reason = f"{agent.name}, run {agent.activations}{what}"
+            yield work.asked_item(state, agent.name, since, reason=reason, detail=agent.answer)
 
 
 def _across(store: Store, prefix: str) -> Across:

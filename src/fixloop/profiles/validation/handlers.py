@@ -37,7 +37,6 @@ from fixloop.repository.merge import (
     resolve_descendant,
     take_checkout,
 )
-from fixloop.repository.publication import publish
 from fixloop.repository.snapshot import mirror_of
 
 if TYPE_CHECKING:
@@ -82,13 +81,9 @@ def _fixed(session: Session, workflow: str, work: Work) -> None:
         note(f"issue {state.issue} waits for a decision: `fixloop inbox`")
     if change is None:
         return
-    mirror = bring_work(session.store, state, session.settings.cache_dir)
-    published = publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)
-    if published.note:
-        note(published.note)
+    session.write_branch(state)
     taken = [name for name in change.files if name not in change.left_out]
-    for name in taken:
-        print_lines(name)
+    print_lines(*taken)
     if not taken:
         note("no file was changed")
     if change.left_out:

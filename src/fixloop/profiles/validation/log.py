@@ -9,7 +9,7 @@ from fixloop.commands.timeline import Happening, happenings, with_ticks
 from fixloop.engine.history import Said, said
 from fixloop.errors import UsageError
 from fixloop.protocol import documents, log, markdown
-from fixloop.protocol.durations import iso_stamp, stamp
+from fixloop.protocol.durations import stamp
 from fixloop.protocol.flow import flow_log
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import State, WorkflowOutcome
@@ -23,10 +23,10 @@ def log_text(logged: Logged[State]) -> str:
     if logged.agent:
         return _flow(logged, _lines(logged))
     if logged.everything:
-        lines = list(_history_lines(list(with_ticks(logged.entries, logged.moment))))
+        lines = list(map(str, with_ticks(logged.entries, logged.moment)))
     else:
-        spoken = [each for each in happenings(logged.entries) if each.message is not None]
-        lines = list(_history_lines(spoken, kinds=False))
+        spoken = (each for each in happenings(logged.entries) if each.message is not None)
+        lines = [f"{stamp(each.at)}  {short(each.text, 300)}" for each in spoken]
     lines.append("")
     for name, value in _statistics(logged.state, _lines(logged)).model_dump().items():
         shown = name.replace("_", " ").replace("revalidation", "re-validation").capitalize()
@@ -52,7 +52,7 @@ def log_markdown(logged: Logged[State]) -> str:
     ]
     if logged.everything:
         history = list(with_ticks(logged.entries, logged.moment))
-        listed = (f"- {markdown.line(line)}" for line in _history_lines(history))
+        listed = (f"- {markdown.line(str(each))}" for each in history)
         parts += ["\n".join(("## History", "", *listed, "")), *_every_record(logged, lines, history)]
     else:
         parts += map(_in_full, lines)
@@ -74,16 +74,7 @@ def log_document(logged: Logged[State]) -> dict[str, Any]:
     if logged.agent:
         document |= {"specialist": _specialist(logged), "flow": _flow(logged, lines)}
     if logged.everything:
-        document["history"] = [
-            {
-                "timestamp": iso_stamp(each.at),
-                "kind": each.kind,
-                "text": each.text,
-                "message_id": each.message.message_id if each.message is not None else None,
-                "entry": each.entry,
-            }
-            for each in with_ticks(logged.entries, logged.moment)
-        ]
+        document["history"] = [each.document() for each in with_ticks(logged.entries, logged.moment)]
     return document
 
 
@@ -150,9 +141,3 @@ def _every_record(
 def _in_full(line: Said) -> str:
     """The line's entry, and below it the message as it was said (A77, A85)."""
     return f"{log.render_entry(line.message)}{_RULE}{line.rendered}"
-
-
-def _history_lines(found: Sequence[Happening], *, kinds: bool = True) -> Iterator[str]:
-    for each in found:
-        kind = f"  {each.kind:8}" if kinds else ""
-        yield f"{stamp(each.at)}{kind}  {short(each.text, 300)}"
