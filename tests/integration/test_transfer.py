@@ -7,7 +7,7 @@ import pytest
 
 from fixloop.engine.engine import Engine
 from fixloop.errors import InfrastructureError
-from fixloop.outside.transfer import TooLarge, bring_work, keep_bundle, keep_diff, snapshot_in
+from fixloop.outside.transfer import NotKept, bring_work, keep_bundle, keep_diff, snapshot_in
 from fixloop.protocol.events import FixCompleted, ReportDelivered, RunFinished, WorkflowStarted
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.state import Completion, State
@@ -167,9 +167,7 @@ def test_a_fix_that_is_too_large_to_travel_is_refused(loop: Loop) -> None:
     state, mirror = loop.state, loop.mirror("first")
     began = state.model_copy(update={"tip": snapshot_in(state).commit})
 
-    with pytest.raises(
-        TooLarge, match=r"the fix is 0\.000\d+ MB as a git bundle, the limit is 6\.\d+e-05 MB"
-    ):
+    with pytest.raises(NotKept, match=r"the fix is 0\.000\d+ MB as a git bundle, the limit is 6\.\d+e-05 MB"):
         keep_bundle(loop.store, began, mirror, state.tip, limit_bytes=64)
 
 

@@ -11,7 +11,7 @@ from fixloop.engine.history import said
 from fixloop.outside.mail import Mail, arrived, changed, known_agents, waiting
 from fixloop.outside.mailbox import Letter
 from fixloop.profiles.validation.engine import VALIDATION
-from fixloop.protocol.changes import change_letter
+from fixloop.protocol.changes import change_letter, change_line
 from fixloop.protocol.events import (
     AnswerRejected,
     BlockerSignalled,
@@ -130,7 +130,7 @@ def test_status_changes_are_lines_between_the_messages_and_open_nothing(agents: 
     found = arrived(
         agents.store, box, PROJECT, "coder", waiting(agents.store, PROJECT, "coder"), changes=held
     )
-    lines = [change.line for change in changed(agents.store, held)]
+    lines = [change_line(each.letter.issue, each.change) for each in changed(agents.store, held)]
 
     assert kinds(found) == ["failure-report"]
     assert [line.split(" by ")[0] for line in lines] == [

@@ -20,13 +20,8 @@ def summary_text(chat: Conversation, given: str) -> str:
     """A new SUMMARY.md: what was given, and how the acceptance criteria went."""
     title = chat.meta.title if chat.meta is not None else chat.name
     text = given.strip() if given.lstrip().startswith("#") else f"# Summary: {title}\n\n{given.strip()}"
-    went = []
-    found = proofs(chat)
-    for criterion in chat.acceptance:
-        result = found.get(criterion)
-        went.append(
-            f"- [{result.verdict}] {result.text}" if result is not None else f"- [not run] {criterion}"
-        )
+    found = {criterion: f"[{result.verdict}] {result.text}" for criterion, result in proofs(chat).items()}
+    went = (f"- {found.get(criterion, f'[not run] {criterion}')}" for criterion in chat.acceptance)
     return "\n".join([text, "", "## Acceptance", "", *went, ""])
 
 
@@ -40,14 +35,9 @@ def with_migrations(chat: Conversation, summary: str) -> str:
 
 def decision_text(status: str, by: Role, at: datetime, given: str) -> str:
     """DECISION.md: status, date, who decided, and what was given."""
-    head = [
-        "# Decision",
-        "",
-        f"- **Status**: {status}",
-        f"- **Date**: {stamp(at)[:10]}",
-        f"- **Decided by**: {by}",
-    ]
-    return "\n".join([*head, "", given.strip(), ""])
+    facts = {"Status": status, "Date": stamp(at)[:10], "Decided by": by}
+    head = (f"- **{name}**: {value}" for name, value in facts.items())
+    return "\n".join(["# Decision", "", *head, "", given.strip(), ""])
 
 
 def migrated(chat: Conversation) -> Iterator[Prepended]:

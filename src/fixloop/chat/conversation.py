@@ -17,7 +17,6 @@ from fixloop.chat.roles import ChatState, Role
 
 
 def digest(content: bytes) -> str:
-    """SHA-256 in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -91,7 +90,6 @@ class Conversation:
 
     @cached_property
     def last(self) -> Posted | None:
-        """The message with the highest number."""
         return self.messages[-1] if self.messages else None
 
     @property

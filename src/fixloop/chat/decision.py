@@ -22,18 +22,17 @@ from fixloop.chat.events import (
     ChatClosed,
     ChatEvent,
     ChatRead,
-    Created,
     MessageWritten,
     Outcome,
-    Replaced,
     UserAsked,
+    Written,
 )
 from fixloop.chat.findings import shown
 from fixloop.chat.journal import entry
 from fixloop.chat.message import MAX_SEQ, Front, file_name, header, lines_of, rendered, stamp
 from fixloop.chat.meta import META, Contract, Meta, with_values
 from fixloop.chat.roles import CLOSERS, TEMPLATES, ChatState, Role
-from fixloop.chat.rules import edits
+from fixloop.chat.rules import examine
 from fixloop.chat.sections import misplaced, missing, sections, with_results
 from fixloop.errors import RefusedError, UsageError
 
@@ -64,11 +63,12 @@ def settle(chat: Conversation, outcome: Outcome, now: datetime) -> Outcome:
 
 def check_unedited(chat: Conversation) -> None:
     """RefusedError where a message is not what was posted: nothing is posted after it (E29)."""
-    for finding in edits(chat)[:1]:
-        raise RefusedError(
-            f"{finding.file}: {finding.message.partition(';')[0]}; put back what was posted, then post"
-            f" (`fixloop chat validate {chat.called}` names all that was edited)"
-        )
+    for finding in examine(chat):
+        if finding.rule == "edited":
+            raise RefusedError(
+                f"{finding.file}: {finding.message.partition(';')[0]}; put back what was posted, then post"
+                f" (`fixloop chat validate {chat.called}` names all that was edited)"
+            )
 
 
 @singledispatch
@@ -97,14 +97,12 @@ def _ask_user(event: UserAsked, chat: Conversation, now: datetime) -> Outcome:
 @_decide.register
 def _adopt(event: Adopted, chat: Conversation, now: datetime) -> Outcome:
     _refuse_closed(chat)
-    old = [posted for posted in chat.messages if posted.is_old and posted.source.content is not None]
+    old = (posted for posted in chat.messages if posted.is_old and not chat.is_grandfathered(posted))
+    contents = {posted.file: posted.source.content for posted in old}
     files = {
-        posted.file: {
-            "sha256": digest(posted.source.content or b""),
-            "size": len(posted.source.content or b""),
-        }
-        for posted in old
-        if not chat.is_grandfathered(posted)
+        name: {"sha256": digest(content), "size": len(content)}
+        for name, content in contents.items()
+        if content is not None
     }
     if chat.journal.is_adopted and files:
         names = ", ".join(files)
@@ -144,7 +142,7 @@ def _post(event: MessageWritten, chat: Conversation, now: datetime) -> Outcome:
     facts = {"by": event.by, "seq": seq, "file": file, "sha256": digest(text.encode())}
     branch = {"branch": event.branch} if event.branch is not None else {}
     return Outcome(
-        files=(Created(file, text),),
+        files=(Written(file, text),),
         journal=(entry("posted", now, **facts, **branch),),
         contract=with_values(contract, {"owner": event.to}),
         seq=seq,
@@ -178,7 +176,7 @@ def _close(event: ChatClosed, chat: Conversation, now: datetime) -> Outcome:
     )
     documents = {"SUMMARY.md": with_migrations(chat, summary), "DECISION.md": decision}
     written = [
-        Replaced(name, text) if name in chat.documents else Created(name, text)
+        Written(name, text, is_new=name not in chat.documents)
         for name, text in documents.items()
         if chat.documents.get(name) != text
     ]

@@ -16,7 +16,7 @@ from typing import Final
 
 from fixloop.chat.conversation import Conversation, Posted, Source, digest
 from fixloop.chat.decision import decide, settle
-from fixloop.chat.events import ChatEvent, Created, Outcome, Prepended, Replaced
+from fixloop.chat.events import ChatEvent, Outcome, Prepended, Written
 from fixloop.chat.journal import JOURNAL, read_journal
 from fixloop.chat.message import read_message, read_name
 from fixloop.chat.meta import META, read_meta
@@ -78,10 +78,9 @@ def apply(directory: Path, event: ChatEvent, now: datetime) -> Outcome:
         with _explained(directory):
             for change in written.files:
                 match change:
-                    case Created(file, text):
-                        _create(directory, file, text.encode())
-                    case Replaced(file, text):
-                        _replace(directory, file, text.encode())
+                    case Written(file, text, is_new):
+                        write = _create if is_new else _replace
+                        write(directory, file, text.encode())
                     case Prepended(file, text, sha256):
                         path = directory / file
                         content = path.read_bytes()

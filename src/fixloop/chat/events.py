@@ -53,18 +53,13 @@ class UserAsked(NamedTuple):
 ChatEvent: TypeAlias = ChatRead | Adopted | MessageWritten | ChatClosed | UserAsked
 
 
-class Created(NamedTuple):
-    """A file that must not be there yet."""
-
-    file: str
-    text: str
-
-
-class Replaced(NamedTuple):
+class Written(NamedTuple):
     """A file with a new text."""
 
     file: str
     text: str
+    is_new: bool = True
+    """It must not be there yet."""
 
 
 class Prepended(NamedTuple):
@@ -79,7 +74,7 @@ class Prepended(NamedTuple):
 class Outcome(NamedTuple):
     """What follows from an event, in this order; a crash between two leaves what the next event repairs."""
 
-    files: tuple[Created | Replaced | Prepended, ...] = ()
+    files: tuple[Written | Prepended, ...] = ()
     journal: tuple[str, ...] = ()
     """Lines to append, after the files."""
     contract: str | None = None

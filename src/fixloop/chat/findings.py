@@ -68,10 +68,4 @@ def shown(value: str) -> str:
 
 
 def errors_of(findings: Iterable[Finding]) -> list[Finding]:
-    """Those that are errors."""
     return [finding for finding in findings if finding.level is Level.ERROR]
-
-
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """By file, then by line."""
-    return sorted(findings, key=lambda finding: (finding.file, finding.line))

@@ -78,10 +78,8 @@ def read_journal(text: str) -> Journal:
                 asked = Asked(text, at)
             case {"did": "closed"}:
                 asked = None
-    is_adopted = any(document.get("did") == "adopted" for document in found)
-    is_closed = any(document.get("did") == "closed" for document in found)
-    is_opened = any(document.get("did") == "opened" for document in found)
-    return Journal(read, posted, adopted, is_adopted, is_closed, asked, is_opened)
+    did = [document.get("did") for document in found]
+    return Journal(read, posted, adopted, "adopted" in did, "closed" in did, asked, "opened" in did)
 
 
 def entry(did: str, at: datetime, **facts: Any) -> str:

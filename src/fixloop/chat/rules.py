@@ -6,7 +6,7 @@ from typing import Final
 
 from fixloop.chat.closing import unproven
 from fixloop.chat.conversation import Conversation, Posted, digest
-from fixloop.chat.findings import Finding, Level, in_order, shown
+from fixloop.chat.findings import Finding, Level, shown
 from fixloop.chat.message import CHAT_NAME, MAX_SEQ, loose_number
 from fixloop.chat.meta import META
 from fixloop.chat.roles import Role
@@ -30,12 +30,7 @@ def examine(chat: Conversation, legacy_until: int = 0) -> list[Finding]:
             told = f"the first message has to be from the architect, not from the {front.sender}"
             findings.append(Finding("first-message", place, told, field="from", value=front.sender))
     findings += [*_state(chat), *_files(chat)]
-    return in_order(findings)
-
-
-def edits(chat: Conversation) -> list[Finding]:
-    """The messages that are not any more what was posted (E29)."""
-    return [finding for finding in examine(chat) if finding.rule == "edited"]
+    return sorted(findings, key=lambda finding: (finding.file, finding.line))
 
 
 def _contract(chat: Conversation) -> Iterator[Finding]:

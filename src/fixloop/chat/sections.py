@@ -1,7 +1,7 @@
 """The sections of a message's body: plain, bold or heading lines (U7), and the results under GATES (E24)."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -74,24 +74,26 @@ def misplaced(found: Sequence[Section], role: Role) -> tuple[Section, Section] |
     )
 
 
-def results(body: Sequence[str]) -> Iterator[Result]:
-    """The `- [pass] criterion` lines of the section GATES."""
-    found = sections(body)
-    for at, section in enumerate(found):
+def _gates(body: Sequence[str]) -> slice:
+    """The section GATES; empty where there is none."""
+    places = [*sections(body), Section("", len(body))]
+    for section, following in pairwise(places):
         if section.title == "GATES":
-            end = found[at + 1].line if at + 1 < len(found) else len(body)
-            for line in body[section.line : end]:
-                if hit := _RESULT.match(line):
-                    yield Result(Verdict(hit[1].lower()), hit[2])
+            return slice(section.line, following.line)
+    return slice(0, 0)
+
+
+def results(body: Sequence[str]) -> list[Result]:
+    """The `- [pass] criterion` lines of the section GATES."""
+    hits = map(_RESULT.match, body[_gates(body)])
+    return [Result(Verdict(hit[1].lower()), hit[2]) for hit in hits if hit]
 
 
 def with_results(body: Sequence[str], told: Sequence[Result]) -> list[str]:
     """The body with further results at the end of its section GATES."""
-    found = sections(body)
-    at = next((number for number, section in enumerate(found) if section.title == "GATES"), None)
-    if at is None or not told:
+    end = _gates(body).stop
+    if not end or not told:
         return list(body)
-    end = found[at + 1].line if at + 1 < len(found) else len(body)
     while end > 0 and not body[end - 1].strip():
         end -= 1
     rest = list(body[end:])

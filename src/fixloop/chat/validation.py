@@ -65,15 +65,12 @@ def title_findings(title: str) -> list[Finding]:
     """What is wrong with the title of a chat's pull request (E40); a line end that a shell left there is not."""
     text = title.removesuffix("\n").removesuffix("\r")
     hit = _TITLE.fullmatch(text)
-    if hit is None:
-        told = (
-            f"the title is {shown(text)}; it has to be {{id}} [{{area}}] {{slug}}, such as 0005 [dx] gh-sync"
-        )
-        return [Finding("pull-request", PLACE, told, field="title", value=text)]
-    if hit[1] not in AREAS:
+    if hit is not None and hit[1] in AREAS:
+        return []
+    told = f"the title is {shown(text)}; it has to be {{id}} [{{area}}] {{slug}}, such as 0005 [dx] gh-sync"
+    if hit is not None:
         told = f"the area in {shown(text)} is {hit[1]}; it has to be one of {', '.join(AREAS)}"
-        return [Finding("pull-request", PLACE, told, field="title", value=text)]
-    return []
+    return [Finding("pull-request", PLACE, told, field="title", value=text)]
 
 
 def as_text(examined: Examined) -> str:
@@ -119,11 +116,8 @@ def as_sarif(examined: Examined) -> dict[str, Any]:
         )
     rules = [{"id": name, "shortDescription": {"text": text}} for name, text in RULES.items()]
     driver = {"name": "fixloop-chat", "version": __version__, "rules": rules}
-    run = {
-        "tool": {"driver": driver},
-        "invocations": [{"executionSuccessful": True}],
-        "results": results,
-    }
+    invocations = [{"executionSuccessful": True}]
+    run = {"tool": {"driver": driver}, "invocations": invocations, "results": results}
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 
 

@@ -102,7 +102,6 @@ def doctor(
 
 
 def _checks_of(directory: Path) -> tuple[Preflight | None, list[Finding]]:
-    """What would run in this folder, and what is wrong with it."""
     try:
         plan = preflight_at(directory)
     except NotVerifiedError as error:

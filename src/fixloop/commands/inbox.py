@@ -58,10 +58,8 @@ def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
             print_lines(f"  {item['specialist']}, run {item['iteration']}{most}; to {item['target']}")
         if item["escalation_id"]:
             print_lines(f"  {item['escalation_id']}")
-        directory = item["directory"] or (
-            "made by the first of these commands" * (item["waits_for"] == "fix")
-        )
-        if directory:
+        made_later = "made by the first of these commands" if item["waits_for"] == "fix" else ""
+        if directory := item["directory"] or made_later:
             print_lines(f"  directory: {directory}")
         if item.get("hint"):
             print_lines(f"  {item['hint']}")

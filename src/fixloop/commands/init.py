@@ -1,7 +1,6 @@
 """`init` writes a first fixloop.toml: what is detected, after each of its checks was run once as it will be written."""
 
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -74,7 +73,7 @@ def _first_text(directory: Path, *, coverage: float | None, is_tried: bool) -> s
         coverage = read_report(report, "coverage").coverage_percent
     if not is_tried or not first.specialists:
         return init(first, measured_coverage=coverage)
-    found = {(each.specialist, each.result.check): each for each in _tried(directory, first, installed)}
+    found = _tried(directory, first, installed)
     failed = not all(_passed(each) for each in found.values() if each.specialist == TESTS)
     tests = next((entry for entry in first.specialists if entry.name == TESTS), None)
     if tests is not None and failed and any("coverage" in check.report_kinds() for check in tests.checks):
@@ -85,7 +84,7 @@ def _first_text(directory: Path, *, coverage: float | None, is_tried: bool) -> s
         )
         plain = tests.model_copy(update={"checks": checks})
         alone = first.model_copy(update={"specialists": (plain,)})
-        again = {(each.specialist, each.result.check): each for each in _tried(directory, alone, installed)}
+        again = _tried(directory, alone, installed)
         if all(map(_passed, again.values())):
             entries = tuple(plain if entry is tests else entry for entry in first.specialists)
             first, found = first.model_copy(update={"specialists": entries}), found | again
@@ -99,20 +98,20 @@ def _first_text(directory: Path, *, coverage: float | None, is_tried: bool) -> s
     return init(first, measured_coverage=coverage, outcomes=outcomes)
 
 
-def _tried(directory: Path, first: Configuration, installed: Installed) -> Iterator[Tried]:
-    """Each check as the file will have it, with a gate that everything reaches."""
+def _tried(directory: Path, first: Configuration, installed: Installed) -> dict[tuple[str, str], Tried]:
+    """By specialist and check, each as the file will have it, with a gate that everything reaches."""
     table = tomllib.loads(init(first, measured_coverage=0))
     document = read_document(directory)
     written = Document(document.place, table, True, document.pyproject)
     configuration = load_configuration(directory, document=written, installed=installed)
     cache = load_settings().cache_dir
     snapshot = take_snapshot(directory, issue=0, cache=cache)
+    found = {}
     for each in try_checks(snapshot, configuration, cache):
-        passed = "passed" if _passed(each) else _reason(each)
-        say(
-            f"{each.specialist}: {each.result.check}: {passed} ({each.result.evidence.duration_seconds:.1f} s)"
-        )
-        yield each
+        passed, seconds = "passed" if _passed(each) else _reason(each), each.result.evidence.duration_seconds
+        say(f"{each.specialist}: {each.result.check}: {passed} ({seconds:.1f} s)")
+        found[each.specialist, each.result.check] = each
+    return found
 
 
 def _passed(tried: Tried) -> bool:

@@ -9,17 +9,17 @@ from fixloop.commands.choices import choices
 from fixloop.commands.outcome import waits_for_agent
 from fixloop.commands.screen import say
 from fixloop.commands.session import Seen, Session, caller
-from fixloop.errors import FixloopError, NewerVersion, ProtocolError
+from fixloop.errors import FixloopError, ProtocolError
 from fixloop.outside.mail import Change, Mail
 from fixloop.outside.offer import Offer, offer
 from fixloop.outside.prompts import request_for
-from fixloop.profile_table import loaded, names, profile_of, registered
+from fixloop.profile_table import loaded, registered_in
+from fixloop.protocol.changes import change_line
 from fixloop.protocol.documents import entity_of
 from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.ids import called
 from fixloop.protocol.markdown import bullets
 from fixloop.protocol.messages import MAIN_AGENT
-from fixloop.protocol.refusals import Repeated
 from fixloop.store.damage import reading
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ class Shown(NamedTuple):
     text: str
     facts: dict[str, Any]
     """What `--json` says of it before directory, commands and text."""
-    directory: Callable[[], str | None]
-    """Where the work is to be done, made if need be; None where there is no such place."""
+    made: Callable[[], Offer | None]
+    """Makes the directory to work in, if need be; None where there is no such place."""
     commands: Sequence[str]
     """What answers it."""
     acknowledge: Callable[[], None]
@@ -44,12 +44,20 @@ class Shown(NamedTuple):
     """What a person is told before the commands where there is no directory."""
 
     def document(self) -> dict[str, Any]:
-        """The entry for `--json`."""
         return self.facts | {
             "directory": self.directory(),
             "commands": list(self.commands),
             "text": self.text,
         }
+
+    def directory(self) -> str | None:
+        """Where the work is to be done; None where that is nowhere, or the repository is not on this machine."""
+        try:
+            found = self.made()
+        except FixloopError as error:
+            say(f"there is no directory to work in: {error}")
+            return None
+        return str(found.directory) if found is not None else None
 
     def then(self) -> str:
         """What to do next, for a person; empty: nothing."""
@@ -70,11 +78,9 @@ def shown_mail(session: Session, agent: str, mail: Mail) -> Shown:
     elif kind not in ("success", "error-notification") and waits_for_agent(state):
         commands = (f"fixloop fixed {issue}", f"fixloop fixed {issue} --blocked TEXT")
 
-    def directory() -> str | None:
-        # Nothing where nothing is asked.
-        if not mail.is_request or not state.snapshot:
-            return None
-        return _directory(lambda: offer(session.engine, state, session.settings.cache_dir))
+    def made() -> Offer | None:
+        asks = mail.is_request and state.snapshot
+        return offer(session.engine, state, session.settings.cache_dir) if asks else None
 
     return Shown(
         order=(message.priority.broker, message.at, message.number),
@@ -95,36 +101,27 @@ def shown_mail(session: Session, agent: str, mail: Mail) -> Shown:
             "max_iterations": message.max_iterations,
             "attached": message.attached.message_id if message.attached is not None else None,
         },
-        directory=directory,
+        made=made,
         commands=commands,
         acknowledge=lambda: mail.acknowledge(session.engine, agent, sender=caller(MAIN_AGENT)),
         label=f"{message.message_id}: ",
     )
 
 
-def _directory(made: Callable[[], Offer | None]) -> str | None:
-    """Where an offer was made; None where there is none, or the repository is not on this machine."""
-    try:
-        found = made()
-    except FixloopError as error:
-        say(f"there is no directory to work in: {error}")
-        return None
-    return str(found.directory) if found is not None else None
-
-
 def change_text(changes: Sequence[Change]) -> Iterator[str]:
     """The status changes since its agent read last, a line each; nothing where there was none."""
     if changes:
-        yield f"## Status Changes\n\n{bullets(change.line for change in changes)}"
+        lines = (change_line(each.letter.issue, each.change) for each in changes)
+        yield f"## Status Changes\n\n{bullets(lines)}"
 
 
 def change_document(change: Change) -> dict[str, Any]:
     """A status change as `--json` has it."""
-    what = change.change
+    letter, what = change
     return {
-        "issue": change.issue,
-        "workflow_id": change.workflow,
-        "message_id": change.message_id,
+        "issue": letter.issue,
+        "workflow_id": letter.workflow,
+        "message_id": letter.message_id,
         "entity": entity_of(what),
         "specialist": what.specialist,
         "previous_status": what.before.value,
@@ -137,19 +134,19 @@ def change_document(change: Change) -> dict[str, Any]:
 def runs_asked(session: Session, project: str, agent: str) -> list[Shown]:
     """What cycles and handoffs of a project ask of the agents of this name who are outside."""
     name, found = agent.lower(), []
-    for seen, agents in _outside(session, project):
+    for seen, outside, agents in _outside(session, project):
         with suppress(ProtocolError), reading(seen.found.workflow):
             if name in agents and agents[name].asked and not seen.standing.held:
-                found.append(_shown_run(session, seen, name))
+                found.append(_shown_run(session, seen, outside, name))
     return found
 
 
 def agents_outside(session: Session, project: str) -> set[str]:
     """The names of all agents outside that take part in a live cycle or workflow of handoffs of a project."""
-    return {name for _, agents in _outside(session, project) for name in agents}
+    return {name for _, _, agents in _outside(session, project) for name in agents}
 
 
-def _outside(session: Session, project: str) -> Iterator[tuple[Seen, Mapping[str, "Facts"]]]:
+def _outside(session: Session, project: str) -> Iterator[tuple[Seen, "Outside", Mapping[str, "Facts"]]]:
     for workflow, fields in session.store.workflows(live_only=True):
         # A validation workflow says whom it asks in its plain fields, and has no profile there. Damage
         # keeps nobody else's from being read.
@@ -157,30 +154,16 @@ def _outside(session: Session, project: str) -> Iterator[tuple[Seen, Mapping[str
             continue
         with suppress(ProtocolError), reading(workflow):
             found = session.store.read(workflow)
-            if found is not None:
-                seen = Seen.of(found)
-                agents = _outside_in(found.snapshot).agents(seen.state)
-                yield seen, {name: facts for name, facts in agents.items() if not facts.command}
+            part = registered_in(found.snapshot).outside if found is not None else ""
+            if found is not None and part:
+                seen, outside = Seen.of(found), loaded(part)
+                agents = outside.agents(seen.state)
+                yield seen, outside, {name: facts for name, facts in agents.items() if not facts.command}
 
 
-def _outside_in(snapshot: bytes) -> "Outside":
-    """The side of outside agents of the workflow that this is a snapshot of; NewerVersion where none is known."""
-    name = profile_of(snapshot)
-    part = registered(name).outside if name in names() else ""
-    if not part:
-        raise NewerVersion(f"a workflow is of profile {name!r}, whose agents this version does not know")
-    outside: Outside = loaded(part)
-    return outside
-
-
-def _shown_run(session: Session, seen: Seen, agent: str) -> Shown:
-    state, outside = seen.state, _outside_in(seen.found.snapshot)
-    run = outside.agents(state)[agent].run
+def _shown_run(session: Session, seen: Seen, outside: "Outside", agent: str) -> Shown:
+    state, run = seen.state, outside.agents(seen.state)[agent].run
     answer = f"fixloop fixed {called(state)} --agent {agent}"
-
-    def acknowledge() -> None:
-        with suppress(Repeated):
-            session.bring(seen.found.workflow, outside.began(agent))
 
     return Shown(
         order=(outside.priority(state), state.last_at, 0),
@@ -201,7 +184,7 @@ def _shown_run(session: Session, seen: Seen, agent: str) -> Shown:
             "max_iterations": state.max_iterations,
             "attached": None,
         },
-        directory=lambda: _directory(lambda: outside.offered(session, seen, agent)),
+        made=lambda: outside.offered(session, seen, agent),
         commands=(f"{answer} --file ANSWER", f"{answer} --blocked TEXT"),
-        acknowledge=acknowledge,
+        acknowledge=lambda: outside.begin(session, seen.found.workflow, agent),
     )

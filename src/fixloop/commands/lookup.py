@@ -170,7 +170,6 @@ def files_root(directory: Path) -> Path:
 
 
 def _listed(issues: list[str]) -> str:
-    """The first of them, each once."""
     return ", ".join(dict.fromkeys(issues[:SHOWN_ISSUES]))
 
 

@@ -75,8 +75,7 @@ class Outside(NamedTuple):
         taken by the first who names it, and by nobody else (D17)."""
         name = self.chosen(look(session, workflow), agent)
         if not handoff:
-            with suppress(Repeated):
-                session.bring(workflow, self.began(name))
+            self.begin(session, workflow, name)
         elif self.accepted is not None:
             session.bring(workflow, self.accepted(name, handoff))
         else:
@@ -86,6 +85,11 @@ class Outside(NamedTuple):
         made = self.offered(session, seen, name)
         where = f"work in {made.directory}, then " if made is not None else ""
         note(f"{where}`fixloop fixed {called(seen.state)} --agent {name} --file ANSWER`")
+
+    def begin(self, session: Session, workflow: str, agent: str) -> None:
+        """Have an agent's run begun; twice is once."""
+        with suppress(Repeated):
+            session.bring(workflow, self.began(agent))
 
     def chosen(self, seen: Seen, agent: str) -> str:
         """The agent somebody means: the one that was named, or the only one outside that is asked for anything."""
@@ -195,7 +199,6 @@ def handlers(
     decide: Callable[[Session, str, Answer], None],
     send: Callable[[Session, str, Said], None],
 ) -> CommandHandlers:
-    """What people and agents bring."""
     return CommandHandlers(
         cancelled=lambda reason: Cancelled(sender=_person("cancel"), reason=reason),
         paused=lambda reason: Paused(sender=_person("pause"), reason=reason),

@@ -119,19 +119,15 @@ def documented(document: dict[str, Any], across: Across | None) -> dict[str, Any
     return document if across is None else document | {"project_metrics": dict(across.document)}
 
 
-def has_work(state: Any) -> bool:
-    """Whether a workflow that ended well has changed something that may be applied."""
-    began = json.loads(state.snapshot).get("commit", "") if state.snapshot else ""
-    return bool(began) and state.outcome in PASSED and state.tip != began
-
-
 def way_out(state: Any) -> str:
     """The command that takes a workflow's verified work further; empty where it is there, or there is none."""
     if state.push_error:
         return f"fixloop push {called(state)}"
-    if state.pushed or not has_work(state):
+    snapshot = json.loads(state.snapshot or "{}")
+    began = snapshot.get("commit", "")
+    if state.pushed or not began or state.outcome not in PASSED or state.tip == began:
         return ""
-    return f"fixloop {'push' if json.loads(state.snapshot).get('is_url') else 'apply'} {called(state)}"
+    return f"fixloop {'push' if snapshot.get('is_url') else 'apply'} {called(state)}"
 
 
 def presenter_in(snapshot: bytes) -> Presenter[Any]:

@@ -139,7 +139,6 @@ def _directory(repo: str) -> Path:
 
 @contextmanager
 def _handed_in(feature: Feature, directory: Path) -> Iterator[tuple[Session, Enqueued]]:
-    """A session in which the feature has a workflow."""
     refuse_unusable(feature)
     with open_session(directory, create=True) as session:
         found = enqueue(session.engine, feature, cache=session.settings.cache_dir)

@@ -78,7 +78,6 @@ class Session:
         return Engine(self.store, self.hints, self._announce)
 
     def engine_of(self, workflow: str) -> "ProfileEngine[Any]":
-        """The engine of a workflow's profile."""
         from fixloop.engine.registry import profile_in
 
         return self._engine(profile_in(self.stored(workflow).snapshot))
@@ -97,7 +96,6 @@ class Session:
 
     @cached_property
     def hints(self) -> "Hints":
-        """Tells the workers of new tickets."""
         return Hints(self.urls.broker)
 
     def _announce(self, outcome: "AnyOutcome[Any]") -> None:
@@ -123,7 +121,6 @@ class Session:
 
     @property
     def lookup(self) -> Lookup:
-        """Finds workflows by what a person wrote."""
         return Lookup(
             self.store, self.project.hash8, self.directory, self.urls.state, self.settings.archive_dir
         )
@@ -185,7 +182,6 @@ class Hints:
         self.send(ticket, state.profile)
 
     def send(self, ticket: "Ticket", profile: str) -> None:
-        """Send one."""
         # Celery is loaded with the first: most commands send none.
         from fixloop.engine.hints import producer, send_hint
 

@@ -63,14 +63,7 @@ def status_document(found: Snapshot, state: State) -> dict[str, Any]:
         "max_iterations": active.max_iterations,
         "deadline": iso_stamp(due) if due is not None else None,
         "operations": [
-            {
-                "name": each.name.value,
-                "specialist": each.specialist,
-                "iteration": each.iteration,
-                "elapsed_seconds": each.elapsed_seconds,
-                "limit_seconds": each.limit_seconds,
-                "reminded": each.reminded,
-            }
+            each._asdict() | {"name": each.name.value}
             for each in running(state, found.moment.clock, found.deadlines)
         ],
         "report": _report(state),

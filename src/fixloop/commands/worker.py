@@ -119,7 +119,6 @@ class _Stopping:
         self.process: subprocess.Popen[bytes] | None = None
 
     def heed(self, *_: object) -> None:
-        """The handler."""
         if self.asked.is_set() and self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         self.asked.set()
@@ -127,7 +126,6 @@ class _Stopping:
 
 @contextmanager
 def _stoppable() -> Iterator[_Stopping]:
-    """SIGTERM, SIGINT and SIGHUP ask for the end."""
     stopping = _Stopping()
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = {number: signal.signal(number, stopping.heed) for number in numbers}

@@ -11,7 +11,7 @@ from fixloop.engine.engine import Engine
 from fixloop.engine.history import Said, said
 from fixloop.engine.snapshots import load_state
 from fixloop.errors import ProtocolError, UsageError
-from fixloop.protocol.changes import STATUS_CHANGE, change_line, change_uid
+from fixloop.protocol.changes import STATUS_CHANGE, change_uid
 from fixloop.protocol.events import Event, FixAcknowledged, ReceiptGiven
 from fixloop.protocol.messages import MAIN_AGENT, Message
 from fixloop.protocol.outcome import Transition
@@ -80,14 +80,8 @@ class Mail(NamedTuple):
 class Change(NamedTuple):
     """One status change that its agent was not shown yet."""
 
-    issue: int
-    workflow: str
-    message_id: str
+    letter: "Letter"
     change: Transition
-
-    @property
-    def line(self) -> str:
-        return change_line(self.issue, self.change)
 
 
 def waiting(store: Store, project: str, agent: str) -> list[Mail]:
@@ -146,7 +140,7 @@ def changed(store: Store, letters: "Iterable[Received]") -> list[Change]:
     """What the letters about status changes say, oldest first; what the store has no more is left out (A50)."""
     asked = {each.letter.uid: each.letter for each in letters if each.letter is not None}
     found = [
-        Change(letter.issue, letter.workflow, letter.message_id, change)
+        Change(letter, change)
         for workflow in {letter.workflow for letter in asked.values()}
         for entry in (store.history(workflow) if _state(store, workflow) is not None else ())
         for change in map(Transition.model_validate, entry.body.get("transitions", ()))

@@ -6,7 +6,7 @@ its eight hex digits: agents of one name in two projects do not mix. A letter th
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kombu.entity import Exchange, Queue
 from kombu.exceptions import KombuError
@@ -36,22 +36,20 @@ class Letter(BaseModel):
     """The kind of its body, such as `failure-report`."""
 
 
-class Received:
+class Received(NamedTuple):
     """A letter that was taken out; it comes back to its queue unless it is acknowledged."""
 
-    def __init__(
-        self, letter: Letter | None, message: Any, explain: Callable[[], AbstractContextManager[None]]
-    ) -> None:
-        self.letter = letter
-        """None: what lay there is no letter of fixloop's."""
-        self._message = message
-        self._explain = explain
+    letter: Letter | None
+    """None: what lay there is no letter of fixloop's."""
+    message: Any
+    """kombu's; None where it could make none of what lay there."""
+    explain: Callable[[], AbstractContextManager[None]]
 
     def acknowledge(self) -> None:
         """It was read: take it away for good."""
-        if self._message is not None:
-            with self._explain():
-                self._message.ack()
+        if self.message is not None:
+            with self.explain():
+                self.message.ack()
 
 
 class Mailboxes:

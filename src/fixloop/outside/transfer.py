@@ -27,10 +27,6 @@ class NotKept(UsageError):
     """A fix that cannot be stored as it is."""
 
 
-class TooLarge(NotKept):
-    """A fix that is larger than an artifact may be; its commit would be on one machine only."""
-
-
 def snapshot_in(state: AnyState) -> Snapshot:
     return Snapshot.model_validate_json(state.snapshot)
 
@@ -48,7 +44,7 @@ def keep_bundle(
     with mirror.bundled(commit, since=state.tip) as file:
         size = file.stat().st_size
         if size > limit_bytes:
-            raise TooLarge(
+            raise NotKept(
                 f"the fix is {size / _MB:.3g} MB as a git bundle, the limit is {limit_bytes / _MB:g} MB: "
                 "large files do not belong into it; remove or ignore them"
             )

@@ -113,7 +113,8 @@ class NamedFiles:
             write_record(self._intent, record)
             aside = self._set_aside(stamp, edited)
             for directory, inside in files.swapped.items():
-                is_there = is_ours(self._root, directory) and not any(map(_in(directory), touched))
+                edited_there = any(path.startswith(f"{directory}/") for path in touched)
+                is_there = is_ours(self._root, directory) and not edited_there
                 if not is_there or _below(known, directory) != _below(after, directory):
                     swap(self._root, directory, inside)
             place(self._root, changed, files.folders)
@@ -168,8 +169,4 @@ def records_below(root: Path) -> Iterator[Record]:
 
 
 def _below(kept: Mapping[str, Kept], directory: str) -> dict[str, Kept]:
-    return {path: entry for path, entry in kept.items() if _in(directory)(path)}
-
-
-def _in(directory: str) -> Callable[[str], bool]:
-    return lambda path: path.startswith(f"{directory}/")
+    return {path: entry for path, entry in kept.items() if path.startswith(f"{directory}/")}

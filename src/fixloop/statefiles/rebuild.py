@@ -5,7 +5,7 @@ something else are a disagreement, which is told and never merged. The history s
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -179,6 +179,6 @@ def _refuse_disagreement(root: Path, known: list[Record]) -> None:
         )
 
 
-def _parts(record: Record) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _parts(record: Record) -> Iterable[tuple[str, tuple[str, ...]]]:
     snapshot = record.snapshot.encode()
-    yield from _files(record).parts(profile_in(snapshot).load(snapshot))
+    return _files(record).parts(profile_in(snapshot).load(snapshot))

@@ -26,7 +26,6 @@ class Kept(_Value):
 
     @classmethod
     def of(cls, parts: tuple[bytes, ...], sources: str) -> "Kept":
-        """A file of these parts."""
         digest = sha256(b"".join(parts)).hexdigest()
         return cls(digest=digest, sources=sources, sizes=tuple(map(len, parts)) if len(parts) > 1 else ())
 
