@@ -18,7 +18,7 @@ from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
 from workers.recovery.named_files import draw
 from workers.steps.hints import hint, hint_again
-from workers.steps.lease import Heart
+from workers.steps.step import Heart
 
 log = logging.getLogger("fixloop.delivering")
 
@@ -35,7 +35,7 @@ class Process:
         self.engine = Engine(self.store, hint, partial(self.announce, VALIDATION))
         self._engines: dict[str, ProfileEngine[Any]] = {self.engine.profile.name: self.engine}
         self.mailboxes = Mailboxes(urls.broker)
-        self.heart = Heart(self.store)
+        self.heart = Heart()
         self.owner = owner()
 
     def engine_of(self, profile: Profile[Any]) -> ProfileEngine[Any]:

@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from fixloop.machine.process_name import name_after
 from fixloop.machine.terminal_text import on_one_line, visible
-from workers.processes import lifeline
-from workers.processes.heartbeat import beat, beat_with
+from workers.processes.lifeline import attach, beat, beat_with
 
 # Celery looks for dead work processes every 5 s: the pipe that should tell it at once is inherited by those
 # forked later, and does not close.
@@ -59,7 +58,7 @@ def work(options: Mapping[str, Any]) -> int:
     from celery.signals import worker_process_init, worker_ready
 
     def forked(**_: Any) -> None:
-        lifeline.attach()
+        attach()
         _spare_the_collector()
 
     def ready(sender: Any, **_: Any) -> None:
@@ -86,9 +85,9 @@ def control(options: Mapping[str, Any]) -> int:
 
 
 def _celery(kind: str, queues: Sequence[str], **pool: Any) -> int:
-    lifeline.attach()
+    attach()
     from workers.app import app
-    from workers.celery_fast.controller import Worker
+    from workers.celery_fast.consumer import Worker
 
     # What `celery worker` does, without what its command line loads: all other commands, and Flower's web server.
     # Neighbours are nobody's business: gossip and mingle cost start-up time and messages.
@@ -113,7 +112,7 @@ def _spare_the_collector() -> None:
 
 def sweep(options: Mapping[str, Any]) -> int:
     """Hand out what is due or was lost."""
-    lifeline.attach()
+    attach()
     from workers.process import process
     from workers.recovery.named_files import Redrawing
     from workers.recovery.sweeper import Sweeper, sweep_for_ever
@@ -145,7 +144,7 @@ def supervise(options: Mapping[str, Any]) -> int:
     _spare_the_collector()
     children = begun(options, main)
     # Not before: it takes a thread, and forks come first.
-    lifeline.attach()
+    attach()
     from workers.recovery import supervisor
 
     return supervisor.supervise(children, str(options.get("queue", "")), stop)

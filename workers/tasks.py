@@ -21,9 +21,8 @@ from workers.celery_fast.hop import StepTask
 from workers.celery_fast.incoming import DeadlineCall
 from workers.log_once import say_once
 from workers.process import process
-from workers.steps.execution import carry_out, on_failure
+from workers.steps.execution import STEP_HANDLERS, carry_out, on_failure
 from workers.steps.hints import FAILURES
-from workers.steps.step_table import STEP_HANDLERS
 
 log = logging.getLogger("fixloop.tasks")
 

@@ -67,12 +67,12 @@ def supervise(main: Main) -> str:
     for child in children:
         child.pass_on()
     give_up = time.monotonic() + 60
-    while not all([child.part().deaths or child.tend() for child in children]):
+    while not all([child.part.deaths or child.tend() for child in children]):
         assert time.monotonic() < give_up, "it did not end"
         time.sleep(0.01)
     for child in children:
         child.cut()
-    return children[1].part().last_death
+    return children[1].part.last_death
 
 
 if __name__ == "__main__":

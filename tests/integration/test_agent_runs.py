@@ -18,8 +18,7 @@ from fixloop.statefiles.agent_run import Played
 from fixloop.testing.memory_store import MemoryStore
 from tests.fixtures.repositories import git, make_repository
 from workers.commands.crew import Commands
-from workers.steps.lease import Heart
-from workers.steps.step import Step
+from workers.steps.step import Heart, Step
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +63,7 @@ class Site:
         claim = self.store.claim(f"{WORKFLOW}.{agent}.1.1", "me", f"token {agent}")
         assert claim.ticket is not None
         holding = self.engine.held(CYCLE, claim.ticket, claim, "me")
-        return Step(self.engine, Heart(self.store), holding, Mailboxes("redis://localhost:1"))
+        return Step(self.engine, Heart(), holding, Mailboxes("redis://localhost:1"))
 
     def played(self, step: Step) -> Played:
         found = self.store.read(WORKFLOW)

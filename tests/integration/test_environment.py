@@ -8,7 +8,7 @@ import pytest
 from fixloop.machine.interpreters import Interpreter
 from fixloop.repository.snapshot import mirror_of, take_snapshot
 from tests.fixtures.repositories import make_repository, write
-from workers.workspaces.environment import allowed_names, allowed_variables, environment_for
+from workers.workspaces.environment import allowed_names, allowed_variables, environment_for, with_named
 from workers.workspaces.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.slow
@@ -76,7 +76,7 @@ def test_pytest_is_asked_for_what_failing_tests_print_and_for_nothing_of_the_wor
     nobody = Interpreter("", "", "none")
 
     own = environment_for(workspace, nobody, variables=GIVEN)
-    named = environment_for(workspace, nobody, names=["PYTEST_ADDOPTS"], variables=GIVEN)
+    named = with_named(own, ["PYTEST_ADDOPTS"], GIVEN)
 
     assert own["PYTEST_ADDOPTS"] == "-o junit_logging=all -o junit_log_passing_tests=false"
     assert named["PYTEST_ADDOPTS"] == f"-k nothing {own['PYTEST_ADDOPTS']}"
@@ -105,7 +105,9 @@ def test_go_and_cargo_find_what_they_have_fetched() -> None:
 
 
 def test_imports_come_from_the_workspace_first(workspace: Workspace) -> None:
-    found = environment_for(workspace, Interpreter("", "", "none"), names=["PYTHONPATH"], variables=GIVEN)
+    made = environment_for(workspace, Interpreter("", "", "none"), variables=GIVEN)
+
+    found = with_named(made, ["PYTHONPATH"], GIVEN)
 
     assert found["PYTHONPATH"].split(":") == [str(workspace.path / "src"), str(workspace.path), "/elsewhere"]
 

@@ -19,9 +19,8 @@ from fixloop.profiles.handoff.intake import handoffs_started
 from fixloop.protocol.ticket import Ticket
 from fixloop.testing.memory_store import MemoryStore
 from workers.steps.crew import crew
-from workers.steps.lease import Heart
-from workers.steps.step import Step
-from workers.steps.step_table import STEP_HANDLERS
+from workers.steps.execution import STEP_HANDLERS
+from workers.steps.step import Heart, Step
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +59,7 @@ class Waiting:
 
     def tell(self) -> None:
         """The step, as a worker does it."""
-        step = Step(self.engine, Heart(self.store), self.held(self.ticket), Mailboxes("redis://localhost:1"))
+        step = Step(self.engine, Heart(), self.held(self.ticket), Mailboxes("redis://localhost:1"))
         event = STEP_HANDLERS[self.profile.name].work[self.ticket.step](step)
         assert event is not None
         assert step.finish(event).status == "ok"

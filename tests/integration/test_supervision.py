@@ -18,8 +18,8 @@ def test_a_process_that_ends_by_itself_is_reported_with_its_last_line(
         assert time.monotonic() < deadline, "it did not end"
         time.sleep(0.02)
 
-    assert child.part().last_death == "exit code 1: KeyError: 'no-such-role'"
-    assert child.part().heard_at is None
+    assert child.part.last_death == "exit code 1: KeyError: 'no-such-role'"
+    assert child.part.heard_at is None
     assert (
         "no-such-role ended (exit code 1: KeyError: 'no-such-role'); it is started again in 0.1 s"
         in caplog.text

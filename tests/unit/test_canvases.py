@@ -10,7 +10,7 @@ from fixloop.protocol.ticket import Ticket
 from tests.fixtures.cycle_stage import COMMANDS, CycleStage
 from tests.fixtures.handoff_stage import HandoffStage
 from workers.app import app
-from workers.steps.step_table import STEP_HANDLERS
+from workers.steps.execution import STEP_HANDLERS
 from workflows import canvas, cycle, handoff
 
 

@@ -8,7 +8,7 @@ from kombu.connection import Connection
 
 from tests.attacks.messages import KINDS, POISON, POISON_OF_REDIS, Message, honest
 from workers.app import app
-from workers.celery_fast.incoming import Arrived, arrived, opened, reason
+from workers.celery_fast.incoming import Headers, arrived, opened, reason
 
 TASKS = [kind for kind in KINDS if kind != "control"]
 
@@ -17,7 +17,7 @@ app.loader.import_default_modules()
 
 
 @pytest.fixture
-def taken() -> Callable[[Message], Arrived]:
+def taken() -> Callable[[Message], Headers]:
     """As from a list in Redis, by kombu's transport in memory."""
     connection: Any = Connection("memory://")
     channel = connection.channel()
@@ -25,7 +25,7 @@ def taken() -> Callable[[Message], Arrived]:
 
 
 @pytest.mark.parametrize("kind", TASKS)
-def test_what_fixloop_sends_is_taken(kind: str, taken: Callable[[Message], Arrived]) -> None:
+def test_what_fixloop_sends_is_taken(kind: str, taken: Callable[[Message], Headers]) -> None:
     assert taken(honest(kind)).task == f"fixloop.{kind}"
 
 
@@ -33,7 +33,7 @@ def test_what_fixloop_sends_is_taken(kind: str, taken: Callable[[Message], Arriv
     "spoil", [*POISON.values(), *POISON_OF_REDIS.values()], ids=[*POISON, *POISON_OF_REDIS]
 )
 def test_what_has_another_form_is_not(
-    spoil: Callable[[Message], Message], taken: Callable[[Message], Arrived]
+    spoil: Callable[[Message], Message], taken: Callable[[Message], Headers]
 ) -> None:
     for kind in TASKS:
         with pytest.raises(Exception) as refused:  # noqa: PT011 - kombu's, JSON's, our own: each is one reason

@@ -27,7 +27,7 @@ from fixloop.protocol.validation import decide
 from fixloop.testing.memory_store import MemoryStore
 from tests.fixtures.message_samples import SAMPLES
 from tests.unit.golden_schema import FOLDER, PRESENT, event_kinds, schemas, text
-from workers.steps.step_table import STEP_HANDLERS
+from workers.steps.execution import STEP_HANDLERS
 
 if os.environ.get("UPDATE_GOLDEN"):
     (FOLDER / f"{PRESENT}.json").write_text(text(), encoding="utf-8")

@@ -11,6 +11,7 @@ from fixloop.engine.profile import AnyEvent
 from fixloop.engine.registry import PROFILES
 from fixloop.errors import NewerVersion
 from fixloop.outside.mailbox import Mailboxes
+from fixloop.profile_table import registered_in
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.contract import Store
 from fixloop.testing.memory_store import MemoryStore
@@ -18,11 +19,9 @@ from tests.fixtures.deployment import wait_until
 from tests.fixtures.profile_runs import FLOW, SCRIPTS
 from tests.fixtures.validation_stage import START
 from workers.steps.agent_runs import heard_of
-from workers.steps.execution import told_of
-from workers.steps.lease import Heart
-from workers.steps.step import Step
+from workers.steps.execution import STEP_HANDLERS, told_of
+from workers.steps.step import Heart, Step
 from workers.steps.step_handlers import Failure
-from workers.steps.step_table import STEP_HANDLERS, step_handlers_of
 from workflows import FOLLOWING
 
 LOOP: Final[dict[str, Any]] = {
@@ -45,7 +44,7 @@ def begun(profile: str) -> tuple[Step, Store]:
     claim = store.claim(ticket.id, "me", "token")
     assert claim.ticket is not None
     holding = engine.held(script.profile, claim.ticket, claim, "me")
-    return Step(engine, Heart(store), holding, MAILBOXES), store
+    return Step(engine, Heart(), holding, MAILBOXES), store
 
 
 @pytest.mark.proves("R1", "R2", "K30")
@@ -61,12 +60,12 @@ def test_every_profile_has_a_workshop_and_a_canvas_and_every_step_counts_its_ret
 def test_a_snapshot_says_where_its_steps_are_done(head: bytes) -> None:
     name = head.split(b'"')[3].decode() if b"profile" in head else "validation"
 
-    assert step_handlers_of(head + b"}").profile.name == name
+    assert STEP_HANDLERS[registered_in(head + b"}").name].profile.name == name
 
 
 def test_a_snapshot_of_an_unknown_profile_is_left_to_newer_workers() -> None:
     with pytest.raises(NewerVersion, match="'relay'"):
-        step_handlers_of(b'{"profile":"relay"}')
+        registered_in(b'{"profile":"relay"}')
 
 
 @pytest.mark.proves("K40", "D38", "K5")
@@ -102,9 +101,9 @@ def exhausted(profile: str) -> tuple[Step, Step, Store]:
         claim = store.claim(ticket.id, "me", "token")
         assert claim.ticket is not None
         holding = engine.held(PROFILES[profile], claim.ticket, claim, "me")
-        step = Step(engine, Heart(store), holding, MAILBOXES)
+        step = Step(engine, Heart(), holding, MAILBOXES)
         if ticket.attempt > STEP_HANDLERS[profile].retries[ticket.step]:
-            return step, Step(engine, Heart(store), holding, MAILBOXES), store
+            return step, Step(engine, Heart(), holding, MAILBOXES), store
         (ticket,) = step.finish(failed(profile, step)).steps
         now.append(now[-1] + timedelta(seconds=60))
         store.stay_awake()

@@ -1,15 +1,15 @@
-"""Celery's consumer, with three differences.
+"""Celery's worker and its consumer, which no message ends, and which take none that is none of fixloop's.
 
-It takes no message that is none of fixloop's, and none ends it. It listens to remote control only as far as Flower
-needs that. And it comes back soon after the broker did: by itself it would try again after 2, 4, 6 … up to 30 seconds,
-and all that is queued would wait as long.
+It listens to remote control only as far as Flower needs that. And it comes back soon after the broker did: by itself it
+would try again after 2, 4, 6 … up to 30 seconds, and all that is queued would wait as long.
 """
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from celery.worker import consumer
+from celery.apps import worker
+from celery.worker import consumer, state
 
 from workers.celery_fast.incoming import arrived
 from workers.celery_fast.rejection import reject_message
@@ -20,12 +20,22 @@ LONGEST_PAUSE_SECONDS: Final = 1.0
 _CELERYS_CONTROL: Final = "celery.worker.consumer.control:Control"
 
 
+class Worker(worker.Worker):  # type: ignore[misc]
+    """What a process for work or control is made of. A request that cannot be handed to the pool keeps no place in it:
+    after as many of these as there are processes, a worker would take nothing more, without a word."""
+
+    def _process_task(self, req: Any) -> None:
+        try:
+            super()._process_task(req)
+        except Exception as error:  # whatever a hostile message makes a serializer or the pool raise
+            state.task_ready(req)
+            if self.semaphore is not None:
+                self._quick_release()
+            reject_message(req.message, error)
+
+
 class Consumer(consumer.Consumer):  # type: ignore[misc]
-    """Consumes tasks."""
-
     class Blueprint(consumer.Consumer.Blueprint):  # type: ignore[misc]
-        """What it is made of."""
-
         default_steps = tuple(
             "workers.celery_fast.remote_control:Control" if step == _CELERYS_CONTROL else step
             for step in consumer.Consumer.Blueprint.default_steps
@@ -41,7 +51,6 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]
         return super().ensure_connected(conn)
 
     def create_task_handler(self, *args: Any, **more: Any) -> Callable[[Any], None]:
-        """What is called with every message that arrives on a queue."""
         celerys = super().create_task_handler(*args, **more)
         # On Redis a KeyError is one, too, which may as well be about what is in a message.
         lost = tuple(error for error in self.connection_errors if error is not KeyError)
@@ -62,5 +71,4 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]
         return on_task_received
 
     def on_decode_error(self, message: Any, exc: Exception) -> None:
-        """A message that kombu could not read at all."""
         reject_message(message, exc)

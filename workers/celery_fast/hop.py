@@ -23,15 +23,12 @@ _HOP: Final = frozenset({"queue", "priority", "chain", "root_id", "parent_id"})
 
 
 class StepTask(Task):  # type: ignore[misc]
-    """A task that sends the next step of its chain by the short way."""
-
     abstract = True
     form = StepCall
 
     def apply_async(
         self, args: Any = None, kwargs: Any = None, task_id: str | None = None, **options: Any
     ) -> Any:
-        """As `Task.apply_async`, and None for a hop: nobody waits for its result."""
         is_hop = _HOP.issuperset(options) and options.get("root_id") and options.get("parent_id")
         if is_hop and task_id and not args and isinstance(options.get("queue"), str):
             try:

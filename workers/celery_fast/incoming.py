@@ -9,7 +9,7 @@ import base64
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal
 
 from kombu.utils.json import loads
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -76,7 +76,7 @@ class _Embedded(_Form):
     chord: None = None
 
 
-class _Headers(_Form):
+class Headers(_Form):
     """Celery's headers, as far as it acts on them."""
 
     task: _Word
@@ -160,13 +160,6 @@ class Order(_Form):
     reply_to: _Reply | None = None
 
 
-class Arrived(NamedTuple):
-    """What a message is, as far as the worker has to know before Celery."""
-
-    task: str
-    id: str
-
-
 def opened(data: bytes) -> dict[str, Any]:
     """The message in what was on a list in Redis; ValueError where it is none, and any other that kombu raises over its
     content."""
@@ -181,10 +174,10 @@ def opened(data: bytes) -> dict[str, Any]:
     return message
 
 
-def arrived(message: Any, known: Mapping[str, Any]) -> Arrived:
-    """What a message of kombu's is, if it is one of those that fixloop sends. `known` are this worker's tasks by name;
-    the `form` of each is a model of its named arguments. ValueError where it is none or would do harm, and any other
-    that kombu raises over its content."""
+def arrived(message: Any, known: Mapping[str, Any]) -> Headers:
+    """The headers of a message of kombu's, if it is one of those that fixloop sends. `known` are this worker's tasks by
+    name; the `form` of each is a model of its named arguments. ValueError where it is none or would do harm, and any
+    other that kombu raises over its content."""
     if len(message.body or b"") > _LONGEST_BYTES:
         raise ValueError(f"its body has {len(message.body)} bytes")
     if message.content_type != _CONTENT[0] or str(message.content_encoding).lower() != _CONTENT[1]:
@@ -199,7 +192,7 @@ def arrived(message: Any, known: Mapping[str, Any]) -> Arrived:
             raise ValueError("it names no task")
         headers = {**payload, **headers}
         args, kwargs, embedded = payload.get("args", []), payload.get("kwargs", {}), payload
-    told = _Headers.model_validate(headers)
+    told = Headers.model_validate(headers)
     _Embedded.model_validate(embedded if embedded is not None else {})
     if args != []:
         raise ValueError("it has arguments without a name, or none at all")
@@ -207,7 +200,7 @@ def arrived(message: Any, known: Mapping[str, Any]) -> Arrived:
         raise ValueError(f"no fixloop has a task {told.task}")
     if told.task in known:
         _check_call(told, kwargs, getattr(known[told.task], "form", None))
-    return Arrived(told.task, told.id)
+    return told
 
 
 def reason(error: Exception) -> str:
@@ -218,7 +211,7 @@ def reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _check_call(told: _Headers, kwargs: Any, form: type[BaseModel] | None) -> None:
+def _check_call(told: Headers, kwargs: Any, form: type[BaseModel] | None) -> None:
     """Refuse arguments that are not those of its task; UsageError where the id of a ticket or workflow is none."""
     call = (form or _Call).model_validate(kwargs)
     if isinstance(call, DeadlineCall):

@@ -23,6 +23,4 @@ class _Pool(asynpool.AsynPool):  # type: ignore[misc]
 
 
 class TaskPool(prefork.TaskPool):  # type: ignore[misc]
-    """What the work role's processes are in."""
-
     Pool = _Pool

@@ -22,11 +22,11 @@ def lengths(lanes: Collection[Lane]) -> dict[Lane, int]:
             if connection.transport.driver_type == "amqp":
                 queues = {name: _length(connection, name) for name in {lane.queue for lane in lanes}}
                 return {lane: queues[lane.queue] for lane in lanes}
-            channel, listed = connection.default_channel, list(lanes)
+            channel = connection.default_channel
             with channel.conn_or_acquire() as client, client.pipeline(transaction=False) as pipe:
-                for lane in listed:
+                for lane in lanes:
                     pipe.llen(channel._q_for_pri(lane.queue, lane.priority))
-                return dict(zip(listed, map(int, pipe.execute()), strict=True))
+                return dict(zip(lanes, map(int, pipe.execute()), strict=True))
     except errors_of(app.connection_for_write()) as error:
         raise OperationalError(f"the broker cannot be asked: {error}") from error
 

@@ -23,14 +23,11 @@ _ARGUMENTS: Final = frozenset({"safe", "taskinfoitems"})
 
 
 class _Mailbox(pidbox.Pidbox):  # type: ignore[misc]
-    """Where a worker hears orders."""
-
     def __init__(self, consumer: Any) -> None:
         super().__init__(consumer)
         self.node.handlers = {name: handler for name, handler in Panel.data.items() if name in ALLOWED}
 
     def on_message(self, body: Any, message: Any) -> None:
-        """Do what is allowed."""
         try:
             order = Order.model_validate(body)
             if order.method not in ALLOWED or not _ARGUMENTS.issuperset(order.arguments or ()):
@@ -45,8 +42,6 @@ class _Mailbox(pidbox.Pidbox):  # type: ignore[misc]
 
 
 class Control(control.Control):  # type: ignore[misc]
-    """The part of a consumer that listens to it."""
-
     def __init__(self, c: Any, **more: Any) -> None:
         super().__init__(c, **more)
         self.box = _Mailbox(c)

@@ -10,8 +10,9 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -27,7 +28,7 @@ from fixloop.repository.feature_base import bring_base
 from fixloop.repository.moves import Moves
 from fixloop.repository.snapshot import Snapshot
 from fixloop.repository.tree import tree_id
-from workers.commands.check_run import Run, run_check, with_told_failures
+from workers.commands.check_run import Ran, Run, run_check, with_told_failures
 from workers.workspaces.ground import Attempt, Ground, ground_at
 
 _SITES: Final = ("lib/python*/site-packages",)
@@ -35,20 +36,6 @@ FORMAT: Final = 2
 """Raised when checks' failures are read or compared differently."""
 MOST: Final = 200
 """Files that are kept: some megabytes, and years of one project's branches."""
-
-
-class Circumstances(NamedTuple):
-    """What a comparison needs to know of the run it belongs to."""
-
-    snapshot: Snapshot
-    configuration: Configuration
-    cache: Path
-    attempt: Attempt
-    """Whose ground it is; the base gets another."""
-    issue: int
-    run: Run
-    begins: Callable[[str, str], None] = lambda check, base: None
-    """Told that a check is run on the base, before it is."""
 
 
 class _Withdrawn(Exception):
@@ -106,14 +93,21 @@ def _age(file: Path) -> float:
         return float("-inf")
 
 
+@dataclass
 class Comparison:
     """One run of a specialist compared with the base; a context manager, whose ground on the base is for all checks."""
 
-    def __init__(self, around: Circumstances) -> None:
-        self._around = around
-        self._baselines = Baselines(around.cache)
-        self._grounds = contextlib.ExitStack()
-        self._base_ground: Ground | None = None
+    snapshot: Snapshot
+    configuration: Configuration
+    cache: Path
+    attempt: Attempt
+    """Whose ground it is; the base gets another."""
+    issue: int
+    run: Run
+    begins: Callable[[str, str], None] = lambda check, base: None
+    """Told that a check is run on the base, before it is."""
+    _grounds: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, init=False)
+    _base_ground: Ground | None = field(default=None, init=False)
 
     def __enter__(self) -> Self:
         return self
@@ -121,30 +115,30 @@ class Comparison:
     def __exit__(self, *_: object) -> None:
         self._grounds.close()
 
-    def without_old(
-        self, specialist: str, check: Check, result: CheckResult, ground: Ground
-    ) -> CheckResult | None:
-        """The result with the failures that the base has too set apart, bounded (K41); passed, where there are no
-        others. None when nobody wants it any more."""
-        snapshot, policy = self._around.snapshot, self._around.configuration.policy(specialist, check)
-        if result.outcome is not RunOutcome.FAILED or policy is Policy.ALL or not snapshot.base:
-            return with_told_failures(result, check, ground)
-        try:
-            result = self._told_apart(check, result, ground)
-        except _Withdrawn:
+    def checked(self, specialist: str, check: Check, ground: Ground, tree: str) -> Ran | None:
+        """A check that was run on `tree`, with the failures that the base has too set apart, bounded (K41); passed,
+        where there are no others. None when nobody wants it any more."""
+        ran = run_check(check, ground, tree, self.run)
+        if ran is None:
             return None
-        except (_Unusable, FixloopError) as error:
-            reason = ground.redaction.text(one_line(str(error)))
-            evidence = result.evidence.model_copy(update={"no_baseline": reason})
-            result = result.model_copy(update={"evidence": evidence})
-        return with_told_failures(result, check, ground)
+        result, policy = ran.result, self.configuration.policy(specialist, check)
+        if result.outcome is RunOutcome.FAILED and policy is not Policy.ALL and self.snapshot.base:
+            try:
+                result = self._told_apart(check, result, ground)
+            except _Withdrawn:
+                return None
+            except (_Unusable, FixloopError) as error:
+                reason = ground.redaction.text(one_line(str(error)))
+                evidence = result.evidence.model_copy(update={"no_baseline": reason})
+                result = result.model_copy(update={"evidence": evidence})
+        return ran._replace(result=with_told_failures(result, check, ground))
 
     def _told_apart(self, check: Check, result: CheckResult, ground: Ground) -> CheckResult:
-        snapshot = self._around.snapshot
-        mirror = bring_base(snapshot, issue=self._around.issue, cache=self._around.cache)
+        snapshot, baselines = self.snapshot, Baselines(self.cache)
+        mirror = bring_base(snapshot, issue=self.issue, cache=self.cache)
         base_tree = tree_id(mirror.git, snapshot.base)
         key = self._key(check, ground, base_tree)
-        baseline = self._baselines.find(key)
+        baseline = baselines.find(key)
         if baseline is None:
             on_base = result if result.evidence.tree == base_tree else self._on_base(check)
             folder = (ground if on_base is result else self._opened()).workspace.directory
@@ -153,7 +147,7 @@ class Comparison:
             baseline = Baseline(
                 failures=tuple(each if each.measure else _in_a_line(each) for each in failures)
             )
-            self._baselines.keep(key, baseline)
+            baselines.keep(key, baseline)
         told = tell_apart(
             baseline.failures,
             result.failures,
@@ -173,12 +167,11 @@ class Comparison:
         )
 
     def _on_base(self, check: Check) -> CheckResult:
-        around, ground = self._around, self._opened()
-        shown = around.snapshot.base[:7]
+        ground, shown = self._opened(), self.snapshot.base[:7]
         if ground.problem:
             raise _Unusable(f"the base {shown} cannot be checked: {ground.problem}")
-        around.begins(check.name, around.snapshot.base)
-        ran = run_check(check, ground, ground.workspace.tree_hash(), around.run)
+        self.begins(check.name, self.snapshot.base)
+        ran = run_check(check, ground, ground.workspace.tree_hash(), self.run)
         if ran is None:
             raise _Withdrawn
         if ran.result.outcome not in (RunOutcome.PASSED, RunOutcome.FAILED):
@@ -187,15 +180,14 @@ class Comparison:
 
     def _opened(self) -> Ground:
         if self._base_ground is None:
-            around = self._around
-            attempt = around.attempt._replace(name=f"{around.attempt.name}.base")
+            attempt = self.attempt._replace(name=f"{self.attempt.name}.base")
             self._base_ground = self._grounds.enter_context(
-                ground_at(around.snapshot, around.snapshot.base, around.configuration, around.cache, attempt)
+                ground_at(self.snapshot, self.snapshot.base, self.configuration, self.cache, attempt)
             )
         return self._base_ground
 
     def _key(self, check: Check, ground: Ground, base_tree: str) -> str:
-        snapshot, environment = self._around.snapshot, ground.environment(check.env)
+        snapshot, environment = self.snapshot, ground.environment(check.env)
         # What tells that a tool was installed again: the interpreter, its packages' folder, and each program named.
         path, interpreter = ground.environment(())["PATH"], Path(ground.interpreter)
         programs = [shutil.which(word, path=path) for word in check.command if not word.startswith("-")]
@@ -214,7 +206,7 @@ class Comparison:
             snapshot.copied,
             base_tree,
             check.model_dump_json(),
-            " ".join(self._around.configuration.workspace.setup),
+            " ".join(self.configuration.workspace.setup),
             *(f"{name}={environment.get(name, '')}" for name in check.env),
             *tools,
         )

@@ -7,9 +7,9 @@ changes tracked files is an error.
 import os
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from fixloop.configuration.commands import is_foreign
 from fixloop.configuration.model import Check
@@ -19,7 +19,6 @@ from fixloop.reports.examples import with_examples
 from fixloop.reports.reruns import without_reports
 from fixloop.reports.verdict import judge
 from workers.workspaces.ground import Ground
-from workers.workspaces.node_modules import told_of
 
 COMMAND_NOT_FOUND: Final = 127
 OUTPUT_BYTES: Final = 1_000_000
@@ -39,10 +38,8 @@ class Ran(NamedTuple):
     """Where it was to write them, on the ground; as long as that is there."""
 
 
-class Run(Protocol):
-    """Runs a command under guard; None when nobody wants its result any more."""
-
-    def __call__(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None: ...
+Run = Callable[[Sequence[str], Path, Mapping[str, str]], GuardedResult | None]
+"""Runs a command under guard in a folder with an environment; None when nobody wants its result any more."""
 
 
 def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
@@ -98,8 +95,8 @@ def _violation(ground: Ground, tree: str, began: float) -> str:
     """What the check did that it may not, as the end of a sentence about it; usually nothing."""
     if injury := ground.workspace.injury():
         return injury
-    if written := ground.lent.written_into(began):
-        return f"{told_of(written)}; a check may only look"
+    if injury := ground.lent.injury(began):
+        return f"{injury}; a check may only look"
     # What an earlier check added is no part of the tree; all that was there at the start is.
     if changed := ground.workspace.tracked_changes(tree):
         return f"changed tracked files ({', '.join(changed[:5])}); a check may only look"

@@ -16,9 +16,11 @@ from workers.steps.step import Step
 
 
 class Commands:
-    """Does the work by running what the configuration says."""
+    """Does the work by running what the configuration says. What a method does is None where its ticket was withdrawn
+    meanwhile; Injured where it was killed, PutOff where a child workflow does the work and has not ended."""
 
     acknowledges = True
+    """Whether the start of a fix is committed by itself; scripted fixers finish before anyone could look."""
 
     def __init__(self, cache: Path) -> None:
         self._cache = cache
@@ -33,12 +35,14 @@ class Commands:
         return notification.notify(work, configuration_of(work))
 
     def push(self, work: Step) -> str:
+        """The branch that was pushed to the repository's URL, empty where there is none. UsageError: it is refused."""
         return push_branch(work.store, work.holding.state, self._cache)
 
     def play(self, work: Step, snapshot: bytes) -> Played | None:
         return agent.play(work, configuration_of(work), snapshot, self._cache)
 
     def bring_onto(self, work: Step, state: Any, base: str, tip: str) -> Brought:
+        """What changed from `base` to `tip`, on the commit of `state`. UsageError: others changed the same lines."""
         return agent.bring_onto(work, state, base, tip, self._cache)
 
     def settle(self, work: Step, state: Any) -> None:
@@ -53,7 +57,6 @@ class Commands:
 
 
 def commands() -> Commands:
-    """The factory that `workers.crew` calls."""
     return Commands(load_settings().cache_dir)
 
 

@@ -29,7 +29,6 @@ from workers.steps.crew import with_grace
 from workers.steps.step import Step
 from workers.steps.validation_steps import fix_failed
 from workers.workspaces.ground import Ground, open_ground
-from workers.workspaces.node_modules import told_of
 
 TAIL_CHARACTERS: Final = 4000
 SAID_CHARACTERS: Final = 1000
@@ -49,12 +48,9 @@ def fix(work: Step, configuration: Configuration, cache: Path) -> Done | None:
         result = _run(work, configuration.fixer, ground, report)
         if result is None:
             return None
-        if injury := ground.workspace.injury():
-            return _failed(work, f"the fixer {injury}", ground.redaction.text(result.output))
-        written = ground.lent.written_into(began)
-        if written:
+        if injury := ground.workspace.injury() or ground.lent.injury(began):
             hide = ground.redaction.text
-            return _failed(work, hide(f"the fixer {told_of(written)}"), hide(result.output))
+            return _failed(work, hide(f"the fixer {injury}"), hide(result.output))
         return _answer(work, ground, result)
 
 
@@ -134,7 +130,6 @@ def _change(
     if left_out := hide(_left_out(ground.workspace.left_out())):
         fixes, printed = (*fixes, left_out), f"{printed}\n{left_out}".strip()[-SAID_CHARACTERS:]
     differ = differences(said.files, change.files) if said is not None else Differences()
-    diff = keep_diff(work.store, state, ground.workspace.mirror, change.commit, hide=hide)
     completion = Completion(
         iteration=ticket.iteration,
         by="fixer",
@@ -144,11 +139,9 @@ def _change(
         tip=change.commit,
         tree=change.tree,
         marks=change.marks,
-        unchanged=differ.unchanged,
-        unnamed=differ.unnamed,
-        diff=diff.diff,
-        diff_artifact=diff.diff_artifact,
         said=printed,
+        **differ._asdict(),
+        **keep_diff(work.store, state, ground.workspace.mirror, change.commit, hide=hide)._asdict(),
     )
     return FixCompleted(
         specialist=ticket.specialist, completion=completion, bundle=bundle, artifacts=artifacts

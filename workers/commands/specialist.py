@@ -13,8 +13,7 @@ from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.roles import worker_of
 from fixloop.reports.limits import failures_json
-from workers.commands.baseline import Circumstances, Comparison
-from workers.commands.check_run import run_check
+from workers.commands.baseline import Comparison
 from workers.steps.crew import with_grace
 from workers.steps.step import Step
 from workers.steps.validation_steps import run_failed
@@ -39,13 +38,12 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
         if ground.problem:
             return run_failed(ticket, state.tree, ground.problem)
         tree, ran = ground.workspace.tree_hash(), []
-        with Comparison(_circumstances(work, configuration, cache)) as comparison:
+        with _comparison(work, configuration, cache) as comparison:
             for entry in checks[0]:
-                one = run_check(entry, ground, tree, partial(_guarded, work))
-                told = one and comparison.without_old(ticket.specialist, entry, one.result, ground)
-                if one is None or told is None:
+                one = comparison.checked(ticket.specialist, entry, ground, tree)
+                if one is None:
                     return None
-                ran.append(one._replace(result=_with_old_kept(work, told)))
+                ran.append(one._replace(result=_with_old_kept(work, one.result)))
         # What the results rest on, before the commit that names it.
         put, artifacts = partial(work.store.put_artifact, state.workflow), []
         for one in ran:
@@ -57,15 +55,19 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
     return _finished(work, [one.result for one in ran], tree, artifacts)
 
 
-def _circumstances(work: Step, configuration: Configuration, cache: Path) -> Circumstances:
+def _comparison(work: Step, configuration: Configuration, cache: Path) -> Comparison:
     state, ticket = work.holding.state, work.holding.ticket
+    limit = with_grace(state.patience_seconds)
 
     def begins(check: str, base: str) -> None:
         event = BaselineBegun(specialist=ticket.specialist, check=check, base=base, sender=worker_of(ticket))
         work.tell(event, f"baseline/{check}")
 
-    run = partial(_guarded, work)
-    return Circumstances(snapshot_in(state), configuration, cache, attempt_of(work), state.issue, run, begins)
+    def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
+        variables = {**env, "FIXLOOP_ROLE": worker_of(ticket)}
+        return work.run(argv, cwd=cwd, env=variables, unheard_seconds=limit)
+
+    return Comparison(snapshot_in(state), configuration, cache, attempt_of(work), state.issue, run, begins)
 
 
 def _with_old_kept(work: Step, result: CheckResult) -> CheckResult:
@@ -82,12 +84,6 @@ def _with_old_kept(work: Step, result: CheckResult) -> CheckResult:
     )
     digest = work.store.put_artifact(work.holding.state.workflow, listed.model_dump_json().encode())
     return result.model_copy(update={"evidence": result.evidence.model_copy(update={"old_failures": digest})})
-
-
-def _guarded(work: Step, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
-    variables = {**env, "FIXLOOP_ROLE": worker_of(work.holding.ticket)}
-    limit = with_grace(work.holding.state.patience_seconds)
-    return work.run(argv, cwd=cwd, env=variables, unheard_seconds=limit)
 
 
 def _finished(work: Step, ran: list[CheckResult], tree: str, artifacts: list[str]) -> RunFinished:
@@ -136,8 +132,7 @@ def _finished(work: Step, ran: list[CheckResult], tree: str, artifacts: list[str
 
 
 def _coverage(results: list[CheckResult]) -> str:
-    for result in results:
-        evidence = result.evidence
+    for evidence in (result.evidence for result in results):
         if evidence.coverage_percent is not None:
             gate = f" (target: ≥{evidence.coverage_gate:g}%)" if evidence.coverage_gate is not None else ""
             return f"{evidence.coverage_percent:.1f}%{gate}"

@@ -18,9 +18,8 @@ from fixloop.machine.guard import GuardedResult, run_guarded
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.repository.snapshot import mirror_of
-from workers.commands.baseline import Circumstances, Comparison
-from workers.commands.check_run import run_check
-from workers.processes import lifeline
+from workers.commands.baseline import Comparison
+from workers.processes.lifeline import attach
 from workers.workspaces.ground import Attempt, ground_at
 from workers.workspaces.workspace import sweep_workspaces
 
@@ -29,7 +28,7 @@ NO_LIMIT_SECONDS: Final = 24 * 3600.0
 
 def main(_options: Mapping[str, Any]) -> int:
     """Read what is asked, write a line for each result; the exit code."""
-    lifeline.attach()
+    attach()
     # The system's own handler would leave the workspace behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -76,13 +75,10 @@ def _results(asked: Asked, entry: SpecialistChecks) -> Iterator[CheckResult]:
             rest = max(until - time.monotonic(), 0.1)
             return run_guarded(argv, cwd=cwd, env={**env, "FIXLOOP_ROLE": handle}, timeout_seconds=rest)
 
-        around = Circumstances(snapshot, asked.configuration, asked.cache, attempt, 0, run)
-        with Comparison(around) as comparison:
+        with Comparison(snapshot, asked.configuration, asked.cache, attempt, 0, run) as comparison:
             for check in entry.checks:
-                ran = run_check(check, ground, tree, run)
-                told = ran and comparison.without_old(entry.name, check, ran.result, ground)
-                if told is not None:
-                    yield told
+                if ran := comparison.checked(entry.name, check, ground, tree):
+                    yield ran.result
 
 
 def _say(value: Tried | Refused) -> None:

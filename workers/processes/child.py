@@ -10,13 +10,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from fixloop.machine.health import Part
 from fixloop.machine.owner import VARIABLE, identity
 from fixloop.machine.processes import WORK_QUEUES
-from workers.processes import heartbeat, lifeline, memory
+from workers.processes import memory
+from workers.processes.lifeline import LIFELINE, PRESENCE
 from workers.processes.start import Given, Main, Running, forked, spawned
 
 log = logging.getLogger("fixloop.supervisor")
@@ -34,26 +36,18 @@ class Child:
     """One supervised process."""
 
     def __init__(self, role: str, options: Mapping[str, Any]) -> None:
-        self.role = role
-        self._wanted = int(options.get("concurrency", 1))
+        self.part = Part(role, int(options.get("concurrency", 1)))
+        """How it is, for the health check."""
         self._reading, self._writing = os.pipe()
         # The other way round: held by the process and what it forked, so its end says that they are all gone.
         self._present, self._presence = os.pipe()
         os.set_blocking(self._present, False)
         os.set_blocking(self._presence, False)
-        variables = {
-            lifeline.VARIABLE: str(self._reading),
-            heartbeat.VARIABLE: str(self._presence),
-            VARIABLE: identity(),
-        }
+        variables = {LIFELINE: str(self._reading), PRESENCE: str(self._presence), VARIABLE: identity()}
         self._given = Given(role, options, variables, kept=(self._reading, self._presence))
         self._deaths_in_a_row = 0
-        self._deaths = 0
-        self._last_death = ""
         self._due = 0.0
         self._started = 0.0
-        self._serving = 0
-        self._heard_at: float | None = None
         self._kills_before = memory.kills()
         self._said: deque[bytes] = deque(maxlen=1)
         self._stderr = -1
@@ -77,7 +71,7 @@ class Child:
             with suppress(BlockingIOError):
                 lines = os.read(self._present, 65536).split()
                 if lines and lines[-1].isdigit():
-                    self._serving, self._heard_at = int(lines[-1]), now
+                    self.part = replace(self.part, serving=int(lines[-1]), heard_at=now)
             return False
         why = reason(code, self._kills_before, memory.kills())
         if code > 0:
@@ -91,19 +85,26 @@ class Child:
         return True
 
     def _died(self, now: float, why: str) -> None:
-        self._last_death = why
         self._deaths_in_a_row = 0 if now - self._started > STEADY_SECONDS else self._deaths_in_a_row
         pause = pause_after(self._deaths_in_a_row)
-        log.warning("%s ended (%s); it is started again in %.1f s", self.role, self._last_death, pause)
-        self._deaths += 1
+        log.warning("%s ended (%s); it is started again in %.1f s", self.part.role, why, pause)
+        self.part = replace(self.part, deaths=self.part.deaths + 1, last_death=why, heard_at=None)
         self._deaths_in_a_row += 1
-        self._due, self.process, self._heard_at = now + pause, None, None
+        self._due, self.process = now + pause, None
 
     def _start(self, way: Callable[[Given, int], Running]) -> None:
         self._started, self._kills_before = time.monotonic(), memory.kills()
         self._said.clear()
         try:
-            self._stderr, self.process = _started(way, self._given)
+            reading, writing = os.pipe()
+            try:
+                self.process = way(self._given, writing)
+            except OSError:
+                os.close(reading)
+                os.close(writing)
+                raise
+            os.close(writing)
+            self._stderr = reading
         except OSError as error:  # no memory, or no process left
             self._died(self._started, f"it cannot be started: {error.strerror}")
 
@@ -122,17 +123,6 @@ class Child:
         if self.process is not None:
             self._passing = threading.Thread(target=pass_lines, daemon=True)
             self._passing.start()
-
-    def part(self) -> Part:
-        """How it is, for the health check."""
-        return Part(
-            role=self.role,
-            wanted=self._wanted,
-            serving=self._serving,
-            heard_at=self._heard_at,
-            deaths=self._deaths,
-            last_death=self._last_death,
-        )
 
     def is_steady(self) -> bool:
         """True when it runs and did not start only just now."""
@@ -157,29 +147,15 @@ class Child:
             if not os.read(self._present, 65536):
                 break
         else:
-            log.warning("%s still runs %.0f s after its end", self.role, GONE_SECONDS)
+            log.warning("%s still runs %.0f s after its end", self.part.role, GONE_SECONDS)
         os.close(self._present)
         if self._passing is not None:
             self._passing.join(GONE_SECONDS)
 
 
-def _started(way: Callable[[Given, int], Running], given: Given) -> tuple[int, Running]:
-    """The process, and the pipe with its stderr."""
-    reading, writing = os.pipe()
-    try:
-        process = way(given, writing)
-    except OSError:
-        os.close(reading)
-        os.close(writing)
-        raise
-    os.close(writing)
-    return reading, process
-
-
 def begun(options: Mapping[str, Any], main: Main) -> list[Child]:
-    """The processes of one worker, just forked from this one; each is `main` in its own. Options: `concurrency`
-    (processes for work), `queue` (a single workflow's own; empty for the shared ones), `queues` (of `WORK_QUEUES`, the
-    only ones that are served; empty for all)."""
+    """The processes of one worker, just forked; each is `main` in its own. Options: `concurrency` of work, `queue` (a
+    single workflow's own; empty for the shared ones), `queues` (of `WORK_QUEUES`, those it serves; empty: all)."""
     own = str(options.get("queue", ""))
     work = [own] if own else [f"fixloop.{name}" for name in options.get("queues") or WORK_QUEUES]
     control = [f"{own}.control"] if own else ["fixloop.control", "celery"]

@@ -1,34 +1,50 @@
-"""The lifeline: a pipe from parent to child. When it closes, the parent is gone and the child ends at once.
+"""The two pipes between a supervisor and each of its processes, which tell each that the other lives.
 
-Nothing is lost by that (a lease comes back, a guard kills its command), and nothing is left running.
+The lifeline: when it closes, the parent is gone and the child ends at once. Nothing is lost by that (a lease comes
+back, a guard kills its command), and nothing is left running. And presence: the child says that it serves once a
+second, from the loop that does the serving; a process whose loop hangs has threads that are very well.
 """
 
 import os
 import signal
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
-VARIABLE: Final = "FIXLOOP_LIFELINE"
-
-
-def attached_fd() -> int | None:
-    """The pipe's reading end in this process, if it was given one."""
-    number = os.environ.get(VARIABLE, "")
-    return int(number) if number.isdigit() else None
+LIFELINE: Final = "FIXLOOP_LIFELINE"
+"""Names the pipe's reading end."""
+PRESENCE: Final = "FIXLOOP_PRESENCE"
+"""Names the pipe's writing end, which a process has open as long as it or what it forked is there."""
+BEAT_SECONDS: Final = 1.0
 
 
 def attach() -> None:
     """Watch the lifeline in a thread of this process; after a fork, attach again."""
-    descriptor = attached_fd()
-    if descriptor is None:
+    number = os.environ.get(LIFELINE, "")
+    if not number.isdigit():
         return
 
     def watch() -> None:
         with suppress(OSError):
-            while os.read(descriptor, 1):
+            while os.read(int(number), 1):
                 pass
         # SIGKILL: Celery's own handlers would wait for the running step.
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=watch, name="fixloop-lifeline", daemon=True).start()
+
+
+def beat(serving: int = 1) -> None:
+    """Say that this process serves, with so many processes."""
+    number = os.environ.get(PRESENCE, "")
+    if number.isdigit():
+        # A supervisor that does not listen is stopped, or gone: no reason to wait.
+        with suppress(OSError):
+            os.write(int(number), b"%d\n" % serving)
+
+
+def beat_with(consumer: Any, count: Callable[[], int]) -> None:
+    """Beat from Celery's own loop; once for each connection, because it cancels the timers of a lost one."""
+    beat(count())
+    consumer.hub.call_repeatedly(BEAT_SECONDS, lambda: beat(count()))

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 
 class Kills(NamedTuple):
-    """So many processes were killed since the machine, or the control group, began."""
+    """So many processes were killed since the control group, or the machine, began."""
 
     ours: int = 0
     anybody: int = 0

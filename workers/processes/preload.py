@@ -25,7 +25,6 @@ _MODULES: Final = (
     "celery.worker.strategy",
     "workers.chats",
     "workers.celery_fast.consumer",
-    "workers.celery_fast.controller",
     "workers.celery_fast.pool",
     "workers.recovery.named_files",
     "workers.celery_fast.remote_control",

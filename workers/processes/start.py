@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn, Protocol
+from typing import Any, Final, NamedTuple, NoReturn
 
 from workers.processes import stop_signals
 
@@ -22,16 +22,6 @@ Main = Callable[[str, Mapping[str, Any]], int]
 """What a process is, by its role and options; its exit code."""
 
 _LAUNCH: Final = str(Path(__file__).parents[1] / "launch.py")
-
-
-class Running(Protocol):
-    """A process that was started; any thread may ask."""
-
-    def poll(self) -> int | None:
-        """Its exit code, or minus the signal that it died of; None while it runs."""
-
-    def send_signal(self, number: int, /) -> None:
-        """Signal it, unless it has ended."""
 
 
 class Given(NamedTuple):
@@ -46,12 +36,11 @@ class Given(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """Its command line, behind the interpreter."""
         return [_LAUNCH, self.role, json.dumps(self.options)]
 
 
 class Forked:
-    """A forked child of this process."""
+    """A forked child of this process, as far as it is like `subprocess.Popen`; any thread may ask."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -74,6 +63,9 @@ class Forked:
         with self._asking:
             if self._code is None:
                 os.kill(self._pid, number)
+
+
+Running = Forked | subprocess.Popen[bytes]
 
 
 def spawned(given: Given, stderr: int) -> Running:

@@ -14,7 +14,7 @@ from fixloop.profile_table import profile_of
 from fixloop.store.keys import issue_of
 from workers.app import app
 from workers.process import process
-from workers.processes import lifeline
+from workers.processes.lifeline import attach
 from workers.tasks import deadline
 
 log = logging.getLogger("fixloop.reminding")
@@ -25,7 +25,7 @@ MOST_ROUNDS: Final = 20
 
 def remind(options: Mapping[str, Any]) -> int:
     """Do what is due in `workflows`."""
-    lifeline.attach()
+    attach()
     for workflow in options["workflows"]:
         try:
             _act(workflow)

@@ -35,7 +35,7 @@ NOTE_SECONDS: Final = 1.0
 def supervise(children: Sequence[Child], own: str, stop: Stop) -> int:
     """Keep the processes of one worker alive until it is told to stop, then drain. `own` is a workflow's own queue."""
     stopped, hastened = stop
-    is_steady = next(child for child in children if child.role == "work").is_steady
+    is_steady = next(child for child in children if child.part.role == "work").is_steady
     for target, arguments in ((release_for_ever, (stopped, is_steady)), (tidy_for_ever, (stopped,))):
         threading.Thread(target=target, args=arguments, daemon=True).start()
     notes = _HealthNotes(own)
@@ -76,7 +76,7 @@ class _HealthNotes:
         now = time.monotonic()
         if now - self._known.at < NOTE_SECONDS and not stopping:
             return
-        parts = tuple(child.part() for child in children)
+        parts = tuple(child.part for child in children)
         self._known = replace(self._known, at=now, stopping=stopping, parts=parts)
         try:
             note(self._cache, self._known)

@@ -13,7 +13,7 @@ from fixloop.protocol.letters import DELIVER, number_of
 from fixloop.protocol.ticket import NOTIFY, PUSH
 from fixloop.statefiles.agent_run import Played
 from workers.steps.crew import crew
-from workers.steps.delivery import deliver_letter, not_pushed, pushed
+from workers.steps.delivery import deliver_letter, pushed
 from workers.steps.step import Step
 from workers.steps.step_handlers import Failure, StepHandlers
 
@@ -35,11 +35,8 @@ def run_agent(step: Step, started: AnyEvent) -> Played | None:
 
 @contextmanager
 def heard_of(step: Step, heartbeat: AnyEvent, every_seconds: float = HEARTBEAT_SECONDS) -> Iterator[None]:
-    """
-    As long as the block runs, say again and again that the agent is at it (D34, G18).
-
-    In a separate thread: neither the work nor the lease waits for a commit.
-    """
+    """As long as the block runs, say again and again that the agent is at it (D34, G18); in a separate thread, because
+    neither the work nor the lease waits for a commit."""
     over = threading.Event()
 
     def beat() -> None:
@@ -62,7 +59,7 @@ def heard_of(step: Step, heartbeat: AnyEvent, every_seconds: float = HEARTBEAT_S
 def _failure(step: Step, why: Failure) -> AnyEvent | None:
     ticket = step.holding.ticket
     if ticket.step == PUSH:
-        return not_pushed(step, why, BranchPushed)
+        return BranchPushed(attempt=ticket.attempt, error=why.error, fatal=why.is_final)
     if ticket.step == DELIVER:
         return DeliveryFailed(number=number_of(ticket), error=why.error)
     if ticket.step == NOTIFY:
@@ -105,6 +102,5 @@ def step_handlers(
         speaking=frozenset((DELIVER, *further)),
         unfailing=frozenset((DELIVER, NOTIFY, *further)),
         failure=_failure,
-        settle=lambda step, state: crew().settle(step, state),
         brought=_brought,
     )

@@ -1,7 +1,7 @@
 """What steps bring outside: messages to agents (`deliver` and `escalate`), and the verified branch (`push`).
 
-What a message says is in the store; its mailbox gets a letter with ids. A mailbox that cannot be reached is an event
-like any other: how often it is tried again is decided from the state (A70).
+A mailbox gets a letter with ids; the message is in the store. One that cannot be reached is an event like any other:
+how often it is tried again is decided from the state (A70).
 """
 
 from collections.abc import Callable
@@ -15,7 +15,6 @@ from fixloop.protocol.letters import letter_id
 from fixloop.protocol.state import State
 from workers.steps.crew import PutOff, crew
 from workers.steps.step import Step
-from workers.steps.step_handlers import Failure
 
 
 def deliver(step: Step) -> MessageStored | DeliveryFailed:
@@ -63,11 +62,6 @@ def pushed(step: Step, told: Callable[..., AnyEvent]) -> AnyEvent:
         return told(branch=crew().push(step), attempt=attempt)
     except UsageError as refused:
         return told(attempt=attempt, error=str(refused), fatal=True)
-
-
-def not_pushed(step: Step, why: Failure, told: Callable[..., AnyEvent]) -> AnyEvent:
-    """The server is away, or worse."""
-    return told(attempt=step.holding.ticket.attempt, error=why.error, fatal=why.is_final)
 
 
 def attend(step: Step) -> AnyEvent | None:

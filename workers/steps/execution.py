@@ -7,8 +7,10 @@ fence no commit. What the work is, a profile's step handlers say.
 import logging
 import traceback
 import uuid
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from celery import Task
 from celery.exceptions import Retry
@@ -18,31 +20,26 @@ from fixloop.engine.bridging import has_word_of, is_given_up, wake
 from fixloop.engine.engine import ROUNDS, ProfileApplied, ProfileEngine
 from fixloop.engine.profile import AnyEvent, AnyOutcome
 from fixloop.errors import Damaged, FixloopError, InfrastructureError, NewerVersion
+from fixloop.profile_table import loaded, names, registered, registered_in
 from fixloop.repository.snapshot import Unseen
 from workers.process import process
-from workers.steps.crew import PutOff
+from workers.steps.crew import PutOff, crew
 from workers.steps.hints import FAILURES, FatalError, follow, hint, hint_again, stop_chain
 from workers.steps.newer_versions import leave
 from workers.steps.step import Injured, Step
 from workers.steps.step_handlers import POISONED, Failure, StepHandlers, failure
-from workers.steps.step_table import step_handlers_of
 
 log = logging.getLogger("fixloop.steps")
 
+STEP_HANDLERS: Final[Mapping[str, StepHandlers]] = MappingProxyType(
+    {name: loaded(registered(name).steps) for name in names()}
+)
+"""By profile."""
+
 
 def carry_out(task: Task, ticket_id: str) -> str:
-    """
-    Do the step of `ticket_id`, once.
-
-    Returns:
-        What became of it, for the log: `done`, `busy`, `gone`, `early`, `stale`, `cancelled`, `injured`,
-        `put off`, `newer` or `damaged`.
-
-    Raises:
-        celery.exceptions.Retry: the attempt failed, and the next one was hinted (K5).
-        celery.exceptions.MaxRetriesExceededError: it was the last one.
-        FatalError: it failed, and trying again cannot help.
-    """
+    """Do a step, once; returns for the log `done`, `busy`, `gone`, `early`, `stale`, `cancelled`, `injured`, `put off`,
+    `newer` or `damaged`. A failed attempt ends as `follow` says."""
     try:
         status = _carry_out(task, ticket_id)
     except (Retry, *FAILURES):
@@ -53,12 +50,9 @@ def carry_out(task: Task, ticket_id: str) -> str:
 
 
 def on_failure(task: Task, exc: Exception, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:
-    """
-    Celery's failure handler of every step (K5, R9): tell the state of an attempt that nobody has told it of.
-
-    The state counts it as any other, so that the last one leads to the same escalation. Where the step was faster,
-    which is usual, its ticket is gone and nothing happens. What is away is no fault of the step: its lease ends.
-    """
+    """Celery's failure handler of every step (K5, R9): tell the state of an attempt that nobody has told it of, which
+    counts it as any other. Where the step was faster, which is usual, its ticket is gone and nothing happens. What is
+    away is no fault of the step: its lease ends."""
     held: tuple[StepHandlers, Step] | None = getattr(task.request, "held", None)
     if held is None or isinstance(exc, (InfrastructureError, NewerVersion)):
         return
@@ -94,7 +88,7 @@ def _carry_out(task: Task, ticket_id: str) -> str:
         if claim.status != "ok" or claim.ticket is None:
             stop_chain(task)
             return claim.status
-        handlers = step_handlers_of(claim.snapshot)
+        handlers = STEP_HANDLERS[registered_in(claim.snapshot).name]
         holding = ProfileEngine.held(handlers.profile, claim.ticket, claim, here.owner)
         step = Step(here.engine_of(handlers.profile), here.heart, holding, here.mailboxes)
         task.request.held = handlers, step
@@ -148,7 +142,7 @@ def _commit(task: Task, handlers: StepHandlers, step: Step, event: AnyEvent) -> 
         return applied.status
     state = applied.outcome.state
     try:
-        handlers.settle(step, state)
+        crew().settle(step, state)
     except Exception as error:
         # What cannot be written outside is written later (`resume`); the workflow goes on.
         log.warning("%s is committed, but not written outside: %s", step.holding.ticket.id, error)

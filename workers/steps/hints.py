@@ -41,12 +41,9 @@ def stop_chain(task: Task) -> None:
 def follow(
     task: Task, done: Ticket, state: Any, steps: Sequence[Ticket], failure: Failure | None = None
 ) -> None:
-    """
-    Hint `steps`, the first through the chain of `task`; `failure` says why what was done is a failed attempt.
-
-    Raises Celery's Retry: one of them is the next attempt (K5). Raises MaxRetriesExceededError after the last, and
-    FatalError where trying again cannot help; the state has recorded what follows (R9).
-    """
+    """Hint `steps`, the first through the chain of `task`; `failure` says why what was done is a failed attempt. Raises
+    Celery's Retry where one of them is the next attempt (K5), MaxRetriesExceededError after the last, and FatalError
+    where trying again cannot help; the state has recorded what follows (R9)."""
     same_run = (done.step, done.specialist, done.iteration)
     again = next((each for each in steps if (each.step, each.specialist, each.iteration) == same_run), None)
     if again is not None and again.attempt > done.attempt:
@@ -68,11 +65,8 @@ def follow(
 
 
 def hint(ticket: Ticket, state: Any, *, again: bool = False) -> bool:
-    """
-    Send the canvas that begins with `ticket`; one that was offered before is served first.
-
-    False when the broker is away: the sweeper sends it again.
-    """
+    """Send the canvas that begins with `ticket`; one that was offered before is served first. False when the broker is
+    away: the sweeper sends it again."""
     first, *rest = canvas(app, state, ticket)
     if again:
         first.set(priority=FIRST)
@@ -86,12 +80,9 @@ def hint(ticket: Ticket, state: Any, *, again: bool = False) -> bool:
 
 
 def hint_again(store: Store, ticket: Ticket) -> bool:
-    """
-    Send the hint of a ticket that is offered again, with the canvas of the present state, before all that waits.
-
-    A workflow that this version cannot read must not keep others from being hinted. One of a newer version is hinted
-    without what may follow: a worker that can read it builds that.
-    """
+    """Send the hint of a ticket that is offered again, with the canvas of the present state, before all that waits. A
+    workflow that this version cannot read must not keep others from being hinted; one of a newer version is hinted
+    without what may follow: a worker that can read it builds that."""
     now = ticket.model_copy(update={"delay_seconds": 0.0})
     try:
         found = store.read(ticket.workflow)

@@ -1,10 +1,8 @@
-"""Steps of a newer fixloop: this one leaves them to newer workers, and asks less and less often.
-
-What is damaged it leaves, too, until somebody has repaired it.
+"""Steps of a newer fixloop are left to newer workers, and what is damaged until somebody has repaired it.
 
 A rolling upgrade has workers of both versions on the same queues for a while, and a hint reaches either. What this
-process leaves is offered again after 1, 2, 4 … 30 s; in between nothing is sent and nothing claimed. The pause is of
-this process' own making, so that a newer worker that is hinted never waits for longer.
+process leaves is offered again after 1, 2, 4 … 30 s; in between nothing is sent and nothing claimed. Each process
+counts for itself, so that a newer worker that is hinted never waits for longer.
 """
 
 import logging
@@ -48,11 +46,8 @@ def _leave_to_newer(store: Store, claim: Claim | None, owner: str, why: str) -> 
 
 
 def leave_unknown(store: Store, owner: str, task: str, ticket_id: str) -> None:
-    """
-    For a task that this version has not: Celery would drop its message, and the sweeper send it each second.
-
-    Raises ValueError: it is not the task of that ticket, so no newer fixloop has sent it.
-    """
+    """For a task that this version has not: Celery would drop its message, and the sweeper send it each second. Raises
+    ValueError: it is not the task of that ticket, so no newer fixloop has sent it."""
     try:
         found = store.read(workflow_of(ticket_id))
         if found is None:

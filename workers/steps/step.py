@@ -1,19 +1,31 @@
-"""A claimed step as its crew sees it, of whichever profile: the lease, commands under guard, and the commit."""
+"""A claimed step as its crew sees it, of any profile: the lease, commands under guard, and the commit.
 
+A lease lasts 9 s; one thread in each work process renews it every 3 s, and learns that the ticket was withdrawn. A
+Redis that is away is not a reason to stop: the renewal of the same fence succeeds later as long as nobody else has
+claimed.
+"""
+
+import logging
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from fixloop.engine.engine import ProfileApplied, ProfileEngine, ProfileHolding
 from fixloop.engine.profile import AnyEvent
+from fixloop.errors import InfrastructureError
 from fixloop.machine.guard import GuardedResult, run_guarded
 from fixloop.outside.mailbox import Letter, Mailboxes
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
-from workers.steps.lease import Heart, Lease
+
+log = logging.getLogger("fixloop.lease")
+
+# Three beats to a lease of 9 s: one lost beat is noise, two are a pause, three are a lost machine.
+BEAT_SECONDS: Final = 3.0
 
 
 class Injured(Exception):
@@ -24,10 +36,12 @@ class Step:
     """One claimed ticket."""
 
     def __init__(
-        self, engine: ProfileEngine[Any], heart: Heart, holding: ProfileHolding[Any], mailboxes: Mailboxes
+        self, engine: ProfileEngine[Any], heart: "Heart", holding: ProfileHolding[Any], mailboxes: Mailboxes
     ) -> None:
         self.holding = holding
-        self.lease = Lease(holding)
+        self.heard_at = time.monotonic()
+        """When the state last said that the work may go on."""
+        self._withdrawn = threading.Event()
         self._engine = engine
         self._heart = heart
         self._mailboxes = mailboxes
@@ -37,9 +51,12 @@ class Step:
     def store(self) -> Store:
         return self._engine.store
 
+    def withdraw(self) -> None:
+        self._withdrawn.set()
+
     def cancelled(self) -> bool:
         """True as soon as the ticket was withdrawn or lost: stop, the result would be refused."""
-        return self.lease.cancelled()
+        return self._withdrawn.is_set()
 
     def post(self, agent: str, letter: Letter) -> None:
         """Put a letter into an agent's mailbox, as urgent as the ticket. Raises InfrastructureError: it is away."""
@@ -55,19 +72,16 @@ class Step:
         stdin: bytes = b"",
         apart: bool = False,
     ) -> GuardedResult | None:
-        """
-        Run a command under guard, see `run_guarded`; None when the ticket was withdrawn meanwhile.
-
-        Its limit is the state's to enforce, by the engine's clock. Only where the state could not be heard for
-        `unheard_seconds` is it ended by that. Raises Injured: somebody else killed it.
-        """
+        """Run a command under guard, see `run_guarded`; None when the ticket was withdrawn meanwhile. Its limit is the
+        state's to enforce, by the engine's clock: only where that could not be heard for `unheard_seconds` is it ended
+        by these. Raises Injured: somebody else killed it."""
         result = run_guarded(
             argv,
             cwd=cwd,
             env=env,
             stdin=stdin,
             timeout_seconds=unheard_seconds,
-            since=lambda: self.lease.heard_at,
+            since=lambda: self.heard_at,
             cancelled=self.cancelled,
             apart=apart,
         )
@@ -77,15 +91,13 @@ class Step:
             raise Injured(f"{argv[0]} was killed by signal {result.signal}")
         return result
 
-    def beating(self) -> AbstractContextManager[Lease]:
+    def beating(self) -> AbstractContextManager[None]:
         """Renew the lease as long as the block runs."""
-        return self._heart.beating(self.lease)
+        return self._heart.beating(self)
 
     def tell(self, event: AnyEvent, what: str) -> None:
-        """
-        Commit what happens on the way, once for each word `what` of this step: a process that takes the step over
-        from a dead one says nothing new.
-        """
+        """Commit what happens on the way, once for each word `what` of this step: a process that takes the step over
+        from a dead one says nothing new."""
         ticket = self.holding.ticket
         try:
             self._engine.apply(ticket.workflow, event, operation=f"{ticket.id}/{what}")
@@ -93,7 +105,7 @@ class Step:
             # Said by an attempt that died.
             return
         except Unexpected:
-            self.lease.withdraw()
+            self.withdraw()
 
     def say(self, event: AnyEvent, what: str) -> None:
         """As `tell`; but if it is refused, the history tells of it and the work goes on."""
@@ -107,16 +119,52 @@ class Step:
         return self._engine.finish(self.holding, event, moment)
 
     def is_held(self) -> bool:
-        """Whether the ticket is still this step's: neither committed nor withdrawn, and nobody else's."""
+        """Whether the ticket is still this step's, neither committed nor withdrawn; its lease is renewed then."""
         ticket = self.holding.ticket
         return self.store.renew(ticket.id, self.holding.owner, self.holding.fence) == "ok"
 
     def release(self, *, poison: bool, delay_seconds: float = 0.0) -> Ticket | None:
         """Give the ticket back: same attempt, next fence, no message (K40)."""
+        holding = self.holding
         return self.store.release(
-            self.holding.ticket.id,
-            self.holding.owner,
-            self.holding.fence,
-            poison=poison,
-            delay_seconds=delay_seconds,
+            holding.ticket.id, holding.owner, holding.fence, poison=poison, delay_seconds=delay_seconds
         )
+
+
+class Heart:
+    """Renews the leases of this process."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Step] = {}
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def beating(self, step: Step) -> Iterator[None]:
+        with self._lock:
+            self._held[step.holding.ticket.id] = step
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._beat, name="fixloop-heart", daemon=True)
+                self._thread.start()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._held.pop(step.holding.ticket.id, None)
+
+    def _beat(self) -> None:
+        while True:
+            time.sleep(BEAT_SECONDS)
+            with self._lock:
+                steps = list(self._held.values())
+            for step in steps:
+                try:
+                    if step.is_held():
+                        step.heard_at = time.monotonic()
+                    else:
+                        step.withdraw()
+                except InfrastructureError:
+                    continue
+                except Exception:
+                    # Without this thread no step of this process could ever commit again.
+                    log.exception("the lease of %s could not be renewed", step.holding.ticket.id)

@@ -61,8 +61,6 @@ class StepHandlers(NamedTuple):
     """The steps that what is away makes late, and never a failure."""
     failure: Callable[[Step, Failure], AnyEvent | None]
     """The event that tells of a failed attempt; None of a step that cannot fail, and is offered again."""
-    settle: Callable[[Step, Any], None]
-    """After the commit: what is written outside, now that it is true; given the new state."""
     brought: Callable[[Step, AnyEvent], AnyEvent] | None = None
     """A result that others' work has come between, brought onto that work."""
     failed: Callable[[Any, AnyEvent], Failure | None] = failure_in

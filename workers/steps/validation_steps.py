@@ -19,7 +19,7 @@ from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from workers.steps.crew import crew
-from workers.steps.delivery import attend, deliver, not_pushed, pushed, undelivered
+from workers.steps.delivery import attend, deliver, pushed, undelivered
 from workers.steps.step import Step
 from workers.steps.step_handlers import Failure, StepHandlers, failure_in
 
@@ -55,7 +55,7 @@ def _failure(step: Step, why: Failure) -> AnyEvent | None:
     if ticket.step == "notify":
         return PersonNotified(detail=why.error)
     if ticket.step == "push":
-        return not_pushed(step, why, BranchPushed)
+        return BranchPushed(attempt=ticket.attempt, error=why.error, fatal=why.is_final)
     if ticket.step in ("deliver", "escalate"):
         return undelivered(step, why.error)
     if ticket.step not in ("validate", "recheck", "confirm"):
@@ -130,6 +130,5 @@ STEPS: Final = StepHandlers(
     speaking=_SPEAKING,
     unfailing=_SPEAKING | {"notify"},
     failure=_failure,
-    settle=lambda step, state: crew().settle(step, state),
     failed=_failed,
 )

@@ -13,42 +13,14 @@ from fixloop.machine.interpreters import Interpreter
 from workers.workspaces.interpreter import source_roots
 from workers.workspaces.workspace import Workspace
 
+_PROXIES: Final = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
 ALLOWED: Final = frozenset(
-    [
-        "PATH",
-        "HOME",
-        "USER",
-        "LOGNAME",
-        "SHELL",
-        "LANG",
-        "TZ",
-        "TMPDIR",
-        "TERM",
-        "HTTP_PROXY",
-        "HTTPS_PROXY",
-        "FTP_PROXY",
-        "ALL_PROXY",
-        "NO_PROXY",
-        "http_proxy",
-        "https_proxy",
-        "ftp_proxy",
-        "all_proxy",
-        "no_proxy",
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-        "REQUESTS_CA_BUNDLE",
-        "CURL_CA_BUNDLE",
-        "NODE_EXTRA_CA_CERTS",
-        "PIP_CERT",
-        "GOPATH",
-        "GOMODCACHE",
-        "GOCACHE",
-        "GOROOT",
-        "GOTOOLCHAIN",
-        "CARGO_HOME",
-        "RUSTUP_HOME",
-        "RUSTUP_TOOLCHAIN",
-    ]
+    {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "TERM"}
+    | {*_PROXIES, *map(str.upper, _PROXIES)}
+    | {"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}
+    | {"NODE_EXTRA_CA_CERTS", "PIP_CERT"}
+    | {"GOPATH", "GOMODCACHE", "GOCACHE", "GOROOT", "GOTOOLCHAIN"}
+    | {"CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"}
 )
 ALLOWED_PREFIXES: Final = ("LC_", "XDG_")
 CAPTURED: Final = "-o junit_logging=all -o junit_log_passing_tests=false"
@@ -56,19 +28,15 @@ CAPTURED: Final = "-o junit_logging=all -o junit_log_passing_tests=false"
 
 
 def environment_for(
-    workspace: Workspace,
-    interpreter: Interpreter,
-    *,
-    names: Iterable[str] = (),
-    variables: Mapping[str, str] | None = None,
+    workspace: Workspace, interpreter: Interpreter, variables: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """The environment of one run of a specialist's checks, or of a fixer, in a workspace, with new cache directories in
-    its scratch folder. `names` are further variables that may be seen, already cut to what is allowed here."""
+    its scratch folder."""
     given = os.environ if variables is None else variables
     caches = Path(tempfile.mkdtemp(prefix="run-", dir=workspace.scratch))
-    allowed = allowed_variables(given, names)
     made = {
-        "PYTEST_ADDOPTS": f"{allowed.get('PYTEST_ADDOPTS', '')} {CAPTURED}".strip(),
+        "PYTEST_ADDOPTS": CAPTURED,
+        "PYTHONPATH": os.pathsep.join(map(str, source_roots(workspace.directory))),
         # Where tools keep what they remember: a same-size edit in the same second would otherwise run old bytecode.
         "PYTHONPYCACHEPREFIX": str(caches / "pycache"),
         "MYPY_CACHE_DIR": str(caches / "mypy"),
@@ -83,7 +51,28 @@ def environment_for(
         # what it builds by the path within the project and takes it for fresh by its date, so one would run the tests
         # of another one's code.
         made["CARGO_TARGET_DIR"] = str(workspace.scratch / "cargo-target")
-    return allowed | made | _python(workspace, interpreter, given, names, caches)
+    if interpreter.path:
+        # The folder in which `python` is the chosen interpreter; made where it goes by another name.
+        programs = Path(interpreter.path).parent
+        if not interpreter.prefix and not (programs / "python").exists():
+            programs = caches / "bin"
+            programs.mkdir()
+            (programs / "python").symlink_to(interpreter.path)
+        made["PATH"] = os.pathsep.join([str(programs), given.get("PATH", os.defpath)])
+    if interpreter.prefix:
+        made["VIRTUAL_ENV"] = interpreter.prefix
+    return allowed_variables(given) | made
+
+
+def with_named(made: Mapping[str, str], names: Iterable[str], variables: Mapping[str, str]) -> dict[str, str]:
+    """An environment with further variables: their modules come behind the workspace's, their options of pytest before
+    ours."""
+    further = {name: variables[name] for name in names if name in variables}
+    if "PYTHONPATH" in further:
+        further["PYTHONPATH"] = os.pathsep.join((made["PYTHONPATH"], further["PYTHONPATH"]))
+    if "PYTEST_ADDOPTS" in further:
+        further["PYTEST_ADDOPTS"] = f"{further['PYTEST_ADDOPTS']} {made['PYTEST_ADDOPTS']}"
+    return {**made, **further}
 
 
 def allowed_variables(variables: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
@@ -101,27 +90,3 @@ def allowed_names(names: Iterable[str], *, shared: bool, operators: Collection[s
     (`FIXLOOP_ALLOW_ENV`). A repository that anybody may enqueue must not choose which of the operator's secrets it
     sees."""
     return tuple(name for name in names if not shared or name in operators)
-
-
-def _python(
-    workspace: Workspace,
-    interpreter: Interpreter,
-    given: Mapping[str, str],
-    names: Iterable[str],
-    caches: Path,
-) -> dict[str, str]:
-    paths = [str(root) for root in source_roots(workspace.directory)]
-    if "PYTHONPATH" in names and given.get("PYTHONPATH"):
-        paths.append(given["PYTHONPATH"])
-    found = {"PYTHONPATH": os.pathsep.join(paths)}
-    if interpreter.path:
-        # The folder in which `python` is the chosen interpreter; made where it goes by another name.
-        programs = Path(interpreter.path).parent
-        if not interpreter.prefix and not (programs / "python").exists():
-            programs = caches / "bin"
-            programs.mkdir()
-            (programs / "python").symlink_to(interpreter.path)
-        found["PATH"] = os.pathsep.join([str(programs), given.get("PATH", os.defpath)])
-    if interpreter.prefix:
-        found["VIRTUAL_ENV"] = interpreter.prefix
-    return found

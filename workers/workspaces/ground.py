@@ -18,7 +18,7 @@ from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.repository.snapshot import Snapshot, mirror_of
 from fixloop.secrets.redaction import Redaction
 from fixloop.servers.settings import load_settings
-from workers.workspaces.environment import allowed_names, allowed_variables, environment_for
+from workers.workspaces.environment import allowed_names, allowed_variables, environment_for, with_named
 from workers.workspaces.interpreter import probe_imports
 from workers.workspaces.node_modules import Lent, lend_generated, lend_node_modules
 from workers.workspaces.setup import Setup, prepare
@@ -55,10 +55,7 @@ class Ground:
     def environment(self, names: Sequence[str]) -> dict[str, str]:
         """What a command sees, with `names` from the configuration; its caches are shared by all commands here."""
         allowed = allowed_names(names, shared=self.shared, operators=load_settings().allow_env)
-        further = {name: os.environ[name] for name in allowed if name in os.environ}
-        if "PYTHONPATH" in further:
-            further["PYTHONPATH"] = os.pathsep.join((self._environment["PYTHONPATH"], further["PYTHONPATH"]))
-        return self._environment | further
+        return with_named(self._environment, allowed, os.environ)
 
     def report_path(self, check: str, kind: str) -> Path:
         """Where a check is to write its report; nothing is there yet, and no other check is told this place."""

@@ -35,7 +35,6 @@ from fixloop.repository.tree import (
 )
 
 LOCK: Final = ".owner"
-OFFERED: Final = ".offered"
 UNOWNED_SECONDS: Final = 60.0
 """Between making a folder and owning it an attempt needs microseconds; after this long, nobody will."""
 
@@ -87,7 +86,7 @@ class Workspace:
     def tree_hash(self) -> str:
         """The hash of all that is there now but ignored files and caches. Every file is read: neither size nor date
         decides, so an edit of the same size in the same second is seen."""
-        return write_tree(self._git(), tracked=self._tracked(self.commit), without=self._copied_paths)
+        return write_tree(self._git(), tracked=self._tracked(), without=self._copied_paths)
 
     def tracked_changes(self, before: str = "") -> tuple[str, ...]:
         """The tracked files that differ from `before` (a tree hash; default: the commit), changed or deleted. New files
@@ -114,26 +113,17 @@ class Workspace:
         now = entries_on_disk(self._git(), was, was)
         changed = [path for path, entry in was.items() if now.get(path) != entry]
         top = os.fsencode(self.path)
-        for link, entry in self._tracked(self.commit).items():
+        for link, entry in self._tracked().items():
             for inner, names, files in os.walk(os.path.join(top, link)) if entry.mode == GITLINK else ():
                 names[:] = [name for name in names if os.fsdecode(name) not in CACHES]
                 paths = (os.path.relpath(os.path.join(inner, file), top) for file in files)
                 changed += [path for path in paths if path not in was]
         return tuple(map(shown, sorted(changed)))
 
-    def offer(self) -> None:
-        """Leave the directory to an outside agent: it outlives this process until somebody removes it."""
-        (self.folder / OFFERED).touch()
-
     def close(self) -> None:
         """Remove the directory. May be called twice."""
         if self.lock >= 0:
             remove_folder(self.folder)
-            self.release()
-
-    def release(self) -> None:
-        """Give up ownership without removing anything."""
-        if self.lock >= 0:
             os.close(self.lock)
             self.lock = -1
 
@@ -150,8 +140,8 @@ class Workspace:
     def _git(self) -> Git:
         return self.mirror.over(self.path)
 
-    def _tracked(self, commit: str) -> dict[bytes, Entry]:
-        return {**tracked_in_tree(self.mirror.git, commit), **self._committed()}
+    def _tracked(self) -> dict[bytes, Entry]:
+        return {**tracked_in_tree(self.mirror.git, self.commit), **self._committed()}
 
     def _committed(self) -> Mapping[bytes, Entry]:
         """What an agent added or committed although it is ignored. Its repository may be in any state."""
@@ -201,11 +191,11 @@ def open_workspace(
 
 
 def sweep_workspaces(cache: Path) -> list[str]:
-    """Remove the directories whose owners are gone, and tell their names; those offered to outside agents stay. An
-    owner holds a lock on its directory, which the kernel frees when the process is gone."""
+    """Remove the directories whose owners are gone, and tell their names. An owner holds a lock on its directory, which
+    the kernel frees when the process is gone."""
     removed = []
     for folder in sorted((cache / "work").glob("*/")):
-        if not (folder / OFFERED).exists() and _is_left_over(folder):
+        if _is_left_over(folder):
             remove_folder(folder)
             removed.append(folder.name)
     return removed
@@ -228,13 +218,11 @@ def _fresh_folder(work: Path, name: str) -> Path:
     plain = re.sub(r"[^\w.+-]", "_", name)[-200:].lstrip(".")
     number, folder = 1, work / plain
     while True:
-        try:
+        with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700)
-        except FileExistsError:
-            number += 1
-            folder = work / f"{plain}-{number}"
-        else:
             return folder
+        number += 1
+        folder = work / f"{plain}-{number}"
 
 
 def _is_left_over(folder: Path) -> bool:

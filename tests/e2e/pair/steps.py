@@ -3,7 +3,7 @@
 import os
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from fixloop.engine.profile import AnyEvent
 from fixloop.protocol.ticket import Ticket
@@ -29,10 +29,6 @@ def following(state: Pair, ticket: Ticket) -> list[Ticket]:
     return [ticket_of(state, AGENTS[1])] if ticket.specialist == AGENTS[0] else []
 
 
-def _nothing(step: Step, state: Any) -> None:
-    """There is nothing outside."""
-
-
 STEPS: Final = StepHandlers(
     profile=PAIR,
     work={"pass": _pass},
@@ -40,5 +36,4 @@ STEPS: Final = StepHandlers(
     speaking=frozenset(),
     unfailing=frozenset({"pass"}),
     failure=lambda step, why: None,
-    settle=_nothing,
 )
