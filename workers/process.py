@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 from typing import Any, Final
 
 from fixloop.engine.bridging import bridge
-from fixloop.engine.engine import Engine, ProfileEngine
+from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.profile import AnyOutcome, Profile
 from fixloop.errors import InfrastructureError
 from fixloop.machine.owner import owner
@@ -32,8 +32,8 @@ class Process:
     def __init__(self) -> None:
         urls = named_urls()
         self.store: Store = RedisStore(urls.state, patience_seconds=PATIENCE_SECONDS)
-        self.engine = Engine(self.store, hint, partial(self.announce, VALIDATION))
-        self._engines: dict[str, ProfileEngine[Any]] = {self.engine.profile.name: self.engine}
+        self._engines: dict[str, ProfileEngine[Any]] = {}
+        self.engine = self.engine_of(VALIDATION)
         self.mailboxes = Mailboxes(urls.broker)
         self.heart = Heart()
         self.owner = owner()

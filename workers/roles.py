@@ -4,11 +4,9 @@ import gc
 import logging
 import multiprocessing
 import os
-import signal
 import socket
 import sys
 import tempfile
-import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -16,7 +14,7 @@ from typing import Any, Final
 
 from fixloop.machine.process_name import name_after
 from fixloop.machine.terminal_text import on_one_line, visible
-from workers.processes.lifeline import attach, beat, beat_with
+from workers.processes.lifeline import attach, beat_with
 
 # Celery looks for dead work processes every 5 s: the pipe that should tell it at once is inherited by those
 # forked later, and does not close.
@@ -110,30 +108,9 @@ def _spare_the_collector() -> None:
     gc.freeze()
 
 
-def sweep(options: Mapping[str, Any]) -> int:
-    """Hand out what is due or was lost."""
-    attach()
-    from workers.process import process
-    from workers.recovery.named_files import Redrawing
-    from workers.recovery.sweeper import Sweeper, sweep_for_ever
-
-    stopped = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
-    sweeper = Sweeper(process().store, options["queues"], options["control"])
-    redrawing = Redrawing(process().store)
-
-    def swept() -> None:
-        beat()
-        redrawing.look()
-
-    sweep_for_ever(sweeper, stopped.wait, swept)
-    return 0
-
-
 def supervise(options: Mapping[str, Any]) -> int:
     """Be the parent of the other processes of a worker."""
-    from workers.processes.stop_signals import heeded
+    from workers.processes.start import heeded
 
     # Before all that takes long.
     stop = heeded()
@@ -151,7 +128,8 @@ def supervise(options: Mapping[str, Any]) -> int:
 
 
 _ROLES: Final = {
-    **{name: f"{__name__}:{name}" for name in ("work", "control", "sweep", "supervise")},
+    **{name: f"{__name__}:{name}" for name in ("work", "control", "supervise")},
+    "sweep": "workers.recovery.sweeper:sweep",
     "try": "workers.commands.trial:main",
     "keep": "workers.recovery.timekeeper:keep",
     "remind": "workers.recovery.reminder:remind",

@@ -1,7 +1,6 @@
 """The canvas of the `cycle` profile, built from state: each agent after those it depends on, then the end.
 
-A chain's hop is the hint of the next ticket where one follows. Agents that may start at the same time have a canvas
-each: no group, because only the state waits for all of them (K31).
+Agents that may start at the same time have a canvas each: no group, because only the state waits for all (K31).
 """
 
 from collections.abc import Iterator

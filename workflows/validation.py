@@ -1,8 +1,7 @@
 """The canvas of the `validation` profile, built from state: validate | report | fix | recheck.
 
-With a declared outside agent it ends at its mailbox: validate | report | deliver. A chain's hop is the hint for the
-next ticket. Ids of tickets are derived, so the chain can name those that do not exist yet; a ticket that comes
-otherwise (a PASS, a wait, an escalation) replaces the rest.
+A chain's hop is the hint for the next ticket. Ids of tickets are derived, so the chain can name those that do not exist
+yet; a ticket that comes otherwise (a PASS, a wait, an escalation) replaces the rest.
 """
 
 from fixloop.protocol.ids import ticket_id

@@ -17,8 +17,8 @@ from fixloop.statefiles.rendering import drawn
 from fixloop.store.contract import Store
 from fixloop.testing.crew import ScriptedError
 from tests.crash.rerun import WORKFLOW, Boundary, Ending, Rerun
-from workers.steps.crew import crew
 from workers.steps.execution import STEP_HANDLERS
+from workers.steps.step import crew
 from workers.steps.step_handlers import Failure
 
 AGENTS: Final = {"cycle": ("ra", "ep", "cd", "vas"), "handoff": ("planner", "builder", "reviewer", "fixer")}

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.processes.child import Child
-from workers.processes.start import Main
-from workers.processes.stop_signals import heeded
+from workers.processes.start import Main, heeded
 
 
 def _fails(role: str, options: Mapping[str, Any]) -> int:

@@ -18,9 +18,8 @@ from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.intake import handoffs_started
 from fixloop.protocol.ticket import Ticket
 from fixloop.testing.memory_store import MemoryStore
-from workers.steps.crew import crew
 from workers.steps.execution import STEP_HANDLERS
-from workers.steps.step import Heart, Step
+from workers.steps.step import Heart, Step, crew
 
 pytestmark = pytest.mark.slow
 

@@ -4,36 +4,33 @@ import os
 from pathlib import Path
 
 from fixloop.protocol.failures import Failure
-from workers.commands.baseline import MOST, Baseline, Baselines, key_of
+from workers.commands.baseline import MOST, Baseline, keep_baseline, kept_baseline, key_of
 
 FOUND = Baseline(failures=(Failure(name="F401", file="a.py", line=3),))
 
 
 def test_what_was_kept_is_found_under_its_key_alone(tmp_path: Path) -> None:
-    kept = Baselines(tmp_path)
-    kept.keep(key_of("tree", "check"), FOUND)
+    keep_baseline(tmp_path, key_of("tree", "check"), FOUND)
 
-    assert kept.find(key_of("tree", "check")) == FOUND
-    assert kept.find(key_of("treec", "heck")) is None
+    assert kept_baseline(tmp_path, key_of("tree", "check")) == FOUND
+    assert kept_baseline(tmp_path, key_of("treec", "heck")) is None
 
 
 def test_the_one_that_nobody_asked_for_longest_goes_first(tmp_path: Path) -> None:
-    kept = Baselines(tmp_path)
     for number in range(MOST):
-        kept.keep(str(number), FOUND)
+        keep_baseline(tmp_path, str(number), FOUND)
         os.utime(tmp_path / "baselines" / f"{number}.json", (number, number))
 
-    kept.find("0")
-    kept.keep("one more", FOUND)
+    kept_baseline(tmp_path, "0")
+    keep_baseline(tmp_path, "one more", FOUND)
 
     assert len(list((tmp_path / "baselines").iterdir())) == MOST
-    assert [kept.find(key) for key in ("0", "1", "one more")] == [FOUND, None, FOUND]
+    assert [kept_baseline(tmp_path, key) for key in ("0", "1", "one more")] == [FOUND, None, FOUND]
 
 
 def test_a_cache_that_cannot_be_written_keeps_nothing_and_stops_nobody(tmp_path: Path) -> None:
     (tmp_path / "baselines").write_text("in the way")
-    kept = Baselines(tmp_path)
 
-    kept.keep("key", FOUND)
+    keep_baseline(tmp_path, "key", FOUND)
 
-    assert kept.find("key") is None
+    assert kept_baseline(tmp_path, "key") is None

@@ -1,7 +1,6 @@
 """Celery's request, which offers the step of a process that died again at once.
 
-Celery would only send its message back: behind more urgent ones, and to be refused as long as nobody has released
-the ticket.
+Celery would only send its message back, behind more urgent ones, to be refused while nobody has released the ticket.
 """
 
 import logging

@@ -20,16 +20,14 @@ from fixloop.statefiles.agent_run import AgentRuns, Brought, Played
 from fixloop.statefiles.sync import lay
 from workers.commands import child_workflows
 from workers.commands.fixer import end_of
-from workers.steps.crew import with_grace
-from workers.steps.step import Step
+from workers.steps.step import Step, with_grace
 from workers.workspaces.ground import Ground, open_ground
 
 SHOWN_CHARACTERS: Final = 300
 
 
 def play(work: Step, configuration: Configuration, snapshot: bytes, cache: Path) -> Played | None:
-    """Run the command of the ticket's agent, see `Crew`. Injured where somebody else killed it, and its changes are
-    dropped; PutOff where it is a validation loop that has not ended."""
+    """Run the command of the ticket's agent, see `Commands`."""
     state, ticket = work.holding.state, work.holding.ticket
     key = ticket.specialist
     settings = getattr(configuration, state.profile)
@@ -62,7 +60,7 @@ def play(work: Step, configuration: Configuration, snapshot: bytes, cache: Path)
 
 
 def bring_onto(work: Step, state: Any, base: str, tip: str, cache: Path) -> Brought:
-    """Merge what changed from `base` to `tip` onto the present tip of `state`, see `Crew`."""
+    """Merge what changed from `base` to `tip` onto the present tip of `state`, see `Commands`."""
     mirror = bring_work(work.store, state, cache)
     own = change_between(mirror.git, base, tip)
     change = rebased(state.tip, own, base=base, mirror=mirror, message=_message(work))
@@ -75,11 +73,7 @@ def _played(work: Step, ground: Ground, result: GuardedResult, snapshot: bytes) 
     if injury := workspace.injury():
         return Played(error=f"{command} {injury}")
     answer, talk = ground.redaction.text(result.output), ground.redaction.text(result.talk)
-    kept = tuple(
-        work.store.put_artifact(state.workflow, text.encode(errors="replace"))
-        for text in (answer, talk)
-        if text
-    )
+    kept = work.keep(answer, talk)
     if result.exit_code != 0:
         why, tail = end_of(result, command, command), " ".join((talk or answer).split())[-SHOWN_CHARACTERS:]
         is_told = tail and not result.not_found and not result.timed_out

@@ -32,6 +32,7 @@ from workers.commands.check_run import Ran, Run, run_check, with_told_failures
 from workers.workspaces.ground import Attempt, Ground, ground_at
 
 _SITES: Final = ("lib/python*/site-packages",)
+FOLDER: Final = "baselines"
 FORMAT: Final = 2
 """Raised when checks' failures are read or compared differently."""
 MOST: Final = 200
@@ -59,30 +60,26 @@ def key_of(*parts: str) -> str:
     return hashlib.sha256(json.dumps([FORMAT, *parts]).encode()).hexdigest()[:32]
 
 
-class Baselines:
-    """Those of one cache directory."""
+def kept_baseline(cache: Path, key: str) -> Baseline | None:
+    """What is kept under this key; None where nothing is, or nothing that can be read."""
+    file = cache / FOLDER / f"{key}.json"
+    try:
+        found = Baseline.model_validate_json(file.read_bytes())
+        os.utime(file)
+    except (OSError, ValidationError):
+        return None
+    return found
 
-    def __init__(self, cache: Path) -> None:
-        self._folder = cache / "baselines"
 
-    def find(self, key: str) -> Baseline | None:
-        """What is kept under this key; None where nothing is, or nothing that can be read."""
-        file = self._folder / f"{key}.json"
-        try:
-            found = Baseline.model_validate_json(file.read_bytes())
-            os.utime(file)
-        except (OSError, ValidationError):
-            return None
-        return found
-
-    def keep(self, key: str, baseline: Baseline) -> None:
-        """Keep it: without effect where the cache cannot be written, as it can be found out again."""
-        with contextlib.suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            text = baseline.model_dump_json(exclude_defaults=True)
-            write_whole(self._folder / f"{key}.json", text.encode(), mode=0o600)
-            for file in sorted(self._folder.iterdir(), key=_age)[MOST:]:
-                file.unlink(missing_ok=True)
+def keep_baseline(cache: Path, key: str, baseline: Baseline) -> None:
+    """Keep it: without effect where the cache cannot be written, as it can be found out again."""
+    folder = cache / FOLDER
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        text = baseline.model_dump_json(exclude_defaults=True)
+        write_whole(folder / f"{key}.json", text.encode(), mode=0o600)
+        for file in sorted(folder.iterdir(), key=_age)[MOST:]:
+            file.unlink(missing_ok=True)
 
 
 def _age(file: Path) -> float:
@@ -134,11 +131,11 @@ class Comparison:
         return ran._replace(result=with_told_failures(result, check, ground))
 
     def _told_apart(self, check: Check, result: CheckResult, ground: Ground) -> CheckResult:
-        snapshot, baselines = self.snapshot, Baselines(self.cache)
+        snapshot = self.snapshot
         mirror = bring_base(snapshot, issue=self.issue, cache=self.cache)
         base_tree = tree_id(mirror.git, snapshot.base)
         key = self._key(check, ground, base_tree)
-        baseline = baselines.find(key)
+        baseline = kept_baseline(self.cache, key)
         if baseline is None:
             on_base = result if result.evidence.tree == base_tree else self._on_base(check)
             folder = (ground if on_base is result else self._opened()).workspace.directory
@@ -147,7 +144,7 @@ class Comparison:
             baseline = Baseline(
                 failures=tuple(each if each.measure else _in_a_line(each) for each in failures)
             )
-            baselines.keep(key, baseline)
+            keep_baseline(self.cache, key, baseline)
         told = tell_apart(
             baseline.failures,
             result.failures,

@@ -19,6 +19,7 @@ from fixloop.reports.examples import with_examples
 from fixloop.reports.reruns import without_reports
 from fixloop.reports.verdict import judge
 from workers.workspaces.ground import Ground
+from workers.workspaces.node_modules import written_into
 
 COMMAND_NOT_FOUND: Final = 127
 OUTPUT_BYTES: Final = 1_000_000
@@ -95,7 +96,7 @@ def _violation(ground: Ground, tree: str, began: float) -> str:
     """What the check did that it may not, as the end of a sentence about it; usually nothing."""
     if injury := ground.workspace.injury():
         return injury
-    if injury := ground.lent.injury(began):
+    if injury := written_into(ground.donors, began):
         return f"{injury}; a check may only look"
     # What an earlier check added is no part of the tree; all that was there at the start is.
     if changed := ground.workspace.tracked_changes(tree):

@@ -30,8 +30,7 @@ from fixloop.repository.mirror import Mirror
 from fixloop.repository.tree import tree_id
 from fixloop.statefiles.agent_run import AgentRuns, Brought, Played
 from workers.process import process
-from workers.steps.crew import PutOff
-from workers.steps.step import Step
+from workers.steps.step import PutOff, Step
 from workers.steps.validation_steps import fix_failed
 
 _STOPPED = (WorkflowOutcome.ABORTED, WorkflowOutcome.CANCELLED)

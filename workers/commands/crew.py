@@ -1,18 +1,26 @@
 """The real crew: specialists and fixers are commands, run under guard in a workspace for each."""
 
+import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from fixloop.configuration.model import Configuration
+from fixloop.engine.history import said
+from fixloop.engine.registry import PROFILES
 from fixloop.intake.frozen_configuration import frozen_configuration
+from fixloop.machine.guard import run_guarded
 from fixloop.outside.push import push_branch
 from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
+from fixloop.protocol.ticket import line_of
 from fixloop.repository.publication import publish
 from fixloop.servers.settings import load_settings
 from fixloop.statefiles.agent_run import Brought, Played
-from workers.commands import agent, fixer, notification, specialist
+from workers.commands import agent, fixer, specialist
 from workers.steps.step import Step
+from workers.workspaces.environment import allowed_variables
+
+NOTIFY_SECONDS: Final = 10.0
 
 
 class Commands:
@@ -32,7 +40,30 @@ class Commands:
         return fixer.fix(work, configuration_of(work), self._cache)
 
     def notify(self, work: Step) -> str:
-        return notification.notify(work, configuration_of(work))
+        """Run the notify command once, with the escalation's report on its stdin; what came of it, in a few words."""
+        state, history = work.holding.state, work.store.history(work.holding.ticket.workflow)
+        text, command = PROFILES[state.profile].text, configuration_of(work).notify
+        if text is None:
+            said_last = reversed(list(said(history)))
+            report = next(line.rendered for line in said_last if line.message.body.kind == "escalation")
+        else:
+            lines = (kept for entry in history for kept in entry.body.get("messages", ()))
+            told = next(text(kept) for kept in lines if kept["number"] == line_of(work.holding.ticket))
+            ask = f"#{state.issue} {state.name} waits for you; `fixloop inbox` says what to answer."
+            report = f"{ask}\n\n{told.rstrip()}\n"
+        # On a worker for everybody the command is a stranger's, as a check is.
+        is_own = bool(state.queue)
+        env = dict(os.environ) if is_own else allowed_variables(os.environ, load_settings().allow_env)
+        result = run_guarded(
+            command,
+            cwd=Path.home(),
+            env=env,
+            stdin=report.encode(),
+            timeout_seconds=NOTIFY_SECONDS,
+            cancelled=work.cancelled,
+        )
+        how = "was not found" if result.not_found else f"ended with exit code {result.exit_code}"
+        return f"{command[0]} {how}"
 
     def push(self, work: Step) -> str:
         """The branch that was pushed to the repository's URL, empty where there is none. UsageError: it is refused."""

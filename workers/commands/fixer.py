@@ -25,10 +25,10 @@ from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import Completion
 from fixloop.reports.limits import clean
 from workers.commands import child_workflows
-from workers.steps.crew import with_grace
-from workers.steps.step import Step
+from workers.steps.step import Step, with_grace
 from workers.steps.validation_steps import fix_failed
 from workers.workspaces.ground import Ground, open_ground
+from workers.workspaces.node_modules import written_into
 
 TAIL_CHARACTERS: Final = 4000
 SAID_CHARACTERS: Final = 1000
@@ -36,8 +36,7 @@ Done = FixCompleted | FixFailed | AnswerRejected | BlockerSignalled
 
 
 def fix(work: Step, configuration: Configuration, cache: Path) -> Done | None:
-    """Run the fixer on the open request; None when the ticket was withdrawn meanwhile. Injured where somebody else
-    killed the fixer, and its changes are dropped; PutOff where it is a workflow of handoffs that has not ended."""
+    """Run the fixer on the open request, see `Commands`."""
     if configuration.fixer is None:
         raise ProtocolError("a fix was asked of a workflow without a fixer")
     if configuration.fixer.is_handoffs:
@@ -48,7 +47,7 @@ def fix(work: Step, configuration: Configuration, cache: Path) -> Done | None:
         result = _run(work, configuration.fixer, ground, report)
         if result is None:
             return None
-        if injury := ground.workspace.injury() or ground.lent.injury(began):
+        if injury := ground.workspace.injury() or written_into(ground.donors, began):
             hide = ground.redaction.text
             return _failed(work, hide(f"the fixer {injury}"), hide(result.output))
         return _answer(work, ground, result)
@@ -87,11 +86,7 @@ def _answer(work: Step, ground: Ground, result: GuardedResult) -> Done:
         return _failed(work, why, output, undelivered=result.not_found)
     written = _written(ground.workspace.scratch / "answer")
     text = hide(written.decode("utf-8", "replace")) if written is not None else ""
-    artifacts = tuple(
-        work.store.put_artifact(ticket.workflow, kept.encode(errors="replace"))
-        for kept in (output, text)
-        if kept
-    )
+    artifacts = work.keep(output, text)
     said = None
     try:
         if written is not None:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Final, Literal, cast
 
@@ -14,8 +13,7 @@ from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.roles import worker_of
 from fixloop.reports.limits import failures_json
 from workers.commands.baseline import Comparison
-from workers.steps.crew import with_grace
-from workers.steps.step import Step
+from workers.steps.step import Step, with_grace
 from workers.steps.validation_steps import run_failed
 from workers.workspaces.ground import attempt_of, open_ground
 
@@ -45,13 +43,13 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
                     return None
                 ran.append(one._replace(result=_with_old_kept(work, one.result)))
         # What the results rest on, before the commit that names it.
-        put, artifacts = partial(work.store.put_artifact, state.workflow), []
+        artifacts: list[str] = []
         for one in ran:
-            if one.output:
-                artifacts.append(put(one.output.encode(errors="replace")))
+            artifacts += work.keep(one.output)
             for path in one.reports:
                 if path.is_file() and not path.is_symlink() and path.stat().st_size <= REPORT_LIMIT_BYTES:
-                    artifacts.append(put(ground.redaction.data(path.read_bytes())))
+                    report = ground.redaction.data(path.read_bytes())
+                    artifacts.append(work.store.put_artifact(state.workflow, report))
     return _finished(work, [one.result for one in ran], tree, artifacts)
 
 

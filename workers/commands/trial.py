@@ -19,6 +19,7 @@ from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.repository.snapshot import mirror_of
 from workers.commands.baseline import Comparison
+from workers.commands.check_run import Run
 from workers.processes.lifeline import attach
 from workers.workspaces.ground import Attempt, ground_at
 from workers.workspaces.workspace import sweep_workspaces
@@ -45,40 +46,38 @@ def main(_options: Mapping[str, Any]) -> int:
 def tried(asked: Asked) -> Iterator[Tried]:
     """The result of each check, in the order of the phases; the first ground that cannot be made ready is the end."""
     sweep_workspaces(asked.cache)
-    commit = asked.snapshot.commit
-    mirror_of(asked.snapshot, asked.cache).use(f"{NOTE}{commit}", commit, commit, asked.snapshot.copied)
-    for entry in asked.configuration.specialists:
-        for result in _results(asked, entry):
-            yield Tried(specialist=entry.name, result=result)
-            if result.check == "workspace":
+    snapshot, configuration = asked.snapshot, asked.configuration
+    commit = snapshot.commit
+    mirror_of(snapshot, asked.cache).use(f"{NOTE}{commit}", commit, commit, snapshot.copied)
+    for entry in configuration.specialists:
+        attempt = Attempt(f"try-{os.getpid()}.{entry.name}")
+        with ground_at(snapshot, commit, configuration, asked.cache, attempt) as ground:
+            if ground.problem:
+                evidence = Evidence(check="workspace", command="", tree=snapshot.tree)
+                failed = CheckResult(
+                    check="workspace", outcome=RunOutcome.ERROR, reason=ground.problem, evidence=evidence
+                )
+                yield Tried(specialist=entry.name, result=failed)
                 return
+            run = _limited(entry, configuration.limits.validation_minutes)
+            tree = ground.workspace.tree_hash()
+            with Comparison(snapshot, configuration, asked.cache, attempt, 0, run) as comparison:
+                for check in entry.checks:
+                    if ran := comparison.checked(entry.name, check, ground, tree):
+                        yield Tried(specialist=entry.name, result=ran.result)
 
 
-def _results(asked: Asked, entry: SpecialistChecks) -> Iterator[CheckResult]:
-    snapshot, attempt = asked.snapshot, Attempt(f"try-{os.getpid()}.{entry.name}")
-    with ground_at(snapshot, snapshot.commit, asked.configuration, asked.cache, attempt) as ground:
-        if ground.problem:
-            evidence = Evidence(check="workspace", command="", tree=snapshot.tree)
-            yield CheckResult(
-                check="workspace", outcome=RunOutcome.ERROR, reason=ground.problem, evidence=evidence
-            )
-            return
-        tree = ground.workspace.tree_hash()
-        # For all checks of a specialist together, as for a run of the loop.
-        minutes = entry.timeout_minutes
-        if minutes is None:
-            minutes = asked.configuration.limits.validation_minutes
-        limit = minutes * 60 if minutes else NO_LIMIT_SECONDS
-        until, handle = time.monotonic() + limit, slot(entry.name).handle
+def _limited(entry: SpecialistChecks, usual_minutes: float | None) -> Run:
+    """Runs commands; the limit is for all checks of a specialist together, as for a run of the loop."""
+    minutes = usual_minutes if entry.timeout_minutes is None else entry.timeout_minutes
+    until = time.monotonic() + (minutes * 60 if minutes else NO_LIMIT_SECONDS)
+    handle = slot(entry.name).handle
 
-        def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult:
-            rest = max(until - time.monotonic(), 0.1)
-            return run_guarded(argv, cwd=cwd, env={**env, "FIXLOOP_ROLE": handle}, timeout_seconds=rest)
+    def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult:
+        rest = max(until - time.monotonic(), 0.1)
+        return run_guarded(argv, cwd=cwd, env={**env, "FIXLOOP_ROLE": handle}, timeout_seconds=rest)
 
-        with Comparison(snapshot, asked.configuration, asked.cache, attempt, 0, run) as comparison:
-            for check in entry.checks:
-                if ran := comparison.checked(entry.name, check, ground, tree):
-                    yield ran.result
+    return run
 
 
 def _say(value: Tried | Refused) -> None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Final
 
-from workers.steps.crew import crew_factory
+from workers.steps.step import crew_factory
 
 _MODULES: Final = (
     "celery.app.amqp",

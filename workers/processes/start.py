@@ -1,4 +1,4 @@
-"""The two ways to start a process of a worker: forked from its supervisor, or as a separate program.
+"""How a supervisor starts a process, forked or as a separate program, and how it is told to stop.
 
 Forked, it has what its supervisor loaded, at no cost and in the same memory. That is safe only as long as the
 supervisor has no thread and no connection, so what dies later is started again as a program.
@@ -10,18 +10,52 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
-from workers.processes import stop_signals
-
 Main = Callable[[str, Mapping[str, Any]], int]
 """What a process is, by its role and options; its exit code."""
 
 _LAUNCH: Final = str(Path(__file__).parents[1] / "launch.py")
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+"""Those that ask a supervisor to stop."""
+SAME_SECONDS: Final = 1.0
+"""Signals so close together are one request: a terminal and a service manager tell all processes of a group."""
+
+
+class Stop(NamedTuple):
+    """What was asked for so far."""
+
+    stopped: threading.Event
+    hastened: threading.Event
+    """Somebody asked a second time and does not want to wait."""
+
+
+def heeded() -> Stop:
+    """From now on SIGTERM and SIGINT are requests to stop."""
+    asked, since = Stop(threading.Event(), threading.Event()), 0.0
+
+    def heed(*_: Any) -> None:
+        nonlocal since
+        if not asked.stopped.is_set():
+            since = time.monotonic()
+            asked.stopped.set()
+        elif time.monotonic() - since > SAME_SECONDS:
+            asked.hastened.set()
+
+    for number in STOP_SIGNALS:
+        signal.signal(number, heed)
+    return asked
+
+
+def unheeded() -> None:
+    """From now on they do what they do in every Python program."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Given(NamedTuple):
@@ -82,7 +116,7 @@ def spawned(given: Given, stderr: int) -> Running:
 def forked(given: Given, stderr: int, main: Main) -> Running:
     """Start it as a fork of this process, which has no other thread; there it ends with `main`, and never returns."""
     # Until the child has forgotten what its supervisor does about them, signals wait.
-    masked = signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals.NUMBERS)
+    masked = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         pid = os.fork()
         if not pid:
@@ -95,7 +129,7 @@ def forked(given: Given, stderr: int, main: Main) -> Running:
 def _become(given: Given, stderr: int, main: Main, masked: Iterable[int]) -> NoReturn:
     """Turn this process into what `spawned` would have started; no error may reach the caller of `forked`."""
     try:
-        stop_signals.unheeded()
+        unheeded()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(stderr, 2)
         # Above all the other end of this process' lifeline, and the ends of its siblings'.

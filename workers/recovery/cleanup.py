@@ -122,8 +122,9 @@ def is_over(store: Store, workflow: str, before: datetime) -> bool:
         found = store.read(workflow)
         if found is None:
             retired = store.retired(project, issue)
-            purged = retired is not None and retired.how == "purged"
-            return purged and retired is not None and number_of(retired.workflow) >= number_of(workflow)
+            if retired is None or retired.how != "purged":
+                return False
+            return number_of(retired.workflow) >= number_of(workflow)
         state = profile_in(found.snapshot).load(found.snapshot)
         superseded = store.next_number(project, issue) > number_of(workflow) + 1
     except FixloopError:

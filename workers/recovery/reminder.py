@@ -24,30 +24,28 @@ MOST_ROUNDS: Final = 20
 
 
 def remind(options: Mapping[str, Any]) -> int:
-    """Do what is due in `workflows`."""
+    """Act on the deadlines of `workflows` that have passed, and do the steps that tell somebody something, until there
+    are none."""
     attach()
     for workflow in options["workflows"]:
         try:
-            _act(workflow)
+            rounds = 0
+            while rounds < MOST_ROUNDS and _acted(workflow):
+                rounds += 1
         except FixloopError as error:
             log.warning("%s: %s", workflow, error)
     return 0
 
 
-def _act(workflow: str) -> None:
-    """Act on the deadlines that have passed, and do the steps that tell somebody something, until there are none."""
-    for _ in range(MOST_ROUNDS):
-        found = process().store.read(workflow)
-        if found is None:
-            return
-        issue, done = issue_of(workflow), 0
-        for due, name in sorted((due, name) for name, due in found.deadlines.items()):
-            if due < found.moment.clock:
-                done += deadline(workflow=workflow, name=name, due=due, issue=issue) == "ok"
-        for held in found.tickets:
-            ticket = held.ticket
-            if held.status == "pending" and ticket.step in TELLING:
-                task = app.tasks[task_name(profile_of(found.snapshot), ticket.step)]
-                done += task.apply(kwargs=arguments(ticket), task_id=ticket.id).result == "done"
-        if not done:
-            return
+def _acted(workflow: str) -> bool:
+    found, done = process().store.read(workflow), False
+    if found is None:
+        return False
+    for due, name in sorted((due, name) for name, due in found.deadlines.items()):
+        if due < found.moment.clock:
+            done |= deadline(workflow=workflow, name=name, due=due, issue=issue_of(workflow)) == "ok"
+    for ticket in (held.ticket for held in found.tickets if held.status == "pending"):
+        if ticket.step in TELLING:
+            task = app.tasks[task_name(profile_of(found.snapshot), ticket.step)]
+            done |= task.apply(kwargs=arguments(ticket), task_id=ticket.id).result == "done"
+    return done

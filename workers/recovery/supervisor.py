@@ -1,8 +1,7 @@
 """The supervisor: N processes for work, one for control, the sweeper; what dies is started again, with its reason.
 
-A second of Redis being away kills Celery workers with a task in flight, so somebody has to.
-Every second it also gives back the tickets of owners that no longer live on this machine, and writes down how its
-processes are, for `fixloop worker --check`.
+A second of Redis being away kills Celery workers with a task in flight. Every second it also gives back the tickets of
+owners that no longer live on this machine, and writes down how its processes are, for `fixloop worker --check`.
 """
 
 import logging
@@ -20,7 +19,7 @@ from fixloop.servers.redis_url import shown_url
 from fixloop.servers.settings import load_settings, named_urls
 from fixloop.store.redis_store import RedisStore
 from workers.processes.child import Child
-from workers.processes.stop_signals import Stop
+from workers.processes.start import Stop
 from workers.recovery.cleanup import tidy, tidy_for_ever
 from workers.recovery.release import release_dead, release_for_ever
 

@@ -4,10 +4,12 @@ It costs O(due). Of all sweepers one at a time has a shard; each sweep is one sc
 """
 
 import logging
+import signal
+import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 from kombu.exceptions import OperationalError
 
@@ -21,6 +23,9 @@ from fixloop.store.records import Lane, Swept
 from workers.app import app
 from workers.celery_fast.queue_lengths import lengths
 from workers.log_once import say_once
+from workers.process import process
+from workers.processes.lifeline import attach, beat
+from workers.recovery.named_files import Redrawing
 from workers.steps.hints import hint_again
 
 log = logging.getLogger("fixloop.sweeper")
@@ -116,15 +121,20 @@ class Sweeper:
         return sent
 
 
-def sweep_for_ever(
-    sweeper: Sweeper, stopped: Callable[[float], bool], swept: Callable[[], None] = lambda: None
-) -> None:
-    """Sweep every PERIOD_SECONDS, and call `swept`, until `stopped(seconds)`, which waits that long, says so."""
+def sweep(options: Mapping[str, Any]) -> int:
+    """Hand out what is due or was lost, every PERIOD_SECONDS. Options: `queues` and `control`, see `Sweeper`."""
+    attach()
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    sweeper = Sweeper(process().store, options["queues"], options["control"])
+    redrawing = Redrawing(process().store)
     while True:
         try:
             sweeper.sweep()
-            swept()
+            beat()
+            redrawing.look()
         except (FixloopError, OperationalError) as error:
             log.warning("sweep: %s", error)
-        if stopped(PERIOD_SECONDS):
-            return
+        if stopped.wait(PERIOD_SECONDS):
+            return 0

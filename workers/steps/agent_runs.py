@@ -12,9 +12,8 @@ from fixloop.protocol.agent_events import AgentFailed, BranchPushed, DeliveryFai
 from fixloop.protocol.letters import DELIVER, number_of
 from fixloop.protocol.ticket import NOTIFY, PUSH
 from fixloop.statefiles.agent_run import Played
-from workers.steps.crew import crew
 from workers.steps.delivery import deliver_letter, pushed
-from workers.steps.step import Step
+from workers.steps.step import Step, crew
 from workers.steps.step_handlers import Failure, StepHandlers
 
 RETRIES: Final = 2

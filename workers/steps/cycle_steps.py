@@ -3,15 +3,9 @@
 from typing import Final
 
 from fixloop.engine.profile import AnyEvent
+from fixloop.profiles.cycle import events
 from fixloop.profiles.cycle.agent_output import Writings
 from fixloop.profiles.cycle.engine import CYCLE
-from fixloop.profiles.cycle.events import (
-    AgentFailed,
-    AgentStarted,
-    AnswerInvalid,
-    CycleFinished,
-    PhaseReported,
-)
 from fixloop.profiles.cycle.phase_result import InvalidResult, read_result
 from workers.steps import agent_runs
 from workers.steps.step import Step
@@ -19,27 +13,29 @@ from workers.steps.step import Step
 
 def _work(step: Step) -> AnyEvent | None:
     key = step.holding.ticket.specialist
-    played = agent_runs.run_agent(step, AgentStarted(agent=key))
+    played = agent_runs.run_agent(step, events.AgentStarted(agent=key))
     if played is None:
         return None
     if played.error:
-        return AgentFailed(agent=key, reason=played.error, fatal=played.fatal, artifacts=played.artifacts)
+        return events.AgentFailed(
+            agent=key, reason=played.error, fatal=played.fatal, artifacts=played.artifacts
+        )
     try:
         if played.wrong:
             raise InvalidResult(played.wrong)
-        event = PhaseReported(
+        event = events.PhaseReported(
             sender=key,
             result=read_result(played.answer),
             output=played.artifacts[0] if played.artifacts else "",
         )
     except InvalidResult as invalid:
-        return AnswerInvalid(agent=key, problem=str(invalid), artifacts=played.artifacts)
+        return events.AnswerInvalid(agent=key, problem=str(invalid), artifacts=played.artifacts)
     return event.model_copy(update=(played.writings or Writings())._asdict() | played.brought._asdict())
 
 
 STEPS: Final = agent_runs.step_handlers(
     CYCLE,
     _work,
-    further={"finish": lambda step: CycleFinished()},
+    further={"finish": lambda step: events.CycleFinished()},
     retries={"finish": agent_runs.RETRIES},
 )

@@ -13,8 +13,7 @@ from fixloop.protocol import agent_events
 from fixloop.protocol.events import DeliveryFailed, MessageStored
 from fixloop.protocol.letters import letter_id
 from fixloop.protocol.state import State
-from workers.steps.crew import PutOff, crew
-from workers.steps.step import Step
+from workers.steps.step import PutOff, Step, crew
 
 
 def deliver(step: Step) -> MessageStored | DeliveryFailed:
@@ -70,12 +69,8 @@ def attend(step: Step) -> AnyEvent | None:
 
 
 def _letter(state: State, step: str) -> Letter:
-    if step == "escalate":
-        opened = state.escalation
-        uid, message_id = (opened.uid, opened.message_id) if opened is not None else ("", "")
-        kind = "escalation"
-    else:
-        delivery = state.delivery
-        uid, message_id = (delivery.uid, delivery.message_id) if delivery is not None else ("", "")
-        kind = "failure-report"
+    is_escalation = step == "escalate"
+    about = state.escalation if is_escalation else state.delivery
+    uid, message_id = (about.uid, about.message_id) if about is not None else ("", "")
+    kind = "escalation" if is_escalation else "failure-report"
     return Letter(workflow=state.workflow, message_id=message_id, uid=uid, issue=state.issue, type=kind)

@@ -23,10 +23,9 @@ from fixloop.errors import Damaged, FixloopError, InfrastructureError, NewerVers
 from fixloop.profile_table import loaded, names, registered, registered_in
 from fixloop.repository.snapshot import Unseen
 from workers.process import process
-from workers.steps.crew import PutOff, crew
 from workers.steps.hints import FAILURES, FatalError, follow, hint, hint_again, stop_chain
 from workers.steps.newer_versions import leave
-from workers.steps.step import Injured, Step
+from workers.steps.step import Injured, PutOff, Step, crew
 from workers.steps.step_handlers import POISONED, Failure, StepHandlers, failure
 
 log = logging.getLogger("fixloop.steps")

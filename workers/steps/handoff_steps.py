@@ -5,14 +5,8 @@ from typing import Any, Final
 
 from fixloop.engine.attending import ATTEND
 from fixloop.engine.profile import AnyEvent
+from fixloop.profiles.handoff import events
 from fixloop.profiles.handoff.engine import HANDOFF
-from fixloop.profiles.handoff.events import (
-    AgentActivated,
-    AgentFailed,
-    AgentReturned,
-    Heartbeat,
-    StateWritten,
-)
 from fixloop.profiles.handoff.records import changed
 from fixloop.profiles.handoff.returns import InvalidReturn, Returned, fitting, read_questions, read_return
 from fixloop.profiles.handoff.routes import HandoffStatus
@@ -28,14 +22,14 @@ FAILED: Final = "failed"
 
 def _work(step: Step) -> AnyEvent | None:
     name = step.holding.ticket.specialist
-    with agent_runs.heard_of(step, Heartbeat(sender=name)):
-        played = agent_runs.run_agent(step, AgentActivated(agent=name))
+    with agent_runs.heard_of(step, events.Heartbeat(sender=name)):
+        played = agent_runs.run_agent(step, events.AgentActivated(agent=name))
     if played is None:
         return None
     # Its own fields of the shared state: the last write wins, and what the workflow rests on waits (D45, D46).
     for field, value in played.fields.items():
         seen = step.holding.state.written.get(field, 0)
-        event = StateWritten(sender=name, field=field, value=value, seen=seen, at_once=True)
+        event = events.StateWritten(sender=name, field=field, value=value, seen=seen, at_once=True)
         step.say(event, f"wrote/{sha256(event.model_dump_json().encode()).hexdigest()[:32]}")
     if played.error:
         return _failed(step, played, played.error, fatal=played.fatal)
@@ -70,7 +64,7 @@ def _returned(step: Step, played: Played) -> AnyEvent:
         # What it left is the next commit, under any name.
         said = said | {"commit": played.brought.tip}
     result = fitting("result", Returned, said)
-    event = AgentReturned(sender=name, result=result, artifacts=played.artifacts)
+    event = events.AgentReturned(sender=name, result=result, artifacts=played.artifacts)
     return event.model_copy(update=_left(played))
 
 
@@ -79,9 +73,9 @@ def _left(played: Played) -> dict[str, Any]:
     return played.brought._asdict() | changed(played.files)
 
 
-def _failed(step: Step, played: Played, reason: str, *, fatal: bool = False) -> AgentFailed:
+def _failed(step: Step, played: Played, reason: str, *, fatal: bool = False) -> events.AgentFailed:
     name = step.holding.ticket.specialist
-    return AgentFailed(agent=name, reason=reason, fatal=fatal, artifacts=played.artifacts)
+    return events.AgentFailed(agent=name, reason=reason, fatal=fatal, artifacts=played.artifacts)
 
 
 STEPS: Final = agent_runs.step_handlers(

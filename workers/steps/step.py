@@ -1,17 +1,23 @@
-"""A claimed step as its crew sees it, of any profile: the lease, commands under guard, and the commit.
+"""A claimed step of any profile, and the crew that does its work: the lease, commands under guard, and the commit.
+
+The crew runs commands in workspaces, or is what `FIXLOOP_CREW=module:factory` names: that has the methods of
+`Commands`, such as the scripted one of `fixloop.testing`.
 
 A lease lasts 9 s; one thread in each work process renews it every 3 s, and learns that the ticket was withdrawn. A
 Redis that is away is not a reason to stop: the renewal of the same fence succeeds later as long as nobody else has
 claimed.
 """
 
+import importlib
 import logging
+import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.engine.engine import ProfileApplied, ProfileEngine, ProfileHolding
 from fixloop.engine.profile import AnyEvent
@@ -22,14 +28,23 @@ from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 
+if TYPE_CHECKING:
+    from workers.commands.crew import Commands
+
 log = logging.getLogger("fixloop.lease")
 
 # Three beats to a lease of 9 s: one lost beat is noise, two are a pause, three are a lost machine.
 BEAT_SECONDS: Final = 3.0
+_GRACE_SECONDS: Final = 60.0
+_NO_LIMIT_SECONDS: Final = 24 * 3600.0
 
 
 class Injured(Exception):
     """The work was killed from outside; nothing is known of its result (K40)."""
+
+
+class PutOff(Exception):
+    """The work is done elsewhere: nobody holds the ticket until that has come to something (bridging)."""
 
 
 class Step:
@@ -90,6 +105,11 @@ class Step:
         if result.injured:
             raise Injured(f"{argv[0]} was killed by signal {result.signal}")
         return result
+
+    def keep(self, *texts: str) -> tuple[str, ...]:
+        """Store what was printed, where that is not nothing; the digests."""
+        put = partial(self.store.put_artifact, self.holding.ticket.workflow)
+        return tuple(put(text.encode(errors="replace")) for text in texts if text)
 
     def beating(self) -> AbstractContextManager[None]:
         """Renew the lease as long as the block runs."""
@@ -168,3 +188,22 @@ class Heart:
                 except Exception:
                     # Without this thread no step of this process could ever commit again.
                     log.exception("the lease of %s could not be renewed", step.holding.ticket.id)
+
+
+def with_grace(limit_seconds: float | None) -> float:
+    """The state ends late work by withdrawing its ticket: how long a command may run where it cannot be reached."""
+    return (_NO_LIMIT_SECONDS if limit_seconds is None else limit_seconds) + _GRACE_SECONDS
+
+
+def crew_factory() -> "Callable[[], Commands]":
+    """What makes a crew; where `FIXLOOP_CREW` names nothing that can be loaded, the error of loading it."""
+    name = os.environ.get("FIXLOOP_CREW", "workers.commands.crew:commands")
+    module, _, factory = name.partition(":")
+    made: Callable[[], Commands] = getattr(importlib.import_module(module), factory)
+    return made
+
+
+@lru_cache(maxsize=1)
+def crew() -> "Commands":
+    """The crew of this process."""
+    return crew_factory()()

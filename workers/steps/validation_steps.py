@@ -5,37 +5,28 @@ from typing import Any, Final, Literal, cast
 from fixloop.engine.attending import ATTEND
 from fixloop.engine.profile import AnyEvent
 from fixloop.profiles.validation.engine import VALIDATION
-from fixloop.protocol.events import (
-    BranchPushed,
-    Event,
-    FixAcknowledged,
-    FixFailed,
-    PersonNotified,
-    ReportDelivered,
-    RunFinished,
-)
+from fixloop.protocol import events
 from fixloop.protocol.results import no_result
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
-from workers.steps.crew import crew
 from workers.steps.delivery import attend, deliver, pushed, undelivered
-from workers.steps.step import Step
+from workers.steps.step import Step, crew
 from workers.steps.step_handlers import Failure, StepHandlers, failure_in
 
 NO_MORE: Final = 1000
 """An attempt that no limit reaches."""
 
 
-def _check(step: Step) -> Event | None:
+def _check(step: Step) -> events.Event | None:
     return crew().check(step)
 
 
-def _fix(step: Step) -> Event | None:
+def _fix(step: Step) -> events.Event | None:
     if crew().acknowledges:
         ticket = step.holding.ticket
         # The fixer has the report: it is about to start (G1).
-        event = FixAcknowledged(
+        event = events.FixAcknowledged(
             specialist=ticket.specialist, iteration=ticket.iteration, by="fixer", sender=worker_of(ticket)
         )
         step.tell(event, "started")
@@ -53,9 +44,9 @@ def _failure(step: Step, why: Failure) -> AnyEvent | None:
             fatal=why.is_final,
         )
     if ticket.step == "notify":
-        return PersonNotified(detail=why.error)
+        return events.PersonNotified(detail=why.error)
     if ticket.step == "push":
-        return BranchPushed(attempt=ticket.attempt, error=why.error, fatal=why.is_final)
+        return events.BranchPushed(attempt=ticket.attempt, error=why.error, fatal=why.is_final)
     if ticket.step in ("deliver", "escalate"):
         return undelivered(step, why.error)
     if ticket.step not in ("validate", "recheck", "confirm"):
@@ -64,9 +55,9 @@ def _failure(step: Step, why: Failure) -> AnyEvent | None:
     return run.model_copy(update={"attempt": NO_MORE}) if why.is_final else run
 
 
-def fix_failed(ticket: Ticket, error: str, **more: Any) -> FixFailed:
+def fix_failed(ticket: Ticket, error: str, **more: Any) -> events.FixFailed:
     """What a fix that failed is told as; `more` are further fields."""
-    return FixFailed(
+    return events.FixFailed(
         specialist=ticket.specialist,
         iteration=ticket.iteration,
         attempt=ticket.attempt,
@@ -75,9 +66,9 @@ def fix_failed(ticket: Ticket, error: str, **more: Any) -> FixFailed:
     )
 
 
-def run_failed(ticket: Ticket, tree: str, error: str, stack_trace: str = "") -> RunFinished:
+def run_failed(ticket: Ticket, tree: str, error: str, stack_trace: str = "") -> events.RunFinished:
     """What a run of checks that came to no result is told as."""
-    return RunFinished(
+    return events.RunFinished(
         step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
         specialist=ticket.specialist,
         iteration=ticket.iteration,
@@ -90,7 +81,7 @@ def run_failed(ticket: Ticket, tree: str, error: str, stack_trace: str = "") -> 
 
 
 def _failed(state: State, event: AnyEvent) -> Failure | None:
-    if not isinstance(event, RunFinished):
+    if not isinstance(event, events.RunFinished):
         return failure_in(state, event)
     why = no_result(state, event)
     return Failure(why, is_final=event.is_final) if why else None
@@ -104,14 +95,14 @@ STEPS: Final = StepHandlers(
         "validate": _check,
         "recheck": _check,
         "confirm": _check,
-        "report": lambda step: ReportDelivered(
+        "report": lambda step: events.ReportDelivered(
             specialist=step.holding.ticket.specialist, iteration=step.holding.ticket.iteration
         ),
         "deliver": deliver,
         "escalate": deliver,
         "fix": _fix,
-        "notify": lambda step: PersonNotified(detail=crew().notify(step)),
-        "push": lambda step: pushed(step, BranchPushed),
+        "notify": lambda step: events.PersonNotified(detail=crew().notify(step)),
+        "push": lambda step: pushed(step, events.BranchPushed),
         ATTEND: attend,
     },
     # Celery counts retries, fixloop attempts including the first (K5).

@@ -30,8 +30,7 @@ CAPTURED: Final = "-o junit_logging=all -o junit_log_passing_tests=false"
 def environment_for(
     workspace: Workspace, interpreter: Interpreter, variables: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The environment of one run of a specialist's checks, or of a fixer, in a workspace, with new cache directories in
-    its scratch folder."""
+    """What all commands in a workspace see, with new cache directories in its scratch folder."""
     given = os.environ if variables is None else variables
     caches = Path(tempfile.mkdtemp(prefix="run-", dir=workspace.scratch))
     made = {
@@ -65,8 +64,7 @@ def environment_for(
 
 
 def with_named(made: Mapping[str, str], names: Iterable[str], variables: Mapping[str, str]) -> dict[str, str]:
-    """An environment with further variables: their modules come behind the workspace's, their options of pytest before
-    ours."""
+    """With further variables: their modules come behind the workspace's, their options of pytest before ours."""
     further = {name: variables[name] for name in names if name in variables}
     if "PYTHONPATH" in further:
         further["PYTHONPATH"] = os.pathsep.join((made["PYTHONPATH"], further["PYTHONPATH"]))
@@ -86,7 +84,6 @@ def allowed_variables(variables: Mapping[str, str], names: Iterable[str] = ()) -
 
 
 def allowed_names(names: Iterable[str], *, shared: bool, operators: Collection[str]) -> tuple[str, ...]:
-    """Which of the names that a project asks for it gets: on a shared worker only those of its operator
-    (`FIXLOOP_ALLOW_ENV`). A repository that anybody may enqueue must not choose which of the operator's secrets it
-    sees."""
+    """Those of a project's names that it gets: on a shared worker only its operator's (`FIXLOOP_ALLOW_ENV`), because a
+    repository that anybody may enqueue must not choose which of the operator's secrets it sees."""
     return tuple(name for name in names if not shared or name in operators)

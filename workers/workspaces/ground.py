@@ -5,7 +5,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +20,7 @@ from fixloop.secrets.redaction import Redaction
 from fixloop.servers.settings import load_settings
 from workers.workspaces.environment import allowed_names, allowed_variables, environment_for, with_named
 from workers.workspaces.interpreter import probe_imports
-from workers.workspaces.node_modules import Lent, lend_generated, lend_node_modules
+from workers.workspaces.node_modules import lend_generated, lend_node_modules
 from workers.workspaces.setup import Setup, prepare
 from workers.workspaces.workspace import Workspace, open_workspace
 
@@ -39,8 +39,8 @@ class Ground:
     shared: bool
     """On a worker for everybody: a project gets only the variables that the operator allows."""
     redaction: Redaction
-    lent: Lent = field(default_factory=Lent)
-    """Packages that are links to another checkout's."""
+    donors: tuple[Path, ...] = ()
+    """Other checkouts' `node_modules`, to whose packages there are links."""
     problem: str = ""
     """Why nothing can be checked here, in one sentence; empty when all is well."""
 
@@ -129,13 +129,13 @@ def _made_ready(
         nothing = Interpreter("", "", "none")
         return Ground(workspace, nothing, attempt.shared, hidden, problem=hidden.text(str(error)))
     source = None if snapshot.is_url else Path(snapshot.source)
-    lent = lend_node_modules(
+    donors = lend_node_modules(
         workspace.path, workspace.directory, [place for place in (made, source) if place]
     )
     chosen = choose_interpreter(
         made=made, source=source, subdirectory=snapshot.subdirectory, variables=os.environ
     )
-    ground = Ground(workspace, chosen, attempt.shared, hidden, lent)
+    ground = Ground(workspace, chosen, attempt.shared, hidden, donors)
     environment = ground.environment(())
     problem = probe_imports(chosen, workspace.directory, workspace.path, environment, hide=hidden.text)
     return replace(ground, problem=problem) if problem else ground
