@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -31,7 +31,6 @@ from fixloop.repository.tree import tree_id
 from workers.commands.check_run import Ran, Run, run_check, with_told_failures
 from workers.workspaces.ground import Attempt, Ground, ground_at
 
-_SITES: Final = ("lib/python*/site-packages",)
 FOLDER: Final = "baselines"
 FORMAT: Final = 2
 """Raised when checks' failures are read or compared differently."""
@@ -91,7 +90,7 @@ def _age(file: Path) -> float:
 
 
 @dataclass
-class Comparison:
+class Comparison(contextlib.AbstractContextManager["Comparison"]):
     """One run of a specialist compared with the base; a context manager, whose ground on the base is for all checks."""
 
     snapshot: Snapshot
@@ -105,9 +104,6 @@ class Comparison:
     """Told that a check is run on the base, before it is."""
     _grounds: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, init=False)
     _base_ground: Ground | None = field(default=None, init=False)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._grounds.close()
@@ -188,7 +184,7 @@ class Comparison:
         # What tells that a tool was installed again: the interpreter, its packages' folder, and each program named.
         path, interpreter = ground.environment(())["PATH"], Path(ground.interpreter)
         programs = [shutil.which(word, path=path) for word in check.command if not word.startswith("-")]
-        packages = [str(found) for pattern in _SITES for found in interpreter.parent.parent.glob(pattern)]
+        packages = map(str, interpreter.parent.parent.glob("lib/python*/site-packages"))
         tools = []
         for place in (ground.interpreter, *packages, *filter(None, programs)):
             try:

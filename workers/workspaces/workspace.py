@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.files.locks import take
@@ -58,7 +58,7 @@ SHA256: Final = "[extensions]\n\tobjectFormat = sha256\n"
 
 
 @dataclass
-class Workspace:
+class Workspace(contextlib.AbstractContextManager["Workspace"]):
     """One attempt's checkout; a context manager that removes it at the end."""
 
     folder: Path
@@ -126,9 +126,6 @@ class Workspace:
             remove_folder(self.folder)
             os.close(self.lock)
             self.lock = -1
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
