@@ -70,12 +70,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def registered(name: str) -> Registered:
-    """
-    The record of a profile.
-
-    Raises:
-        NewerVersion: this version has no such profile.
-    """
+    """The record of a profile. Raises NewerVersion: this version has no such profile."""
     if name not in _PACKAGES:
         raise NewerVersion(f"a workflow is of profile {name!r}, which this version does not have; upgrade it")
     found: Registered = import_module(_PACKAGES[name]).REGISTERED
@@ -83,12 +78,7 @@ def registered(name: str) -> Registered:
 
 
 def registered_in(snapshot: bytes) -> Registered:
-    """
-    The record of the profile of the workflow that this is a snapshot of.
-
-    Raises:
-        NewerVersion: this version has no such profile.
-    """
+    """The record of the profile of the workflow that this is a snapshot of; raises NewerVersion, too."""
     return registered(profile_of(snapshot))
 
 

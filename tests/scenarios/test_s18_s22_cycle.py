@@ -18,12 +18,12 @@ from fixloop.profiles.cycle.events import (
     Written,
 )
 from fixloop.profiles.cycle.files import named_files, state_document
-from fixloop.profiles.cycle.messages import Escalation
+from fixloop.profiles.cycle.messages import Escalation, input_text
 from fixloop.profiles.cycle.plan import PlanTask, ready_tasks
 from fixloop.profiles.cycle.records import InputKind
-from fixloop.profiles.cycle.texts import input_text, read_feedback
 from fixloop.profiles.cycle.workers import DEFAULT_GRAPH
 from tests.fixtures.cycle_stage import CycleStage, reported
+from tests.fixtures.feedback_reader import read_feedback
 
 PLAN = tuple(
     PlanTask(id=f"TASK-{number:03}", depends_on=(f"TASK-{number - 1:03}",) if number > 1 else ())

@@ -26,11 +26,17 @@ from fixloop.profiles.handoff.events import (
     StateWritten,
 )
 from fixloop.profiles.handoff.files import named_files, state_document
-from fixloop.profiles.handoff.locks import wait_seconds
-from fixloop.profiles.handoff.metrics import Escalations, measured, started_at
-from fixloop.profiles.handoff.records import EventName, EventRecord, Message
+from fixloop.profiles.handoff.records import (
+    Escalations,
+    EventName,
+    EventRecord,
+    Message,
+    measured,
+    started_at,
+)
 from fixloop.profiles.handoff.returns import InvalidReturn, read_return
 from fixloop.profiles.handoff.routes import check_route
+from fixloop.profiles.handoff.shared_state import wait_seconds
 from tests.fixtures.handoff_stage import SPEC, HandoffStage
 
 AUTH = "src/auth.ts"

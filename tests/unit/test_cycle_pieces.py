@@ -20,8 +20,9 @@ from fixloop.profiles.cycle.versions import (
     next_revision,
     version_of,
 )
-from fixloop.profiles.cycle.workers import KEYS, key_of
+from fixloop.profiles.cycle.workers import KEYS
 from fixloop.protocol.agents import ORCHESTRATOR, USER
+from tests.fixtures.feedback_reader import key_of
 
 WHOLE = """some chatter
 

@@ -1,12 +1,13 @@
-"""What the profiles share whose steps are runs of named agents: the worker of a ticket, commands and time limits."""
+"""What the profiles share whose steps are runs of named agents: parts of their engine, commands and time limits."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from fixloop.configuration.settings import Role
-from fixloop.engine.profile import AnyEvent
+from fixloop.configuration.settings import VALIDATION_LOOP, Role
+from fixloop.engine.profile import AnyEvent, iso
 from fixloop.protocol.agents import ORCHESTRATOR
 from fixloop.protocol.refusals import Unexpected
-from fixloop.protocol.ticket import Ticket
+from fixloop.protocol.ticket import Ticket, work_id
 
 
 def worker_of(ticket: Ticket) -> str:
@@ -22,6 +23,29 @@ def own_results(kind: str) -> Callable[[AnyEvent, str], None]:
             raise Unexpected(f"{event.sender} brings the result of {worker}; an agent brings its own")
 
     return check
+
+
+def plain_fields(state: Any, *, asks: bool, specialist: str) -> dict[str, str]:
+    """What a person would look for with `redis-cli` next to the snapshot; `asks`: a person is asked something."""
+    return {
+        "project": state.project,
+        "name": state.name,
+        "profile": state.profile,
+        "status": str(state.status),
+        "outcome": state.outcome,
+        "paused": "1" if asks else "",
+        "held": "1" if state.paused_clock is not None else "",
+        "owner": "person" if asks else "agent",
+        "specialist": specialist,
+        "iteration": f"{state.iteration}/{state.max_iterations}",
+        "queue": state.queue,
+        "updated_at": iso(state.last_at),
+    }
+
+
+def children_of(state: Any) -> list[str]:
+    """The tickets of a state for which a validation loop may work."""
+    return [work_id(state, agent) for agent in state.agents if agent.command == VALIDATION_LOOP]
 
 
 def commands_of(agents: Mapping[str, Role]) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """What an agent of a cycle left in its progress directory: documents, what its logs grew by, its plan (C11-C15, C18).
 
 Each content is an artifact before an event names it. Files that were laid there and are as they were are not looked at.
-A validation loop that works in an agent's place leaves the same, made of its verdict.
 """
 
 import json
@@ -14,15 +13,7 @@ from typing import Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from fixloop.engine.verdicts import (
-    as_json,
-    as_markdown,
-    is_passed,
-    issues_of,
-    known_issues,
-    results_of,
-    summary_of,
-)
+from fixloop.engine import verdicts
 from fixloop.files.atomic import listed, read
 from fixloop.profiles.cycle.documents import progress_path
 from fixloop.profiles.cycle.events import Written
@@ -57,12 +48,8 @@ def written_by(
     *,
     hide: Callable[[bytes], bytes] = bytes,
 ) -> Writings:
-    """
-    What an agent wrote below `folder`, where the files of `snapshot` were laid; `hide` cuts secrets out of a content.
-
-    Raises InvalidResult: it changed another's file, added a line without a time to a log (C17), or its plan is none;
-    nothing was stored but its documents.
-    """
+    """What an agent wrote below `folder`, where the files of `snapshot` were laid; `hide` cuts secrets out.
+    InvalidResult where it changed another's file, added a line without a time to a log (C17), or its plan is none."""
     own, place = worker(key), progress_path(state.cycle_id, key, "")
     changed = edited_in(store, snapshot, folder)
     for path, sentence in changed.items():
@@ -117,8 +104,8 @@ def _has_time(line: bytes) -> bool:
 
 
 def _read_plan(content: bytes) -> tuple[PlanTask, ...]:
-    """The tasks of `plan.json`, a list or an object with `tasks` (C54, U11)."""
     try:
+        # A list, or an object with `tasks` (C54, U11).
         found = json.loads(content)
         return _TASKS.validate_python(found.get("tasks") if isinstance(found, dict) else found)
     except ValidationError as error:
@@ -131,18 +118,18 @@ def _read_plan(content: bytes) -> tuple[PlanTask, ...]:
 
 def phase_answer(state: State, agent: str, cycle_id: str) -> str:
     """The PHASE_RESULT of an ended loop (C33)."""
-    issues = [f"blocker: {text}" for text in issues_of(state)]
-    if is_passed(state):
-        issues = [f"major: {text}" for text in known_issues(state)]
+    issues = [f"blocker: {text}" for text in verdicts.issues_of(state)]
+    if verdicts.is_passed(state):
+        issues = [f"major: {text}" for text in verdicts.known_issues(state)]
     files = json.dumps([progress_path(cycle_id, agent, name) for name in worker(agent).documents])
     return "\n".join(
         [
             "PHASE_RESULT:",
             f"- phase: {agent}",
-            f"- status: {'success' if is_passed(state) else 'failed'}",
+            f"- status: {'success' if verdicts.is_passed(state) else 'failed'}",
             f"- files_written: {files}",
-            f"- summary: {summary_of(state)}",
-            *([f"- test_results: {results_of(state)}"] if agent == "vas" else []),
+            f"- summary: {verdicts.summary_of(state)}",
+            *([f"- test_results: {verdicts.results_of(state)}"] if agent == "vas" else []),
             f"- issues: {json.dumps(issues, ensure_ascii=False)}",
             "",
         ]
@@ -151,8 +138,11 @@ def phase_answer(state: State, agent: str, cycle_id: str) -> str:
 
 def phase_documents(state: State, agent: str) -> dict[str, bytes]:
     """The documents of that agent, by name (C12)."""
-    texts = {"test-results.json": as_json(state), "summary.md": f"# Summary\n\n{summary_of(state)}\n"}
-    return {name: texts.get(name, as_markdown(state)).encode() for name in worker(agent).documents}
+    texts = {
+        "test-results.json": verdicts.as_json(state),
+        "summary.md": f"# Summary\n\n{verdicts.summary_of(state)}\n",
+    }
+    return {name: texts.get(name, verdicts.as_markdown(state)).encode() for name in worker(agent).documents}
 
 
 def left_by(

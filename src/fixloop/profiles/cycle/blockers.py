@@ -4,35 +4,25 @@ import re
 from typing import Any, Final
 
 from fixloop.profiles.cycle import conflicts
+from fixloop.profiles.cycle import records as rec
 from fixloop.profiles.cycle.escalations import escalate
 from fixloop.profiles.cycle.inputs import ask_run, send, send_ready, start_ready
 from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.phase_result import PhaseResult
-from fixloop.profiles.cycle.records import (
-    AgentStatus,
-    Blocker,
-    BlockerStatus,
-    Conflict,
-    ConflictKind,
-    InputKind,
-    Severity,
-)
 from fixloop.profiles.cycle.state import Cycle
 from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.agents import ORCHESTRATOR
 
-RESOLVERS: Final = {ConflictKind.UNCLEAR_REQUIREMENT: "ra", ConflictKind.PLAN_MISMATCH: "ep"}
+RESOLVERS: Final = {rec.ConflictKind.UNCLEAR_REQUIREMENT: "ra", rec.ConflictKind.PLAN_MISMATCH: "ep"}
 """The agents that can fix an issue without a person (C57)."""
 
 _NAMED: Final = {
-    "unclear-requirement": ConflictKind.UNCLEAR_REQUIREMENT,
-    "unclear requirement": ConflictKind.UNCLEAR_REQUIREMENT,
-    "requirement": ConflictKind.UNCLEAR_REQUIREMENT,
-    "plan-mismatch": ConflictKind.PLAN_MISMATCH,
-    "plan mismatch": ConflictKind.PLAN_MISMATCH,
-    "plan": ConflictKind.PLAN_MISMATCH,
-    "user": ConflictKind.OTHER,
-    "decision": ConflictKind.OTHER,
+    "unclear requirement": rec.ConflictKind.UNCLEAR_REQUIREMENT,
+    "requirement": rec.ConflictKind.UNCLEAR_REQUIREMENT,
+    "plan mismatch": rec.ConflictKind.PLAN_MISMATCH,
+    "plan": rec.ConflictKind.PLAN_MISMATCH,
+    "user": rec.ConflictKind.OTHER,
+    "decision": rec.ConflictKind.OTHER,
 }
 _PREFIX: Final = re.compile(r"^\s*[\[(]?([A-Za-z][A-Za-z -]*?)[\])]?\s*:\s*(.*)$", re.DOTALL)
 _REQUIREMENT: Final = re.compile(
@@ -42,44 +32,39 @@ _PLAN: Final = re.compile(r"\bTASK-\d+\b|\bplan(?:\.json)?\b", re.IGNORECASE)
 _SEVERITY: Final = re.compile(
     r"^\s*[\[(]?(blocker|critical|major|minor|low)[\])]?\s*:?\s+(.*)$", re.IGNORECASE | re.DOTALL
 )
-_LEVELS: Final = {
-    "blocker": Severity.BLOCKER,
-    "critical": Severity.BLOCKER,
-    "major": Severity.MAJOR,
-    "minor": Severity.MINOR,
-    "low": Severity.MINOR,
-}
+_SAME: Final = {"critical": "blocker", "low": "minor"}
 
 
-def categorised(issue: str) -> tuple[Severity, str]:
+def categorised(issue: str) -> tuple[rec.Severity, str]:
     """An issue's severity, and its text without that word; a blocker where it has none (G23)."""
     found = _SEVERITY.match(issue)
     if found is None:
-        return Severity.BLOCKER, issue.strip()
-    return _LEVELS[found[1].lower()], found[2].strip()
+        return rec.Severity.BLOCKER, issue.strip()
+    word = found[1].lower()
+    return rec.Severity(_SAME.get(word, word)), found[2].strip()
 
 
-def milder(level: Severity) -> Severity:
+def milder(level: rec.Severity) -> rec.Severity:
     """An issue that comes with a success re-opens no work unless it says so."""
-    return Severity.MAJOR if level is Severity.BLOCKER else level
+    return rec.Severity.MAJOR if level is rec.Severity.BLOCKER else level
 
 
-def kind_of(issue: str) -> ConflictKind:
+def kind_of(issue: str) -> rec.ConflictKind:
     """Whether it is about a requirement or the plan: by the word before its colon, else by the ids it names."""
     prefix = _PREFIX.match(issue)
-    named = _NAMED.get(prefix[1].lower()) if prefix else None
+    named = _NAMED.get(prefix[1].lower().replace("-", " ")) if prefix else None
     if named is not None:
         return named
     if _REQUIREMENT.search(issue):
-        return ConflictKind.UNCLEAR_REQUIREMENT
-    return ConflictKind.PLAN_MISMATCH if _PLAN.search(issue) else ConflictKind.OTHER
+        return rec.ConflictKind.UNCLEAR_REQUIREMENT
+    return rec.ConflictKind.PLAN_MISMATCH if _PLAN.search(issue) else rec.ConflictKind.OTHER
 
 
 def complete(draft: Draft, key: str, result: PhaseResult) -> None:
     """An agent is done: what it resolves is cleared, agents that waited for it are told (C40, C46, C49)."""
     agent = draft.state.agent(key)
     iterations = tuple(sorted({*agent.completed_in, draft.state.iteration}))
-    draft.agent(key, status=AgentStatus.COMPLETED, completed_at=draft.at, completed_in=iterations)
+    draft.agent(key, status=rec.AgentStatus.COMPLETED, completed_at=draft.at, completed_in=iterations)
     version = draft.state.primary(key)[1]
     draft.tell(worker(key).name, f"{result.summary or 'Completed'}, v{version}")
     conflicts.fixed(draft, key)
@@ -93,7 +78,7 @@ def complete(draft: Draft, key: str, result: PhaseResult) -> None:
         if key in other.waits_for:
             draft.agent(other.key, waits_for=tuple(name for name in other.waits_for if name != key))
     for other in draft.state.agents:
-        waits = key in other.depends_on and other.status is not AgentStatus.COMPLETED
+        waits = key in other.depends_on and other.status is not rec.AgentStatus.COMPLETED
         if waits and not other.asked and draft.state.can_start(other.key):
             send_ready(draft, other.key, key)
     start_ready(draft)
@@ -104,7 +89,7 @@ def complete(draft: Draft, key: str, result: PhaseResult) -> None:
 def blocked(draft: Draft, key: str, result: PhaseResult) -> None:
     """An agent could not go on: each issue becomes a blocker, and goes to who can clear it (C52, C54, C57, G27)."""
     issues = result.issues or result.listed("blockers") or (result.summary or f"{key} ended {result.status}",)
-    draft.agent(key, status=AgentStatus.WAITING)
+    draft.agent(key, status=rec.AgentStatus.WAITING)
     for _, issue in map(categorised, issues):
         resolver = _resolver(draft.state, key, issue)
         before = conflicts.content_of(draft.state, resolver) if resolver is not None else None
@@ -123,12 +108,8 @@ def blocked(draft: Draft, key: str, result: PhaseResult) -> None:
 
 
 def _resolver(state: Cycle, key: str, issue: str) -> str | None:
-    """
-    The agent that can clear an issue.
-
-    None where it was cleared before or too often already, or where the one that could takes no part, is the agent
-    itself, or waits for it in turn, directly or through others: both would wait for ever.
-    """
+    """The agent that can clear an issue. None where it was cleared before or too often already, or where the one that
+    could takes no part, is the agent itself, or waits for it in turn, directly or through others."""
     resolver = RESOLVERS.get(kind_of(issue))
     earlier = [old for old in state.blockers if old.reported_by == key and old.blocked]
     again = any(old.description == issue for old in earlier)
@@ -144,7 +125,7 @@ def _resolver(state: Cycle, key: str, issue: str) -> str | None:
     return None if key in awaited else resolver
 
 
-def _answer(draft: Draft, blocker: Blocker, key: str, result: PhaseResult) -> None:
+def _answer(draft: Draft, blocker: rec.Blocker, key: str, result: PhaseResult) -> None:
     """A version whose content changed resolves the blocker; an unchanged one resolves nothing (C49, C52)."""
     before, content = blocker.before, conflicts.content_of(draft.state, key)
     reporter = blocker.reported_by
@@ -171,11 +152,13 @@ def _answer(draft: Draft, blocker: Blocker, key: str, result: PhaseResult) -> No
     conflicts.add_steps(draft, blocker.id, "clarified", resolution=decision)
 
 
-def _clarify(draft: Draft, recipient: str, blocker: Blocker, document: tuple[str, str], action: str) -> None:
+def _clarify(
+    draft: Draft, recipient: str, blocker: rec.Blocker, document: tuple[str, str], action: str
+) -> None:
     send(
         draft,
         recipient,
-        InputKind.CLARIFICATION,
+        rec.InputKind.CLARIFICATION,
         blocker.id,
         source=worker(blocker.reported_by).name,
         summary=f"{blocker.id}: {blocker.description}",
@@ -194,7 +177,7 @@ def _record_issues(draft: Draft, key: str, issues: tuple[str, ...]) -> None:
             draft,
             key,
             issue,
-            status=BlockerStatus.WORKAROUND,
+            status=rec.BlockerStatus.WORKAROUND,
             resolution=f"named beside a success ({level}); it blocked nothing",
         )
         conflicts.closed(draft, remark.id, "recorded; it blocks nothing")
@@ -203,9 +186,8 @@ def _record_issues(draft: Draft, key: str, issues: tuple[str, ...]) -> None:
     draft.add_remaining(*(issue for _, issue in found))
 
 
-def _new_blocker(draft: Draft, key: str, issue: str, **facts: Any) -> Blocker:
-    """Keep an issue that an agent reported, with the conflict that it opens."""
-    blocker = Blocker(
+def _new_blocker(draft: Draft, key: str, issue: str, **facts: Any) -> rec.Blocker:
+    blocker = rec.Blocker(
         id=f"BLK-{len(draft.state.blockers) + 1:03}",
         at=draft.at,
         description=issue,
@@ -214,6 +196,6 @@ def _new_blocker(draft: Draft, key: str, issue: str, **facts: Any) -> Blocker:
         **facts,
     )
     draft.append(blockers=blocker)
-    conflict = Conflict(id=blocker.id, kind=blocker.kind, reporter=key, description=issue)
+    conflict = rec.Conflict(id=blocker.id, kind=blocker.kind, reporter=key, description=issue)
     conflicts.opened(draft, conflict, "reported", "extracted")
     return blocker

@@ -8,26 +8,19 @@ from typing import Final
 from fixloop.errors import UsageError
 from fixloop.profiles.cycle import conflicts, escalations
 from fixloop.profiles.cycle import events as ev
+from fixloop.profiles.cycle import records as rec
 from fixloop.profiles.cycle.blockers import blocked, complete
-from fixloop.profiles.cycle.decisions import decided
 from fixloop.profiles.cycle.documents import check_files, keep_report, log_tasks
-from fixloop.profiles.cycle.inputs import input_requested, start_ready
-from fixloop.profiles.cycle.iterations import validated
-from fixloop.profiles.cycle.messages import Reported
+from fixloop.profiles.cycle.inputs import ask_run, input_requested, send, start_ready
+from fixloop.profiles.cycle.iterations import next_iteration, validated
+from fixloop.profiles.cycle.messages import Guidance, Reported
 from fixloop.profiles.cycle.outcome import Draft, Outcome
 from fixloop.profiles.cycle.phase_result import InvalidResult
 from fixloop.profiles.cycle.plan import completed, revised
-from fixloop.profiles.cycle.records import (
-    AgentStatus,
-    CycleStatus,
-    IterationRecord,
-    ResultStatus,
-    TaskStatus,
-)
 from fixloop.profiles.cycle.state import SCHEMA_VERSION, Agent, Cycle
 from fixloop.profiles.cycle.workers import DEFAULT_GRAPH, check_graph, worker
 from fixloop.protocol import agent_decisions
-from fixloop.protocol.agents import ORCHESTRATOR
+from fixloop.protocol.agents import ORCHESTRATOR, USER
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Repeated, Unexpected
 
@@ -36,12 +29,8 @@ DECIDE_VERSION: Final = 3
 
 
 def decide(state: Cycle | None, event: ev.Event, now: Moment) -> Outcome:
-    """
-    What follows from `event`. What is refused changes nothing.
-
-    Raises Unexpected: it does not fit the state; InvalidResult: it is no valid PHASE_RESULT; Moved: its work was begun
-    on an older commit; UsageError: a cycle that cannot be, or an agent that takes no part.
-    """
+    """What follows from `event`. Raises Unexpected: it does not fit; InvalidResult: it is no valid PHASE_RESULT; Moved:
+    its work was begun on an older commit; UsageError: a cycle that cannot be, or an agent that takes no part."""
     return agent_decisions.decide(_RULES, state, event, now)
 
 
@@ -58,7 +47,7 @@ def _start(event: ev.CycleStarted, now: Moment) -> Draft:
         for key, needed in graph.items()
     )
     taken = event.model_dump(exclude={"kind", "sender", "graph", "commands", "limits"})
-    opened = IterationRecord(number=1, version="1.0.0", started_at=now.at)
+    opened = rec.IterationRecord(number=1, version="1.0.0", started_at=now.at)
     state = Cycle(
         profile="cycle",
         schema_version=SCHEMA_VERSION,
@@ -89,16 +78,14 @@ def _restored(event: ev.CycleRestored, now: Moment) -> Draft:
 
 
 def _started(draft: Draft, event: ev.AgentStarted) -> None:
-    agent = draft.state.agent(event.agent)
-    if not agent.asked:
-        raise Unexpected(f"nothing was asked of {agent.key}; it stands at {agent.status}")
-    if agent.status is AgentStatus.RUNNING:
+    agent = escalations.asked(draft, event.agent)
+    if agent.status is rec.AgentStatus.RUNNING:
         raise Repeated(f"{agent.key} is running already")
     _begin(draft, agent)
 
 
 def _begin(draft: Draft, agent: Agent) -> None:
-    draft.agent(agent.key, status=AgentStatus.RUNNING, started_at=draft.at, completed_at=None, begun=True)
+    draft.agent(agent.key, status=rec.AgentStatus.RUNNING, started_at=draft.at, completed_at=None, begun=True)
     if not agent.begun:
         rests_on = [
             f"{worker(key).name} v{draft.state.primary(key)[1]}"
@@ -121,7 +108,7 @@ def _reported(draft: Draft, event: ev.PhaseReported) -> None:
     check_files(draft.state, event)
     done = _take_plan(draft, event)
     draft.advance(event.base, event.tip)
-    if agent.status is not AgentStatus.RUNNING:
+    if agent.status is not rec.AgentStatus.RUNNING:
         _begin(draft, agent)
     draft.stop_clock(key)
     draft.agent(key, asked=False, converging=False, invalid=0)
@@ -131,7 +118,7 @@ def _reported(draft: Draft, event: ev.PhaseReported) -> None:
     draft.say(body, sender=key, recipient=ORCHESTRATOR, summary=result.summary)
     if key == "vas":
         validated(draft, key, result)
-    elif result.status is ResultStatus.SUCCESS:
+    elif result.status is rec.ResultStatus.SUCCESS:
         complete(draft, key, result)
     else:
         blocked(draft, key, result)
@@ -147,13 +134,15 @@ def _take_plan(draft: Draft, event: ev.PhaseReported) -> tuple[str, ...]:
             plan = completed(plan, event.result.listed("tasks_completed"))
     except UsageError as error:
         raise InvalidResult(str(error)) from None
-    before = {task.id for task in draft.state.plan if task.status is TaskStatus.COMPLETED}
+    before = {task.id for task in draft.state.plan if task.status is rec.TaskStatus.COMPLETED}
     draft.update(plan=plan)
-    return tuple(task.id for task in plan if task.status is TaskStatus.COMPLETED and task.id not in before)
+    return tuple(
+        task.id for task in plan if task.status is rec.TaskStatus.COMPLETED and task.id not in before
+    )
 
 
 def _finished(draft: Draft, event: ev.CycleFinished) -> None:
-    left = [agent.key for agent in draft.state.agents if agent.status is not AgentStatus.COMPLETED]
+    left = [agent.key for agent in draft.state.agents if agent.status is not rec.AgentStatus.COMPLETED]
     if left:
         raise Unexpected(f"cycle {draft.state.cycle_id} cannot complete: {', '.join(left)} is not completed")
     open_ = [blocker.id for blocker in draft.state.open_blockers()]
@@ -168,12 +157,98 @@ def _written(draft: Draft, event: ev.StateWritten) -> None:
     raise Unexpected(f"only the orchestrator writes the state of a cycle; {event.sender} may read it{what}")
 
 
+def _decided(draft: Draft, event: ev.DecisionMade) -> None:
+    opened = draft.state.escalation
+    if opened is None:
+        raise Unexpected(f"nothing of cycle {draft.state.cycle_id} waits for a decision")
+    if event.sender != USER:
+        raise Unexpected(f"{event.sender} cannot decide; the escalation is the user's")
+    if event.decision == "manual-fix" and not event.text.strip():
+        raise Unexpected("manual-fix goes on with your guidance; say it in a sentence")
+    draft.update(escalations=draft.state.escalations[1:])
+    body = Guidance(escalation_id=opened.id, decision=event.decision, text=event.text)
+    draft.say(body, sender=USER, recipient=ORCHESTRATOR, summary=event.text or event.decision)
+    draft.tell(USER.capitalize(), f"Decided {event.decision}: {event.text}".rstrip(": "))
+    named = ", ".join(worker(key).name for key in opened.agents)
+    reason = event.text or f"the user chose {event.decision} without a reason"
+    chosen = event.text or event.decision
+    draft.record_decision(USER, opened.detail, chosen, rationale=reason, impact=f"Affects {named}")
+    if event.decision == "abort":
+        draft.add_remaining(opened.detail)
+        escalations.end(draft, rec.CycleStatus.FAILED, "aborted")
+    elif event.decision == "skip":
+        _skip(draft, opened, event)
+    else:
+        _go_on(draft, opened, event)
+    if not draft.state.ended and draft.state.escalation is not None:
+        escalations.announce(draft, draft.state.escalation)
+
+
+def _go_on(draft: Draft, opened: rec.OpenEscalation, event: ev.DecisionMade) -> None:
+    """Guidance, or another try: the agents that stood still resume, all others were never stopped (C59)."""
+    _settle_blockers(draft, opened, event.text or "go on", rec.BlockerStatus.RESOLVED)
+    if opened.reason == "max_iterations":
+        more = event.iterations if event.decision == "extend" else 1
+        issues = draft.state.iterations[-1].blocking
+        known = tuple(issue for issue in draft.state.remaining_issues if issue not in issues)
+        if event.decision == "manual-fix":
+            issues = (*issues, event.text)
+        draft.update(max_iterations=draft.state.max_iterations + more, remaining_issues=known)
+        next_iteration(draft, opened.agents[0], issues)
+        return
+    for key in opened.agents:
+        if event.text:
+            _guide(draft, key, opened, event.text)
+            for identity in opened.blockers:
+                conflicts.add_steps(draft, identity, "clarified")
+        if not draft.state.agent(key).asked and not draft.state.open_blockers(key):
+            ask_run(draft, key)
+    start_ready(draft)
+
+
+def _skip(draft: Draft, opened: rec.OpenEscalation, event: ev.DecisionMade) -> None:
+    """The known issues stay known, and the cycle goes on without fixing them (K20)."""
+    _settle_blockers(draft, opened, event.text or "left as it is", rec.BlockerStatus.WORKAROUND)
+    if opened.reason == "max_iterations":
+        escalations.close(draft, "skipped")
+        return
+    for key in opened.agents:
+        _guide(draft, key, opened, f"Leave it and go on without: {opened.detail}")
+        ask_run(draft, key)
+    draft.update(remaining_issues=(*draft.state.remaining_issues, opened.detail))
+    start_ready(draft)
+
+
+def _settle_blockers(
+    draft: Draft, opened: rec.OpenEscalation, resolution: str, status: rec.BlockerStatus
+) -> None:
+    for blocker in draft.state.open_blockers():
+        if blocker.id in opened.blockers:
+            draft.resolve(blocker, resolution, status)
+            conflicts.closed(draft, blocker.id, resolution)
+
+
+def _guide(draft: Draft, key: str, opened: rec.OpenEscalation, guidance: str) -> None:
+    send(
+        draft,
+        key,
+        rec.InputKind.CLARIFICATION,
+        opened.id,
+        source="USER",
+        summary=guidance,
+        document=draft.state.primary(key),
+        actions=(guidance,),
+        criteria=("What the guidance says holds",),
+        next_step="Go on from where you stopped.",
+    )
+
+
 _RULES: Final[agent_decisions.Rules[Cycle, Draft]] = agent_decisions.Rules(
     noun="cycle",
     called=lambda state: f"cycle {state.cycle_id}",
     draft=Draft,
     starts={ev.CycleStarted: _start, ev.CycleRestored: _restored},
-    end=lambda draft, status, outcome: escalations.end(draft, CycleStatus(status), outcome),
+    end=lambda draft, status, outcome: escalations.end(draft, rec.CycleStatus(status), outcome),
     handlers={
         ev.AgentStarted: _started,
         ev.PhaseReported: _reported,
@@ -184,6 +259,6 @@ _RULES: Final[agent_decisions.Rules[Cycle, Draft]] = agent_decisions.Rules(
         ev.CycleFinished: _finished,
         ev.DeliveryFailed: escalations.undelivered,
         ev.DeadlineReached: escalations.deadline_reached,
-        ev.DecisionMade: decided,
+        ev.DecisionMade: _decided,
     },
 )

@@ -24,10 +24,8 @@ def progress_path(cycle_id: str, agent: str, name: str) -> str:
 
 
 def check_files(state: Cycle, event: ev.PhaseReported) -> None:
-    """
-    Refuse what an agent may not write or did not write: another's field (C61, K17), a file that is not its own (C18),
-    a log whose earlier bytes changed (C15), or a document that it names and did not write. Raises InvalidResult.
-    """
+    """Refuse (InvalidResult) what an agent may not write or did not write: another's field (C61, K17), a file that is
+    not its own (C18), a log whose earlier bytes changed (C15), or a document that it names and did not write."""
     key = event.result.phase
     own = worker(key)
     for name, value in event.result.fields.items():

@@ -2,53 +2,29 @@
 
 from typing import Final
 
-from fixloop.configuration.settings import VALIDATION_LOOP
-from fixloop.engine.profile import AnyEvent, Profile, iso
+from fixloop.engine.profile import AnyEvent, Profile
 from fixloop.engine.snapshots import loader
-from fixloop.profiles.agents import own_results, worker_of
+from fixloop.profiles.agents import children_of, own_results, plain_fields, worker_of
+from fixloop.profiles.cycle import events as ev
 from fixloop.profiles.cycle.decide import DECIDE_VERSION, decide
-from fixloop.profiles.cycle.events import (
-    AnswerInvalid,
-    Cancelled,
-    DeadlineReached,
-    EventRefused,
-    PhaseReported,
-    event_from_json,
-)
-from fixloop.profiles.cycle.messages import Message
+from fixloop.profiles.cycle.messages import Message, message_text
 from fixloop.profiles.cycle.phase_result import InvalidResult
 from fixloop.profiles.cycle.records import AgentStatus
 from fixloop.profiles.cycle.state import SCHEMA_VERSION, Cycle
-from fixloop.profiles.cycle.texts import message_text
 from fixloop.protocol.agents import ORCHESTRATOR
 from fixloop.protocol.refusals import Unexpected
-from fixloop.protocol.ticket import work_id
 
 
 def _fields(state: Cycle) -> dict[str, str]:
-    """What a person would look for with `redis-cli`."""
     working = [agent.key for agent in state.agents if agent.status is AgentStatus.RUNNING]
-    return {
-        "project": state.project,
-        "name": state.name,
-        "profile": state.profile,
-        "status": state.status.value,
-        "outcome": state.outcome,
-        "paused": "1" if state.escalations else "",
-        "held": "1" if state.paused_at is not None else "",
-        "owner": "person" if state.escalations else "agent",
-        "specialist": ",".join(working),
-        "iteration": f"{state.iteration}/{state.max_iterations}",
-        "queue": state.queue,
-        "updated_at": iso(state.last_at),
-    }
+    return plain_fields(state, asks=bool(state.escalations), specialist=",".join(working))
 
 
 def _instead(event: AnyEvent, refused: Unexpected) -> AnyEvent | None:
     """A report that breaks a rule is an invalid answer (C35)."""
-    if not isinstance(refused, InvalidResult) or not isinstance(event, PhaseReported):
+    if not isinstance(refused, InvalidResult) or not isinstance(event, ev.PhaseReported):
         return None
-    return AnswerInvalid(
+    return ev.AnswerInvalid(
         sender=event.sender, agent=event.sender, problem=str(refused), artifacts=event.artifacts
     )
 
@@ -59,18 +35,16 @@ CYCLE: Final[Profile[Cycle]] = Profile(
     decide_version=DECIDE_VERSION,
     decide=decide,
     load=loader(Cycle, SCHEMA_VERSION),
-    read_event=event_from_json,
+    read_event=ev.event_from_json,
     fields=_fields,
     recorded=Message.recorded,
-    refused=EventRefused,
-    reached=DeadlineReached,
-    cancelled=Cancelled,
+    refused=ev.EventRefused,
+    reached=ev.DeadlineReached,
+    cancelled=ev.Cancelled,
     check_party=own_results("phase-reported"),
     worker_of=worker_of,
     is_deadline=lambda name: name.startswith(("run/", "converge/")),
     instead=_instead,
     text=lambda kept: message_text(Message.model_validate(kept)),
-    children=lambda state: [
-        work_id(state, agent) for agent in state.agents if agent.command == VALIDATION_LOOP
-    ],
+    children=children_of,
 )

@@ -2,16 +2,10 @@
 
 from fixloop.profiles.cycle import conflicts
 from fixloop.profiles.cycle import events as ev
+from fixloop.profiles.cycle import records as rec
 from fixloop.profiles.cycle.inputs import send
 from fixloop.profiles.cycle.messages import Ended, Escalation, Violation
 from fixloop.profiles.cycle.outcome import Draft
-from fixloop.profiles.cycle.records import (
-    AgentStatus,
-    CycleStatus,
-    EscalationReason,
-    InputKind,
-    OpenEscalation,
-)
 from fixloop.profiles.cycle.state import Agent
 from fixloop.protocol import agent_decisions
 from fixloop.protocol.agents import ORCHESTRATOR, USER
@@ -20,13 +14,13 @@ from fixloop.protocol.refusals import Unexpected
 
 def escalate(
     draft: Draft,
-    reason: EscalationReason,
+    reason: rec.EscalationReason,
     detail: str,
     agents: tuple[str, ...],
     blockers: tuple[str, ...] = (),
 ) -> None:
     """Ask a person; these agents stand still until it is decided, all others go on (S22)."""
-    opened = OpenEscalation(
+    opened = rec.OpenEscalation(
         id=f"ESC-{draft.state.cycle_id}-{draft.state.sequence + 1}",
         reason=reason,
         detail=detail,
@@ -36,14 +30,14 @@ def escalate(
     )
     for key in agents:
         draft.drop(key)
-        if draft.state.agent(key).status is not AgentStatus.COMPLETED:
-            draft.agent(key, status=AgentStatus.WAITING)
+        if draft.state.agent(key).status is not rec.AgentStatus.COMPLETED:
+            draft.agent(key, status=rec.AgentStatus.WAITING)
     draft.append(escalations=opened)
     if draft.state.escalation == opened:
         announce(draft, opened)
 
 
-def announce(draft: Draft, opened: OpenEscalation) -> None:
+def announce(draft: Draft, opened: rec.OpenEscalation) -> None:
     """Tell the user of the escalation that is to be decided next."""
     body = Escalation(
         escalation_id=opened.id,
@@ -59,22 +53,22 @@ def announce(draft: Draft, opened: OpenEscalation) -> None:
 
 def failed(draft: Draft, event: ev.AgentFailed) -> None:
     """A run ended in an error: it is tried again, with longer pauses, until a person is asked (K5, G19)."""
-    agent = _asked(draft, event.agent)
+    agent = asked(draft, event.agent)
     limits = draft.state.limits
     draft.note(f"{event.agent} failed, attempt {agent.attempt}: {event.reason}")
     draft.stop_clock(event.agent)
     if event.fatal or agent.attempt >= limits.attempts:
-        draft.agent(event.agent, asked=False, status=AgentStatus.FAILED)
-        reason: EscalationReason = "fatal_error" if event.fatal else "retries_exhausted"
+        draft.agent(event.agent, asked=False, status=rec.AgentStatus.FAILED)
+        reason: rec.EscalationReason = "fatal_error" if event.fatal else "retries_exhausted"
         escalate(draft, reason, f"{event.agent}: {event.reason}", (event.agent,))
         return
-    draft.agent(event.agent, attempt=agent.attempt + 1, status=AgentStatus.WAITING)
+    draft.agent(event.agent, attempt=agent.attempt + 1, status=rec.AgentStatus.WAITING)
     draft.ask(event.agent, delay_seconds=limits.backoff_seconds(agent.attempt))
 
 
 def answer_invalid(draft: Draft, event: ev.AnswerInvalid) -> None:
     """No valid PHASE_RESULT: it is asked for again, until a person is asked (C35, G2)."""
-    agent = _asked(draft, event.agent)
+    agent = asked(draft, event.agent)
     draft.stop_clock(event.agent)
     invalid = agent.invalid + 1
     draft.say(Violation(problem=event.problem), recipient=event.agent, summary=event.problem)
@@ -82,11 +76,12 @@ def answer_invalid(draft: Draft, event: ev.AnswerInvalid) -> None:
         draft.agent(event.agent, invalid=invalid, asked=False)
         escalate(draft, "invalid_response", f"{event.agent}: {event.problem}", (event.agent,))
         return
-    draft.agent(event.agent, runs=agent.runs + 1, attempt=1, invalid=invalid, status=AgentStatus.WAITING)
+    draft.agent(event.agent, runs=agent.runs + 1, attempt=1, invalid=invalid, status=rec.AgentStatus.WAITING)
     draft.ask(event.agent)
 
 
-def _asked(draft: Draft, key: str) -> Agent:
+def asked(draft: Draft, key: str) -> Agent:
+    """An agent of whom something is asked, or Unexpected."""
     agent = draft.state.agent(key)
     if not agent.asked:
         raise Unexpected(f"nothing was asked of {key}; it stands at {agent.status}")
@@ -99,7 +94,7 @@ def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
     if letter is None:
         return
     agent = draft.state.agent(letter.agent)
-    if agent.asked and agent.status is not AgentStatus.RUNNING:
+    if agent.asked and agent.status is not rec.AgentStatus.RUNNING:
         detail = f"{letter.agent} was not reached: {event.error}"
         escalate(draft, "communication_error", detail, (letter.agent,))
 
@@ -118,7 +113,7 @@ def deadline_reached(draft: Draft, event: ev.DeadlineReached) -> None:
     send(
         draft,
         key,
-        InputKind.CONVERGENCE,
+        rec.InputKind.CONVERGENCE,
         f"{agent.runs}.{agent.attempt}",
         source=ORCHESTRATOR,
         summary=f"The run's time is over; {seconds / 60:g} minutes are left to come to an end",
@@ -131,10 +126,10 @@ def deadline_reached(draft: Draft, event: ev.DeadlineReached) -> None:
 
 def close(draft: Draft, outcome: str) -> None:
     """It ends well; its branch is pushed before, where that was asked for."""
-    agent_decisions.close(draft, outcome, lambda how: end(draft, CycleStatus.COMPLETED, how))
+    agent_decisions.close(draft, outcome, lambda how: end(draft, rec.CycleStatus.COMPLETED, how))
 
 
-def end(draft: Draft, status: CycleStatus, outcome: str) -> None:
+def end(draft: Draft, status: rec.CycleStatus, outcome: str) -> None:
     """The cycle is over: nothing is left to do or to wait for."""
     draft.withdraw()
     conflicts.left_open(draft, outcome)

@@ -1,6 +1,6 @@
 """The named files of a cycle, drawn from its state: what to write where (C4, C8-C14, C24-C30, C41, K14, K23, U10, U12).
 
-Nothing is written here. A file is text, or parts that a store keeps by digest; the same state gives the same files.
+A file is text, or parts that a store keeps by digest; the same state gives the same files.
 """
 
 import json
@@ -16,8 +16,8 @@ from fixloop.files.atomic import File
 from fixloop.profiles.cycle.documents import progress_path
 from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.cycle.events import CycleRestored
+from fixloop.profiles.cycle.messages import one_line
 from fixloop.profiles.cycle.state import Agent, Cycle
-from fixloop.profiles.cycle.texts import one_line
 from fixloop.profiles.cycle.versions import archive_name, version_of
 from fixloop.profiles.cycle.workers import WORKERS, field_owner, worker
 from fixloop.statefiles.named_files import Files
@@ -41,12 +41,8 @@ def state_path(cycle_id: str) -> str:
 
 
 def named_files(state: Cycle) -> Iterator[Named]:
-    """
-    Every file of the cycle, in the order they are written.
-
-    The archive is the first, so that every version of a document is somewhere at every moment (C14); the state file
-    the last, so that it never names a document that is not there.
-    """
+    """Every file in the order they are written: the archive first, so that every version of a document is somewhere at
+    every moment (C14); the state file last, so that it never names a document that is not there."""
 
     def named(agent: str, name: str, *parts: str) -> Named:
         return Named(progress_path(state.cycle_id, agent, name), parts)

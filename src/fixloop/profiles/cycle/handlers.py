@@ -27,7 +27,6 @@ from fixloop.protocol.ticket import work_id
 
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:
-    """Bring a person's decision; one that is impossible is refused before, naming what is possible."""
     state: Cycle = look(session, workflow).state
     if given.word not in DECISIONS:
         raise UsageError(

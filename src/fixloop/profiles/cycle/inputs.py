@@ -34,12 +34,8 @@ def send(
     next_step: str = "",
     iterations: tuple[int, int] | None = None,
 ) -> None:
-    """
-    Say something to an agent, and remember that this occasion is used up; Unexpected where it was used before (C22).
-
-    `document` is the path and version of what it is about, None of nothing but the present version; `next_step` what
-    the agent does before it reports; `iterations` the previous and the current one, where a new one begins.
-    """
+    """Say something to an agent, once for each occasion, or Unexpected (C22). `document` is path and version of what it
+    is about; `next_step` what the agent does before it reports; `iterations` the previous one and the current."""
     sent = SentInput(kind=kind, recipient=recipient, occasion=occasion)
     if sent in draft.state.inputs:
         what = f"{_WHAT[kind]} {occasion}"
@@ -102,11 +98,8 @@ def send_feedback(draft: Draft, recipient: str, issues: tuple[str, ...], source:
 
 
 def input_requested(draft: Draft, event: ev.InputRequested) -> None:
-    """
-    A person in the orchestrator's place says something to an agent.
-
-    Raises Unexpected: an agent wants to (C20), it says nothing to do (C21), or feedback would come during work.
-    """
+    """A person in the orchestrator's place says something to an agent. Unexpected where an agent wants to (C20), it
+    says nothing to do (C21), or feedback would come during work."""
     _check_request(draft.state, event)
     key, present = event.recipient, draft.state.iteration
     send(

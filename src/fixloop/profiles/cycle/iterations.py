@@ -3,19 +3,13 @@
 from collections import defaultdict
 
 from fixloop.profiles.cycle import conflicts
+from fixloop.profiles.cycle import records as rec
 from fixloop.profiles.cycle.blockers import RESOLVERS, categorised, complete, kind_of, milder
 from fixloop.profiles.cycle.documents import open_iteration
 from fixloop.profiles.cycle.escalations import escalate
 from fixloop.profiles.cycle.inputs import send_feedback, start_ready
 from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.phase_result import PhaseResult
-from fixloop.profiles.cycle.records import (
-    AgentStatus,
-    Conflict,
-    ConflictKind,
-    ResultStatus,
-    Severity,
-)
 from fixloop.profiles.cycle.state import Limits
 from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.agents import ORCHESTRATOR
@@ -24,7 +18,7 @@ from fixloop.protocol.agents import ORCHESTRATOR
 def validated(draft: Draft, key: str, result: PhaseResult) -> None:
     """What follows from a validation."""
     found = _found(result, draft.state.limits)
-    blocking = tuple(issue for level, issue in found if level is Severity.BLOCKER)
+    blocking = tuple(issue for level, issue in found if level is rec.Severity.BLOCKER)
     version, iteration = draft.state.version, draft.state.iteration
     # The failures that were sent to be fixed have been validated again (C53, C55).
     left = f"v{version} was validated: {len(blocking)} blocking issues, see {_conflict_id(iteration)}"
@@ -34,7 +28,7 @@ def validated(draft: Draft, key: str, result: PhaseResult) -> None:
     if not blocking:
         complete(draft, key, result)
         return
-    draft.agent(key, status=AgentStatus.WAITING)
+    draft.agent(key, status=rec.AgentStatus.WAITING)
     draft.tell(worker(key).name, f"found {len(blocking)} failures in v{version}")
     if iteration < draft.state.max_iterations:
         next_iteration(draft, key, blocking)
@@ -53,7 +47,7 @@ def next_iteration(draft: Draft, key: str, blocking: tuple[str, ...]) -> None:
     order = [agent.key for agent in draft.state.agents]
     for target in sorted(by_target, key=order.index):
         upstream = tuple(other for other in by_target if order.index(other) < order.index(target))
-        draft.agent(target, status=AgentStatus.WAITING, waits_for=upstream)
+        draft.agent(target, status=rec.AgentStatus.WAITING, waits_for=upstream)
         draft.tell(
             ORCHESTRATOR.capitalize(), f"Sending feedback to {worker(target).name}, v{draft.state.version}"
         )
@@ -61,22 +55,21 @@ def next_iteration(draft: Draft, key: str, blocking: tuple[str, ...]) -> None:
         conflicts.add_steps(draft, _conflict_id(draft.state.iteration - 1), "sent", resolver=target)
     if by_target and "cd" not in by_target:
         # Development goes again after what it rests on is fixed.
-        draft.agent("cd", status=AgentStatus.WAITING, waits_for=tuple(by_target))
+        draft.agent("cd", status=rec.AgentStatus.WAITING, waits_for=tuple(by_target))
     draft.agent(key, waits_for=tuple(by_target))
     start_ready(draft)
 
 
 def _target(issue: str) -> str:
-    """The agent that fixes an issue: development, except of requirements and plan."""
     return RESOLVERS.get(kind_of(issue), "cd")
 
 
-def _found(result: PhaseResult, limits: Limits) -> list[tuple[Severity, str]]:
+def _found(result: PhaseResult, limits: Limits) -> list[tuple[rec.Severity, str]]:
     """What a validation found, by severity; figures below the limits make a success a failure (U13)."""
     issues = list(map(categorised, result.issues))
-    if result.status is not ResultStatus.SUCCESS:
+    if result.status is not rec.ResultStatus.SUCCESS:
         failed = result.listed("failed_tests") or (result.summary or "the validation failed",)
-        return issues or [(Severity.BLOCKER, name) for name in failed]
+        return issues or [(rec.Severity.BLOCKER, name) for name in failed]
     below = []
     for name, least in (("test_pass_rate", limits.pass_rate_percent), ("coverage", limits.coverage_percent)):
         value = _number(result.field(name))
@@ -85,7 +78,7 @@ def _found(result: PhaseResult, limits: Limits) -> list[tuple[Severity, str]]:
     critical = _number(result.field("critical_issues"))
     if critical:
         below.append(f"{critical:g} critical issues are open")
-    denied = [(Severity.BLOCKER, reason) for reason in below]
+    denied = [(rec.Severity.BLOCKER, reason) for reason in below]
     return [(milder(level), issue) for level, issue in issues] + denied
 
 
@@ -96,17 +89,16 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _record(draft: Draft, key: str, found: list[tuple[Severity, str]], blocking: tuple[str, ...]) -> None:
-    """Keep all of it, whether or not it re-opens work (C47, C55, C56)."""
+def _record(draft: Draft, key: str, found: list[tuple[rec.Severity, str]], blocking: tuple[str, ...]) -> None:
     content = "\n".join(f"{level}: {issue}" for level, issue in found)
     issues = tuple(issue for _, issue in found)
     present = draft.state.iterations[-1].with_(issues_found=issues, blocking=blocking)
     draft.update(iterations=(*draft.state.iterations[:-1], present))
     target = _target(blocking[0]) if blocking else ORCHESTRATOR
     draft.record_feedback(key, target, content, is_blocking=bool(blocking))
-    conflict = Conflict(
+    conflict = rec.Conflict(
         id=_conflict_id(draft.state.iteration),
-        kind=ConflictKind.TEST_FAILURE,
+        kind=rec.ConflictKind.TEST_FAILURE,
         reporter=key,
         description=content,
     )

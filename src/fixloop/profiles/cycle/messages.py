@@ -1,5 +1,6 @@
-"""What a cycle's orchestrator, its agents and its user say to each other (C3, C20, C32, K16, K26, K30)."""
+"""What a cycle's orchestrator, its agents and its user say to each other (C3, C20, C32-C34, K16, K26, K30)."""
 
+import re
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, Field
@@ -121,3 +122,71 @@ def check_route(kind: str, sender: str, recipient: str) -> None:
         raise ProtocolError(
             f"{kind} from {sender} to {recipient} is on no route; a cycle's agents talk to the orchestrator only"
         )
+
+
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def one_line(text: str) -> str:
+    """An agent's text on one line, so that it cannot begin a section."""
+    return _CONTROLS.sub(" ", " ".join(text.split()))
+
+
+def message_text(message: Message) -> str:
+    """The whole text of a message."""
+    match message.body:
+        case Input() as body:
+            return input_text(body)
+        case Reported(result=result):
+            return result_text(result)
+        case Violation(problem=problem):
+            return f"{problem}\n\nEnd your answer with exactly one PHASE_RESULT.\n"
+        case Escalation() as body:
+            head = f"{body.escalation_id}: {body.reason}\n\n{body.detail}\n\n"
+            issues = "".join(f"- {issue}\n" for issue in body.remaining_issues)
+            return f"{head}Standing still: {', '.join(body.agents)}\n{issues}"
+        case Guidance() as body:
+            return f"{body.escalation_id}: {body.decision}\n\n{body.text or 'no reason was given'}\n"
+        case Ended() as body:
+            issues = "".join(f"- known issue: {issue}\n" for issue in body.remaining_issues)
+            return f"{body.outcome}, v{body.version} after {body.iterations} iterations\n{issues}"
+
+
+def input_text(body: Input) -> str:
+    """A `send_input` as its recipient reads it: six sections, in this order (C32, K16)."""
+    actions = "\n".join(f"{number}. {one_line(text)}" for number, text in enumerate(body.actions, 1))
+    criteria = "\n".join(f"- [ ] {one_line(text)}" for text in body.criteria)
+    title = "FEEDBACK" if body.input is InputKind.FEEDBACK else body.input.upper()
+    return (
+        f"## {title} FROM {body.source.upper()}\n\n{one_line(body.summary)}\n\n"
+        f"## REFERENCED OUTPUT\nFile: {body.file or 'none'}\nVersion: {body.version}\n\n"
+        f"## REQUIRED ACTION\n\n{actions}\n\n"
+        f"## SUCCESS CRITERIA\n\n{criteria}\n\n"
+        f"## NEXT STEP\n{body.next_step}\n\n"
+        f"## CONTEXT\n\nPrevious iteration: {body.previous_iteration}\nCurrent iteration: {body.current_iteration}\n"
+    )
+
+
+def result_text(result: PhaseResult) -> str:
+    """A PHASE_RESULT as an agent ends its run with (C33, C34)."""
+    lines = [
+        "PHASE_RESULT:",
+        f"- phase: {result.phase}",
+        f"- status: {result.status}",
+        f"- files_written: {_listed(result.files_written)}",
+        f"- summary: {result.summary}",
+        *(
+            f"- {name}: {value if isinstance(value, str) else _listed(value)}"
+            for name, value in result.fields.items()
+        ),
+        f"- issues: {_listed(result.issues)}",
+        *([f"\nPHASE_DETAILS:\n{result.details}"] if result.details else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _listed(values: tuple[str, ...]) -> str:
+    """On one line, or on a line each where one has a comma in it."""
+    if any("," in value for value in values):
+        return "".join(f"\n  - {value}" for value in values)
+    return f"[{', '.join(values)}]"

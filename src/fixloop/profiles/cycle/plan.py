@@ -39,11 +39,7 @@ def check_plan(plan: Plan) -> None:
 
 
 def revised(before: Plan, after: Plan) -> tuple[PlanTask, ...]:
-    """
-    A revised plan over the one before: what was completed stays completed (S19).
-
-    Raises UsageError: a task is gone, or the plan is no plan; nothing is ever taken out (C9).
-    """
+    """What was completed stays completed (S19). UsageError: a task is gone (C9), or the plan is no plan."""
     check_plan(after)
     old = {task.id: task for task in before}
     gone = sorted(old.keys() - {task.id for task in after})

@@ -13,11 +13,10 @@ from fixloop.commands.report_pages import reported
 from fixloop.commands.screen import row, short, table
 from fixloop.engine.snapshots import loader
 from fixloop.profiles.cycle.files import state_path
-from fixloop.profiles.cycle.messages import Message
+from fixloop.profiles.cycle.messages import Message, message_text
 from fixloop.profiles.cycle.records import AgentStatus, TaskStatus
 from fixloop.profiles.cycle.report import parts
 from fixloop.profiles.cycle.state import SCHEMA_VERSION, Agent, Cycle
-from fixloop.profiles.cycle.texts import message_text
 from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.durations import iso_stamp, stamp
 from fixloop.protocol.ids import called

@@ -6,11 +6,10 @@ from typing import Final
 from fixloop.profiles.cycle.documents import progress_path
 from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.cycle.files import state_path
-from fixloop.profiles.cycle.messages import Input, Message, Violation
+from fixloop.profiles.cycle.messages import Input, Message, Violation, input_text
 from fixloop.profiles.cycle.plan import ready_tasks
 from fixloop.profiles.cycle.records import ResultStatus, TaskStatus
 from fixloop.profiles.cycle.state import Cycle
-from fixloop.profiles.cycle.texts import input_text
 from fixloop.profiles.cycle.workers import Worker, worker
 from fixloop.store.contract import Store
 

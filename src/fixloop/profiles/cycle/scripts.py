@@ -24,7 +24,6 @@ _ISSUES: Final = {
 
 
 def _writings(store: Any, ticket: Ticket, run: int) -> Writings:
-    """What an agent of a cycle leaves in a run: its first document and, where it has one, a plan."""
     names = worker(ticket.specialist).documents
     plan = (PlanTask(id="TASK-001", description="log in"),) if "plan.json" in names else None
     texts = {names[0]: f"{ticket.specialist}, run {run}\n"}

@@ -66,12 +66,6 @@ WORKERS: Final = {
     )
 }
 KEYS: Final = tuple(WORKERS)
-_ALIASES: Final = {
-    "requirements": "ra",
-    "planning": "ep",
-    "development": "cd",
-    "validation": "vas",
-}
 _OWNERS: Final = {field: entry.key for entry in WORKERS.values() for field in entry.fields}
 
 
@@ -79,15 +73,6 @@ def worker(key: str) -> Worker:
     """The agent of this key; one that the seed does not name writes a document and a field named after it (K17)."""
     known = WORKERS.get(key)
     return known or Worker(key, key, (f"{key}.md",), (_CHANGES,), (key,), ())
-
-
-def key_of(name: str) -> str:
-    """The key of an agent as messages name it: `RA`, `vas`, `VALIDATION` (K16). Raises UsageError for any other."""
-    lower = name.strip().lower()
-    found = _ALIASES.get(lower, lower)
-    if found not in WORKERS:
-        raise UsageError(f"no agent is called {name!r}; a cycle has {', '.join(KEYS)}")
-    return found
 
 
 def field_owner(field: str) -> str | None:
@@ -109,12 +94,8 @@ class Order(NamedTuple):
 
 
 def check_graph(graph: Graph) -> None:
-    """
-    Refuse a graph that no cycle can follow (C44).
-
-    Raises UsageError: one of the four is missing, an unknown agent is waited for, a document has two writers, or the
-    agents wait for each other in a circle.
-    """
+    """Refuse (UsageError) a graph that no cycle can follow (C44): one of the four is missing, an unknown agent is
+    waited for, a document has two writers, or the agents wait for each other in a circle."""
     missing = [key for key in KEYS if key not in graph]
     if missing:
         raise UsageError(
@@ -135,7 +116,6 @@ def check_graph(graph: Graph) -> None:
 
 
 def check_order(graph: Graph, what: str) -> None:
-    """Refuse a circle. Raises UsageError: with the circle's members in order."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

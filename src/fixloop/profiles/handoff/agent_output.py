@@ -5,23 +5,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from fixloop.engine import verdicts
 from fixloop.engine.profile import AnyState
-from fixloop.engine.verdicts import (
-    MOST_ISSUES,
-    described,
-    failures_of,
-    is_passed,
-    known_issues,
-    missing_in,
-    summary_of,
-)
 from fixloop.files.atomic import read
 from fixloop.outside.transfer import snapshot_in
 from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.profiles.handoff.files import STATE_FILE, state_document
 from fixloop.profiles.handoff.returns import InvalidReturn, read_return
+from fixloop.profiles.handoff.shared_state import MOST_OF_A_FIELD, MOST_OF_A_VALUE
 from fixloop.profiles.handoff.state import Handoffs
-from fixloop.profiles.handoff.writes import MOST_OF_A_FIELD, MOST_OF_A_VALUE
 from fixloop.protocol.state import State
 from fixloop.repository.git import Git
 from fixloop.statefiles.agent_run import AgentRuns, Left
@@ -68,11 +60,8 @@ def missing_file(state: Handoffs, git: Git, commit: str, answer: str) -> str:
 
 
 def missing_specification(state: AnyState, git: Git, commit: str, said: Mapping[str, Any]) -> str:
-    """
-    What is wrong with the `spec` of an agent's result, in one sentence; empty: it names none, or a file of `commit`.
-
-    Its path is relative to the folder that the agent worked in.
-    """
+    """What is wrong with the `spec` of an agent's result, a path from the folder that it worked in, in one sentence;
+    empty: it names none, or a file of `commit`."""
     spec = said.get("spec")
     if not isinstance(spec, str) or not spec:
         return ""
@@ -88,9 +77,9 @@ def missing_specification(state: AnyState, git: Git, commit: str, said: Mapping[
 
 def review_answer(state: State) -> str:
     """A reviewer's result of an ended loop (D54)."""
-    known = {"validation": state.workflow, "summary": summary_of(state)}
-    if is_passed(state):
-        return json.dumps({"status": "approved", **known, "known_issues": known_issues(state)})
+    known = {"validation": state.workflow, "summary": verdicts.summary_of(state)}
+    if verdicts.is_passed(state):
+        return json.dumps({"status": "approved", **known, "known_issues": verdicts.known_issues(state)})
     issues = [
         {
             "id": f"{state.issue}-{number}",
@@ -98,9 +87,9 @@ def review_answer(state: State) -> str:
             "specialist": entry.name,
             "file": failure.file,
             "line": failure.line,
-            "description": described(failure),
+            "description": verdicts.described(failure),
         }
-        for number, (entry, failure) in enumerate(failures_of(state), 1)
+        for number, (entry, failure) in enumerate(verdicts.failures_of(state), 1)
     ]
     issues += [
         {
@@ -109,9 +98,9 @@ def review_answer(state: State) -> str:
             "specialist": each.specialist,
             "description": text,
         }
-        for each, text in missing_in(state)
+        for each, text in verdicts.missing_in(state)
     ]
-    return json.dumps({"status": "needs_fixes", "issues": issues[:MOST_ISSUES], **known})
+    return json.dumps({"status": "needs_fixes", "issues": issues[: verdicts.MOST_ISSUES], **known})
 
 
 AGENT_RUNS: Final = AgentRuns(

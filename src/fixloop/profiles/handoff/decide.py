@@ -7,7 +7,7 @@ from typing import Final
 
 from fixloop.errors import UsageError
 from fixloop.profiles.handoff import events as ev
-from fixloop.profiles.handoff import locks, questions, runs, writes
+from fixloop.profiles.handoff import questions, runs, shared_state
 from fixloop.profiles.handoff.outcome import Draft, Outcome
 from fixloop.profiles.handoff.routes import AGENTS
 from fixloop.profiles.handoff.state import SCHEMA_VERSION, Agent, Handoffs
@@ -68,11 +68,11 @@ _RULES: Final[agent_decisions.Rules[Handoffs, Draft]] = agent_decisions.Rules(
         ev.AgentEscalated: questions.escalated,
         ev.Answered: questions.answered,
         ev.DecisionMade: questions.decided,
-        ev.LockAcquired: locks.acquire,
-        ev.LockReleased: locks.release,
-        ev.LockExtended: locks.extend,
+        ev.LockAcquired: shared_state.acquire,
+        ev.LockReleased: shared_state.release,
+        ev.LockExtended: shared_state.extend,
         ev.Heartbeat: runs.heartbeat,
-        ev.StateWritten: writes.write,
+        ev.StateWritten: shared_state.write,
         ev.DeliveryFailed: questions.undelivered,
         ev.DeadlineReached: runs.overdue,
     },

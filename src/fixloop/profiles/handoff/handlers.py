@@ -39,7 +39,6 @@ from fixloop.protocol.ticket import work_id
 
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:
-    """Raises RefusedError where nothing is open or not this; UsageError where several are, and none was named."""
     state, wanted = look(session, workflow).state, given.escalation
     if not state.questions:
         ended = f": it ended ({state.outcome})" if state.ended else "; `fixloop inbox` lists what does"
@@ -116,12 +115,10 @@ def _events(handed: Handed) -> Iterator[AnyEvent]:
 
 
 def _left(handed: Handed) -> dict[str, Any]:
-    """What it left in the repository, as the events of its end carry it."""
     return dict(handed.work) | changed(handed.files)
 
 
 def _reject(session: Session, workflow: str, agent: str, handoff: str, reason: str) -> None:
-    """It is not done: a person decides what becomes of it (G9)."""
     seen = look(session, workflow)
     name = OUTSIDE.chosen(seen, agent)
     event = rejection(seen.state, name, {"reason": reason})

@@ -86,7 +86,7 @@ def write(
     written before a person has looked: exit code 3.
     """
     from fixloop.profiles.handoff.events import StateWritten
-    from fixloop.profiles.handoff.writes import MOST_OF_A_FIELD, MOST_OF_A_VALUE
+    from fixloop.profiles.handoff.shared_state import MOST_OF_A_FIELD, MOST_OF_A_VALUE
 
     with open_workflow(issue, project) as (session, workflow):
         before = _state(session, workflow).written.get(field, 0)
@@ -135,14 +135,11 @@ def taken(
     wait: bool,
     pause: Callable[[float], object] = time.sleep,
 ) -> "Lock | None":
-    """
-    Take a lock, or wait for it as long as somebody else has it and does not let it expire (D29, D30).
-
-    None where it is somebody else's and nobody waits.
-    """
+    """Take a lock, or wait for it as long as somebody else has it and does not let it expire (D29, D30); None where it
+    is somebody else's and nobody waits."""
     from fixloop.profiles.handoff.events import LockAcquired
-    from fixloop.profiles.handoff.locks import wait_seconds
     from fixloop.profiles.handoff.routes import check_agent
+    from fixloop.profiles.handoff.shared_state import wait_seconds
 
     event, attempt, told = LockAcquired(sender=agent.lower(), resource=resource), 1, None
     check_agent(event.sender)

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
-
 from fixloop.profiles.handoff import events as ev
 from fixloop.profiles.handoff import records as rec
 from fixloop.profiles.handoff.routes import HandoffStatus, check_move, check_route
 from fixloop.profiles.handoff.state import Handoffs
 from fixloop.protocol import draft
 from fixloop.protocol.agent_decisions import close
+from fixloop.protocol.event import Value
 from fixloop.protocol.ids import message_uid
 from fixloop.protocol.letters import About
 
@@ -22,10 +21,8 @@ _KINDS: Final[dict[str, Literal["spec", "code", "report"]]] = {
 }
 
 
-class Said(BaseModel):
+class Said(Value):
     """One line of the log: a message, or a handoff's move."""
-
-    model_config = ConfigDict(frozen=True)
 
     number: int
     message: rec.Message
@@ -82,7 +79,7 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
     def move(self, message: rec.Message, after: HandoffStatus, reason: str = "") -> None:
         """Give a handoff its next status, or refuse (D16)."""
         check_move(message.status, after)
-        new = message.model_copy(update={"status": after, "reason": reason})
+        new = message.with_(status=after, reason=reason)
         kept = tuple(new if m.message_id == message.message_id else m for m in self.state.messages)
         self.update(messages=kept)
 

@@ -14,11 +14,9 @@ from fixloop.commands.report_pages import reported
 from fixloop.commands.screen import row, short, table
 from fixloop.engine.snapshots import loader
 from fixloop.errors import FixloopError
-from fixloop.profiles.handoff.log import line, statistics
-from fixloop.profiles.handoff.metrics import Escalations, measured, started_at
+from fixloop.profiles.handoff.log import line, metrics_line, parts, statistics
 from fixloop.profiles.handoff.questions import ENGINE_REASONS
-from fixloop.profiles.handoff.records import Question
-from fixloop.profiles.handoff.report import metrics_line, parts
+from fixloop.profiles.handoff.records import Escalations, Question, measured, started_at
 from fixloop.profiles.handoff.state import SCHEMA_VERSION, Handoffs
 from fixloop.protocol.durations import iso_stamp, stamp
 from fixloop.protocol.ids import called
@@ -207,7 +205,6 @@ def _result(state: Handoffs) -> Iterator[str]:
 
 
 def _commands(state: Handoffs, question: Question) -> Iterator[str]:
-    """What answers the question."""
     which = f" --escalation {question.id}" if len(state.questions) > 1 else ""
     answers = [
         option if option.replace("-", "").isalnum() else json.dumps(option, ensure_ascii=False)

@@ -5,8 +5,8 @@ from typing import Final
 from fixloop.profiles.handoff import events as ev
 from fixloop.profiles.handoff.outcome import Draft
 from fixloop.profiles.handoff.records import Question
-from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType, check_agent
-from fixloop.profiles.handoff.writes import settle
+from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType
+from fixloop.profiles.handoff.shared_state import settle
 from fixloop.protocol.agent_decisions import given_up
 from fixloop.protocol.agents import ORCHESTRATOR, USER
 from fixloop.protocol.refusals import Unexpected
@@ -42,7 +42,6 @@ def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
 
 def escalated(draft: Draft, event: ev.AgentEscalated) -> None:
     """An agent asks; it is answered by a person, through the orchestrator (D41, D42, K27)."""
-    check_agent(event.sender)
     agent = draft.state.agent(event.sender)
     if not agent.started or agent.status != "active":
         raise Unexpected(f"{event.sender} is not at work; only who works can escalate")
@@ -50,17 +49,8 @@ def escalated(draft: Draft, event: ev.AgentEscalated) -> None:
     draft.keep_files(event)
     if event.blocking:
         draft.drop(agent.name)
-    question = Question(
-        id=draft.state.question_id,
-        agent=event.sender,
-        reason=event.reason,
-        details=event.details,
-        options=event.options,
-        context=event.context,
-        blocking=event.blocking,
-        at=draft.at,
-    )
-    _open(draft, question)
+    said = event.model_dump(include={"reason", "details", "options", "context", "blocking"})
+    _open(draft, Question(id=draft.state.question_id, agent=agent.name, at=draft.at, **said))
 
 
 def _open(draft: Draft, question: Question) -> None:
@@ -76,11 +66,7 @@ def _open(draft: Draft, question: Question) -> None:
 
 
 def answered(draft: Draft, event: ev.Answered) -> None:
-    """
-    A person answers a question of an agent's, which goes on with it (D43).
-
-    Raises Unexpected: nothing is asked, it is none of the options, or what is open is settled by a decision.
-    """
+    """A person answers a question of an agent's, which goes on with it (D43)."""
     state = draft.state
     question = next((each for each in state.questions if event.question in ("", each.id)), None)
     if question is None:
@@ -102,7 +88,6 @@ def answered(draft: Draft, event: ev.Answered) -> None:
 
 
 def decided(draft: Draft, event: ev.DecisionMade) -> None:
-    """A person decides on what retries or reviews could not settle (K20)."""
     found = (q for q in draft.state.questions if q.reason in ENGINE_REASONS)
     question = next((q for q in found if event.question in ("", q.id)), None)
     if question is None:

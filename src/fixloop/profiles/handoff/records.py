@@ -1,16 +1,18 @@
-"""What a handoff workflow keeps: handoffs, locks, the six events, questions to a person (D1, D14, D25, D41, D47)."""
+"""What a handoff workflow keeps: handoffs, locks, questions to a person, the six events and their metrics."""
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import accumulate
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType, Kind, Priority
 from fixloop.protocol.durations import iso_stamp
+from fixloop.protocol.event import Value
 
 EventName = Literal[
     "agent_started",
@@ -25,11 +27,7 @@ MOST_CHARACTERS: Final = 3000
 """Of the paths of one run: every snapshot of the workflow carries them."""
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
-
-
-class Context(_Record):
+class Context(Value):
     """What a message is about (D3)."""
 
     workflow: Kind
@@ -37,8 +35,10 @@ class Context(_Record):
     iteration: Annotated[int, Field(ge=1)]
 
 
-class Message(_Record):
+class Message(Value):
     """One message with the seed's envelope; a handoff, or what goes to the orchestrator (D1)."""
+
+    model_config = ConfigDict(populate_by_name=True)
 
     schema_version: Literal["1.0.0"] = "1.0.0"
     message_id: str
@@ -77,7 +77,7 @@ class Message(_Record):
         return json.dumps(self.document, indent=2, ensure_ascii=False)
 
 
-class Lock(_Record):
+class Lock(Value):
     """Who may change a resource, and until when (D25)."""
 
     agent: str
@@ -89,7 +89,7 @@ class Lock(_Record):
     """Whose expired lock this one replaced (D28)."""
 
 
-class Made(_Record):
+class Made(Value):
     """What one run of an agent left in the repository (D34)."""
 
     agent: str
@@ -107,7 +107,7 @@ class Made(_Record):
         return f"{self.kind}: {self.count} file{'s' * (self.count != 1)} ({', '.join(self.files)}{more})"
 
 
-class Takeover(_Record):
+class Takeover(Value):
     """An expired lock that somebody else took (D28)."""
 
     resource: str
@@ -116,7 +116,7 @@ class Takeover(_Record):
     at: datetime
 
 
-class EventRecord(_Record):
+class EventRecord(Value):
     """One of the six events (D47)."""
 
     event: EventName
@@ -137,7 +137,7 @@ class EventRecord(_Record):
         }
 
 
-class Question(_Record):
+class Question(Value):
     """What waits for a person (D41-D43)."""
 
     id: str
@@ -152,7 +152,7 @@ class Question(_Record):
     """The critical field whose write is held (D46)."""
 
 
-class HeldWrite(_Record):
+class HeldWrite(Value):
     """A write to critical state that waits for a person (D46, G10)."""
 
     question: str
@@ -165,3 +165,51 @@ def changed(files: Sequence[str]) -> dict[str, Any]:
     """The paths that a run changed, as the events of its end carry them."""
     within = sum(size <= MOST_CHARACTERS for size in accumulate(map(len, files)))
     return {"files": tuple(files[:within]), "file_count": len(files)}
+
+
+class Metrics(Value):
+    """Of one workflow, from its events alone: computed again they are what they were (D50-D52)."""
+
+    seconds_by_agent: dict[str, float]
+    """From each start to its completion, summed; a start that was not completed counts nothing."""
+    handoffs: int
+    fix_iterations: int
+    """How often the fixer completed."""
+    escalated: bool
+
+
+def measured(events: Sequence[EventRecord]) -> Metrics:
+    began: dict[str, datetime] = {}
+    seconds: dict[str, float] = defaultdict(float)
+    for event in events:
+        if event.event == "agent_started":
+            began[event.agent] = event.timestamp
+        elif event.event == "agent_completed" and event.agent in began:
+            seconds[event.agent] += (event.timestamp - began.pop(event.agent)).total_seconds()
+    names = [event.event for event in events]
+    return Metrics(
+        seconds_by_agent=dict(seconds),
+        handoffs=names.count("handoff_created"),
+        fix_iterations=sum((e.event, e.agent) == ("agent_completed", "fixer") for e in events),
+        escalated="escalation_triggered" in names,
+    )
+
+
+def started_at(events: Sequence[EventRecord], agent: str) -> datetime | None:
+    """When the agent's last run began."""
+    began = (e.timestamp for e in reversed(events) if (e.event, e.agent) == ("agent_started", agent))
+    return next(began, None)
+
+
+class Escalations(NamedTuple):
+    """Of all workflows of a project (D52)."""
+
+    workflows: int
+    """How many were started."""
+    escalated: int
+    """How many of them escalated at least once."""
+
+    @property
+    def rate(self) -> float:
+        """From 0 to 1; 0 where none was started."""
+        return self.escalated / self.workflows if self.workflows else 0.0

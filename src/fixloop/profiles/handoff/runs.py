@@ -6,18 +6,13 @@ from typing import Any, Final
 from fixloop.profiles.handoff import events as ev
 from fixloop.profiles.handoff.outcome import Draft
 from fixloop.profiles.handoff.questions import ask_person
+from fixloop.profiles.handoff.records import Message
 from fixloop.profiles.handoff.returns import InvalidReturn, Returned, check_return, fitting
-from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType, check_agent, receiver
+from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType, check_agent, receiver, sent_by
 from fixloop.profiles.handoff.state import Agent, Handoffs
 from fixloop.protocol.agents import ORCHESTRATOR
 from fixloop.protocol.refusals import Unexpected
 
-_FOLLOWS: Final = {
-    ("planner", "completed"): HandoffType.TASK_HANDOFF,
-    ("builder", "completed"): HandoffType.REVIEW_REQUEST,
-    ("reviewer", "needs_fixes"): HandoffType.FIX_REQUEST,
-    ("fixer", "fixes_applied"): HandoffType.REREVIEW_REQUEST,
-}
 _SAID: Final = ("reason", "details", "options", "context", "blocking")
 """What an agent may say of its question."""
 
@@ -34,29 +29,35 @@ def activated(draft: Draft, event: ev.AgentActivated) -> None:
     agent = _asked(draft, event.agent)
     waiting = draft.state.pending_for(agent.name)
     if waiting is not None and not agent.handoff:
-        draft.move(waiting, HandoffStatus.ACCEPTED)
-        draft.agent(agent.name, handoff=waiting.message_id)
-        draft.record("handoff_accepted", agent.name, waiting.message_id)
+        _take(draft, waiting)
     _begin(draft, agent.name)
 
 
 def accept(draft: Draft, event: ev.HandoffAccepted) -> None:
     """An agent takes one handoff: the first of two gets it, and nobody but its addressee (D17, D18), or Unexpected."""
-    check_agent(event.sender)
-    message = draft.state.message(event.message_id)
-    if message.recipient != event.sender:
-        raise Unexpected(
-            f"handoff {message.message_id} is for {message.recipient}; {event.sender} cannot accept it"
-        )
+    message = _addressed(draft, event, "accept")
     if message.status is not HandoffStatus.PENDING:
         raise Unexpected(f"handoff {message.message_id} is {message.status} already")
     if draft.state.agent(event.sender).handoff:
         raise Unexpected(f"{event.sender} works on another handoff; it is completed first")
-    draft.move(message, HandoffStatus.ACCEPTED)
-    draft.agent(event.sender, handoff=message.message_id)
-    draft.record("handoff_accepted", event.sender, message.message_id)
+    _take(draft, message)
     if draft.state.agent(event.sender).asked:
         _begin(draft, event.sender)
+
+
+def _addressed(draft: Draft, event: ev.HandoffAccepted | ev.HandoffRejected, verb: str) -> Message:
+    check_agent(event.sender)
+    message = draft.state.message(event.message_id)
+    if message.recipient != event.sender:
+        ends = f"{message.recipient}; {event.sender} cannot {verb} it"
+        raise Unexpected(f"handoff {message.message_id} is for {ends}")
+    return message
+
+
+def _take(draft: Draft, message: Message) -> None:
+    draft.move(message, HandoffStatus.ACCEPTED)
+    draft.agent(message.recipient, handoff=message.message_id)
+    draft.record("handoff_accepted", message.recipient, message.message_id)
 
 
 def _begin(draft: Draft, name: str) -> None:
@@ -69,12 +70,7 @@ def _begin(draft: Draft, name: str) -> None:
 
 def reject(draft: Draft, event: ev.HandoffRejected) -> None:
     """It will not be done: the orchestrator learns of it and a person decides (G9)."""
-    check_agent(event.sender)
-    message = draft.state.message(event.message_id)
-    if message.recipient != event.sender:
-        raise Unexpected(
-            f"handoff {message.message_id} is for {message.recipient}; {event.sender} cannot reject it"
-        )
+    message = _addressed(draft, event, "reject")
     draft.move(message, HandoffStatus.REJECTED, event.reason)
     draft.drop(event.sender)
     draft.agent(event.sender, status="idle", handoff="")
@@ -112,11 +108,8 @@ def sent(draft: Draft, event: ev.HandoffSent) -> None:
 
 
 def returned(draft: Draft, event: ev.AgentReturned) -> None:
-    """
-    An agent is done: handoff to the next, its status, its result, in this order (D35). What is refused changes nothing.
-
-    Raises InvalidReturn: the result is none of this agent's (D56); Moved: its work was begun on an older commit.
-    """
+    """An agent is done: handoff to the next, its status, its result, in this order (D35). Raises InvalidReturn: the
+    result is none of this agent's (D56); Moved: its work was begun on an older commit."""
     agent = _asked(draft, event.sender)
     check_return(agent.name, event.result)
     draft.advance(event.base, event.tip)
@@ -125,7 +118,7 @@ def returned(draft: Draft, event: ev.AgentReturned) -> None:
     draft.keep_files(event)
     result = event.result
     draft.update(spec=result.spec or draft.state.spec, commit=result.commit or draft.state.commit)
-    following = _FOLLOWS.get((agent.name, result.status))
+    following = sent_by(agent.name) if result.status != "approved" else None
     used_up = following is HandoffType.FIX_REQUEST and draft.state.iteration >= draft.state.max_iterations
     if following is not None and not used_up:
         if following is HandoffType.REREVIEW_REQUEST:
@@ -180,11 +173,8 @@ def payload(draft: Draft, kind: HandoffType, result: Returned) -> Mapping[str, A
 
 
 def failed(draft: Draft, event: ev.AgentFailed) -> None:
-    """
-    A recoverable error is tried again, with longer pauses; a fatal or the last one fetches a person (D37-D40).
-
-    The handoff stays accepted, so that nothing is lost (D36).
-    """
+    """A recoverable error is tried again, with longer pauses; a fatal or the last one fetches a person (D37-D40). The
+    handoff stays accepted, so that nothing is lost (D36)."""
     agent, limits = _asked(draft, event.agent), draft.state.limits
     draft.record("error_occurred", agent.name, event.reason)
     draft.clear_deadlines(f"run/{agent.name}")
@@ -218,7 +208,6 @@ def overdue(draft: Draft, event: ev.DeadlineReached) -> None:
 
 
 def _asked(draft: Draft, name: str) -> Agent:
-    check_agent(name)
     agent = draft.state.agent(name)
     if not agent.asked:
         raise Unexpected(f"nothing was asked of {name}; it is {agent.status}")

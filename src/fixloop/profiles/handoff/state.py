@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from fixloop.errors import RefusedError
 from fixloop.profiles.handoff import records as rec
-from fixloop.profiles.handoff.routes import AGENTS, HandoffStatus, Kind, Priority
+from fixloop.profiles.handoff.routes import HandoffStatus, Kind, Priority, check_agent
 from fixloop.protocol.event import Value
 from fixloop.protocol.letters import Letter
 
@@ -148,10 +148,8 @@ class Handoffs(Value):
 
     def agent(self, name: str) -> Agent:
         """One agent. Raises RefusedError: it takes no part."""
-        for found in self.agents:
-            if found.name == name:
-                return found
-        raise RefusedError(f"{name!r} is no agent of a handoff workflow; there are {', '.join(AGENTS)}")
+        check_agent(name)
+        return next(found for found in self.agents if found.name == name)
 
     def message(self, message_id: str) -> rec.Message:
         """One handoff. Raises RefusedError: there is none with this id."""

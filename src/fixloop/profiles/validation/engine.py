@@ -62,7 +62,6 @@ _BY_STEPS: Final = frozenset({"failure-report", "fix-request", "escalation"})
 
 
 def _letters(outcome: Outcome) -> list[Told]:
-    """To the declared agent."""
     state = outcome.state
     if not state.agent:
         return []

@@ -95,7 +95,6 @@ def _fixed(session: Session, workflow: str, work: Work) -> None:
 
 
 def _decide(session: Session, workflow: str, given: Given) -> None:
-    """Raises UsageError: no such decision, options that it does not have, or another escalation."""
     state = session.engine.state(workflow)
     if given.word not in tuple(Decision):
         raise UsageError(f"{given.word!r} is no decision; possible are {', '.join(Decision)}")
@@ -184,7 +183,6 @@ def _taken(session: Session, state: State, work: Work) -> Change:
 
 
 def _bundle(session: Session, state: State, change: Change) -> str:
-    """What brings the change to the machine that checks it."""
     mirror = mirror_of(snapshot_in(state), session.settings.cache_dir)
     return keep_bundle(session.store, state, mirror, change.commit)
 

@@ -25,7 +25,6 @@ _TOLD: Final = ("status", "receipt", "decision", "timer", "refusal", "pause", "n
 
 
 def _happened(entries: Iterable[Entry]) -> Iterator[str]:
-    """A line for each message, and for a commit without one what it changed."""
     found = list(happenings(entries))
     spoken = {each.entry for each in found if each.message is not None}
     for each in found:

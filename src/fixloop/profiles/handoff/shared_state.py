@@ -1,11 +1,16 @@
-"""Agents' own writes into the shared state: the last wins, but for what the workflow rests on (D19, D44-D46, G10)."""
+"""Locks on shared resources, and agents' own writes into the shared state (D19, D24-D31, D44-D46, G10, K10).
+
+One wins a lock, an expired one is taken over visibly, a late release is none. The last write wins, but for what the
+workflow itself rests on.
+"""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Final
 
 from fixloop.profiles.handoff import events as ev
 from fixloop.profiles.handoff.outcome import Draft
-from fixloop.profiles.handoff.records import HeldWrite, Question
+from fixloop.profiles.handoff.records import HeldWrite, Lock, Question, Takeover
 from fixloop.profiles.handoff.routes import HandoffType, Kind, check_agent
 from fixloop.profiles.handoff.state import Handoffs
 from fixloop.protocol.agents import ORCHESTRATOR
@@ -23,12 +28,77 @@ RESOURCE: Final = "state.json"
 _ENGINES: Final = ("schema_version", "current_agent", "agents", "status", "waiting_for")
 
 
-def write(draft: Draft, event: ev.StateWritten) -> None:
-    """
-    Answers `written`, or `held` for a critical field.
+def acquire(draft: Draft, event: ev.LockAcquired) -> None:
+    """Answers `granted`, `forced` (the old one had expired), or `pending`: somebody else has it (D26, D28). A lock that
+    is kept changes nothing, however often it is asked for."""
+    check_agent(event.sender)
+    present = draft.state.locks.get(event.resource)
+    if present is not None and present.expires >= draft.at:
+        draft.answer = "granted" if present.agent == event.sender else "pending"
+        draft.commits = False
+        return
+    forced_from = present.agent if present is not None else ""
+    token = draft.state.tokens + 1
+    lock = Lock(
+        agent=event.sender,
+        acquired=draft.at,
+        expires=draft.at + timedelta(seconds=draft.state.limits.lease_seconds),
+        token=token,
+        forced_from=forced_from,
+    )
+    draft.update(tokens=token, locks={**draft.state.locks, event.resource: lock})
+    draft.answer = "forced" if forced_from else "granted"
+    if forced_from:
+        taken = Takeover(resource=event.resource, before=forced_from, after=event.sender, at=draft.at)
+        draft.update(takeovers=(*draft.state.takeovers, taken))
+        draft.note(
+            f"{event.sender} took the lock of {event.resource} over from {forced_from}: it had expired"
+        )
 
-    Raises Unexpected: the writer has not the state's lock, and cannot have it at once; or the field is the engine's.
-    """
+
+def release(draft: Draft, event: ev.LockReleased) -> None:
+    """Answers `released`, or `lost`, which changes nothing: it was taken over (D27). Never this agent's: Unexpected."""
+    lock = _owned(draft, event.sender, event.resource, event.token)
+    if lock is None:
+        draft.answer = "lost"
+        return
+    draft.update(locks={name: kept for name, kept in draft.state.locks.items() if name != event.resource})
+    draft.answer = "released"
+
+
+def extend(draft: Draft, event: ev.LockExtended) -> None:
+    """Answers `extended`, or `lost` (G18)."""
+    lock = _owned(draft, event.sender, event.resource, event.token)
+    if lock is None or lock.expires < draft.at:
+        draft.answer = "lost"
+        return
+    new = lock.with_(expires=draft.at + timedelta(seconds=draft.state.limits.lease_seconds))
+    draft.update(locks={**draft.state.locks, event.resource: new})
+    draft.answer = "extended"
+
+
+def _owned(draft: Draft, agent: str, resource: str, token: int | None) -> Lock | None:
+    """The agent's own lock; None where it had one that somebody took over."""
+    check_agent(agent)
+    lock = draft.state.locks.get(resource)
+    if lock is not None and lock.agent == agent and token in (None, lock.token):
+        return lock
+    had_one = lock is not None and lock.agent == agent
+    had_one = had_one or any((t.resource, t.before) == (resource, agent) for t in draft.state.takeovers)
+    if not had_one:
+        holder = f"it is {lock.agent}'s" if lock is not None else "nobody has it"
+        raise Unexpected(f"{agent} does not hold the lock of {resource}; {holder}")
+    return None
+
+
+def wait_seconds(attempt: int) -> float:
+    """How long who waits for a lock sleeps before asking again: 1, 2, 4 … 30 s (G17)."""
+    return float(min(30, 2 ** (attempt - 1)))
+
+
+def write(draft: Draft, event: ev.StateWritten) -> None:
+    """Answers `written`, or `held` for a critical field. Raises Unexpected: the writer has not the state's lock, and
+    cannot have it at once; or the field is the engine's."""
     check_agent(event.sender)
     lock = draft.state.locks.get(RESOURCE)
     held = lock if lock is not None and lock.expires >= draft.at else None
@@ -95,11 +165,8 @@ def settle(draft: Draft, question: Question, answer: str) -> None:
 
 
 def applied(state: Handoffs, held: HeldWrite) -> dict[str, Any]:
-    """
-    The fields of the state that a held write changes (D46, G10).
-
-    Empty where the value cannot be what the field is, or the field follows from what happened: the last handoff.
-    """
+    """The fields of the state that a held write changes (D46, G10); empty where the value cannot be what the field is,
+    or the field follows from what happened: the last handoff."""
     top, _, below = held.field.partition(".")
     value, changed = held.value, dict[str, Any]()
     if top == "iteration":
