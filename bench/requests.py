@@ -24,6 +24,7 @@ from fixloop.protocol.events import ReportDelivered, RunFinished, WorkflowStarte
 from fixloop.protocol.markdown import line
 from fixloop.protocol.messages import FailureReport, FixRequest, Message
 from fixloop.protocol.rendering import render_delivery
+from fixloop.reports.examples import with_examples
 from fixloop.reports.reruns import without_reports
 from fixloop.reports.verdict import judge
 from fixloop.testing.memory_store import MemoryStore
@@ -60,6 +61,7 @@ def request_of(files: Mapping[str, str], folder: Path) -> Message:
             check="pytest", command=" ".join(COMMAND), reproduce=" ".join(without_reports(COMMAND))
         ),
     )
+    result = with_examples(result, without_reports(COMMAND), folder, str)
     store = MemoryStore(lambda: datetime.now(UTC))
     engine = Engine(store)
     started = WorkflowStarted(

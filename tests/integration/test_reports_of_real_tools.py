@@ -10,6 +10,8 @@ import pytest
 from fixloop.configuration.model import Check
 from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.reports import judge
+from fixloop.reports.examples import with_examples
+from fixloop.reports.reruns import without_reports
 from tests.fixtures.reports.samples import written
 
 pytestmark = pytest.mark.slow
@@ -77,7 +79,7 @@ def run(project: Path, command: tuple[str, ...], **gates: float) -> CheckResult:
     done = subprocess.run(
         argv, cwd=project, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
-    return judge(
+    result = judge(
         check,
         exit_code=done.returncode,
         output=done.stdout + done.stderr,
@@ -85,6 +87,7 @@ def run(project: Path, command: tuple[str, ...], **gates: float) -> CheckResult:
         workspace=project,
         evidence=Evidence(check="check", command=" ".join(command)),
     )
+    return with_examples(result, without_reports(command), project, str)
 
 
 @pytest.mark.proves("B65", "K7")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.protocol.failures import Failure
 from fixloop.reports.examples import digest, explained, with_examples, with_subtests
 from fixloop.reports.limits import plain
@@ -229,7 +230,13 @@ def test_one_failure_alone_is_shown_with_more_of_its_code_and_with_its_test(root
     def told(count: int) -> str:
         frames = [{"frame": f"src/shop/cart.py:{line}"} for line in range(7, 7 + count)]
         others = [failure.model_copy(update=frame) for frame in frames]
-        return with_examples(others, ("pytest",), root, str).failures[0].source
+        result = CheckResult(
+            check="pytest",
+            outcome=RunOutcome.FAILED,
+            failures=tuple(others),
+            evidence=Evidence(check="pytest", command="pytest"),
+        )
+        return with_examples(result, ("pytest",), root, str).failures[0].source
 
     alone, of_twelve = told(1), told(12)
     assert "tests/test_cart.py\n" in alone

@@ -10,6 +10,8 @@ from fixloop.configuration.model import Check
 from fixloop.configuration.values import FailOn
 from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.reports import judge
+from fixloop.reports.examples import with_examples
+from fixloop.reports.reruns import without_reports
 from tests.fixtures.reports.samples import junit, sarif, written
 
 PASSING = junit('<testcase classname="a" name="x"/><testcase classname="a" name="y"/>')
@@ -39,7 +41,7 @@ def judged(
     entry = Check(name=name, command=command, **check)
     outside = directory / "reports"
     written(outside, reports or {})
-    return judge(
+    result = judge(
         entry,
         exit_code=exit_code,
         output=output,
@@ -47,6 +49,7 @@ def judged(
         workspace=directory,
         evidence=Evidence(check="check", command=" ".join(command), tree="abc"),
     )
+    return with_examples(result, without_reports(command), directory, str)
 
 
 @pytest.mark.proves("K38")

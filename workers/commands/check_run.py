@@ -87,7 +87,6 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
         workspace=ground.workspace.directory,
         evidence=evidence,
         hide=ground.redaction.text,
-        is_bounded=False,
     )
     return Ran(judged, output, tuple(reports.values()))
 
@@ -107,8 +106,7 @@ def _violation(ground: Ground, tree: str, began: float) -> str:
 def with_told_failures(result: CheckResult, check: Check, ground: Ground) -> CheckResult:
     """The result with bounded failures, one of each group explained from what is on the ground."""
     hide, folder = ground.redaction.text, ground.workspace.directory
-    told = with_examples(result.failures, _reproducible(check, ground), folder, hide)
-    return result.model_copy(update=told._asdict())
+    return with_examples(result, _reproducible(check, ground), folder, hide)
 
 
 def _reproducible(check: Check, ground: Ground) -> tuple[str, ...]:

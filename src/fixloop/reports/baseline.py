@@ -67,13 +67,9 @@ def tell_apart(
     workspace: str = "",
 ) -> SplitFailures:
     """
-    Split the present failures into new and old ones; each of the base's explains at most one.
+    Split the present failures into new and old ones; each of the base's, made `comparable`, explains at most one.
 
-    Args:
-        base: What the same check finds on the base, `comparable`.
-        moves: From the base's tree to the present one, by paths from the top.
-        subdirectory: The folder, seen from the top, that the failures' paths start in.
-        workspace: Where the present failures were found.
+    `moves`: by paths from the top. `subdirectory`: the folder, seen from there, that the failures' paths start in.
     """
     left: dict[_Fault, list[Failure]] = defaultdict(list)
     for failure in base:

@@ -48,11 +48,7 @@ class _Binary:
 
 
 def read_cargo_test(content: bytes, tree: SourceTree) -> Report:
-    """
-    What the text in `content` says.
-
-    Raises Unusable: it is not that of `cargo test`, or a binary lists fewer tests than it began.
-    """
+    """What the text in `content` says. Raises Unusable: it is not that of `cargo test`, or not whole."""
     lines = clean(content.decode("utf-8", "replace")).split("\n")
     tests = Tests()
     binaries = list(_binaries(lines))

@@ -14,11 +14,7 @@ from fixloop.reports.tree import SourceTree
 
 
 def read_clippy(content: bytes, tree: SourceTree) -> Report:
-    """
-    What the messages in `content` say; the same finding in two targets is one.
-
-    Raises Unusable: the build did not come to its end, or built nothing.
-    """
+    """The findings in `content`; the same in two targets is one. Raises Unusable: the build did not end."""
     errors: dict[tuple[object, ...], Failure] = {}
     warnings: dict[tuple[object, ...], Failure] = {}
     targets, ended = set(), False

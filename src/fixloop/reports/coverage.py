@@ -29,11 +29,7 @@ _MISSED: Final = re.compile(
 
 
 def read_coverage(content: bytes, tree: SourceTree, gate: float | None) -> Report:
-    """
-    The percentage in `content`, and a failure when it is below `gate` (B68).
-
-    Raises Unusable: it has no totals, no percentage from 0 to 100, or measured no statement.
-    """
+    """The percentage in `content`, and a failure when it is below `gate` (B68). Raises Unusable: it is no figure."""
     document = json_object(content)
     totals = document.get("totals")
     if not isinstance(totals, dict):

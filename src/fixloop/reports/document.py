@@ -30,11 +30,7 @@ _KINDS: Final = (
 
 
 def read_bytes(path: Path, limit_bytes: int = LIMIT_BYTES) -> bytes:
-    """
-    The content of the regular file `path`.
-
-    Raises Unusable: it is missing, empty, over `limit_bytes`, unreadable or not a regular file.
-    """
+    """The content of the regular file `path`. Raises Unusable: it is none, empty, or over `limit_bytes`."""
     try:
         # Asked before it is opened: opening some devices has effects. Asked again after, against an exchange.
         _require_regular(path, os.lstat(path))
@@ -63,12 +59,7 @@ def read_bytes(path: Path, limit_bytes: int = LIMIT_BYTES) -> bytes:
 
 
 def json_object(content: bytes) -> dict[str, Any]:
-    """
-    The JSON object `content` holds, in UTF-8, UTF-16 or UTF-32, with or without a byte order mark.
-
-    Raises Unusable: it is no JSON object, cut short, nested too deeply, made of too many parts, or says one thing
-    twice: two readers would not agree on what it says.
-    """
+    """The JSON object in `content`. Raises Unusable: it is none, or two readers would not agree on what it says."""
     parts = content.count(b"{") + content.count(b"[")
     if parts > MAX_CONTAINERS:
         raise Unusable(f"holds {parts} lists and objects, the limit is {MAX_CONTAINERS}")

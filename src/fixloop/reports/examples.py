@@ -10,6 +10,7 @@ from pathlib import Path
 from shlex import join
 from typing import Final, NamedTuple
 
+from fixloop.protocol.checks import CheckResult
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.grouping import groups
 from fixloop.protocol.state import FailureRef
@@ -129,25 +130,16 @@ def explained(
     return failure.model_copy(update={"message": message, "source": hide(source), "rerun": rerun})
 
 
-class FailureTexts(NamedTuple):
-    """Failures as a result has them."""
-
-    failures: tuple[Failure, ...]
-    """One of each group in full, others in a line (K41)."""
-    whole: tuple[Failure, ...] = ()
-    """All of them in full, to look one up."""
-
-
 def with_examples(
-    failures: Sequence[Failure], argv: Sequence[str], workspace: Path, hide: Callable[[str], str]
-) -> FailureTexts:
-    """The failures of a check with one of each group explained; arguments as `explained` has them."""
-    told = list(failures)
+    result: CheckResult, argv: Sequence[str], workspace: Path, hide: Callable[[str], str]
+) -> CheckResult:
+    """The result with one failure of each group explained and in full (K41); arguments as `explained` has them."""
+    told = list(result.failures)
     examples = {group.positions[0] for group in groups(map(FailureRef.of, told))[:FULL_FAILURES]}
     room = _CODE_CHARACTERS // max(1, len(examples))
     for place in examples:
         told[place] = explained(told[place], argv, workspace, hide, room=room)
-    return FailureTexts(bound(told, examples), tuple(map(in_full, told)))
+    return result.model_copy(update={"failures": bound(told, examples), "whole": tuple(map(in_full, told))})
 
 
 def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:

@@ -1,8 +1,7 @@
 """JUnit XML: how many tests ran, which failed, and whether the file is whole.
 
-Owns the walk through the file and the arithmetic of its suites. The file is read as a stream of elements
-that have passed defusedxml, one test case in memory at a time. Refuses DTDs, entities, a file that
-declares more than it lists, and one that ran nothing.
+Owns the walk through the file, a stream of elements that have passed defusedxml, one test in memory at a time.
+Refuses DTDs, entities, a file that declares more than it lists, and one that ran nothing.
 """
 
 import io
@@ -15,10 +14,8 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml import DefusedXmlException  # type: ignore[import-untyped, unused-ignore]
 from defusedxml.ElementTree import iterparse  # type: ignore[import-untyped, unused-ignore]
 
-from fixloop.protocol.checks import Counts
-from fixloop.protocol.failures import Failure
-from fixloop.reports.limits import MAX_FAILURES, one_line, short_name
-from fixloop.reports.report import Report, Unusable, report_of_tests
+from fixloop.reports.limits import one_line, short_name
+from fixloop.reports.report import Report, Tests, Unusable
 from fixloop.reports.testcase import Suite, Verdict, read_case, suite_failure
 from fixloop.reports.tree import SourceTree
 
@@ -36,18 +33,16 @@ _COUNTS_SUBTESTS: Final = "pytest"
 
 
 def read_junit(content: bytes, tree: SourceTree) -> Report:
-    """
-    What the JUnit XML in `content` says.
-
-    Raises Unusable: it is not whole, not JUnit, not harmless, or declares more than it lists.
-    """
+    """What the JUnit XML in `content` says. Raises Unusable: it is not JUnit, not whole, or not harmless."""
     walk = _Walk(tree)
     for event, element in _events(content):
         if event == "start":
             walk.enter(element)
         else:
             walk.leave(element)
-    return walk.report()
+    # A file that cannot be collected is a failure named after the file; its name here resolves that (K7).
+    walk.tests.not_counted += sorted(walk.collected)
+    return walk.tests.report()
 
 
 def _events(content: bytes) -> Iterator[tuple[str, Element]]:
@@ -75,15 +70,14 @@ class _Open:
     counts_subtests: bool = False
 
     def require_whole(self) -> None:
-        """Raises Unusable where it lists less than it declares."""
-        name = f"suite `{short_name(self.suite.name)}`"
-        # Tools disagree on which of the two an error is, so the sum decides.
-        if self.suite.faults > self.listed["faults"]:
-            faults = f"{self.suite.faults} failures and errors and lists {self.listed['faults']}"
-            raise Unusable(f"is not whole: {name} declares {faults}")
-        if self.suite.tests > self.listed["tests"] and not self.counts_subtests:
-            tests = f"{self.suite.tests} tests and lists {self.listed['tests']}"
-            raise Unusable(f"is not whole: {name} declares {tests}")
+        """Raises Unusable where it lists less than it declares; tools disagree on what an error is: the sum decides."""
+        for declared, what, listed in (
+            (self.suite.faults, "failures and errors", self.listed["faults"]),
+            (0 if self.counts_subtests else self.suite.tests, "tests", self.listed["tests"]),
+        ):
+            if declared > listed:
+                name = f"suite `{short_name(self.suite.name)}`"
+                raise Unusable(f"is not whole: {name} declares {declared} {what} and lists {listed}")
 
 
 class _Walk:
@@ -92,11 +86,8 @@ class _Walk:
         self._path: list[Element] = []
         self._open: list[_Open] = []
         self._elements_of_test = 0
-        self._verdicts: Counter[Verdict] = Counter()
-        self._failures: list[Failure] = []
-        self._passed: list[str] = []
-        self._collected: set[str] = set()
-        self._flaky = 0
+        self.tests = Tests()
+        self.collected: set[str] = set()
 
     def enter(self, element: Element) -> None:
         element.tag = str(element.tag).rsplit("}", 1)[-1]
@@ -129,36 +120,21 @@ class _Walk:
         elif element.tag == "testcase":
             case = read_case(element, self._open[-1].suite, self._tree)
             self._elements_of_test = 0
-            self._verdicts[case.verdict] += 1
             self._open[-1].listed += Counter(tests=1, faults=case.faults)
-            self._flaky += case.flaky
+            self.tests.flaky += case.flaky
+            self.tests.errors += case.verdict is Verdict.ERROR
             if case.file and case.name != case.file:
-                self._collected.add(case.file)
+                self.collected.add(case.file)
             if case.failure:
-                self._fail(case.failure)
+                self.tests.add(case.failure)
             elif case.verdict is Verdict.PASSED:
-                self._passed.append(case.name)
+                self.tests.passed.append(case.name)
+            else:
+                self.tests.skipped += 1
         elif element.tag in _FAULTS and parent is not None and parent.tag in _SUITES:
-            self._verdicts[Verdict.ERROR if element.tag == "error" else Verdict.FAILED] += 1
+            self.tests.errors += element.tag == "error"
             self._open[-1].listed += Counter(faults=1)
-            self._fail(suite_failure(element, self._open[-1].suite, self._tree))
+            self.tests.add(suite_failure(element, self._open[-1].suite, self._tree))
         if parent is not None and not self._elements_of_test:
             # All at once: what the parser has read ahead is kept alive by its events.
             del parent[:]
-
-    def report(self) -> Report:
-        counts = Counts(
-            total=self._verdicts.total(),
-            passed=self._verdicts[Verdict.PASSED],
-            failed=self._verdicts[Verdict.FAILED],
-            errors=self._verdicts[Verdict.ERROR],
-            skipped=self._verdicts[Verdict.SKIPPED],
-        )
-        # A file that cannot be collected is a failure named after the file; its name here resolves that (K7).
-        good = [*self._passed, *sorted(self._collected)]
-        return report_of_tests(counts, self._failures, good, self._flaky)
-
-    def _fail(self, failure: Failure) -> None:
-        if len(self._failures) >= MAX_FAILURES:
-            raise Unusable(f"lists more than {MAX_FAILURES} failing tests; run a smaller part of them")
-        self._failures.append(failure)

@@ -77,11 +77,7 @@ def one_line(text: str, limit_bytes: int = LINE_BYTES) -> str:
 
 
 def short_name(text: str) -> str:
-    """
-    `text` as the name of a failure: one line, at most `NAME_BYTES` bytes.
-
-    A longer one carries a digest of the whole, so that two names stay two (K7).
-    """
+    """`text` as the name of a failure: one line; a long one ends in a digest, so that two names stay two (K7)."""
     name = " ".join(clean(text).split())
     data = name.encode()
     if len(data) <= NAME_BYTES:

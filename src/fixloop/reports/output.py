@@ -46,11 +46,7 @@ _BLANKED: Final = (
 
 
 def failures_in(output: str, check: str, tree: SourceTree) -> tuple[Failure, ...]:
-    """
-    One failure for each line that names a place in the workspace.
-
-    A `note:` belongs to the finding before it, and so do the indented lines that follow one.
-    """
+    """One failure for each line that names a place in the workspace; notes and indented lines belong to the last."""
     lines = output.splitlines()
     if annotated := [each for text in lines if (each := _annotation(text, tree)) is not None]:
         # Where one is an error, warnings are left out, for they are not why the command failed.

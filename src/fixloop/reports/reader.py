@@ -47,21 +47,10 @@ def read_report(
     limit_bytes: int = LIMIT_BYTES,
 ) -> Report:
     """
-    What the report at `path` proves.
+    What the report at `path` proves: PASSED, FAILED or, for a file that proves nothing, ERROR with one sentence.
 
-    Args:
-        path: The file; only a regular one is read.
-        kind: One of `KINDS`.
-        root: The workspace; paths in the report become relative to it, and ids of tests name files in it.
-        fail_on: From which SARIF level a result fails.
-        gate: The least percentage of a coverage report.
-        limit_bytes: What a larger file is refused for.
-
-    Returns:
-        PASSED, FAILED or, for a file that proves nothing, ERROR with one sentence.
-
-    Raises:
-        UsageError: `kind` is none of them.
+    `kind`: one of `KINDS`, or a UsageError is raised. `root`: the workspace; paths in the report become relative to it,
+    and ids of tests name files in it. `gate`: the least percentage of a coverage report.
     """
     if kind not in KINDS:
         raise UsageError(f"unknown kind of report {kind!r}; known are {', '.join(KINDS)}")

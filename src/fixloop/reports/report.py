@@ -71,14 +71,22 @@ class Tests:
 
     passed: list[str] = field(default_factory=list)
     skipped: int = 0
+    errors: int = 0
+    """How many of the failures are called errors."""
+    flaky: int = 0
+    """How many passed only when they were run again."""
     failures: list[Failure] = field(default_factory=list)
     not_counted: list[str] = field(default_factory=list)
     """Names that passed and are no tests by themselves: files that load, parents of subtests."""
 
-    def fail(self, name: str, kind: str, message: str, file: str = "", line: int | None = None) -> None:
+    def add(self, failure: Failure) -> None:
         """Raises Unusable when there are more failures than two runs could be compared by."""
         if len(self.failures) >= MAX_FAILURES:
             raise Unusable(f"lists more than {MAX_FAILURES} failing tests; run a smaller part of them")
+        self.failures.append(failure.model_copy(update={"suggestion": suggestion_for(failure)}))
+
+    def fail(self, name: str, kind: str, message: str, file: str = "", line: int | None = None) -> None:
+        """Raises as `add`."""
         failure = Failure(
             name=short_name(name),
             file=file,
@@ -87,42 +95,34 @@ class Tests:
             message=clean(message).strip(),
             severity=Severity.HIGH,
         )
-        self.failures.append(failure.model_copy(update={"suggestion": suggestion_for(failure)}))
+        self.add(failure)
 
     def report(self) -> Report:
-        """All of it; a name that failed once has not passed."""
-        counts = Counts(
-            total=len(self.passed) + self.skipped + len(self.failures),
-            passed=len(self.passed),
-            failed=len(self.failures),
-            skipped=self.skipped,
+        """What they prove; a name that failed once has not passed."""
+        passed, bad = len(self.passed), len(self.failures)
+        total = passed + self.skipped + bad
+        if total == 0:
+            outcome, reason = RunOutcome.ERROR, "proves nothing: it lists no tests"
+        elif self.skipped == total:
+            outcome, reason = RunOutcome.ERROR, f"proves nothing: all {total} tests were skipped"
+        elif bad:
+            outcome, reason = RunOutcome.FAILED, f"{bad} of {total} tests did not pass"
+        else:
+            again = f", {self.flaky} of them only when run again" if self.flaky else ""
+            outcome, reason = RunOutcome.PASSED, f"{passed} of {total} tests passed{again}"
+        failing = {failure.name for failure in self.failures}
+        good = (short_name(name) for name in (*self.passed, *self.not_counted))
+        failed = bad - self.errors
+        return Report(
+            outcome=outcome,
+            reason=reason,
+            counts=Counts(
+                total=total, passed=passed, failed=failed, errors=self.errors, skipped=self.skipped
+            ),
+            failures=tuple(self.failures),
+            passed_names=tuple(name for name in good if name not in failing),
+            findings=bad,
         )
-        names = (short_name(name) for name in (*self.passed, *self.not_counted))
-        return report_of_tests(counts, self.failures, names)
-
-
-def report_of_tests(
-    counts: Counts, failures: Sequence[Failure], good: Iterable[str], flaky: int = 0
-) -> Report:
-    """What so many tests prove; `flaky` of those that passed did so only when run again."""
-    if counts.total == 0:
-        outcome, reason = RunOutcome.ERROR, "proves nothing: it lists no tests"
-    elif counts.skipped == counts.total:
-        outcome, reason = RunOutcome.ERROR, f"proves nothing: all {counts.total} tests were skipped"
-    elif bad := counts.failed + counts.errors:
-        outcome, reason = RunOutcome.FAILED, f"{bad} of {counts.total} tests did not pass"
-    else:
-        again = f", {flaky} of them only when run again" if flaky else ""
-        outcome, reason = RunOutcome.PASSED, f"{counts.passed} of {counts.total} tests passed{again}"
-    failing = {failure.name for failure in failures}
-    return Report(
-        outcome=outcome,
-        reason=reason,
-        counts=counts,
-        failures=tuple(failures),
-        passed_names=tuple(name for name in good if name not in failing),
-        findings=len(failures),
-    )
 
 
 def findings_report(errors: Sequence[Failure], warnings: Sequence[Failure], looked_at: str) -> Report:
@@ -160,11 +160,7 @@ def suggestion_for(failure: Failure) -> str:
 
 
 def place_in(text: str, tree: SourceTree, folders: Iterable[str] = ()) -> tuple[str, int | None]:
-    """
-    The first place in `text` that lies in the project itself.
-
-    `folders`: where a bare file name may lie, as Go prints them.
-    """
+    """The first place in `text` that lies in the project itself; in `folders` a bare file name may lie, as Go's do."""
     folders = tuple(folders)
     for found in _PLACE.finditer(text[:_EXCERPT]):
         path = tree.relative(found["path"])

@@ -1,10 +1,14 @@
 """SARIF 2.1.0: which results fail a check, and whether the analysis ran at all.
 
-Owns levels, kinds and suppressions. Refuses a log that proves no analysis.
+Owns levels, kinds and suppressions, and what results refer to: rules, and files by URI, base or table of artifacts.
+Refuses a log that proves no analysis; follows no base in circles and no URI out of the workspace.
 """
 
+import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import unquote
 
 from pydantic import ValidationError
 
@@ -14,19 +18,18 @@ from fixloop.protocol.failures import Failure
 from fixloop.reports.document import json_object
 from fixloop.reports.limits import MAX_FAILURES, clean, one_line, short_name
 from fixloop.reports.report import Report, Unusable
-from fixloop.reports.sarif_model import LEVELS, Finding, Rule
-from fixloop.reports.sarif_run import Locations, Rules, filled
+from fixloop.reports.sarif_model import LEVELS, ArtifactLocation, Finding, Message, Rule
 from fixloop.reports.tree import SourceTree
 
 _SUGGESTION_BYTES: Final = 300
+_PLACEHOLDER: Final = re.compile(r"\{(\d{1,3})\}")
+# Two letters at least: `C:` is a drive.
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+_MOST_BASES: Final = 10
 
 
 def read_sarif(content: bytes, tree: SourceTree, fail_on: FailOn) -> Report:
-    """
-    What the SARIF log in `content` says; a result fails from level `fail_on` on.
-
-    Raises Unusable: it is no SARIF 2 log, holds no run, or one of its runs did not succeed or lists no results.
-    """
+    """What the SARIF log in `content` says; a result fails from level `fail_on` on. Raises Unusable."""
     log = json_object(content)
     if not str(log.get("version", "")).startswith("2."):
         raise Unusable(f"is not SARIF 2.1.0 but version {str(log.get('version'))[:20]!r}")
@@ -54,12 +57,9 @@ class _Tally:
         self.findings += result.is_open
         fails = result.is_open and level != "none" and LEVELS.index(level) >= self.threshold
         self.counts["failed" if fails else "passed"] += 1
-        return fails
-
-    def add(self, failure: Failure) -> None:
-        if len(self.failures) >= MAX_FAILURES:
+        if self.counts["failed"] > MAX_FAILURES:
             raise Unusable(f"lists more than {MAX_FAILURES} failing results; check less or raise the level")
-        self.failures.append(failure)
+        return fails
 
     def report(self) -> Report:
         counts = Counts(**self.counts)
@@ -94,7 +94,7 @@ def _read_run(run: Any, name: str, tree: SourceTree, tally: _Tally) -> None:
         raise Unusable(
             f"is not complete: {name}, by {tool}, keeps its results in another file, which is not read"
         )
-    rules, locations = Rules(run), Locations(run, tree)
+    rules, locations = _Rules(run), _Locations(run, tree)
     for number, raw in enumerate(run["results"], start=1):
         if not isinstance(raw, dict):
             raise Unusable(f"is not SARIF: result {number} of {name} is not an object")
@@ -110,10 +110,95 @@ def _read_run(run: Any, name: str, tree: SourceTree, tally: _Tally) -> None:
         if level not in LEVELS:
             raise Unusable(f"is not SARIF: {level[:40]!r} is no level")
         if tally.is_failing(result, level):
-            tally.add(_failure(result, rule, level, locations))
+            tally.failures.append(_failure(result, rule, level, locations))
 
 
-def _failure(result: Finding, rule: Rule | None, level: str, locations: Locations) -> Failure:
+class _Rules:
+    def __init__(self, run: Mapping[str, Any]) -> None:
+        tool = run["tool"]
+        extensions = tool.get("extensions") or []
+        self._driver = _listed(tool["driver"])
+        self._extensions = [_listed(component) for component in extensions]
+        self._by_id: dict[str, Mapping[str, Any]] = {}
+        for rule in [*self._driver, *(rule for rules in self._extensions for rule in rules)]:
+            self._by_id.setdefault(str(rule.get("id")), rule)
+        self._read: dict[int, Rule] = {}
+
+    def rule(self, result: Finding) -> Rule | None:
+        """By index where there is one, as it names exactly one; else by id."""
+        reference = result.rule
+        index = reference.index if result.rule_index is None and reference else result.rule_index
+        component = reference.tool_component.index if reference and reference.tool_component else None
+        rules = self._driver
+        if component is not None and component >= 0:
+            rules = self._extensions[component] if component < len(self._extensions) else []
+        found = rules[index] if index is not None and 0 <= index < len(rules) else None
+        if not found:
+            # `CA1000/1` is a finer `CA1000`.
+            name = result.rule_id or (reference and reference.id) or ""
+            found = self._by_id.get(name) or self._by_id.get(name.rpartition("/")[0])
+        if found is None:
+            return None
+        known = self._read.get(id(found))
+        if known is None:
+            known = self._read[id(found)] = Rule.model_validate(found)
+        return known
+
+
+def _listed(component: object) -> list[Mapping[str, Any]]:
+    rules = component.get("rules") if isinstance(component, Mapping) else None
+    return [rule if isinstance(rule, Mapping) else {} for rule in rules] if isinstance(rules, list) else []
+
+
+def _filled(message: Message, rule: Rule | None) -> str:
+    """The text of `message`, or of the rule where it only names one, with its arguments put in."""
+    strings = (rule and rule.message_strings) or {}
+    source = message if message.text or message.markdown else strings.get(message.id or "", message)
+    text = source.text or source.markdown or ""
+    arguments = message.arguments or []
+
+    def argument(match: re.Match[str]) -> str:
+        place = int(match[1])
+        return arguments[place] if place < len(arguments) else match[0]
+
+    return _PLACEHOLDER.sub(argument, text) if arguments else text
+
+
+class _Locations:
+    def __init__(self, run: dict[str, Any], tree: SourceTree) -> None:
+        bases, artifacts = run.get("originalUriBaseIds"), run.get("artifacts")
+        self._bases: dict[str, Any] = bases if isinstance(bases, dict) else {}
+        self._artifacts: list[Any] = artifacts if isinstance(artifacts, list) else []
+        self._tree = tree
+
+    def path(self, location: ArtifactLocation | None) -> str:
+        """The file seen from the workspace; a bare name when it lies outside, nothing when it names no file."""
+        if location is None:
+            return ""
+        if location.uri is None and (index := location.index) is not None:
+            found = self._artifacts[index] if 0 <= index < len(self._artifacts) else None
+            listed = found.get("location") if isinstance(found, dict) else None
+            location = ArtifactLocation.model_validate(listed or {})
+        uri, base_id = location.uri or "", location.uri_base_id
+        # A base nobody knows is the workspace itself.
+        for _ in range(_MOST_BASES):
+            if base_id not in self._bases or _SCHEME.match(uri) or uri.startswith("/"):
+                break
+            base = ArtifactLocation.model_validate(self._bases[base_id])
+            uri = f"{base.uri.rstrip('/')}/{uri}" if base.uri else uri
+            base_id = base.uri_base_id
+        scheme = _SCHEME.match(uri)
+        path = unquote(uri[scheme.end() :] if scheme is not None else uri)
+        if scheme is not None and scheme[1].lower() != "file":
+            path = path.rstrip("/").rsplit("/", 1)[-1]
+        elif scheme is not None and path.startswith("//"):
+            host, slash, path = path[2:].partition("/")
+            # Of a file of another machine only the name is kept.
+            path = slash + path if host in {"", "localhost"} else path.rsplit("/", 1)[-1]
+        return self._tree.relative(path)
+
+
+def _failure(result: Finding, rule: Rule | None, level: str, locations: _Locations) -> Failure:
     place = result.place
     physical = place.physical_location
     target = physical.artifact_location if physical else result.analysis_target
@@ -129,7 +214,7 @@ def _failure(result: Finding, rule: Rule | None, level: str, locations: Location
         file=locations.path(target),
         line=line if line and line > 0 else None,
         error_type=short_name((rule and rule.name) or level),
-        message=clean(filled(result.message, rule) or help_text or name),
+        message=clean(_filled(result.message, rule) or help_text or name),
         severity=result.severity(rule),
         context=clean(place.shown),
         suggestion=next(filter(None, (one_line(clean(text), _SUGGESTION_BYTES) for text in told)), ""),

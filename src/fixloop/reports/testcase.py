@@ -14,14 +14,13 @@ from junitparser import xunit2
 
 from fixloop.protocol.failures import Failure, Severity
 from fixloop.reports.limits import CONTEXT_BYTES, cut, plain, short_name
-from fixloop.reports.report import Unusable, place_in, suggestion_for
+from fixloop.reports.report import Unusable, place_in
 from fixloop.reports.tracebacks import deepest, error_type, line_in, raised_in
 from fixloop.reports.tree import SourceTree
 
 # Words GoogleTest and CTest put in an attribute where others write an element.
 _NOT_RUN: Final = frozenset({"notrun", "disabled", "skipped", "suppressed", "ignored"})
 _DID_FAIL: Final = frozenset({"fail", "failed", "failure", "error"})
-
 
 # pytest heads each stream, also an empty one, with a line such as `--- Captured Out ---`.
 _BANNER: Final = re.compile(r"^-{3,} ?Captured (?:Log|Out|Err) ?-{3,}$\n?", re.MULTILINE)
@@ -111,8 +110,7 @@ def suite_failure(element: Element, suite: Suite, tree: SourceTree) -> Failure:
     """A <failure> or <error> that stands in a suite, outside any test."""
     cause = _Fault(str(element.tag), element.get("type"), element.get("message", ""), element.text or "")
     file = tree.relative(suite.name)
-    failure = _failure(short_name(suite.name or "suite"), file if tree.has_file(file) else "", [cause])
-    return failure.model_copy(update={"suggestion": suggestion_for(failure)})
+    return _failure(short_name(suite.name or "suite"), file if tree.has_file(file) else "", [cause])
 
 
 def _count(element: Element, attribute: str) -> int:
@@ -158,8 +156,7 @@ def _with_place(failure: Failure, element: Element, context: str, tree: SourceTr
     line = line_in(failure.message, file) or (int(given) if is_positive else None)
     frame = deepest(failure.message, tree)
     update = {"file": file, "line": line, "context": context, "frame": str(frame or "")}
-    placed = failure.model_copy(update=update)
-    return placed.model_copy(update={"suggestion": suggestion_for(placed)})
+    return failure.model_copy(update=update)
 
 
 def _identity(element: Element, suite: Suite, tree: SourceTree) -> tuple[str, str]:

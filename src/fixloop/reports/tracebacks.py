@@ -141,11 +141,7 @@ def last_exception(text: str) -> str:
 
 
 def source_around(root: Path, frame: Frame, room: int = 0) -> str:
-    """
-    The lines around a frame with their numbers, its own marked; empty where the file has none.
-
-    `room`: characters that the lines may take if the fewest take less.
-    """
+    """The numbered lines around a frame, its own marked; more than the fewest where they take at most `room`."""
     path = root / frame.file
     if not SourceTree(root).has_file(frame.file) or path.stat().st_size > _FILE_BYTES:
         return ""

@@ -26,11 +26,7 @@ class SourceTree:
         self._known: dict[str, bool] = {}
 
     def relative(self, text: str) -> str:
-        """
-        The path `text` relative to the workspace, with forward slashes.
-
-        A bare file name when it lies outside, and nothing when it names the root or no file.
-        """
+        """The path seen from the workspace; a bare name when it lies outside, nothing for the root or no file."""
         path = " ".join(clean(text).replace("\\", "/").splitlines()).strip()
         if not path:
             return ""
@@ -54,11 +50,7 @@ class SourceTree:
         return known
 
     def module_file(self, dotted: str) -> tuple[str, list[str]]:
-        """
-        The Python file that `package.module.Class` lies in, and the rest of the name.
-
-        An empty path and all parts when no such file exists below the root.
-        """
+        """The Python file that `package.module.Class` lies in, and the rest of the name; without one, all its parts."""
         parts = dotted.split(".")
         folder = ""
         for place, part in enumerate(parts):

@@ -14,12 +14,11 @@ from fixloop.configuration.model import Check
 from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.protocol.failures import Failure
 from fixloop.reports.coverage import missed_thresholds
-from fixloop.reports.examples import FailureTexts, with_examples, with_subtests
+from fixloop.reports.examples import with_subtests
 from fixloop.reports.limits import clean, one_line, tail
 from fixloop.reports.output import failures_in, whole_failure
 from fixloop.reports.reader import read_report
 from fixloop.reports.report import Report
-from fixloop.reports.reruns import without_reports
 from fixloop.reports.symptoms import cannot_run, checked_nothing, died, is_wrong_call
 from fixloop.reports.tree import SourceTree
 
@@ -55,23 +54,13 @@ def judge(
     workspace: Path,
     evidence: Evidence,
     hide: Callable[[str], str] = str,
-    is_bounded: bool = True,
 ) -> CheckResult:
     """
-    What `check` proved.
+    What `check` proved, its failures in full length; SKIPPED only for an optional check that could not run here.
 
-    Args:
-        check: The check as configured; its placeholders say which reports it owes.
-        exit_code: Of its command; negative for a signal, 127 for a command that was not found.
-        output: What it printed, both streams.
-        reports: For each kind the fresh path its placeholder stood for.
-        workspace: The directory the command ran in.
-        evidence: What is known already; exit code, digest, counts and coverage are filled in here.
-        hide: Cuts secrets out of a text; `output` has gone through it already.
-        is_bounded: Whether the failures are shortened to the limits of K41; else that is left to the caller.
-
-    Returns:
-        SKIPPED only for an optional check that could not run here.
+    `exit_code`: negative for a signal, 127 for a command that was not found. `reports`: for each kind the fresh path
+    its placeholder stood for. `evidence`: exit code, digest, counts and coverage are filled in here. `hide`: cuts
+    secrets out of a text; `output`, of both streams, has gone through it already.
     """
     run = _Run(check, exit_code, clean(output), workspace)
     read: dict[str, Report] = {}
@@ -85,24 +74,20 @@ def judge(
     verdict = _verdict(run, read)
     # Secrets first: half of one could survive at the edge of a cut.
     named = with_subtests(verdict.failures, run.output)
-    failures = []
+    failures: list[Failure] = []
     for failure in named:
         texts = {name: str(getattr(failure, name)) for name in _TEXTS}
         whole = "\n".join(texts.values())
         if hide(whole) != whole:
             texts = {name: hide(text) for name, text in texts.items()}
         failures.append(failure.model_copy(update=texts | {"check": check.name}))
-    told = FailureTexts(tuple(failures))
-    if is_bounded:
-        told = with_examples(failures, without_reports(check.command), workspace, hide)
     passed = tuple(name for report in read.values() for name in report.passed_names)
     names = "\n".join(passed)
     return CheckResult(
         check=check.name,
         outcome=verdict.outcome,
         reason=hide(verdict.reason),
-        failures=told.failures,
-        whole=told.whole,
+        failures=tuple(failures),
         passed_names=passed if hide(names) == names else tuple(map(hide, passed)),
         lists_tests=not _LIST_TESTS.isdisjoint(read),
         evidence=_filled(evidence, run, read, verdict),
