@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.repository.traces import issues_handed_in
+from fixloop.repository.snapshot import issues_handed_in
 from fixloop.statefiles.named_files import Files, NamedFiles
 from fixloop.statefiles.record import Stamp
 from fixloop.store.redis_store import RedisStore

@@ -9,7 +9,7 @@ from typing import Final
 from fixloop.errors import ProtocolError, UsageError
 from fixloop.protocol.durations import stamp
 from fixloop.repository.identity import top_of
-from fixloop.repository.traces import issues_handed_in
+from fixloop.repository.snapshot import issues_handed_in
 from fixloop.servers.redis_url import shown_url
 from fixloop.statefiles.named_files import records_below
 from fixloop.store.contract import Store

@@ -24,7 +24,7 @@ from fixloop.machine.disk import READ_ONLY, obstacle
 from fixloop.profile_table import profile_of
 from fixloop.protocol.ids import called
 from fixloop.repository.identity import Project, top_of
-from fixloop.repository.traces import issues_handed_in
+from fixloop.repository.snapshot import issues_handed_in
 from fixloop.servers.redis_place import Place, own_folder
 from fixloop.servers.settings import RedisUrls, Settings, load_settings, redis_urls
 from fixloop.store.contract import Store

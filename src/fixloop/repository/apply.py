@@ -29,12 +29,10 @@ MOST_OPEN = 200
 
 def apply_changes(path: Path, *, base: str, tip: str, mirror: Mirror) -> list[str]:
     """
-    Put the changes `base`..`tip` into the checkout or plain folder that holds `path`.
+    Put the changes `base`..`tip` into the checkout or plain folder that holds `path`; returns the files, as printed.
 
-    Where it moved on since `base` was taken, each file is merged three-way. The same call twice changes nothing.
-
-    The files that were changed, as they are printed. Raises UsageError: the files named in the sentence conflict;
-    nothing was changed; InfrastructureError: the folder cannot be written; nothing was changed.
+    Where it moved on since `base` was taken, each file is merged three-way. The same call twice changes nothing, nor
+    does one that raises: a UsageError names the files that conflict.
     """
     top, _ = top_of(path)
     with held(mirror.path.with_suffix(".apply"), timeout_seconds=LOCK_TIMEOUT_SECONDS):

@@ -57,12 +57,7 @@ class Wanted(NamedTuple):
 
 
 def gather(git: Git, mirror: Mirror, commit: str, wanted: Wanted) -> Copied:
-    """
-    Put what goes along with `commit` into the mirror, as a commit without a parent; the same files give the same one.
-
-    `git`: at the top of the checkout or plain folder; its ignore rules count. Raises UsageError: a file cannot be
-    read, or git refuses a glob.
-    """
+    """Put what goes along with `commit` into the mirror, by the ignore rules of `git`, which is at the folder's top."""
     tracked = tracked_in_tree(mirror.git, commit)
     found = imported_and_ignored(git, tracked, wanted.directory)
     copied: dict[bytes, bytes] = {}

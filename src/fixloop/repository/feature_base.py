@@ -17,38 +17,29 @@ NONE: Final = "none"
 _USUAL: Final = ("main", "master", "trunk")
 
 
-class Base(NamedTuple):
-    """A commit to compare with, or why there is none."""
+class _Base(NamedTuple):
+    """A commit to compare with, or why there is none: fields of a `Snapshot`."""
 
-    commit: str = ""
-    name: str = ""
-    """The branch or revision it was found by: `origin/main`."""
-    missing: str = ""
-    """One clause; empty where there is a commit, and where nobody wanted one."""
+    base: str = ""
+    base_name: str = ""
+    no_base: str = ""
 
 
 def with_base(snapshot: Snapshot, *, issue: int, cache: Path, wanted: str = "", ref: str = "") -> Snapshot:
     """
-    The snapshot with its base, or with the reason why it has none; the mirror has the base's objects then.
+    The snapshot with its base, whose objects the mirror has then, or with the reason why it has none.
 
     `wanted`: a revision, or `none`; empty: the merge base with the default branch. `ref`: what is validated instead of
-    the working tree. Raises UsageError: `wanted` is no commit of the repository.
+    the working tree.
     """
-    found = _base_of(snapshot, cache, wanted, ref)
-    based = snapshot.model_copy(
-        update={"base": found.commit, "base_name": found.name, "no_base": found.missing}
-    )
+    based = snapshot.model_copy(update=_base_of(snapshot, cache, wanted, ref)._asdict())
     if based.base:
         bring_base(based, issue=issue, cache=cache)
     return based
 
 
 def bring_base(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
-    """
-    The mirror of this machine, with the snapshot's base in it.
-
-    Raises InfrastructureError: the base cannot be had from here (any more).
-    """
+    """The mirror of this machine, with the snapshot's base in it. Raises InfrastructureError: it cannot be had."""
     mirror = mirror_of(snapshot, cache)
     if _holds(mirror, snapshot.base):
         return mirror
@@ -61,22 +52,22 @@ def bring_base(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
     return mirror
 
 
-def _base_of(snapshot: Snapshot, cache: Path, wanted: str, ref: str) -> Base:
+def _base_of(snapshot: Snapshot, cache: Path, wanted: str, ref: str) -> _Base:
     """In the checkout, or in the mirror of a URL, whose branches stand below `refs/remote`."""
     if not snapshot.is_git:
-        return Base(missing="the folder is not a git repository")
+        return _Base(no_base="the folder is not a git repository")
     git = mirror_of(snapshot, cache).git if snapshot.is_url else Git(Path(snapshot.source))
     commit = snapshot.commit if ref or snapshot.is_url else git.commit()
     if not commit:
-        return Base(missing="the repository has no commits yet")
+        return _Base(no_base="the repository has no commits yet")
     if wanted == NONE:
-        return Base()
+        return _Base()
     if wanted:
         names = (f"refs/remote/{wanted}", f"refs/tags/{wanted}", wanted) if snapshot.is_url else (wanted,)
         found = next(filter(None, map(git.commit, names)), "")
         if not found:
             raise UsageError(f"{git.directory} has no branch, tag or commit {wanted!r} to take as the base")
-        return Base(found, wanted)
+        return _Base(found, wanted)
     if snapshot.is_url:
         return _merge_base(git, commit, "refs/remote/HEAD", "the default branch")
     # What origin calls its HEAD, else a branch with a usual name, here or there.
@@ -85,25 +76,23 @@ def _base_of(snapshot: Snapshot, cache: Path, wanted: str, ref: str) -> Base:
     refs = [named, *(f"{place}/{name}" for name in usual for place in ("refs/heads", "refs/remotes/origin"))]
     default = next((ref for ref in refs if ref and git.commit(ref)), "")
     if not default:
-        return Base(
-            missing="the repository has no default branch (main, master, trunk); name one with --base"
+        return _Base(
+            no_base="the repository has no default branch (main, master, trunk); name one with --base"
         )
     present = ref or git.found("symbolic-ref", "-q", "--short", "HEAD")
     local = default.removeprefix("refs/heads/")
     if present and present == local.removeprefix("refs/remotes/origin/"):
-        return Base(commit, present)
+        return _Base(commit, present)
     return _merge_base(git, commit, default, local.removeprefix("refs/remotes/"))
 
 
-def _merge_base(git: Git, commit: str, default: str, shown: str) -> Base:
-    found = git.found("merge-base", commit, default)
-    if found:
-        return Base(found, shown)
+def _merge_base(git: Git, commit: str, default: str, shown: str) -> _Base:
+    if found := git.found("merge-base", commit, default):
+        return _Base(found, shown)
+    why = f"the feature has no commit in common with {shown}; name a base with --base"
     if git.found("rev-parse", "--is-shallow-repository") == "true":
-        return Base(
-            missing=f"the clone is too shallow to reach {shown}; `git fetch --unshallow` completes it"
-        )
-    return Base(missing=f"the feature has no commit in common with {shown}; name a base with --base")
+        why = f"the clone is too shallow to reach {shown}; `git fetch --unshallow` completes it"
+    return _Base(no_base=why)
 
 
 def _holds(mirror: Mirror, commit: str) -> bool:

@@ -31,8 +31,7 @@ def imported_and_ignored(git: Git, tracked: Collection[bytes], directory: Path) 
     """
     The ignored modules that tracked ones import, themselves or through each other, each with one that imports it.
 
-    `git`: at the top of a checkout. `tracked`: the paths of all files that count as tracked, seen from there.
-    `directory`: where commands run; imports start there, at the top, in `src`, and next to the top-level packages.
+    Imports start at the top of `git`, where commands run (`directory`), in `src`, and next to the top-level packages.
     """
     ignored = {}
     for path in _ignored(git):

@@ -86,10 +86,6 @@ class Git:
     inherited: tuple[int, ...] = ()
     """File descriptors that git and its children keep open: a lock that must outlive this process."""
 
-    def at(self, directory: Path) -> "Git":
-        """The same repository, seen from `directory`."""
-        return replace(self, directory=directory)
-
     def with_index(self, index: Path) -> "Git":
         """The same repository with another index file."""
         return replace(self, index=index)
@@ -109,11 +105,10 @@ class Git:
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> subprocess.CompletedProcess[bytes]:
         """
-        Run one git command.
+        Run one git command. Raises as `explained`, or InfrastructureError where git is missing or too slow.
 
         `accept`: exit codes that are answers, not failures. `dated`: author and committer date of a commit that is to
-        come out the same each time. Raises UsageError: the repository is not usable as it stands; the sentence says
-        what to do; InfrastructureError: git is missing, too slow, or failed otherwise (`GitFailure`).
+        come out the same each time.
         """
         require_git()
         places = {"GIT_DIR": self.git_dir, "GIT_WORK_TREE": self.work_tree, "GIT_INDEX_FILE": self.index}

@@ -1,9 +1,8 @@
 """What a repository's own configuration would have git start, taken out of its hands.
 
-git obeys `.git/config` of any directory it stands in, also of one that came out of an archive. What the user or
-the machine has configured stays in force, as `git lfs install` does; what only the repository says does not.
-Settings for one call of git can take back neither a rewriting of paths, nor a remote named like one, nor what a
-partial clone fetches with: those are refused.
+What the user or the machine has configured stays in force, as `git lfs install` does; what only the repository says
+does not. Settings for one call of git can take back neither a rewriting of paths, nor a remote named like one, nor
+what a partial clone fetches with: those are refused.
 """
 
 import re
@@ -48,11 +47,7 @@ def read_settings(listed: bytes) -> list[Setting]:
 
 
 def overrides(settings: Sequence[Setting], repository: str) -> dict[str, str]:
-    """
-    The environment that keeps git from starting what the repository itself names.
-
-    `repository`: its name, for the error. Raises UsageError: it has a line that cannot be taken back.
-    """
+    """The environment that keeps git from starting what `repository` names. Raises UsageError: it cannot be kept."""
     own = list(dict.fromkeys(each.key for each in settings if each.scope in _ITS_OWN))
     is_partial = any(_PARTIAL.fullmatch(key) for key in own)
     for each in settings:

@@ -26,11 +26,7 @@ class Project:
 
 
 def project_of(path: Path, configured: str = "") -> Project:
-    """
-    The project of a path: the configured name, else the address of `origin`, else the top folder's real path.
-
-    Raises UsageError: `path` is not a directory, or its repository cannot be read.
-    """
+    """The project of a path: the configured name, else the address of `origin`, else the top folder's real path."""
     if configured:
         return _project(configured)
     top, _ = top_of(path)
@@ -48,8 +44,6 @@ def top_of(path: Path) -> tuple[Path, str]:
     The top folder that holds `path` (real path) and the way from there to it (`""` at the top).
 
     A path outside any repository, or one that its repository ignores as a whole, is its own top.
-
-    Raises UsageError: `path` is not a directory, lies in a bare repository, or the repository is broken.
     """
     real = Path(os.path.realpath(path))
     if not real.is_dir():

@@ -110,8 +110,7 @@ def commit_of_directory(
     """
     Take a directory as it stands as a change of `parent`; `parent` itself where nothing differs.
 
-    `also_tracked`: further paths that count as tracked, whether ignored or not. `without`: paths that are left out
-    unless they are tracked. Raises UsageError: a file cannot be read.
+    `also_tracked`: further paths that count as tracked, ignored or not. `without`: paths left out unless tracked.
     """
     git = mirror.over(directory)
     tracked = {**(also_tracked or {}), **tracked_in_tree(git, parent)}
@@ -139,11 +138,7 @@ def take_checkout(
 def merge_checkout(
     path: Path, *, base: str, tip: str, mirror: Mirror, message: str = "fixed in the checkout\n"
 ) -> Change:
-    """
-    Take what the checkout (or plain folder) changed since the snapshot `base`, merged onto `tip`.
-
-    Raises UsageError: both changed the same lines; the sentence names the files.
-    """
+    """Take what the checkout (or plain folder) changed since the snapshot `base`, merged onto `tip`, or refuse it."""
     top, _ = top_of(path)
     current = import_folder(top, base, mirror)
     merged = merge_trees(mirror, base, current, tip)
@@ -157,11 +152,7 @@ def merge_checkout(
 
 
 def rebased(tip: str, change: Change, *, base: str, mirror: Mirror, message: str) -> Change:
-    """
-    A change of `base`, brought onto a later commit of the same work.
-
-    Raises UsageError: both changed the same lines; the sentence names the files.
-    """
+    """A change of `base`, brought onto a later commit of the same work, or refused."""
     if change.commit == base or tip == base:
         return change if tip == base else Change(commit=tip, tree=tree_id(mirror.git, tip))
     merged = merge_trees(mirror, base, tree_id(mirror.git, tip), change.commit)
@@ -175,11 +166,7 @@ def rebased(tip: str, change: Change, *, base: str, mirror: Mirror, message: str
 
 
 def resolve_descendant(rev: str, *, path: Path, tip: str, mirror: Mirror) -> Change:
-    """
-    Take a commit of the user's repository, which must build on `tip`.
-
-    Raises UsageError: there is no such commit, or it does not descend from `tip`.
-    """
+    """Take a commit of the user's repository, which must build on `tip`."""
     top, _ = top_of(path)
     git = Git(top)
     commit = git.commit(rev)

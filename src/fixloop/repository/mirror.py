@@ -86,11 +86,7 @@ class Mirror:
         return Git(folder, git_dir=self.path, work_tree=folder, ours=True)
 
     def ensure(self, *, sha256: bool = False) -> None:
-        """
-        Create the mirror where it does not exist: built under another name, renamed when complete.
-
-        Raises InfrastructureError: the cache cannot be written.
-        """
+        """Create the mirror where it does not exist: built under another name, renamed when complete."""
         try:
             if (self.path / "HEAD").is_file():
                 return
@@ -122,11 +118,7 @@ class Mirror:
         return bool(self.git.found("rev-parse", "-q", "--verify", _kept(commit)))
 
     def keep(self, commit: str, name: str = "") -> None:
-        """
-        Make a ref for a commit whose objects are all in the mirror (and `refs/fixloop/{name}`, if given).
-
-        Raises InfrastructureError: the commit is not here, or the mirror cannot be written.
-        """
+        """Make a ref for a commit whose objects are all in the mirror (and `refs/fixloop/{name}`, if given)."""
         with self.locked() as git:
             self._keep(git, commit, name)
 
@@ -169,11 +161,7 @@ class Mirror:
         return found
 
     def forget(self, workflows: Iterable[str]) -> list[str]:
-        """
-        Remove the refs of what only these workflows needed; returns the commits.
-
-        Raises InfrastructureError: the mirror cannot be written.
-        """
+        """Remove the refs of what only these workflows needed; returns the commits."""
         gone, users = set(workflows), self.users()
         kept = {
             commit
@@ -214,11 +202,7 @@ class Mirror:
             yield file
 
     def unbundle(self, bundle: bytes) -> None:
-        """
-        Take what `bundled` gave on another machine, and keep its commit.
-
-        Raises InfrastructureError: the bundle is damaged, or needs a commit that is not here.
-        """
+        """Take what `bundled` gave on another machine, and keep its commit."""
         with (
             tempfile.TemporaryDirectory(prefix="bundle-", dir=self.path.parent) as folder,
             self.locked() as git,

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Final
 
 from fixloop.repository.git import Git, shown
-from fixloop.repository.tree import GITLINK, SYMLINK
+from fixloop.repository.tree import ABSENT, GITLINK, SYMLINK, deltas
 
 _HUNK: Final = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
@@ -84,17 +84,11 @@ class Moves:
     @cached_property
     def _renamed_and_changed(self) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
         """Renames old to new, and for each changed path of the new tree its blobs before and after."""
-        output = self.git.output(
-            "diff-tree", "-r", "-z", "--raw", "-M", "--no-abbrev", self.old, self.new, "--"
-        )
-        fields = iter(output.split(b"\0")[:-1])
         renamed, changed = {}, {}
-        for head in fields:
-            old_mode, new_mode, old_blob, new_blob, kind = head.decode().removeprefix(":").split(" ")
-            path = before = shown(next(fields))
-            if kind.startswith("R"):
-                path = shown(next(fields))
-                renamed[before] = path
-            if kind[0] in "RM" and {old_mode, new_mode}.isdisjoint({GITLINK, SYMLINK}):
-                changed[path] = old_blob, new_blob
+        for delta in deltas(self.git, self.old, self.new, renames=True):
+            path = shown(delta.path)
+            if delta.before != delta.path:
+                renamed[shown(delta.before)] = path
+            if {delta.old_mode, delta.new_mode}.isdisjoint({ABSENT, GITLINK, SYMLINK}):
+                changed[path] = delta.old_blob, delta.new_blob
         return renamed, changed

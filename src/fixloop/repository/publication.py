@@ -29,8 +29,6 @@ def publish(snapshot: Snapshot, *, issue: int, tip: str, mirror: Mirror) -> Publ
     Write the refs of an issue so that they show `tip`; the same call again repairs what is missing.
 
     A plain folder and a URL have no refs to write: nothing happens.
-
-    Raises UsageError: the repository cannot be written.
     """
     if snapshot.is_url or not snapshot.is_git:
         return Published("")
@@ -82,11 +80,10 @@ NO_EXTRAS = ("--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submod
 
 def push(mirror: Mirror, *, issue: int, tip: str, ours: Collection[str]) -> str:
     """
-    Make the branch of an issue at the mirror's URL show `tip`; the same call again changes nothing.
+    Make the branch of an issue at the mirror's URL show `tip`, and return its name; once more changes nothing.
 
-    `ours`: commits that earlier workflows of the issue may have left there; only they are replaced. The branch's name.
-    Raises RefusedError: the branch has somebody else's commits, or the server does not take it; InfrastructureError:
-    the server cannot be reached or lets nobody in, or another push was faster.
+    `ours`: commits that earlier workflows of the issue may have left there; only they are replaced. Raises
+    RefusedError, or InfrastructureError where it may be tried again.
     """
     git, url, branch = mirror.git, mirror.source, f"fixloop/{issue}"
     ref, place = f"refs/heads/{branch}", f"branch {branch} at {without_userinfo(url)}"

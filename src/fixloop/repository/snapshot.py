@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
 
-from fixloop.errors import InfrastructureError, UsageError
+from fixloop.errors import FixloopError, InfrastructureError, UsageError
 from fixloop.repository.copied import DATE, Wanted, gather
 from fixloop.repository.git import Git, GitFailure, LockHeld, one_line, shown
 from fixloop.repository.identity import is_repository, top_of
@@ -81,10 +81,8 @@ def take_snapshot(
     """
     Take what `path` holds now, with uncommitted and untracked, not ignored, files; or `ref` as it was committed.
 
-    The same content gives the same commit. It is kept in the machine's mirror and as `refs/fixloop/{issue}/base`.
-
-    `issue`: 0: of no workflow; no ref is written, and the mirror keeps it until it is pruned. Raises UsageError: the
-    path, its repository or the ref cannot be used as they are; InfrastructureError: git or the cache is away.
+    The same content gives the same commit. It is kept in the machine's mirror and as `refs/fixloop/{issue}/base`; of no
+    workflow, with 0 as the issue, in the mirror alone, until it is pruned.
     """
     top, subdirectory = top_of(path)
     mirror = Mirror(cache, str(top))
@@ -129,12 +127,7 @@ def take_snapshot(
 
 
 def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache: Path) -> Snapshot:
-    """
-    Take `ref` (a branch, a tag or a commit; default: the remote's HEAD) of a repository that is given as a URL.
-
-    Raises UsageError: not a git URL, one with credentials in it, or a ref that the repository does not have;
-    InfrastructureError: the repository cannot be reached.
-    """
+    """Take `ref` (a branch, a tag or a commit; default: the remote's HEAD) of a repository that is given as a URL."""
     if not is_url(url):
         raise UsageError(f"{url!r} is not a git URL; https, ssh and file are known")
     parts = urlsplit(url)
@@ -178,11 +171,7 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
 
 
 def bring(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
-    """
-    The mirror of a snapshot, with its commit in it, on any machine.
-
-    Raises Unseen: the repository is not there for this machine, or does not have the commit (any more).
-    """
+    """The mirror of a snapshot, with its commit in it, on any machine. Raises Unseen."""
     mirror = mirror_of(snapshot, cache)
     needed = [commit for commit in (snapshot.commit, snapshot.copied) if commit]
     if all(map(mirror.has, needed)):
@@ -231,11 +220,7 @@ def import_checkout(top: Path, head: str) -> str:
 
 
 def write_ref(git: Git, name: str, commit: str) -> None:
-    """
-    Point one of our refs in the user's repository at a commit; a lock file that a dead git left there is removed.
-
-    Raises UsageError: another ref is in the way, or the repository cannot be written.
-    """
+    """Point one of our refs in the user's repository at a commit; a lock file that a dead git left there is removed."""
     if git.found("rev-parse", "-q", "--verify", name) == commit:
         return
     try:
@@ -246,6 +231,17 @@ def write_ref(git: Git, name: str, commit: str) -> None:
         git.run("update-ref", name, commit)
     except GitFailure as error:
         raise UsageError(f"cannot write {name} in {git.directory}: {error}") from error
+
+
+def issues_handed_in(top: Path) -> list[int]:
+    """The issues of the bases that are kept in this repository, all that tells of them when a Redis lost its data."""
+    try:
+        names = Git(top).found("for-each-ref", "--format=%(refname)", "refs/fixloop/*/base")
+    except (FixloopError, OSError):
+        return []
+    return sorted(
+        int(number) for number in re.findall(r"^refs/fixloop/(\d{1,15})/base$", names, re.MULTILINE)
+    )
 
 
 def is_url(text: str) -> bool:

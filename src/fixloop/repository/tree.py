@@ -8,6 +8,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -66,6 +67,8 @@ class Delta(NamedTuple):
     new_mode: str
     old_blob: str
     new_blob: str
+    before: bytes
+    """What a renamed file was called in the old tree."""
 
     @property
     def is_deletion(self) -> bool:
@@ -82,13 +85,10 @@ class Delta(NamedTuple):
 
 def write_tree(git: Git, *, tracked: Mapping[bytes, Entry], without: Collection[bytes] = frozenset()) -> str:
     """
-    Write the content of git's directory as a tree and return its id.
+    Write what lies in the folder at whose top `git` is as a tree, without its index; returns the tree's id.
 
     Taken are the tracked files as they are on disk and the untracked ones that are neither ignored nor caches.
-
-    `git`: at the top of the folder; its index is not used. `tracked`: what counts as tracked, whether ignored or not.
-    `without`: paths that are left out unless they are tracked. Raises UsageError: a file cannot be read, or a file
-    that git itself reads is a pipe.
+    `tracked`: what counts as tracked, ignored or not. `without`: paths that are left out unless they are tracked.
     """
     _refuse_what_blocks(os.fsencode(git.directory))
     with git.empty_index() as own:
@@ -102,22 +102,19 @@ def write_tree(git: Git, *, tracked: Mapping[bytes, Entry], without: Collection[
 
 
 def tree_of_files(git: Git, files: Iterable[bytes]) -> str:
-    """Write these files of git's directory as a tree and return its id. Raises as `write_tree`."""
+    """Write these files of git's directory as a tree and return its id."""
     with git.empty_index() as own:
         _hash(own, sorted(files))
         return own.text("write-tree")
 
 
 def globbed(git: Git, globs: Sequence[str], directory: Path) -> list[bytes]:
-    """
-    The files outside git's index that match one of the glob patterns, ignored or not; seen from the top.
-
-    `directory`: where the patterns start. Raises UsageError: git refuses a pattern.
-    """
+    """The files outside git's index that match one of the patterns, which start in `directory`; seen from the top."""
     if not globs:
         return []
     patterns = [f":(glob){glob}" for glob in globs]
-    done = git.at(directory).run("ls-files", "-o", "-z", "--full-name", "--", *patterns, accept=(0, 128))
+    there = replace(git, directory=directory)
+    done = there.run("ls-files", "-o", "-z", "--full-name", "--", *patterns, accept=(0, 128))
     if done.returncode:
         raise UsageError(f"`copy` in [workspace] holds a pattern that git refuses: {', '.join(globs)}")
     return files_only(git, records(done.stdout))
@@ -130,7 +127,7 @@ def files_only(git: Git, listed: Iterable[bytes]) -> list[bytes]:
 
 
 def entries_on_disk(git: Git, paths: Iterable[bytes], tracked: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
-    """What git would record for `paths` as they are on disk now; absent ones are left out. Raises as `write_tree`."""
+    """What git would record for `paths` as they are on disk now; absent ones are left out."""
     with git.empty_index() as own:
         wanted = set(paths)
         _fill(own, {path: entry for path, entry in tracked.items() if path in wanted})
@@ -161,15 +158,16 @@ def tracked_in_tree(git: Git, tree: str) -> dict[bytes, Entry]:
     return found
 
 
-def deltas(git: Git, old: str, new: str) -> list[Delta]:
-    """What differs between two trees or commits, path by path; a rename is a deletion and an addition."""
-    fields = records(
-        git.output("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new, "--")
-    )
+def deltas(git: Git, old: str, new: str, *, renames: bool = False) -> list[Delta]:
+    """What differs between two trees or commits; without `renames`, each is a deletion and an addition."""
+    how = "-M" if renames else "--no-renames"
+    fields = iter(records(git.output("diff-tree", "-r", "-z", "--raw", how, "--no-abbrev", old, new, "--")))
     found = []
-    for head, path in zip(fields[::2], fields[1::2], strict=True):
-        old_mode, new_mode, old_blob, new_blob, _ = head.decode().removeprefix(":").split(" ")
-        found.append(Delta(path, old_mode, new_mode, old_blob, new_blob))
+    for head in fields:
+        old_mode, new_mode, old_blob, new_blob, kind = head.decode().removeprefix(":").split(" ")
+        before = next(fields)
+        path = next(fields) if kind.startswith("R") else before
+        found.append(Delta(path, old_mode, new_mode, old_blob, new_blob, before))
     return found
 
 
