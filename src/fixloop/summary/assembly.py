@@ -10,10 +10,8 @@ from fixloop.protocol.moment import Moment
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import State, WorkflowOutcome
 from fixloop.store.records import Entry
-from fixloop.summary.bars import ERRORS, bars_of, marks_of
 from fixloop.summary.gates import gates
 from fixloop.summary.history import Artifact, Recorded, recorded
-from fixloop.summary.intervals import Interval, intervals
 from fixloop.summary.model import (
     Answer,
     AtWork,
@@ -28,6 +26,7 @@ from fixloop.summary.model import (
 )
 from fixloop.summary.phases import old_rows, phases_of, times_of
 from fixloop.summary.plain_text import clean, one_line
+from fixloop.summary.timeline import ERRORS, Interval, bars_of, intervals, marks_of
 
 TAIL_LINES: Final = 15
 """Of what a fixer printed that failed: the end of a traceback."""

@@ -18,15 +18,6 @@ from fixloop.summary.model import Phase, Summary
 
 MOST_BYTES: Final = 2_000_000
 """No page is longer; a workflow that says more is cut, with counts of what is left out."""
-# How much is shown where all of it goes into the page.
-FINDINGS: Final = 50
-TEXT: Final = 16_000
-DIFF_LINES: Final = 400
-"""What somebody reads through before looking at the files themselves."""
-LINES: Final = 1000
-RUNS: Final = 400
-NAMES: Final = 200
-BARS: Final = 3000
 
 
 def as_markdown(summary: Summary) -> str:
@@ -79,16 +70,16 @@ def _escaped(value: object) -> object:
 
 
 class Cut:
-    """How much is shown; `part` of the usual amount, at most 1."""
+    """How much is shown: `part`, at most 1, of what is shown where all of it goes into the page."""
 
     def __init__(self, part: float) -> None:
-        self.findings = max(1, int(FINDINGS * part))
-        self.diff = max(20, int(DIFF_LINES * part))
-        self.text = max(200, int(TEXT * part))
-        self.lines = max(20, int(LINES * part))
-        self.runs = max(10, int(RUNS * part))
-        self.bars = max(60, int(BARS * part))
-        self.names = max(10, int(NAMES * part))
+        self.findings = max(1, int(50 * part))
+        self.diff = max(20, int(400 * part))
+        self.text = max(200, int(16_000 * part))
+        self.lines = max(20, int(1000 * part))
+        self.runs = max(10, int(400 * part))
+        self.bars = max(60, int(3000 * part))
+        self.names = max(10, int(200 * part))
 
 
 def trimmed(summary: Summary, cut: Cut) -> Summary:

@@ -1,7 +1,7 @@
 """Each specialist's part of the report: its runs, fixes, confirmations, times and evidence, and what is old."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -12,9 +12,9 @@ from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import FailureRef, SpecialistState, State
 from fixloop.protocol.statuses import Status
 from fixloop.summary.history import Artifact, Recorded
-from fixloop.summary.intervals import Activity, Interval
 from fixloop.summary.model import Confirmation, Finding, FixRow, OldRow, Phase, RunRow, Times
 from fixloop.summary.plain_text import clean, one_line
+from fixloop.summary.timeline import Activity, EndedRun, Interval, ended_runs
 
 SHOWN: Final = 20
 """Of the failures that the base has too, those that are listed."""
@@ -29,33 +29,6 @@ _RESULTS: Final = {
     Status.IN_PROGRESS: "running",
     Status.RE_CHECKING: "running again",
 }
-
-
-class EndedRun(NamedTuple):
-    """The result of a stretch of checks."""
-
-    specialist: str
-    number: int
-    """The run's; of a confirmation that passed, the run it confirms."""
-    result: str
-    """`passed`, `failed`, `could not run`, `error` or `skipped`."""
-    is_confirmation: bool
-    entry: int
-
-
-def ended_runs(entries: Sequence[Recorded]) -> Iterator[EndedRun]:
-    """Every attempt of a specialist that was recorded, in order."""
-    for index, entry in enumerate(entries):
-        event = entry.run
-        if event is None:
-            continue
-        effect = entry.effect
-        failed = any(change == (event.specialist, Status.FAIL.value) for change in effect.changes)
-        confirms = event.step == "confirm"
-        # A confirmation that fails is run n+1, unless no run was left for it (K37).
-        becomes_run = confirms and effect.says("revalidation-trigger") is not None
-        result = ("could not run" if event.outcome == "error" else "failed") if failed else event.outcome
-        yield EndedRun(event.specialist, event.iteration + becomes_run, result, confirms, index)
 
 
 def phases_of(
@@ -123,15 +96,8 @@ def times_of(found: Iterable[Interval], ended: Iterable[Recorded]) -> Times:
         spent[interval.activity] += interval.seconds
         away += interval.away_seconds
     runs = [entry.run for entry in ended]
-    return Times(
-        total=sum(spent.values()) + away,
-        checks=spent[Activity.CHECKS],
-        agent=spent[Activity.AGENT],
-        person=spent[Activity.PERSON],
-        away=away,
-        engine=spent[Activity.ENGINE],
-        commands=sum(each.duration_seconds for run in runs if run for each in run.evidence),
-    )
+    commands = sum(each.duration_seconds for run in runs if run for each in run.evidence)
+    return Times(total=sum(spent.values()) + away, away=away, commands=commands, **spent)
 
 
 def _rows(
@@ -195,35 +161,35 @@ def _fixes(name: str, entries: Sequence[Recorded], artifact: Artifact) -> Iterat
         ):
             body = said.message.body
             yield FixRow(
-                specialist=name,
                 iteration=said.message.iteration,
                 by="",
-                at=entry.at,
                 seconds=body.duration_seconds,
-                summary=one_line(body.summary, 500),
                 fixes=tuple(one_line(fix, 500) for fix in body.fixes),
-                files=tuple(map(one_line, body.files)),
-                marks=tuple(map(one_line, body.marks)),
-            ).model_copy(update=_kept(entry.event.get("completion", {}), artifact))
+                **_told(name, entry, body.model_dump(include={"summary", "files", "marks"})),
+                **_kept(entry.event.get("completion", {}), artifact),
+            )
         if entry.says("escalation") is not None:
             escalated = entry
         if entry.kind == "manual-fix-done" and entry.changes and entry.changes[-1].specialist == name:
-            trigger = entry.says("revalidation-trigger")
-            summary = one_line(str(entry.event.get("summary", "")), 500)
+            trigger, told = entry.says("revalidation-trigger"), _told(name, entry, entry.event)
             yield FixRow(
-                specialist=name,
                 iteration=trigger.message.iteration - 1 if trigger is not None else 0,
                 by=one_line(str(entry.event.get("by", "User"))),
-                at=entry.at,
                 seconds=(entry.at - escalated.at).total_seconds() if escalated is not None else 0.0,
-                summary=summary,
-                fixes=(summary,) if summary else (),
-                files=tuple(one_line(str(file)) for file in entry.event.get("files", ())),
-                marks=tuple(one_line(str(mark)) for mark in entry.event.get("marks", ())),
-            ).model_copy(update=_kept(entry.event, artifact))
+                fixes=(told["summary"],) if told["summary"] else (),
+                **told,
+                **_kept(entry.event, artifact),
+            )
 
 
-def _kept(event: Mapping[str, Any], artifact: Artifact) -> dict[str, str]:
+def _told(name: str, entry: Recorded, fix: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of a fix, alike in messages and events."""
+    lists = {key: tuple(one_line(str(each)) for each in fix.get(key, ())) for key in ("files", "marks")}
+    summary = one_line(str(fix.get("summary", "")), 500)
+    return {"specialist": name, "at": entry.at, "summary": summary, **lists}
+
+
+def _kept(event: Mapping[str, Any], artifact: Artifact) -> dict[str, Any]:
     """What a fix left behind to look at."""
     digest = str(event.get("diff_artifact", ""))
     whole = artifact(digest) if digest else None
