@@ -6,7 +6,7 @@ from pathlib import Path
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.outcome import blocking, failure_lines, missing_lines, passed_over
 from fixloop.commands.screen import note, print_lines, short
-from fixloop.configuration.installed import installed_with
+from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import lines, preflight_of
 from fixloop.intake.feature import Feature
@@ -48,7 +48,7 @@ def preflight_lines(configuration: Configuration, snapshot: Snapshot) -> list[st
     home = Path(snapshot.source) / snapshot.subdirectory
     if snapshot.is_url:
         return lines(preflight_of(configuration, home, None)._replace(directory=snapshot.source))
-    return lines(preflight_of(configuration, home, installed_with(interpreter_at(home), home, home)))
+    return lines(preflight_of(configuration, home, Installed(interpreter_at(home), home, home)))
 
 
 def _came_to(result: CheckResult) -> str:

@@ -34,11 +34,7 @@ def option_set(text: str) -> frozenset[str]:
 
 
 def split_command(value: Any, place: Place) -> tuple[str, ...]:
-    """
-    The arguments of a command given as a string or a list of strings.
-
-    Raises UsageError: empty, unbalanced quotes, shell syntax, another type, or a NUL character.
-    """
+    """The arguments of a command given as a string or a list of strings; refuses what only a shell would take."""
     if isinstance(value, str):
         try:
             words = tuple(shlex.split(value))
@@ -65,11 +61,7 @@ def split_command(value: Any, place: Place) -> tuple[str, ...]:
 
 
 def with_placeholders(words: tuple[str, ...], place: Place) -> tuple[str, ...]:
-    """
-    Check the placeholders of a check's command; `{{word}}` is how a literal `{word}` is written.
-
-    Raises UsageError: a placeholder that is none of `PLACEHOLDERS`.
-    """
+    """Check the placeholders of a check's command; `{{word}}` is how a literal `{word}` is written."""
     for word in words:
         for found in (*_WORD.finditer(word), *_NEARLY.finditer(word)):
             if found[0] not in {f"{{{name}}}" for name in PLACEHOLDERS}:

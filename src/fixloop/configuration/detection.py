@@ -34,11 +34,7 @@ class Found(NamedTuple):
     """In the order of the phases, and in each of the languages."""
 
     def of(self, specialist: str, *, gated: bool = False) -> tuple[Proposal, ...]:
-        """
-        What is proposed for one specialist.
-
-        `gated`: fixloop's own configuration asks it for coverage.
-        """
+        """What is proposed for one specialist; `gated`: fixloop's own configuration asks it for coverage."""
         proposals = _proposals(self.project, gated=True) if gated else self.proposals
         return tuple(proposal for proposal in proposals if proposal.specialist == specialist)
 
@@ -71,10 +67,9 @@ class Settled(NamedTuple):
 
 def settle(proposals: Iterable[Proposal], installed: Installed | None, *, portable: bool = False) -> Settled:
     """
-    Of the proposals of one name the first that can be started here; with nothing known, the first.
+    Of the proposals of one name, which follow each other, the first that can be started here; else the first.
 
-    `proposals`: those of one name follow each other. `installed`: what is there; None when nobody can say. `portable`:
-    commands stay as everybody would write them, without this machine's paths.
+    `portable`: commands stay as everybody would write them, without this machine's paths.
     """
     checks: list[Check] = []
     unverified: list[Unverified] = []
@@ -82,16 +77,16 @@ def settle(proposals: Iterable[Proposal], installed: Installed | None, *, portab
         alternatives = tuple(group)
         first, needs = alternatives[0], alternatives[-1].needs
         for proposal in (each for each in alternatives if each.check.command):
-            own = proposal.check.model_copy(update={"why": proposal.why})
-            check = _startable(own, proposal.needs, installed)
+            check = _startable(proposal.check, proposal.needs, installed)
             if check is not None:
-                checks.append(own if portable else check)
+                checks.append(proposal.check if portable else check)
                 if proposal is not first and first.check.coverage_percent:
                     unverified.append(_unverified("coverage gate", first.specialist, first.needs, installed))
                 break
         else:
-            entry = _unverified(first.tool, first.specialist, needs, installed, blocks=first.runs_tests)
-            unverified.append(entry)
+            unverified.append(
+                _unverified(first.tool, first.specialist, needs, installed, blocks=first.runs_tests)
+            )
     return Settled(tuple(checks), tuple(unverified))
 
 

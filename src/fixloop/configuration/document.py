@@ -1,8 +1,7 @@
 """Reads fixloop.toml, or [tool.fixloop] of pyproject.toml, as it lies in a checkout, into `settings`.
 
-Refuses both at once, what is not a regular file inside the checkout, invalid TOML, and keys and values that are not in
-`settings`, with the key that a misspelt one was probably meant to be. Never falls back to what is detected because a
-file could not be read: that would silently change the gates. What keys mean together is decided elsewhere.
+Refuses both at once, what is not a regular file inside the checkout, invalid TOML, and what is not in `settings`. Never
+falls back to what is detected because a file could not be read: that would silently change the gates.
 """
 
 import os
@@ -49,11 +48,7 @@ class Document(NamedTuple):
 
 
 def read_document(directory: Path) -> Document:
-    """
-    Read the configuration that lies at the top of `directory`.
-
-    Raises UsageError: no such folder, both files configure fixloop, or one of them cannot be read.
-    """
+    """Read the configuration that lies at the top of `directory`."""
     if not directory.is_dir():
         raise UsageError(
             f"{shown_path(directory)} is not a folder; name the folder of the project to validate"
@@ -104,11 +99,7 @@ S = TypeVar("S", bound=Section)
 
 
 def settings_in(document: Document) -> FileSettings:
-    """
-    What `document` says, typed.
-
-    Raises UsageError: an unknown key (with the nearest known one), a wrong type or a wrong value.
-    """
+    """What `document` says, typed; refuses an unknown key (with the nearest known one), a wrong type or value."""
     return _section(FileSettings, document.table, document.place)
 
 

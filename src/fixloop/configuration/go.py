@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from fixloop.configuration.declarations import text_of
-from fixloop.configuration.model import Check, Need, Proposal
+from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.project_commands import makefile_and_ci_commands
 
 # What changes which tests there are, or how long they may take; -race is left out, for it needs a C compiler.
@@ -42,12 +42,11 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
         # -count=1: a result that Go remembers is none of this run.
         command = ("go", "test", "-json", "-count=1", *kept, *packages)
         why = own.why if own is not None and kept else file
-        check = Check(name="go test", command=command, output="go-test", why=why)
-        found.append(Proposal("test-runner", check, "go test", why, (_GO,), runs_tests=True))
-    tags = [option for option in kept if option.startswith("-tags=")]
-    vet = Check(name="go vet", command=("go", "vet", *tags, *packages), why=file)
-    found.append(Proposal("code-quality", vet, "go vet", file, (_GO,)))
+        runs = proposal("test-runner", "go test", command, why, _GO, runs_tests=True, output="go-test")
+        found.append(runs)
+    vet = ("go", "vet", *(option for option in kept if option.startswith("-tags=")), *packages)
+    found.append(proposal("code-quality", "go vet", vet, file, _GO))
     for configured in sorted(path.name for path in directory.glob(".golangci.*"))[:1]:
-        lint = Check(name="golangci-lint", command=("golangci-lint", "run"), why=configured)
-        found.append(Proposal("code-quality", lint, "golangci-lint", configured, (_GO, _LINTER)))
+        lint = ("golangci-lint", "run")
+        found.append(proposal("code-quality", "golangci-lint", lint, configured, _GO, _LINTER))
     return tuple(found)

@@ -68,12 +68,7 @@ Outcomes = Mapping[tuple[str, str], Outcome]
 
 
 def first_configuration(directory: Path, installed: Installed | None) -> Configuration:
-    """
-    What a first fixloop.toml would say: what is detected, with coverage measured where that is possible.
-
-    `directory`: the top folder of the project. `installed`: what can be started here; None when nobody can say. Raises
-    UsageError: fixloop is configured here already, or a file cannot be read.
-    """
+    """What a first fixloop.toml would say: what is detected, with coverage measured where that is possible."""
     document = read_document(directory)
     if document.is_written:
         raise UsageError(f"{document.place.file} configures fixloop already; edit it, or remove it first")
@@ -98,12 +93,10 @@ def init(
     outcomes: Outcomes = MappingProxyType({}),
 ) -> str:
     """
-    The text of a commented fixloop.toml.
+    The text of a commented fixloop.toml, from what `first_configuration` gives.
 
-    `configuration`: as `first_configuration` gives it. `measured_coverage`: today's coverage in percent, None when it
-    was not measured. Below 80 it becomes the gate, rounded down: a gate that fails on the first day is switched off on
-    the second. `outcomes`: what the checks came to; one that could not run is written as a comment. Raises UsageError:
-    the coverage is no percentage.
+    Below 80 a `measured_coverage` becomes the gate, rounded down: a gate that fails on the first day is switched off
+    on the second. `outcomes`: what the checks came to; one that could not run is written as a comment.
     """
     if measured_coverage is not None and not 0 <= measured_coverage <= 100:
         raise UsageError(f"measured coverage must be from 0 to 100 percent, not {measured_coverage}")

@@ -31,7 +31,7 @@ class Installed:
     """Where the checks' code lies."""
     home: Path
     """The same folder in the user's checkout, with its ignored files; itself where there is no other."""
-    variables: Mapping[str, str]
+    variables: Mapping[str, str] = field(default_factory=lambda: os.environ)
     ask: Callable[[Interpreter, Path, Iterable[str]], frozenset[str]] = importable_modules
     known: dict[str, bool] = field(default_factory=dict)
     """Modules that were asked for already."""
@@ -73,8 +73,7 @@ class Installed:
         """
         The path of a program in an environment that tox, nox or pre-commit has made for the project; else empty.
 
-        `hooks`: whether those of pre-commit count, which know nothing of the project's
-        dependencies.
+        `hooks`: whether those of pre-commit count, which know nothing of the project's dependencies.
         """
         environments: list[Path | None] = []
         for folder in (".tox", ".nox"):
@@ -104,8 +103,3 @@ class Installed:
         except (OSError, subprocess.TimeoutExpired):
             return None
         return done.returncode != _NOTHING_COLLECTED
-
-
-def installed_with(interpreter: Interpreter, directory: Path, home: Path) -> Installed:
-    """What this machine has for the project at `directory`, whose checkout is `home`."""
-    return Installed(interpreter, directory, home, os.environ)

@@ -11,11 +11,93 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from fixloop.configuration.commands import option_set
 from fixloop.configuration.declarations import table_in
-from fixloop.configuration.javascript_tools import BUILDERS, CONFIGURED, MANAGERS, TOOLS, Tool
-from fixloop.configuration.model import Check, Need, Proposal
+from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.scripts import Call, calls_of, needs_shell, plain
 
+
+class Tool(NamedTuple):
+    """How one tool is called as a check."""
+
+    tests: bool = False
+    report: tuple[str, ...] = ()
+    dropped: frozenset[str] = frozenset()
+    """Options that watch, write or choose another report; those that end in `=` take a value."""
+    asks: frozenset[str] = frozenset()
+    """Without one of these a call is no check."""
+
+
+_TYPES: Final = Tool(
+    False,
+    ("--noEmit", "--pretty", "false"),
+    option_set(
+        "-w --watch --noEmit --emitDeclarationOnly -d --declaration --pretty= --outDir= --declarationDir="
+    ),
+)
+TOOLS: Final[Mapping[str, Tool]] = {
+    "vitest": Tool(
+        True,
+        ("--reporter=junit", "--outputFile={junit}"),
+        option_set("-w --watch --ui --reporter= --outputFile="),
+    ),
+    "jest": Tool(
+        True, ("--json", "--outputFile={jest}"), option_set("--watch --watchAll --json --outputFile=")
+    ),
+    "mocha": Tool(
+        True,
+        ("--reporter", "xunit", "--reporter-option", "output={junit}"),
+        option_set("-w --watch -R= --reporter= -O= --reporter-option= --reporter-options="),
+    ),
+    "node": Tool(
+        True,
+        ("--test-reporter=junit", "--test-reporter-destination={junit}"),
+        option_set("--watch --test-reporter= --test-reporter-destination="),
+        option_set("--test"),
+    ),
+    **dict.fromkeys(("tap", "ava", "tape", "uvu", "borp"), Tool(True)),
+    "eslint": Tool(
+        False,
+        ("-f", "json", "-o", "{eslint}"),
+        option_set("--fix --fix-dry-run -f= --format= -o= --output-file="),
+    ),
+    "oxlint": Tool(False, ("-f", "github"), option_set("--fix --fix-suggestions -f= --format=")),
+    "biome": Tool(
+        False,
+        ("--reporter=github", "--max-diagnostics=none"),
+        option_set("--write --fix --apply --unsafe --apply-unsafe --reporter= --max-diagnostics="),
+        option_set("ci check lint format"),
+    ),
+    "prettier": Tool(
+        False,
+        ("--check",),
+        option_set("-c --check -l --list-different"),
+        option_set("-c --check -l --list-different"),
+    ),
+    **dict.fromkeys(("tsc", "tsgo", "vue-tsc"), _TYPES),
+    **dict.fromkeys(
+        ("standard", "xo", "ts-standard", "tsd", "tstyche"), Tool(False, (), option_set("--fix"))
+    ),
+    "oxfmt": Tool(False, (), frozenset(), option_set("--check")),
+}
+BUILDERS: Final = frozenset({"tsc", "tsgo", "vue-tsc"})
+MANAGERS: Final = (
+    ("pnpm-lock.yaml", "pnpm", "pnpm install --frozen-lockfile"),
+    ("yarn.lock", "yarn", "yarn install --immutable"),
+    ("bun.lock", "bun", "bun install --frozen-lockfile"),
+    ("bun.lockb", "bun", "bun install --frozen-lockfile"),
+    ("package-lock.json", "npm", "npm ci"),
+    ("npm-shrinkwrap.json", "npm", "npm ci"),
+)
+# Where no script calls a tool: its dependency, the files or the key of its configuration, and how it is called.
+CONFIGURED: Final = (
+    ("vitest", "vitest", ("vitest.config.*", "vite.config.*"), "", ("run",)),
+    ("jest", "jest", ("jest.config.*",), "jest", ()),
+    ("mocha", "mocha", (".mocharc.*",), "mocha", ()),
+    ("eslint", "eslint", ("eslint.config.*", ".eslintrc*"), "eslintConfig", (".",)),
+    ("oxlint", "oxlint", (".oxlintrc.json", "oxlint.config.*"), "", ()),
+    ("@biomejs/biome", "biome", ("biome.json", "biome.jsonc"), "", ("ci",)),
+)
 _TEST_SCRIPTS: Final = ("test", "tests", "test:unit", "unit", "test:run", "test:ci")
 _CHECK_SCRIPT: Final = re.compile(
     r"(?:lint|eslint|type-?check|check-?types|types|tsc|check|format:check|fmt:check|prettier:check|standard)"
@@ -55,10 +137,10 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
     project = _Project(directory, declared, scripts, manager, install)
     found = list(_of_tests(project))
     for name in sorted(project.scripts, key=lambda name: not _CHECK_SCRIPT.match(name)):
-        done = {proposal.tool for proposal in found}
+        done = {each.tool for each in found}
         found += [each for each in _of_script(name, project) if each.tool not in done]
-    has_tests = any(proposal.runs_tests for proposal in found)
-    done = {proposal.tool for proposal in found}
+    has_tests = any(each.runs_tests for each in found)
+    done = {each.tool for each in found}
     for dependency, tool, patterns, key, words in CONFIGURED:
         files = sorted(file.name for pattern in patterns for file in project.directory.glob(pattern))
         where = files[0] if files else f"package.json: {key}" if key and key in package else ""
@@ -67,11 +149,11 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
             found += [each] if each.tool not in done and not (has_tests and each.runs_tests) else []
     # A second call of one tool has a number: names of checks are unique.
     seen: Counter[str] = Counter()
-    for at, proposal in enumerate(found):
-        seen[proposal.tool] += 1
-        count = seen[proposal.tool]
-        name = proposal.tool if count == 1 else f"{proposal.tool} {count}"
-        found[at] = proposal._replace(check=proposal.check.model_copy(update={"name": name}))
+    for at, each in enumerate(found):
+        seen[each.tool] += 1
+        count = seen[each.tool]
+        name = each.tool if count == 1 else f"{each.tool} {count}"
+        found[at] = each._replace(check=each.check.model_copy(update={"name": name}))
     return tuple(found)
 
 
@@ -141,15 +223,13 @@ def _proposal(call: Call, where: str, project: _Project) -> Proposal:
         command = ("sh", "-c", line)
     else:
         command = tuple(plain(word) for word in command)
-    return Proposal(
-        specialist="test-runner" if tool.tests else "code-quality",
-        check=Check(name=_name(call.tool), command=command, why=_why(where)),
-        tool=_name(call.tool),
-        why=_why(where),
-        needs=(
-            Need("program", "node", "install Node.js"),
-            *(Need("file", _program(word), project.install) for word in programs),
-        ),
+    return proposal(
+        "test-runner" if tool.tests else "code-quality",
+        "node --test" if call.tool == "node" else call.tool,
+        command,
+        _why(where),
+        Need("program", "node", "install Node.js"),
+        *(Need("file", _program(word), project.install) for word in programs),
         runs_tests=tool.tests,
     )
 
@@ -183,22 +263,12 @@ def _whole(name: str, project: _Project, *, runs_tests: bool) -> Proposal:
     needs = [Need("program", project.manager, f"install {project.manager}")]
     if project.dependencies:
         needs.append(Need("file", "node_modules", project.install))
-    return Proposal(
-        specialist="test-runner" if runs_tests else "code-quality",
-        check=Check(name=label, command=(*run, *separator, *report), why=_why(f"scripts.{name}")),
-        tool=label,
-        why=_why(f"scripts.{name}"),
-        needs=tuple(needs),
-        runs_tests=runs_tests,
-    )
+    specialist, why = "test-runner" if runs_tests else "code-quality", _why(f"scripts.{name}")
+    return proposal(specialist, label, (*run, *separator, *report), why, *needs, runs_tests=runs_tests)
 
 
 def _program(tool: str) -> str:
     return tool if tool == "node" else f"node_modules/.bin/{tool}"
-
-
-def _name(tool: str) -> str:
-    return "node --test" if tool == "node" else tool
 
 
 def _why(where: str) -> str:

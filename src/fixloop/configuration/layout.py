@@ -63,11 +63,6 @@ def projects_below(directory: Path) -> tuple[str, ...]:
     return tuple(str(path) for path in sorted(own))
 
 
-def modules_of(sources: Sequence[str]) -> tuple[str, ...]:
-    """`sources` as coverage takes them: a folder by its path, a module by its name."""
-    return tuple(source.removesuffix(".py") for source in sources)
-
-
 def _folders(directory: Path, holding: str) -> tuple[str, ...]:
     return tuple(
         entry.name

@@ -10,7 +10,7 @@ from typing import Final
 
 from fixloop.configuration import layout
 from fixloop.configuration.declarations import Signs, toml_of
-from fixloop.configuration.model import Check, Need, Proposal
+from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.pre_commit import Hook
 from fixloop.configuration.python_project import PythonProject
 from fixloop.configuration.scopes import (
@@ -47,8 +47,7 @@ def linters(project: PythonProject) -> Iterator[Proposal]:
             paths = scope.paths or (".",)
             report = ("--output-format", "sarif", "--output-file", "{sarif}")
             command = ("ruff", "check", "--no-fix", *report, *scope.options, *paths)
-            check = Check(name="ruff", command=command, paths=paths)
-            yield Proposal(SPECIALIST, check, "ruff", scope.why, (project.program("ruff"),))
+            yield proposal(SPECIALIST, "ruff", command, scope.why, project.program("ruff"), paths=paths)
         # The formatter that is in charge: two never agree. A project that configures ruff as a linter has not chosen
         # its formatter.
         ruff = _scope(project, RUFF_FORMAT, ("ruff-format",), Signs())
@@ -63,13 +62,13 @@ def linters(project: PythonProject) -> Iterator[Proposal]:
             black = _scope(project, BLACK, ("black", "black-jupyter"), signs)
         if black is not None:
             paths = black.paths or (".",)
-            check = Check(name="black", command=("black", "--check", *black.options, *paths), paths=paths)
-            yield Proposal(SPECIALIST, check, "black", black.why, (project.program("black"),))
+            command = ("black", "--check", *black.options, *paths)
+            yield proposal(SPECIALIST, "black", command, black.why, project.program("black"), paths=paths)
         elif ruff is not None:
             paths = ruff.paths or (".",)
             command = ("ruff", "format", "--check", *ruff.options, *paths)
-            check = Check(name="format", command=command, paths=paths)
-            yield Proposal(SPECIALIST, check, "ruff format", ruff.why, (project.program("ruff"),))
+            need = project.program("ruff")
+            yield proposal(SPECIALIST, "format", command, ruff.why, need, tool="ruff format", paths=paths)
     yield from _mypy(project)
 
 
@@ -88,14 +87,13 @@ def _mypy(project: PythonProject) -> Iterator[Proposal]:
     if not paths and not names_targets:
         return
     command = ("python", "-m", "mypy", "--no-pretty", *scope.options, *paths)
-    check = Check(name="mypy", command=command, paths=paths)
-    yield Proposal(SPECIALIST, check, "mypy", scope.why, (project.module("mypy"),))
+    yield proposal(SPECIALIST, "mypy", command, scope.why, project.module("mypy"), paths=paths)
     hook = _hook(project, ("mypy",))
     environment = hook.environment(project.installed.variables) if hook and project.installed else None
     if hook is not None and environment is not None:
-        check = Check(name="mypy", command=("pre-commit", "run", hook.id, "--all-files"))
+        command = ("pre-commit", "run", hook.id, "--all-files")
         needs = (project.program("pre-commit"), Need("file", str(environment), "pre-commit install-hooks"))
-        yield Proposal(SPECIALIST, check, "mypy", hook.why, needs)
+        yield proposal(SPECIALIST, "mypy", command, hook.why, *needs)
 
 
 def _scope(project: PythonProject, grammar: Grammar, hooks: tuple[str, ...], signs: Signs) -> Scope | None:
@@ -156,23 +154,20 @@ def scanners(project: PythonProject) -> Iterator[Proposal]:
     options: tuple[str, ...] = next(iter(places), ())
     bandit = ("bandit", "-q", "-r", *options)
     need = project.program("bandit")
+
+    def checked(name: str, *command: str) -> Proposal:
+        return proposal("security", name, (*command, *sources), why, need, tool="bandit", paths=sources)
+
     # From medium up: stricter than the gate's "high", because bandit has no "critical" and rates injection and
     # weak cryptography medium. Its low findings are hints (an assert, an import of subprocess) that sound code
     # has everywhere, so "any finding loops" would never end.
-    yield _of_bandit("bandit", (*bandit, "--severity-level", "medium", *LINES), sources, why, need)
+    yield checked("bandit", *bandit, "--severity-level", "medium", *LINES)
     keys = {*declared.table("bandit"), *(declared.section(".bandit", "bandit") or {})}
     # A YAML file may hold such keys. Assuming they are there costs one check; assuming not, an error.
     is_yaml = options[:1] == ("-c",) and options[1] != "pyproject.toml"
     if not is_yaml and keys.isdisjoint({"tests", "skips"}):
         # bandit rates hard-coded passwords low. A project that selects its own tests has decided about these
         # too, and bandit refuses a test that is both selected here and skipped there.
-        yield _of_bandit("secrets", (*bandit, "--tests", "B105,B106,B107", *LINES), sources, why, need)
+        yield checked("secrets", *bandit, "--tests", "B105,B106,B107", *LINES)
     # bandit leaves out files it cannot parse and still exits 0.
-    yield _of_bandit("parse", ("python", "-m", "compileall", "-q"), sources, why, need)
-
-
-def _of_bandit(
-    name: str, command: tuple[str, ...], sources: tuple[str, ...], why: str, need: Need
-) -> Proposal:
-    check = Check(name=name, command=(*command, *sources), paths=sources)
-    return Proposal("security", check, "bandit", why, (need,))
+    yield checked("parse", "python", "-m", "compileall", "-q")

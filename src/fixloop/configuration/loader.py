@@ -33,17 +33,9 @@ def load_configuration(
     """
     The configuration of a workflow that starts now, from a checkout of its snapshot.
 
-    Args:
-        directory: The folder the checks will run in; it is only looked at.
-        document: The file, where it is read already.
-        fixer: The main agent's command, instead of the file's; its other settings stay.
-        only: The one specialist to run.
-        project: The project's identity where the file names none.
-        installed: What can be started where the checks run; None when nobody can say.
-        profile: Of the workflow; only one that validates needs something to check.
-
-    Raises:
-        UsageError: the file is wrong, or nothing that applies here is left to check (A2, K28, K38).
+    `fixer`, `only` and `project`: the main agent's command instead of the file's, the one specialist to run, and the
+    project's identity where the file names none. `installed`: None when nobody can say. A profile that validates needs
+    something to check: nothing that applies here is refused (A2, K28, K38).
     """
     document = document or read_document(directory)
     written = settings_in(document)

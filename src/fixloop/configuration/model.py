@@ -1,7 +1,6 @@
 """The configuration of one workflow, frozen when it starts, and the checks that detection proposes for it.
 
-Read once from the snapshot, kept with its digest; a fix cannot change its own gates. The digest is over the order
-of the fields, so that stays.
+A fix cannot change its own gates. The digest is over the order of the fields, so that stays.
 """
 
 import hashlib
@@ -36,7 +35,7 @@ class Check(CheckSettings):
     command: tuple[str, ...]
     """argv; `{junit}` and the other placeholders stand for fresh report paths and name their readers."""
     why: str = ""
-    """The file that speaks for it, and the place in it; empty when fixloop's own configuration names it."""
+    """The file and the place in it that speak for it, as `tox.ini: [testenv:lint]`; empty for the configuration."""
     paths: tuple[str, ...] = ()
     """The files and folders that a detected check is pointed at."""
 
@@ -155,8 +154,25 @@ class Proposal(NamedTuple):
     check: Check
     tool: str
     """The tool's name as its users say it: `vitest`, never `npx`."""
-    why: str
-    """The file and the place in it, as `package.json: scripts.test` or `tox.ini: [testenv:lint]`."""
     needs: tuple[Need, ...] = ()
     runs_tests: bool = False
     """A test runner that is found and not run leaves the whole unverified (exit code 3)."""
+
+    @property
+    def why(self) -> str:
+        return self.check.why
+
+
+def proposal(
+    specialist: str,
+    name: str,
+    command: tuple[str, ...],
+    why: str,
+    *needs: Need,
+    tool: str = "",
+    runs_tests: bool = False,
+    **keys: Any,
+) -> Proposal:
+    """A check called `name`, of the tool of that name unless `tool` is given; `keys` are further ones of the check."""
+    check = Check(name=name, command=command, why=why, **keys)
+    return Proposal(specialist, check, tool or name, needs, runs_tests)

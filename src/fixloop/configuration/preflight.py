@@ -43,12 +43,7 @@ class Preflight(NamedTuple):
 
 
 def preflight_of(configuration: Configuration, directory: Path, installed: Installed | None) -> Preflight:
-    """
-    What `configuration` comes to.
-
-    `configuration`: as it was loaded. `directory`: where its checks run, in the user's checkout. `installed`: what is
-    there; None where the checks run elsewhere.
-    """
+    """What `configuration` comes to in `directory` of the checkout; `installed`: None where checks run elsewhere."""
     later = bool(configuration.workspace.setup)
     asked = None if later else installed
     hints = []

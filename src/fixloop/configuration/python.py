@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from fixloop.configuration import layout
 from fixloop.configuration.declarations import Declarations, Signs
 from fixloop.configuration.linters import linters, scanners
-from fixloop.configuration.model import Check, Need, Proposal
+from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.project_commands import arguments_of
 from fixloop.configuration.python_project import PythonProject, Tests, tests_of
 from fixloop.configuration.scopes import PYTEST, Scope, scopes_of
@@ -32,11 +32,7 @@ class Coverage(NamedTuple):
 
 
 def coverage_of(project: PythonProject) -> Coverage:
-    """
-    What the project asks for.
-
-    A gate that stands over several combined runs is none for one of them.
-    """
+    """What the project asks for; a gate that stands over several combined runs is none for one of them."""
     declared, addopts = project.declared, project.pytest.addopts
     is_measured = bool(_MEASURED.search(addopts))
     if written := _GATE.search(addopts):
@@ -56,8 +52,9 @@ def measuring(project: PythonProject) -> tuple[str, ...]:
     settings = _settings(project.declared, "run")
     if any(settings.get(key) for key in ("source", "source_pkgs", "source_dirs")):
         return ("--cov", *report)
-    modules = layout.modules_of(layout.sources_of(project.directory))
-    return (*(tuple(f"--cov={name}" for name in modules) or ("--cov",)), *report)
+    # A folder by its path, a module by its name.
+    sources = (source.removesuffix(".py") for source in layout.sources_of(project.directory))
+    return (*(tuple(f"--cov={name}" for name in sources) or ("--cov",)), *report)
 
 
 def _settings(declared: Declarations, part: str) -> dict[str, Any]:
@@ -103,8 +100,7 @@ def proposals(project: PythonProject, *, gated: bool = False) -> Iterator[Propos
     """
     In the order of the phases; of those with one name, the first whose needs are met is meant.
 
-    `gated`: fixloop's own configuration asks for coverage, whether the project does
-    or not.
+    `gated`: fixloop's own configuration asks for coverage, whether the project does or not.
     """
     tests = tests_of(project.declared, project.pytest, project.installed)
     if tests is not None and tests.runner == "pytest":
@@ -123,8 +119,8 @@ def proposals(project: PythonProject, *, gated: bool = False) -> Iterator[Propos
             is_package = (project.directory / start / "__init__.py").is_file()
             pattern = ("-p", tests.pattern) if tests.pattern else ()
             words = ("discover", "-s", start, *(("-t", ".") if is_package else ()), *pattern)
-        check = Check(name="unittest", command=("python", "-m", "unittest", *words))
-        yield Proposal("test-runner", check, "unittest", why, (need,), runs_tests=True)
+        command = ("python", "-m", "unittest", *words)
+        yield proposal("test-runner", "unittest", command, why, need, runs_tests=True)
     yield from linters(project)
     yield from scanners(project)
     yield from _others(project)
@@ -138,9 +134,8 @@ def _of_kind(project: PythonProject, kind: str) -> Iterator[Proposal]:
     specialist = f"{kind}-test"
     # A project's own addopts may ask for coverage; half of the tests cannot reach a gate meant for all of them.
     covering = ("--no-cov",) if coverage_of(project).is_measured else ()
-    needs = _needs(project)
-    check = Check(name="pytest", command=(*COMMAND, *covering, folder), paths=(folder,))
-    yield Proposal(specialist, check, "pytest", folder, needs, runs_tests=True)
+    command, needs = (*COMMAND, *covering, folder), _needs(project)
+    yield proposal(specialist, "pytest", command, folder, *needs, runs_tests=True, paths=(folder,))
 
 
 def _pytest(project: PythonProject, tests: Tests, gated: bool) -> Iterator[Proposal]:
@@ -151,39 +146,32 @@ def _pytest(project: PythonProject, tests: Tests, gated: bool) -> Iterator[Propo
     scope = scopes[0] if is_scoped else Scope((), (), tests.why)
     words = (*scope.options, *scope.paths)
     if gated or coverage.fail_under or coverage.is_measured:
-        check = Check(
-            name="pytest",
-            command=(*COMMAND, *measuring(project), *words),
-            coverage_percent=coverage.fail_under or None,
-        )
+        command = (*COMMAND, *measuring(project), *words)
         needs = (project.module("pytest"), project.module("pytest_cov", "pytest-cov"))
-        yield Proposal("test-runner", check, "pytest", scope.why, needs, runs_tests=True)
-    check = Check(name="pytest", command=(*COMMAND, *words))
+        gate = coverage.fail_under or None
+        yield proposal(
+            "test-runner", "pytest", command, scope.why, *needs, runs_tests=True, coverage_percent=gate
+        )
     if not gated:
-        yield Proposal("test-runner", check, "pytest", scope.why, _needs(project), runs_tests=True)
+        command = (*COMMAND, *words)
+        yield proposal("test-runner", "pytest", command, scope.why, *_needs(project), runs_tests=True)
 
 
-def _needs(project: PythonProject) -> tuple[Need, ...]:
+def _needs(project: PythonProject) -> list[Need]:
     """What pytest itself needs, its plugin included where the project's own options name it."""
-    needs = (project.module("pytest"),)
-    return (*needs, project.module("pytest_cov", "pytest-cov")) if coverage_of(project).is_measured else needs
+    needs = [project.module("pytest")]
+    return [*needs, project.module("pytest_cov", "pytest-cov")] if coverage_of(project).is_measured else needs
 
 
 def _others(project: PythonProject) -> Iterator[Proposal]:
     for tool, (specialist, signs) in OTHERS.items():
         hook = next((hook.why for hook in project.hooks if hook.id == tool), "")
-        given = ((arguments_of(tool, command), command.why) for command in project.commands)
-        # Of isort and yapf a command that changes nothing; the others only report.
-        own = next(
-            (
-                (words, why)
-                for words, why in given
-                if words is not None and (tool in REPORTING or not CHECKING.isdisjoint(words))
-            ),
-            None,
-        )
-        if own is not None:
-            check = Check(name=tool, command=(tool, *own[0]))
-            yield Proposal(specialist, check, tool, own[1], (project.program(tool),))
-        elif why := project.declared.place(signs) or hook:
-            yield Proposal(specialist, Check(name=tool, command=()), tool, why)
+        for command in project.commands:
+            words = arguments_of(tool, command)
+            # Of isort and yapf a command that changes nothing; the others only report.
+            if words is not None and (tool in REPORTING or not CHECKING.isdisjoint(words)):
+                yield proposal(specialist, tool, (tool, *words), command.why, project.program(tool))
+                break
+        else:
+            if why := project.declared.place(signs) or hook:
+                yield proposal(specialist, tool, (), why)

@@ -118,20 +118,14 @@ def _said_by_names(directory: Path, settings: PytestSettings, files: list[Path])
     return ""
 
 
-# A lock file, or a table of pyproject.toml, and the command that adds a tool to what it locks.
+# A lock file, or a table of pyproject.toml, the command that adds a tool to what it locks, and the one that installs
+# all that it locks.
 LOCKS = (
-    ("uv.lock", "uv", "uv add --dev {}"),
-    ("poetry.lock", "poetry", "poetry add --group dev {}"),
-    ("pdm.lock", "pdm", "pdm add -dG dev {}"),
-    ("Pipfile", "", "pipenv install --dev {}"),
+    ("uv.lock", "uv", "uv add --dev {}", "uv sync --all-groups --all-extras"),
+    ("poetry.lock", "poetry", "poetry add --group dev {}", "poetry install --all-groups"),
+    ("pdm.lock", "pdm", "pdm add -dG dev {}", "pdm install -G:all"),
+    ("Pipfile", "", "pipenv install --dev {}", "pipenv install --dev"),
 )
-# The same where the project names the tool already, and nobody installed it.
-SYNCS = {
-    "uv.lock": "uv sync --all-groups --all-extras",
-    "poetry.lock": "poetry install --all-groups",
-    "pdm.lock": "pdm install -G:all",
-    "Pipfile": "pipenv install --dev",
-}
 
 
 class PythonProject(NamedTuple):
@@ -173,9 +167,9 @@ def python_project(
 
 def installing(package: str, declared: Declarations, installed: Installed | None) -> str:
     """The one command that brings `package` to the project's environment."""
-    for lock, tool, command in LOCKS:
+    for lock, tool, adding, syncing in LOCKS:
         if (declared.directory / lock).is_file() or (tool and tool != "uv" and tool in declared.tools):
-            return SYNCS[lock] if package in declared.dependencies else command.format(package)
+            return syncing if package in declared.dependencies else adding.format(package)
     if installed is None:
         return f"python -m pip install {package}"
     if not installed.interpreter.prefix:

@@ -23,11 +23,7 @@ _TAKEN: Final = ("orchestrator", "user", "coordination", "finish", "letter", "no
 
 
 def sections_of_profiles(written: FileSettings, place: Place) -> dict[str, Any]:
-    """
-    The sections of profiles with agents, by profile; None where there is no such section.
-
-    Raises UsageError: one of them cannot be used.
-    """
+    """The sections of profiles with agents, by profile; None where there is no such section."""
     sections = {own: getattr(written, own.name) for own in map(registered, names()) if own.settings}
     return {
         own.name: loaded(own.settings)(said, place.inside(own.name), own) if said is not None else None
@@ -36,11 +32,7 @@ def sections_of_profiles(written: FileSettings, place: Place) -> dict[str, Any]:
 
 
 def cycle_settings(written: CycleSettings, place: Place, own: Registered) -> CycleSettings:
-    """
-    What `[cycle]` says, its agents by key.
-
-    Raises UsageError: an agent that is none, or that two sections speak of, or whose keys contradict each other.
-    """
+    """What `[cycle]` says, its agents by key; refuses what they cannot be together."""
     inside, order = place.inside("agent"), loaded(own.order)
     agents: dict[str, Role] = {}
     places: dict[str, Place] = {}
@@ -68,11 +60,7 @@ def cycle_settings(written: CycleSettings, place: Place, own: Registered) -> Cyc
 
 
 def handoff_settings(written: HandoffSettings, place: Place, own: Registered) -> HandoffSettings:
-    """
-    What `[handoff]` says, its agents by key.
-
-    Raises UsageError: an agent that is none, or that two sections speak of, or whose keys contradict each other.
-    """
+    """What `[handoff]` says, its agents by key; refuses what they cannot be together."""
     inside = place.inside("agent")
     agents: dict[str, Role] = {}
     for name, role in written.agent.items():

@@ -6,7 +6,7 @@ from typing import Final
 
 from fixloop.configuration.commands import option_set
 from fixloop.configuration.declarations import table_in, toml_of
-from fixloop.configuration.model import Check, Need, Proposal
+from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.project_commands import ProjectCommand, makefile_and_ci_commands
 
 _KEPT: Final = option_set(
@@ -37,8 +37,7 @@ def proposals(directory: Path) -> Iterator[Proposal]:
     kept = tuple(word for word in _options(test) if word not in _TESTS_ALONE)
     why = test.why if test is not None and kept else "Cargo.toml"
     command = ("cargo", "test", "--no-fail-fast", *(kept or scope))
-    check = Check(name="cargo test", command=command, output="cargo-test", why=why)
-    yield Proposal("test-runner", check, "cargo test", why, (cargo,), runs_tests=True)
+    yield proposal("test-runner", "cargo test", command, why, cargo, runs_tests=True, output="cargo-test")
 
     clippy = used.get("clippy")
     files = [name for name in ("clippy.toml", ".clippy.toml") if (directory / name).is_file()]
@@ -49,15 +48,13 @@ def proposals(directory: Path) -> Iterator[Proposal]:
         words = clippy.words if clippy is not None else ()
         lints = words[words.index("--") :] if "--" in words else ()
         command = ("cargo", "clippy", "--message-format=json", *(tuple(_options(clippy)) or scope), *lints)
-        lint = Check(name="cargo clippy", command=command, output="clippy", why=where)
         needs = (cargo, Need("program", "cargo-clippy", "rustup component add clippy"))
-        yield Proposal("code-quality", lint, "cargo clippy", where, needs)
+        yield proposal("code-quality", "cargo clippy", command, where, *needs, output="clippy")
 
     fmt = used.get("fmt")
     if fmt is not None and "--check" in fmt.words:
         needs = (cargo, Need("program", "cargo-fmt", "rustup component add rustfmt"))
-        form = Check(name="cargo fmt", command=fmt.words, why=fmt.why)
-        yield Proposal("code-quality", form, "cargo fmt", fmt.why, needs)
+        yield proposal("code-quality", "cargo fmt", fmt.words, fmt.why, *needs)
 
 
 def _options(command: ProjectCommand | None) -> Iterator[str]:

@@ -29,11 +29,7 @@ class Selection(NamedTuple):
 
 
 def select_checks(written: FileSettings, found: Found, place: Place) -> Selection:
-    """
-    What the file says, else what is detected; the sixth specialist only for a front end (K28).
-
-    Raises UsageError: what is written contradicts itself, or nothing is detected that it asks for.
-    """
+    """What the file says, else what is detected; the sixth specialist only for a front end (K28)."""
     named, strict, inside = written.specialist, written.strict, place.inside("specialist")
     each: dict[str, Settled] = {}
     for name in named or NAMES:

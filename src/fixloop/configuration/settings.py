@@ -1,8 +1,7 @@
 """What `fixloop.toml` may say: each key once, with its type, its default, its limits and what it does.
 
-Reading the file, the advice for a misspelt key, the settings page and the JSON Schema for editors are made from
-these models, and a workflow's frozen configuration contains them. What keys mean together is in `selection`,
-`loader` and `roles`.
+Reading the file, the settings page and the JSON Schema are made from these models, and a workflow's frozen
+configuration contains them. What keys mean together is in `selection`, `loader` and `roles`.
 """
 
 from collections.abc import Iterator

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from fixloop.configuration.installed import Installed, installed_with
+from fixloop.configuration.installed import Installed
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import Preflight, preflight_of
@@ -36,7 +36,7 @@ def configuration_in(
 
 def installed_at(directory: Path, home: Path | None = None) -> Installed:
     """What this machine has for the checks of `directory`, whose place in the user's checkout is `home` or itself."""
-    return installed_with(interpreter_at(home or directory), directory, home or directory)
+    return Installed(interpreter_at(home or directory), directory, home or directory)
 
 
 def preflight_at(directory: Path) -> Preflight:
