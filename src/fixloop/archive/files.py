@@ -58,11 +58,7 @@ class Archive:
         self._known: dict[Path, _Known] = {}
 
     def append(self, stored: Stored, ended_at: datetime) -> Path:
-        """
-        Write a workflow and wait until the disk has it; returns the file.
-
-        Raises InfrastructureError: the directory cannot be written, or cannot lock.
-        """
+        """Write a workflow and wait until the disk has it; returns the file."""
         told = {"ended_at": ended_at.isoformat(), "version": stored.version, "fields": dict(stored.fields)}
         data = member(f"{stored.workflow}.json", json.dumps(told), line_of(stored, ended_at))
         folder = self.directory / stored.workflow.partition("-")[0]
@@ -97,11 +93,7 @@ class Archive:
         raise AssertionError("count() ended")
 
     def find(self, workflow: str, ended_at: datetime | None = None) -> Stored | None:
-        """
-        A workflow as it was archived last; quicker with its end.
-
-        Raises ProtocolError: its record is damaged, or of a newer version.
-        """
+        """A workflow as it was archived last; quicker with its end. Raises as `load`."""
         project, day = workflow.partition("-")[0], f"{ended_at:%Y-%m-%d}." if ended_at is not None else ""
         found = [each for each in self.workflows(project, day) if each.workflow == workflow]
         return self.load(max(found, key=lambda each: each.version)) if found else None
@@ -125,20 +117,12 @@ class Archive:
         return (each.workflow for each in self.workflows() if issue_of(each.workflow) == issue)
 
     def workflows(self, project: str = "", day: str = "") -> Iterator[Archived]:
-        """
-        All archived workflows; one that a crash made appear twice comes twice.
-
-        `project`: only those of this project. `day`: only those in files whose names begin like this.
-        """
+        """The archived workflows of a project, or all, and of a day; one that a crash made appear twice comes twice."""
         for path in sorted(self.directory.glob(f"{project or '*'}/{day}*{SUFFIX}")):
             yield from self._in(path).found
 
     def erase(self, archived: Archived) -> None:
-        """
-        Remove a workflow from its file, and the file when nothing is left in it.
-
-        Raises InfrastructureError: the file cannot be written.
-        """
+        """Remove a workflow from its file, and the file when nothing is left in it."""
         try:
             with _locked(archived.path, os.O_RDWR) as file:
                 erase(file, archived.place)
@@ -168,10 +152,8 @@ class Archive:
                 # A record whose header says something else is not ours.
                 with suppress(ValueError, KeyError, TypeError, RecursionError):
                     told: dict[str, Any] = json.loads(each.comment)
-                    workflow, ended_at = (
-                        each.name.removesuffix(".json"),
-                        datetime.fromisoformat(told["ended_at"]),
-                    )
+                    workflow = each.name.removesuffix(".json")
+                    ended_at = datetime.fromisoformat(told["ended_at"])
                     feature_of(workflow)
                     version, fields = int(told["version"]), dict(told["fields"])
                     known.found.append(Archived(workflow, ended_at, version, fields, path, each))

@@ -37,11 +37,7 @@ def member(name: str, comment: str, data: bytes) -> bytes:
 
 
 def walk(file: int, start: int = 0) -> Iterator[Member | int]:
-    """
-    The records of an open file from `start` on, last of all where they end.
-
-    That is the file's length, unless its last record was cut short or something else than a record stands there.
-    """
+    """The records of an open file from `start` on, last of all where they end: short of its length if it is damaged."""
     size = os.fstat(file).st_size
     while start < size:
         fixed = os.pread(file, _FIXED.size, start)

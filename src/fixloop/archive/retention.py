@@ -31,11 +31,7 @@ class Moved(NamedTuple):
 def archive_ended(
     store: Store, archive: Archive, *, before: datetime, owner: str, project: str = "", most: int = ALL
 ) -> Iterator[Moved]:
-    """
-    Move what ended before then, at most so many of each shard; workflows that another process holds are left to it.
-
-    Raises InfrastructureError: Redis or the archive cannot be used.
-    """
+    """Move what ended before then, at most so many of each shard; what another process holds is left to it."""
     for workflow, at in store.ended(before, most=most):
         if not workflow.startswith(project):
             continue
@@ -79,8 +75,7 @@ def purge_ended(
     """
     Delete what ended before then, from Redis and from the archive; with `dry` only tell what that would be.
 
-    `project`: what the ids of the workflows begin with: a project's hash, or a feature. Raises InfrastructureError:
-    Redis or the archive cannot be used.
+    `project`: what the ids of the workflows begin with: a project's hash, or a feature.
     """
     for workflow, at in store.ended(before, most=ALL):
         if not workflow.startswith(project):

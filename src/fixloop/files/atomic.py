@@ -127,11 +127,7 @@ def write_whole(path: Path, content: bytes, *, mode: int = 0o666, synced: bool =
 def write_new(
     path: str | Path, content: bytes, *, mode: int = 0o644, synced: bool = False, folder: int | None = None
 ) -> None:
-    """
-    Write a file that is not there yet, in the open directory `folder` if one is given.
-
-    Raises FileExistsError: it is there.
-    """
+    """Write a file that is not there yet, in the open directory `folder` if one is given. Raises FileExistsError."""
     descriptor = os.open(path, _NEW, mode, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)

@@ -11,11 +11,7 @@ def usual_cache() -> Path:
 
 
 def make_cache(cache: Path) -> None:
-    """
-    Make the cache directory for its owner alone; one that is there stays as it is, because somebody may share it.
-
-    Raises OSError: it cannot be made.
-    """
+    """Make the cache directory for its owner alone; one that is there stays as it is, because somebody may share it."""
     if not cache.is_dir():
         cache.parent.mkdir(parents=True, exist_ok=True)
         cache.mkdir(mode=0o700, exist_ok=True)

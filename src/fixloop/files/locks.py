@@ -73,11 +73,7 @@ class Lock:
 
 @contextmanager
 def held(path: Path, *, timeout_seconds: float, give_up: Callable[[], bool] = lambda: False) -> Iterator[int]:
-    """
-    Hold the lock file `path`; yields its descriptor, which children may inherit to keep the lock.
-
-    Raises InfrastructureError: somebody else held it for `timeout_seconds`, or `give_up` said so.
-    """
+    """Hold the lock file `path`, or give up with an InfrastructureError; its descriptor's heirs keep the lock."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(Lock(path, mode=0o644)) as lock:
         if not take(lock.descriptor, patience_seconds=timeout_seconds, give_up=give_up):

@@ -95,7 +95,6 @@ def run_guarded(
     `time.monotonic`) where that is later; `cancelled` is asked four times a second; `apart` keeps stderr by itself,
     each with the limit.
     """
-    command = _Command(argv, cwd, env, apart)
     while True:
         started = time.monotonic()
 
@@ -105,7 +104,8 @@ def run_guarded(
         with contextlib.ExitStack() as held:
             mode = _mode()
             ward = held.enter_context(adopting()) if mode == "watched" else None
-            watched = _Watched(command.started(mode), ward, stdin, output_limit_bytes)
+            guard = _started(mode, argv, cwd, env, apart=apart)
+            watched = _Watched(guard, ward, stdin, output_limit_bytes)
             try:
                 reason = watched.watch(until, cancelled)
             finally:
@@ -134,52 +134,37 @@ def _mode() -> str:
     return "watched" if wanted == "watched" or (wanted == "auto" and _refusals) else "namespace"
 
 
-class _Command(NamedTuple):
-    argv: Sequence[str]
-    cwd: Path
-    env: Mapping[str, str]
-    apart: bool
-
-    def started(self, mode: str) -> "_Started":
-        """Start its guard."""
-        # The worker keeps the writing end of `life` open: when it is gone, however it went, the pipe ends.
-        life_read, life_write = os.pipe()
-        status_read, status_write = os.pipe()
-        runner = os.environ.get(RUNNER, "")
-        program = (remote_guard.__file__, runner) if runner else (guard_program.__file__,)
-        try:
-            process = subprocess.Popen(
-                [*_PYTHON, *program, mode, str(life_read), str(status_write), *self.argv],
-                cwd=self.cwd,
-                env=self.env,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE if self.apart else subprocess.STDOUT,
-                bufsize=0,
-                pass_fds=(life_read, status_write),
-                # Not in the worker's group: who kills that group must not kill the guard with it.
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            os.close(life_write)
-            os.close(status_read)
-            raise InfrastructureError(f"cannot start {self.argv[0]!r} in {self.cwd}: {error}") from error
-        finally:
-            os.close(life_read)
-            os.close(status_write)
-        assert process.stdin is not None
-        assert process.stdout is not None
-        return _Started(process, process.stdin, process.stdout, life_write, status_read)
+_Guard = tuple[subprocess.Popen[bytes], int, int]
+"""With the worker's ends of its pipes for life and status."""
 
 
-class _Started(NamedTuple):
-    """A guard with the worker's ends of its pipes."""
-
-    process: subprocess.Popen[bytes]
-    stdin: IO[bytes]
-    stdout: IO[bytes]
-    life: int
-    status: int
+def _started(mode: str, argv: Sequence[str], cwd: Path, env: Mapping[str, str], *, apart: bool) -> _Guard:
+    # The worker keeps the writing end of `life` open: when it is gone, however it went, the pipe ends.
+    life_read, life_write = os.pipe()
+    status_read, status_write = os.pipe()
+    runner = os.environ.get(RUNNER, "")
+    program = (remote_guard.__file__, runner) if runner else (guard_program.__file__,)
+    try:
+        process = subprocess.Popen(
+            [*_PYTHON, *program, mode, str(life_read), str(status_write), *argv],
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if apart else subprocess.STDOUT,
+            bufsize=0,
+            pass_fds=(life_read, status_write),
+            # Not in the worker's group: who kills that group must not kill the guard with it.
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        os.close(life_write)
+        os.close(status_read)
+        raise InfrastructureError(f"cannot start {argv[0]!r} in {cwd}: {error}") from error
+    finally:
+        os.close(life_read)
+        os.close(status_write)
+    return process, life_write, status_read
 
 
 @dataclass
@@ -221,11 +206,15 @@ def _decoded(data: bytes | bytearray) -> str:
 class _Watched:
     """One running command: feeds it, reads it, and decides when it has had enough."""
 
-    def __init__(self, started: _Started, ward: Ward | None, stdin: bytes, limit_bytes: int) -> None:
-        self.started = started
+    def __init__(self, guard: _Guard, ward: Ward | None, stdin: bytes, limit_bytes: int) -> None:
+        self.process, self.life, self.status = guard
+        process = self.process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.stdin = process.stdin
         self.ward = ward
         if ward is not None:
-            ward.guard = started.process.pid
+            ward.guard = process.pid
         self.excerpt, self.talk = _Excerpt(limit_bytes), _Excerpt(limit_bytes)
         self.unsent = memoryview(stdin)
         self.word = ""
@@ -235,15 +224,15 @@ class _Watched:
         self.group = 0
         self._rest = b""
         self.selector = selectors.DefaultSelector()
-        self.outputs = {started.stdout: self.excerpt}
-        if started.process.stderr is not None:
-            self.outputs[started.process.stderr] = self.talk
-        for pipe in (started.stdin, *self.outputs):
+        self.outputs = {process.stdout: self.excerpt}
+        if process.stderr is not None:
+            self.outputs[process.stderr] = self.talk
+        for pipe in (self.stdin, *self.outputs):
             os.set_blocking(pipe.fileno(), False)
         for pipe, into in self.outputs.items():
             self.selector.register(pipe, selectors.EVENT_READ, partial(self._read, pipe, into))
-        self.selector.register(started.status, selectors.EVENT_READ, self._read_status)
-        self.selector.register(started.stdin, selectors.EVENT_WRITE, self._feed)
+        self.selector.register(self.status, selectors.EVENT_READ, self._read_status)
+        self.selector.register(self.stdin, selectors.EVENT_WRITE, self._feed)
         self.ended = False
 
     def watch(self, until: Callable[[], float], cancelled: Callable[[], bool]) -> str:
@@ -270,19 +259,19 @@ class _Watched:
                     continue
                 self.is_asked, self.unanswered_polls = True, 0
                 with contextlib.suppress(BrokenPipeError):
-                    os.write(self.started.life, b"?")
+                    os.write(self.life, b"?")
         return ""
 
     def end(self) -> None:
         """Let the guard kill what is left, or do it in its place, and read the last output and its last word."""
-        os.close(self.started.life)
+        os.close(self.life)
         if not self.ended and self.unanswered_polls < MOST_UNANSWERED:
             self._serve_until(ANSWER_SECONDS, lambda: self.ended or self.word == "ending")
             if self.word == "ending":
                 self._serve_until(END_SECONDS, lambda: self.ended)
         if not self.ended:
             log.warning("a guard did not answer for %.0f s; it is killed, with its command", ANSWER_SECONDS)
-            self.started.process.kill()
+            self.process.kill()
         if self.ward is not None:
             self._serve_until(ANSWER_SECONDS, lambda: self.ended)
             self.ward.end(self.group if self.word.partition(" ")[0] in ("started", "ending") else 0)
@@ -291,15 +280,15 @@ class _Watched:
             END_SECONDS, lambda: self.ended and not any(pipe in unread for pipe in self.outputs)
         )
         self.selector.close()
-        os.close(self.started.status)
-        for pipe in (self.started.stdin, *self.outputs):
+        os.close(self.status)
+        for pipe in (self.stdin, *self.outputs):
             pipe.close()
         try:
-            self.started.process.wait(timeout=ANSWER_SECONDS)
+            self.process.wait(timeout=ANSWER_SECONDS)
         except subprocess.TimeoutExpired:
-            self.started.process.kill()
+            self.process.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.started.process.wait(timeout=ANSWER_SECONDS)
+                self.process.wait(timeout=ANSWER_SECONDS)
 
     def result(self, reason: str, seconds: float) -> GuardedResult:
         """How it ended; `reason` is why it was ended before that."""
@@ -337,7 +326,7 @@ class _Watched:
             self.selector.unregister(pipe)
 
     def _read_status(self) -> None:
-        data = os.read(self.started.status, 4096)
+        data = os.read(self.status, 4096)
         *words, self._rest = (self._rest + data).split(b"\n")
         for word in map(bytes.decode, words):
             if word == "alive":
@@ -347,15 +336,15 @@ class _Watched:
             if word.startswith("started"):
                 self.group = int(word.partition(" ")[2])
         if not data:
-            self.selector.unregister(self.started.status)
+            self.selector.unregister(self.status)
             self.ended = True
 
     def _feed(self) -> None:
         try:
-            sent = os.write(self.started.stdin.fileno(), self.unsent[:CHUNK_BYTES]) if self.unsent else 0
+            sent = os.write(self.stdin.fileno(), self.unsent[:CHUNK_BYTES]) if self.unsent else 0
         except BrokenPipeError:
             sent = len(self.unsent)
         self.unsent = self.unsent[sent:]
         if not self.unsent:
-            self.selector.unregister(self.started.stdin)
-            self.started.stdin.close()
+            self.selector.unregister(self.stdin)
+            self.stdin.close()

@@ -74,11 +74,7 @@ def venv_in(top: Path, subdirectory: str) -> Path | None:
 
 
 def importable_modules(interpreter: Interpreter, directory: Path, names: Iterable[str]) -> frozenset[str]:
-    """
-    Those of `names` that `interpreter` can import when it is started in `directory`; one start for all.
-
-    An interpreter that does not answer can import none. Nothing is imported: of `a.b` only `a` is looked for.
-    """
+    """Those of `names` that `interpreter` finds when it is started in `directory`; of `a.b` only `a` is looked for."""
     asked = list(names)
     if not interpreter.path or not asked:
         return frozenset()

@@ -36,8 +36,7 @@ def supervisor(
     """
     A worker's supervisor as a child, drained at the end of the block; when this process dies, all it started ends.
 
-    Its processes write to `log`; `entering` are words before its command, such as those that run it in another network
-    namespace.
+    `entering`: words before its command, such as those that run it in another network namespace.
     """
     launch = str(app_folder() / "workers" / "launch.py")
     command = [*entering, sys.executable, launch, "supervise", json.dumps(options)]

@@ -101,11 +101,7 @@ class Clocks:
 
 
 def keep_time(place: Place) -> int:
-    """
-    Start a timekeeper, unless there is one or nothing waits; its process id, 0 where none was started.
-
-    The caller holds the embedded Redis at `place`.
-    """
+    """Start a timekeeper for a Redis that the caller holds; its process id, 0 where there is one or nothing waits."""
     with closing(Lock(place.data / LOCK)) as charge:
         if not charge.take():
             return 0

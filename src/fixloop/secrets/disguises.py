@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
@@ -46,6 +46,7 @@ _ESCAPE: Final = re.compile(
 _ONLY_COLOURS: Final = re.compile(_COLOURS)
 _QUOTING: Final = re.compile(r"\\\\*[nrt]|\\|\"|'|\r")
 _WHITE: Final = {"n": "\n", "r": "", "t": "\t"}
+_UNQUOTED: Final = {"\\n": "\n", "\\t": "\t", "\\r": "", "\\": "", "\r": "", '"': "", "'": ""}
 
 
 def without_colours(text: str) -> str:
@@ -76,23 +77,18 @@ class Disguises:
                     whole = base64.b64encode(b"\0" * before + data).decode().rstrip("=")
                     inner = whole[(before * 4 + 2) // 3 : (before + len(data)) * 8 // 6]
                     exact |= {inner, inner.replace("+", "-").replace("/", "_")}
-        self._exact = sorted(exact, key=len, reverse=True)
+        self.exact = sorted(exact, key=len, reverse=True)
         """Values as they are, escaped once or twice, and in base64."""
         self._bare = sorted((each for each in bare if len(each) >= SHORTEST), key=len, reverse=True)
         """Without quotes and backslashes, in lower case."""
-        self._shortest = min(map(len, (*self._exact, *self._bare)), default=sys.maxsize)
-
-    @property
-    def exact(self) -> Sequence[str]:
-        """The values as they are, escaped once, and in base64; the longest first."""
-        return self._exact
+        self._shortest = min(map(len, (*self.exact, *self._bare)), default=sys.maxsize)
 
     def cut(self, text: str) -> str:
         """`text` with three stars for each value."""
         spans: list[tuple[int, int]] = []
         for depth, stage in enumerate(_stages(text) if len(text) >= self._shortest else ()):
             bare = _bare(stage)
-            exact_here = [needle for needle in self._exact if needle in stage]
+            exact_here = [needle for needle in self.exact if needle in stage]
             bare_here = [needle for needle in self._bare if needle in bare]
             if exact_here or bare_here:
                 origin = _Origin(text, depth)
@@ -201,15 +197,7 @@ def _undone(found: re.Match[str]) -> str:
 
 def _bare(text: str) -> str:
     """As `_QUOTING` has it; without a call for each quote of a long report."""
-    for written, read in (
-        ("\\n", "\n"),
-        ("\\t", "\t"),
-        ("\\r", ""),
-        ("\\", ""),
-        ("\r", ""),
-        ('"', ""),
-        ("'", ""),
-    ):
+    for written, read in _UNQUOTED.items():
         text = text.replace(written, read)
     # In lower case, letter by letter, and with a form's `+` as the blank that it is.
     text = text.replace("+", " ")
@@ -218,8 +206,5 @@ def _bare(text: str) -> str:
 
 def _escaped(value: str) -> Iterator[str]:
     yield from (html.escape(value), html.escape(value, quote=False))
-    yield from (
-        json.dumps(value)[1:-1],
-        json.dumps(value, ensure_ascii=False)[1:-1],
-        quote(value, safe="", errors="surrogateescape"),
-    )
+    yield from (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+    yield quote(value, safe="", errors="surrogateescape")

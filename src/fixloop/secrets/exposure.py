@@ -15,7 +15,7 @@ def exposure(git: Git, old: str, new: str, variables: Mapping[str, str]) -> str:
     """
     The sentence that refuses the change from one commit to another; empty where it puts no secret anywhere.
 
-    What the old commit has already, in any file, is none: everybody who has the repository knows it.
+    What the old commit has in any file is none: everybody who has the repository knows it.
     """
     redaction = Redaction.of((), variables)
     for delta in deltas(git, old, new):

@@ -37,11 +37,7 @@ class Reason(NamedTuple):
 
 
 def reason_of(error: BaseException, url: str = "") -> Reason:
-    """
-    `connection refused` rather than a library's sentence around it; the sentence where there is nothing better.
-
-    With `url` a server that hangs up on who has no certificate is told from one that is away.
-    """
+    """`connection refused` rather than a library's sentence around it; with `url`, whether a certificate is lacking."""
     is_anonymous = urlsplit(url).scheme in _WITH_TLS and "ssl_certfile=" not in url
     # With TLS 1.3 a server refuses a client after the client's part is over: what comes first, its words or the end of
     # the connection, is chance.

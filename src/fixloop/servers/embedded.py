@@ -37,12 +37,7 @@ _KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TZ")
 
 @contextmanager
 def embedded_redis(project_directory: Path) -> Iterator[str]:
-    """
-    The `unix://` URL of the project's embedded Redis, running for as long as the context is entered.
-
-    Data lies in `{project}/.fixloop/redis`, every write is on the disk before it is answered, and all processes of the
-    machine that enter this for the same directory share one server.
-    """
+    """The `unix://` URL of the project's embedded Redis, which runs as long as any process is in such a context."""
     place = Place.prepare(project_directory)
     with closing(_opened(place, "users.lock")) as user:
         # From here on no keeper shuts the server down.

@@ -47,8 +47,7 @@ class Exchange:
         """
         The replies to commands that are sent at once; a refusal stands in the place of its reply.
 
-        After a RedisError it is not known whether they were carried out; or Redis refused what it was told before, and
-        they were not sent.
+        After a RedisError it is not known whether they were carried out, or even sent.
         """
         return self._send(commands, len(commands))
 

@@ -66,11 +66,7 @@ class Place:
 
 
 def own_folder(project: Path) -> Path:
-    """
-    `.fixloop` in a project, with its own `.gitignore`.
-
-    A link is refused: the author of a project does not decide where fixloop writes.
-    """
+    """`.fixloop` in a project; a link is refused: the author of a project does not decide where fixloop writes."""
     folder = project / ".fixloop"
     _make_real(folder)
     ignore = folder / ".gitignore"
