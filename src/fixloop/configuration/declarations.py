@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from configparser import Error as IniError
 from configparser import RawConfigParser
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+T = TypeVar("T")
 INI_FILES = (
     *("setup.cfg", "tox.ini", "pytest.ini", ".pytest.ini"),
     *("mypy.ini", ".mypy.ini", ".coveragerc", ".bandit"),
@@ -84,7 +85,7 @@ def declarations_of(directory: Path, pyproject: Mapping[str, Any]) -> Declaratio
     files = ("*requirements*.txt", "*requirements*.in", "requirements/*.txt", "requirements/*.in")
     paths = [path for pattern in files for path in sorted(directory.glob(pattern))]
     pipfile = toml_of(directory / "Pipfile")
-    sources: tuple[tuple[str, Iterable[Any]], ...] = (
+    sources: tuple[tuple[str, Iterable[str]], ...] = (
         ("pyproject.toml", _from_pyproject(pyproject)),
         *((path.relative_to(directory).as_posix(), text_of(path).splitlines()) for path in paths),
         ("setup.cfg", setup.get("options", {}).get("install_requires", "").splitlines()),
@@ -94,8 +95,7 @@ def declarations_of(directory: Path, pyproject: Mapping[str, Any]) -> Declaratio
     dependencies: dict[str, str] = {}
     for place, requirements in sources:
         for requirement in requirements:
-            found = _NAME.match(requirement) if isinstance(requirement, str) else None
-            if found:
+            if found := _NAME.match(requirement):
                 dependencies.setdefault(re.sub(r"[-_.]+", "-", found[1]).lower(), place)
     return Declarations(directory, dependencies, table_in(pyproject, "tool"), ini)
 
@@ -143,9 +143,14 @@ def table_in(mapping: Any, *path: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _from_pyproject(pyproject: Mapping[str, Any]) -> Iterator[Any]:
+def items_in(value: Any, kind: type[T]) -> list[T]:
+    """The entries of a list that are of a kind; none where it is no list."""
+    return [entry for entry in value if isinstance(entry, kind)] if isinstance(value, list) else []
+
+
+def _from_pyproject(pyproject: Mapping[str, Any]) -> Iterator[str]:
     project, tool = table_in(pyproject, "project"), table_in(pyproject, "tool")
-    yield from _entries(project.get("dependencies"))
+    yield from items_in(project.get("dependencies"), str)
     groups = [
         *table_in(project, "optional-dependencies").values(),
         *table_in(pyproject, "dependency-groups").values(),
@@ -155,12 +160,8 @@ def _from_pyproject(pyproject: Mapping[str, Any]) -> Iterator[Any]:
     environments = [env for env in table_in(tool, "hatch", "envs").values() if isinstance(env, dict)]
     groups += [env.get(key) for env in environments for key in ("dependencies", "extra-dependencies")]
     for group in groups:
-        yield from _entries(group)
+        yield from items_in(group, str)
     yield from table_in(tool, "poetry", "dependencies")
     yield from table_in(tool, "poetry", "dev-dependencies")
     for name in table_in(tool, "poetry", "group"):
         yield from table_in(tool, "poetry", "group", name, "dependencies")
-
-
-def _entries(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -29,7 +29,6 @@ class Found(NamedTuple):
     """What a project has."""
 
     project: PythonProject
-    installed: Installed | None
     proposals: tuple[Proposal, ...]
     """In the order of the phases, and in each of the languages."""
 
@@ -42,7 +41,7 @@ class Found(NamedTuple):
 def found_in(directory: Path, pyproject: Mapping[str, Any], installed: Installed | None) -> Found:
     """Look into the checkout at `directory`."""
     project = python_project(directory, pyproject, installed)
-    return Found(project, installed, _proposals(project))
+    return Found(project, _proposals(project))
 
 
 def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal, ...]:
@@ -90,21 +89,17 @@ def settle(proposals: Iterable[Proposal], installed: Installed | None, *, portab
     return Settled(tuple(checks), tuple(unverified))
 
 
-def settle_written(
-    checks: Iterable[Check], specialist: str, project: PythonProject, installed: Installed | None
-) -> Settled:
+def settle_written(checks: Iterable[Check], specialist: str, project: PythonProject) -> Settled:
     """What the user wrote: it runs where its tool is there, and else stands between the whole and `passed`."""
     runs: list[Check] = []
     unverified: list[Unverified] = []
     for check in checks:
-        needs = needs_of(check.command, project)
-        found = _startable(check, needs, installed)
-        if found is not None:
+        needs, installed = needs_of(check.command, project), project.installed
+        if found := _startable(check, needs, installed):
             runs.append(found)
         else:
-            unverified.append(
-                _unverified(check.name, specialist, needs, installed, blocks=not check.optional)
-            )
+            missing = _unverified(check.name, specialist, needs, installed, blocks=not check.optional)
+            unverified.append(missing)
     return Settled(tuple(runs), tuple(unverified))
 
 

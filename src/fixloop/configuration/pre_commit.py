@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fixloop.configuration.declarations import table_in, yaml_of
+from fixloop.configuration.declarations import items_in, yaml_of
 
 FILE: Final = ".pre-commit-config.yaml"
 DATABASE: Final = "db.db"
@@ -79,14 +79,10 @@ def hooks_of(directory: Path) -> tuple[Hook, ...]:
             exclude=(*outer, *_texts([hook.get("exclude")])),
             dependencies=_texts(hook.get("additional_dependencies")),
         )
-        for repo in _dicts(document.get("repos"))
-        for hook in _dicts(repo.get("hooks"))
+        for repo in items_in(document.get("repos"), dict)
+        for hook in items_in(repo.get("hooks"), dict)
         if hook.get("id") and hook.get("stages") != ["manual"]
     )
-
-
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    return [table_in({"entry": entry}, "entry") for entry in value] if isinstance(value, list) else []
 
 
 def _texts(value: Any) -> tuple[str, ...]:

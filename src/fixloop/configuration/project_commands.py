@@ -9,12 +9,11 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from fixloop.configuration.commands import PYTHON
-from fixloop.configuration.declarations import Declarations, table_in, text_of, toml_of, yaml_of
+from fixloop.configuration.declarations import Declarations, items_in, table_in, text_of, toml_of, yaml_of
 
-T = TypeVar("T")
 LAUNCHERS: Final = frozenset(
     {"uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "pipx", "rye", "run", "tool", "env", "coverage"}
 )
@@ -78,7 +77,7 @@ def makefile_and_ci_commands(directory: Path) -> tuple[ProjectCommand, ...]:
     folder = directory / ".github" / "workflows"
     for path in sorted((*folder.glob("*.yml"), *folder.glob("*.yaml"))):
         for name, job in table_in(yaml_of(path), "jobs").items():
-            for step in _items(table_in({"job": job}, "job").get("steps"), dict):
+            for step in items_in(table_in({"job": job}, "job").get("steps"), dict):
                 if isinstance(step.get("run"), str) and "working-directory" not in step:
                     place = f"{path.relative_to(directory).as_posix()}: {name}"
                     commands += _split(step["run"].replace("\\\n", " "), place)
@@ -129,7 +128,7 @@ def _of_tox(declared: Declarations, pyproject: Mapping[str, Any]) -> Iterator[Pr
             **{f"env.{key}": env for key, env in table_in(settings, "env").items()},
         }
         for name, env in environments.items():
-            for words in _items(table_in({"env": env}, "env").get("commands"), list):
+            for words in items_in(table_in({"env": env}, "env").get("commands"), list):
                 if all(isinstance(word, str) for word in words):
                     yield from _split(shlex.join(words), f"{file}{name}")
 
@@ -150,7 +149,3 @@ def _of_nox(path: Path) -> Iterator[ProjectCommand]:
                 ]
                 if words and all(isinstance(word, str) for word in words):
                     yield ProjectCommand(tuple(map(str, words)), f"{path.name}: session {function.name}")
-
-
-def _items(value: Any, kind: type[T]) -> Iterator[T]:
-    return (entry for entry in value if isinstance(entry, kind)) if isinstance(value, list) else iter(())

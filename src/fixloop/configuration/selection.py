@@ -34,10 +34,10 @@ def select_checks(written: FileSettings, found: Found, place: Place) -> Selectio
     each: dict[str, Settled] = {}
     for name in named or NAMES:
         if not named:
-            settled = settle(found.of(name), found.installed)
+            settled = settle(found.of(name), found.project.installed)
             each[name] = _all(settled, blocks=True) if strict else settled
         elif checks := _written_checks(named[name], inside.inside(name)):
-            each[name] = settle_written(checks, name, found.project, found.installed)
+            each[name] = settle_written(checks, name, found.project)
         else:
             each[name] = _detected(name, named[name], found, inside.inside(name), strict)
     if written.frontend and not each.get(FRONTEND_ONLY, Settled()).checks:
@@ -91,7 +91,7 @@ def _detected(name: str, written: SpecialistSettings, found: Found, place: Place
     if not any(proposal.check.command for proposal in proposals):
         raise place.error("has no command, and nothing was detected for this specialist; give it a command")
     _refuse_idle_keys(written, [proposal.check for proposal in proposals], place)
-    settled = settle(proposals, found.installed)
+    settled = settle(proposals, found.project.installed)
     checks = tuple(_with_keys(check, written) for check in settled.checks)
     if written.optional:
         return Settled(checks, _all(settled, blocks=False).unverified)

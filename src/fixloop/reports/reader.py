@@ -14,13 +14,12 @@ from fixloop.configuration.values import OUTPUTS, FailOn
 from fixloop.errors import UsageError
 from fixloop.protocol.checks import RunOutcome
 from fixloop.reports.cargotest import read_cargo_test
-from fixloop.reports.clippy import read_clippy
 from fixloop.reports.coverage import read_coverage
 from fixloop.reports.document import LIMIT_BYTES, read_bytes
-from fixloop.reports.eslint import read_eslint
 from fixloop.reports.gotest import read_go_test
 from fixloop.reports.jest import read_jest
 from fixloop.reports.junit import read_junit
+from fixloop.reports.lint import read_clippy, read_eslint
 from fixloop.reports.report import Report, Unusable
 from fixloop.reports.sarif import read_sarif
 from fixloop.reports.tree import SourceTree

@@ -1,7 +1,7 @@
-"""The parts of SARIF 2.1.0 that are read.
+"""The parts of SARIF 2.1.0 that are read, by the standard's names: errors cite them.
 
 Parts that are not read are not validated: a code flow that is not quite as the standard says is no reason to
-distrust a finding. The names are the standard's: errors cite them.
+distrust a finding.
 """
 
 from collections.abc import Mapping
@@ -42,33 +42,25 @@ class ArtifactLocation(_Part):
     index: int | None = None
 
 
-class ArtifactContent(_Part):
-    """The text of a region, as the tool shows it."""
-
+class _ArtifactContent(_Part):
     text: str | None = None
 
 
-class Region(_Part):
-    """Lines of a file."""
-
+class _Region(_Part):
     start_line: int | None = None
     start_column: int | None = None
     end_line: int | None = None
     end_column: int | None = None
-    snippet: ArtifactContent | None = None
+    snippet: _ArtifactContent | None = None
 
 
-class PhysicalLocation(_Part):
-    """A file and the lines in it."""
-
+class _PhysicalLocation(_Part):
     artifact_location: ArtifactLocation | None = None
-    region: Region | None = None
-    context_region: Region | None = None
+    region: _Region | None = None
+    context_region: _Region | None = None
 
 
-class LogicalLocation(_Part):
-    """What a finding is in, by name."""
-
+class _LogicalLocation(_Part):
     name: str | None = None
     fully_qualified_name: str | None = None
 
@@ -76,8 +68,8 @@ class LogicalLocation(_Part):
 class Location(_Part):
     """A place in a file, and the names of the things it lies in."""
 
-    physical_location: PhysicalLocation | None = None
-    logical_locations: list[LogicalLocation] | None = None
+    physical_location: _PhysicalLocation | None = None
+    logical_locations: list[_LogicalLocation] | None = None
 
     @property
     def shown(self) -> str:
@@ -90,23 +82,17 @@ class Location(_Part):
         return next((f"in {name}" for name in names if name), "")
 
 
-class ToolComponentReference(_Part):
-    """An extension of the tool."""
-
+class _ToolComponentReference(_Part):
     index: int | None = None
 
 
-class ReportingDescriptorReference(_Part):
-    """A rule, by id or index."""
-
+class _ReportingDescriptorReference(_Part):
     id: str | None = None
     index: int | None = None
-    tool_component: ToolComponentReference | None = None
+    tool_component: _ToolComponentReference | None = None
 
 
-class ReportingConfiguration(_Part):
-    """What holds for a rule unless a finding says otherwise."""
-
+class _ReportingConfiguration(_Part):
     level: str | None = None
 
 
@@ -124,7 +110,7 @@ class Rule(_Part):
     name: str | None = None
     short_description: Message | None = None
     full_description: Message | None = None
-    default_configuration: ReportingConfiguration | None = None
+    default_configuration: _ReportingConfiguration | None = None
     message_strings: dict[str, Message] | None = None
     help: Message | None = None
     help_uri: str | None = None
@@ -147,7 +133,7 @@ class Finding(_Part):
 
     rule_id: str | None = None
     rule_index: int | None = None
-    rule: ReportingDescriptorReference | None = None
+    rule: _ReportingDescriptorReference | None = None
     kind: str | None = None
     level: Level | None = None
     message: Message

@@ -60,7 +60,7 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
     until = state.until if state.ended else max(now.at, state.last_at)
     within = [entry for entry in entries if entry.at <= until]
     found = intervals(within, None if state.ended else Moment(until, now.clock))
-    phases = phases_of(state, entries, found, told.artifact)
+    phases = tuple(phases_of(state, entries, found, told.artifact))
     escalations = tuple(_escalations(entries, None if state.ended else now.at))
     errors = tuple(_errors(entries))
     bars = bars_of(entries, found, phases)

@@ -6,7 +6,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from fixloop.protocol import analysis, diagnosis
-from fixloop.protocol.checks import OldFailures
+from fixloop.protocol.checks import Evidence, OldFailures
 from fixloop.protocol.messages import Reason
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import FailureRef, SpecialistState, State
@@ -33,59 +33,43 @@ _RESULTS: Final = {
 
 def phases_of(
     state: State, entries: Sequence[Recorded], found: Sequence[Interval], artifact: Artifact
-) -> tuple[Phase, ...]:
+) -> Iterator[Phase]:
     """All six, in their fixed order; `artifact` finds the whole diffs of fixes."""
-    runs = list(ended_runs(entries))
-    parts = (_phase(state, entry.name, entries, found, runs) for entry in state.specialists)
-    return tuple(
-        part.model_copy(update={"fixes": tuple(_fixes(part.name, entries, artifact))}) for part in parts
-    )
-
-
-def _phase(
-    state: State,
-    name: str,
-    entries: Sequence[Recorded],
-    found: Sequence[Interval],
-    runs: Sequence[EndedRun],
-) -> Phase:
-    entry = state.specialist(name)
+    ended = list(ended_runs(entries))
     by_end = {interval.last: interval for interval in found}
-    own = [run for run in runs if run.specialist == entry.name]
-    own_intervals = [interval for interval in found if interval.specialist == entry.name]
-    last, pattern = entry.last_run, ""
-    if last is not None and not last.passed:
-        pattern = diagnosis.pattern(entry, Reason.MAX_ITERATIONS, state.limits.deadlock_window)
-    result = "does not apply"
-    if entry.applicable:
-        result = "failed, skipped by a person" if entry.skipped else _RESULTS[entry.status]
-    return Phase(
-        name=entry.name,
-        title=slot(entry.name).phase,
-        applicable=entry.applicable,
-        status=entry.status.value,
-        result=result,
-        iterations=entry.iteration if entry.applicable else 0,
-        max_iterations=entry.max_iterations,
-        history=analysis.history(entry.runs),
-        times=times_of(own_intervals, [entries[run.entry] for run in own]),
-        runs=tuple(_rows(state, entry, own, by_end)),
-        confirmations=tuple(_confirmations(own, entries, by_end)),
-        evidence=tuple(
-            each.model_copy(
-                update={
-                    "check": one_line(each.check),
-                    "command": one_line(each.command, 500),
-                    "interpreter": one_line(each.interpreter),
-                }
-            )
-            for each in entry.evidence
-        ),
-        coverage=one_line(last.coverage) if last is not None else "",
-        known_issues=tuple(map(one_line, entry.known_issues)),
-        skipped_checks=tuple(map(one_line, entry.skipped_checks)),
-        pattern=one_line(pattern, 1000),
-    )
+    for entry in state.specialists:
+        own = [run for run in ended if run.specialist == entry.name]
+        own_intervals = [interval for interval in found if interval.specialist == entry.name]
+        last, pattern = entry.last_run, ""
+        if last is not None and not last.passed:
+            pattern = diagnosis.pattern(entry, Reason.MAX_ITERATIONS, state.limits.deadlock_window)
+        result = "does not apply"
+        if entry.applicable:
+            result = "failed, skipped by a person" if entry.skipped else _RESULTS[entry.status]
+        yield Phase(
+            name=entry.name,
+            title=slot(entry.name).phase,
+            applicable=entry.applicable,
+            status=entry.status.value,
+            result=result,
+            iterations=entry.iteration if entry.applicable else 0,
+            max_iterations=entry.max_iterations,
+            history=analysis.history(entry.runs),
+            times=times_of(own_intervals, [entries[run.entry] for run in own]),
+            runs=tuple(_rows(state, entry, own, by_end)),
+            fixes=tuple(_fixes(entry.name, entries, artifact)),
+            confirmations=tuple(_confirmations(own, entries, by_end)),
+            evidence=tuple(map(_shown, entry.evidence)),
+            coverage=one_line(last.coverage) if last is not None else "",
+            known_issues=tuple(map(one_line, entry.known_issues)),
+            skipped_checks=tuple(map(one_line, entry.skipped_checks)),
+            pattern=one_line(pattern, 1000),
+        )
+
+
+def _shown(evidence: Evidence) -> Evidence:
+    most = {"check": 300, "command": 500, "interpreter": 300}
+    return evidence.model_copy(update={key: one_line(getattr(evidence, key), most[key]) for key in most})
 
 
 def times_of(found: Iterable[Interval], ended: Iterable[Recorded]) -> Times:
