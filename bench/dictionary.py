@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from fixloop.engine.engine import Engine, Holding, hold
+from fixloop.engine.engine import Engine, ProfileHolding
 from fixloop.protocol.checks import Counts, Evidence
 from fixloop.protocol.events import (
     DecisionMade,
@@ -26,7 +26,7 @@ from fixloop.protocol.events import (
     WorkflowStarted,
 )
 from fixloop.protocol.messages import Decision
-from fixloop.protocol.state import Completion
+from fixloop.protocol.state import Completion, State
 from fixloop.repository.snapshot import Snapshot
 from fixloop.store.keys import workflow_id
 from fixloop.testing import ScriptedCrew
@@ -156,13 +156,13 @@ class _Play:
             self._store.stay_awake()
             claim = self._store.claim(held.ticket.id, OWNER, uuid.uuid4().hex)
             if claim.status == "ok" and claim.ticket is not None:
-                holding = hold(claim.ticket, claim, OWNER)
+                holding = self._engine.held(self._engine.profile, claim.ticket, claim, OWNER)
                 self._engine.finish(holding, _event(holding), claim.moment)
                 return True
         return False
 
 
-def _event(holding: Holding) -> Event:
+def _event(holding: ProfileHolding[State]) -> Event:
     ticket, work = holding.ticket, SimpleNamespace(holding=holding, cancelled=lambda: False)
     if ticket.step == "report":
         return ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)

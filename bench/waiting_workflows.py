@@ -9,7 +9,7 @@ import uuid
 from types import SimpleNamespace
 from typing import Final
 
-from fixloop.engine.engine import Engine, hold
+from fixloop.engine.engine import Engine
 from fixloop.machine.owner import identity
 from fixloop.protocol.events import Event, ReportDelivered, RunFinished, WorkflowStarted
 from fixloop.protocol.failures import Failure
@@ -75,7 +75,7 @@ class WaitingWorkflows:
         claim = self.store.claim(ticket.id, self._owner, uuid.uuid4().hex)
         if claim.status != "ok" or claim.ticket is None:
             raise RuntimeError(f"{ticket.id} is {claim.status}: somebody else works here")
-        holding = hold(claim.ticket, claim, self._owner)
+        holding = self._engine.held(self._engine.profile, claim.ticket, claim, self._owner)
         event: Event = ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
         if ticket.step != "report":
             run = self._crew.check(SimpleNamespace(holding=holding, cancelled=lambda: False))

@@ -8,7 +8,7 @@ from pydantic import AfterValidator
 
 from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.hints import START_TASK, task_name
-from fixloop.engine.registry import profile_in
+from fixloop.engine.profile import profile_in
 from fixloop.errors import Damaged, FixloopError, NewerVersion
 from fixloop.intake.feature import Feature
 from fixloop.intake.submission import enqueue

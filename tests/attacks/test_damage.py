@@ -18,7 +18,7 @@ import redis
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.engine.engine import ProfileEngine
-from fixloop.engine.registry import profile_in
+from fixloop.engine.profile import profile_in
 from fixloop.engine.replay import ADDED
 from fixloop.errors import Damaged
 from fixloop.store import keys

@@ -13,7 +13,7 @@ from threading import Barrier
 
 import pytest
 
-from fixloop.engine.engine import Engine, hold
+from fixloop.engine.engine import Engine
 from fixloop.engine.replay import audit
 from fixloop.errors import FixloopError, RefusedError
 from fixloop.protocol import events as ev
@@ -24,6 +24,7 @@ from tests.attacks.sizes import size
 from tests.crash.test_workers_killed import unharmed
 from tests.e2e.sentinels import SENTINEL_PASSWORD, Sentinels
 from tests.fixtures.deployment import Deployment, fresh_database
+from tests.fixtures.holdings import hold
 from tests.fixtures.repositories import write
 from tests.fixtures.store_samples import FLOW, ME, change, created
 from tests.integration.test_repository_apply import Work

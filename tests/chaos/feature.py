@@ -7,7 +7,6 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fixloop.engine.engine import Holding
 from fixloop.engine.replay import audit
 from fixloop.protocol import events as ev
 from fixloop.protocol.answers import InvalidAnswer, parse_answer
@@ -15,6 +14,7 @@ from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, Decision
 from fixloop.protocol.state import Completion, State
 from fixloop.protocol.ticket import Ticket
 from tests.chaos.simulation import Simulation
+from tests.fixtures.holdings import Holding
 from tests.fixtures.script import BadAnswer, Breaks, Fix, Silent, passes
 from tests.fixtures.strategies import ANSWERS, FAILING, RESULTS, TREES, WILD, WORKFLOWS, near
 from tests.fixtures.validation_stage import finished, started

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from fixloop.engine.engine import Applied, Engine, Holding, hold
+from fixloop.engine.engine import Engine
 from fixloop.engine.snapshots import load_state
 from fixloop.errors import UsageError
 from fixloop.protocol import events as ev
@@ -20,6 +20,7 @@ from fixloop.store.keys import shard_of
 from fixloop.store.records import Lane, Snapshot
 from fixloop.testing.memory_store import MemoryStore
 from tests.chaos.history_checker import HistoryChecker
+from tests.fixtures.holdings import Applied, Holding, hold
 from tests.fixtures.store_samples import release_all_of
 from tests.fixtures.validation_stage import START
 

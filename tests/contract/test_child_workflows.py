@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from fixloop.engine.attending import ATTEND, LOOK_AGAIN_SECONDS
 from fixloop.engine.bridging import attended, bridge, child_of, has_word_of, is_given_up
 from fixloop.engine.engine import ProfileEngine
-from fixloop.engine.profile import AnyEvent, Profile
-from fixloop.engine.registry import profile_in
+from fixloop.engine.profile import AnyEvent, Profile, profile_in
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.cycle.agent_output import phase_answer
 from fixloop.profiles.cycle.engine import CYCLE
@@ -20,7 +18,7 @@ from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.protocol.events import DecisionMade, ReportDelivered, WorkflowStarted
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.refusals import Repeated, Unexpected
-from fixloop.protocol.ticket import Ticket
+from fixloop.protocol.ticket import ATTEND, LOOK_AGAIN_SECONDS, Ticket
 from fixloop.store.contract import Store
 from fixloop.testing import ScriptedCrew
 from tests.fixtures.cycle_stage import COMMANDS, reported

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.engine.engine import Applied, Engine, Holding, ProfileApplied, hold
+from fixloop.engine.engine import Engine, ProfileApplied
 from fixloop.engine.replay import audit
 from fixloop.errors import RefusedError
 from fixloop.protocol import events as ev
@@ -17,6 +17,7 @@ from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import Completion, Limits, State, WorkflowOutcome
 from fixloop.protocol.statuses import Status
 from fixloop.store.contract import Store
+from tests.fixtures.holdings import Applied, Holding, hold
 from tests.fixtures.script import failure
 from tests.fixtures.store_samples import ME, sweep
 from tests.fixtures.store_world import World

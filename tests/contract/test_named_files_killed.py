@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.engine.registry import PROFILES
+from fixloop.engine.profile import profile_named
 from fixloop.errors import RefusedError
 from fixloop.protocol.moment import Moment
 from fixloop.statefiles.named_files import NamedFiles
@@ -67,7 +67,7 @@ def go(store: MemoryStore, root: Path, name: str) -> bool:
 
 def go_on(store: MemoryStore, name: str) -> None:
     """One more version, if there can be one: what was killed is no longer the last."""
-    profile = PROFILES[name]
+    profile = profile_named(name)
     if not profile.load(snapshot(store)).ended:
         paused = profile.read_event('{"kind": "paused", "sender": "user"}')
         ProfileEngine(store, profile).apply(FLOW, paused, operation="pause")
@@ -81,7 +81,7 @@ def snapshot(store: MemoryStore) -> bytes:
 
 def states(store: MemoryStore, name: str) -> list[Any]:
     """All that was committed, from the events of the history."""
-    profile, state, found = PROFILES[name], None, []
+    profile, state, found = profile_named(name), None, []
     for entry in store.history(FLOW):
         now = Moment(datetime.fromisoformat(entry.body["at"]), entry.body["clock"])
         state = profile.decide(state, profile.read_event(json.dumps(entry.body["event"])), now).state
@@ -139,5 +139,5 @@ def test_redis_is_rebuilt_from_files_that_a_killed_process_left_half_drawn(
 
         assert rebuild(again, root, 7) == FLOW
 
-        rebuilt = PROFILES[name].load(snapshot(again))
+        rebuilt = profile_named(name).load(snapshot(again))
         assert any(rebuilt.agents == state.agents for state in states(store, name))

@@ -12,13 +12,14 @@ import pytest
 import redis
 from celery import Celery
 
-from fixloop.engine.engine import Engine, hold
+from fixloop.engine.engine import Engine
 from fixloop.engine.hints import producer, send_hint
 from fixloop.protocol.events import RunFinished, WorkflowStarted
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.redis_store import RedisStore
 from fixloop.testing.relay import Cut, Link, Relay
 from fixloop.testing.wire import NO_ROOM, PUSHED, Request, answer_to
+from tests.fixtures.holdings import hold
 
 pytestmark = pytest.mark.slow
 

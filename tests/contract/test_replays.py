@@ -3,7 +3,7 @@
 import pytest
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.engine.registry import PROFILES, profile_in
+from fixloop.engine.profile import profile_in, profile_named
 from fixloop.engine.replay import audit
 from fixloop.errors import NewerVersion
 from fixloop.profiles.cycle import events as cyc
@@ -57,7 +57,7 @@ def test_a_profile_is_found_by_its_snapshot(world: World, name: str) -> None:
     found = world.store.read(FLOW)
 
     assert found is not None
-    assert profile_in(found.snapshot) is PROFILES[name]
+    assert profile_in(found.snapshot) is profile_named(name)
 
 
 def test_a_snapshot_of_a_profile_that_is_not_there_yet_is_left_to_a_newer_fixloop() -> None:

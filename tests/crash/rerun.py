@@ -16,8 +16,7 @@ from types import SimpleNamespace
 from typing import Any, Final, Literal, NamedTuple
 
 from fixloop.engine.engine import ProfileEngine, ProfileHolding
-from fixloop.engine.profile import AnyEvent, AnyStart, Profile
-from fixloop.engine.registry import PROFILES
+from fixloop.engine.profile import AnyEvent, AnyStart, Profile, profile_named
 from fixloop.engine.replay import audit
 from fixloop.protocol import events as ev
 from fixloop.protocol.state import Limits
@@ -78,7 +77,7 @@ class Scene(NamedTuple):
 
     @property
     def profile(self) -> Profile[Any]:
-        return PROFILES[self.kind]
+        return profile_named(self.kind)
 
 
 class Ending(NamedTuple):

@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from fixloop.outside.mailbox import Letter, Mailboxes, queue_name
-from fixloop.protocol.changes import change_uid
+from fixloop.protocol.documents import change_uid
 from fixloop.protocol.events import (
     BlockerSignalled,
     DecisionMade,

@@ -14,10 +14,10 @@ from fixloop.machine import terminal_text
 from fixloop.protocol import diagnosis, markdown
 from fixloop.protocol.answers import LIMIT_LINES
 from fixloop.protocol.checks import RunOutcome
+from fixloop.protocol.failure_report import request_json
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import ErrorNotification, ErrorType, FailureReport, PersistentFailure
 from fixloop.protocol.rendering import DELIVERY_CHARACTERS, render, render_delivery
-from fixloop.protocol.request import request_json
 from fixloop.reports import read_report
 from fixloop.reports.document import MAX_CONTAINERS
 from fixloop.reports.junit import MAX_DEPTH, MAX_ELEMENTS_OF_A_TEST

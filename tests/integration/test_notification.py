@@ -9,8 +9,7 @@ import pytest
 
 from fixloop.configuration.loader import load_configuration
 from fixloop.engine.engine import ProfileEngine, ProfileHolding
-from fixloop.engine.profile import AnyEvent
-from fixloop.engine.registry import PROFILES
+from fixloop.engine.profile import AnyEvent, profile_named
 from fixloop.outside.mailbox import Mailboxes
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.cycle.intake import cycle_started
@@ -41,7 +40,7 @@ class Waiting:
     def __init__(self, folder: Path, profile: str, command: str, queue: str = "") -> None:
         (folder / "fixloop.toml").write_text(f"notify = {command!r}\n{AGENT[profile]}")
         self.store = MemoryStore(lambda: datetime(2026, 1, 22, tzinfo=UTC))
-        self.profile = PROFILES[profile]
+        self.profile = profile_named(profile)
         self.engine: ProfileEngine[Any] = ProfileEngine(self.store, self.profile)
         assert self.engine.start(self._begun(folder, queue)).status == "ok"
         found = self.store.read(WORKFLOW)

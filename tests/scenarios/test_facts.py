@@ -6,6 +6,7 @@ import pytest
 
 from fixloop.protocol.checks import Evidence
 from fixloop.protocol.events import RunFinished
+from fixloop.protocol.failure_report import request_json
 from fixloop.protocol.failures import Failure, Severity
 from fixloop.protocol.messages import (
     ErrorNotification,
@@ -18,7 +19,6 @@ from fixloop.protocol.messages import (
     Success,
 )
 from fixloop.protocol.rendering import render, render_delivery
-from fixloop.protocol.request import request_json
 from tests.fixtures.script import Breaks, Fix, errs, fails, failure, passes
 from tests.fixtures.validation_stage import Stage
 

@@ -18,7 +18,7 @@ from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, FixRequest
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.rendering import render, render_whole
-from fixloop.protocol.routes import HANDLES
+from fixloop.protocol.roles import HANDLES
 from fixloop.protocol.specialists import SPECIALISTS
 from fixloop.protocol.state import OperationName, State, WorkflowOutcome
 from fixloop.protocol.statuses import Status

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from fixloop.protocol.messages import Decision, ErrorType, Message, Reason
 from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.rendering import render
-from fixloop.protocol.roles import MAY_BRING
-from fixloop.protocol.routes import ROUTES
+from fixloop.protocol.roles import MAY_BRING, ROUTES
 from fixloop.protocol.specialists import SPECIALISTS
 from fixloop.protocol.state import Limits, OperationName
 from fixloop.protocol.statuses import EDGES, MAY_SET, Status

@@ -8,8 +8,9 @@ import pytest
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.settings import Role
-from fixloop.engine.registry import PROFILES, profile_in
+from fixloop.engine.profile import profile_in, profile_named
 from fixloop.errors import NewerVersion, UsageError
+from fixloop.profile_table import names
 from fixloop.profiles.cycle.decide import decide as decide_cycle
 from fixloop.profiles.cycle.intake import cycle_started
 from fixloop.profiles.handoff.decide import decide as decide_handoff
@@ -150,8 +151,8 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(tmp_path: Path, text: s
 
 @pytest.mark.proves("R1", "K30")
 def test_a_snapshot_leads_to_its_profile_and_one_of_an_unknown_profile_is_left_alone() -> None:
-    assert set(PROFILES) == {"validation", "cycle", "handoff"}
-    assert profile_in(b'{"profile":"handoff","schema_version":1}') is PROFILES["handoff"]
-    assert profile_in(b'{"workflow":"x"}') is PROFILES["validation"]
+    assert set(names()) == {"validation", "cycle", "handoff"}
+    assert profile_in(b'{"profile":"handoff","schema_version":1}') is profile_named("handoff")
+    assert profile_in(b'{"workflow":"x"}') is profile_named("validation")
     with pytest.raises(NewerVersion, match="'relay'"):
         profile_in(b'{"profile":"relay"}')

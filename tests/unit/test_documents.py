@@ -8,8 +8,7 @@ from hypothesis import given
 
 from fixloop.errors import ProtocolError
 from fixloop.protocol import documents
-from fixloop.protocol.flow import flow_log
-from fixloop.protocol.log import full_log, render_entry
+from fixloop.protocol.log import flow_log, full_log, render_entry
 from fixloop.protocol.outcome import Transition
 from fixloop.protocol.rendering import render, render_whole
 from fixloop.protocol.statuses import Role, Status

@@ -3,7 +3,7 @@
 import pytest
 
 from fixloop.errors import ProtocolError
-from fixloop.protocol.flow import flow_log
+from fixloop.protocol.log import flow_log
 from fixloop.protocol.messages import Message
 from tests.fixtures.message_samples import FIX_REQUEST
 from tests.fixtures.script import SILENT, BadAnswer, Fix, errs, fails, passes

@@ -11,7 +11,7 @@ from fixloop.engine.history import said
 from fixloop.outside.mail import Mail, arrived, changed, known_agents, waiting
 from fixloop.outside.mailbox import Letter
 from fixloop.profiles.validation.engine import VALIDATION
-from fixloop.protocol.changes import change_letter, change_line
+from fixloop.protocol.documents import change_letter, change_line
 from fixloop.protocol.events import (
     AnswerRejected,
     BlockerSignalled,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from fixloop.engine.engine import Engine, hold
+from fixloop.engine.engine import Engine
 from fixloop.engine.replay import audit
 from fixloop.errors import NewerVersion
 from fixloop.protocol.events import Paused
@@ -14,6 +14,7 @@ from fixloop.protocol.state import SCHEMA_VERSION
 from fixloop.store.records import Commit
 from fixloop.testing.memory_store import MemoryStore
 from tests.fixtures.command_stage import Agents
+from tests.fixtures.holdings import hold
 from workers.steps.newer_versions import leave, leave_unknown, pause_seconds
 
 NOW: Final = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)

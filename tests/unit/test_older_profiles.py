@@ -14,7 +14,7 @@ from fixloop.archive.files import Archive
 from fixloop.archive.read_through import with_archive
 from fixloop.archive.record import stored_of
 from fixloop.engine.engine import ProfileEngine
-from fixloop.engine.registry import PROFILES
+from fixloop.engine.profile import profile_named
 from fixloop.engine.replay import audit
 from fixloop.errors import NewerVersion
 from fixloop.protocol.moment import Moment
@@ -48,7 +48,7 @@ def snapshot(name: str, version: str, state: str) -> bytes:
 def test_an_older_state_loads_and_is_written_as_it_was(name: str, version: str, state: str) -> None:
     stored = snapshot(name, version, state)
 
-    found = PROFILES[name].load(stored)
+    found = profile_named(name).load(stored)
 
     assert json.loads(found.model_dump_json(exclude_defaults=True)) == json.loads(stored)
     assert stored.startswith(b'{"profile":"%s"' % name.encode())
@@ -66,7 +66,7 @@ def test_the_files_of_an_older_state_are_drawn(name: str, version: str, state: s
 @pytest.mark.parametrize(("name", "version"), OLDER)
 def test_every_older_event_loads_as_it_was(name: str, version: str) -> None:
     for kind, stored in OLDER[name, version]["events"].items():
-        event = PROFILES[name].read_event(json.dumps(stored))
+        event = profile_named(name).read_event(json.dumps(stored))
 
         written = event.model_dump(mode="json", exclude_defaults=True) | {"kind": kind}
         assert (event.kind, written) == (kind, stored)
@@ -74,7 +74,7 @@ def test_every_older_event_loads_as_it_was(name: str, version: str) -> None:
 
 @pytest.mark.parametrize(("name", "version"), OLDER)
 def test_an_older_workflow_can_be_ended(name: str, version: str) -> None:
-    profile = PROFILES[name]
+    profile = profile_named(name)
     for state in OLDER[name, version]["states"]:
         found = profile.load(snapshot(name, version, state))
         later = Moment(found.last_at + timedelta(minutes=10), 10_000.0)
@@ -96,7 +96,7 @@ def test_an_older_history_verifies_and_every_decision_is_made_again(
     assert audit(store, stored.workflow).problems == ()
     found = store.read(stored.workflow)
     assert found is not None
-    assert PROFILES[name].load(found.snapshot).ended
+    assert profile_named(name).load(found.snapshot).ended
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -119,12 +119,12 @@ def newer(name: str) -> bytes:
 
 
 def _apply(store: MemoryStore, name: str, root: Path) -> None:
-    event = PROFILES[name].read_event('{"kind": "cancelled"}')
-    ProfileEngine(store, PROFILES[name]).apply(FLOW, event, operation="cancel")
+    event = profile_named(name).read_event('{"kind": "cancelled"}')
+    ProfileEngine(store, profile_named(name)).apply(FLOW, event, operation="cancel")
 
 
 def _read(store: MemoryStore, name: str, root: Path) -> None:
-    ProfileEngine(store, PROFILES[name]).state(FLOW)
+    ProfileEngine(store, profile_named(name)).state(FLOW)
 
 
 def _rebuild(store: MemoryStore, name: str, root: Path) -> None:
@@ -158,7 +158,7 @@ def test_what_a_newer_version_wrote_is_refused_and_left_as_it_is(
 @pytest.mark.parametrize("name", KINDS)
 def test_files_of_a_newer_version_are_not_written_by_an_older_one(name: str, tmp_path: Path) -> None:
     store = MemoryStore(lambda: datetime(2026, 3, 2, tzinfo=UTC))
-    ProfileEngine(store, PROFILES[name]).start(SCRIPTS[name].begin)
+    ProfileEngine(store, profile_named(name)).start(SCRIPTS[name].begin)
     project(store, FLOW, root=tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     found = store.read(FLOW)

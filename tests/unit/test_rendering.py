@@ -21,9 +21,9 @@ from markdown_it.token import Token
 
 from fixloop.errors import ProtocolError
 from fixloop.protocol import durations, markdown
+from fixloop.protocol.failure_report import request_json
 from fixloop.protocol.messages import Message, Reason
 from fixloop.protocol.rendering import fill, render, render_delivery, render_whole
-from fixloop.protocol.request import request_json, request_schema
 from fixloop.protocol.statuses import Status
 from tests.fixtures.message_samples import (
     COMPLETION,
@@ -36,6 +36,7 @@ from tests.fixtures.message_samples import (
     START,
     STILL_FAILING,
 )
+from tests.unit.fixer_request import request_schema
 
 GOLDEN: Final = Path(__file__).parent / "golden"
 SCHEMA: Final = Path(__file__).parents[2] / "docs" / "fix-request.schema.json"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixloop.protocol.failures import compare, keys, same_failures
+from fixloop.protocol.failures import compare, same_failures
 from fixloop.reports.coverage import read_coverage
 from fixloop.reports.tree import SourceTree
 from tests.fixtures.reports.samples import read, seen
@@ -63,7 +63,7 @@ def test_the_failure_of_a_gate_carries_its_percentage_and_the_worst_files(tmp_pa
 @pytest.mark.proves("S32", "K7")
 def test_rising_coverage_is_progress_and_three_equal_figures_are_not(tmp_path: Path) -> None:
     def run(percent: float) -> Any:
-        return keys(read(tmp_path, "coverage", totals(percent), gate=80.0).failures).elements()
+        return [failure.key for failure in read(tmp_path, "coverage", totals(percent), gate=80.0).failures]
 
     assert not same_failures([run(60.0), run(70.0), run(78.0)])
     assert same_failures([run(70.0), run(70.01), run(70.0)])

@@ -7,8 +7,15 @@ import pytest
 
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, Decision
-from fixloop.protocol.roles import MAY_BRING, WrongParty, check_party, handle_of, worker_of
-from fixloop.protocol.routes import HANDLES, SPECIALIST
+from fixloop.protocol.roles import (
+    HANDLES,
+    MAY_BRING,
+    SPECIALIST,
+    WrongParty,
+    check_party,
+    handle_of,
+    worker_of,
+)
 from fixloop.protocol.specialists import SPECIALISTS
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import Completion

@@ -14,7 +14,7 @@ from fixloop.protocol.messages import (
     Success,
 )
 from fixloop.protocol.outcome import Draft
-from fixloop.protocol.routes import HANDLES, ROUTES, SPECIALIST, ForbiddenRoute, check_route
+from fixloop.protocol.roles import HANDLES, ROUTES, SPECIALIST, ForbiddenRoute, check_route
 from fixloop.protocol.specialists import SPECIALISTS
 from tests.fixtures.script import fails
 from tests.fixtures.validation_stage import Stage

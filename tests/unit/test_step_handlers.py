@@ -7,11 +7,10 @@ from typing import Any, Final
 import pytest
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.engine.profile import AnyEvent
-from fixloop.engine.registry import PROFILES
+from fixloop.engine.profile import AnyEvent, profile_named
 from fixloop.errors import NewerVersion
 from fixloop.outside.mailbox import Mailboxes
-from fixloop.profile_table import registered_in
+from fixloop.profile_table import names, registered_in
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.contract import Store
 from fixloop.testing.memory_store import MemoryStore
@@ -49,9 +48,9 @@ def begun(profile: str) -> tuple[Step, Store]:
 
 @pytest.mark.proves("R1", "R2", "K30")
 def test_every_profile_has_a_workshop_and_a_canvas_and_every_step_counts_its_retries() -> None:
-    assert set(STEP_HANDLERS) == set(FOLLOWING) == set(PROFILES)
+    assert set(STEP_HANDLERS) == set(FOLLOWING) == set(names())
     for name, shop in STEP_HANDLERS.items():
-        assert shop.profile is PROFILES[name]
+        assert shop.profile is profile_named(name)
         assert shop.work.keys() == shop.retries.keys()
         assert shop.speaking <= shop.work.keys()
 
@@ -93,14 +92,14 @@ def exhausted(profile: str) -> tuple[Step, Step, Store]:
     """A step in its last attempt, as two hold it: who does it, and Celery's failure handler."""
     now = [START]
     store = MemoryStore(lambda: now[-1])
-    engine: ProfileEngine[Any] = ProfileEngine(store, PROFILES[profile])
+    engine: ProfileEngine[Any] = ProfileEngine(store, profile_named(profile))
     (ticket,) = engine.start(
         WorkflowStarted(**LOOP) if profile == "validation" else SCRIPTS[profile].begin
     ).steps
     while True:
         claim = store.claim(ticket.id, "me", "token")
         assert claim.ticket is not None
-        holding = engine.held(PROFILES[profile], claim.ticket, claim, "me")
+        holding = engine.held(profile_named(profile), claim.ticket, claim, "me")
         step = Step(engine, Heart(), holding, MAILBOXES)
         if ticket.attempt > STEP_HANDLERS[profile].retries[ticket.step]:
             return step, Step(engine, Heart(), holding, MAILBOXES), store
@@ -116,7 +115,7 @@ def failed(profile: str, step: Step) -> AnyEvent:
 
 
 @pytest.mark.proves("R9", "K5", "R8")
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", names())
 def test_the_commit_and_the_failure_handler_escalate_alike_and_whichever_is_second_changes_nothing(
     profile: str,
 ) -> None:
@@ -141,7 +140,7 @@ def test_the_commit_and_the_failure_handler_escalate_alike_and_whichever_is_seco
 
 
 @pytest.mark.proves("K41")
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", names())
 def test_the_failure_handler_records_no_secret(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "wq7-Zp3kfeMs9")
     _, step, store = exhausted(profile)
@@ -155,7 +154,7 @@ def test_the_failure_handler_records_no_secret(profile: str, monkeypatch: pytest
 
 @pytest.mark.proves("K5", "R9")
 @pytest.mark.parametrize(
-    ("profile", "name"), [(shop, step) for shop in PROFILES for step in STEP_HANDLERS[shop].work]
+    ("profile", "name"), [(shop, step) for shop in names() for step in STEP_HANDLERS[shop].work]
 )
 def test_a_failure_of_every_step_is_an_event_or_the_step_cannot_fail(profile: str, name: str) -> None:
     step = exhausted(profile)[0]
@@ -182,8 +181,8 @@ def test_what_a_step_says_on_the_way_is_said_once_and_one_that_was_withdrawn_hea
 
     assert [entry.body["event"]["kind"] for entry in store.history(FLOW)][1:] == [started.kind]
     assert not step.cancelled()
-    engine: ProfileEngine[Any] = ProfileEngine(store, PROFILES[profile])
-    engine.apply(FLOW, PROFILES[profile].read_event('{"kind": "cancelled"}'), operation="cancel")
+    engine: ProfileEngine[Any] = ProfileEngine(store, profile_named(profile))
+    engine.apply(FLOW, profile_named(profile).read_event('{"kind": "cancelled"}'), operation="cancel")
     step.tell(started, "again")
     assert step.cancelled()
 
@@ -192,7 +191,7 @@ def test_what_a_step_says_on_the_way_is_said_once_and_one_that_was_withdrawn_hea
 def test_an_agent_of_handoffs_sends_heartbeats_as_long_as_it_works() -> None:
     step, store = begun("handoff")
     step.tell(SCRIPTS["handoff"].started("planner"), "started")
-    heartbeat = PROFILES["handoff"].read_event('{"kind": "heartbeat", "sender": "planner"}')
+    heartbeat = profile_named("handoff").read_event('{"kind": "heartbeat", "sender": "planner"}')
 
     def beats() -> int:
         return [entry.body["event"]["kind"] for entry in store.history(FLOW)].count("heartbeat")
@@ -208,7 +207,7 @@ def test_an_agent_of_handoffs_sends_heartbeats_as_long_as_it_works() -> None:
 
 def test_one_that_is_not_at_work_any_more_is_told_so_by_its_next_heartbeat() -> None:
     step, _ = begun("handoff")
-    heartbeat = PROFILES["handoff"].read_event('{"kind": "heartbeat", "sender": "planner"}')
+    heartbeat = profile_named("handoff").read_event('{"kind": "heartbeat", "sender": "planner"}')
 
     with heard_of(step, heartbeat, every_seconds=0.001):
         wait_until(step.cancelled, seconds=10)

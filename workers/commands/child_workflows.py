@@ -12,8 +12,7 @@ from typing import Any
 from fixloop.configuration.model import Configuration
 from fixloop.engine.bridging import attended, child_of
 from fixloop.engine.history import open_report
-from fixloop.engine.profile import AnyStart, Profile
-from fixloop.engine.registry import profile_in
+from fixloop.engine.profile import AnyStart, Profile, profile_in
 from fixloop.intake.redaction_scope import redaction_of
 from fixloop.outside.transfer import bring_work, keep_bundle, keep_diff, snapshot_in
 from fixloop.profile_table import loaded, registered_in

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from fixloop.configuration.model import Configuration
 from fixloop.engine.history import said
-from fixloop.engine.registry import PROFILES
+from fixloop.engine.profile import profile_named
 from fixloop.intake.frozen_configuration import frozen_configuration
 from fixloop.machine.guard import run_guarded
 from fixloop.outside.push import push_branch
@@ -42,7 +42,7 @@ class Commands:
     def notify(self, work: Step) -> str:
         """Run the notify command once, with the escalation's report on its stdin; what came of it, in a few words."""
         state, history = work.holding.state, work.store.history(work.holding.ticket.workflow)
-        text, command = PROFILES[state.profile].text, configuration_of(work).notify
+        text, command = profile_named(state.profile).text, configuration_of(work).notify
         if text is None:
             said_last = reversed(list(said(history)))
             report = next(line.rendered for line in said_last if line.message.body.kind == "escalation")

@@ -19,8 +19,8 @@ from fixloop.outside.transfer import NotKept, keep_bundle, keep_diff
 from fixloop.protocol.answers import LIMIT_BYTES, Answer, InvalidAnswer, decode_answer, parse_answer
 from fixloop.protocol.claims import Differences, differences
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed
+from fixloop.protocol.failure_report import request_json
 from fixloop.protocol.rendering import render_delivery
-from fixloop.protocol.request import request_json
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import Completion
 from fixloop.reports.limits import clean

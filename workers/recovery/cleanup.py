@@ -15,7 +15,7 @@ from typing import Any, Final
 from fixloop.archive.files import Archive, archive_at
 from fixloop.archive.read_through import with_archive
 from fixloop.archive.retention import archive_ended
-from fixloop.engine.registry import profile_in
+from fixloop.engine.profile import profile_in
 from fixloop.errors import FixloopError
 from fixloop.intake.trial import NOTE
 from fixloop.machine.owner import identity

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from fixloop.engine.profile import AnyEvent, Profile
-from fixloop.engine.registry import profile_in
+from fixloop.engine.profile import AnyEvent, Profile, profile_in
 from fixloop.errors import FixloopError, UsageError
 from fixloop.protocol.agent_events import AgentFailed, BranchPushed, DeliveryFailed, PersonNotified
 from fixloop.protocol.letters import DELIVER, number_of

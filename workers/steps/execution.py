@@ -15,12 +15,12 @@ from typing import Any, Final
 from celery import Task
 from celery.exceptions import Retry
 
-from fixloop.engine.attending import LOOK_AGAIN_SECONDS
 from fixloop.engine.bridging import has_word_of, is_given_up, wake
 from fixloop.engine.engine import ROUNDS, ProfileApplied, ProfileEngine
 from fixloop.engine.profile import AnyEvent, AnyOutcome
 from fixloop.errors import Damaged, FixloopError, InfrastructureError, NewerVersion
 from fixloop.profile_table import loaded, names, registered, registered_in
+from fixloop.protocol.ticket import LOOK_AGAIN_SECONDS
 from fixloop.repository.snapshot import Unseen
 from workers.process import process
 from workers.steps.hints import FAILURES, FatalError, follow, hint, hint_again, stop_chain

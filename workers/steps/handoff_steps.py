@@ -3,7 +3,6 @@
 from hashlib import sha256
 from typing import Any, Final
 
-from fixloop.engine.attending import ATTEND
 from fixloop.engine.profile import AnyEvent
 from fixloop.profiles.handoff import events
 from fixloop.profiles.handoff.engine import HANDOFF
@@ -11,6 +10,7 @@ from fixloop.profiles.handoff.records import changed
 from fixloop.profiles.handoff.returns import InvalidReturn, Returned, fitting, read_questions, read_return
 from fixloop.profiles.handoff.routes import HandoffStatus
 from fixloop.profiles.handoff.runs import escalation, rejection
+from fixloop.protocol.ticket import ATTEND
 from fixloop.statefiles.agent_run import Played
 from workers.steps import agent_runs
 from workers.steps.delivery import attend

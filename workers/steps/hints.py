@@ -9,7 +9,7 @@ from celery.exceptions import MaxRetriesExceededError, TaskError
 from kombu.exceptions import OperationalError
 
 from fixloop.engine.hints import arguments, send_hint
-from fixloop.engine.registry import profile_in
+from fixloop.engine.profile import profile_in
 from fixloop.errors import NewerVersion, ProtocolError
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store

@@ -2,14 +2,13 @@
 
 from typing import Any, Final, Literal, cast
 
-from fixloop.engine.attending import ATTEND
 from fixloop.engine.profile import AnyEvent
 from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.protocol import events
 from fixloop.protocol.results import no_result
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import State
-from fixloop.protocol.ticket import Ticket
+from fixloop.protocol.ticket import ATTEND, Ticket
 from workers.steps.delivery import attend, deliver, pushed, undelivered
 from workers.steps.step import Step, crew
 from workers.steps.step_handlers import Failure, StepHandlers, failure_in

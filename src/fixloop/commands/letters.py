@@ -14,8 +14,7 @@ from fixloop.outside.mail import Change, Mail
 from fixloop.outside.offer import Offer, offer
 from fixloop.outside.prompts import request_for
 from fixloop.profile_table import loaded, registered_in
-from fixloop.protocol.changes import change_line
-from fixloop.protocol.documents import entity_of
+from fixloop.protocol.documents import change_line, entity_of
 from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.ids import called
 from fixloop.protocol.markdown import bullets

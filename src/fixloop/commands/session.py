@@ -78,7 +78,7 @@ class Session:
         return Engine(self.store, self.hints, self._announce)
 
     def engine_of(self, workflow: str) -> "ProfileEngine[Any]":
-        from fixloop.engine.registry import profile_in
+        from fixloop.engine.profile import profile_in
 
         return self._engine(profile_in(self.stored(workflow).snapshot))
 
@@ -101,9 +101,9 @@ class Session:
     def _announce(self, outcome: "AnyOutcome[Any]") -> None:
         """Tell outside agents and other workflows what follows for them; who misses it finds it in the state."""
         from fixloop.engine.bridging import bridge
-        from fixloop.engine.registry import PROFILES
+        from fixloop.engine.profile import profile_named
 
-        told = PROFILES[outcome.state.profile].letters(outcome)
+        told = profile_named(outcome.state.profile).letters(outcome)
         if told:
             from fixloop.outside.mailbox import Mailboxes, announce
 

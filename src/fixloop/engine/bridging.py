@@ -10,8 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.engine.profile import AnyOutcome, AnyStart, Profile
-from fixloop.engine.registry import PROFILES, profile_in
+from fixloop.engine.profile import AnyOutcome, AnyStart, Profile, profile_in, profile_named
 from fixloop.engine.verdicts import go_on
 from fixloop.errors import Damaged, NewerVersion
 from fixloop.protocol import events as validation
@@ -105,7 +104,7 @@ def bridge(store: Store, engine_of: EngineOf, outcome: AnyOutcome[Any], hint: Hi
         wake(store, parent, hint)
     void = set(outcome.dropped)
     asked = outcome.withdraws_tickets or outcome.holds is not None
-    at_work = PROFILES[state.profile].children(state) if asked else ()
+    at_work = profile_named(state.profile).children(state) if asked else ()
     if outcome.withdraws_tickets:
         void.update(at_work)
     for ticket in void:

@@ -10,14 +10,12 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any, Final, Generic, NamedTuple
 
-from fixloop.engine.attending import attend_ticket
-from fixloop.engine.profile import AnyEvent, AnyOutcome, AnyStart, Profile, S, iso
-from fixloop.engine.registry import PROFILES
+from fixloop.engine.profile import AnyEvent, AnyOutcome, AnyStart, Profile, S, iso, profile_named
 from fixloop.errors import ProtocolError, UsageError
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Moved, NotDue, Repeated, Unexpected
 from fixloop.protocol.state import State
-from fixloop.protocol.ticket import Ticket
+from fixloop.protocol.ticket import Ticket, attend_ticket
 from fixloop.store.contract import Store
 from fixloop.store.packing import NOTHING, Context
 from fixloop.store.records import Claim, Commit, Committed
@@ -256,16 +254,7 @@ class Engine(ProfileEngine[State]):
         hint: Callable[[Ticket, State], object] | None = None,
         announce: Callable[[Any], object] | None = None,
     ) -> None:
-        super().__init__(store, PROFILES["validation"], hint, announce)
-
-
-Holding = ProfileHolding[State]
-Applied = ProfileApplied[State]
-
-
-def hold(ticket: Ticket, claim: Claim, owner: str) -> Holding:
-    """What a granted claim of a validation workflow gives its holder."""
-    return Engine.held(PROFILES["validation"], ticket, claim, owner)
+        super().__init__(store, profile_named("validation"), hint, announce)
 
 
 def _commit(

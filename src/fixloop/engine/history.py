@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from fixloop.errors import RefusedError, UsageError
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import Message
-from fixloop.protocol.rendering import join, render_delivery, render_failure, render_whole
+from fixloop.protocol.rendering import fill, join, render_delivery, render_whole
 from fixloop.protocol.state import State
 from fixloop.store.contract import Store
 from fixloop.store.records import Entry
@@ -98,4 +98,4 @@ def shown_failure(store: Store, state: State, number: str) -> str:
         raise UsageError(
             f"{number[:40]!r} is no failure of issue {state.issue}; there are F1 to F{len(found)}"
         )
-    return render_failure(found[int(digits) - 1], f"F{int(digits)}")
+    return fill("failure", failure=found[int(digits) - 1], number=f"F{int(digits)}")

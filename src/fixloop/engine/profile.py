@@ -8,6 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from fixloop.profile_table import loaded, profile_of, registered
 from fixloop.protocol.draft import Outcome
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Unexpected
@@ -119,6 +120,17 @@ class Profile(NamedTuple, Generic[S]):
     """A recorded message as its reader gets it; None: the history has the texts, or what they follow from."""
     supersedes: bool = False
     """Whether steps that somebody outside asks for take the place of the one in progress."""
+
+
+def profile_named(name: str) -> Profile[Any]:
+    """A profile's side of the engine; NewerVersion where this version has no such profile."""
+    found: Profile[Any] = loaded(registered(name).engine)
+    return found
+
+
+def profile_in(snapshot: bytes) -> Profile[Any]:
+    """The profile of the workflow that this is a snapshot of; NewerVersion where this version has no such profile."""
+    return profile_named(profile_of(snapshot))
 
 
 def iso(at: datetime) -> str:

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from fixloop.engine.profile import AnyOutcome, Profile
-from fixloop.engine.registry import PROFILES, profile_in
+from fixloop.engine.profile import AnyOutcome, Profile, profile_in, profile_named
 from fixloop.errors import Damaged, FixloopError, NewerVersion, ProtocolError
 from fixloop.protocol.moment import Moment
 from fixloop.store.contract import Store
@@ -77,7 +76,7 @@ def _contradictions(store: Store, profile: Profile[Any], found: Snapshot) -> Ite
 def replay(entries: Iterable[Entry], profile: Profile[Any] | None = None) -> tuple[int, list[str]]:
     """Decide every entry's event again: how many were replayed, and what differs. The first difference ends it, because
     all later ones would follow from it."""
-    profile = profile or PROFILES["validation"]
+    profile = profile or profile_named("validation")
     state: Any = None
     count = 0
     for entry in entries:

@@ -3,7 +3,9 @@
 import json
 import re
 from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel
 
 from fixloop.errors import Damaged, NewerVersion
 from fixloop.protocol.state import SCHEMA_VERSION, State
@@ -11,14 +13,7 @@ from fixloop.protocol.state import SCHEMA_VERSION, State
 _WORKFLOW: Final = re.compile(rb'"workflow":"([0-9a-f]{8}-\d{1,15}-\d{1,9})"')
 
 
-class _Model(Protocol):
-    schema_version: int
-
-    @classmethod
-    def model_validate_json(cls, data: bytes) -> Any: ...
-
-
-M = TypeVar("M", bound=_Model)
+M = TypeVar("M", bound=BaseModel)
 
 
 def loader(model: type[M], newest: int) -> Callable[[bytes], M]:
@@ -26,46 +21,28 @@ def loader(model: type[M], newest: int) -> Callable[[bytes], M]:
     read."""
 
     def load(snapshot: bytes) -> M:
-        version = _parsed(snapshot).get("schema_version", 1)
-        if isinstance(version, int) and version > newest:
-            raise NewerVersion(
-                f"a workflow was written by a newer fixloop (schema {version}, this one reads up to {newest}); "
-                "it was left as it is: upgrade this one"
-            )
         try:
-            found: M = model.model_validate_json(snapshot)
+            found = model.model_validate_json(snapshot)
         except ValueError as error:
-            raise unreadable(snapshot, error) from None
+            _refuse_newer(_parsed(snapshot), newest)
+            # Of which workflow it is, a snapshot that is no state may say itself.
+            named, said = _WORKFLOW.search(snapshot), " ".join(str(error).split())[:300]
+            workflow = named[1].decode() if named is not None else ""
+            raise Damaged(workflow, f"its snapshot cannot be read: {said}") from None
+        _refuse_newer(found.__dict__, newest)
         return found
 
     return load
 
 
-def unreadable(snapshot: bytes, error: ValueError) -> Damaged:
-    """What is said of a snapshot that is no state; of which workflow, it may say itself."""
-    named = _WORKFLOW.search(snapshot)
-    said = " ".join(str(error).split())[:300]
-    return Damaged(named[1].decode() if named is not None else "", f"its snapshot cannot be read: {said}")
-
-
-def load_state(snapshot: bytes) -> State:
-    """A snapshot as state; NewerVersion where a newer fixloop wrote it, Damaged where it is none."""
-    try:
-        state = State.model_validate_json(snapshot)
-    except ValueError as error:
-        _refuse_newer(_parsed(snapshot))
-        raise unreadable(snapshot, error) from None
-    if state.schema_version > SCHEMA_VERSION:
-        _refuse_newer(state.__dict__)
-    return state
-
-
-def _refuse_newer(found: dict[str, Any]) -> None:
+def _refuse_newer(found: dict[str, Any], newest: int) -> None:
     version = found.get("schema_version", 1)
-    if isinstance(version, int) and version > SCHEMA_VERSION:
+    if isinstance(version, int) and version > newest:
+        is_named = found.get("profile", "validation") == "validation"
+        which = f"workflow {found.get('workflow', '')}" if is_named else "a workflow"
         raise NewerVersion(
-            f"workflow {found.get('workflow', '')} was written by a newer fixloop (schema {version}, this one reads "
-            f"up to {SCHEMA_VERSION}); it was left as it is: upgrade this one"
+            f"{which} was written by a newer fixloop (schema {version}, this one reads up to {newest}); "
+            "it was left as it is: upgrade this one"
         )
 
 
@@ -75,3 +52,7 @@ def _parsed(snapshot: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+load_state: Final = loader(State, SCHEMA_VERSION)
+"""A snapshot of a validation workflow as its state."""

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic_core import PydanticCustomError
 
 from fixloop.profile_table import names
+from fixloop.protocol.messages import Priority as Priority
 
 
 class Kind(StrEnum):
@@ -15,20 +16,6 @@ class Kind(StrEnum):
     FEATURE = "feature"
     BUGFIX = "bugfix"
     REFACTOR = "refactor"
-
-
-class Priority(StrEnum):
-    """How urgent a handoff is (D2)."""
-
-    CRITICAL = "critical"
-    HIGH = "high"
-    MEDIUM = "medium"
-    LOW = "low"
-
-    @property
-    def broker(self) -> int:
-        """Its step in the broker, the most urgent first (K13)."""
-        return 3 * list(Priority).index(self)
 
 
 def _known(profile: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from fixloop.configuration.model import Configuration
 from fixloop.engine.engine import ProfileEngine
-from fixloop.engine.registry import PROFILES, profile_in
+from fixloop.engine.profile import profile_in, profile_named
 from fixloop.errors import RefusedError
 from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import Intake, Prepared, prepare
@@ -35,7 +35,7 @@ class Enqueued(NamedTuple):
 def enqueue(engine: ProfileEngine[Any], feature: Feature, *, cache: Path) -> Enqueued:
     """Create the feature's workflow, or join the live one on the same tree, with the store and listeners of `engine`.
     Nothing was created after a UsageError; RefusedError where the feature is live on another tree."""
-    engine = engine.of(PROFILES[feature.profile])
+    engine = engine.of(profile_named(feature.profile))
     prepared = prepare(engine.store, feature, cache)
     hide = redaction_of(prepared.configuration).text
     feature = feature.model_copy(update={"name": hide(feature.name), "task": hide(feature.task)})

@@ -11,12 +11,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
 from fixloop.configuration.model import Configuration
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.machine.app_folder import app_folder
 from fixloop.protocol.checks import CheckResult
+from fixloop.protocol.event import Value
 from fixloop.repository.snapshot import Snapshot
 
 NOTE: Final = "tried-"
@@ -25,11 +26,7 @@ END_SECONDS: Final = 12.0
 """How long the process may take to end what it runs and to remove its workspace."""
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class Asked(_Value):
+class Asked(Value):
     """What the process is to do, on its standard input."""
 
     snapshot: Snapshot
@@ -37,14 +34,14 @@ class Asked(_Value):
     cache: Path
 
 
-class Tried(_Value):
+class Tried(Value):
     """What one check came to; a line of the process' output."""
 
     specialist: str
     result: CheckResult
 
 
-class Refused(_Value):
+class Refused(Value):
     """Why it did not go on; its last line."""
 
     error: str

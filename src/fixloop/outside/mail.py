@@ -11,7 +11,7 @@ from fixloop.engine.engine import Engine
 from fixloop.engine.history import Said, said
 from fixloop.engine.snapshots import load_state
 from fixloop.errors import ProtocolError, UsageError
-from fixloop.protocol.changes import STATUS_CHANGE, change_uid
+from fixloop.protocol.documents import STATUS_CHANGE, change_uid
 from fixloop.protocol.events import Event, FixAcknowledged, ReceiptGiven
 from fixloop.protocol.messages import MAIN_AGENT, Message
 from fixloop.protocol.outcome import Transition

@@ -3,8 +3,7 @@
 from contextlib import suppress
 from pathlib import Path
 
-from fixloop.engine.profile import AnyState
-from fixloop.engine.registry import profile_in
+from fixloop.engine.profile import AnyState, profile_in
 from fixloop.errors import ProtocolError, RefusedError
 from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.repository.publication import push

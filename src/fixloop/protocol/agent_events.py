@@ -2,11 +2,11 @@
 
 from typing import Literal
 
+from fixloop.protocol import event
 from fixloop.protocol.agents import ORCHESTRATOR, USER
-from fixloop.protocol.event import Event
 
 
-class AgentEvent(Event):
+class AgentEvent(event.Event):
     """One of these profiles' events."""
 
     sender: str = ORCHESTRATOR
@@ -39,31 +39,16 @@ class DeliveryFailed(AgentEvent):
     error: str
 
 
-class PersonNotified(AgentEvent):
-    """The notify command was run, successfully or not."""
-
-    kind: Literal["person-notified"] = "person-notified"
-    detail: str = ""
+class PersonNotified(event.PersonNotified):
+    sender: str = ORCHESTRATOR
 
 
-class DeadlineReached(AgentEvent):
-    """A deadline that the state set has passed."""
-
-    kind: Literal["deadline-reached"] = "deadline-reached"
-    name: str
-    due: float
+class DeadlineReached(event.DeadlineReached):
+    sender: str = ORCHESTRATOR
 
 
-class BranchPushed(AgentEvent):
-    """The branch was pushed to the repository's URL, or was not."""
-
-    kind: Literal["branch-pushed"] = "branch-pushed"
-    branch: str = ""
-    """Empty: there was nothing to push, or `error` says why it was not."""
-    attempt: int = 1
-    error: str = ""
-    fatal: bool = False
-    """Trying again is of no use."""
+class BranchPushed(event.BranchPushed):
+    sender: str = ORCHESTRATOR
 
 
 class Cancelled(AgentEvent):
@@ -83,10 +68,5 @@ class Continued(AgentEvent):
     sender: str = USER
 
 
-class EventRefused(AgentEvent):
-    """Something that was not allowed was tried; kept for the log and nothing else."""
-
-    kind: Literal["event-refused"] = "event-refused"
-    refused: str
-    reason: str
-    artifacts: tuple[str, ...] = ()
+class EventRefused(event.EventRefused):
+    sender: str = ORCHESTRATOR

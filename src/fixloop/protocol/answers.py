@@ -26,7 +26,7 @@ from fixloop.protocol.answer_sections import (
 )
 from fixloop.protocol.markdown import unescape, unitem
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR
-from fixloop.protocol.routes import HANDLES, violation
+from fixloop.protocol.roles import HANDLES, violation
 from fixloop.protocol.specialists import NAMES
 
 LIMIT_BYTES: Final = 1_000_000

@@ -7,10 +7,9 @@ in the state, so that a mailbox that lost everything costs nothing.
 from typing import Final
 
 from fixloop.protocol import ids
-from fixloop.protocol.escalation import escalate
 from fixloop.protocol.events import DeliveryFailed, FixAcknowledged, MessageStored, ReceiptGiven
 from fixloop.protocol.messages import ErrorType, Message, Reason
-from fixloop.protocol.notices import say_recovered, say_unrecovered
+from fixloop.protocol.notices import escalate, say_recovered, say_unrecovered
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.state import Delivery, OperationName, PendingError, Receipt

@@ -1,15 +1,21 @@
-"""Records made from messages or from the state when they are read (A53, B26-B29, B33-B35).
+"""Records made from messages or from the state when they are read (A53, B26-B29, B33-B35), and the letters that tell of
+status changes (A50, A54, A55).
 
-Nothing here is stored or is a line of the log (K39): the same facts always give the same record.
+Nothing here is stored or is a line of the log (K39): the same facts always give the same record. A letter carries ids
+only, and the history has the rest.
 """
+
+from typing import Final, NamedTuple
 
 from fixloop.errors import ProtocolError
 from fixloop.protocol import ids
+from fixloop.protocol.durations import id_stamp, stamp
+from fixloop.protocol.ids import uid_of
 from fixloop.protocol.markdown import Verbatim
 from fixloop.protocol.messages import FixCompletion, Message
 from fixloop.protocol.monitoring import TICK_SECONDS
 from fixloop.protocol.outcome import Transition
-from fixloop.protocol.rendering import fill, render_sent
+from fixloop.protocol.rendering import fill
 from fixloop.protocol.state import State
 from fixloop.protocol.statuses import WITH_MAIN_AGENT, Role
 
@@ -30,7 +36,8 @@ def sending(report: Message, text: str) -> str:
     """The record of a failure report's sending (B26), with `text` as it was sent (B27)."""
     if report.body.kind != "failure-report":
         raise ProtocolError(f"{report.message_id} is not a failure report")
-    return fill("sending", m=report, message=Verbatim(render_sent(report, text)))
+    sent = fill("sent", m=report, body=report.body, report=Verbatim(text))
+    return fill("sending", m=report, message=Verbatim(sent))
 
 
 def confirmation(completion: Message) -> str:
@@ -57,3 +64,31 @@ def waiting(state: State, clock: float) -> str | None:
         limit_seconds=operation.limit_seconds if operation is not None else state.limits.fix_seconds,
         tick_seconds=TICK_SECONDS,
     )
+
+
+STATUS_CHANGE: Final = "status-change"
+"""The kind of such a letter."""
+
+
+class About(NamedTuple):
+    """What a letter says of a change."""
+
+    message_id: str
+    uid: str
+    type: str = STATUS_CHANGE
+
+
+def change_letter(workflow: str, issue: int, change: Transition) -> About:
+    return About(f"STATUS-{issue}-{change.specialist}-{id_stamp(change.at)}", change_uid(workflow, change))
+
+
+def change_uid(workflow: str, change: Transition) -> str:
+    """By which its letter and its place in the history find each other."""
+    moment = f"{change.at.timestamp():.6f}"
+    return uid_of("/".join((workflow, change.specialist, change.before, change.after, moment)))
+
+
+def change_line(issue: int, change: Transition) -> str:
+    """All of it on one line (A53)."""
+    what = f"{change.before} → {change.after} by the {change.role}"
+    return f"#{issue} {change.specialist}: {what} at {stamp(change.at)} UTC: {change.reason}"

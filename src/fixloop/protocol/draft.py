@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from fixloop.protocol.agent_events import Continued, Paused
-from fixloop.protocol.letters import About, Letter, letter_id, letter_ticket
+from fixloop.protocol.letters import DELIVER, About, Letter, letter_id
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Moved
-from fixloop.protocol.ticket import Ticket, notify_ticket, push_ticket, work_id, work_ticket
+from fixloop.protocol.ticket import NOTIFY, PUSH, Ticket, agent_ticket, work_id, work_ticket
 
 S = TypeVar("S", bound=Any)
 M = TypeVar("M")
@@ -207,16 +207,28 @@ class AgentDraft(Draft[S, M]):
         self.update(tip=tip)
 
     def push(self, attempt: int = 1, delay_seconds: float = 0.0) -> None:
-        self._steps.append(push_ticket(self.state, attempt, delay_seconds))
+        id = f"{self.state.workflow}.{PUSH}.{attempt}"
+        self._steps.append(agent_ticket(self.state, id, PUSH, attempt=attempt, delay_seconds=delay_seconds))
 
     def deliver(self, letter: Letter, delay_seconds: float = 0.0) -> None:
         """Have a letter brought to its agent's mailbox."""
-        self._steps.append(letter_ticket(self.state, letter, delay_seconds))
+        ticket = agent_ticket(
+            self.state,
+            letter_id(self.state, letter),
+            DELIVER,
+            queue=f"{self.state.queue or 'fixloop'}.control",
+            specialist=letter.agent,
+            attempt=letter.attempt,
+            delay_seconds=delay_seconds,
+        )
+        self._steps.append(ticket)
 
     def notify(self) -> None:
         """Have a person told of what was said last, where there is a command for that."""
         if self.state.notify:
-            self._steps.append(notify_ticket(self.state))
+            # An escalation is critical (K13).
+            id = f"{self.state.workflow}.{NOTIFY}.{self.state.lines}"
+            self._steps.append(agent_ticket(self.state, id, NOTIFY, priority=0))
 
     def withdraw(self) -> None:
         """Void every ticket and deadline, and ask nobody for anything any more."""

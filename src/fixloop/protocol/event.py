@@ -1,6 +1,7 @@
-"""What states and messages consist of, and the envelope of everything that can happen to a workflow."""
+"""What states and messages consist of, the envelope of everything that can happen to a workflow, and what can happen
+to those of every profile."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -26,3 +27,44 @@ class Event(Value):
 
     sender: str = ""
     """Whom it is from, as a handle; empty: the usual sender of such events."""
+
+
+class DeadlineReached(Event):
+    """A deadline fell due; whether it still matters is for the decision to say (R6)."""
+
+    kind: Literal["deadline-reached"] = "deadline-reached"
+    name: str
+    due: float
+    """Engine seconds."""
+
+
+class BranchPushed(Event):
+    """The verified branch was pushed to the repository's URL, or was not."""
+
+    kind: Literal["branch-pushed"] = "branch-pushed"
+    branch: str = ""
+    """Its name there; empty: nothing was pushed."""
+    attempt: int = 1
+    error: str = ""
+    """Why not; empty with an empty branch: no fix was needed."""
+    fatal: bool = False
+    """Trying again cannot help: it was refused."""
+
+
+class PersonNotified(Event):
+    """The notify command was run, successfully or not."""
+
+    kind: Literal["person-notified"] = "person-notified"
+    detail: str = ""
+
+
+class EventRefused(Event):
+    """Another event was refused; kept so that the log tells of it (A51, K8, K20)."""
+
+    kind: Literal["event-refused"] = "event-refused"
+    refused: str
+    """The refused event's kind."""
+    reason: str
+    """The sentence with which it was refused."""
+    artifacts: tuple[str, ...] = ()
+    """What it rested on: a late answer is not lost."""

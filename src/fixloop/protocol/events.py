@@ -6,6 +6,10 @@ from pydantic import Field, TypeAdapter
 
 from fixloop.protocol import event as envelope
 from fixloop.protocol.checks import Evidence, Unverified
+from fixloop.protocol.event import BranchPushed as BranchPushed
+from fixloop.protocol.event import DeadlineReached as DeadlineReached
+from fixloop.protocol.event import EventRefused as EventRefused
+from fixloop.protocol.event import PersonNotified as PersonNotified
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Completion, Limits
@@ -174,15 +178,6 @@ class BlockerSignalled(envelope.Event):
     """Digests of what a fixer printed and answered."""
 
 
-class DeadlineReached(envelope.Event):
-    """A deadline fell due; whether it still matters is for the decision to say (R6)."""
-
-    kind: Literal["deadline-reached"] = "deadline-reached"
-    name: str
-    due: float
-    """Engine seconds."""
-
-
 class DecisionMade(envelope.Event):
     """A person answered the escalation (A13)."""
 
@@ -228,26 +223,6 @@ class ManualFixDone(envelope.Event):
     """As in a completion."""
 
 
-class BranchPushed(envelope.Event):
-    """The verified branch was pushed to the repository's URL, or was not."""
-
-    kind: Literal["branch-pushed"] = "branch-pushed"
-    branch: str = ""
-    """Its name there; empty: nothing was pushed."""
-    attempt: int = 1
-    error: str = ""
-    """Why not; empty with an empty branch: no fix was needed."""
-    fatal: bool = False
-    """Trying again cannot help: it was refused."""
-
-
-class PersonNotified(envelope.Event):
-    """The notify command was run, successfully or not."""
-
-    kind: Literal["person-notified"] = "person-notified"
-    detail: str = ""
-
-
 class Cancelled(envelope.Event):
     """Somebody stopped the workflow; no decision, no verdict on the work (K20)."""
 
@@ -269,18 +244,6 @@ class Continued(envelope.Event):
 
     kind: Literal["continued"] = "continued"
     by: str = "User"
-
-
-class EventRefused(envelope.Event):
-    """Another event was refused; kept so that the log tells of it (A51, K8, K20)."""
-
-    kind: Literal["event-refused"] = "event-refused"
-    refused: str
-    """The refused event's kind."""
-    reason: str
-    """The sentence with which it was refused."""
-    artifacts: tuple[str, ...] = ()
-    """What it rested on: a late answer is not lost."""
 
 
 Event = Annotated[

@@ -5,12 +5,13 @@ Owns how much of it there is room for. Groups failures by cause, the largest gro
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
+from fixloop.errors import ProtocolError
 from fixloop.protocol import analysis, diagnosis
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.grouping import Group, groups
-from fixloop.protocol.messages import Attempt, FailureReport, FixItem, FixRequest
+from fixloop.protocol.messages import Attempt, FailureReport, FixItem, FixRequest, Message
 from fixloop.protocol.notices import next_phase
 from fixloop.protocol.specialists import Specialist
 from fixloop.protocol.state import FailureRef, SpecialistState, State
@@ -76,6 +77,18 @@ def request_of(state: State, who: Specialist) -> FixRequest:
         expected=_expected(active, who),
         remaining_iterations=max(0, active.max_iterations - active.iteration),
     )
+
+
+def request_json(report: Message) -> dict[str, Any]:
+    """`{failure_report, fix_request}` of FIXLOOP_REQUEST as JSON-able values, of a report with its request attached
+    (K9)."""
+    request = report.attached
+    if not isinstance(report.body, FailureReport) or request is None or request.body.kind != "fix-request":
+        raise ProtocolError(f"{report.message_id} is not a failure report with a fix request attached")
+    return {
+        "failure_report": report.model_dump(mode="json", exclude={"attached"}),
+        "fix_request": request.model_dump(mode="json", exclude={"attached"}),
+    }
 
 
 def _listed(state: State) -> tuple[Failure, ...]:

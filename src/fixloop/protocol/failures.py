@@ -89,15 +89,6 @@ class Comparison(Value):
     def previous_count(self) -> int:
         return len(self.resolved) + len(self.persisting)
 
-    @property
-    def current_count(self) -> int:
-        return len(self.persisting) + len(self.new)
-
-
-def keys(failures: Iterable[Failure]) -> Counter[FailureKey]:
-    """The multiset of keys of `failures` (K7)."""
-    return Counter(failure.key for failure in failures)
-
 
 def compare(previous: Iterable[FailureKey], current: Iterable[FailureKey]) -> Comparison:
     """Split two runs' keys into resolved, persisting and new, with multiplicity (B42)."""

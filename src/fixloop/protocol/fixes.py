@@ -3,7 +3,6 @@
 from collections import Counter
 
 from fixloop.protocol import delivery, ids
-from fixloop.protocol.escalation import escalate
 from fixloop.protocol.events import (
     AnswerRejected,
     BlockerSignalled,
@@ -24,7 +23,7 @@ from fixloop.protocol.messages import (
     RevalidationTrigger,
     priority_of,
 )
-from fixloop.protocol.notices import count_of, say_recovered, say_unrecovered
+from fixloop.protocol.notices import count_of, escalate, say_recovered, say_unrecovered
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.rendering import render_answer_format

@@ -40,21 +40,6 @@ def letter_id(state: Any, letter: Letter) -> str:
     return f"{state.workflow}.letter.{letter.agent}.{letter.number}.{letter.attempt}"
 
 
-def letter_ticket(state: Any, letter: Letter, delay_seconds: float) -> Ticket:
-    """The right to deliver a letter once more."""
-    return Ticket(
-        id=letter_id(state, letter),
-        workflow=state.workflow,
-        step=DELIVER,
-        queue=f"{state.queue or 'fixloop'}.control",
-        priority=state.urgency,
-        specialist=letter.agent,
-        iteration=state.iteration,
-        attempt=letter.attempt,
-        delay_seconds=delay_seconds,
-    )
-
-
 def number_of(ticket: Ticket) -> int:
     """The number of the letter that a ticket delivers."""
     return int(ticket.id.split(".")[-2])

@@ -1,4 +1,5 @@
-"""The communication log as text and as data: entries, the full log, its statistics (A77-A85).
+"""The communication log as text and as data: entries, the full log, its statistics (A77-A85), and the flow log of one
+specialist's loop (B53-B56).
 
 Works on the lines of a workflow as they stand, in their order (A84). Counts are computed from the lines,
 never stored with them, so header and statistics cannot disagree (A83). What is not a line is K39's matter.
@@ -7,12 +8,30 @@ never stored with them, so header and statistics cannot disagree (A83). What is 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from fixloop.protocol.durations import iso_stamp
+from fixloop.errors import ProtocolError
+from fixloop.protocol.durations import hours_minutes_seconds, id_stamp, iso_stamp, minutes_seconds
 from fixloop.protocol.event import Value
-from fixloop.protocol.messages import Message, RevalidationResult
+from fixloop.protocol.messages import (
+    MAIN_AGENT,
+    ORCHESTRATOR,
+    USER,
+    ErrorNotification,
+    Escalation,
+    FailureDetected,
+    FailureReport,
+    FixCompletion,
+    FixRequest,
+    Message,
+    ProtocolViolation,
+    RevalidationResult,
+    RevalidationTrigger,
+    Success,
+    TimeoutReminder,
+)
 from fixloop.protocol.rendering import fill, render_whole
+from fixloop.protocol.specialists import specialist as slot
 
 #: Message Type of an entry, and the short title of a line in the chronological list.
 _NAMES: Final = {
@@ -39,6 +58,9 @@ _OUTCOMES: Final = {
 }
 #: Outcomes of a workflow that has not ended.
 _OPEN: Final = (None, "escalated")
+NAMED: Final = 3
+"""How many failures or fixes a line of the flow log names."""
+_PLACES: Final = {ORCHESTRATOR: "Orchestrator", MAIN_AGENT: "Main Agent", USER: "User"}
 
 
 class Statistics(Value):
@@ -84,7 +106,8 @@ def outcome_text(outcome: str | None) -> str:
 
 def render_entry(message: Message) -> str:
     """One line's log entry (A77)."""
-    return fill("log-entry", m=message, message_type=message_type(message))
+    name = "Validation Result" if _is_first_result(message) else _NAMES[message.body.kind][0]
+    return fill("log-entry", m=message, message_type=name)
 
 
 def full_log(
@@ -133,12 +156,6 @@ def as_json_entries(lines: Iterable[Message]) -> list[dict[str, Any]]:
     ]
 
 
-def message_type(message: Message) -> str:
-    """`Failure Report`, as an entry names the type."""
-    name = _NAMES[message.body.kind][0]
-    return "Validation Result" if _is_first_result(message) else name
-
-
 def title(message: Message) -> str:
     """`Re-validation result (PASS)`, as the chronological list names a line (A80)."""
     name = _NAMES[message.body.kind][1]
@@ -159,3 +176,97 @@ def _runs(lines: Iterable[Message]) -> dict[str, int]:
         if line.specialist and line.iteration > 0:
             runs[line.specialist] = max(line.iteration, runs.get(line.specialist, 0))
     return runs
+
+
+class _Line(NamedTuple):
+    at: datetime
+    direction: str
+    title: str
+    details: tuple[tuple[str, str], ...]
+
+
+def flow_log(lines: Sequence[Message], specialist: str, *, outcome: str = "") -> str:
+    """The flow of one specialist's loop as Markdown, from all of a workflow's lines in order. `outcome` is what a
+    person's decision made of it; by default what its last line says."""
+    own = [line for line in lines if line.specialist == specialist]
+    if not own:
+        raise ProtocolError(f"{specialist} has no line in this log")
+    who, last = slot(specialist), own[-1]
+    # From its first run's beginning, where the last line tells it; else from its first line.
+    duration = (
+        last.body.total_seconds
+        if isinstance(last.body, Success | Escalation)
+        else (last.at - own[0].at).total_seconds()
+    )
+    ended = {"success": "Success", "escalation": _OUTCOMES["escalated"]}
+    return fill(
+        "flow-log",
+        entry_id=f"LOG-{last.issue}-{specialist}-{last.iteration}-{id_stamp(last.at)}",
+        orchestrator=ORCHESTRATOR,
+        main_agent=MAIN_AGENT,
+        specialist_title=who.title,
+        specialist_handle=who.handle,
+        lines=[
+            _Line(
+                each.at,
+                " → ".join(_PLACES.get(end, "Specialist") for end in (each.sender, each.recipient)),
+                *_told(each),
+            )
+            for each in own
+        ],
+        iterations=max(each.iteration for each in own),
+        duration_seconds=duration,
+        outcome=outcome or ended.get(last.body.kind, _OUTCOMES[None]),
+    )
+
+
+def _told(m: Message) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The title of a message's line, and its details."""
+    run, is_first = f"{m.iteration}/{m.max_iterations}", m.iteration == 1
+    match m.body:
+        case FailureDetected() as body:
+            details = (("Failures", body.statement), ("Details", _few(body.details)))
+            return "Validation failure detected", details
+        case FailureReport():
+            sent = (("Report ID", m.message_id), ("Status", "Awaiting Fix"))
+            return f"Failure report sent (Iteration {run})", sent
+        case FixRequest() as body:
+            asked = (("Request ID", m.message_id), ("Fixes", _few(item.name for item in body.items)))
+            return f"Fix request sent (Iteration {run})", asked
+        case FixCompletion() as body:
+            done = (("Duration", minutes_seconds(body.duration_seconds)), ("Fixes", _few(body.fixes)))
+            return "Fix completion signal", done
+        case RevalidationTrigger():
+            return f"Re-validation triggered (Iteration {run})", (("Status", "Re-checking"),)
+        case RevalidationResult(passed=True):
+            all_well = "All checks passed" if is_first else "All failures resolved"
+            title = f"{'Validation' if is_first else 'Re-validation'} result (PASS)"
+            return title, (("Status", f"✅ {all_well}"), ("Final iteration", run))
+        case RevalidationResult() as body:
+            remain = f"{body.failure_count} failure{' remains' if body.failure_count == 1 else 's remain'}"
+            title = f"{'Validation' if is_first else 'Re-validation'} result (FAIL)"
+            return title, (("Status", f"❌ {remain}"), ("Iteration", run))
+        case Success() as body:
+            return "Success notification", (("Status", "Validation passed"), ("Proceed to", body.next_phase))
+        case TimeoutReminder() as body:
+            late = (("Operation", body.operation), ("Elapsed", minutes_seconds(body.elapsed_seconds)))
+            return "Timeout reminder", late
+        case ErrorNotification() as body:
+            found = (("Error", body.error_type.label), ("Recovered", "Yes" if body.recovered else "No"))
+            return "Error notification", found
+        case ProtocolViolation() as body:
+            return "Protocol violation notice", (("Violations", _few(body.violations)),)
+        case Escalation() as body:
+            why = (
+                ("Escalation ID", m.message_id),
+                ("Reason", body.reason.text),
+                ("Total time", hours_minutes_seconds(body.total_seconds)),
+            )
+            return "Escalation", why
+    raise ProtocolError(f"a flow log has no line for {m.body.kind}")
+
+
+def _few(items: Iterable[str]) -> str:
+    listed = list(items)
+    rest = len(listed) - NAMED
+    return "; ".join(listed[:NAMED]) + (f"; and {rest} more" if rest > 0 else "") or "none"

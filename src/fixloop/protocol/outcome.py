@@ -7,7 +7,7 @@ from fixloop.protocol import draft, ids
 from fixloop.protocol.event import Value
 from fixloop.protocol.messages import ORCHESTRATOR, Body, Message, Priority, priority_of
 from fixloop.protocol.moment import Moment
-from fixloop.protocol.routes import check_route
+from fixloop.protocol.roles import check_route
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import (
     SCHEMA_VERSION,

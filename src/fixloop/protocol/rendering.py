@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from fixloop.protocol import durations, markdown
-from fixloop.protocol.failures import Failure, Severity
+from fixloop.protocol.failures import Severity
 from fixloop.protocol.grouping import common_prefix
 from fixloop.protocol.markdown import Verbatim
 from fixloop.protocol.messages import (
@@ -45,7 +45,6 @@ _ENVELOPE_FACTS: Final = (
     "status_before",
     "status_after",
 )
-_ENDING: Final = ".md.j2"
 _RULE: Final = "\n---\n\n"
 _SIGNATURES: Final = MappingProxyType(
     {
@@ -102,15 +101,6 @@ def render_delivery(report: Message, *, to_command: bool = False) -> str:
     return text
 
 
-def render_failure(failure: Failure, number: str) -> str:
-    return fill("failure", failure=failure, number=number)
-
-
-def render_sent(report: Message, text: str) -> str:
-    """`text`, the failure report as it was written, with its opening and closing line (B27)."""
-    return fill("sent", m=report, body=report.body, report=Verbatim(text))
-
-
 def render_answer_format(issue: int, iteration: int, specialist: str) -> str:
     """A Fix Completion to fill in, for requests and for violation notices."""
     facts = {"issue": issue, "iteration": iteration, "specialist": specialist}
@@ -122,14 +112,9 @@ def signature(agent: str) -> str:
     return _SIGNATURES.get(agent, agent)
 
 
-def template_names() -> tuple[str, ...]:
-    """Every template of the set, by which `fill` takes it (B57, B58)."""
-    return tuple(name.removesuffix(_ENDING) for name in _environment().list_templates(["j2"]))
-
-
 def fill(template: str, **facts: object) -> str:
     """The template called `template` with `facts`; an expression without a fact raises."""
-    return _environment().get_template(f"{template}{_ENDING}").render(facts)
+    return _environment().get_template(f"{template}.md.j2").render(facts)
 
 
 def _history(counts: Sequence[int]) -> Verbatim:

@@ -1,9 +1,6 @@
 """What follows from a specialist's result: the loop, next phase, confirmations (A9-A10, B38-B46, K37)."""
 
-from typing import NamedTuple
-
 from fixloop.protocol import analysis, diagnosis, ids, push
-from fixloop.protocol.escalation import escalate, specialist_error
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.failure_report import examples
 from fixloop.protocol.failures import Failure
@@ -18,7 +15,7 @@ from fixloop.protocol.messages import (
     RevalidationTrigger,
     Success,
 )
-from fixloop.protocol.notices import count_of, next_phase, say_recovered
+from fixloop.protocol.notices import count_of, escalate, next_phase, say_recovered, specialist_error
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.specialists import AFTER_THE_LAST_PHASE
@@ -194,7 +191,7 @@ def _failed(
     if run.number == 1:
         _say_detected(draft, event, run, failures, before)
     else:
-        _say_result(draft, event, previous, run, before, ended.reason if ended else None)
+        _say_result(draft, event, previous, run, before, ended[0] if ended else None)
     draft.stop_iteration()
     draft.update(
         failures=examples(failures),
@@ -206,28 +203,21 @@ def _failed(
     if ended is None:
         draft.ask("report")
     else:
-        escalate(draft, ended.reason, ended.detail)
+        escalate(draft, *ended)
 
 
-class _Ended(NamedTuple):
-    """Why the loop does not go on after a FAIL."""
-
-    reason: Reason
-    detail: str = ""
-
-
-def _reason_to_escalate(state: State) -> _Ended | None:
-    """B44, B45, K1, K7, K8, K37: at a FAIL either a new failure report or one escalation."""
+def _reason_to_escalate(state: State) -> tuple[Reason, str] | None:
+    """B44, B45, K1, K7, K8, K37: at a FAIL either a new failure report or one escalation, with its detail."""
     active = state.active
     if analysis.limit_reached(active.iteration, active.max_iterations):
-        return _Ended(Reason.MAX_ITERATIONS)
+        return Reason.MAX_ITERATIONS, ""
     if state.confirm_rounds >= state.limits.confirm_rounds:
         names, rounds = " and ".join(dict.fromkeys(state.confirm_failed)), state.confirm_rounds
-        return _Ended(Reason.DEADLOCK, f"the fixes of {names} undo each other: {rounds} rounds")
+        return Reason.DEADLOCK, f"the fixes of {names} undo each other: {rounds} rounds"
     if analysis.is_deadlocked(active, state.limits.deadlock_window):
-        return _Ended(Reason.DEADLOCK)
+        return Reason.DEADLOCK, ""
     if state.escalate_on_failure:
-        return _Ended(Reason.BLOCKER, "the manual fix did not pass")
+        return Reason.BLOCKER, "the manual fix did not pass"
     return None
 
 

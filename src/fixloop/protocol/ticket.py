@@ -10,6 +10,11 @@ PUSH: Final = "push"
 """The step that pushes the branch of a workflow of agents before it ends well."""
 NOTIFY: Final = "notify"
 """The step that runs the notify command; what comes of it decides nothing."""
+ATTEND: Final = "attend"
+"""The step that asks whether anybody waits for a workflow that works for another one."""
+LOOK_AGAIN_SECONDS: Final = 60.0
+"""So late, at worst, a word between a workflow and its child is made up for where it was lost."""
+LEAST_URGENT: Final = 9
 
 # The store joins these into keys with `|`, blanks and line ends.
 _Word = Annotated[str, Field(pattern=r"^[^\s|]+$")]
@@ -46,46 +51,40 @@ def work_id(state: Any, agent: Any) -> str:
     return f"{state.workflow}.{agent.name}.{agent.run}.{agent.attempt}"
 
 
+def agent_ticket(state: Any, id: str, step: str, **further: Any) -> Ticket:
+    """A ticket of a cycle or of handoffs: in its queue and as urgent as it is, where `further` does not say
+    otherwise."""
+    facts = {"queue": own_queue(state), "priority": state.urgency, "iteration": state.iteration} | further
+    return Ticket(id=id, workflow=state.workflow, step=step, **facts)
+
+
 def work_ticket(state: Any, agent: Any) -> Ticket:
     """The right to do an agent's present run and attempt, of a cycle or of handoffs."""
     limit = state.limits.seconds_of(agent.name)
-    return Ticket(
-        id=work_id(state, agent),
-        workflow=state.workflow,
-        step="work",
-        queue=own_queue(state),
-        priority=state.urgency,
+    return agent_ticket(
+        state,
+        work_id(state, agent),
+        "work",
         specialist=agent.name,
-        iteration=state.iteration,
         attempt=agent.attempt,
         limit_name=f"run/{agent.name}" if limit is not None else "",
         limit_seconds=limit,
     )
 
 
-def push_ticket(state: Any, attempt: int, delay_seconds: float) -> Ticket:
-    """The right to push a workflow's branch once more."""
-    return Ticket(
-        id=f"{state.workflow}.push.{attempt}",
-        workflow=state.workflow,
-        step=PUSH,
-        queue=own_queue(state),
-        priority=state.urgency,
-        iteration=state.iteration,
-        attempt=attempt,
-        delay_seconds=delay_seconds,
-    )
+def attend_ticket(state: Any, version: int) -> Ticket:
+    """The right of a workflow that works for another one to ask whether anybody still waits for it; `version` is its
+    own, as the commit that makes the ticket leaves it.
 
-
-def notify_ticket(state: Any) -> Ticket:
-    """The right to tell a person, once, of the line that was said last."""
+    It is made with the workflow, and again where all its tickets are withdrawn, so that one that waits for a person
+    learns of its parent's end by itself. Its holder looks and puts it off again; no history tells of that."""
     return Ticket(
-        id=f"{state.workflow}.{NOTIFY}.{state.lines}",
+        id=f"{state.workflow}.{ATTEND}.{version}",
         workflow=state.workflow,
-        step=NOTIFY,
-        queue=own_queue(state),
-        priority=0,  # an escalation is critical (K13)
-        iteration=state.iteration,
+        step=ATTEND,
+        queue=f"{state.queue or 'fixloop'}.control",
+        priority=LEAST_URGENT,
+        delay_seconds=LOOK_AGAIN_SECONDS,
     )
 
 

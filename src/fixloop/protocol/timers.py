@@ -7,10 +7,9 @@ from datetime import timedelta
 
 from fixloop.protocol import delivery
 from fixloop.protocol.durations import minutes_seconds, stamp
-from fixloop.protocol.escalation import escalate
 from fixloop.protocol.events import DeadlineReached
 from fixloop.protocol.messages import MAIN_AGENT, ErrorType, Reason, TimeoutReminder
-from fixloop.protocol.notices import say_unrecovered
+from fixloop.protocol.notices import escalate, say_unrecovered
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.specialists import specialist as slot

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.engine.registry import profile_in
+from fixloop.engine.profile import profile_in
 from fixloop.errors import RefusedError, UsageError
 from fixloop.files.atomic import listed, read
 from fixloop.profile_table import loaded, names, registered

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.engine.registry import profile_in
+from fixloop.engine.profile import profile_in
 from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.files.atomic import File, place, read
 from fixloop.profile_table import profile_of

@@ -86,7 +86,7 @@ class Connection:
         self._exchange = Exchange(self._client.connection_pool)
         self._alone_until = 0.0
 
-    def call(self, action: Callable[["redis.Redis"], T]) -> T:
+    def call(self, action: Callable[[Any], T]) -> T:
         """What `action` returns, tried again while patience lasts; InfrastructureError where Redis cannot serve."""
         give_up = time.monotonic() + self._patience_seconds
         for turn in count():

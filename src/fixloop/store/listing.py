@@ -8,6 +8,7 @@ from typing import Any, Final
 from fixloop.store import keys, replies
 from fixloop.store.connection import Connection
 from fixloop.store.damage import BROKEN
+from fixloop.store.limits import MOST_PER_SWEEP
 from fixloop.store.records import DAMAGED
 
 _PAGE: Final = 200
@@ -43,7 +44,7 @@ class Listing:
         found = {name for prefix, name in stored if f"{prefix}:" in prefixes and keys.is_workflow(name)}
         return sorted(found.difference(*map(self._all_in, range(keys.SHARDS))))
 
-    def ended(self, before: datetime, *, most: int) -> list[tuple[str, datetime]]:
+    def ended(self, before: datetime, *, most: int = MOST_PER_SWEEP) -> list[tuple[str, datetime]]:
         self._note_older_ends()
         latest = f"({before.timestamp():.6f}"
         shards = self.of_all_shards(

@@ -7,11 +7,8 @@ import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from functools import wraps
 from typing import Any, TypeVar, cast
-
-import redis
 
 from fixloop.errors import Damaged
 from fixloop.protocol.moment import Moment
@@ -67,13 +64,12 @@ def _of_one_workflow(method: F) -> F:
     return cast(F, call)
 
 
-class RedisStore(Store):
+class RedisStore(Listing, Store):
     """`Store` in one Redis."""
 
     def __init__(self, url: str, *, patience_seconds: float = 0.0) -> None:
         """Nothing is sent yet; each call goes on trying for `patience_seconds` while Redis is away."""
-        self._connection = Connection(url, patience_seconds=patience_seconds)
-        self._listing = Listing(self._connection)
+        super().__init__(Connection(url, patience_seconds=patience_seconds))
         self.locks = RedisLocks(self._connection)
 
     def commit(self, commit: Commit) -> Committed:
@@ -82,7 +78,7 @@ class RedisStore(Store):
         with self._naming(commit.workflow):
             if commit.expected_version > 0 and (not head or context is None):
                 name = keys.workflow_key(commit.workflow)
-                found = self._connection.call(lambda client: _any(client).hmget(name, ["head", "snapshot"]))
+                found = self._connection.call(lambda client: client.hmget(name, ["head", "snapshot"]))
                 snapshot: bytes = found[1] or b""
                 texts = Texts(self._entries(commit.workflow, leans_of(snapshot)))
                 head, context = head or replies.head(found[0]), context_of(snapshot, texts)
@@ -91,7 +87,7 @@ class RedisStore(Store):
             script = (replies.change_text(commit), new.snapshot, new.entry, *heads)
             names = (*_with_history(commit.workflow), keys.ended_key(keys.shard_of(commit.workflow)))
 
-            def send(_client: "redis.Redis") -> Any:
+            def send(_client: Any) -> Any:
                 nonlocal sent
                 sent += 1
                 return self._connection.send_durably("commit", names, script)
@@ -153,7 +149,7 @@ class RedisStore(Store):
 
     def owners(self) -> dict[str, tuple[str, int]]:
         found: dict[str, tuple[str, int]] = {}
-        for shard in self._listing.of_all_shards(lambda pipe, n: pipe.hgetall(keys.shard_keys(n).owners)):
+        for shard in self.of_all_shards(lambda pipe, n: pipe.hgetall(keys.shard_keys(n).owners)):
             for ticket_id, value in shard.items():
                 with suppress(ValueError):
                     fence, _, owner = value.decode().partition(" ")
@@ -185,7 +181,7 @@ class RedisStore(Store):
     @_of_one_workflow
     def history(self, workflow: str, start: int = 0) -> list[Entry]:
         name = keys.history_key(workflow)
-        stored: list[bytes] = self._connection.call(lambda client: _any(client).lrange(name, start, -1))
+        stored: list[bytes] = self._connection.call(lambda client: client.lrange(name, start, -1))
         texts = Texts(stored)
         texts.add(self._entries(workflow, texts.wanting))
         return [opened(entry, texts, self._fetch(workflow)) for entry in stored]
@@ -214,18 +210,13 @@ class RedisStore(Store):
     @_of_one_workflow
     def get_artifact(self, workflow: str, digest: str) -> bytes | None:
         own, shared = keys.artifacts_key(workflow), keys.artifact_key(workflow, digest)
-
-        def ask(client: "redis.Redis") -> bytes | None:
-            found: bytes | None = _any(client).hget(own, digest) or _any(client).get(shared)
-            return found
-
-        stored = self._connection.call(ask)
+        stored = self._connection.call(lambda client: client.hget(own, digest) or client.get(shared))
         return None if stored is None else inflate(stored)
 
     def live(self, project: str, issue: int) -> str | None:
         feature = keys.feature_of(keys.workflow_id(project, issue, 1))
         name = keys.shard_keys(keys.shard_of_feature(feature)).live
-        found: bytes | None = self._connection.call(lambda client: _any(client).hget(name, feature))
+        found: bytes | None = self._connection.call(lambda client: client.hget(name, feature))
         if not found:
             return None
         named = names_in([replies.live_id(feature.encode(), found)])
@@ -237,23 +228,14 @@ class RedisStore(Store):
     def latest(self, project: str, issue: int) -> str | None:
         first = keys.workflow_id(project, issue, 1)
         name = keys.shard_keys(keys.shard_of(first)).workflows
-        found = self._connection.call(lambda client: _any(client).zrangebyscore(name, issue, issue))
+        found = self._connection.call(lambda client: client.zrangebyscore(name, issue, issue))
         return keys.latest_of(names_in(found)).get(keys.feature_of(first))
 
     def search(self, issue: int) -> list[str]:
-        shards = self._listing.of_all_shards(
+        shards = self.of_all_shards(
             lambda pipe, shard: pipe.zrangebyscore(keys.shard_keys(shard).workflows, issue, issue)
         )
         return sorted(keys.latest_of(names_in(found for shard in shards for found in shard)).values())
-
-    def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
-        return self._listing.workflows(live_only=live_only)
-
-    def unlisted(self) -> list[str]:
-        return self._listing.unlisted()
-
-    def ended(self, before: datetime, *, most: int = MOST_PER_SWEEP) -> list[tuple[str, datetime]]:
-        return self._listing.ended(before, most=most)
 
     @_of_one_workflow
     def stored(self, workflow: str) -> Stored | None:
@@ -261,9 +243,7 @@ class RedisStore(Store):
         if found is None or raw is None:
             return None
         own = keys.artifacts_key(workflow)
-        digests = {
-            digest.decode() for digest in self._connection.call(lambda client: _any(client).hkeys(own))
-        }
+        digests = {digest.decode() for digest in self._connection.call(lambda client: client.hkeys(own))}
         kept = {
             digest: self.get_artifact(workflow, digest)
             for digest in sorted(digests | set(named(raw.entries)))
@@ -287,7 +267,7 @@ class RedisStore(Store):
     def retired(self, project: str, issue: int) -> Retired | None:
         feature = keys.feature_of(keys.workflow_id(project, issue, 1))
         name = keys.retired_key(keys.shard_of_feature(feature))
-        text: bytes | None = self._connection.call(lambda client: _any(client).hget(name, feature))
+        text: bytes | None = self._connection.call(lambda client: client.hget(name, feature))
         with suppress(*BROKEN):
             return None if text is None else replies.retired(text, project, issue)
         return None
@@ -369,8 +349,3 @@ def _keys(workflow: str) -> tuple[str, ...]:
 
 def _with_history(workflow: str) -> tuple[str, ...]:
     return (*_keys(workflow), keys.history_key(workflow))
-
-
-def _any(client: "redis.Redis") -> Any:
-    """redis-py types every reply as perhaps awaitable; ours are not."""
-    return client

@@ -13,8 +13,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fixloop.engine.profile import AnyStart
-from fixloop.engine.registry import PROFILES
+from fixloop.engine.profile import AnyStart, profile_named
 from fixloop.repository.snapshot import Snapshot
 from fixloop.statefiles.sync import project
 from fixloop.store.contract import Store
@@ -37,7 +36,7 @@ _GENERATION: Final = ".handoffs."
 
 def chaos_of_agents(order: Order, folder: Path, tell: Callable[[Progress], object]) -> Report:
     """Run it; see `chaos`."""
-    scripts, profile = scripts_of(order.profile), PROFILES[order.profile]
+    scripts, profile = scripts_of(order.profile), profile_named(order.profile)
     left_alone, injured = (_begun(scripts, order, hash8, folder) for hash8 in (LEFT_ALONE, INJURED))
     with (
         site(folder, host_kind(order.concurrency, folder), order.network) as place,

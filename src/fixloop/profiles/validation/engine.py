@@ -2,12 +2,11 @@
 
 from typing import Final
 
-from fixloop.engine.attending import LEAST_URGENT
 from fixloop.engine.history import recorded
 from fixloop.engine.profile import Profile, Told, iso
 from fixloop.engine.snapshots import load_state
-from fixloop.protocol.changes import change_letter
 from fixloop.protocol.delivery import RECEIPT_DEADLINE
+from fixloop.protocol.documents import change_letter
 from fixloop.protocol.events import (
     Cancelled,
     Continued,
@@ -22,6 +21,7 @@ from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.roles import check_party, worker_of
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import OperationName, State
+from fixloop.protocol.ticket import LEAST_URGENT
 from fixloop.protocol.validation import DECIDE_VERSION, decide
 
 _DEADLINES: Final = frozenset(

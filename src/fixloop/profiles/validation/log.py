@@ -10,7 +10,7 @@ from fixloop.engine.history import Said, said
 from fixloop.errors import UsageError
 from fixloop.protocol import documents, log, markdown
 from fixloop.protocol.durations import stamp
-from fixloop.protocol.flow import flow_log
+from fixloop.protocol.log import flow_log
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import State, WorkflowOutcome
 from fixloop.protocol.statuses import Status

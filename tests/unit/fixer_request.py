@@ -1,14 +1,10 @@
-"""What a fixer command finds in the file that FIXLOOP_REQUEST names, and the schema of that file.
-
-Owns the shape; the starter of the command adds the two paths. Refuses a message that is not a failure report.
-"""
+"""The schema of the file that FIXLOOP_REQUEST names, in which a fixer command finds what is asked of it."""
 
 import re
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fixloop.errors import ProtocolError
 from fixloop.protocol.messages import FailureReport, FixRequest, Message
 
 #: The numbers of requirements, which mean nothing to who writes a fixer.
@@ -40,18 +36,6 @@ class _FixerRequest(BaseModel):
         str, Field(description="Directory of the checkout to edit; also the working directory.")
     ]
     answer: Annotated[str, Field(description="Where an optional Fix Completion may be written.")]
-
-
-def request_json(report: Message) -> dict[str, Any]:
-    """`{failure_report, fix_request}` of FIXLOOP_REQUEST as JSON-able values, of a report with its request attached
-    (K9)."""
-    request = report.attached
-    if not isinstance(report.body, FailureReport) or request is None or request.body.kind != "fix-request":
-        raise ProtocolError(f"{report.message_id} is not a failure report with a fix request attached")
-    return {
-        "failure_report": report.model_dump(mode="json", exclude={"attached"}),
-        "fix_request": request.model_dump(mode="json", exclude={"attached"}),
-    }
 
 
 def request_schema() -> dict[str, Any]:
