@@ -161,16 +161,16 @@ def lose_first_answer(store: RedisStore) -> list[str]:
     """The next script runs, and its connection breaks before the answer is read; the names of those lost."""
     lost: list[str] = []
     connection = store._connection
-    send = connection.send
+    sent = connection._sent
 
-    def once(script: str, keys: Any, args: Any) -> Any:
-        reply = send(script, keys, args)
+    def once(script: str, *told: Any) -> list[Any]:
+        replies = sent(script, *told)
         if not lost:
             lost.append(script)
             raise redis.ConnectionError("connection reset by peer")
-        return reply
+        return replies
 
-    connection.send = once  # type: ignore[method-assign]
+    connection._sent = once  # type: ignore[method-assign]
     return lost
 
 

@@ -9,7 +9,7 @@ from fixloop.protocol.rendering import render
 from fixloop.protocol.roles import MAY_BRING, ROUTES
 from fixloop.protocol.specialists import SPECIALISTS
 from fixloop.protocol.state import Limits, OperationName
-from fixloop.protocol.statuses import EDGES, MAY_SET, Status
+from fixloop.protocol.statuses import EDGES, MAY_SET, Edge, Role, Status
 from fixloop.protocol.ticket import Ticket
 from tests.fixtures.message_samples import SAMPLES
 from tests.fixtures.validation_stage import Stage
@@ -29,10 +29,15 @@ def diagram() -> str:
     return "\n".join(["```mermaid", "stateDiagram-v2", f"    [*] --> {Status.PENDING}", *edges, "```", ""])
 
 
+def who_may(edge: Edge) -> frozenset[Role]:
+    """Who may make a transition: the roles that may set the status it leads to (A51)."""
+    return frozenset(role for role, may in MAY_SET.items() if edge.after in may)
+
+
 def transitions() -> str:
     """The same as a table, with who may make each and what requires it."""
     rows = [
-        [f"`{edge.before}`", f"`{edge.after}`", edge.cause, ", ".join(sorted(edge.roles)), edge.source]
+        [f"`{edge.before}`", f"`{edge.after}`", edge.cause, ", ".join(sorted(who_may(edge))), edge.source]
         for edge in EDGES
     ]
     return table(["from", "to", "when", "by", "required by"], rows)

@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+from jinja2 import UndefinedError
 
 from fixloop.protocol import rendering
-from fixloop.protocol.rendering import render
+from fixloop.protocol.rendering import fill, render
 from tests.fixtures.message_samples import ESCALATION, REPORT, SAMPLES
 from tests.unit.test_rendering import GOLDEN
 
@@ -91,6 +92,8 @@ NAMED = (
 @pytest.mark.parametrize("name", NAMED)
 def test_every_template_that_the_documents_name_can_be_rendered_by_its_name(name: str) -> None:
     assert name in TEMPLATES
+    with pytest.raises(UndefinedError):  # it lacks facts, and is no TemplateNotFound
+        fill(name)
     assert golden(name)
 
 

@@ -21,13 +21,7 @@ from fixloop.machine.interpreters import choose_interpreter
 from fixloop.profile_table import loaded, registered
 from fixloop.repository.feature_base import with_base
 from fixloop.repository.identity import Project, project_of_url
-from fixloop.repository.snapshot import (
-    Snapshot,
-    is_url,
-    mirror_of,
-    take_snapshot,
-    take_snapshot_of_url,
-)
+from fixloop.repository.snapshot import Snapshot, is_url, mirror_of, take_snapshot, take_snapshot_of_url
 from fixloop.store.contract import Store
 
 

@@ -4,27 +4,20 @@ from typing import Final
 
 from fixloop.errors import UsageError
 from fixloop.protocol import fixes, results
-from fixloop.protocol.events import Cancelled, DecisionMade, ManualFixDone, PersonNotified
+from fixloop.protocol.events import Cancelled, DecisionMade, ManualFixDone
 from fixloop.protocol.ids import called
-from fixloop.protocol.messages import (
-    MAIN_AGENT,
-    Decision,
-    Reason,
-)
+from fixloop.protocol.messages import MAIN_AGENT, Decision, Reason
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import (
-    Completion,
-    OpenEscalation,
-    OperationName,
-    WorkflowOutcome,
-)
+from fixloop.protocol.state import Completion, OpenEscalation, OperationName, WorkflowOutcome
 from fixloop.protocol.statuses import Role, Status
 
 # A year: longer is a slip of the keyboard, and what has no end at all is no number.
 LONGEST_MINUTES: Final = 366 * 24 * 60
+_OF_A_FIX: Final = {"by", "summary", "files", "tip", "tree", "marks", "diff", "diff_artifact"}
+"""What a completion and a manual fix both say."""
 
 
 def decision_made(draft: Draft, event: DecisionMade) -> None:
@@ -151,10 +144,7 @@ def _manual_fix(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> No
     draft.update(escalation=opened.model_copy(update={"decision": Decision.MANUAL_FIX}))
     kept = draft.state.kept
     if kept is not None:
-        said = kept.model_dump(
-            include={"by", "summary", "files", "tip", "tree", "marks", "diff", "diff_artifact"}
-        )
-        manual_fix_done(draft, ManualFixDone(**said))
+        manual_fix_done(draft, ManualFixDone(**kept.model_dump(include=_OF_A_FIX)))
 
 
 def manual_fix_done(draft: Draft, event: ManualFixDone) -> None:
@@ -168,17 +158,8 @@ def manual_fix_done(draft: Draft, event: ManualFixDone) -> None:
     _reread(draft, event)
     summary = f"manual fix by {event.by}" + (f": {event.summary}" if event.summary else "")
     draft.note(f"{summary} ({', '.join(event.files) or 'no file changed'})")
-    completion = Completion(
-        iteration=active.iteration,
-        by=event.by,
-        fixes=(summary,),
-        files=event.files,
-        tip=event.tip,
-        tree=event.tree,
-        marks=event.marks,
-        diff=event.diff,
-        diff_artifact=event.diff_artifact,
-    )
+    said = event.model_dump(include=_OF_A_FIX - {"summary"})
+    completion = Completion(iteration=active.iteration, fixes=(summary,), **said)
     fixes.record_fix(draft, completion)
     draft.update_specialist(active.name, max_iterations=active.max_iterations + 1)
     draft.update(paused=False, escalation=None, escalate_on_failure=True)
@@ -199,11 +180,6 @@ def _reread(draft: Draft, event: DecisionMade | ManualFixDone) -> None:
     for entry in draft.state.specialists:
         if applicable and entry.status is Status.PENDING:
             draft.update_specialist(entry.name, applicable=entry.name in applicable)
-
-
-def notified(draft: Draft, event: PersonNotified) -> None:
-    """A person was told of the escalation; that decides nothing."""
-    draft.note(f"notified: {event.detail}")
 
 
 def cancelled(draft: Draft, event: Cancelled) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 from fixloop.protocol import ids
 from fixloop.protocol.events import DeliveryFailed, FixAcknowledged, MessageStored, ReceiptGiven
 from fixloop.protocol.messages import ErrorType, Message, Reason
-from fixloop.protocol.notices import escalate, say_recovered, say_unrecovered
+from fixloop.protocol.notices import escalate, say_error, say_recovered
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.state import Delivery, OperationName, PendingError, Receipt
@@ -141,7 +141,7 @@ def _attempt_failed(draft: Draft, delivery: Delivery, error: str) -> None:
         draft.update(delivery=delivery.with_(attempt=attempt + 1, receipt_due=None))
         _ask_again(draft, "deliver", attempt + 1)
         return
-    say_unrecovered(draft, pending)
+    say_error(draft, pending)
     escalate(draft, Reason.COMMUNICATION_ERROR, f"{delivery.message_id}: {error}")
 
 

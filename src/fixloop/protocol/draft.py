@@ -4,9 +4,8 @@ An outcome is a value: the next state and everything that has to happen because 
 States, messages and transitions are each profile's own (K30); how they are collected is the same for all.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
 
 from fixloop.protocol.agent_events import Continued, Paused
 from fixloop.protocol.letters import DELIVER, About, Letter, letter_id
@@ -18,7 +17,8 @@ S = TypeVar("S", bound=Any)
 M = TypeVar("M")
 
 
-class Outcome(NamedTuple, Generic[S, M]):
+@dataclass
+class Outcome(Generic[S, M]):
     """The next state and what follows from it."""
 
     state: S
@@ -26,7 +26,7 @@ class Outcome(NamedTuple, Generic[S, M]):
     transitions: tuple[Any, ...] = ()
     """Changes of status (A53-A55)."""
     steps: tuple[Ticket, ...] = ()
-    deadlines: Mapping[str, float] = MappingProxyType({})
+    deadlines: dict[str, float] = field(default_factory=dict)
     """Engine seconds by name, to be set."""
     cleared_deadlines: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
@@ -54,65 +54,43 @@ class Draft(Generic[S, M]):
         self.state = state
         self.answer = ""
         self.commits = True
-        self._messages: list[M] = []
-        self._transitions: list[Any] = []
-        self._steps: list[Ticket] = []
-        self._deadlines: dict[str, float] = {}
-        self._cleared: list[str] = []
-        self._dropped: list[str] = []
-        self._withdraws = False
-        self._notes: list[str] = []
-        self._holds: bool | None = None
-        self._stood = 0.0
+        self._made: Outcome[S, M] = Outcome(state)
 
     def outcome(self) -> Outcome[S, M]:
-        return Outcome(
-            state=self.state,
-            messages=tuple(self._messages),
-            transitions=tuple(self._transitions),
-            steps=tuple(self._steps),
-            deadlines=self._deadlines,
-            cleared_deadlines=tuple(self._cleared),
-            dropped=tuple(self._dropped),
-            withdraws_tickets=self._withdraws,
-            notes=tuple(self._notes),
-            holds=self._holds,
-            stood_seconds=self._stood,
-            answer=self.answer,
-            commits=self.commits,
-        )
+        return replace(self._made, state=self.state, answer=self.answer, commits=self.commits)
 
     def update(self, **changes: Any) -> None:
         self.state = self.state.with_(**changes)
 
     def note(self, text: str) -> None:
         """Something the log should know that nobody said to anybody."""
-        self._notes.append(text)
+        self._made.notes += (text,)
 
     def set_deadline(self, name: str, due: float) -> None:
         """Have `DeadlineReached(name)` at `due` engine seconds."""
-        self._cleared = [cleared for cleared in self._cleared if cleared != name]
-        self._deadlines[name] = due
+        cleared = self._made.cleared_deadlines
+        self._made.cleared_deadlines = tuple(each for each in cleared if each != name)
+        self._made.deadlines[name] = due
 
     def clear_deadlines(self, *names: str) -> None:
         """These no longer matter."""
         for name in names:
-            self._deadlines.pop(name, None)
-            self._cleared.append(name)
+            self._made.deadlines.pop(name, None)
+        self._made.cleared_deadlines += names
 
     def hold(self) -> None:
         """Nothing begins from now on, and no deadline falls due."""
-        self._holds = True
+        self._made.holds = True
 
     def release(self, stood_seconds: float) -> None:
         """What was held goes on; its deadlines are later by as much as they stood."""
-        self._holds, self._stood = False, stood_seconds
+        self._made.holds, self._made.stood_seconds = False, stood_seconds
 
     def withdraw(self) -> None:
         """Void every ticket and deadline made so far (a pause or an end)."""
-        self._withdraws = True
-        self._steps.clear()
-        self._deadlines.clear()
+        self._made.withdraws_tickets = True
+        self._made.steps = ()
+        self._made.deadlines.clear()
 
 
 class AgentDraft(Draft[S, M]):
@@ -131,7 +109,7 @@ class AgentDraft(Draft[S, M]):
     def outcome(self) -> Outcome[S, M]:
         """The finished outcome, with letters for what was said to agents outside."""
         outside = {agent.name for agent in self.state.agents if not agent.command}
-        self.post([about for about in map(self.about, self._messages) if about.agent in outside])
+        self.post([about for about in map(self.about, self._made.messages) if about.agent in outside])
         return super().outcome()
 
     def post(self, said: list[About]) -> None:
@@ -155,7 +133,7 @@ class AgentDraft(Draft[S, M]):
         self.update(letters=(*kept, *new), posted=state.posted + len(new))
         for letter in new:
             self.deliver(letter)
-        self._dropped += [letter_id(state, letter) for letter in void]
+        self._made.dropped += tuple(letter_id(state, letter) for letter in void)
 
     def letter(self, number: int) -> Letter | None:
         """A letter that no mailbox has; None where its agent has answered meanwhile."""
@@ -183,13 +161,13 @@ class AgentDraft(Draft[S, M]):
                 self.set_deadline(f"run/{name}", self.clock + limit)
             return
         ticket = work_ticket(self.state, agent)
-        self._steps.append(ticket.with_(delay_seconds=delay_seconds))
+        self._made.steps += (ticket.with_(delay_seconds=delay_seconds),)
 
     def drop(self, name: str) -> None:
         """What an agent was asked for is void."""
         agent = self.state.agent(name)
         if agent.asked and agent.command:
-            self._dropped.append(work_id(self.state, agent))
+            self._made.dropped += (work_id(self.state, agent),)
         self.stop_clock(name)
         self.agent(name, asked=False)
 
@@ -208,7 +186,8 @@ class AgentDraft(Draft[S, M]):
 
     def push(self, attempt: int = 1, delay_seconds: float = 0.0) -> None:
         id = f"{self.state.workflow}.{PUSH}.{attempt}"
-        self._steps.append(agent_ticket(self.state, id, PUSH, attempt=attempt, delay_seconds=delay_seconds))
+        again = agent_ticket(self.state, id, PUSH, attempt=attempt, delay_seconds=delay_seconds)
+        self._made.steps += (again,)
 
     def deliver(self, letter: Letter, delay_seconds: float = 0.0) -> None:
         """Have a letter brought to its agent's mailbox."""
@@ -221,14 +200,14 @@ class AgentDraft(Draft[S, M]):
             attempt=letter.attempt,
             delay_seconds=delay_seconds,
         )
-        self._steps.append(ticket)
+        self._made.steps += (ticket,)
 
     def notify(self) -> None:
         """Have a person told of what was said last, where there is a command for that."""
         if self.state.notify:
             # An escalation is critical (K13).
             id = f"{self.state.workflow}.{NOTIFY}.{self.state.lines}"
-            self._steps.append(agent_ticket(self.state, id, NOTIFY, priority=0))
+            self._made.steps += (agent_ticket(self.state, id, NOTIFY, priority=0),)
 
     def withdraw(self) -> None:
         """Void every ticket and deadline, and ask nobody for anything any more."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from fixloop.errors import ProtocolError
 from fixloop.protocol import analysis, diagnosis
 from fixloop.protocol.failures import Failure
-from fixloop.protocol.grouping import Group, groups
+from fixloop.protocol.grouping import groups
 from fixloop.protocol.messages import Attempt, FailureReport, FixItem, FixRequest, Message
 from fixloop.protocol.notices import next_phase
 from fixloop.protocol.specialists import Specialist
@@ -30,7 +30,7 @@ EXAMPLES: Final = 50
 def examples(failures: Sequence[Failure]) -> tuple[Failure, ...]:
     """One failure of each group, the largest group's first, at most EXAMPLES."""
     found = groups(map(FailureRef.of, failures))
-    return tuple(failures[group.positions[0]] for group in found[:EXAMPLES])
+    return tuple(failures[group[0]] for group in found[:EXAMPLES])
 
 
 def report_of(state: State, who: Specialist) -> FailureReport:
@@ -99,7 +99,7 @@ def _listed(state: State) -> tuple[Failure, ...]:
     listed: list[Failure] = []
     known = {FailureRef.of(failure).key: failure for failure in reversed(state.failures)}
     for group in groups(refs):
-        failure = known.get(refs[group.positions[0]].key)
+        failure = known.get(refs[group[0]].key)
         if failure is None:
             break
         shown = (failure.name, failure.message, failure.source, failure.context)
@@ -108,14 +108,14 @@ def _listed(state: State) -> tuple[Failure, ...]:
             break
         others = _others(group, refs, names_room // 2)
         names_room -= sum(map(len, others))
-        facts = {"id": f"F{group.positions[0] + 1}", "alike": group.size, "others": others}
+        facts = {"id": f"F{group[0] + 1}", "alike": len(group), "others": others}
         listed.append(failure.model_copy(update=facts))
     return tuple(listed)
 
 
-def _others(group: Group, refs: Sequence[FailureRef], room: int) -> tuple[str, ...]:
+def _others(group: list[int], refs: Sequence[FailureRef], room: int) -> tuple[str, ...]:
     found: list[str] = []
-    for position in group.positions[1:]:
+    for position in group[1:]:
         ref = refs[position]
         # A test's id says where it is; a rule's findings are told by their places.
         is_placed = ref.line is not None and "::" not in ref.name and ref.file

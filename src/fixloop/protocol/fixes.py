@@ -17,23 +17,17 @@ from fixloop.protocol.messages import (
     ORCHESTRATOR,
     ErrorType,
     FixCompletion,
-    Priority,
     ProtocolViolation,
     Reason,
     RevalidationTrigger,
     priority_of,
 )
-from fixloop.protocol.notices import count_of, escalate, say_recovered, say_unrecovered
+from fixloop.protocol.notices import count_of, escalate, say_error, say_recovered
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.rendering import render_answer_format
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import (
-    Completion,
-    OperationName,
-    PendingError,
-    SpecialistState,
-)
+from fixloop.protocol.state import Completion, OperationName, PendingError, SpecialistState
 from fixloop.protocol.statuses import WITH_MAIN_AGENT, Role, Status
 
 LAST_LINES = 3
@@ -225,7 +219,7 @@ def failed(draft: Draft, event: FixFailed) -> None:
     if again:
         _ask_again(draft, state.limits.backoff(failures + 1))
         return
-    say_unrecovered(draft, pending)
+    say_error(draft, pending)
     reason = Reason.COMMUNICATION_ERROR if event.undelivered else Reason.UNRESPONSIVE
     escalate(draft, reason, f"{event.error}{_last_lines(event.output_tail)}")
 
@@ -253,7 +247,7 @@ def answer_rejected(draft: Draft, event: AnswerRejected) -> None:
             error="; ".join(event.violations),
             recovery=("a protocol violation notice was sent and the answer asked for again",),
         )
-        say_unrecovered(draft, pending)
+        say_error(draft, pending)
         escalate(draft, Reason.INVALID_RESPONSE, "; ".join(event.violations))
         return
     draft.say(
@@ -294,17 +288,11 @@ def _say_completion(draft: Draft, completion: Completion) -> None:
     draft.say(
         FixCompletion(
             specialist=active.name,
-            summary=completion.summary,
-            fixes=completion.fixes,
-            files=completion.files,
             duration_seconds=draft.clock - since,
-            marks=completion.marks,
-            unchanged=completion.unchanged,
-            unnamed=completion.unnamed,
+            **completion.model_dump(include={"summary", "fixes", "files", "marks", "unchanged", "unnamed"}),
         ),
         ids.completion_id(state.issue, active.iteration),
         summary=f"{completion.summary or 'Fix completed'} ({files})",
         sender=MAIN_AGENT,
         recipient=ORCHESTRATOR,
-        priority=Priority.HIGH,
     )

@@ -5,7 +5,7 @@ Owns what counts as the same error. Works on what history keeps of failures, so 
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from fixloop.protocol.state import FailureRef
 
@@ -14,46 +14,24 @@ _VALUE: Final = re.compile(
 )
 
 
-class GroupKey(NamedTuple):
-    """What the failures of one group have in common."""
-
-    error: str
-    place: str
-
-
-class Group(NamedTuple):
-    """The failures that show the same error at the same place, by their positions in the run."""
-
-    positions: tuple[int, ...]
-    """From 0; the first is the group's example."""
-
-    @property
-    def size(self) -> int:
-        return len(self.positions)
-
-
-def key_of(failure: FailureRef) -> GroupKey:
-    """Which group a failure belongs to: a test's is its error without values and its deepest frame; a rule's findings
-    are one group, wherever they lie."""
-    if failure.frame:
-        return GroupKey(_error(failure), failure.frame)
-    if "::" not in failure.name and failure.line is not None:
-        return GroupKey("", failure.name)
-    return GroupKey(_error(failure), failure.name)
-
-
-def _error(failure: FailureRef) -> str:
-    # Of failures in one line no more is kept for certain.
-    return _VALUE.sub("#", failure.error[:80])
-
-
-def groups(failures: Iterable[FailureRef]) -> tuple[Group, ...]:
-    """All groups, the largest first; those of one size as they came."""
-    found: dict[GroupKey, list[int]] = {}
+def groups(failures: Iterable[FailureRef]) -> list[list[int]]:
+    """The failures that show the same error at the same place, by their positions in the run, from 0: the largest group
+    first, those of one size as they came. A group's first is its example."""
+    found: dict[tuple[str, str], list[int]] = {}
     for position, failure in enumerate(failures):
-        found.setdefault(key_of(failure), []).append(position)
-    ordered = sorted(found.values(), key=lambda positions: (-len(positions), positions[0]))
-    return tuple(Group(tuple(positions)) for positions in ordered)
+        found.setdefault(_key(failure), []).append(position)
+    return sorted(found.values(), key=lambda positions: (-len(positions), positions[0]))
+
+
+def _key(failure: FailureRef) -> tuple[str, str]:
+    # A test's is its error without values and its deepest frame; a rule's findings are one group, wherever they lie.
+    # Of failures in one line no more is kept for certain than the beginning.
+    error = _VALUE.sub("#", failure.error[:80])
+    if failure.frame:
+        return error, failure.frame
+    if "::" not in failure.name and failure.line is not None:
+        return "", failure.name
+    return error, failure.name
 
 
 def common_prefix(names: Sequence[str]) -> str:

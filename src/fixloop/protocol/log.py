@@ -56,8 +56,6 @@ _OUTCOMES: Final = {
     "cancelled": "Cancelled",
     "unverified": "Not verified (what ran has passed)",
 }
-#: Outcomes of a workflow that has not ended.
-_OPEN: Final = (None, "escalated")
 NAMED: Final = 3
 """How many failures or fixes a line of the flow log names."""
 _PLACES: Final = {ORCHESTRATOR: "Orchestrator", MAIN_AGENT: "Main Agent", USER: "User"}
@@ -127,7 +125,8 @@ def full_log(
         issue=issue,
         feature=feature,
         started=began,
-        completed=latest if outcome not in _OPEN else None,
+        # Of a workflow that has ended.
+        completed=latest if outcome not in (None, "escalated") else None,
         duration_seconds=(latest - began).total_seconds() if began and latest else 0,
         total_iterations=sum(_runs(lines).values()),
         lines=[(line, title(line)) for line in lines],

@@ -28,15 +28,11 @@ def say_recovered(draft: Draft) -> None:
     active = draft.state.active
     if active.error is not None:
         draft.update_specialist(active.name, error=None)
-        _say(draft, active.error, recovered=True)
+        say_error(draft, active.error, recovered=True)
 
 
-def say_unrecovered(draft: Draft, error: PendingError) -> None:
-    """ERR with Recovered No (A74-A76); the escalation follows."""
-    _say(draft, error, recovered=False)
-
-
-def _say(draft: Draft, error: PendingError, *, recovered: bool) -> None:
+def say_error(draft: Draft, error: PendingError, *, recovered: bool = False) -> None:
+    """ERR (A74-A76); where it was not recovered from, the escalation follows."""
     state, active = draft.state, draft.state.active
     by_specialist = error.error_type is ErrorType.SPECIALIST_FAILURE
     operation = OperationName.FIX
@@ -140,5 +136,5 @@ def specialist_error(draft: Draft, error: str, stack_trace: str, recovery: tuple
         stack_trace=stack_trace,
         recovery=recovery,
     )
-    say_unrecovered(draft, pending)
+    say_error(draft, pending)
     escalate(draft, Reason.SPECIALIST_ERROR, error)

@@ -60,7 +60,7 @@ class Draft(draft.Draft[State, Message]):
         check_transition(before, after, role)
         self.update_specialist(name, status=after)
         change = Transition(specialist=name, before=before, after=after, role=role, reason=reason, at=self.at)
-        self._transitions.append(change)
+        self._made.transitions += (change,)
 
     def say(
         self,
@@ -82,7 +82,7 @@ class Draft(draft.Draft[State, Message]):
             changes["status_before"] = before
         said = self._message(body, message_id, summary, (sender, recipient), priority, **changes)
         self.update(lines=said.number)
-        self._messages.append(said)
+        self._made.messages += (said,)
         return said
 
     def attachment(self, body: Body, message_id: str, *, summary: str, recipient: str) -> Message:
@@ -146,7 +146,7 @@ class Draft(draft.Draft[State, Message]):
             if limit is None:
                 limit = self.state.limits.of(operation, active.name)
             self._expect(operation, limit)
-        self._steps.append(
+        self._made.steps += (
             Ticket(
                 id=ids.ticket_id(
                     self.state.workflow, active.name, step, active.iteration, attempt, self.state.epoch
@@ -161,7 +161,7 @@ class Draft(draft.Draft[State, Message]):
                 delay_seconds=delay_seconds,
                 limit_name=operation.value if operation is not None and limit is not None else "",
                 limit_seconds=self._first_deadline(limit) if operation is not None else None,
-            )
+            ),
         )
 
     def expect_fix(self, limit_seconds: float | None) -> None:
@@ -240,5 +240,5 @@ class Draft(draft.Draft[State, Message]):
     def withdraw(self) -> None:
         """Void every ticket and deadline made so far (a pause or an end)."""
         super().withdraw()
-        self._cleared.clear()
+        self._made.cleared_deadlines = ()
         self.update(operation=None, iteration_clock=None, iteration_due=None)

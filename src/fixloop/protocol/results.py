@@ -20,13 +20,7 @@ from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.specialists import AFTER_THE_LAST_PHASE
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import (
-    FailureRef,
-    OperationName,
-    PendingError,
-    Run,
-    State,
-)
+from fixloop.protocol.state import FailureRef, OperationName, PendingError, Run, State
 from fixloop.protocol.statuses import Role, Status
 
 KEPT_FAILURES = 250

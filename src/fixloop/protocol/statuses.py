@@ -55,11 +55,6 @@ class Edge(NamedTuple):
     source: str
     """Where it is required."""
 
-    @property
-    def roles(self) -> frozenset[Role]:
-        """Who may make it: the roles that may set the status it leads to (A51)."""
-        return frozenset(role for role, may in MAY_SET.items() if self.after in may)
-
 
 EDGES: Final[tuple[Edge, ...]] = (
     Edge(Status.PENDING, Status.IN_PROGRESS, "the phase begins", "A52"),

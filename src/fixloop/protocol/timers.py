@@ -9,7 +9,7 @@ from fixloop.protocol import delivery
 from fixloop.protocol.durations import minutes_seconds, stamp
 from fixloop.protocol.events import DeadlineReached
 from fixloop.protocol.messages import MAIN_AGENT, ErrorType, Reason, TimeoutReminder
-from fixloop.protocol.notices import escalate, say_unrecovered
+from fixloop.protocol.notices import escalate, say_error
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.specialists import specialist as slot
@@ -101,7 +101,7 @@ def _no_answer(draft: Draft, operation: Operation, reminded: float) -> None:
         error=detail,
         recovery=(f"a timeout reminder was sent after {minutes_seconds(reminded - since)}",),
     )
-    say_unrecovered(draft, pending)
+    say_error(draft, pending)
     escalate(draft, Reason.TIMEOUT, detail, operation=operation.name, flags=("unresponsive",))
 
 

@@ -3,7 +3,7 @@
     decide(state, event, now) -> Outcome
 
 Pure: no clock, no Redis, no Celery. Reading order: this file (the flow of results), `fixes.py` (the main
-agent's side), `delivery.py` (the way to its mailbox), `timers.py` (lateness), `escalation.py`, `decisions.py` (what
+agent's side), `delivery.py` (the way to its mailbox), `timers.py` (lateness), `notices.py`, `decisions.py` (what
 people decide), `push.py` (the way out), `pauses.py`.
 """
 
@@ -69,7 +69,8 @@ _HANDLERS: Final = cast(
         ev.DeadlineReached: timers.deadline_reached,
         ev.DecisionMade: decisions.decision_made,
         ev.ManualFixDone: decisions.manual_fix_done,
-        ev.PersonNotified: decisions.notified,
+        # That a person was told of the escalation decides nothing.
+        ev.PersonNotified: lambda draft, event: draft.note(f"notified: {event.detail}"),
         ev.BranchPushed: push.branch_pushed,
         ev.Cancelled: decisions.cancelled,
         ev.Paused: pauses.pause,

@@ -135,7 +135,7 @@ def with_examples(
 ) -> CheckResult:
     """The result with one failure of each group explained and in full (K41); arguments as `explained` has them."""
     told = list(result.failures)
-    examples = {group.positions[0] for group in groups(map(FailureRef.of, told))[:FULL_FAILURES]}
+    examples = {group[0] for group in groups(map(FailureRef.of, told))[:FULL_FAILURES]}
     room = _CODE_CHARACTERS // max(1, len(examples))
     for place in examples:
         told[place] = explained(told[place], argv, workspace, hide, room=room)

@@ -63,11 +63,6 @@ class Misunderstood(ProtocolError):
     def __str__(self) -> str:
         return f"Redis at {self.where} did not understand fixloop: {self.reply}"
 
-    @property
-    def in_script(self) -> bool:
-        """Whether a script had begun, and stumbled over what it found."""
-        return "script" in self.reply
-
 
 class Connection:
     """A pool of connections to one Redis, safe to share between threads and to carry through a fork."""
@@ -120,19 +115,14 @@ class Connection:
 
     def run(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """One script in one round trip; see `call`."""
-        return self.call(lambda _client: self.send(script, keys, args))
-
-    def send(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        """One script, once; for use inside an action of `call`."""
-        (reply,) = self._sent(script, keys, args)
-        return reply
+        return self.call(lambda _client: self._sent(script, keys, args)[0])
 
     def send_durably(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        """One script, once, and the confirmation of as many replicas as the URL asks for, in one round trip. One that
-        does not come is logged and not waited for: a replica that is away must not stop the work. Who wants it to stop
-        has Redis refuse (`min-replicas-to-write`)."""
+        """One script, once, and the confirmation of as many replicas as the URL asks for, in one round trip; for use
+        inside an action of `call`. One that does not come is logged and not waited for: a replica that is away must not
+        stop the work. Who wants it to stop has Redis refuse (`min-replicas-to-write`)."""
         if not self._place.replicas or time.monotonic() < self._alone_until:
-            return self.send(script, keys, args)
+            return self._sent(script, keys, args)[0]
         wait = ("WAIT", self._place.replicas, round(self._place.replica_seconds * 1000))
         reply, confirmed = self._sent(script, keys, args, wait)
         if not isinstance(confirmed, int) or confirmed < self._place.replicas:

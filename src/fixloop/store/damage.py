@@ -49,9 +49,9 @@ def blamed(connection: Connection, workflow: str, error: Misunderstood) -> Proto
             f"{name} in Redis is a {found} and has to be a {kind}: what all workflows of shard {shard} share is "
             "damaged; restore it from a backup"
         )
-    return (
-        Damaged(workflow, f"Redis cannot work on it ({error.reply[:_SHOWN]})") if error.in_script else error
-    )
+    # A script had begun, and stumbled over what it found.
+    in_script = "script" in error.reply
+    return Damaged(workflow, f"Redis cannot work on it ({error.reply[:_SHOWN]})") if in_script else error
 
 
 def _wrong(connection: Connection, kinds: dict[str, str]) -> Iterator[tuple[str, str, str]]:

@@ -40,11 +40,6 @@ def ticket(text: bytes) -> Ticket:
     return Ticket.model_validate_json(text)
 
 
-def ticket_text(offered: Ticket) -> str:
-    """The stored form of a ticket; what is None is left out, for Lua's sake."""
-    return offered.model_dump_json(exclude_none=True)
-
-
 def moment(wall: bytes, clock: bytes) -> Moment:
     return Moment(datetime.fromtimestamp(float(wall), UTC), float(clock))
 
@@ -87,7 +82,8 @@ def change_text(commit: Commit) -> str:
             "fence": str(commit.fence),
             "operation": commit.operation,
             "fields": dict(commit.fields),
-            "tickets": [ticket_text(offered) for offered in commit.new_tickets],
+            # What is None is left out, for Lua's sake.
+            "tickets": [offered.model_dump_json(exclude_none=True) for offered in commit.new_tickets],
             "drop": commit.drop_tickets,
             "drop_all": commit.drop_all_tickets,
             "set": dict(commit.set_deadlines),

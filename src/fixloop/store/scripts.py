@@ -7,13 +7,8 @@ from typing import Final
 
 from fixloop.store.limits import SCRIPT_LIMITS
 
-_OF_A_SHARD: Final = (
-    *("commit", "claim", "renew", "release", "wake", "sweep", "read", "list", "now", "remove", "waiting"),
-    "set_aside",
-)
 _ALONE: Final = ("number", "acquire", "keep")
 _FENCING: Final = ("claim", "acquire")
-SCRIPTS: Final = _OF_A_SHARD + _ALONE
 
 
 @cache

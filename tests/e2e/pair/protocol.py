@@ -77,13 +77,13 @@ _READ: Final[TypeAdapter[Any]] = TypeAdapter(
 class _Draft(draft.Draft[Pair, Message]):
     def ask(self, agent: str) -> None:
         self.state = self.state.with_(turn=agent)
-        self._steps.append(ticket_of(self.state, agent))
+        self._made.steps += (ticket_of(self.state, agent),)
 
     def say(self, sender: str) -> None:
         self.state = self.state.with_(lines=self.state.lines + 1)
         number, text = self.state.lines, f"{sender} has passed it on"
         said = Message(number=number, message_id=f"PASSED-{number}", at=self.at, sender=sender, text=text)
-        self._messages.append(said)
+        self._made.messages += (said,)
 
     def end(self, outcome: str) -> None:
         self.withdraw()

@@ -42,7 +42,7 @@ class Draft(draft.AgentDraft[Cycle, Message]):
         before = self.state.agent(name)
         after: Agent = super().agent(name, **changes)
         if after.status is not before.status:
-            self._transitions.append(Transition(agent=name, before=before.status, after=after.status))
+            self._made.transitions += (Transition(agent=name, before=before.status, after=after.status),)
         return after
 
     def add_remaining(self, *issues: str) -> None:
@@ -108,7 +108,7 @@ class Draft(draft.AgentDraft[Cycle, Message]):
             body=body,
         )
         self.update(sequence=sequence, lines=said.number)
-        self._messages.append(said)
+        self._made.messages += (said,)
         return said
 
     def about(self, message: Message) -> About:
@@ -117,7 +117,7 @@ class Draft(draft.AgentDraft[Cycle, Message]):
 
     def ask_to_finish(self) -> None:
         """Have the orchestrator complete the cycle in a separate step (C50)."""
-        self._steps.append(finish_ticket(self.state))
+        self._made.steps += (finish_ticket(self.state),)
 
     def drop(self, name: str) -> None:
         """What an agent was asked for is void."""

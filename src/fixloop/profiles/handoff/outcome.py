@@ -65,7 +65,7 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
             ),
         )
         self.update(sequence=sequence, lines=self.state.lines + 1)
-        self._messages.append(Said(number=self.state.lines, message=message))
+        self._made.messages += (Said(number=self.state.lines, message=message),)
         if checked.is_handoff:
             self.update(messages=(*self.state.messages, message))
             self.record("handoff_created", sender, message.message_id)
