@@ -11,17 +11,18 @@ from threading import Barrier
 from typing import Any, Final
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.engine.profile import AnyEvent, Profile
+from fixloop.engine.profile import Profile
 from fixloop.errors import RefusedError
 from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.profiles.handoff.events import HandoffAccepted, LockAcquired, StateWritten
 from fixloop.profiles.handoff.routes import AGENTS
+from fixloop.protocol.event import Event
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
 from tests.fixtures.cycle_stage import reported
 
-Race = tuple[Profile[Any], Callable[[int, str], AnyEvent]]
+Race = tuple[Profile[Any], Callable[[int, str], Event]]
 
 
 def name_of(number: int) -> str:

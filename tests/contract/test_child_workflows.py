@@ -9,12 +9,13 @@ import pytest
 
 from fixloop.engine.bridging import attended, bridge, child_of, has_word_of, is_given_up
 from fixloop.engine.engine import ProfileEngine
-from fixloop.engine.profile import AnyEvent, Profile, profile_in
+from fixloop.engine.profile import Profile, profile_in
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.cycle.agent_output import phase_answer
 from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.cycle.phase_result import read_result
 from fixloop.profiles.validation.engine import VALIDATION
+from fixloop.protocol.event import Event
 from fixloop.protocol.events import DecisionMade, ReportDelivered, WorkflowStarted
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.refusals import Repeated, Unexpected
@@ -85,7 +86,7 @@ class Bridge:
         self.hints += applied.steps
         self._announce(applied.outcome)
 
-    def _cycle(self, held: Any) -> AnyEvent | None:
+    def _cycle(self, held: Any) -> Event | None:
         ticket = held.ticket
         if ticket.step == "finish":
             return cyc.CycleFinished()
@@ -119,7 +120,7 @@ class Bridge:
         assert found is not None
         return found.tickets
 
-    def _loop(self, held: Any) -> AnyEvent | None:
+    def _loop(self, held: Any) -> Event | None:
         ticket, crew = held.ticket, ScriptedCrew()
         if ticket.step == ATTEND:
             return None

@@ -217,7 +217,7 @@ def test_of_two_handoff_workflows_the_live_one_keeps_the_files_until_it_ends(
     script = SCRIPTS["handoff"]
     steps = versions(store, tmp_path, "handoff")
     next(steps)
-    begin = script.begin.model_copy(update={"workflow": other, "issue": 8})  # type: ignore[attr-defined]
+    begin = script.begin.model_copy(update={"workflow": other, "issue": 8})
     ProfileEngine(store, script.profile).start(begin)
 
     refused = project(store, other, root=tmp_path)
@@ -241,7 +241,7 @@ def test_git_overlooks_the_named_files(store: Store, tmp_path: Path) -> None:
     git.run("init", "-q")
     for name in ("cycle", "handoff"):
         other = f"0a1b2c3d-{len(name)}-1"
-        begin = SCRIPTS[name].begin.model_copy(update={"workflow": other})  # type: ignore[attr-defined]
+        begin = SCRIPTS[name].begin.model_copy(update={"workflow": other})
         ProfileEngine(store, SCRIPTS[name].profile).start(begin)
         project(store, other, root=tmp_path)
 

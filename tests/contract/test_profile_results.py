@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from fixloop.engine.engine import ProfileEngine, ProfileHolding
-from fixloop.engine.profile import AnyEvent
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.returns import Returned
 from fixloop.profiles.handoff.state import Limits
+from fixloop.protocol.event import Event
 from fixloop.store.contract import Store
 from tests.fixtures.cycle_stage import COMMANDS, reported
 from tests.fixtures.profile_runs import FLOW, SCRIPTS
@@ -32,7 +32,7 @@ def held(engine: ProfileEngine[Any], ticket: str) -> ProfileHolding[Any]:
     return engine.held(engine.profile, claim.ticket, claim, ME)
 
 
-def returned(name: str, **facts: Any) -> AnyEvent:
+def returned(name: str, **facts: Any) -> Event:
     return hnd.AgentReturned(sender=name, result=Returned(**facts))
 
 

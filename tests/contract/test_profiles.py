@@ -39,7 +39,7 @@ def test_every_hint_delivered_twice_leaves_the_same_history(world: World, name: 
     other = "1b2c3d4e-7-1"
     script = SCRIPTS[name]
     run(world.store, script)
-    again = script._replace(begin=script.begin.model_copy(update={"workflow": other}))  # type: ignore[attr-defined]
+    again = script._replace(begin=script.begin.model_copy(update={"workflow": other}))
 
     run(world.store, again, times=2)
 

@@ -216,7 +216,7 @@ def test_the_work_so_far_comes_with_it_for_any_machine_and_without_it_nothing_is
     mirror.keep(tip)
     facts = {"snapshot": taken.model_dump_json(), "tip": tip}
     first, again = empty_store(), empty_store()
-    ProfileEngine(first, HANDOFF).start(SCRIPTS["handoff"].begin.model_copy(update=facts))  # type: ignore[attr-defined]
+    ProfileEngine(first, HANDOFF).start(SCRIPTS["handoff"].begin.model_copy(update=facts))
     project(first, FLOW)
 
     with pytest.raises(RefusedError, match=f"commit {tip[:12]}, the work of {FLOW} so far, is not in"):

@@ -170,7 +170,7 @@ def lose_first_answer(store: RedisStore) -> list[str]:
             raise redis.ConnectionError("connection reset by peer")
         return replies
 
-    connection._sent = once  # type: ignore[method-assign]
+    connection._sent = once  # type: ignore[method-assign, assignment]
     return lost
 
 

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any, Final
 
 from fixloop.engine.engine import ProfileHolding
-from fixloop.engine.profile import AnyEvent, AnyStart
 from fixloop.outside.mailbox import Letter
 from fixloop.profiles.cycle.events import CycleStarted
 from fixloop.profiles.handoff.events import HandoffsStarted
+from fixloop.protocol.event import Event, Start
 from fixloop.protocol.refusals import Repeated
 from fixloop.statefiles.rendering import drawn
 from fixloop.store.contract import Store
@@ -42,7 +42,7 @@ class _Step:
         """A mailbox takes it; then its worker may die over it."""
         self._rerun.take_letter(agent, letter, self.holding.ticket.id)
 
-    def tell(self, event: AnyEvent, what: str) -> None:
+    def tell(self, event: Event, what: str) -> None:
         """Commit what happens on the way; then its agent is at work."""
         self._rerun.tell(self.holding, event, what)
 
@@ -64,13 +64,13 @@ class AgentsRerun(Rerun):
         self.letters[agent, letter] += 1
         self._at(Boundary.MID_WORK, ticket)
 
-    def tell(self, holding: ProfileHolding[Any], event: AnyEvent, what: str) -> None:
+    def tell(self, holding: ProfileHolding[Any], event: Event, what: str) -> None:
         """What a step commits before it ends."""
         with suppress(Repeated):
             self._engine.apply(WORKFLOW, event, operation=f"{holding.ticket.id}/{what}")
         self._at(Boundary.MID_WORK, holding.ticket.id)
 
-    def _event(self, holding: ProfileHolding[Any]) -> AnyEvent:
+    def _event(self, holding: ProfileHolding[Any]) -> Event:
         ticket = holding.ticket
         self.executed[ticket.id.removeprefix(f"{WORKFLOW}.")] += 1
         step: Any = _Step(self, holding)
@@ -93,7 +93,7 @@ class AgentsRerun(Rerun):
         found = dict(files.inside()) | {file.path: file.content for file in files.files}
         return {path: content.decode() for path, content in found.items()}
 
-    def _started(self) -> AnyStart:
+    def _started(self) -> Start:
         facts: dict[str, Any] = {
             "workflow": WORKFLOW,
             "issue": 101,

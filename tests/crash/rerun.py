@@ -16,9 +16,10 @@ from types import SimpleNamespace
 from typing import Any, Final, Literal, NamedTuple
 
 from fixloop.engine.engine import ProfileEngine, ProfileHolding
-from fixloop.engine.profile import AnyEvent, AnyStart, Profile, profile_named
+from fixloop.engine.profile import Profile, profile_named
 from fixloop.engine.replay import audit
 from fixloop.protocol import events as ev
+from fixloop.protocol.event import Event, Start
 from fixloop.protocol.state import Limits
 from fixloop.protocol.ticket import Ticket
 from fixloop.servers.broker_url import PRIORITY_STEPS
@@ -186,7 +187,7 @@ class Rerun:
         self._broker += [ticket.id for ticket in applied.steps]
         self._at(Boundary.AFTER_HINT, ticket_id)
 
-    def _event(self, holding: ProfileHolding[Any]) -> AnyEvent:
+    def _event(self, holding: ProfileHolding[Any]) -> Event:
         ticket = holding.ticket
         self.executed[_end_of(ticket.id)] += 1
         if ticket.step == "fix":
@@ -279,7 +280,7 @@ class Rerun:
 
     # What is compared.
 
-    def _started(self) -> AnyStart:
+    def _started(self) -> Start:
         return ev.WorkflowStarted(
             workflow=WORKFLOW,
             issue=101,

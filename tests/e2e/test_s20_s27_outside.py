@@ -12,7 +12,6 @@ from uuid import uuid1
 import pytest
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.engine.profile import AnyEvent
 from fixloop.errors import UsageError
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.cycle.records import InputKind
@@ -20,6 +19,7 @@ from fixloop.profiles.cycle.workers import DEFAULT_GRAPH
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.returns import InvalidReturn, Returned
 from fixloop.profiles.handoff.state import Limits
+from fixloop.protocol.event import Event
 from fixloop.protocol.refusals import Unexpected
 from fixloop.store.redis_store import RedisStore
 from tests.fixtures.crews import AGENTS, Crews, refused
@@ -102,7 +102,7 @@ def test_s25_a_lock_that_ran_out_is_taken_over_visibly_and_released_by_its_owner
     workflow = handoffs.begin("", 221, commands={}, limits=ENDLESS)
     operations = count(1)
 
-    def tell(event: AnyEvent) -> str:
+    def tell(event: Event) -> str:
         applied = handoffs.engine.apply(workflow, event, operation=f"lock-{next(operations)}")
         return str(getattr(applied.outcome, "answer", applied.status))
 

@@ -9,12 +9,13 @@ import pytest
 
 from fixloop.configuration.loader import load_configuration
 from fixloop.engine.engine import ProfileEngine, ProfileHolding
-from fixloop.engine.profile import AnyEvent, profile_named
+from fixloop.engine.profile import profile_named
 from fixloop.outside.mailbox import Mailboxes
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.cycle.intake import cycle_started
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.intake import handoffs_started
+from fixloop.protocol.event import Event
 from fixloop.protocol.ticket import Ticket
 from fixloop.testing.memory_store import MemoryStore
 from workers.steps.execution import STEP_HANDLERS
@@ -80,7 +81,7 @@ AGENT = {
     "cycle": "[cycle.agent.RA]\ncommand = 'run'\n",
     "handoff": "[handoff.agent.planner]\ncommand = 'run'\n",
 }
-FAILED: dict[str, AnyEvent] = {
+FAILED: dict[str, Event] = {
     "cycle": cyc.AgentFailed(agent="ra", reason="out of credit", fatal=True),
     "handoff": hnd.AgentFailed(agent="planner", reason="out of credit", fatal=True),
 }

@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple, get_args
 from pydantic import BaseModel, TypeAdapter
 
 from fixloop.archive.record import line_of
-from fixloop.engine.profile import AnyEvent
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.cycle import messages as cycle_messages
 from fixloop.profiles.cycle.records import InputKind
@@ -25,6 +24,7 @@ from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.outcome import Said
 from fixloop.profiles.handoff.state import SCHEMA_VERSION as HANDOFF_VERSION
 from fixloop.profiles.handoff.state import Handoffs
+from fixloop.protocol.event import Event
 from fixloop.testing.memory_store import MemoryStore
 from tests.fixtures.cycle_stage import CycleStage
 from tests.fixtures.handoff_stage import HandoffStage
@@ -39,7 +39,7 @@ class Kind(NamedTuple):
 
     version: int
     states: Callable[[], dict[str, Any]]
-    events: Callable[[], Iterable[AnyEvent]]
+    events: Callable[[], Iterable[Event]]
     """One of each kind that a whole workflow has not."""
     stored: dict[str, Any]
     """The types that are stored, by name."""
@@ -134,7 +134,7 @@ def _handoffs() -> dict[str, Handoffs]:
     }
 
 
-def _cycle_events() -> Iterable[AnyEvent]:
+def _cycle_events() -> Iterable[Event]:
     return (
         cyc.CycleRestored(workflow=FLOW, state=_json(_cycles()["blocked"]), bundle="d" * 64),
         cyc.AnswerInvalid(agent="cd", problem="the answer has no PHASE_RESULT"),
@@ -154,7 +154,7 @@ def _cycle_events() -> Iterable[AnyEvent]:
     )
 
 
-def _handoff_events() -> Iterable[AnyEvent]:
+def _handoff_events() -> Iterable[Event]:
     message = _handoffs()["built"].messages[-1].message_id
     return (
         hnd.HandoffsRestored(workflow=FLOW, state=_json(_handoffs()["asked"]), bundle="d" * 64),

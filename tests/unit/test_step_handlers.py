@@ -7,10 +7,11 @@ from typing import Any, Final
 import pytest
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.engine.profile import AnyEvent, profile_named
+from fixloop.engine.profile import profile_named
 from fixloop.errors import NewerVersion
 from fixloop.outside.mailbox import Mailboxes
 from fixloop.profile_table import names, registered_in
+from fixloop.protocol.event import Event
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.contract import Store
 from fixloop.testing.memory_store import MemoryStore
@@ -108,7 +109,7 @@ def exhausted(profile: str) -> tuple[Step, Step, Store]:
         store.stay_awake()
 
 
-def failed(profile: str, step: Step) -> AnyEvent:
+def failed(profile: str, step: Step) -> Event:
     event = STEP_HANDLERS[profile].failure(step, Failure("it cannot be run"))
     assert event is not None
     return event

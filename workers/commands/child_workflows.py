@@ -12,7 +12,7 @@ from typing import Any
 from fixloop.configuration.model import Configuration
 from fixloop.engine.bridging import attended, child_of
 from fixloop.engine.history import open_report
-from fixloop.engine.profile import AnyStart, Profile, profile_in
+from fixloop.engine.profile import Profile, profile_in
 from fixloop.intake.redaction_scope import redaction_of
 from fixloop.outside.transfer import bring_work, keep_bundle, keep_diff, snapshot_in
 from fixloop.profile_table import loaded, registered_in
@@ -21,6 +21,7 @@ from fixloop.profiles.handoff.intake import handoffs_started
 from fixloop.profiles.handoff.routes import Kind
 from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.profiles.validation.intake import validation_started
+from fixloop.protocol.event import Start
 from fixloop.protocol.events import FixCompleted, FixFailed
 from fixloop.protocol.rendering import render_delivery
 from fixloop.protocol.state import Completion, State, WorkflowOutcome
@@ -39,7 +40,7 @@ def validate(work: Step, configuration: Configuration, snapshot: bytes, cache: P
     """The answer of an agent whose run is a validation loop; PutOff where that has not ended."""
     asking, ticket = profile_in(snapshot).load(snapshot), work.holding.ticket
 
-    def begin(child: str) -> AnyStart:
+    def begin(child: str) -> Start:
         # Without a fixer, or with one that would be handoffs of handoffs, the loop judges every phase once.
         used, fixer = configuration, configuration.fixer
         is_circular = fixer is not None and fixer.is_handoffs and asking.profile == HANDOFF.name
@@ -74,7 +75,7 @@ def fix(work: Step, configuration: Configuration, cache: Path) -> FixCompleted |
     """The fix of a fixer that is a workflow of handoffs; PutOff where that has not ended."""
     state, ticket = work.holding.state, work.holding.ticket
 
-    def begin(child: str) -> AnyStart:
+    def begin(child: str) -> Start:
         report = open_report(work.store, state.workflow, work.holding.version)
         mirror = bring_work(work.store, state, cache)
         return handoffs_started(
@@ -106,7 +107,7 @@ def fix(work: Step, configuration: Configuration, cache: Path) -> FixCompleted |
     return FixCompleted(specialist=ticket.specialist, completion=completion, bundle=bundle)
 
 
-def _attended(work: Step, profile: Profile[Any], begin: Callable[[str], AnyStart]) -> Any:
+def _attended(work: Step, profile: Profile[Any], begin: Callable[[str], Start]) -> Any:
     ended = attended(work.store, process().engine_of, work.holding.ticket, profile, begin)
     if ended is None:
         raise PutOff(f"{child_of(work.holding.ticket.id)} works for it")

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from fixloop.engine.profile import AnyEvent, Profile, profile_in
+from fixloop.engine.profile import Profile, profile_in
 from fixloop.errors import FixloopError, UsageError
 from fixloop.protocol.agent_events import AgentFailed, BranchPushed, DeliveryFailed, PersonNotified
+from fixloop.protocol.event import Event
 from fixloop.protocol.letters import DELIVER, number_of
 from fixloop.protocol.ticket import NOTIFY, PUSH
 from fixloop.statefiles.agent_run import Played
@@ -22,7 +23,7 @@ END_SECONDS: Final = 5.0
 """How long the end of a run waits for a heartbeat that is being told."""
 
 
-def run_agent(step: Step, started: AnyEvent) -> Played | None:
+def run_agent(step: Step, started: Event) -> Played | None:
     """Say that the ticket's agent begins, and have the crew run it; None when the ticket was withdrawn meanwhile."""
     step.tell(started, "started")
     found = step.store.read(step.holding.ticket.workflow)
@@ -32,7 +33,7 @@ def run_agent(step: Step, started: AnyEvent) -> Played | None:
 
 
 @contextmanager
-def heard_of(step: Step, heartbeat: AnyEvent, every_seconds: float = HEARTBEAT_SECONDS) -> Iterator[None]:
+def heard_of(step: Step, heartbeat: Event, every_seconds: float = HEARTBEAT_SECONDS) -> Iterator[None]:
     """As long as the block runs, say again and again that the agent is at it (D34, G18); in a separate thread, because
     neither the work nor the lease waits for a commit."""
     over = threading.Event()
@@ -54,7 +55,7 @@ def heard_of(step: Step, heartbeat: AnyEvent, every_seconds: float = HEARTBEAT_S
         thread.join(END_SECONDS)
 
 
-def _failure(step: Step, why: Failure) -> AnyEvent | None:
+def _failure(step: Step, why: Failure) -> Event | None:
     ticket = step.holding.ticket
     if ticket.step == PUSH:
         return BranchPushed(attempt=ticket.attempt, error=why.error, fatal=why.is_final)
@@ -67,7 +68,7 @@ def _failure(step: Step, why: Failure) -> AnyEvent | None:
     return AgentFailed(agent=ticket.specialist, reason=why.error, fatal=why.is_final)
 
 
-def _brought(step: Step, event: Any) -> AnyEvent:
+def _brought(step: Step, event: Any) -> Event:
     """A result whose agent began from a commit that others went on from, brought onto theirs."""
     ticket = step.holding.ticket
     found = step.store.read(ticket.workflow)
@@ -76,14 +77,14 @@ def _brought(step: Step, event: Any) -> AnyEvent:
         brought = crew().bring_onto(step, state, event.base, event.tip)
     except UsageError as conflict:
         return AgentFailed(agent=ticket.specialist, reason=str(conflict))
-    changed: AnyEvent = event.model_copy(update=brought._asdict())
+    changed: Event = event.model_copy(update=brought._asdict())
     return changed
 
 
 def step_handlers(
     profile: Profile[Any],
-    work: Callable[[Step], AnyEvent | None],
-    further: Mapping[str, Callable[[Step], AnyEvent | None]],
+    work: Callable[[Step], Event | None],
+    further: Mapping[str, Callable[[Step], Event | None]],
     retries: Mapping[str, int],
 ) -> StepHandlers:
     """The profile's side of the workers: `work` is a run of an agent, `further` the steps that it alone has."""

@@ -2,16 +2,16 @@
 
 from typing import Final
 
-from fixloop.engine.profile import AnyEvent
 from fixloop.profiles.cycle import events
 from fixloop.profiles.cycle.agent_output import Writings
 from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.cycle.phase_result import InvalidResult, read_result
+from fixloop.protocol.event import Event
 from workers.steps import agent_runs
 from workers.steps.step import Step
 
 
-def _work(step: Step) -> AnyEvent | None:
+def _work(step: Step) -> Event | None:
     key = step.holding.ticket.specialist
     played = agent_runs.run_agent(step, events.AgentStarted(agent=key))
     if played is None:

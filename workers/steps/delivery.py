@@ -6,10 +6,10 @@ how often it is tried again is decided from the state (A70).
 
 from collections.abc import Callable
 
-from fixloop.engine.profile import AnyEvent
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.outside.mailbox import Letter
 from fixloop.protocol import agent_events
+from fixloop.protocol.event import Event
 from fixloop.protocol.events import DeliveryFailed, MessageStored
 from fixloop.protocol.letters import letter_id
 from fixloop.protocol.state import State
@@ -34,7 +34,7 @@ def undelivered(step: Step, why: str) -> DeliveryFailed:
     return DeliveryFailed(message_id=letter.message_id, attempt=ticket.attempt, error=why)
 
 
-def deliver_letter(step: Step) -> AnyEvent | None:
+def deliver_letter(step: Step) -> Event | None:
     """Put a letter to an agent of a cycle or of handoffs into its mailbox; None: it has answered meanwhile (A70)."""
     state, ticket = step.holding.state, step.holding.ticket
     about = next((kept for kept in state.letters if letter_id(state, kept) == ticket.id), None)
@@ -54,7 +54,7 @@ def deliver_letter(step: Step) -> AnyEvent | None:
     return agent_events.MessageStored(number=about.number)
 
 
-def pushed(step: Step, told: Callable[..., AnyEvent]) -> AnyEvent:
+def pushed(step: Step, told: Callable[..., Event]) -> Event:
     """Push the branch to the URL its repository was given by: one attempt; what is refused is not tried again."""
     attempt = step.holding.ticket.attempt
     try:
@@ -63,7 +63,7 @@ def pushed(step: Step, told: Callable[..., AnyEvent]) -> AnyEvent:
         return told(attempt=attempt, error=str(refused), fatal=True)
 
 
-def attend(step: Step) -> AnyEvent | None:
+def attend(step: Step) -> Event | None:
     """A workflow that works for another one, which still waits for it: always PutOff; its worker has asked."""
     raise PutOff(f"{step.holding.state.parent} waits for it")
 

@@ -17,9 +17,10 @@ from celery.exceptions import Retry
 
 from fixloop.engine.bridging import has_word_of, is_given_up, wake
 from fixloop.engine.engine import ROUNDS, ProfileApplied, ProfileEngine
-from fixloop.engine.profile import AnyEvent, AnyOutcome
+from fixloop.engine.profile import AnyOutcome
 from fixloop.errors import Damaged, FixloopError, InfrastructureError, NewerVersion
 from fixloop.profile_table import loaded, names, registered, registered_in
+from fixloop.protocol.event import Event
 from fixloop.protocol.ticket import LOOK_AGAIN_SECONDS
 from fixloop.repository.snapshot import Unseen
 from workers.process import process
@@ -131,7 +132,7 @@ def _put_off(task: Task, step: Step, why: str) -> str:
     return "put off"
 
 
-def _commit(task: Task, handlers: StepHandlers, step: Step, event: AnyEvent) -> str:
+def _commit(task: Task, handlers: StepHandlers, step: Step, event: Event) -> str:
     applied = _finished(handlers, step, event)
     if applied.status == "refused":
         return _offer_again(task, step, f"{event.kind} is not for it to bring")
@@ -150,7 +151,7 @@ def _commit(task: Task, handlers: StepHandlers, step: Step, event: AnyEvent) -> 
     return "done"
 
 
-def _finished(handlers: StepHandlers, step: Step, event: AnyEvent) -> ProfileApplied[Any]:
+def _finished(handlers: StepHandlers, step: Step, event: Event) -> ProfileApplied[Any]:
     applied = step.finish(event)
     for _ in range(ROUNDS):
         if applied.status != "moved" or handlers.brought is None:
@@ -160,7 +161,7 @@ def _finished(handlers: StepHandlers, step: Step, event: AnyEvent) -> ProfileApp
     return applied
 
 
-def _event(handlers: StepHandlers, step: Step) -> AnyEvent | None:
+def _event(handlers: StepHandlers, step: Step) -> Event | None:
     name, deaths = step.holding.ticket.step, step.holding.deaths
     # What only speaks kills nobody: a process that died over it was killed.
     if deaths >= POISONED and name not in handlers.speaking:

@@ -3,13 +3,13 @@
 from hashlib import sha256
 from typing import Any, Final
 
-from fixloop.engine.profile import AnyEvent
 from fixloop.profiles.handoff import events
 from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.profiles.handoff.records import changed
 from fixloop.profiles.handoff.returns import InvalidReturn, Returned, fitting, read_questions, read_return
 from fixloop.profiles.handoff.routes import HandoffStatus
 from fixloop.profiles.handoff.runs import escalation, rejection
+from fixloop.protocol.event import Event
 from fixloop.protocol.ticket import ATTEND
 from fixloop.statefiles.agent_run import Played
 from workers.steps import agent_runs
@@ -20,7 +20,7 @@ FAILED: Final = "failed"
 """What an agent returns that cannot go on; with `fatal`, trying again is of no use (D38)."""
 
 
-def _work(step: Step) -> AnyEvent | None:
+def _work(step: Step) -> Event | None:
     name = step.holding.ticket.specialist
     with agent_runs.heard_of(step, events.Heartbeat(sender=name)):
         played = agent_runs.run_agent(step, events.AgentActivated(agent=name))
@@ -39,7 +39,7 @@ def _work(step: Step) -> AnyEvent | None:
         return _failed(step, played, str(invalid))
 
 
-def _returned(step: Step, played: Played) -> AnyEvent:
+def _returned(step: Step, played: Played) -> Event:
     """A question that has to be answered first, else the result. InvalidReturn: neither, or no such specification."""
     name = step.holding.ticket.specialist
     questions = [

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.engine.engine import ProfileApplied, ProfileEngine, ProfileHolding
-from fixloop.engine.profile import AnyEvent
 from fixloop.errors import InfrastructureError
 from fixloop.machine.guard import GuardedResult, run_guarded
 from fixloop.outside.mailbox import Letter, Mailboxes
+from fixloop.protocol.event import Event
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
@@ -115,7 +115,7 @@ class Step:
         """Renew the lease as long as the block runs."""
         return self._heart.beating(self)
 
-    def tell(self, event: AnyEvent, what: str) -> None:
+    def tell(self, event: Event, what: str) -> None:
         """Commit what happens on the way, once for each word `what` of this step: a process that takes the step over
         from a dead one says nothing new."""
         ticket = self.holding.ticket
@@ -127,13 +127,13 @@ class Step:
         except Unexpected:
             self.withdraw()
 
-    def say(self, event: AnyEvent, what: str) -> None:
+    def say(self, event: Event, what: str) -> None:
         """As `tell`; but if it is refused, the history tells of it and the work goes on."""
         ticket = self.holding.ticket
         with suppress(Unexpected):
             self._engine.apply(ticket.workflow, event, operation=f"{ticket.id}/{what}")
 
-    def finish(self, event: AnyEvent) -> ProfileApplied[Any]:
+    def finish(self, event: Event) -> ProfileApplied[Any]:
         """Commit the step's event at the time it happened."""
         moment = self.holding.moment.plus(time.monotonic() - self._since)
         return self._engine.finish(self.holding, event, moment)

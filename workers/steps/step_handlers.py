@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from fixloop.engine.profile import AnyEvent, Profile
+from fixloop.engine.profile import Profile
+from fixloop.protocol.event import Event
 from fixloop.secrets.redaction import Redaction
 from workers.steps.step import Step
 
@@ -37,7 +38,7 @@ _REASONS: Final[Mapping[str, str]] = MappingProxyType(
 """The events that tell of a failed attempt, and where they say why."""
 
 
-def failure_in(state: Any, event: AnyEvent) -> Failure | None:
+def failure_in(state: Any, event: Event) -> Failure | None:
     """What an event tells of a failed attempt; None where it was none."""
     field = _REASONS.get(event.kind)
     why = getattr(event, field) if field is not None else ""
@@ -51,7 +52,7 @@ class StepHandlers(NamedTuple):
     """One profile's side of the workers."""
 
     profile: Profile[Any]
-    work: Mapping[str, Callable[[Step], AnyEvent | None]]
+    work: Mapping[str, Callable[[Step], Event | None]]
     """By step; None: the ticket was withdrawn meanwhile."""
     retries: Mapping[str, int]
     """By step, how often Celery counts it again: attempts include the first (K5)."""
@@ -59,15 +60,15 @@ class StepHandlers(NamedTuple):
     """The steps that only speak: they kill nobody, so a process that died over one was killed."""
     unfailing: frozenset[str]
     """The steps that what is away makes late, and never a failure."""
-    failure: Callable[[Step, Failure], AnyEvent | None]
+    failure: Callable[[Step, Failure], Event | None]
     """The event that tells of a failed attempt; None of a step that cannot fail, and is offered again."""
-    brought: Callable[[Step, AnyEvent], AnyEvent] | None = None
+    brought: Callable[[Step, Event], Event] | None = None
     """A result that others' work has come between, brought onto that work."""
-    failed: Callable[[Any, AnyEvent], Failure | None] = failure_in
+    failed: Callable[[Any, Event], Failure | None] = failure_in
     """What an event tells of a failed attempt, given the state before it; None where it was none."""
 
 
-def failure(handlers: StepHandlers, step: Step, why: Failure) -> AnyEvent | None:
+def failure(handlers: StepHandlers, step: Step, why: Failure) -> Event | None:
     """The event of a step that could not be done, without secrets: errors have words of git, commands and files."""
     hide = Redaction.of((), os.environ).text
     return handlers.failure(step, why._replace(error=hide(why.error), stack_trace=hide(why.stack_trace)))

@@ -2,9 +2,9 @@
 
 from typing import Any, Final, Literal, cast
 
-from fixloop.engine.profile import AnyEvent
 from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.protocol import events
+from fixloop.protocol.event import Event
 from fixloop.protocol.results import no_result
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import State
@@ -32,7 +32,7 @@ def _fix(step: Step) -> events.Event | None:
     return crew().fix(step)
 
 
-def _failure(step: Step, why: Failure) -> AnyEvent | None:
+def _failure(step: Step, why: Failure) -> Event | None:
     ticket = step.holding.ticket
     if ticket.step == "fix":
         return fix_failed(
@@ -79,7 +79,7 @@ def run_failed(ticket: Ticket, tree: str, error: str, stack_trace: str = "") -> 
     )
 
 
-def _failed(state: State, event: AnyEvent) -> Failure | None:
+def _failed(state: State, event: Event) -> Failure | None:
     if not isinstance(event, events.RunFinished):
         return failure_in(state, event)
     why = no_result(state, event)

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from fixloop.commands.session import Session
-from fixloop.engine.profile import AnyEvent
 from fixloop.errors import UsageError
 from fixloop.profile_table import loaded, registered_in
+from fixloop.protocol.event import Event
 
 
 class Answer(NamedTuple):
@@ -64,11 +64,11 @@ def _refusing(sentence: str) -> Callable[..., NoReturn]:
 class CommandHandlers(NamedTuple):
     """What a profile does with what people and agents bring; each function raises UsageError for what it refuses."""
 
-    cancelled: Callable[[str], AnyEvent]
+    cancelled: Callable[[str], Event]
     """Given the reason."""
-    paused: Callable[[str], AnyEvent]
-    continued: Callable[[], AnyEvent]
-    pushed: Callable[[str], AnyEvent]
+    paused: Callable[[str], Event]
+    continued: Callable[[], Event]
+    pushed: Callable[[str], Event]
     """Given the branch that a person has pushed."""
     decide: Callable[[Session, str, Answer], None]
     """Takes a workflow's id."""

@@ -11,7 +11,6 @@ from fixloop.commands.handlers import Answer, CommandHandlers, Said, Work
 from fixloop.commands.presenter import Standing
 from fixloop.commands.screen import note, print_lines, print_text
 from fixloop.commands.session import Seen, Session, look
-from fixloop.engine.profile import AnyEvent
 from fixloop.errors import RefusedError, UsageError
 from fixloop.intake.redaction_scope import redaction_for
 from fixloop.outside.offer import SNAPSHOT, Offer, offer_run, run_offered_at
@@ -20,6 +19,7 @@ from fixloop.outside.transfer import bring_work, keep_bundle, snapshot_in
 from fixloop.protocol.agent_events import BranchPushed, Cancelled, Continued, Paused
 from fixloop.protocol.agents import ORCHESTRATOR, USER
 from fixloop.protocol.answers import LIMIT_BYTES
+from fixloop.protocol.event import Event
 from fixloop.protocol.ids import called
 from fixloop.protocol.refusals import Repeated
 from fixloop.repository.change import Change
@@ -62,12 +62,12 @@ class Outside(NamedTuple):
     """What a profile does with its outside agents."""
 
     agents: Callable[[Any], Mapping[str, Facts]]
-    began: Callable[[str], AnyEvent]
+    began: Callable[[str], Event]
     brought: Callable[[Handed], None]
     """Brings the events that an answer comes to."""
     priority: Callable[[Any], int]
     """How urgent its runs are, as the broker has it: 0 is read first."""
-    accepted: Callable[[str, str], AnyEvent] | None = None
+    accepted: Callable[[str, str], Event] | None = None
     """Of handoffs: an agent takes this one."""
 
     def ack(self, session: Session, workflow: str, agent: str, handoff: str = "") -> None:

@@ -34,7 +34,8 @@ from fixloop.store.redis_store import RedisStore
 
 if TYPE_CHECKING:
     from fixloop.engine.engine import Engine, ProfileEngine
-    from fixloop.engine.profile import AnyEvent, AnyOutcome, Profile
+    from fixloop.engine.profile import AnyOutcome, Profile
+    from fixloop.protocol.event import Event
     from fixloop.protocol.ticket import Ticket
 
 _MEANT = "The issue's number: its latest workflow in this directory's project. A workflow's id is taken too."
@@ -131,7 +132,7 @@ class Session:
         self.meant.append(self.lookup.meant(issue, project))
         return self.meant[-1]
 
-    def bring(self, workflow: str, event: "AnyEvent") -> None:
+    def bring(self, workflow: str, event: "Event") -> None:
         """Apply what somebody outside says, without secrets, and rewrite named files; a refusal is in the history."""
         from fixloop.intake.redaction_scope import redaction_for, without_secrets
 

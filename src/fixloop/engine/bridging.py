@@ -10,10 +10,11 @@ from contextlib import suppress
 from typing import Any
 
 from fixloop.engine.engine import ProfileEngine
-from fixloop.engine.profile import AnyOutcome, AnyStart, Profile, profile_in, profile_named
+from fixloop.engine.profile import AnyOutcome, Profile, profile_in, profile_named
 from fixloop.engine.verdicts import go_on
 from fixloop.errors import Damaged, NewerVersion
 from fixloop.protocol import events as validation
+from fixloop.protocol.event import Start
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
@@ -31,7 +32,7 @@ def child_of(ticket: str) -> str:
 
 
 def attended(
-    store: Store, engine_of: EngineOf, ticket: Ticket, profile: Profile[Any], begin: Callable[[str], AnyStart]
+    store: Store, engine_of: EngineOf, ticket: Ticket, profile: Profile[Any], begin: Callable[[str], Start]
 ) -> Any:
     """The state of the child that works for `ticket`, or None as long as it has not ended. A child that is not there is
     begun, by the event that `begin` makes of its id; one that judges for others is told to go on where a phase

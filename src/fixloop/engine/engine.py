@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any, Final, Generic, NamedTuple
 
-from fixloop.engine.profile import AnyEvent, AnyOutcome, AnyStart, Profile, S, iso, profile_named
+from fixloop.engine.profile import AnyOutcome, Profile, S, iso, profile_named
 from fixloop.errors import ProtocolError, UsageError
+from fixloop.protocol.event import Event, Start
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Moved, NotDue, Repeated, Unexpected
 from fixloop.protocol.state import State
@@ -92,7 +93,7 @@ class ProfileEngine(Generic[S]):
         """The same store and the same listeners, for workflows of another profile."""
         return ProfileEngine(self.store, profile, self._hint, self._announce)
 
-    def start(self, event: AnyStart) -> ProfileApplied[S]:
+    def start(self, event: Start) -> ProfileApplied[S]:
         """Create the workflow, unless one of its feature is live already; UsageError where nothing applies."""
         moment = self.store.now(event.workflow)
         outcome = self.profile.decide(None, event, moment)
@@ -107,7 +108,7 @@ class ProfileEngine(Generic[S]):
             raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
         return self.profile.load(found.snapshot)
 
-    def apply(self, workflow: str, event: AnyEvent, *, operation: str) -> ProfileApplied[S]:
+    def apply(self, workflow: str, event: Event, *, operation: str) -> ProfileApplied[S]:
         """Apply an event from outside, once for each `operation`. Unexpected where the state does not allow it: nothing
         was changed, and the history tells of it."""
         try:
@@ -129,7 +130,7 @@ class ProfileEngine(Generic[S]):
         digest = sha256(event.model_dump_json().encode()).hexdigest()[:32]
         self._apply(workflow, event, f"refused/{digest}")
 
-    def _apply(self, workflow: str, event: AnyEvent, operation: str) -> ProfileApplied[S]:
+    def _apply(self, workflow: str, event: Event, operation: str) -> ProfileApplied[S]:
         found = self.store.read(workflow)
         if found is None:
             raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
@@ -178,15 +179,11 @@ class ProfileEngine(Generic[S]):
             moment=claim.moment,
         )
 
-    def finish(self, held: ProfileHolding[S], event: AnyEvent, moment: Moment) -> ProfileApplied[S]:
-        """
-        Commit a ticket's result; its holder follows up the new tickets itself.
-
-        Returns:
-            `stale` or `gone` when the ticket was withdrawn or taken over: the result is dropped. `refused` when it is
-            not for this ticket's worker to bring (A51): the ticket is still held. The history tells of both.
-            `moved` when the work so far is not what it was made on any more: the ticket is still held.
-        """
+    def finish(self, held: ProfileHolding[S], event: Event, moment: Moment) -> ProfileApplied[S]:
+        """Commit a ticket's result; its holder follows up the new tickets itself. `stale` or `gone`: the ticket was
+        withdrawn or taken over, and the result is dropped. `refused`: this ticket's worker may not bring it (A51).
+        `moved`: the work so far is not what it was made on any more. With both the ticket is still held. The history
+        tells of what was dropped and refused."""
         worker, workflow, kind = self.profile.worker_of(held.ticket), held.ticket.workflow, event.kind
         try:
             self.profile.check_party(event, worker)
@@ -259,7 +256,7 @@ class Engine(ProfileEngine[State]):
 
 def _commit(
     profile: Profile[S],
-    event: AnyEvent,
+    event: Event,
     outcome: AnyOutcome[S],
     basis: _Basis[S],
     *,
@@ -304,7 +301,7 @@ def _commit(
 
 def _entry(
     profile: Profile[S],
-    event: AnyEvent,
+    event: Event,
     outcome: AnyOutcome[S],
     moment: Moment,
     held: ProfileHolding[S] | None,

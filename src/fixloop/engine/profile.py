@@ -10,6 +10,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from fixloop.profile_table import loaded, profile_of, registered
 from fixloop.protocol.draft import Outcome
+from fixloop.protocol.event import Event
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket
@@ -42,27 +43,6 @@ class AnyState(Protocol):
     def model_dump_json(self, *, exclude_defaults: bool = ...) -> str: ...
 
 
-class AnyEvent(Protocol):
-    """What every event says of itself; a pydantic model."""
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def sender(self) -> str: ...
-
-    def model_dump(self, *, mode: str = ..., exclude_defaults: bool = ...) -> dict[str, Any]: ...
-
-    def model_dump_json(self) -> str: ...
-
-
-class AnyStart(AnyEvent, Protocol):
-    """The event that begins a workflow."""
-
-    @property
-    def workflow(self) -> str: ...
-
-
 S = TypeVar("S", bound=AnyState)
 AnyOutcome: TypeAlias = Outcome[S, Any]
 """What a decision comes to, in every profile."""
@@ -89,17 +69,17 @@ class Profile(NamedTuple, Generic[S]):
     """Of the decisions: `audit verify` replays its own only."""
     decide: Callable[[S | None, Any, Moment], AnyOutcome[S]]
     load: Callable[[bytes], S]
-    read_event: Callable[[str], AnyEvent]
+    read_event: Callable[[str], Event]
     """An event as the history keeps it, JSON."""
     fields: Callable[[S], dict[str, str]]
     """What a person would look for with `redis-cli`, next to the snapshot."""
     recorded: Callable[[Any], dict[str, Any]]
     """A message as the history keeps it."""
-    refused: Callable[..., AnyEvent]
+    refused: Callable[..., Event]
     """The event that tells of a refused one: `refused`, `reason`, `sender`, `artifacts`."""
-    reached: Callable[..., AnyEvent]
+    reached: Callable[..., Event]
     """The event of a deadline that passed: `name`, `due`."""
-    cancelled: Callable[..., AnyEvent]
+    cancelled: Callable[..., Event]
     """The event that stops a workflow: `reason`."""
     check_party: Callable[[Any, str], None]
     """Refuses an event from somebody whose it is not (A51)."""
@@ -107,13 +87,13 @@ class Profile(NamedTuple, Generic[S]):
     """Whose work a ticket is."""
     is_deadline: Callable[[str], bool]
     """Whether the profile sets deadlines of this name."""
-    instead: Callable[[Any, Unexpected], AnyEvent | None] = lambda event, refused: None
+    instead: Callable[[Any, Unexpected], Event | None] = lambda event, refused: None
     """What happened where a worker's result was refused for what it says: an invalid answer is an event, too."""
     letters: Callable[[Any], Sequence[Told]] = lambda outcome: ()
     """What an outcome says to outside agents, each with a mailbox of that name; what steps deliver is left out."""
     children: Callable[[S], Sequence[str]] = lambda state: ()
     """The tickets of a state that another workflow may work for."""
-    from_parent: Mapping[str, Callable[[str], AnyEvent]] = MappingProxyType({})
+    from_parent: Mapping[str, Callable[[str], Event]] = MappingProxyType({})
     """The events by which whom a workflow works for ends it, holds it and lets it go on, given why: `cancelled`,
     `paused`, `continued`."""
     text: Callable[[Mapping[str, Any]], str] | None = None

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from fixloop.configuration.document import project_at, read_document
 from fixloop.configuration.model import Configuration
-from fixloop.engine.profile import AnyStart
 from fixloop.errors import UsageError
 from fixloop.intake.feature import Feature
 from fixloop.intake.frozen_configuration import configuration_in, interpreter_at
 from fixloop.machine.interpreters import choose_interpreter
 from fixloop.profile_table import loaded, registered
+from fixloop.protocol.event import Start
 from fixloop.repository.feature_base import with_base
 from fixloop.repository.identity import Project, project_of_url
 from fixloop.repository.snapshot import Snapshot, is_url, mirror_of, take_snapshot, take_snapshot_of_url
@@ -38,7 +38,7 @@ class Prepared(NamedTuple):
 class Intake(NamedTuple):
     """How workflows of a profile begin."""
 
-    begun: Callable[[Store, Prepared, Feature, Mapping[str, Any]], AnyStart]
+    begun: Callable[[Store, Prepared, Feature, Mapping[str, Any]], Start]
     """The event that begins one, given what those of all profiles have in common."""
     task: Callable[[Any], str] = lambda state: ""
     """What a workflow was asked to do."""

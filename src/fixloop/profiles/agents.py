@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fixloop.configuration.settings import VALIDATION_LOOP, Role
-from fixloop.engine.profile import AnyEvent, iso
+from fixloop.engine.profile import iso
 from fixloop.protocol.agents import ORCHESTRATOR
+from fixloop.protocol.event import Event
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket, work_id
 
@@ -15,10 +16,10 @@ def worker_of(ticket: Ticket) -> str:
     return ticket.specialist or ORCHESTRATOR
 
 
-def own_results(kind: str) -> Callable[[AnyEvent, str], None]:
+def own_results(kind: str) -> Callable[[Event, str], None]:
     """A check that a result, an event of this kind, is brought by the agent that did the work (C36, D54)."""
 
-    def check(event: AnyEvent, worker: str) -> None:
+    def check(event: Event, worker: str) -> None:
         if event.kind == kind and event.sender != worker:
             raise Unexpected(f"{event.sender} brings the result of {worker}; an agent brings its own")
 

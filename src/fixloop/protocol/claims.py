@@ -6,7 +6,7 @@ may otherwise rely on words.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 _DEEPEST: Final = 40
@@ -28,38 +28,32 @@ class Differences(NamedTuple):
 def differences(named: Sequence[str], changed: Sequence[str]) -> Differences:
     """Compare the entries of Files Modified (paths with or without a remark, a folder with a slash at its end) with the
     files that changed, relative to the top of the workspace."""
-    known = _Known(changed)
-    meant = [known.meant(entry) for entry in named]
+    # By path, and by folder.
+    meaning = defaultdict[str, set[str]](set, {name: {name} for name in changed})
+    for name in changed:
+        for at, character in enumerate(name):
+            if character == "/":
+                meaning[name[: at + 1]].add(name)
+    meant = [_meant(entry, meaning) for entry in named]
     unchanged = [entry for entry, files in zip(named, meant, strict=True) if not files]
-    mentioned = frozenset().union(*meant)
+    mentioned = set[str]().union(*meant)
     return Differences(_shortened(unchanged), _shortened([name for name in changed if name not in mentioned]))
 
 
-class _Known:
-    """The changed files, to be found by path, by folder and by a path from the root of the machine."""
-
-    def __init__(self, changed: Sequence[str]) -> None:
-        self._files = frozenset(changed)
-        self._below: defaultdict[str, set[str]] = defaultdict(set)
-        for name in changed:
-            for at, character in enumerate(name):
-                if character == "/":
-                    self._below[name[: at + 1]].add(name)
-
-    def meant(self, entry: str) -> frozenset[str]:
-        """The changed files that an entry names; none where it names something else."""
-        if entry in self._files:
-            return frozenset({entry})
-        plain, found = entry.strip(), set[str]()
-        for path in {plain, _REMARK.sub("", plain)}:
-            path = path.strip("`\"'").removeprefix("./")
-            tails = [path]
-            if path.startswith("/"):
-                parts = path.split("/")[-_DEEPEST:]
-                tails += ["/".join(parts[at:]) for at in range(1, len(parts))]
-            for tail in tails:
-                found |= self._below.get(tail, set()) if tail.endswith("/") else {tail} & self._files
-        return frozenset(found)
+def _meant(entry: str, meaning: Mapping[str, set[str]]) -> set[str]:
+    """The changed files that an entry names, also by a path from the root of the machine; none where it names something
+    else."""
+    if entry in meaning and not entry.endswith("/"):
+        return meaning[entry]
+    plain, found = entry.strip(), set[str]()
+    for path in {plain, _REMARK.sub("", plain)}:
+        path = path.strip("`\"'").removeprefix("./")
+        tails = [path]
+        if path.startswith("/"):
+            parts = path.split("/")[-_DEEPEST:]
+            tails += ["/".join(parts[at:]) for at in range(1, len(parts))]
+        found = found.union(*(meaning.get(tail, ()) for tail in tails))
+    return found
 
 
 def _shortened(names: Iterable[str]) -> tuple[str, ...]:

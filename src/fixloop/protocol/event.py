@@ -27,6 +27,13 @@ class Event(Value):
 
     sender: str = ""
     """Whom it is from, as a handle; empty: the usual sender of such events."""
+    kind: str
+
+
+class Start(Event):
+    """The event that begins a workflow."""
+
+    workflow: str
 
 
 class DeadlineReached(Event):

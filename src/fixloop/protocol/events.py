@@ -15,11 +15,10 @@ from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Completion, Limits
 
 
-class WorkflowStarted(envelope.Event):
+class WorkflowStarted(envelope.Start):
     """A feature was handed in."""
 
     kind: Literal["workflow-started"] = "workflow-started"
-    workflow: str
     project: str = ""
     issue: int
     name: str

@@ -9,10 +9,10 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
 
-from fixloop.engine.profile import AnyStart
 from fixloop.errors import UsageError
 from fixloop.files.atomic import File, place
 from fixloop.profile_table import loaded, names, profile_of, registered
+from fixloop.protocol.event import Start
 from fixloop.statefiles.named_files import Files
 
 ARTIFACT: Final = "sha256:"
@@ -27,7 +27,7 @@ class ProfileFiles(NamedTuple):
     drawn: Callable[[bytes, Artifacts], Files]
     ignored: Mapping[str, str]
     """Named files are nobody's work; a `.gitignore` that is there already is left as it is."""
-    restored: Callable[..., AnyStart]
+    restored: Callable[..., Start]
     """The event with which a workflow that Redis lost goes on: `workflow`, `state`, `bundle`."""
     place: str = ""
     """The place that its workflows share; empty: each has one to itself."""

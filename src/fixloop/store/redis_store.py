@@ -107,9 +107,8 @@ class RedisStore(Listing, Store):
         workflow = keys.workflow_of(ticket_id)
         check_claimant(owner, token, lease_seconds)
         # Its fence must not be given twice.
-        reply = self._connection.run_durably(
-            "claim", _with_history(workflow), (ticket_id, owner, token, lease_seconds, workflow)
-        )
+        told = (ticket_id, owner, token, lease_seconds, workflow)
+        reply = self._connection.run_durably("claim", _with_history(workflow), told)
         try:
             return replies.claim(reply, workflow, ticket_id)
         except (Damaged, *BROKEN):
@@ -125,10 +124,8 @@ class RedisStore(Listing, Store):
         workflow = keys.workflow_of(ticket_id)
         check_holder(ticket_id, owner, fence)
         check_lease(lease_seconds)
-        reply = self._connection.run(
-            "renew", _keys(workflow), (ticket_id, owner, fence, lease_seconds, workflow)
-        )
-        answer: Renewal = reply.decode()
+        told = (ticket_id, owner, fence, lease_seconds, workflow)
+        answer: Renewal = self._connection.run("renew", _keys(workflow), told).decode()
         return answer
 
     @_of_one_workflow
@@ -137,9 +134,8 @@ class RedisStore(Listing, Store):
     ) -> Ticket | None:
         workflow = keys.workflow_of(ticket_id)
         check_holder(ticket_id, owner, fence)
-        reply = self._connection.run(
-            "release", _keys(workflow), (ticket_id, owner, fence, int(poison), workflow, delay_seconds)
-        )
+        told = (ticket_id, owner, fence, int(poison), workflow, delay_seconds)
+        reply = self._connection.run("release", _keys(workflow), told)
         return replies.ticket(reply) if reply else None
 
     @_of_one_workflow
@@ -166,17 +162,9 @@ class RedisStore(Listing, Store):
         empty_lanes: Sequence[Lane] = (),
     ) -> Swept:
         limits = (SHARD_LEASE_SECONDS, horizon_seconds, MOST_PER_SWEEP, most_deadlines)
-        reply = self._connection.run(
-            "sweep",
-            keys.shard_keys(shard),
-            (
-                owner,
-                *limits,
-                keys.workflow_key_prefix(shard),
-                json.dumps([str(lane) for lane in empty_lanes]),
-            ),
-        )
-        return replies.swept(reply)
+        lanes = json.dumps([str(lane) for lane in empty_lanes])
+        told = (owner, *limits, keys.workflow_key_prefix(shard), lanes)
+        return replies.swept(self._connection.run("sweep", keys.shard_keys(shard), told))
 
     @_of_one_workflow
     def history(self, workflow: str, start: int = 0) -> list[Entry]:
@@ -244,10 +232,8 @@ class RedisStore(Listing, Store):
             return None
         own = keys.artifacts_key(workflow)
         digests = {digest.decode() for digest in self._connection.call(lambda client: client.hkeys(own))}
-        kept = {
-            digest: self.get_artifact(workflow, digest)
-            for digest in sorted(digests | set(named(raw.entries)))
-        }
+        digests.update(named(raw.entries))
+        kept = {digest: self.get_artifact(workflow, digest) for digest in sorted(digests)}
         artifacts = {digest: data for digest, data in kept.items() if data is not None}
         return Stored(workflow, *raw[:3], tuple(raw.entries), artifacts, found.fields, found.stale)
 

@@ -13,7 +13,8 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fixloop.engine.profile import AnyStart, profile_named
+from fixloop.engine.profile import profile_named
+from fixloop.protocol.event import Start
 from fixloop.repository.snapshot import Snapshot
 from fixloop.statefiles.sync import project
 from fixloop.store.contract import Store
@@ -75,7 +76,7 @@ def plain(text: str) -> str:
 
 
 class _Begun(NamedTuple):
-    event: AnyStart
+    event: Start
     script: str
     root: Path
     """Where its named files are."""

@@ -18,8 +18,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from fixloop.engine.profile import AnyEvent, AnyStart
 from fixloop.profile_table import loaded, registered
+from fixloop.protocol.event import Event, Start
 from fixloop.protocol.ticket import Ticket
 from fixloop.testing.plan import Places
 from fixloop.testing.script import Word, read_word
@@ -34,14 +34,14 @@ class Scripts(NamedTuple):
     places: Places
     results: str
     """The kind of event that brings an agent's result."""
-    given_up: AnyEvent
-    answers: Mapping[str, AnyEvent]
+    given_up: Event
+    answers: Mapping[str, Event]
     """By the word of a script that asks a person: what that person says."""
     words: re.Pattern[str]
     """Those of a script."""
     answer: Callable[[str, str], str]
     """What a command would print, given a word and the agent."""
-    begun: Callable[[dict[str, Any]], AnyStart]
+    begun: Callable[[dict[str, Any]], Start]
     """The event that begins a workflow, given what those of all profiles have in common."""
     left: Callable[[Any, Ticket, int], Any] = lambda store, ticket, run: None
     """What an agent leaves in the named files, given the store, its ticket and the number of its run."""

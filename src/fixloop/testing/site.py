@@ -17,8 +17,9 @@ import redis
 
 from fixloop.engine.engine import Engine, ProfileEngine
 from fixloop.engine.hints import producer, send_hint
-from fixloop.engine.profile import AnyEvent, AnyStart, Profile
+from fixloop.engine.profile import Profile
 from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.protocol.event import Event, Start
 from fixloop.protocol.events import DecisionMade
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.refusals import Unexpected
@@ -191,10 +192,10 @@ def site(folder: Path, kind: HostKind, network: Network) -> Iterator[Site]:
 class Workflows:
     _engine: ProfileEngine[Any]
     _client: Any
-    _started: Sequence[AnyStart]
-    _decisions: Mapping[str, Sequence[AnyEvent]]
+    _started: Sequence[Start]
+    _decisions: Mapping[str, Sequence[Event]]
     """By workflow, what a person says to its escalations, in order."""
-    _given_up: AnyEvent
+    _given_up: Event
     """What is said to escalations that should not be there."""
     _decided: Counter[str] = field(default_factory=Counter)
 
@@ -227,9 +228,9 @@ class Caller(NamedTuple):
 
     def workflows(
         self,
-        started: Sequence[AnyStart],
-        decisions: Mapping[str, Sequence[AnyEvent]],
-        given_up: AnyEvent = GIVEN_UP,
+        started: Sequence[Start],
+        decisions: Mapping[str, Sequence[Event]],
+        given_up: Event = GIVEN_UP,
         profile: Profile[Any] | None = None,
     ) -> Workflows:
         engine = self.engine if profile is None else self.engine.of(profile)

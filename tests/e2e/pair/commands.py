@@ -7,18 +7,18 @@ from fixloop.commands import agent_log
 from fixloop.commands.handlers import CommandHandlers
 from fixloop.commands.presenter import Presenter, Standing
 from fixloop.commands.screen import row, table
-from fixloop.engine.profile import AnyStart
 from fixloop.errors import UsageError
 from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import Intake, Prepared
 from fixloop.protocol.agent_events import BranchPushed, Cancelled, Continued, Paused
+from fixloop.protocol.event import Start
 from fixloop.protocol.ids import called
 from fixloop.store.contract import Store
 from fixloop.store.records import Snapshot
 from tests.e2e.pair.protocol import AGENTS, PAIR, Message, Pair, PairStarted
 
 
-def _begun(store: Store, prepared: Prepared, feature: Feature, facts: Mapping[str, Any]) -> AnyStart:
+def _begun(store: Store, prepared: Prepared, feature: Feature, facts: Mapping[str, Any]) -> Start:
     return PairStarted(**facts)
 
 

@@ -9,7 +9,7 @@ from fixloop.engine.profile import Profile, iso
 from fixloop.engine.snapshots import loader
 from fixloop.protocol import draft
 from fixloop.protocol.agent_events import Cancelled, DeadlineReached, EventRefused
-from fixloop.protocol.event import Event, Value
+from fixloop.protocol.event import Event, Start, Value
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket, own_queue
@@ -52,9 +52,8 @@ class Pair(Value):
         return self.ended_at is not None
 
 
-class PairStarted(Event):
+class PairStarted(Start):
     kind: Literal["pair-started"] = "pair-started"
-    workflow: str
     issue: int
     name: str
     project: str = ""

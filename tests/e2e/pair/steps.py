@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from fixloop.engine.profile import AnyEvent
+from fixloop.protocol.event import Event
 from fixloop.protocol.ticket import Ticket
 from fixloop.repository.snapshot import Snapshot
 from tests.e2e.pair.protocol import AGENTS, PAIR, Pair, Passed, ticket_of
@@ -13,7 +13,7 @@ from workers.steps.step import Step
 from workers.steps.step_handlers import StepHandlers
 
 
-def _pass(step: Step) -> AnyEvent | None:
+def _pass(step: Step) -> Event | None:
     agent, state = step.holding.ticket.specialist, step.holding.state
     folder = Path(Snapshot.model_validate_json(state.snapshot).source).parent
     with (folder / "runs").open("a") as runs:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from fixloop.engine.profile import AnyEvent, Profile
+from fixloop.engine.profile import Profile
 from fixloop.engine.snapshots import loader
 from fixloop.profiles.agents import children_of, own_results, plain_fields, worker_of
 from fixloop.profiles.cycle import events as ev
@@ -12,6 +12,7 @@ from fixloop.profiles.cycle.phase_result import InvalidResult
 from fixloop.profiles.cycle.records import AgentStatus
 from fixloop.profiles.cycle.state import SCHEMA_VERSION, Cycle
 from fixloop.protocol.agents import ORCHESTRATOR
+from fixloop.protocol.event import Event
 from fixloop.protocol.refusals import Unexpected
 
 
@@ -20,7 +21,7 @@ def _fields(state: Cycle) -> dict[str, str]:
     return plain_fields(state, asks=bool(state.escalations), specialist=",".join(working))
 
 
-def _instead(event: AnyEvent, refused: Unexpected) -> AnyEvent | None:
+def _instead(event: Event, refused: Unexpected) -> Event | None:
     """A report that breaks a rule is an invalid answer (C35)."""
     if not isinstance(refused, InvalidResult) or not isinstance(event, ev.PhaseReported):
         return None

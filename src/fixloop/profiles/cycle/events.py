@@ -22,7 +22,7 @@ from fixloop.protocol.agent_events import (
     PersonNotified,
 )
 from fixloop.protocol.agents import USER
-from fixloop.protocol.event import Value
+from fixloop.protocol.event import Start, Value
 
 
 class Written(Value):
@@ -36,11 +36,10 @@ class Written(Value):
     """Of a log: all earlier bytes are as they were (C15)."""
 
 
-class CycleStarted(AgentEvent):
+class CycleStarted(AgentEvent, Start):
     """Somebody wants a cycle (C45)."""
 
     kind: Literal["cycle-started"] = "cycle-started"
-    workflow: str
     project: str = ""
     issue: int
     name: str
@@ -62,11 +61,10 @@ class CycleStarted(AgentEvent):
     """A command tells a person of each escalation."""
 
 
-class CycleRestored(AgentEvent):
+class CycleRestored(AgentEvent, Start):
     """A cycle that Redis lost goes on from its named files (K23)."""
 
     kind: Literal["cycle-restored"] = "cycle-restored"
-    workflow: str
     state: dict[str, Any]
     """The snapshot that the files were drawn from."""
     bundle: str = ""

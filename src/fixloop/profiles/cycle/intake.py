@@ -9,13 +9,13 @@ from typing import Any, Final
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.roles import graph_of
 from fixloop.configuration.settings import CycleSettings
-from fixloop.engine.profile import AnyStart
 from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import Intake, Prepared
 from fixloop.profiles.agents import agent_seconds, commands_of, seconds
 from fixloop.profiles.cycle.events import CycleStarted
 from fixloop.profiles.cycle.state import Limits
 from fixloop.profiles.cycle.workers import DEFAULT_GRAPH
+from fixloop.protocol.event import Start
 from fixloop.store.contract import Store
 
 _BASE_36: Final = string.digits + string.ascii_lowercase
@@ -43,7 +43,7 @@ def cycle_started(configuration: Configuration, /, **facts: Any) -> CycleStarted
     return CycleStarted(**written | facts, commands=commands_of(settings.agent), limits=limits)
 
 
-def _begun(store: Store, prepared: Prepared, feature: Feature, facts: Mapping[str, Any]) -> AnyStart:
+def _begun(store: Store, prepared: Prepared, feature: Feature, facts: Mapping[str, Any]) -> Start:
     settings = prepared.configuration.cycle or CycleSettings()
     zone = timezone(timedelta(minutes=settings.utc_offset_minutes))
     at = store.now(facts["workflow"]).at.astimezone(zone)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from fixloop.engine.profile import AnyEvent, Profile
+from fixloop.engine.profile import Profile
 from fixloop.engine.snapshots import loader
 from fixloop.profiles.agents import children_of, own_results, plain_fields, worker_of
 from fixloop.profiles.handoff import events as ev
@@ -11,6 +11,7 @@ from fixloop.profiles.handoff.records import Message, measured
 from fixloop.profiles.handoff.returns import InvalidReturn
 from fixloop.profiles.handoff.state import SCHEMA_VERSION, Handoffs
 from fixloop.protocol.agents import ORCHESTRATOR
+from fixloop.protocol.event import Event
 from fixloop.protocol.refusals import Unexpected
 
 
@@ -20,7 +21,7 @@ def _fields(state: Handoffs) -> dict[str, str]:
     return shared | {"escalated": escalated, "parent": state.parent}
 
 
-def _instead(event: AnyEvent, refused: Unexpected) -> AnyEvent | None:
+def _instead(event: Event, refused: Unexpected) -> Event | None:
     """A result that does not fit its contract is an attempt that failed (D37, D56)."""
     if not isinstance(refused, InvalidReturn) or not isinstance(event, ev.AgentReturned):
         return None

@@ -21,13 +21,13 @@ from fixloop.protocol.agent_events import (
     PersonNotified,
 )
 from fixloop.protocol.agents import USER
+from fixloop.protocol.event import Start
 
 
-class HandoffsStarted(AgentEvent):
+class HandoffsStarted(AgentEvent, Start):
     """Somebody wants a workflow (D53)."""
 
     kind: Literal["handoffs-started"] = "handoffs-started"
-    workflow: str
     project: str = ""
     issue: int
     name: str
@@ -53,11 +53,10 @@ class HandoffsStarted(AgentEvent):
     """Digest of what other machines need to have `tip`, where that is not the snapshot; an artifact."""
 
 
-class HandoffsRestored(AgentEvent):
+class HandoffsRestored(AgentEvent, Start):
     """A workflow that Redis lost goes on from its named files (K23)."""
 
     kind: Literal["handoffs-restored"] = "handoffs-restored"
-    workflow: str
     state: dict[str, Any]
     """The snapshot that the files were made from."""
     bundle: str = ""

@@ -16,7 +16,6 @@ from fixloop.commands.outside_agents import (
 )
 from fixloop.commands.screen import note
 from fixloop.commands.session import Session, look
-from fixloop.engine.profile import AnyEvent
 from fixloop.errors import RefusedError, UsageError
 from fixloop.outside.transfer import bring_work
 from fixloop.profiles.handoff import events as ev
@@ -35,6 +34,7 @@ from fixloop.profiles.handoff.returns import (
 from fixloop.profiles.handoff.routes import HandoffStatus, check_agent, sent_by
 from fixloop.profiles.handoff.runs import escalation, rejection
 from fixloop.protocol.agents import USER
+from fixloop.protocol.event import Event
 from fixloop.protocol.ticket import work_id
 
 
@@ -53,7 +53,7 @@ def _decide(session: Session, workflow: str, given: Answer) -> None:
     if options and given.word not in options:
         raise UsageError(f"{given.word!r} does not answer {question.id}; possible are {', '.join(options)}")
     refuse_bounds(given, "handoffs")
-    event: AnyEvent
+    event: Event
     if question.reason not in ENGINE_REASONS:
         answer = f"{given.word}\n{given.text}".rstrip() if not options else given.word
         event = ev.Answered(sender=sender(USER), question=question.id, answer=answer)
@@ -87,7 +87,7 @@ def _brought(handed: Handed) -> None:
         handed.session.bring(workflow, event)
 
 
-def _events(handed: Handed) -> Iterator[AnyEvent]:
+def _events(handed: Handed) -> Iterator[Event]:
     if handed.blocked is not None:
         asked = {"reason": "blocked", "details": handed.blocked}
         yield escalation(handed.agent, asked, handed.artifacts)

@@ -14,9 +14,9 @@ from fixloop.commands.session import Issue, ProjectOption, Session, open_session
 from fixloop.errors import UsageError
 
 if TYPE_CHECKING:
-    from fixloop.engine.profile import AnyEvent
     from fixloop.profiles.handoff.records import Lock
     from fixloop.profiles.handoff.state import Handoffs
+    from fixloop.protocol.event import Event
 
 Resource = Annotated[
     str, typer.Argument(metavar="RESOURCE", help="What is changed, such as src/auth.ts or state.json.")
@@ -184,7 +184,7 @@ def _state(session: Session, workflow: str) -> "Handoffs":
     return found
 
 
-def _answer(session: Session, workflow: str, event: "AnyEvent") -> str:
+def _answer(session: Session, workflow: str, event: "Event") -> str:
     _state(session, workflow)
     applied = session.engine_of(workflow).apply(workflow, event, operation=uuid.uuid4().hex)
     session.draw(workflow)
