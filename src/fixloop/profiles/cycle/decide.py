@@ -1,6 +1,6 @@
 """The `cycle` profile: what follows from an event (C1-C67; K10, K11, K15-K17, K23).
 
-Pure: no clock, no Redis, no files. The orchestrator is this function: agents only report (C5, C6).
+The orchestrator is this function: agents only report (C5, C6).
 """
 
 from typing import Final

@@ -1,7 +1,8 @@
-"""A cycle as commands show it: its agents, what waits for whom, and its log."""
+"""A cycle as commands show it: its agents, what waits for whom, its log and its report."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,13 +10,12 @@ from fixloop.commands import agent_log as spoken
 from fixloop.commands import agent_work as work
 from fixloop.commands.clocks import deadline_line
 from fixloop.commands.presenter import Presenter, Standing
-from fixloop.commands.report_pages import reported
+from fixloop.commands.report_pages import Parts, Row, reported
 from fixloop.commands.screen import row, short, table
 from fixloop.engine.snapshots import loader
 from fixloop.profiles.cycle.files import state_path
 from fixloop.profiles.cycle.messages import Message, message_text
 from fixloop.profiles.cycle.records import AgentStatus, TaskStatus
-from fixloop.profiles.cycle.report import parts
 from fixloop.profiles.cycle.state import SCHEMA_VERSION, Agent, Cycle
 from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.durations import iso_stamp, stamp
@@ -238,6 +238,61 @@ def _statistics(state: Cycle, said: Sequence[spoken.Line]) -> dict[str, Any]:
     }
 
 
+_DECIDED: Final = attrgetter("made_by", "description", "chosen_option", "rationale", "impact")
+
+
+def _parts(details: Iterable[Row], state: Cycle) -> Parts:
+    return (
+        Parts(f"{state.name} (issue {state.issue})")
+        .table("How it stands", ("what", "how"), details)
+        .table(
+            "Agents",
+            ("agent", "role", "status", "runs", "documents"),
+            (
+                (
+                    agent.key,
+                    worker(agent.key).role,
+                    agent.status,
+                    agent.runs,
+                    ", ".join(f"{each.name} v{each.version}" for each in state.documents_of(agent.key)),
+                )
+                for agent in state.agents
+            ),
+        )
+        .table(
+            "Iterations",
+            ("number", "version", "began", "issues found"),
+            (
+                (each.number, each.version, f"{stamp(each.started_at)} UTC", "; ".join(each.issues_found))
+                for each in state.iterations
+            ),
+        )
+        .table(
+            "Tasks",
+            ("task", "what", "effort", "depends on", "status"),
+            (
+                (each.id, each.description, each.effort, ", ".join(each.depends_on), each.status)
+                for each in state.plan
+            ),
+        )
+        .table(
+            "Blockers and resolutions",
+            ("id", "reported by", "what", "status", "resolution"),
+            map(attrgetter("id", "reported_by", "description", "status", "resolution"), state.blockers),
+        )
+        .table(
+            "Decisions",
+            ("time", "by", "question", "decision", "reason", "impact"),
+            ((f"{stamp(each.at)} UTC", *_DECIDED(each)) for each in state.decisions),
+        )
+        .table(
+            "Timeline",
+            ("time", "who", "what"),
+            ((f"{stamp(each.at)} UTC", each.actor, each.text) for each in state.timeline),
+        )
+    )
+
+
 _SPEECH: Final = spoken.Speech(_line, _statistics)
 
 PRESENTER: Final[Presenter[Cycle]] = Presenter(
@@ -255,5 +310,5 @@ PRESENTER: Final[Presenter[Cycle]] = Presenter(
     log_text=_SPEECH.log_text,
     log_markdown=_SPEECH.log_markdown,
     log_document=_SPEECH.log_document,
-    report=reported(parts, lambda: PRESENTER),
+    report=reported(_parts, lambda: PRESENTER),
 )

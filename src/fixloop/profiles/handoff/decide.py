@@ -1,7 +1,4 @@
-"""The `handoff` profile: what follows from an event (D1-D56; K5, K10, K20, K27, K33, G9-G21).
-
-Pure: no clock, no Redis, no files.
-"""
+"""The `handoff` profile: what follows from an event (D1-D56; K5, K10, K20, K27, K33, G9-G21)."""
 
 from typing import Final
 

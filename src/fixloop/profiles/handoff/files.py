@@ -1,7 +1,4 @@
-"""The named files of a handoff workflow, made from its state (D14, D15, D20-D22, D47, K14, K23, R13).
-
-The same state gives the same files.
-"""
+"""The named files of a handoff workflow, made from its state (D14, D15, D20-D22, D47, K14, K23, R13)."""
 
 import json
 from collections.abc import Iterator

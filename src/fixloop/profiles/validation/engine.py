@@ -5,16 +5,9 @@ from typing import Final
 from fixloop.engine.history import recorded
 from fixloop.engine.profile import Profile, Told, iso
 from fixloop.engine.snapshots import load_state
+from fixloop.protocol import events as ev
 from fixloop.protocol.delivery import RECEIPT_DEADLINE
 from fixloop.protocol.documents import change_letter
-from fixloop.protocol.events import (
-    Cancelled,
-    Continued,
-    DeadlineReached,
-    EventRefused,
-    Paused,
-    event_from_json,
-)
 from fixloop.protocol.ids import ticket_id
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR
 from fixloop.protocol.outcome import Outcome
@@ -94,21 +87,21 @@ VALIDATION: Final[Profile[State]] = Profile(
     decide_version=DECIDE_VERSION,
     decide=decide,
     load=load_state,
-    read_event=event_from_json,
+    read_event=ev.event_from_json,
     fields=plain_fields,
     recorded=recorded,
-    refused=EventRefused,
-    reached=DeadlineReached,
-    cancelled=Cancelled,
+    refused=ev.EventRefused,
+    reached=ev.DeadlineReached,
+    cancelled=ev.Cancelled,
     check_party=check_party,
     worker_of=worker_of,
     is_deadline=_DEADLINES.__contains__,
     letters=_letters,
     children=_fix_tickets,
     from_parent={
-        "cancelled": lambda why: Cancelled(by="fixloop", reason=why),
-        "paused": lambda why: Paused(by="fixloop", reason=why),
-        "continued": lambda why: Continued(by="fixloop"),
+        "cancelled": lambda why: ev.Cancelled(by="fixloop", reason=why),
+        "paused": lambda why: ev.Paused(by="fixloop", reason=why),
+        "continued": lambda why: ev.Continued(by="fixloop"),
     },
     supersedes=True,
 )

@@ -14,17 +14,7 @@ from fixloop.errors import RefusedError, UsageError
 from fixloop.intake.redaction_scope import redaction_for
 from fixloop.outside.offer import offer, offered_at
 from fixloop.outside.transfer import bring_work, keep_bundle, keep_diff, snapshot_in
-from fixloop.protocol.events import (
-    BlockerSignalled,
-    BranchPushed,
-    Cancelled,
-    Continued,
-    DecisionMade,
-    FixAcknowledged,
-    FixCompleted,
-    ManualFixDone,
-    Paused,
-)
+from fixloop.protocol import events as ev
 from fixloop.protocol.ids import called
 from fixloop.protocol.messages import MAIN_AGENT, USER, Decision, Reason
 from fixloop.protocol.state import Completion, State
@@ -51,7 +41,7 @@ def _ack(session: Session, workflow: str, agent: str, handoff: str) -> None:
             "--agent and --handoff go with cycles and handoffs; a validation workflow has one main agent"
         )
     state = session.engine.state(workflow)
-    event = FixAcknowledged(
+    event = ev.FixAcknowledged(
         specialist=state.active.name,
         iteration=state.active.iteration,
         by=getpass.getuser(),
@@ -106,7 +96,7 @@ def _decide(session: Session, workflow: str, given: Given) -> None:
     if given.escalation and given.escalation != named:
         open_ = f"{named} is" if named else "none is"
         raise UsageError(f"escalation {given.escalation} is not open in issue {state.issue}; {open_}")
-    event = DecisionMade(
+    event = ev.DecisionMade(
         decision=decision,
         escalation=named,
         by=getpass.getuser(),
@@ -134,7 +124,9 @@ def _show(session: Session, workflow: str) -> None:
 
 
 def _signal(session: Session, workflow: str, text: str, artifacts: tuple[str, ...] = ()) -> None:
-    event = BlockerSignalled(by=getpass.getuser(), text=text, sender=caller(MAIN_AGENT), artifacts=artifacts)
+    event = ev.BlockerSignalled(
+        by=getpass.getuser(), text=text, sender=caller(MAIN_AGENT), artifacts=artifacts
+    )
     session.bring(workflow, event)
 
 
@@ -189,42 +181,34 @@ def _bundle(session: Session, state: State, change: Change) -> str:
 
 def _completion(
     session: Session, state: State, change: Change, answer: "Answer | None"
-) -> FixCompleted | ManualFixDone:
+) -> ev.FixCompleted | ev.ManualFixDone:
     from fixloop.protocol.claims import Differences, differences
 
     mirror = mirror_of(snapshot_in(state), session.settings.cache_dir)
     hide = redaction_for(session.store, state).text
-    diff = keep_diff(session.store, state, mirror, change.commit, hide=hide)._asdict()
+    shared: dict[str, Any] = {
+        "by": getpass.getuser(),
+        "summary": answer.summary if answer is not None else "",
+        "files": change.files,
+        "tip": change.commit,
+        "tree": change.tree,
+        "marks": change.marks,
+        **keep_diff(session.store, state, mirror, change.commit, hide=hide)._asdict(),
+    }
     opened = state.escalation
     if opened is not None and opened.decision is Decision.MANUAL_FIX:
-        return ManualFixDone(
-            by=getpass.getuser(),
-            sender=caller(USER),
-            summary=answer.summary if answer is not None else "",
-            files=change.files,
-            tip=change.commit,
-            tree=change.tree,
-            marks=change.marks,
-            **_reread(session, state, change.commit),
-            **diff,
-        )
-    active = state.active
-    summary, fixes = (answer.summary, answer.fixes) if answer is not None else ("", ())
+        reread = _reread(session, state, change.commit)
+        return ev.ManualFixDone(sender=caller(USER), **reread, **shared)
+    fixes = answer.fixes if answer is not None else ()
     differ = differences(answer.files, change.files) if answer is not None else Differences()
     completion = Completion(
-        iteration=active.iteration,
-        by=getpass.getuser(),
-        summary=summary,
+        iteration=state.active.iteration,
         fixes=fixes or tuple(f"changed {name}" for name in change.files[:20]),
-        files=change.files,
-        tip=change.commit,
-        tree=change.tree,
-        marks=change.marks,
         unchanged=differ.unchanged,
         unnamed=differ.unnamed,
-        **diff,
+        **shared,
     )
-    return FixCompleted(specialist=active.name, completion=completion, sender=caller(MAIN_AGENT))
+    return ev.FixCompleted(specialist=state.active.name, completion=completion, sender=caller(MAIN_AGENT))
 
 
 def _reread(session: Session, state: State, commit: str) -> dict[str, Any]:
@@ -268,10 +252,10 @@ def _say_next(session: Session, workflow: str, decision: Decision) -> None:
 
 
 HANDLERS: Final = CommandHandlers(
-    cancelled=lambda reason: Cancelled(by=getpass.getuser(), reason=reason, sender=caller(USER)),
-    paused=lambda reason: Paused(by=getpass.getuser(), reason=reason, sender=caller(USER)),
-    continued=lambda: Continued(by=getpass.getuser(), sender=caller(USER)),
-    pushed=lambda branch: BranchPushed(branch=branch, sender=caller(USER)),
+    cancelled=lambda reason: ev.Cancelled(by=getpass.getuser(), reason=reason, sender=caller(USER)),
+    paused=lambda reason: ev.Paused(by=getpass.getuser(), reason=reason, sender=caller(USER)),
+    continued=lambda: ev.Continued(by=getpass.getuser(), sender=caller(USER)),
+    pushed=lambda branch: ev.BranchPushed(branch=branch, sender=caller(USER)),
     decide=_decide,
     ack=_ack,
     fixed=_fixed,
