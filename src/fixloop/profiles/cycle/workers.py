@@ -6,6 +6,8 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
 
+_CHANGES: Final = "changes.log"
+
 
 class Worker(NamedTuple):
     """One agent of a cycle."""
@@ -14,12 +16,12 @@ class Worker(NamedTuple):
     role: str
     documents: tuple[str, ...]
     """Rewritten each iteration, archived before (C14)."""
-    logs: tuple[str, ...]
-    """Appended to, never rewritten (C15)."""
     fields: tuple[str, ...]
     """Of the state; no other agent may set them (C61)."""
-    depends_on: tuple[str, ...]
+    depends_on: tuple[str, ...] = ()
     """In the default graph (C38)."""
+    logs: tuple[str, ...] = (_CHANGES,)
+    """Appended to, never rewritten (C15)."""
 
     @property
     def name(self) -> str:
@@ -27,23 +29,14 @@ class Worker(NamedTuple):
         return self.key.upper()
 
 
-_CHANGES: Final = "changes.log"
 WORKERS: Final = {
     entry.key: entry
     for entry in (
-        Worker(
-            "ra",
-            "Requirements",
-            ("requirements.md", "edge-cases.md"),
-            (_CHANGES,),
-            ("requirements", "edge_cases"),
-            (),
-        ),
+        Worker("ra", "Requirements", ("requirements.md", "edge-cases.md"), ("requirements", "edge_cases")),
         Worker(
             "ep",
             "Exploration and planning",
             ("exploration.md", "architecture.md", "plan.json"),
-            (_CHANGES,),
             ("exploration", "plan"),
             ("ra",),
         ),
@@ -51,15 +44,14 @@ WORKERS: Final = {
             "cd",
             "Development",
             ("implementation.md", "issues.md"),
-            (_CHANGES, "debug-log.ndjson"),
             ("changes", "implementation"),
             ("ep",),
+            (_CHANGES, "debug-log.ndjson"),
         ),
         Worker(
             "vas",
             "Validation",
             ("validation.md", "summary.md", "test-results.json"),
-            (_CHANGES,),
             ("test_results", "summary"),
             ("cd",),
         ),
@@ -72,7 +64,7 @@ _OWNERS: Final = {field: entry.key for entry in WORKERS.values() for field in en
 def worker(key: str) -> Worker:
     """The agent of this key; one that the seed does not name writes a document and a field named after it (K17)."""
     known = WORKERS.get(key)
-    return known or Worker(key, key, (f"{key}.md",), (_CHANGES,), (key,), ())
+    return known or Worker(key, key, (f"{key}.md",), (key,))
 
 
 def field_owner(field: str) -> str | None:
