@@ -36,6 +36,23 @@ class Start(Event):
     workflow: str
 
 
+class WorkStarted(Start):
+    """Somebody wants a workflow: what every profile has to know of it."""
+
+    project: str = ""
+    issue: int
+    name: str
+    max_iterations: int = 5
+    queue: str = ""
+    configuration: str = ""
+    snapshot: str = ""
+    tip: str = ""
+    push: bool = False
+    """When it ends well, its branch goes to the URL that the repository was given by."""
+    notify: bool = False
+    """A command tells a person of each escalation."""
+
+
 class DeadlineReached(Event):
     """A deadline fell due; whether it still matters is for the decision to say (R6)."""
 

@@ -15,29 +15,19 @@ from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Completion, Limits
 
 
-class WorkflowStarted(envelope.Start):
+class WorkflowStarted(envelope.WorkStarted):
     """A feature was handed in."""
 
     kind: Literal["workflow-started"] = "workflow-started"
-    project: str = ""
-    issue: int
-    name: str
     specialists: tuple[str, ...]
     """The applicable ones."""
     unverified: tuple[Unverified, ...] = ()
     """What was found and does not run."""
-    max_iterations: int = 5
     limits: Limits = Limits()
     fixer: Literal["command", "outside"] = "outside"
     agent: str = ""
     acks: bool = False
-    notify: bool = False
     bundle_fix_request: bool = True
-    queue: str = ""
-    push: bool = False
-    configuration: str = ""
-    snapshot: str = ""
-    tip: str = ""
     tree: str = ""
     parent: str = ""
     """The ticket of another workflow whose work this is; empty: a person's or a program's own."""

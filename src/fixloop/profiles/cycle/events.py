@@ -22,7 +22,7 @@ from fixloop.protocol.agent_events import (
     PersonNotified,
 )
 from fixloop.protocol.agents import USER
-from fixloop.protocol.event import Start, Value
+from fixloop.protocol.event import Start, Value, WorkStarted
 
 
 class Written(Value):
@@ -36,29 +36,17 @@ class Written(Value):
     """Of a log: all earlier bytes are as they were (C15)."""
 
 
-class CycleStarted(AgentEvent, Start):
+class CycleStarted(AgentEvent, WorkStarted):
     """Somebody wants a cycle (C45)."""
 
     kind: Literal["cycle-started"] = "cycle-started"
-    project: str = ""
-    issue: int
-    name: str
     cycle_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
     description: str = ""
     graph: dict[str, tuple[str, ...]] = {}
     """Empty: the default order (C38)."""
     commands: dict[str, str] = {}
     """The command of each agent, by key; one without is run outside."""
-    max_iterations: int = 5
     limits: Limits = Limits()
-    queue: str = ""
-    configuration: str = ""
-    snapshot: str = ""
-    tip: str = ""
-    push: bool = False
-    """When it ends well, its branch goes to the URL that the repository was given by."""
-    notify: bool = False
-    """A command tells a person of each escalation."""
 
 
 class CycleRestored(AgentEvent, Start):

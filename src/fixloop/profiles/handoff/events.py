@@ -21,30 +21,18 @@ from fixloop.protocol.agent_events import (
     PersonNotified,
 )
 from fixloop.protocol.agents import USER
-from fixloop.protocol.event import Start
+from fixloop.protocol.event import Start, WorkStarted
 
 
-class HandoffsStarted(AgentEvent, Start):
+class HandoffsStarted(AgentEvent, WorkStarted):
     """Somebody wants a workflow (D53)."""
 
     kind: Literal["handoffs-started"] = "handoffs-started"
-    project: str = ""
-    issue: int
-    name: str
     type: Kind = Kind.FEATURE
     priority: Priority = Priority.HIGH
     commands: dict[str, str] = {}
     """What runs an agent, by name; one without is somebody outside."""
-    max_iterations: int = 5
     limits: Limits = Limits()
-    queue: str = ""
-    configuration: str = ""
-    snapshot: str = ""
-    tip: str = ""
-    push: bool = False
-    """When it ends well, its branch goes to the URL that the repository was given by."""
-    notify: bool = False
-    """A command tells a person of each escalation."""
     request: str = ""
     """What is wanted, where the name does not say all of it."""
     parent: str = ""
