@@ -11,16 +11,9 @@ import time
 
 from redis import Redis
 
-from bench.stage import (
-    background,
-    fixloop_worker,
-    hinting_engine,
-    redis_server,
-    scripted_environment,
-    scripted_workflow,
-    wait_until,
-)
+from bench import stage
 from fixloop.store.redis_store import RedisStore
+from fixloop.testing.crew import scripted_workflow
 
 MOST_RESENT = 0.2
 PATIENCE_SECONDS = 3600
@@ -32,40 +25,30 @@ def main() -> int:
     parser.add_argument("--concurrency", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=0.05, help="how long a step takes")
     options = parser.parse_args()
-    with redis_server() as url:
-        return measure(url, scripted_environment(url), options)
+    with stage.redis_server() as url:
+        environment, store = stage.scripted_environment(url), RedisStore(url)
+        engine = stage.hinting_engine(url, store)
+        script = f"-~{options.seconds}"
+        events = [scripted_workflow("be9c4a11", issue, script) for issue in range(1, options.steps + 1)]
+        for event in events:
+            engine.start(event)
+        began = time.monotonic()
+        with stage.background(stage.fixloop_worker(options.concurrency), environment):
+            # The last of the queue are looked at first, so that looking costs next to nothing.
+            remaining = list(events)
 
+            def all_ended() -> bool:
+                while remaining and ended(store, remaining[-1].workflow):
+                    remaining.pop()
+                return not remaining
 
-def measure(url: str, environment: dict[str, str], options: argparse.Namespace) -> int:
-    store = RedisStore(url)
-    workflows = queued(url, store, options)
-    began = time.monotonic()
-    with background(fixloop_worker(options.concurrency), environment):
-        # The last of the queue are looked at first, so that looking costs next to nothing.
-        remaining = list(workflows)
-
-        def all_ended() -> bool:
-            while remaining and ended(store, remaining[-1]):
-                remaining.pop()
-            return not remaining
-
-        wait_until(all_ended, seconds=PATIENCE_SECONDS, step_seconds=0.5)
-    seconds = time.monotonic() - began
-    tickets = sum(len(store.history(workflow)) - 1 for workflow in workflows)
-    resent = (messages_sent(url) - tickets) / tickets
-    print(
-        f"{tickets} tickets of {len(workflows)} queued in {seconds:.0f} s, {tickets / seconds:.0f} a second"
-    )
+            stage.wait_until(all_ended, seconds=PATIENCE_SECONDS, step_seconds=0.5)
+        seconds = time.monotonic() - began
+        tickets = sum(len(store.history(event.workflow)) - 1 for event in events)
+        resent = (messages_sent(url) - tickets) / tickets
+    print(f"{tickets} tickets of {len(events)} queued in {seconds:.0f} s, {tickets / seconds:.0f} a second")
     print(f"resent {resent:.3f} for each ticket (limit {MOST_RESENT})")
     return int(resent > MOST_RESENT)
-
-
-def queued(url: str, store: RedisStore, options: argparse.Namespace) -> list[str]:
-    engine = hinting_engine(url, store)
-    events = [scripted_workflow(issue, f"-~{options.seconds}") for issue in range(1, options.steps + 1)]
-    for event in events:
-        engine.start(event)
-    return [event.workflow for event in events]
 
 
 def ended(store: RedisStore, workflow: str) -> bool:

@@ -31,7 +31,6 @@ def noted() -> None:
 
 
 def hop_chain(hops: int, issue: int) -> None:
-    """Send a chain of `hops` no-ops."""
     said = {"issue": issue, "specialist": "test-runner", "iteration": 1}
     tickets = [f"be9c4a11-{issue}-1.test-runner.recheck.{number}.1" for number in range(hops)]
     steps = [hop.si(ticket=ticket, **said).set(queue="bare") for ticket in tickets[:-1]]

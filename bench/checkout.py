@@ -1,4 +1,4 @@
-"""Prepare a public project as its developers would: the release, a git repository, what it needs installed."""
+"""The public projects fixloop is tried on, as `projects.toml` names them, each prepared as its developers would."""
 
 import hashlib
 import os
@@ -6,11 +6,15 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 
-from bench.public import Project, Registry
+from pydantic import BaseModel, ConfigDict, Field
 
+PROJECTS_FILE = Path(__file__).with_name("projects.toml")
+_STRICT = ConfigDict(frozen=True, extra="forbid")
 _IGNORED = (
     ".venv/",
     "node_modules/",
@@ -20,7 +24,77 @@ _IGNORED = (
     ".mypy_cache/",
     ".ruff_cache/",
 )
+_BEGINNING = (["git", "init", "-q", "-b", "main"], ["git", "add", "-A"])
 _AUTHOR = ("-c", "user.name=dev", "-c", "user.email=dev@example.invalid")
+
+
+class Registry(StrEnum):
+    """Where a release comes from; each is asked by its usual client."""
+
+    PYPI = "PyPI"
+    NPM = "npm"
+    DEBIAN = "Debian"
+    DEBIAN_SOURCE = "Debian source"
+    GITHUB = "GitHub"
+    """For projects whose releases carry no tests: the commit of a tag, `package` being owner/name."""
+
+
+class Edit(BaseModel):
+    """One replacement in one file; `old` stands there exactly once."""
+
+    model_config = _STRICT
+
+    file: str
+    old: str
+    new: str
+
+    def apply(self, checkout: Path) -> None:
+        """Replace it below `checkout`; ValueError when the file does not hold `old` exactly once."""
+        path = checkout / self.file
+        text = path.read_text()
+        if text.count(self.old) != 1:
+            raise ValueError(f"{path}: {self.old!r} stands there {text.count(self.old)} times, not once")
+        path.write_text(text.replace(self.old, self.new))
+
+
+class Project(BaseModel):
+    """One release, how a developer prepares it, its own commands, and three bugs that they notice."""
+
+    model_config = _STRICT
+
+    name: str
+    language: str
+    shape: str
+    registry: Registry
+    package: str
+    version: str
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    """Of the release; of what comes from GitHub, of `git archive --format=tar --prefix=release/`."""
+    inside: str = ""
+    """The folder of the sources inside a Debian package."""
+    remove: tuple[str, ...] = ()
+    """What the release carries and the project's repository does not."""
+    ignore: tuple[str, ...] = ()
+    """What is git-ignored, besides what its own `.gitignore` says."""
+    edits: tuple[Edit, ...] = ()
+    """Changes without which the release does not work as a checkout does."""
+    change: str = ""
+    """What `edits` do and why, for the page."""
+    packages: tuple[str, ...] = ()
+    """What pip installs into `.venv`."""
+    commands: tuple[str, ...] = Field(min_length=1)
+    """What its developers run, as their own documentation or CI says."""
+    bugs: tuple[Edit, ...] = Field(min_length=3, max_length=3)
+
+
+class _File(BaseModel):
+    model_config = _STRICT
+
+    project: tuple[Project, ...]
+
+
+def public_projects(file: Path = PROJECTS_FILE) -> tuple[Project, ...]:
+    return _File.model_validate(tomllib.loads(file.read_text())).project
 
 
 def prepared(project: Project, folder: Path) -> Path:
@@ -32,7 +106,9 @@ def prepared(project: Project, folder: Path) -> Path:
         checkout.mkdir(parents=True)
         _unpack(_release(project, folder / "release"), project, checkout)
         _tidy(project, checkout)
-        _commit(checkout, f"{project.name} {project.version}", tag=project.version)
+        commit = ["git", *_AUTHOR, "commit", "-qm", f"{project.name} {project.version}"]
+        for command in (*_BEGINNING, commit, ["git", "tag", project.version]):
+            _call(command, checkout)
         _install(project, checkout)
         stamp.write_text(entry)
     restore(checkout)
@@ -117,13 +193,6 @@ def _tidy(project: Project, checkout: Path) -> None:
     own = ignored.read_text().splitlines() if ignored.exists() else []
     added = [line for line in (*_IGNORED, *project.ignore) if line not in own]
     ignored.write_text("".join(f"{line}\n" for line in (*own, *added)))
-
-
-def _commit(checkout: Path, subject: str, *, tag: str) -> None:
-    _call(["git", "init", "-q", "-b", "main"], checkout)
-    _call(["git", "add", "-A"], checkout)
-    _call(["git", *_AUTHOR, "commit", "-qm", subject], checkout)
-    _call(["git", "tag", tag], checkout)
 
 
 def _install(project: Project, checkout: Path) -> None:

@@ -15,16 +15,8 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from fixloop.engine.engine import Engine, ProfileHolding
+from fixloop.protocol import events as ev
 from fixloop.protocol.checks import Counts, Evidence
-from fixloop.protocol.events import (
-    DecisionMade,
-    Event,
-    FixCompleted,
-    PersonNotified,
-    ReportDelivered,
-    RunFinished,
-    WorkflowStarted,
-)
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Completion, State
 from fixloop.repository.snapshot import Snapshot
@@ -81,7 +73,7 @@ def main() -> None:
     texts: list[tuple[int, str]] = []
     for issue, (script, specialists, fixer) in enumerate(PLAYS, 1):
         worth = WORTH[min(issue, len(WORTH)) - 1]
-        texts += [(worth, text) for text in reversed(list(_Play(issue).play(script, specialists, fixer)))]
+        texts += [(worth, text) for text in reversed(list(_texts(issue, script, specialists, fixer)))]
     for worth, text in (*texts, (WORTH[-1], SPOKEN)):
         parts = [part for part in OWN.sub("\0", text).split("\0") if len(part) > 3]
         found = "".join(_news(part, found, worth) for part in parts if part not in found) + found
@@ -108,81 +100,54 @@ def _kept(stretch: str, worth: int) -> str:
     return stretch if len(stretch) >= min(worth // 2, 6) else ""
 
 
-class _Play:
-    def __init__(self, issue: int) -> None:
-        self._issue, self._workflow = issue, workflow_id("be9c4a11", issue, 1)
-        self._now = datetime(2026, 3, 2, 9, 0, 0, 1, tzinfo=UTC)
-        self._store = MemoryStore(lambda: self._now)
-        self._engine = Engine(self._store)
-
-    def play(self, script: str, specialists: tuple[str, ...], fixer: str) -> Iterator[str]:
-        self._engine.start(
-            WorkflowStarted.model_validate(
-                {
-                    "workflow": self._workflow,
-                    "project": "/home/ann/shop",
-                    "issue": self._issue,
-                    "name": script,
-                    "specialists": specialists,
-                    "fixer": fixer,
-                    "tip": "b1" * 20,
-                    "tree": "c1" * 20,
-                    "configuration": "d1" * 32,
-                    "snapshot": Snapshot(
-                        source="/home/ann/shop", commit="b1" * 20, tree="c1" * 20
-                    ).model_dump_json(),
-                }
-            )
-        )
-        yield from self._written()
-        while self._step():
-            yield from self._written()
-        if self._engine.state(self._workflow).paused:
-            decision = DecisionMade(decision=Decision.ABORT, by="ann")
-            self._engine.apply(self._workflow, decision, operation="abort")
-            yield from self._written()
-
-    def _written(self) -> Iterator[str]:
-        found = self._store.read(self._workflow)
+def _texts(issue: int, script: str, specialists: tuple[str, ...], fixer: str) -> Iterator[str]:
+    """The entries and snapshots of one play, as they are written."""
+    workflow, now = workflow_id("be9c4a11", issue, 1), datetime(2026, 3, 2, 9, 0, 0, 1, tzinfo=UTC)
+    store = MemoryStore(lambda: now)
+    engine, tip, tree = Engine(store), "b1" * 20, "c1" * 20
+    facts = {
+        "workflow": workflow,
+        "project": "/home/ann/shop",
+        "issue": issue,
+        "name": script,
+        "fixer": fixer,
+    }
+    facts |= {"specialists": specialists, "tip": tip, "tree": tree, "configuration": "d1" * 32}
+    snapshot = Snapshot(source="/home/ann/shop", commit=tip, tree=tree).model_dump_json()
+    engine.start(ev.WorkflowStarted.model_validate(facts | {"snapshot": snapshot}))
+    while True:
+        found = store.read(workflow)
         assert found is not None
-        (entry,) = self._store.history(self._workflow, found.version - 1)
+        (entry,) = store.history(workflow, found.version - 1)
         yield to_json(entry.body).decode()
         yield found.snapshot.decode()
-
-    def _step(self) -> bool:
-        found = self._store.read(self._workflow)
-        for held in found.tickets if found is not None else ():
-            self._now += timedelta(seconds=held.ticket.delay_seconds + 1)
-            self._store.stay_awake()
-            claim = self._store.claim(held.ticket.id, OWNER, uuid.uuid4().hex)
+        for held in found.tickets:
+            now += timedelta(seconds=held.ticket.delay_seconds + 1)
+            store.stay_awake()
+            claim = store.claim(held.ticket.id, OWNER, uuid.uuid4().hex)
             if claim.status == "ok" and claim.ticket is not None:
-                holding = self._engine.held(self._engine.profile, claim.ticket, claim, OWNER)
-                self._engine.finish(holding, _event(holding), claim.moment)
-                return True
-        return False
+                holding = engine.held(engine.profile, claim.ticket, claim, OWNER)
+                engine.finish(holding, _event(holding), claim.moment)
+                break
+        else:
+            if not engine.state(workflow).paused:
+                return
+            engine.apply(workflow, ev.DecisionMade(decision=Decision.ABORT, by="ann"), operation="abort")
 
 
-def _event(holding: ProfileHolding[State]) -> Event:
-    ticket, work = holding.ticket, SimpleNamespace(holding=holding, cancelled=lambda: False)
-    if ticket.step == "report":
-        return ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
-    if ticket.step == "notify":
-        return PersonNotified(detail="told")
-    crew = ScriptedCrew()
-    if ticket.step == "fix":
-        done = crew.fix(work)
-        assert done is not None, "nobody cancels here"
-        if isinstance(done, FixCompleted):
-            changes = {"by": "command", "files": ("src/",), "tip": "b2" * 20, "tree": "c2" * 20}
-            changed: Completion = done.completion.model_copy(update=changes)
-            return done.model_copy(update={"completion": changed, "artifacts": ("f4" * 32,)})
-        return done
-    run = crew.check(work)
-    assert run is not None, "nobody cancels here"
-    return _run(run)
+def _event(holding: ProfileHolding[State]) -> ev.Event:
+    if holding.ticket.step == "notify":
+        return ev.PersonNotified(detail="told")
+    event = ScriptedCrew().carried_out(SimpleNamespace(holding=holding, cancelled=lambda: False))
+    assert event is not None, "nobody cancels here"
+    if isinstance(event, ev.FixCompleted):
+        changes = {"by": "command", "files": ("src/",), "tip": "b2" * 20, "tree": "c2" * 20}
+        changed: Completion = event.completion.model_copy(update=changes)
+        return event.model_copy(update={"completion": changed, "artifacts": ("f4" * 32,)})
+    return _run(event) if isinstance(event, ev.RunFinished) else event
 
 
-def _run(run: RunFinished) -> RunFinished:
+def _run(run: ev.RunFinished) -> ev.RunFinished:
     changes = {"file": "tests/test_", "message": "SPOKEN", "check": "test-runner"}
     failures = tuple(
         failure.model_copy(update=changes | {"name": f"tests/test_.py::test_{failure.name}"})

@@ -7,11 +7,11 @@ without those inside it, and tells Redis. That costs time, so it is done after t
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from redis import Redis
 
+from fixloop.machine.guard_program import stat_fields
 from fixloop.machine.process_name import role_of
 from fixloop.testing import ScriptedCrew, Word
 from fixloop.testing.processes import below
@@ -33,8 +33,6 @@ class _Pieces:
         setattr(owner, attribute, self.timed(name, getattr(owner, attribute)))
 
     def timed(self, name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
-        """`plain`, with what it takes counted."""
-
         def timed(*args: Any, **more: Any) -> Any:
             began = time.process_time()
             self._inside.append(0.0)
@@ -126,11 +124,4 @@ def cpu_by_role(supervisor: int, others: Mapping[str, int]) -> dict[str, float]:
 
 def cpu_seconds(pids: Iterable[int]) -> float:
     """CPU seconds so far of the processes that still run, without those of their children."""
-    ticks = 0
-    for pid in pids:
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / TICKS
+    return sum(int(ticks) for pid in pids for ticks in stat_fields(str(pid))[11:13]) / TICKS

@@ -1,6 +1,7 @@
 """What the benchmarks share: a separate Redis, worker processes, and waiting."""
 
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -13,9 +14,7 @@ from redis import Redis
 
 from fixloop.engine.engine import Engine
 from fixloop.engine.hints import producer, send_hint
-from fixloop.protocol.events import WorkflowStarted
 from fixloop.servers.redis_binary import server_binary
-from fixloop.store.keys import workflow_id
 from fixloop.store.redis_store import RedisStore
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,25 +22,11 @@ BARE_WORKER = (
     *(sys.executable, "-m", "celery", "-A", "bench.bare", "worker", "-c", "2", "-Q", "bare"),
     *("--without-gossip", "--without-mingle", "-l", "WARNING"),
 )
-"""The command of the worker for the bare chains."""
 
 
 def fixloop_worker(concurrency: int = 2) -> list[str]:
     launch = str(ROOT / "workers" / "launch.py")
     return [sys.executable, launch, "supervise", f'{{"concurrency": {concurrency}}}']
-
-
-def scripted_workflow(issue: int, script: str) -> WorkflowStarted:
-    """One of the test runner alone; `script` says what it and the fixer do, see `fixloop.testing.script`."""
-    return WorkflowStarted(
-        workflow=workflow_id("be9c4a11", issue, 1),
-        issue=issue,
-        name=script,
-        specialists=("test-runner",),
-        fixer="command",
-        tip="commit-0",
-        tree="tree-0",
-    )
 
 
 def hinting_engine(url: str, store: RedisStore) -> Engine:
@@ -101,3 +86,10 @@ def wait_until(condition: Callable[[], bool], *, seconds: float, step_seconds: f
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {seconds} s in vain")
         time.sleep(step_seconds)
+
+
+def percentile(found: Sequence[float], share: float) -> float:
+    """The median for a half; else the value that `share` of them do not reach."""
+    if share == 0.5:
+        return statistics.median(found)
+    return sorted(found)[min(len(found) - 1, int(len(found) * share))]

@@ -17,19 +17,11 @@ from typing import Any
 
 from redis import Redis
 
+from bench import stage
 from bench.pieces import cpu_by_role, told_pieces
-from bench.stage import (
-    BARE_WORKER,
-    background,
-    fixloop_worker,
-    hinting_engine,
-    redis_server,
-    scripted_environment,
-    scripted_workflow,
-    wait_until,
-)
 from fixloop.store.keys import workflow_key
 from fixloop.store.redis_store import RedisStore
+from fixloop.testing.crew import scripted_workflow
 
 STEPS = 7
 LEAST = 0.75
@@ -42,14 +34,14 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--alone", type=int, default=30, help="workflows run one at a time, for p50 and p99")
     options = parser.parse_args()
-    with redis_server() as url:
-        environment = scripted_environment(url)
+    with stage.redis_server() as url:
+        environment = stage.scripted_environment(url)
         timed = environment | {"FIXLOOP_CREW": "bench.pieces:timed_crew"}
-        with background(BARE_WORKER, environment) as bare_worker:
-            with background(fixloop_worker(), environment) as worker:
+        with stage.background(stage.BARE_WORKER, environment) as bare_worker:
+            with stage.background(stage.fixloop_worker(), environment) as worker:
                 ratio = _measure(Fixloop(url), Bare(url), options)
                 _print_cpu(url, (bare_worker.pid, worker.pid), options.workflows)
-            with background(fixloop_worker(), timed):
+            with stage.background(stage.fixloop_worker(), timed):
                 _print_pieces(url, options.workflows)
     print(f"ratio {ratio:.2f}")
     sys.exit(0 if ratio >= LEAST else 1)
@@ -59,7 +51,7 @@ class Fixloop:
     def __init__(self, url: str, *, first: int = 0) -> None:
         self.store = RedisStore(url)
         self._client = Redis.from_url(url)
-        self._engine = hinting_engine(url, self.store)
+        self._engine = stage.hinting_engine(url, self.store)
         self._issue = first
         self._last: list[str] = []
 
@@ -67,15 +59,15 @@ class Fixloop:
         workflows = self._last = [self._start() for _ in range(count)]
         # Looking costs the engine time, too: seldom at a crowd, often at one alone.
         pause = 0.05 if count > 1 else 0.002
-        wait_until(lambda: self._ended(workflows), seconds=120, step_seconds=pause)
+        stage.wait_until(lambda: self._ended(workflows), seconds=120, step_seconds=pause)
 
     def steps(self) -> int:
-        """The steps of the last run, by the histories: one entry for the start, one for each step."""
+        """By the histories: one entry for the start, one for each step."""
         return sum(len(self.store.history(workflow)) - 1 for workflow in self._last)
 
     def _start(self) -> str:
         self._issue += 1
-        event = scripted_workflow(self._issue, "scripted 3 1 0")
+        event = scripted_workflow("be9c4a11", self._issue, "scripted 3 1 0")
         self._engine.start(event)
         return event.workflow
 
@@ -99,7 +91,9 @@ class Bare:
         self._client.delete("bare:done")
         for issue in range(count):
             hop_chain(STEPS, issue)
-        wait_until(lambda: int(self._client.get("bare:done") or 0) >= count, seconds=120, step_seconds=0.05)
+        stage.wait_until(
+            lambda: int(self._client.get("bare:done") or 0) >= count, seconds=120, step_seconds=0.05
+        )
 
     def steps(self) -> int:
         """The hops of the last run: each chain's end was counted."""
@@ -126,10 +120,10 @@ def _measure(ours: Fixloop, bare: Bare, options: argparse.Namespace) -> float:
         pair = rates[bare], rates[ours]
         pairs.append(pair)
         print(f"bare {pair[0]:6.0f} steps/s   fixloop {pair[1]:6.0f} steps/s   {pair[1] / pair[0]:.2f}")
-    alone = sorted(STEPS / _rate(ours, 1) for _ in range(options.alone))
+    alone = [STEPS / _rate(ours, 1) * 1000 for _ in range(options.alone)]
     if alone:
-        p99 = alone[min(len(alone) - 1, int(len(alone) * 0.99))]
-        print(f"one workflow alone: p50 {statistics.median(alone) * 1000:.0f} ms, p99 {p99 * 1000:.0f} ms")
+        p50, p99 = (stage.percentile(alone, share) for share in (0.5, 0.99))
+        print(f"one workflow alone: p50 {p50:.0f} ms, p99 {p99:.0f} ms")
     ratios = sorted(fixloop / baseline for baseline, fixloop in pairs)
     print(f"{len(pairs)} pairs of {options.workflows} workflows, ratios {ratios[0]:.2f}-{ratios[-1]:.2f}")
     return statistics.median(ratios)

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from bench.checkout import developer_environment, restore
-from bench.public import Edit, Project
+from bench.checkout import Edit, Project, developer_environment, restore
 
 _FIXLOOP = Path(sys.executable).with_name("fixloop")
 _MOST_SECONDS = 600
@@ -84,8 +83,7 @@ class Trial(BaseModel):
 def tried(
     project: Project, checkout: Path, *, runs: int, stamp: tuple[str, str], tell: Callable[[str], None]
 ) -> Trial:
-    """
-    Try everything, interleaved `runs` times, then each bug; `stamp` is fixloop's commit and the day.
+    """Try everything, interleaved `runs` times, then each bug; `stamp` is fixloop's commit and the day.
 
     The checkout is as before afterwards. What each command printed lies in `checkout`/../logs.
     """

@@ -7,32 +7,33 @@ start, in turns. Exit code 1 when a limit is not met.
 
 import argparse
 import os
-import statistics
-import subprocess
+import random
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+import uuid
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 
 from redis import Redis
 
+from bench import stage
 from bench.pieces import cpu_seconds
-from bench.stage import (
-    BARE_WORKER,
-    ROOT,
-    background,
-    fixloop_worker,
-    hinting_engine,
-    redis_server,
-    scripted_environment,
-    wait_until,
-)
-from bench.waiting_workflows import WaitingWorkflows, workflow_of
+from fixloop.engine.engine import Engine
+from fixloop.machine.owner import identity
 from fixloop.machine.process_name import role_of
-from fixloop.protocol.events import FixCompleted
+from fixloop.protocol.events import FixCompleted, RunFinished
+from fixloop.protocol.failures import Failure
 from fixloop.protocol.state import Completion
+from fixloop.protocol.ticket import Ticket
+from fixloop.repository.snapshot import Snapshot
+from fixloop.store.keys import project_hash, workflow_id
+from fixloop.store.redis_store import RedisStore
+from fixloop.testing.crew import scripted_crew, scripted_workflow
 from fixloop.testing.processes import below
 
 WORKER_MB: Final = 20.0
@@ -40,6 +41,13 @@ REDIS_BYTES: Final = 2500
 SWEEPER_PERCENT: Final = 2.0
 SIGNAL_RATIO: Final = 3.0
 SETTLE_SECONDS: Final = 5.0
+SCRIPT: Final = "a -"
+"""The first run fails, the second passes."""
+PROJECTS: Final = 20
+_WORDS: Final = (
+    "order total price basket customer invoice address payment shipping discount item stock parcel refund "
+    "account session token cache index parser reader writer buffer socket handler queue event stream"
+)
 
 
 class Limit(NamedTuple):
@@ -59,10 +67,16 @@ class Limit(NamedTuple):
 
 def main() -> None:
     options = _options()
-    with tempfile.TemporaryDirectory(prefix="fixloop-bench-") as folder, redis_server(options.server) as url:
+    with (
+        tempfile.TemporaryDirectory(prefix="fixloop-bench-") as folder,
+        stage.redis_server(options.server) as url,
+    ):
         executions = Path(folder) / "executions"
-        environment = scripted_environment(url, FIXLOOP_EXECUTIONS=str(executions))
-        with background(fixloop_worker(), environment) as worker, background(BARE_WORKER, environment):
+        environment = stage.scripted_environment(url, FIXLOOP_EXECUTIONS=str(executions))
+        with (
+            stage.background(stage.fixloop_worker(), environment) as worker,
+            stage.background(stage.BARE_WORKER, environment),
+        ):
             limits = _measured(url, worker.pid, executions, options)
     for limit in limits:
         print(limit)
@@ -91,7 +105,7 @@ def _measured(url: str, worker: int, executions: Path, options: argparse.Namespa
         waiting.make(number)
         signals.ours(number)
         signals.bare()
-    wait_until(lambda: _sweeper(worker) > 0, seconds=20)
+    stage.wait_until(lambda: _sweeper(worker) > 0, seconds=20)
     time.sleep(SETTLE_SECONDS)
     resident, used = _resident_bytes(worker), _used_bytes(client)
     _fill(url, options.workflows, options.processes)
@@ -106,7 +120,9 @@ def _measured(url: str, worker: int, executions: Path, options: argparse.Namespa
     info: Any = client.info()
     print(f"{options.workflows} workflows; Redis {info['redis_version']}, {info['mem_allocator']}")
     for name, found in (("bare task", bare), ("signal", ours)):
-        print(f"{name}: p50 {_share(found, 0.5):.2f} ms, p99 {_share(found, 0.99):.2f} ms")
+        print(
+            f"{name}: p50 {stage.percentile(found, 0.5):.2f} ms, p99 {stage.percentile(found, 0.99):.2f} ms"
+        )
     return [
         Limit("the worker's processes grew by", grown, WORKER_MB, "MB"),
         Limit("Redis, each", each, REDIS_BYTES, "bytes"),
@@ -114,7 +130,7 @@ def _measured(url: str, worker: int, executions: Path, options: argparse.Namespa
         *(
             Limit(f"signal to step, of a bare task, p{share:.0%}", ratio, SIGNAL_RATIO, "times")
             for share in (0.5, 0.99)
-            for ratio in [_share(ours, share) / _share(bare, share)]
+            for ratio in [stage.percentile(ours, share) / stage.percentile(bare, share)]
         ),
     ]
 
@@ -127,7 +143,7 @@ class _Signals:
 
         self._noted = noted.s().set(queue="bare")
         self._client: Any = Redis.from_url(url)
-        self._engine = hinting_engine(url, WaitingWorkflows(url).store)
+        self._engine = stage.hinting_engine(url, WaitingWorkflows(url).store)
         self._executions = executions
 
     def bare(self) -> float:
@@ -142,7 +158,7 @@ class _Signals:
         event = FixCompleted(specialist="test-runner", completion=completion)
         began = time.monotonic()
         self._engine.apply(workflow, event, operation="fixed")
-        wait_until(lambda: self._started(workflow) > 0, seconds=30, step_seconds=0.001)
+        stage.wait_until(lambda: self._started(workflow) > 0, seconds=30, step_seconds=0.001)
         return self._started(workflow) - began
 
     def _started(self, workflow: str) -> float:
@@ -159,14 +175,10 @@ class _Signals:
 def _fill(url: str, workflows: int, processes: int) -> None:
     began = time.monotonic()
     share = -(-workflows // processes)
-    command = [sys.executable, "-m", "bench.waiting_workflows", url]
-    started = [
-        subprocess.Popen([*command, str(first), str(min(first + share, workflows))], cwd=ROOT)
-        for first in range(0, workflows, share)
-    ]
-    failed = [process.args for process in started if process.wait() != 0]
-    if failed:
-        sys.exit(f"could not make all workflows: {failed}")
+    starts = range(0, workflows, share)
+    ends = [min(first + share, workflows) for first in starts]
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        list(pool.map(make_all, repeat(url), starts, ends))
     print(f"made {workflows} in {time.monotonic() - began:.0f} s")
 
 
@@ -185,10 +197,106 @@ def _used_bytes(client: "Redis") -> int:
     return int(info["used_memory"])
 
 
-def _share(found: Sequence[float], share: float) -> float:
-    if share == 0.5:
-        return statistics.median(found)
-    return sorted(found)[min(len(found) - 1, int(len(found) * share))]
+def make_all(url: str, first: int, end: int) -> None:
+    waiting = WaitingWorkflows(url)
+    for number in range(first, end):
+        waiting.make(number)
+
+
+def workflow_of(number: int) -> str:
+    return workflow_id(project_hash(_project(number)), number // PROJECTS + 1, 1)
+
+
+class WaitingWorkflows:
+    """Made through the engine, as workers do.
+
+    Each has a different name, hashes and failure, so that nothing compresses better than in real use.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.store = RedisStore(url)
+        self._made: list[Ticket] = []
+        self._engine = Engine(self.store, lambda ticket, _: self._made.append(ticket))
+        self._crew = scripted_crew()
+        self._owner = identity()
+
+    def make(self, number: int) -> str:
+        chance, workflow = random.Random(number), workflow_of(number)
+        commit, tree = f"{chance.getrandbits(160):040x}", f"{chance.getrandbits(160):040x}"
+        source = f"/srv/git/{_words(chance, 1)}/{_project(number).rpartition('/')[2]}"
+        self.store.use_issue(project_hash(_project(number)), number // PROJECTS + 1)
+        gates = self.store.put_artifact(workflow, f"gates of {_project(number)}".encode(), shared=True)
+        self._engine.start(
+            scripted_workflow(
+                project_hash(_project(number)),
+                number // PROJECTS + 1,
+                SCRIPT,
+                project=_project(number),
+                fixer="outside",
+                configuration=gates,
+                snapshot=Snapshot(source=source, commit=commit, tree=tree).model_dump_json(),
+                tip=commit,
+                tree=tree,
+            )
+        )
+        while self._made:
+            self._carry_out(self._made.pop(), chance)
+        return workflow
+
+    def _carry_out(self, ticket: Ticket, chance: random.Random) -> None:
+        claim = self.store.claim(ticket.id, self._owner, uuid.uuid4().hex)
+        if claim.status != "ok" or claim.ticket is None:
+            raise RuntimeError(f"{ticket.id} is {claim.status}: somebody else works here")
+        holding = self._engine.held(self._engine.profile, claim.ticket, claim, self._owner)
+        event = self._crew.carried_out(SimpleNamespace(holding=holding, cancelled=lambda: False))
+        assert event is not None, "nobody cancels here"
+        if isinstance(event, RunFinished):
+            event = event.model_copy(update={"failures": (_failure(chance),)})
+        applied = self._engine.finish(holding, event, claim.moment)
+        if applied.status != "ok":
+            raise RuntimeError(f"{ticket.id} ended as {applied.status}")
+        self._made.extend(ticket for ticket in applied.steps if ticket not in self._made)
+
+
+def _project(number: int) -> str:
+    return f"github.com/acme/shop-{number % PROJECTS}"
+
+
+def _words(chance: random.Random, count: int) -> str:
+    return "_".join(chance.choices(_WORDS.split(), k=count))
+
+
+def _failure(chance: random.Random) -> Failure:
+    """As pytest tells of one, in about a kilobyte."""
+    module, test, kind = _words(chance, 1), _words(chance, 3), _words(chance, 2).title().replace("_", "")
+    line, one, other = chance.randrange(10, 400), chance.randrange(10_000), chance.randrange(10_000)
+    call = f"{kind}({_words(chance, 1)}={chance.randrange(1000)}, {_words(chance, 1)}='{_words(chance, 2)}')"
+    told = f"<{module}.{kind} object at 0x7f{chance.getrandbits(40):010x}>"
+    lines = [
+        f"    def test_{test}({_words(chance, 1)}):",
+        f"        {_words(chance, 1)} = {call}",
+        f"        {_words(chance, 2)} = {_words(chance, 1)}.{_words(chance, 2)}({chance.randrange(100)})",
+        f">       assert {_words(chance, 1)}.{_words(chance, 2)}() == {other}",
+        f"E       AssertionError: assert {one} == {other}",
+        f"E        +  where {one} = <bound method {kind}.{_words(chance, 2)} of {told}>()",
+        f"E        +    where <bound method {kind}.{_words(chance, 2)} of {told}> = {told}.{_words(chance, 2)}",
+        "",
+        f"tests/test_{module}.py:{line}: AssertionError",
+        "----------------------------- Captured log call ------------------------------",
+    ]
+    while sum(map(len, lines)) < 700:
+        level = chance.choice(("WARNING", "ERROR  "))
+        lines.append(
+            f"{level}  {module}:{chance.randrange(400)} {_words(chance, 2)} {chance.getrandbits(32)}"
+        )
+    return Failure(
+        name=f"tests/test_{module}.py::test_{test}",
+        file=f"tests/test_{module}.py",
+        line=line,
+        error_type="AssertionError",
+        check="test-runner",
+        message="\n".join(lines),
+    )
 
 
 if __name__ == "__main__":

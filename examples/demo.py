@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from demo_stage import FIXLOOP, LIMIT_SECONDS, Stage, end, left_behind
@@ -44,12 +45,8 @@ def main() -> int:
 
 def _finished_feature(stage: Stage) -> None:
     _heading("1. Feature #47 of `ledger`: five phases, 3 failing tests, then 1, then 0")
-    project = stage.project("ledger")
-    stage.run(project, "run", ".", "--issue", "47")
-    status = stage.read(project, "status", "47")
-    stage.check("the verdict", status.get("verdict"), "passed")
     runs = {"unit-test": 1, "integration-test": 1, "test-runner": 3, "code-quality": 3, "security": 2}
-    stage.check("runs of each specialist", _iterations(status), runs)
+    project = _passed(stage, "ledger", "47", runs)
     stage.check("files changed in the checkout", _changes(stage, project), [])
 
     stage.run(project, "log", "47")
@@ -68,12 +65,17 @@ def _finished_feature(stage: Stage) -> None:
 
 def _coverage_alone(stage: Stage) -> None:
     _heading("2. `inventory`: a command without a report, a coverage gate, plain lines of findings")
-    project = stage.project("inventory")
-    stage.run(project, "run", ".", "--issue", "12")
-    status = stage.read(project, "status", "12")
+    _passed(stage, "inventory", "12", {"integration-test": 2, "test-runner": 2, "code-quality": 2})
+
+
+def _passed(stage: Stage, example: str, issue: str, runs: dict[str, int]) -> Path:
+    project = stage.project(example)
+    stage.run(project, "run", ".", "--issue", issue)
+    status = stage.read(project, "status", issue)
     stage.check("the verdict", status.get("verdict"), "passed")
-    runs = {"integration-test": 2, "test-runner": 2, "code-quality": 2}
-    stage.check("runs of each specialist", _iterations(status), runs)
+    applicable = [each for each in status.get("specialists", []) if each["applicable"]]
+    stage.check("runs of each specialist", {each["name"]: each["iteration"] for each in applicable}, runs)
+    return project
 
 
 def _nobody_can_fix_it(stage: Stage) -> None:
@@ -117,26 +119,22 @@ def _chat(stage: Stage) -> None:
         stage.run(project, "chat", "run", "5", *crew, "--messages", "1", "--log", "run.log")
         told = stage.read(project, "chat", "read", "5")
         turns.append((told["messages"][-1]["file"], told["owner"]))
-    stage.check("the turns", turns, [_turn(number) for number in range(1, 11)])
+    roles = ["engineer" if number % 2 else "architect" for number in range(1, 11)]
+    # The file of each turn, and who has the next one.
+    expected = [(f"{number:03}-to-{role}.md", role) for number, role in enumerate(roles, 1)]
+    stage.check("the turns", turns, expected)
     before = _files(project)
 
     stage.run(project, "chat", "run", "5", *crew, "--log", "run.log")
     told = stage.read(project, "chat", "read", "5")
     stage.check("state and last owner", (told["state"], told["owner"]), ("closed", "architect"))
     after = _files(project)
-    stage.check(
-        "messages changed by closing", [name for name in before if after.get(name) != before[name]], []
-    )
+    changed = [name for name in before if after.get(name) != before[name]]
+    stage.check("messages changed by closing", changed, [])
     stage.check("what closing added", sorted(set(after) - set(before)), ["DECISION.md", "SUMMARY.md"])
     stage.run(project, "chat", "validate", "theory_api", "--title", "0005 [dx] gh-sync", "--log", "run.log")
     late = ("chat", "post", "5", "--as", "engineer", "--purpose", "One more")
     stage.run(project, *late, "--file", "theory_api/agents/chats/0005-dx-gh-sync/SUMMARY.md", expected=2)
-
-
-def _turn(number: int) -> tuple[str, str]:
-    """The file of a turn, and who has the next one."""
-    role = "engineer" if number % 2 else "architect"
-    return f"{number:03}-to-{role}.md", role
 
 
 def _files(project: Path) -> dict[str, bytes]:
@@ -197,11 +195,8 @@ def _timeline(log: Path, stage: Stage) -> None:
     stage.check("the order of its lines", told == wanted, True)
     times = [line[3:11] for line in shown]
     # The day may turn in between.
-    stage.check(
-        "the timeline is in order",
-        sum(two < one for one, two in zip(times, times[1:], strict=False)) < 2,
-        True,
-    )
+    turns_back = sum(two < one for one, two in pairwise(times))
+    stage.check("the timeline is in order", turns_back < 2, True)
 
 
 def _guidance(stage: Stage) -> None:
@@ -209,12 +204,8 @@ def _guidance(stage: Stage) -> None:
     project = stage.root / "cycle"
     words = ("run", ".", "--profile", "cycle", "--issue", "8", "--name", "Log in with a hardware key")
     stage.run(project, *words, expected=3)
-    waiting = [
-        agent["name"]
-        for agent in stage.read(project, "status", "8")["agents"]
-        if agent["status"] == "waiting"
-    ]
-    stage.check("who waits", waiting, ["cd"])
+    agents = stage.read(project, "status", "8")["agents"]
+    stage.check("who waits", [one["name"] for one in agents if one["status"] == "waiting"], ["cd"])
     stage.run(project, "inbox")
     stage.run(project, "decide", "8", "manual-fix", "--guidance", "take keys of any vendor")
     stage.run(project, "resume", "8")
@@ -320,10 +311,6 @@ PROFILES = {
 
 def _heading(text: str) -> None:
     print(f"\n{'=' * len(text)}\n{text}\n{'=' * len(text)}", flush=True)
-
-
-def _iterations(status: dict) -> dict[str, int]:
-    return {each["name"]: each["iteration"] for each in status.get("specialists", []) if each["applicable"]}
 
 
 def _changes(stage: Stage, project: Path) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from bench.stage import ROOT, redis_server
-from bench.waiting_workflows import WaitingWorkflows, workflow_of
+from bench.waiting import WaitingWorkflows, workflow_of
 from fixloop.engine.replay import audit
 from fixloop.servers.keeper import Assignment, _arguments
 from fixloop.store.keys import workflow_key

@@ -7,7 +7,7 @@ import pytest
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.keys import workflow_id
 from fixloop.testing.networks import Unavailable, namespace_networks
-from fixloop.testing.site import INJURED, LEFT_ALONE, Caller, Site, calling, host_kind, site
+from fixloop.testing.site import INJURED, LEFT_ALONE, Caller, Play, Site, calling, site
 
 pytestmark = pytest.mark.slow
 
@@ -35,14 +35,14 @@ def seconds_for_one(place: Site, caller: Caller, project: str) -> float:
         tip="commit-0",
         tree="tree-0",
     )
-    return place.run("one", caller.workflows([started], {}), lambda _: None)
+    return place.run("one", caller.workflows([Play(started, started.name, (), None)]), lambda _: None)
 
 
 @pytest.mark.proves("S30", "R7")
 def test_workers_whose_connections_were_forgotten_while_the_link_was_down_take_work_again(
     tmp_path: Path,
 ) -> None:
-    with site(tmp_path, host_kind(1, tmp_path), "namespaces") as place, calling(place.server.url) as caller:
+    with site(tmp_path, 1, "namespaces") as place, calling(place.server.url) as caller:
         seconds_for_one(place, caller, LEFT_ALONE)
         for network in place.networks.by_host.values():
             place.in_loop(network.cut)

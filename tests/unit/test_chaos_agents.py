@@ -2,7 +2,7 @@
 
 import pytest
 
-from fixloop.testing.agent_chaos import plain
+from fixloop.testing.chaos import plain
 
 
 @pytest.mark.parametrize(

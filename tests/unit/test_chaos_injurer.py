@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from fixloop.machine.guard_program import is_running
 from fixloop.testing.injurer import Injurer
 from fixloop.testing.plan import VALIDATION, Boundary, Injury, Occasion, Schedule
-from fixloop.testing.processes import is_running
 from fixloop.testing.relay import Cut, Link
 from fixloop.testing.wire import Request
 

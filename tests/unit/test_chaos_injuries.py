@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
+from fixloop.machine.guard_program import is_running
 from fixloop.testing import injuries
 from fixloop.testing.injuries import AppliedInjury, InjuryActions
 from fixloop.testing.plan import Boundary, Injury
-from fixloop.testing.processes import below, is_running, is_stopped
+from fixloop.testing.processes import below, is_stopped
 from fixloop.testing.relay import Cut, Link
 
 # A worker with a guard and a command below it.

@@ -5,9 +5,8 @@ from collections import Counter
 
 import pytest
 
-from bench.projects import PAGE
-from bench.public import Edit, public_projects
-from bench.table import page, release_row, row
+from bench.checkout import Edit, public_projects
+from bench.projects import PAGE, page, release_row, row
 from bench.trial import Answer, Configured, Trial
 
 PROJECTS = public_projects()

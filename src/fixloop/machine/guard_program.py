@@ -277,17 +277,17 @@ def descendants(root: int) -> list[int]:
 def parents() -> list[tuple[int, int]]:
     """Every process with its parent."""
     names = os.listdir("/proc") if os.path.isdir("/proc/self") else []
-    found = [(int(name), _stat(name)) for name in names if name.isdigit()]
+    found = [(int(name), stat_fields(name)) for name in names if name.isdigit()]
     return [(pid, int(fields[1])) for pid, fields in found if fields]
 
 
 def is_running(pid: int) -> bool:
     """Whether it is there and has not ended; a zombie has, and has handed over its children."""
-    fields = _stat(str(pid))
+    fields = stat_fields(str(pid))
     return bool(fields) and fields[0] not in (b"Z", b"X")
 
 
-def _stat(pid: str) -> list[bytes]:
+def stat_fields(pid: str) -> list[bytes]:
     """State, parent and what follows; nothing where there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:

@@ -1,8 +1,7 @@
 """The contrast: the steps of the same workflows as a chain of plain Celery tasks, without any fixloop.
 
-Each step counts that it began, works for a moment, and counts its effect, both in Redis. The settings are the best
-known for a chain that should survive: late acknowledgment, requeued when its process is lost, and a visibility
-timeout of seconds, longer than any step.
+Each step counts in Redis that it began, works for a moment, and counts its effect. The settings are the best known for
+a chain that should survive: late acknowledgment, requeued with a lost process, a visibility timeout of seconds.
 """
 
 import os
@@ -58,9 +57,7 @@ def step(*, ticket: str) -> None:
 @worker_init.connect(weak=False)  # type: ignore[untyped-decorator]
 def _end_with_the_caller(**_: object) -> None:
     def watch() -> None:
-        # The process that started this worker holds its input open.
-        while os.read(0, 1):
-            pass
+        os.read(int(os.environ["FIXLOOP_LIFELINE"]), 1)
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -1,49 +1,53 @@
 """A chaos run: real workers with a separate Redis, injured by a plan, and every end compared with the undisturbed.
 
-The same workflows run twice: once left alone, for the time that takes, and once injured. What each should come to is
-known from its rehearsal in memory.
+The same workflows run twice: once left alone, for the time that takes, and once injured. What a validation loop should
+come to is known from its rehearsal in memory. A cycle or a handoff has to come to what the undisturbed one came to: the
+same events and state, and the same bytes in every named file, but for times and ids (S17, S23, S30).
 """
 
+import json
+import os
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final
 
+from fixloop.engine.profile import profile_named
 from fixloop.errors import UsageError
 from fixloop.profile_table import names, registered
-from fixloop.protocol.events import DecisionMade, WorkflowStarted
+from fixloop.protocol.events import DecisionMade
+from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Limits
+from fixloop.repository.snapshot import Snapshot
+from fixloop.statefiles.sync import project
+from fixloop.store.contract import Store
 from fixloop.store.keys import workflow_id
-from fixloop.testing.agent_chaos import chaos_of_agents
 from fixloop.testing.chat_chaos import chaos_of_chats
 from fixloop.testing.contrast import contrast
+from fixloop.testing.crew import scripted_workflow
+from fixloop.testing.parts import Scripts, part_of, scripts_of
 from fixloop.testing.plan import COMMAND, VALIDATION, Schedule, plan
 from fixloop.testing.rehearsal import Answer, Rehearsal, rehearse
-from fixloop.testing.report import Order, Report, judged, reported_by
+from fixloop.testing.report import Order, Report, Verdict, compared, ended, judged, reported_by, tickets_of
 from fixloop.testing.script import AGENTS, script_of
-from fixloop.testing.site import EXTENDED, GIVEN_UP, INJURED, LEFT_ALONE, Progress, calling, host_kind, site
+from fixloop.testing.site import GIVEN_UP, INJURED, LEFT_ALONE, Play, Progress, calling, site
 
-
-class _Play(NamedTuple):
-    started: WorkflowStarted
-    rehearsal: Rehearsal
-    decisions: tuple[DecisionMade, ...] = ()
-    """What a person says to its escalations."""
-
-    @property
-    def workflow(self) -> str:
-        return self.started.workflow
+EXTENDED: Final = DecisionMade(decision=Decision.EXTEND, by="chaos")
+_TIMES: Final = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?|\[\d\d:\d\d:\d\d\]|\d{8}T\d{6}Z?"
+)
+_IDS: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_WORKFLOWS: Final = re.compile(rf"(?:{LEFT_ALONE}|{INJURED})-")
+_OWN: Final = (".fixloop", ".gitignore")
+"""What the writer of the files keeps for itself."""
+_GENERATION: Final = ".handoffs."
+"""Of a directory whose files change places; the link `handoffs` leads to the present one."""
 
 
 def chaos(order: Order, folder: Path, tell: Callable[[Progress], object] = lambda _: None) -> Report:
-    """
-    Run it, with everything it leaves in `folder`: logs, data, executions and injuries.
-
-    Raises:
-        UsageError: there are too few workflows for so many injuries, or the profile has none of what is asked for.
-        InfrastructureError: there is no Redis server, or the workers do not start.
-    """
+    """Run it; logs, data, executions and injuries are left in `folder`. UsageError: it cannot be as ordered."""
     if order.profile not in _RUNS:
         raise UsageError(f"there is no chaos run of {order.profile!r}; there are {', '.join(_RUNS)}")
     if order.profile != "validation" and order.contrast:
@@ -57,25 +61,19 @@ def chaos(order: Order, folder: Path, tell: Callable[[Progress], object] = lambd
 
 def chaos_of_validation(order: Order, folder: Path, tell: Callable[[Progress], object]) -> Report:
     left_alone, injured = _plays(LEFT_ALONE, order), _plays(INJURED, order)
-    tickets = [(one, ticket) for one in injured for ticket in one.rehearsal.tickets]
-    commands = {ticket.id for one, ticket in tickets if script_of(one.started.name).runs_command(ticket.step)}
+    tickets = [(one, ticket) for one in injured for ticket in one.expected.tickets]
+    commands = {ticket.id for one, ticket in tickets if script_of(one.script).runs_command(ticket.step)}
     steps = Counter(ticket.step for _, ticket in tickets)
     planned = plan(order.seed, order.kills, {**steps, COMMAND: len(commands)}, VALIDATION)
-    with (
-        site(folder, host_kind(order.concurrency, folder), order.network) as place,
-        calling(place.server.url) as caller,
-    ):
-        works = [
-            caller.workflows([one.started for one in plays], {one.workflow: one.decisions for one in plays})
-            for plays in (left_alone, injured)
-        ]
+    with site(folder, order.concurrency, order.network) as place, calling(place.server.url) as caller:
+        works = [caller.workflows(plays) for plays in (left_alone, injured)]
         undisturbed_seconds = place.run("undisturbed", works[0], tell)
         place.arm(Schedule(planned, VALIDATION), commands, twice_over=order.twice)
         injured_seconds = place.run("injured", works[1], tell)
         place.heal()
         report = reported_by(place, order, planned)._replace(
-            verdicts=tuple(judged(caller.store, one.workflow, one.rehearsal) for one in injured),
-            left_alone=tuple(judged(caller.store, one.workflow, one.rehearsal) for one in left_alone),
+            verdicts=tuple(judged(caller.store, one.workflow, one.expected) for one in injured),
+            left_alone=tuple(judged(caller.store, one.workflow, one.expected) for one in left_alone),
             undisturbed_seconds=undisturbed_seconds,
             injured_seconds=injured_seconds,
         )
@@ -83,7 +81,7 @@ def chaos_of_validation(order: Order, folder: Path, tell: Callable[[Progress], o
         return report
     chains = contrast(
         planned,
-        {one.workflow: [ticket.id for ticket in one.rehearsal.tickets] for one in injured},
+        {one.workflow: [ticket.id for ticket in one.expected.tickets] for one in injured},
         concurrency=order.concurrency,
         folder=folder / "contrast",
         network=order.network,
@@ -93,18 +91,12 @@ def chaos_of_validation(order: Order, folder: Path, tell: Callable[[Progress], o
     return report._replace(contrast=chains)
 
 
-def _plays(project: str, order: Order) -> list[_Play]:
+def _plays(project: str, order: Order) -> list[Play[Rehearsal]]:
     made = []
     for issue, agent in enumerate(islice(cycle(AGENTS.values()), order.workflows), 1):
-        started = WorkflowStarted(
-            workflow=workflow_id(project, issue, 1),
-            issue=issue,
-            name=agent.script,
-            specialists=agent.specialists,
-            fixer="command",
-            tip="commit-0",
-            tree="tree-0",
-            limits=Limits(backoff_seconds=0.1, fix_seconds=agent.fix_seconds, reminder_window_seconds=1.0),
+        limits = Limits(backoff_seconds=0.1, fix_seconds=agent.fix_seconds, reminder_window_seconds=1.0)
+        started = scripted_workflow(
+            project, issue, agent.script, specialists=agent.specialists, limits=limits
         )
         # As many of the decisions are made as it waits for.
         decisions = (EXTENDED, GIVEN_UP) if agent.is_extended else (GIVEN_UP,)
@@ -112,8 +104,117 @@ def _plays(project: str, order: Order) -> list[_Play]:
         while rehearsal.story.paused:
             count += 1
             rehearsal = rehearse(started, [Answer("ESC", decision) for decision in decisions[:count]])
-        made.append(_Play(started, rehearsal, decisions[:count]))
+        made.append(Play(started, agent.script, decisions[:count], rehearsal))
     return made
+
+
+def chaos_of_agents(order: Order, folder: Path, tell: Callable[[Progress], object]) -> Report:
+    """Run it; see `chaos`."""
+    scripts, profile = scripts_of(order.profile), profile_named(order.profile)
+    left_alone, injured = (_begun(scripts, order, hash8, folder) for hash8 in (LEFT_ALONE, INJURED))
+    with site(folder, order.concurrency, order.network) as place, calling(place.server.url) as caller:
+        works = [caller.workflows(plays, scripts.given_up, profile) for plays in (left_alone, injured)]
+        undisturbed_seconds = place.run("undisturbed", works[0], tell)
+        steps, commands = _steps(caller.store, left_alone, order)
+        planned = plan(order.seed, order.kills, steps, scripts.places)
+        place.arm(Schedule(planned, scripts.places), commands, twice_over=order.twice)
+        injured_seconds = place.run("injured", works[1], tell)
+        place.heal()
+        pairs = list(zip(left_alone, injured, strict=True))
+        return reported_by(place, order, planned)._replace(
+            verdicts=tuple(_judged(caller.store, scripts.results, one, other) for one, other in pairs),
+            left_alone=tuple(_judged(caller.store, scripts.results, one, one) for one in left_alone),
+            undisturbed_seconds=undisturbed_seconds,
+            injured_seconds=injured_seconds,
+        )
+
+
+def plain(text: str) -> str:
+    """A text without times, and without what is particular to one workflow."""
+    return _WORKFLOWS.sub("PROJECT-", _IDS.sub("ID", _TIMES.sub("TIME", text)))
+
+
+def _begun(scripts: Scripts, order: Order, hash8: str, folder: Path) -> list[Play[Path]]:
+    made = []
+    for issue, script in enumerate(islice(cycle(scripts.scripts), order.workflows), 1):
+        root = folder / "files" / hash8 / str(issue)
+        root.mkdir(parents=True)
+        snapshot = Snapshot(source=str(root), commit="commit-0", tree="tree-0", is_git=False)
+        facts: dict[str, Any] = {
+            "workflow": workflow_id(hash8, issue, 1),
+            "issue": issue,
+            "name": script,
+            "commands": dict.fromkeys(scripts.agents, "scripted"),
+            "snapshot": snapshot.model_dump_json(exclude_defaults=True),
+            "tip": "commit-0",
+        }
+        answers = [answer for word, answer in scripts.answers.items() if word in script]
+        made.append(Play(scripts.begun(facts), script, answers, root))
+    return made
+
+
+def _steps(store: Store, left_alone: Sequence[Play[Path]], order: Order) -> tuple[dict[str, int], set[str]]:
+    """The number of tickets of each step, and the injured tickets whose work is done by a separate command."""
+    # The first of each workflow is hinted by its caller, where nobody looks.
+    runs, finish, commands = -order.workflows, 0, set()
+    for one in left_alone:
+        for ticket in tickets_of(store.history(one.workflow)):
+            finish += ".finish." in ticket
+            # Workflow, agent, run and attempt; notices and letters are delivered outside the runs.
+            if ticket.count(".") == 3:
+                runs += 1
+                _, agent, run, _ = ticket.split(".")
+                if part_of(one.script, order.profile, agent, int(run)).is_command:
+                    commands.add(ticket.replace(LEFT_ALONE, INJURED, 1))
+    return {"work": runs, "finish": finish, COMMAND: len(commands)}, commands
+
+
+def _judged(store: Store, results: str, calm: Play[Path], begun: Play[Path]) -> Verdict:
+    found, expected = ended(store, begun.workflow), store.read(calm.workflow)
+    if isinstance(found, Verdict):
+        return found
+    if expected is None:
+        return Verdict(begun.workflow, lost="it is not there")
+    differing = [
+        *["events"][: _events(store, begun.workflow) != _events(store, calm.workflow)],
+        *["state"][: _state(found.snapshot) != _state(expected.snapshot)],
+    ]
+    one, two = _files(store, calm), _files(store, begun)
+    differing += sorted(name for name in {*one, *two} if one.get(name) != two.get(name))
+    history = store.history(begun.workflow)
+    fixes = sum(entry.body["event"]["kind"] == results for entry in history)
+    return compared(begun.workflow, history, differing, fixes)
+
+
+def _state(snapshot: bytes) -> str:
+    told = json.loads(snapshot)
+    # Where its files are is its own.
+    return plain(json.dumps({key: value for key, value in told.items() if key != "snapshot"}))
+
+
+def _events(store: Store, workflow: str) -> list[str]:
+    """What happened and what was said, in order; what was refused is an effect of the injuries."""
+    found = []
+    for entry in store.history(workflow):
+        event = entry.body["event"]
+        if event["kind"] != "event-refused":
+            said = [message.get("message_id", "") for message in entry.body.get("messages", ())]
+            found.append(plain(f"{event['kind']} {event.get('sender', '')} {event.get('agent', '')} {said}"))
+    return found
+
+
+def _files(store: Store, begun: Play[Path]) -> dict[str, list[str]]:
+    """Contents by path, both without times and ids; several handoffs then have one name."""
+    # A process that dies between its commit and the files leaves those to the next who draws them, here to us (K23).
+    project(store, begun.workflow)
+    root = begun.expected
+    found: dict[str, list[str]] = {}
+    for folder, folders, files in os.walk(root, followlinks=True):
+        folders[:] = [name for name in folders if name not in _OWN and not name.startswith(_GENERATION)]
+        for path in (Path(folder, name) for name in files if name not in _OWN):
+            text = plain(path.read_text(encoding="utf-8"))
+            found.setdefault(plain(str(path.relative_to(root))), []).append(text)
+    return {name: sorted(contents) for name, contents in found.items()}
 
 
 _RUNS: Final[Mapping[str, Callable[[Order, Path, Callable[[Progress], object]], Report]]] = {

@@ -9,7 +9,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -22,8 +22,7 @@ from fixloop.chat.opening import open_chat
 from fixloop.chat.roles import Role
 from fixloop.chat.rules import examine
 from fixloop.testing.chat_agent import LAST
-from fixloop.testing.chat_injurer import ChatInjurer
-from fixloop.testing.chat_runners import Chat, RunnerHost
+from fixloop.testing.chat_injurer import Chat, ChatInjurer, RunnerHost
 from fixloop.testing.executions import executions_in
 from fixloop.testing.injuries import check_clock_shifts
 from fixloop.testing.inotify import Watch
@@ -43,16 +42,17 @@ def chaos_of_chats(order: Order, folder: Path, tell: Callable[[Progress], object
     planned = plan(order.seed, order.kills, turns, CHAT)
     site = _Site(folder, order.concurrency)
     with closing(site):
-        seconds = {}
+        seconds, injured_since = {}, 0.0
         for name in ("undisturbed", "injured"):
             chats = _opened(folder / name, order.workflows)
             if name == "injured":
-                site.arm(Schedule(planned, CHAT))
+                injured_since = time.monotonic()
+                site.injurer.arm(Schedule(planned, CHAT))
             seconds[name] = site.play(name, chats, tell)
         site.heal()
     executions, numbers = executions_in(folder / EXECUTIONS), range(1, order.workflows + 1)
     # The names of the chats are the same both times.
-    calm = [one for one in executions if one.at < site.injured_since]
+    calm = [one for one in executions if one.at < injured_since]
     report = reported(order, planned, site.injurer.injuries, executions[len(calm) :])
     return report._replace(
         verdicts=tuple(_judged(folder, number, "injured") for number in numbers),
@@ -61,11 +61,6 @@ def chaos_of_chats(order: Order, folder: Path, tell: Callable[[Progress], object
         undisturbed_seconds=seconds["undisturbed"],
         injured_seconds=seconds["injured"],
     )
-
-
-def timeless(content: bytes) -> bytes:
-    """A file without the times that are written in it."""
-    return _TIME.sub(b"TIME", content)
 
 
 def _opened(folder: Path, count: int) -> list[Chat]:
@@ -98,11 +93,6 @@ class _Site:
         self._seen = 0
         self.hosts = {name: RunnerHost(name, folder, self._executions) for name in HOSTS}
         self.injurer = ChatInjurer(self.hosts)
-        self.injured_since = float("inf")
-
-    def arm(self, schedule: Schedule) -> None:
-        self.injured_since = time.monotonic()
-        self.injurer.arm(schedule)
 
     def play(self, what: str, chats: Sequence[Chat], tell: Callable[[Progress], object]) -> float:
         """Play all chats to their ends; the seconds that took, or until nothing went on."""
@@ -181,20 +171,18 @@ def _judged(folder: Path, number: int, which: str) -> Verdict:
 
 
 def _files(folder: Path, name: str) -> dict[str, bytes]:
-    """Those of a chat and of its agents' work, by their paths; the journal is looked at for itself."""
+    """Those of a chat and of its agents' work, without times; the journal is looked at for itself."""
     roots = (folder / "chats" / name, folder / "work" / name)
     paths = [path for root in roots for path in root.rglob("*") if path.is_file() and path.name != JOURNAL]
-    return {str(path.relative_to(folder)): timeless(path.read_bytes()) for path in paths}
+    return {str(path.relative_to(folder)): _TIME.sub(b"TIME", path.read_bytes()) for path in paths}
 
 
 def _entries(chat: Path) -> list[dict[str, str]]:
     """The journal's; a line that a crash cut short is none."""
     found = []
     for line in (chat / JOURNAL).read_text(encoding="utf-8").splitlines():
-        try:
+        with suppress(ValueError):
             found.append(json.loads(line))
-        except ValueError:
-            continue
     return found
 
 

@@ -1,29 +1,115 @@
-"""Injures the runners of chats: the changes of a chat's directory say at which boundary its turn is."""
+"""The runners of a chaos run's chats, and what is done to them.
 
+A host is a machine: its runners die together, and share a wall clock. `fixloop chat run` is started again when it ends
+too early. The changes of a chat's directory say at which boundary its turn is.
+"""
+
+import os
 import re
+import resource
+import shlex
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import cycle
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from fixloop.chat.journal import JOURNAL
 from fixloop.chat.meta import META
-from fixloop.testing.chat_agent import LAST
-from fixloop.testing.chat_runners import LEVELS, Runner, RunnerHost
-from fixloop.testing.clock import set_clock
+from fixloop.machine.guard_program import is_running
+from fixloop.testing import chat_agent
 from fixloop.testing.executions import Execution
-from fixloop.testing.injuries import CLOCK_OFF_SECONDS, AppliedInjury
+from fixloop.testing.injuries import AppliedInjury, WrongClocks
 from fixloop.testing.inotify import CREATED, MODIFIED, MOVED_TO, FileChange
 from fixloop.testing.plan import Boundary, Injury, Schedule
-from fixloop.testing.processes import below, is_running, is_stopped, kill
+from fixloop.testing.processes import below, is_stopped, kill, with_clock
 
 STOPPED_SECONDS: Final = 1.5
 FULL_SECONDS: Final = 2.0
 CLOCK_WRONG_SECONDS: Final = 2.0
 EFFECT_SECONDS: Final = 5.0
 _NUMBERED: Final = re.compile(r"(\d+)-to-\w+\.md")
+# Its process id is told to its agents, who may see none but their own.
+_TELLING: Final = 'FIXLOOP_TESTING_RUNNER=$$ exec "$@"'
+LEVELS: Final = (1, 2)
+"""Below a runner: the guard, and the agent."""
+
+
+class Chat(NamedTuple):
+    directory: Path
+    work: Path
+    """Where its agents work."""
+
+
+class Runner(NamedTuple):
+    chat: Chat
+    host: str
+    process: "subprocess.Popen[bytes]"
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def has_ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def let_write(self, *, may: bool) -> None:
+        """Whether there is room on the disk for what it and all that it starts from now on write."""
+        if not self.has_ended():
+            limit = resource.RLIM_INFINITY if may else 0
+            resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+
+
+class RunnerHost:
+    def __init__(self, name: str, folder: Path, executions: Path) -> None:
+        self.name = name
+        self.clock = folder / f"{name}.clock"
+        self._log = folder / f"{name}.log"
+        self._environment = {
+            **os.environ,
+            **with_clock(self.clock),
+            "FIXLOOP_EXECUTIONS": str(executions),
+            # A chat that is played in somebody's checkout is on none of its branches.
+            "GIT_CEILING_DIRECTORIES": str(folder),
+        }
+        self._running: list[Runner] = []
+
+    def start(self, chat: Chat) -> Runner:
+        agent = shlex.join([sys.executable, chat_agent.__file__])
+        words = ["chat", "run", str(chat.directory), "--architect", agent, "--engineer", agent]
+        with self._log.open("ab") as log:
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", _TELLING, "sh", sys.executable, "-m", "fixloop.cli", *words],
+                cwd=chat.work,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        runner = Runner(chat, self.name, process)
+        self._running.append(runner)
+        return runner
+
+    def running(self) -> list[Runner]:
+        self._running = [runner for runner in self._running if not runner.has_ended()]
+        return list(self._running)
+
+    def kill(self) -> set[int]:
+        """`kill -9` of all runners, guards and agents at once; the ids of the runners."""
+        pids = {runner.pid for runner in self.running()}
+        lower = {one for pid in pids for level in LEVELS for one in below(pid, level)}
+        for pid in pids | lower:
+            kill(pid, signal.SIGKILL)
+        return pids
+
+    def stop(self) -> None:
+        runners = self.running()
+        self.kill()
+        for runner in runners:
+            runner.process.wait()
 
 
 class Turns:
@@ -35,7 +121,7 @@ class Turns:
         """The turn that came to a boundary by a change of `name`; None when nothing follows from it."""
         numbered = _NUMBERED.fullmatch(name)
         if what in (CREATED, MOVED_TO) and (numbered or name == "SUMMARY.md"):
-            self._seq, self._is_written = int(numbered[1]) if numbered else LAST, True
+            self._seq, self._is_written = int(numbered[1]) if numbered else chat_agent.LAST, True
             return self._seq, Boundary.AFTER_COMMIT
         if name.startswith(".writing-") and what == CREATED and not self._is_written:
             return self._seq, Boundary.BEFORE_COMMIT
@@ -57,8 +143,7 @@ class ChatInjurer:
         self._turns: dict[Path, Turns] = {}
         self._later: list[tuple[float, Callable[[], object]]] = []
         self._rivalries: list[tuple[AppliedInjury, Runner, Runner]] = []
-        self._wrong: set[str] = set()
-        self._offsets = cycle(CLOCK_OFF_SECONDS)
+        self._clocks = WrongClocks()
         self._levels = cycle(reversed(LEVELS))
 
     @property
@@ -105,7 +190,7 @@ class ChatInjurer:
         return [runner for runner in self._running() if runner.chat.directory == directory]
 
     def _come(self, ticket: str, seq: int, boundary: Boundary, runner: Runner) -> None:
-        step = "close" if seq == LAST else "answer"
+        step = "close" if seq == chat_agent.LAST else "answer"
         injury = self._schedule.due(ticket, (step,), boundary, lambda one: self._may(one, runner))
         if injury is None:
             return
@@ -148,7 +233,7 @@ class ChatInjurer:
 
     def _may(self, injury: Injury, runner: Runner) -> bool:
         if injury is Injury.WRONG_CLOCK:
-            return runner.host not in self._wrong
+            return runner.host not in self._clocks.hosts
         if injury not in (Injury.STOP_RUNNER, Injury.RIVAL_RUNNERS, Injury.FULL_DISK):
             return not runner.has_ended()
         alone = len(self._runners_of(runner.chat.directory)) == 1
@@ -177,19 +262,14 @@ class ChatInjurer:
         self._in_time(FULL_SECONDS, empty)
 
     def _shift_clock(self, applied: AppliedInjury, runner: Runner) -> None:
-        """Whether it is felt shows in what agents write down of their clock, see `check_clock_shifts`."""
-        path = self._hosts[runner.host].clock
-        applied.pids, applied.skew_seconds = frozenset(), next(self._offsets)
-        applied.ended = float("inf")
-        self._wrong.add(runner.host)
-        set_clock(path, applied.skew_seconds)
+        mend = self._clocks.shift(applied, runner.host, self._hosts[runner.host].clock)
+        applied.pids, applied.ended = frozenset(), float("inf")
 
-        def mend() -> None:
-            set_clock(path, 0.0)
-            self._wrong.discard(runner.host)
+        def end() -> None:
+            mend()
             applied.ended = time.monotonic()
 
-        self._in_time(CLOCK_WRONG_SECONDS, mend)
+        self._in_time(CLOCK_WRONG_SECONDS, end)
 
     def _in_time(self, seconds: float, act: Callable[[], object]) -> None:
         self._later.append((time.monotonic() + seconds, act))

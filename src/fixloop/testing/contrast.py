@@ -3,10 +3,9 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -15,13 +14,14 @@ from kombu.exceptions import OperationalError
 
 from fixloop.engine.hints import producer
 from fixloop.errors import InfrastructureError
-from fixloop.machine.processes import environment_for
+from fixloop.machine.guard_program import parents
+from fixloop.machine.processes import attached, environment_for
 from fixloop.servers.settings import RedisUrls
 from fixloop.testing.bare import QUEUE, send
 from fixloop.testing.networks import Network
 from fixloop.testing.plan import VALIDATION, Plan, Schedule
-from fixloop.testing.processes import Host, parents
-from fixloop.testing.site import EXECUTIONS, Progress, site
+from fixloop.testing.processes import Host
+from fixloop.testing.site import Progress, site
 from fixloop.testing.wire import BEGUN, EFFECTS
 
 PATIENCE_SECONDS: Final = 30.0
@@ -37,7 +37,6 @@ class Contrast(NamedTuple):
     ended: int
     """Before `limit_seconds` were over."""
     doubled: int
-    """Effects that are there twice or more often."""
     repeated: int
     """Steps that began twice or more often."""
     seconds: float
@@ -50,32 +49,26 @@ class BareHost(Host):
 
     wanted = frozenset({"work", "worker"})
 
-    @contextmanager
-    def _launched(self) -> Iterator[subprocess.Popen[bytes]]:
+    def _launched(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
         url = self.access.url
-        command = [sys.executable, "-m", "celery", "-A", "fixloop.testing.bare", "worker", "-Q", QUEUE]
-        command += ["-c", str(self._concurrency), "--without-gossip", "--without-mingle", "-l", "WARNING"]
+        command = [
+            *self.access.entering,
+            sys.executable,
+            "-m",
+            "celery",
+            "-A",
+            "fixloop.testing.bare",
+            "worker",
+        ]
+        command += ["-Q", QUEUE, "-c", str(self._concurrency), "--without-gossip", "--without-mingle"]
         environment = environment_for(RedisUrls(url, url)) | dict(self._environment)
-        with self._log.open("ab") as log:
-            # It reads its input for no other reason than to see that it ends.
-            process = subprocess.Popen(
-                [*self.access.entering, *command],
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-            )
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.communicate()
+        return attached([*command, "-l", "WARNING"], environment, log=self._log)
 
     def roles(self) -> dict[int, str]:
         if self._process is None:
             return {}
         main = self._process.pid
-        return {main: "work"} | {pid: "worker" for pid, parent in parents().items() if parent == main}
+        return {main: "work"} | {pid: "worker" for pid, parent in parents() if parent == main}
 
 
 @dataclass
@@ -87,11 +80,11 @@ class _Chains:
     def begin(self) -> list[str]:
         for tickets in self._tickets.values():
             # What could not be sent is sent again, as anybody would while Redis is injured.
-            until, is_sent = time.monotonic() + SENDING_SECONDS, False
-            while not is_sent:
+            until = time.monotonic() + SENDING_SECONDS
+            while True:
                 try:
                     send(self._app, list(tickets))
-                    is_sent = True
+                    break
                 except OperationalError as error:
                     if time.monotonic() > until:
                         raise InfrastructureError(
@@ -120,11 +113,8 @@ def contrast(
     """Run a chain of each workflow's `tickets`, injured as planned; `compared_seconds` is what fixloop took."""
     folder.mkdir(exist_ok=True)
     limit_seconds = max(LEAST_LIMIT_SECONDS, LIMIT_TIMES * compared_seconds)
-    kind = partial(
-        BareHost, concurrency=concurrency, environment={"FIXLOOP_EXECUTIONS": str(folder / EXECUTIONS)}
-    )
     with (
-        site(folder, kind, network) as place,
+        site(folder, concurrency, network, BareHost) as place,
         closing(producer(place.server.url)) as app,
         closing(redis.Redis.from_url(place.server.url, socket_timeout=2.0)) as client,
     ):

@@ -5,15 +5,16 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final
 
-from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
+from fixloop.protocol import events as ev
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.state import Completion, State
 from fixloop.protocol.ticket import Ticket
 from fixloop.statefiles.agent_run import Brought, Played
+from fixloop.store.keys import workflow_id
 from fixloop.testing.executions import record_execution
-from fixloop.testing.parts import answer_of, part_of, scripts_of
+from fixloop.testing.parts import part_of, scripts_of
 from fixloop.testing.script import Word, script_of
 
 _TEXT_BYTES: Final = 256
@@ -21,8 +22,10 @@ _TEXT_BYTES: Final = 256
 POLL_SECONDS: Final = 0.05
 COMMAND_SECONDS: Final = 3600.0
 """Longer than any: the state ends what takes too long."""
+RUN_FIELDS: Final = ("step", "specialist", "iteration", "attempt")
+"""Of a ticket: which run it is."""
 
-Answered = FixCompleted | FixFailed | AnswerRejected | BlockerSignalled
+Answered = ev.FixCompleted | ev.FixFailed | ev.AnswerRejected | ev.BlockerSignalled
 
 
 class ScriptedError(Exception):
@@ -39,7 +42,7 @@ class ScriptedCrew:
         self._executions = executions
         self._pause = pause
 
-    def check(self, work: Any) -> RunFinished | None:
+    def check(self, work: Any) -> ev.RunFinished | None:
         """Fail or pass as scripted; None when it was cancelled meanwhile."""
         state, ticket = work.holding.state, work.holding.ticket
         number = ticket.iteration + (ticket.step == "confirm")
@@ -55,11 +58,8 @@ class ScriptedCrew:
             Failure(name=name, file="test_scripted.py", line=n, error_type="AssertionError", message=text)
             for n, name in enumerate(names, 1)
         )
-        return RunFinished(
-            step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
-            specialist=ticket.specialist,
-            iteration=ticket.iteration,
-            attempt=ticket.attempt,
+        return ev.RunFinished(
+            **{name: getattr(ticket, name) for name in RUN_FIELDS},
             outcome="failed" if failures else "passed",
             tree=state.tree,
             failures=failures,
@@ -84,9 +84,10 @@ class ScriptedCrew:
         kept = self._begin(work, word)
         if kept is None:
             return None
+        scripts = scripts_of(state.profile)
         return Played(
-            answer=answer_of(word, state.profile, agent),
-            writings=scripts_of(state.profile).left(work.store, ticket, run),
+            answer="I am done.\n" if word.what == "bad" else scripts.answer(word.what, agent),
+            writings=scripts.left(work.store, ticket, run),
             artifacts=kept,
             brought=Brought(state.tip, f"commit-{agent}-{run}" if state.tip else ""),
         )
@@ -94,6 +95,15 @@ class ScriptedCrew:
     def bring_onto(self, work: Any, state: Any, base: str, tip: str) -> Brought:
         """Two scripted differences never touch the same lines."""
         return Brought(state.tip, f"{state.tip}+{tip}")
+
+    def carried_out(self, work: Any) -> ev.Event | None:
+        """What the step of a validation loop comes to; None when it was cancelled meanwhile."""
+        ticket = work.holding.ticket
+        if ticket.step == "report":
+            return ev.ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
+        if ticket.step == "notify":
+            return ev.PersonNotified(detail=self.notify(work))
+        return self.fix(work) if ticket.step == "fix" else self.check(work)
 
     def notify(self, work: Any) -> str:
         self._begin(work, Word("-"))
@@ -132,6 +142,12 @@ class ScriptedCrew:
         return () if left <= 0 else None
 
 
+def scripted_workflow(hash8: str, issue: int, script: str, **more: Any) -> ev.WorkflowStarted:
+    """The first of an issue of the project with that hash: of the test runner, unless `more` says otherwise."""
+    facts = {"fixer": "command", "tip": "commit-0", "tree": "tree-0", "specialists": ("test-runner",)} | more
+    return ev.WorkflowStarted(workflow=workflow_id(hash8, issue, 1), issue=issue, name=script, **facts)
+
+
 def scripted_crew() -> ScriptedCrew:
     """The factory that `FIXLOOP_CREW` names; `FIXLOOP_EXECUTIONS` names the file of its executions."""
     return ScriptedCrew(os.environ.get("FIXLOOP_EXECUTIONS", ""))
@@ -140,7 +156,7 @@ def scripted_crew() -> ScriptedCrew:
 def _answered(what: str, state: State, ticket: Ticket) -> Answered:
     name, iteration, attempt = ticket.specialist, ticket.iteration, ticket.attempt
     if what in ("fail", "gone"):
-        return FixFailed(
+        return ev.FixFailed(
             specialist=name,
             iteration=iteration,
             attempt=attempt,
@@ -148,9 +164,9 @@ def _answered(what: str, state: State, ticket: Ticket) -> Answered:
             undelivered=what == "gone",
         )
     if what == "bad":
-        return AnswerRejected(specialist=name, iteration=iteration, violations=("scripted to be bad",))
+        return ev.AnswerRejected(specialist=name, iteration=iteration, violations=("scripted to be bad",))
     if what == "blocked":
-        return BlockerSignalled(by="scripted fixer", text="scripted to be blocked")
+        return ev.BlockerSignalled(by="scripted fixer", text="scripted to be blocked")
     changes, claims = what == "ok", what != "same"
     completion = Completion(
         iteration=iteration,
@@ -161,4 +177,4 @@ def _answered(what: str, state: State, ticket: Ticket) -> Answered:
         tip=f"commit-{name}-{iteration}" if changes else state.tip,
         tree=f"tree-{name}-{iteration}" if changes else state.tree,
     )
-    return FixCompleted(specialist=name, completion=completion)
+    return ev.FixCompleted(specialist=name, completion=completion)

@@ -26,10 +26,8 @@ def record_execution(path: str, ticket: str, fence: int, step: str, tree: str) -
     line = f"{ticket} {fence} {step} {tree} {os.getpid()} {time.monotonic():.6f} {skew_seconds():.1f}\n"
     # One write to an appending descriptor: lines of many processes do not mix.
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        os.write(descriptor, line.encode())
-    finally:
-        os.close(descriptor)
+    with open(descriptor, "ab", buffering=0) as file:
+        file.write(line.encode())
 
 
 def executions_in(path: Path) -> list[Execution]:

@@ -12,34 +12,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from fixloop.machine.guard_program import is_running
+from fixloop.testing import wire
 from fixloop.testing.injuries import AppliedInjury, InjuryActions, Takeover
 from fixloop.testing.networks import HostNetwork
 from fixloop.testing.plan import COMMAND, Boundary, Injury, Schedule
-from fixloop.testing.processes import Host, RedisServer, below, is_running, kill
+from fixloop.testing.processes import Host, RedisServer, below, kill
 from fixloop.testing.relay import Cut, Link, Relay
-from fixloop.testing.wire import (
-    NO_ROOM,
-    NOTHING_TAKEN,
-    PUSHED,
-    Request,
-    answer_to,
-    encoded,
-    has_swept,
-    step_of,
-    ticket_in,
-    twice,
-)
 
 DOUBLED: Final = 20
 BEGUN_SECONDS: Final = 10.0
 """How long a crew may take on a busy machine from the claim to its first act; then the step has no midst."""
 POLL_SECONDS: Final = 0.005
-_BEFORE: Final = {
-    "hint": Boundary.BEFORE_HINT,
-    "claim": Boundary.BEFORE_CLAIM,
-    "commit": Boundary.BEFORE_COMMIT,
-}
-_AFTER: Final = {"hint": Boundary.AFTER_HINT, "claim": Boundary.AFTER_CLAIM, "commit": Boundary.AFTER_COMMIT}
+_BOUND: Final = ("hint", "claim", "commit")
+"""What a step's boundaries lie before and after."""
 _OF_MESSAGES: Final = (Injury.LOSE_SENT, Injury.LOSE_TAKEN, Injury.LOSE_UNACKED)
 
 
@@ -85,12 +71,11 @@ class Injurer:
     def disarm(self) -> None:
         self._schedule = Schedule({}, {})
 
-    def sent(self, link: Link, requests: list[Request], data: bytes) -> tuple[bytes, bytes]:
+    def sent(self, link: Link, requests: list[wire.Request], data: bytes) -> tuple[bytes, bytes]:
         self.host_of[link.pid] = link.host
         for request in requests:
-            boundary = _BEFORE.get(request.kind)
-            if boundary is not None and step_of(request.ticket):
-                self._come(request.ticket, boundary, link)
+            if request.kind in _BOUND and wire.step_of(request.ticket):
+                self._come(request.ticket, Boundary(f"before {request.kind}"), link)
         link.pops = link.pops or any(request.kind == "pop" for request in requests)
         answer = self._answered_here(link, requests, data)
         if answer:
@@ -101,7 +86,7 @@ class Injurer:
                 and (self._doubling or self._doubles_all)
                 # Asking a frozen one would hold up everybody else.
                 and not self.actions.redis_is_away
-                and self._server.tell(twice(request)) is not None
+                and self._server.tell(wire.twice(request)) is not None
             ):
                 self.doubled += 1
                 if self._doubling:
@@ -112,7 +97,7 @@ class Injurer:
     def answered(self, link: Link, data: bytes) -> bytes:
         requests, link.unanswered = link.unanswered, []
         for request in requests:
-            status = answer_to(data)
+            status = wire.answer_to(data)
             if request.kind == "claim":
                 self.answers[status] += 1
                 if status == "ok":
@@ -122,20 +107,20 @@ class Injurer:
                     self._holders[request.ticket] = link.pid
             elif request.kind == "unacked":
                 self._unacked(request.ticket, link)
-            elif request.kind == "sweep" and has_swept(data):
+            elif request.kind == "sweep" and wire.has_swept(data):
                 self.actions.swept.setdefault(request.ticket, {})[link.pid] = time.monotonic()
-            after = _AFTER.get(request.kind)
-            if after is not None and step_of(request.ticket) and (request.kind == "hint" or status == "ok"):
-                self._come(request.ticket, after, link)
+            is_done = request.kind == "hint" or status == "ok"
+            if request.kind in _BOUND and wire.step_of(request.ticket) and is_done:
+                self._come(request.ticket, Boundary(f"after {request.kind}"), link)
             if request.kind == "claim" and status == "ok":
                 self._come(request.ticket, Boundary.MID_WORK, link)
-        if link.pops and self._doomed and self._lost(ticket_in(data, self._doomed), Injury.LOSE_TAKEN):
+        if link.pops and self._doomed and self._lost(wire.ticket_in(data, self._doomed), Injury.LOSE_TAKEN):
             # It was on its way to a worker that dies before it could write it down.
-            return NOTHING_TAKEN
+            return wire.NOTHING_TAKEN
         return data
 
     def _come(self, ticket: str, boundary: Boundary, link: Link) -> None:
-        steps = (step_of(ticket), *([COMMAND] if ticket in self._commands else []))
+        steps = (wire.step_of(ticket), *([COMMAND] if ticket in self._commands else []))
         injury = self._schedule.due(ticket, steps, boundary, lambda one: self.actions.may(one, link))
         if injury is not None and boundary is Boundary.MID_WORK:
             self.actions.begin(self._amid(injury, ticket, link))
@@ -146,10 +131,10 @@ class Injurer:
         """Wait until the crew has begun; when it has ended before that was seen, it is another ticket's turn."""
         give_up = time.monotonic() + BEGUN_SECONDS
         while time.monotonic() < give_up and not self._has_ended(ticket):
-            if self._has_begun(injury, ticket, link):
-                await asyncio.sleep(POLL_SECONDS)
-                break
+            has_begun = self._has_begun(injury, ticket, link)
             await asyncio.sleep(POLL_SECONDS)
+            if has_begun:
+                break
         is_amid = self._has_begun(injury, ticket, link) and not self._has_ended(ticket)
         if not is_amid or not is_running(link.pid):
             self._schedule.put_off(injury, ticket)
@@ -180,17 +165,17 @@ class Injurer:
         else:
             self.actions.apply(applied, link)
 
-    def _answered_here(self, link: Link, requests: list[Request], data: bytes) -> bytes:
+    def _answered_here(self, link: Link, requests: list[wire.Request], data: bytes) -> bytes:
         """What the client is told instead of having it passed on; nothing for most."""
-        if len(requests) != 1 or data != encoded(requests[0].words):
+        if len(requests) != 1 or data != wire.encoded(requests[0].words):
             return b""
         (request,) = requests
         if request.kind == "artifact" and link.host in self.actions.full:
             last = next(one for one in reversed(self.injuries) if one.injury is Injury.NO_ROOM)
             last.took_effect = True
-            return NO_ROOM
+            return wire.NO_ROOM
         if request.kind == "hint" and self._lost(request.ticket, Injury.LOSE_SENT):
-            return PUSHED
+            return wire.PUSHED
         return b""
 
     def _lost(self, ticket: str, injury: Injury) -> AppliedInjury | None:

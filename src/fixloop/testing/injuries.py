@@ -10,14 +10,16 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from fixloop.machine.guard_program import is_running
 from fixloop.store import keys
 from fixloop.testing.clock import set_clock
 from fixloop.testing.executions import Execution
 from fixloop.testing.networks import HostNetwork
 from fixloop.testing.plan import Boundary, Injury
-from fixloop.testing.processes import Host, RedisServer, below, is_running, is_stopped, kill
+from fixloop.testing.processes import MEMORY, Host, RedisServer, below, is_stopped, kill
 from fixloop.testing.relay import Cut, Link
 
 STOPPED_SECONDS: Final = 11.0
@@ -40,7 +42,6 @@ HOST_AWAY_SECONDS: Final = 0.5
 EFFECT_SECONDS: Final = 10.0
 """How long it may take until an injury is felt."""
 POLL_SECONDS: Final = 0.01
-
 
 _OF_REDIS: Final = (Injury.RESTART_REDIS, Injury.FREEZE_REDIS, Injury.BLIP_REDIS, Injury.FULL_REDIS)
 _OF_WORK: Final = (
@@ -103,6 +104,26 @@ class Takeover(NamedTuple):
     """Whether that process still ran."""
 
 
+class WrongClocks:
+    """Whether they are felt shows in what agents write down of their clock, see `check_clock_shifts`."""
+
+    def __init__(self) -> None:
+        self.hosts: set[str] = set()
+        self._offsets = cycle(CLOCK_OFF_SECONDS)
+
+    def shift(self, applied: AppliedInjury, host: str, clock: Path) -> Callable[[], None]:
+        """Put the clock of a host off; what puts it right again."""
+        applied.skew_seconds = next(self._offsets)
+        self.hosts.add(host)
+        set_clock(clock, applied.skew_seconds)
+
+        def mend() -> None:
+            set_clock(clock, 0.0)
+            self.hosts.discard(host)
+
+        return mend
+
+
 class InjuryActions:
     """Hurts the process at the other end of a link, or what it needs."""
 
@@ -123,10 +144,9 @@ class InjuryActions:
         self._server = server
         self._networks = networks
         self._missed = missed
-        self._wrong: set[str] = set()
+        self._clocks = WrongClocks()
         self._cuts = cycle(CUT_SECONDS)
         self._silences = cycle(CUT_SECONDS)
-        self._offsets = cycle(CLOCK_OFF_SECONDS)
         self._levels = cycle((2, 1))
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -148,7 +168,7 @@ class InjuryActions:
             return bool(host.find("sweep"))
         if injury in (Injury.CUT_NETWORK, Injury.SILENT_NETWORK):
             return role is not None and not self._networks[link.host].is_away
-        return role is not None and not (injury is Injury.WRONG_CLOCK and link.host in self._wrong)
+        return role is not None and not (injury is Injury.WRONG_CLOCK and link.host in self._clocks.hosts)
 
     def apply(self, applied: AppliedInjury, link: Link) -> None:
         """Do it, or raise Cut when this link is gone with it."""
@@ -164,7 +184,7 @@ class InjuryActions:
             case Injury.KILL_HOST:
                 host = self._hosts[link.host]
                 applied.pids = frozenset(host.kill())
-                self._confirm_deaths(applied)
+                self.begin(self._confirm_deaths(applied))
                 self._later(applied, HOST_AWAY_SECONDS, host.start)
                 raise Cut
             case Injury.STOP_WORKER:
@@ -185,7 +205,8 @@ class InjuryActions:
             case Injury.RIVAL_SWEEPERS:
                 self.begin(self._disown_shards(applied))
             case Injury.WRONG_CLOCK:
-                self._shift_clock(applied, link.host)
+                mend = self._clocks.shift(applied, link.host, self._hosts[link.host].clock)
+                self._later(applied, CLOCK_WRONG_SECONDS, mend)
             case Injury.RESTART_REDIS | Injury.BLIP_REDIS | Injury.FREEZE_REDIS | Injury.FULL_REDIS:
                 self._take_redis_away(applied)
             case Injury.CUT_NETWORK:
@@ -212,7 +233,7 @@ class InjuryActions:
         applied.pids = frozenset(pids)
         for pid in applied.pids:
             kill(pid, signal.SIGKILL)
-        self._confirm_deaths(applied)
+        self.begin(self._confirm_deaths(applied))
 
     def _stopped(
         self, applied: AppliedInjury, pids: Iterable[int], seconds: float, is_missed: Callable[[], bool]
@@ -228,8 +249,6 @@ class InjuryActions:
 
         self._later(applied, seconds, go_on)
 
-    # Sweepers and clocks.
-
     async def _disown_shards(self, applied: AppliedInjury) -> None:
         began = applied.began
         # Longer where one of them was killed just before, and has to start first.
@@ -244,19 +263,6 @@ class InjuryActions:
             applied.took_effect = any(len(pids) > 1 for pids in both)
         self._over(applied)
 
-    def _shift_clock(self, applied: AppliedInjury, host: str) -> None:
-        """Whether it is felt shows in what agents write down of their clock, see `check_clock_shifts`."""
-        path = self._hosts[host].clock
-        applied.skew_seconds = next(self._offsets)
-        self._wrong.add(host)
-        set_clock(path, applied.skew_seconds)
-
-        def mend() -> None:
-            set_clock(path, 0.0)
-            self._wrong.discard(host)
-
-        self._later(applied, CLOCK_WRONG_SECONDS, mend)
-
     # Redis and the network.
 
     def _take_redis_away(self, applied: AppliedInjury) -> None:
@@ -266,10 +272,10 @@ class InjuryActions:
         match applied.injury:
             case Injury.FREEZE_REDIS:
                 seconds = FROZEN_SECONDS
-                server.signal(signal.SIGSTOP)
+                kill(server.pid, signal.SIGSTOP)
             case Injury.FULL_REDIS:
                 seconds = FULL_SECONDS
-                server.fill()
+                server.bound("1")
             case _:
                 seconds = BLIP_SECONDS if applied.injury is Injury.BLIP_REDIS else RESTART_SECONDS
                 server.kill()
@@ -278,10 +284,10 @@ class InjuryActions:
             match applied.injury:
                 case Injury.FREEZE_REDIS:
                     applied.took_effect = is_stopped(server.pid)
-                    server.signal(signal.SIGCONT)
+                    kill(server.pid, signal.SIGCONT)
                 case Injury.FULL_REDIS:
                     applied.took_effect = server.tell([b"SET", b"chaos", b"full"]) is None
-                    server.room()
+                    server.bound(MEMORY)
                 case _:
                     server.start()
                     applied.took_effect = not is_running(before)
@@ -310,19 +316,13 @@ class InjuryActions:
 
         self.begin(wait())
 
-    def _confirm_deaths(self, applied: AppliedInjury) -> None:
-        def are_gone() -> bool:
-            return bool(applied.pids) and not any(map(is_running, applied.pids))
-
-        async def wait() -> None:
-            give_up = time.monotonic() + EFFECT_SECONDS
-            while not are_gone() and time.monotonic() < give_up:
-                await asyncio.sleep(POLL_SECONDS)
-            applied.took_effect = are_gone()
-            if not applied.took_effect:
-                self._missed(applied)
-
-        self.begin(wait())
+    async def _confirm_deaths(self, applied: AppliedInjury) -> None:
+        give_up = time.monotonic() + EFFECT_SECONDS
+        while any(map(is_running, applied.pids)) and time.monotonic() < give_up:
+            await asyncio.sleep(POLL_SECONDS)
+        applied.took_effect = bool(applied.pids) and not any(map(is_running, applied.pids))
+        if not applied.took_effect:
+            self._missed(applied)
 
     def _over(self, applied: AppliedInjury) -> None:
         applied.ended = time.monotonic()

@@ -1,28 +1,20 @@
 """What MemoryStore keeps, the twin of the hashes and sorted sets in Redis, and what commits and sweeps do to it."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
 
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
-from fixloop.store.entries import digest_of
-from fixloop.store.limits import (
-    AWAY_AFTER,
-    DONE_KEPT,
-    FIRST,
-    MOST_PER_SWEEP,
-    OVERTAKEN_BY,
-    SEND_AGAIN,
-    UNHEARD_AFTER,
-)
+from fixloop.store import limits
+from fixloop.store.entries import Written, digest_of
 from fixloop.store.packing import NOTHING, Context
-from fixloop.store.records import Claim, Commit, Committed, Due, Held, Lane, Snapshot
+from fixloop.store.records import Commit, Committed, Due, Held, Lane, Snapshot
 from fixloop.store.replies import state_of
 
 FOR_EVER: Final = float("inf")
-NOWHERE: Final = Lane("", FIRST)
+NOWHERE: Final = Lane("", limits.FIRST)
 
 
 @dataclass(slots=True)
@@ -52,10 +44,47 @@ class KeptTicket:
         self.kind, self.ready, self.token = "delayed", FOR_EVER, ""
 
 
-class Finished(NamedTuple):
-    """A committed ticket, or a withdrawn one with the fence None."""
+@dataclass(slots=True)
+class KeptShard:
+    away: float = 0.0
+    turned: float = 0.0
+    swept: float | None = None
+    sweeper: str = ""
+    until: float = 0.0
+    fence: int = 0
+    made: dict[Lane, int] = field(default_factory=dict)
 
-    ticket: str
+    def moment(self, at: datetime) -> Moment:
+        now = wall = at.timestamp()
+        if self.swept is not None:
+            now = max(self.swept, min(wall, self.swept + limits.AWAY_AFTER))
+        return Moment(at, now - self.away - self.turned)
+
+    def next_fence(self) -> int:
+        self.fence += 1
+        return self.fence
+
+    def offer(self, kept: KeptTicket, clock: float, *, again: bool = False) -> None:
+        """Put a ticket at the end of its lane, or of the one that is served first."""
+        kept.lane = Lane(kept.ticket.queue, limits.FIRST if again else kept.ticket.priority)
+        self.made[kept.lane] = kept.number = self.made.get(kept.lane, 0) + 1
+        kept.kind, kept.offered, kept.token, kept.ready = "pending", clock, "", 0.0
+
+    def sweep_by(self, owner: str, wall: float, lease_seconds: float) -> float | None:
+        """Keep the clock running; the gap since the last time, or None when another sweeper is at it."""
+        # A lease that ends later than any could is from before the clock was turned back.
+        if self.sweeper not in ("", owner) and 0 < self.until - wall <= lease_seconds:
+            return None
+        gap = 0.0 if self.swept is None else wall - self.swept
+        self.away += max(0.0, gap - limits.AWAY_AFTER)
+        self.turned += min(0.0, gap)
+        self.swept, self.sweeper, self.until = wall, owner, wall + lease_seconds
+        return gap if gap > limits.AWAY_AFTER else 0.0
+
+
+class Finished(NamedTuple):
+    """Of a committed ticket, or of a withdrawn one with the fence None."""
+
     fence: int | None
     version: int
 
@@ -72,7 +101,8 @@ class KeptWorkflow:
     """Name → when it is due."""
     looked_at: dict[str, float] = field(default_factory=dict)
     """Name → when the sweeper looks at it."""
-    done: list[Finished] = field(default_factory=list)
+    done: dict[str, Finished] = field(default_factory=dict)
+    """By ticket, the last one at the end."""
     operations: dict[str, int] = field(default_factory=dict)
     stale: int = 0
     parked: bool = False
@@ -101,21 +131,6 @@ class KeptWorkflow:
             context=context,
         )
 
-    def as_claim(self, held: KeptTicket, now: Moment, away: float) -> Claim:
-        data, context = self.state(held.ticket.workflow)
-        return Claim(
-            status="ok",
-            moment=now,
-            away_seconds=away,
-            fence=held.fence,
-            version=self.version,
-            snapshot=data,
-            head=self.head,
-            ticket=held.ticket,
-            deaths=held.deaths,
-            context=context,
-        )
-
     def set_deadline(self, name: str, due: float) -> None:
         self.deadlines[name] = due
         if not self.parked:
@@ -125,7 +140,7 @@ class KeptWorkflow:
         self.deadlines.pop(name, None)
         self.looked_at.pop(name, None)
 
-    def hold(self) -> None:
+    def _hold(self) -> None:
         """What nobody has waits, and no deadline falls due."""
         self.parked = True
         self.looked_at.clear()
@@ -133,7 +148,7 @@ class KeptWorkflow:
             if kept.kind != "claimed":
                 kept.hold_back()
 
-    def let_go(self, stood: float) -> "list[KeptTicket]":
+    def _let_go(self, stood: float) -> list[KeptTicket]:
         """Deadlines go on, by so much later; the tickets that waited, to be offered."""
         self.parked = False
         self.deadlines = {name: due + stood for name, due in self.deadlines.items()}
@@ -142,55 +157,46 @@ class KeptWorkflow:
         self.looked_at = {name: due for name, due in self.deadlines.items() if name not in limits}
         return waiting
 
-    def take_away(self, ticket_id: str, *, fence: int | None, version: int) -> None:
-        """A ticket is committed, or withdrawn with the fence None."""
+    def write(self, commit: Commit, new: Written, shard: KeptShard, clock: float) -> None:
+        """What is committed, in the order of commit.lua."""
+        self.version += 1
+        self.head, self.snapshot = new.head, new.snapshot
+        self.entries.append(new.entry)
+        self.fields = {name: value for name, value in {**self.fields, **commit.fields}.items() if value}
+        if commit.operation:
+            self.operations[commit.operation] = self.version
+        if commit.ticket:
+            self._take_away(commit.ticket, Finished(commit.fence, self.version))
+        for ticket_id in (*commit.drop_tickets, *(tuple(self.tickets) if commit.drop_all_tickets else ())):
+            if ticket_id in self.tickets:
+                self._take_away(ticket_id, Finished(None, 0))
+        for name in tuple(self.deadlines) if commit.clear_all_deadlines else commit.clear_deadlines:
+            self.clear_deadline(name)
+        if commit.hold:
+            self._hold()
+        elif commit.hold is False:
+            for waiting in self._let_go(commit.stood_seconds):
+                shard.offer(waiting, clock)
+        for name, due in commit.set_deadlines.items():
+            self.set_deadline(name, due)
+        for ticket in commit.new_tickets:
+            if ticket.id not in self.tickets:
+                held = self.tickets[ticket.id] = KeptTicket(
+                    ticket, "delayed", ready=clock + ticket.delay_seconds
+                )
+                if self.parked:
+                    held.hold_back()
+                elif ticket.delay_seconds <= 0:
+                    shard.offer(held, clock)
+
+    def _take_away(self, ticket_id: str, finished: Finished) -> None:
         kept = self.tickets.pop(ticket_id)
         if kept.limit:
             self.clear_deadline(kept.limit)
-        self.done = [found for found in self.done if found.ticket != ticket_id]
-        self.done.append(Finished(ticket_id, fence, version))
-        del self.done[:-DONE_KEPT]
-
-    def finished(self, ticket_id: str) -> Finished | None:
-        return next((found for found in self.done if found.ticket == ticket_id), None)
-
-
-@dataclass(slots=True)
-class KeptShard:
-    away: float = 0.0
-    turned: float = 0.0
-    swept: float | None = None
-    sweeper: str = ""
-    until: float = 0.0
-    fence: int = 0
-    made: dict[Lane, int] = field(default_factory=dict)
-
-    def moment(self, at: datetime) -> Moment:
-        now = wall = at.timestamp()
-        if self.swept is not None:
-            now = max(self.swept, min(wall, self.swept + AWAY_AFTER))
-        return Moment(at, now - self.away - self.turned)
-
-    def next_fence(self) -> int:
-        self.fence += 1
-        return self.fence
-
-    def offer(self, kept: KeptTicket, clock: float, *, again: bool = False) -> None:
-        """Put a ticket at the end of its lane, or of the one that is served first."""
-        kept.lane = Lane(kept.ticket.queue, FIRST if again else kept.ticket.priority)
-        self.made[kept.lane] = kept.number = self.made.get(kept.lane, 0) + 1
-        kept.kind, kept.offered, kept.token, kept.ready = "pending", clock, "", 0.0
-
-    def sweep_by(self, owner: str, wall: float, lease_seconds: float) -> float | None:
-        """Keep the clock running; the gap since the last time, or None when another sweeper is at it."""
-        # A lease that ends later than any could is from before the clock was turned back.
-        if self.sweeper not in ("", owner) and 0 < self.until - wall <= lease_seconds:
-            return None
-        gap = 0.0 if self.swept is None else wall - self.swept
-        self.away += max(0.0, gap - AWAY_AFTER)
-        self.turned += min(0.0, gap)
-        self.swept, self.sweeper, self.until = wall, owner, wall + lease_seconds
-        return gap if gap > AWAY_AFTER else 0.0
+        self.done.pop(ticket_id, None)
+        self.done[ticket_id] = finished
+        if len(self.done) > limits.DONE_KEPT:
+            del self.done[next(iter(self.done))]
 
 
 Workflows = dict[str, KeptWorkflow]
@@ -216,7 +222,7 @@ def refusal(commit: Commit, kept: KeptWorkflow, living: str | None) -> Committed
 def _ticket_refusal(commit: Commit, kept: KeptWorkflow) -> Committed | None:
     if not commit.ticket:
         return None
-    held, finished = kept.tickets.get(commit.ticket), kept.finished(commit.ticket)
+    held, finished = kept.tickets.get(commit.ticket), kept.done.get(commit.ticket)
     if held is not None and (held.fence, held.owner) == (commit.fence, commit.owner):
         return None
     if held is not None or (finished is not None and finished.fence is None):
@@ -231,20 +237,6 @@ def _first_answer(kept: KeptWorkflow, version: int) -> Committed:
     return Committed("dup", version, digest_of(kept.entries[version - 1]))
 
 
-def take_tickets_away(commit: Commit, kept: KeptWorkflow) -> None:
-    if commit.ticket:
-        kept.take_away(commit.ticket, fence=commit.fence, version=kept.version)
-    dropped = list(commit.drop_tickets) + (list(kept.tickets) if commit.drop_all_tickets else [])
-    for ticket_id in dropped:
-        if ticket_id in kept.tickets:
-            kept.take_away(ticket_id, fence=None, version=0)
-
-
-def clear_deadlines(commit: Commit, kept: KeptWorkflow) -> None:
-    for name in list(kept.deadlines) if commit.clear_all_deadlines else commit.clear_deadlines:
-        kept.clear_deadline(name)
-
-
 def due_deadlines(workflows: Workflows, clock: float, horizon: float, most: int) -> Iterator[Due]:
     """Deadlines due within the horizon, each to be looked at again after it was due."""
     found = sorted(
@@ -255,14 +247,13 @@ def due_deadlines(workflows: Workflows, clock: float, horizon: float, most: int)
     )
     for _, workflow, name in found[:most]:
         due = workflows[workflow].deadlines[name]
-        workflows[workflow].looked_at[name] = max(due, clock) + SEND_AGAIN + horizon
+        workflows[workflow].looked_at[name] = max(due, clock) + limits.SEND_AGAIN + horizon
         yield Due(workflow, name, due)
 
 
 def lapsed_leases(shard: KeptShard, workflows: Workflows, clock: float) -> Iterator[Ticket]:
     """Claimed tickets whose lease ran out are pending again; fence and limit wait for a late renewal."""
-    found = sorted(_of_kind(workflows, "claimed"), key=lambda kept: kept.lease_until)
-    for kept in [kept for kept in found if kept.lease_until <= clock][:MOST_PER_SWEEP]:
+    for kept in _until(clock, "claimed", workflows, lambda kept: kept.lease_until):
         flow = workflows[kept.ticket.workflow]
         flow.looked_at.pop(kept.limit, None)
         if flow.parked:
@@ -273,10 +264,16 @@ def lapsed_leases(shard: KeptShard, workflows: Workflows, clock: float) -> Itera
 
 
 def ended_delays(shard: KeptShard, workflows: Workflows, clock: float) -> Iterator[Ticket]:
-    found = sorted(_of_kind(workflows, "delayed"), key=lambda kept: kept.ready)
-    for kept in [kept for kept in found if kept.ready <= clock][:MOST_PER_SWEEP]:
+    for kept in _until(clock, "delayed", workflows, lambda kept: kept.ready):
         shard.offer(kept, clock, again=True)
         yield kept.ticket
+
+
+def _until(
+    clock: float, kind: str, workflows: Workflows, when: Callable[[KeptTicket], float]
+) -> list[KeptTicket]:
+    found = [kept for kept in _of_kind(workflows, kind) if when(kept) <= clock]
+    return sorted(found, key=when)[: limits.MOST_PER_SWEEP]
 
 
 def unheard(
@@ -292,13 +289,13 @@ def unheard(
         lost.extend(
             kept
             for kept, younger in zip(waiting, behind, strict=True)
-            if made - kept.number - younger >= OVERTAKEN_BY
+            if made - kept.number - younger >= limits.OVERTAKEN_BY
         )
         if not waiting:
             del shard.made[lane]
     alone = (kept for kept in pending if kept.lane in empty_lanes and kept not in lost)
-    lost.extend(kept for kept in alone if kept.offered < clock - UNHEARD_AFTER)
-    for kept in lost[:MOST_PER_SWEEP]:
+    lost.extend(kept for kept in alone if kept.offered < clock - limits.UNHEARD_AFTER)
+    for kept in lost[: limits.MOST_PER_SWEEP]:
         shard.offer(kept, clock, again=True)
         yield kept.ticket
 

@@ -9,51 +9,15 @@ from threading import RLock
 
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
-from fixloop.store import keys
+from fixloop.store import keys, limits
+from fixloop.store import records as rec
 from fixloop.store.chain import RawHistory, named, problems
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
-from fixloop.store.entries import Texts, Written, digest_of, excerpt, opened, written
-from fixloop.store.limits import (
-    HORIZON_SECONDS,
-    LEASE_SECONDS,
-    MOST_PER_SWEEP,
-    MOST_REJECTED,
-    SHARD_LEASE_SECONDS,
-)
+from fixloop.store.entries import Texts, digest_of, excerpt, opened, written
 from fixloop.store.packing import inflate, pack_alone
-from fixloop.store.records import (
-    Claim,
-    Commit,
-    Committed,
-    Entry,
-    Lane,
-    RejectedMessage,
-    Rejections,
-    Removal,
-    Renewal,
-    Retired,
-    Retirement,
-    Snapshot,
-    Stored,
-    Swept,
-    check_claimant,
-    check_holder,
-    check_lease,
-)
+from fixloop.testing import memory_records as memory
 from fixloop.testing.memory_locks import MemoryLocks
-from fixloop.testing.memory_records import (
-    KeptShard,
-    KeptTicket,
-    KeptWorkflow,
-    clear_deadlines,
-    due_deadlines,
-    ended_delays,
-    lapsed_leases,
-    refusal,
-    take_tickets_away,
-    unheard,
-)
 
 
 class MemoryStore(Store):
@@ -62,15 +26,15 @@ class MemoryStore(Store):
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self._guard = RLock()
-        self._shards = [KeptShard() for _ in range(keys.SHARDS)]
-        self._workflows: dict[str, KeptWorkflow] = {}
+        self._shards = [memory.KeptShard() for _ in range(keys.SHARDS)]
+        self._workflows: dict[str, memory.KeptWorkflow] = {}
         self._artifacts: dict[str, bytes] = {}
         self._own_artifacts: dict[str, dict[str, bytes]] = {}
         self._ended: dict[str, datetime] = {}
-        self._retired: dict[str, Retired] = {}
+        self._retired: dict[str, rec.Retired] = {}
         self._live: dict[str, str] = {}
         self._used: dict[str, set[int]] = {}
-        self._rejections = Rejections(0, ())
+        self._rejections = rec.Rejections(0, ())
         self.locks = MemoryLocks(now, lambda workflow: self._shard(workflow).next_fence(), self._guard)
 
     def stay_awake(self) -> None:
@@ -78,66 +42,75 @@ class MemoryStore(Store):
         for shard in self._shards:
             shard.swept = self._now().timestamp()
 
-    def commit(self, commit: Commit) -> Committed:
+    def commit(self, commit: rec.Commit) -> rec.Committed:
         commit.check()
         with self._guard:
-            keys.shard_of(commit.workflow)
-            kept = self._workflows.get(commit.workflow, KeptWorkflow())
-            refused = refusal(commit, kept, self._live.get(keys.feature_of(commit.workflow)))
+            feature = keys.feature_of(commit.workflow)
+            living = self._live.get(feature)
+            kept = self._workflows.get(commit.workflow, memory.KeptWorkflow())
+            refused = memory.refusal(commit, kept, living)
             if refused is not None:
                 return refused
             new = written(commit, kept.head, kept.state(commit.workflow)[1], self.put_artifact)
             self._workflows[commit.workflow] = kept
-            self._write(commit, kept, new)
-            return Committed("ok", kept.version, kept.head)
+            shard = self._shard(commit.workflow)
+            kept.write(commit, new, shard, shard.moment(self._now()).clock)
+            if commit.live:
+                self._live[feature] = commit.workflow
+            elif commit.live is False:
+                if living == commit.workflow:
+                    del self._live[feature]
+                self._ended.setdefault(commit.workflow, self._now())
+            return rec.Committed("ok", kept.version, kept.head)
 
-    def read(self, workflow: str) -> Snapshot | None:
+    def read(self, workflow: str) -> rec.Snapshot | None:
         with self._guard:
             shard, kept = self._shard(workflow), self._workflows.get(workflow)
             if kept is None:
                 return None
             return kept.as_snapshot(workflow, shard.moment(self._now()), shard.away)
 
-    def claim(self, ticket_id: str, owner: str, token: str, *, lease_seconds: float = LEASE_SECONDS) -> Claim:
+    def claim(
+        self, ticket_id: str, owner: str, token: str, *, lease_seconds: float = limits.LEASE_SECONDS
+    ) -> rec.Claim:
         workflow = keys.workflow_of(ticket_id)
-        check_claimant(owner, token, lease_seconds)
+        rec.check_claimant(owner, token, lease_seconds)
         with self._guard:
-            shard = self._shard(workflow)
+            shard, kept = self._shard(workflow), self._workflows.get(workflow, memory.KeptWorkflow())
             now = shard.moment(self._now())
-            held = self._ticket(ticket_id)
+            held = kept.tickets.get(ticket_id)
             if held is None:
-                return Claim("gone", now, shard.away)
+                return rec.Claim("gone", now, shard.away)
             repeated = held.kind == "claimed" and (held.token, held.owner) == (token, owner)
             if held.kind == "claimed" and not repeated and held.lease_until > now.clock:
-                return Claim("busy", now, shard.away)
+                return rec.Claim("busy", now, shard.away)
             if held.kind == "delayed" and held.ready > now.clock:
-                return Claim("early", now, shard.away)
+                return rec.Claim("early", now, shard.away)
             if not repeated:
                 held.fence, held.owner, held.token = shard.next_fence(), owner, token
                 held.kind = "claimed"
                 # Its limit runs from now.
                 if held.ticket.limit_name and held.ticket.limit_seconds is not None:
                     held.limit = held.ticket.limit_name
-                    due = now.clock + held.ticket.limit_seconds
-                    self._workflows[workflow].set_deadline(held.limit, due)
+                    kept.set_deadline(held.limit, now.clock + held.ticket.limit_seconds)
             held.lease_until = now.clock + lease_seconds
-            return self._workflows[workflow].as_claim(held, now, shard.away)
+            data, context = kept.state(workflow)
+            held_now = (held.fence, kept.version, data, kept.head, held.ticket, held.deaths)
+            return rec.Claim("ok", now, shard.away, *held_now, context=context)
 
     def renew(
-        self, ticket_id: str, owner: str, fence: int, *, lease_seconds: float = LEASE_SECONDS
-    ) -> Renewal:
+        self, ticket_id: str, owner: str, fence: int, *, lease_seconds: float = limits.LEASE_SECONDS
+    ) -> rec.Renewal:
         workflow = keys.workflow_of(ticket_id)
-        check_holder(ticket_id, owner, fence)
-        check_lease(lease_seconds)
+        rec.check_holder(ticket_id, owner, fence)
+        rec.check_lease(lease_seconds)
         with self._guard:
-            held = self._ticket(ticket_id)
+            kept = self._workflows.get(workflow, memory.KeptWorkflow())
+            held, finished = kept.tickets.get(ticket_id), kept.done.get(ticket_id)
             if held is None:
-                kept = self._workflows.get(workflow, KeptWorkflow())
-                finished = kept.finished(ticket_id)
                 return "cancelled" if finished is not None and finished.fence is None else "lost"
             if (held.fence, held.owner) != (fence, owner):
                 return "lost"
-            kept = self._workflows[workflow]
             if held.kind != "claimed" and held.limit in kept.deadlines and not kept.parked:
                 kept.looked_at[held.limit] = kept.deadlines[held.limit]
             held.kind = "claimed"
@@ -148,7 +121,7 @@ class MemoryStore(Store):
         self, ticket_id: str, owner: str, fence: int, *, poison: bool = False, delay_seconds: float = 0.0
     ) -> Ticket | None:
         workflow = keys.workflow_of(ticket_id)
-        check_holder(ticket_id, owner, fence)
+        rec.check_holder(ticket_id, owner, fence)
         with self._guard:
             held = self._ticket(ticket_id)
             if held is None or (held.fence, held.owner) != (fence, owner):
@@ -190,28 +163,28 @@ class MemoryStore(Store):
         shard: int,
         *,
         owner: str,
-        horizon_seconds: float = HORIZON_SECONDS,
-        most_deadlines: int = MOST_PER_SWEEP,
-        empty_lanes: Sequence[Lane] = (),
-    ) -> Swept:
+        horizon_seconds: float = limits.HORIZON_SECONDS,
+        most_deadlines: int = limits.MOST_PER_SWEEP,
+        empty_lanes: Sequence[rec.Lane] = (),
+    ) -> rec.Swept:
         keys.shard_keys(shard)
         with self._guard:
             kept, wall = self._shards[shard], self._now()
-            gap = kept.sweep_by(owner, wall.timestamp(), SHARD_LEASE_SECONDS)
+            gap = kept.sweep_by(owner, wall.timestamp(), limits.SHARD_LEASE_SECONDS)
             now = kept.moment(wall)
             if gap is None:
-                return Swept(False, now, kept.away)
+                return rec.Swept(False, now, kept.away)
             there = {name: flow for name, flow in self._workflows.items() if keys.shard_of(name) == shard}
-            lost = tuple(unheard(kept, there, now.clock, empty_lanes))
+            lost = tuple(memory.unheard(kept, there, now.clock, empty_lanes))
             lanes = tuple(sorted(kept.made))
-            lapsed = tuple(lapsed_leases(kept, there, now.clock))
-            ready = tuple(ended_delays(kept, there, now.clock))
-            due = tuple(due_deadlines(there, now.clock, horizon_seconds, most_deadlines))
-            return Swept(True, now, kept.away, gap, due, lapsed, ready, lost, lanes)
+            lapsed = tuple(memory.lapsed_leases(kept, there, now.clock))
+            ready = tuple(memory.ended_delays(kept, there, now.clock))
+            due = tuple(memory.due_deadlines(there, now.clock, horizon_seconds, most_deadlines))
+            return rec.Swept(True, now, kept.away, gap, due, lapsed, ready, lost, lanes)
 
-    def history(self, workflow: str, start: int = 0) -> list[Entry]:
+    def history(self, workflow: str, start: int = 0) -> list[rec.Entry]:
         keys.shard_of(workflow)
-        kept = self._workflows.get(workflow, KeptWorkflow())
+        kept = self._workflows.get(workflow, memory.KeptWorkflow())
         texts = Texts(kept.entries)
         with reading(workflow):
             return [opened(entry, texts, self._fetch(workflow)) for entry in kept.entries[start:]]
@@ -256,14 +229,14 @@ class MemoryStore(Store):
     def unlisted(self) -> list[str]:
         return []
 
-    def ended(self, before: datetime, *, most: int = MOST_PER_SWEEP) -> list[tuple[str, datetime]]:
+    def ended(self, before: datetime, *, most: int = limits.MOST_PER_SWEEP) -> list[tuple[str, datetime]]:
         found = sorted((at, workflow) for workflow, at in self._ended.items() if at < before)
         shards = {
             shard: [each for each in found if keys.shard_of(each[1]) == shard] for shard in range(keys.SHARDS)
         }
         return [(workflow, at) for some in shards.values() for at, workflow in some[:most]]
 
-    def stored(self, workflow: str) -> Stored | None:
+    def stored(self, workflow: str) -> rec.Stored | None:
         keys.shard_of(workflow)
         with self._guard:
             kept = self._workflows.get(workflow)
@@ -271,7 +244,7 @@ class MemoryStore(Store):
                 return None
             digests = {*self._own_artifacts.get(workflow, {}), *named(kept.entries)}
             found = {digest: self.get_artifact(workflow, digest) for digest in sorted(digests)}
-            return Stored(
+            return rec.Stored(
                 workflow,
                 kept.version,
                 kept.head,
@@ -282,7 +255,7 @@ class MemoryStore(Store):
                 kept.stale,
             )
 
-    def remove(self, workflow: str, head: str, how: Retirement) -> Removal:
+    def remove(self, workflow: str, head: str, how: rec.Retirement) -> rec.Removal:
         feature, number = keys.feature_of(workflow), keys.number_of(workflow)
         with self._guard:
             kept = self._workflows.get(workflow)
@@ -294,7 +267,7 @@ class MemoryStore(Store):
                 each.pop(workflow, None)
             newest = self._retired.get(feature)
             if newest is None or keys.number_of(newest.workflow) <= number:
-                self._retired[feature] = Retired(workflow, how, self._now())
+                self._retired[feature] = rec.Retired(workflow, how, self._now())
             return "gone" if kept is None else "ok"
 
     def set_aside(self, workflow: str, keep: Callable[[Mapping[str, bytes]], None]) -> None:
@@ -310,7 +283,7 @@ class MemoryStore(Store):
             self._live.pop(keys.feature_of(workflow), None)
             self.remove(workflow, kept.head, "set-aside")
 
-    def retired(self, project: str, issue: int) -> Retired | None:
+    def retired(self, project: str, issue: int) -> rec.Retired | None:
         return self._retired.get(keys.feature_of(keys.workflow_id(project, issue, 1)))
 
     def allocate_issue(self, project: str) -> int:
@@ -324,12 +297,14 @@ class MemoryStore(Store):
         with self._guard:
             self._used.setdefault(project, set()).add(issue)
 
-    def reject(self, messages: Sequence[RejectedMessage], count: int) -> None:
+    def reject(self, messages: Sequence[rec.RejectedMessage], count: int) -> None:
         with self._guard:
             total, kept = self._rejections
-            self._rejections = Rejections(total + count, (*reversed(messages), *kept)[:MOST_REJECTED])
+            self._rejections = rec.Rejections(
+                total + count, (*reversed(messages), *kept)[: limits.MOST_REJECTED]
+            )
 
-    def rejections(self) -> Rejections:
+    def rejections(self) -> rec.Rejections:
         return self._rejections
 
     def now(self, where: str | int) -> Moment:
@@ -346,44 +321,10 @@ class MemoryStore(Store):
     def close(self) -> None:
         pass
 
-    def _write(self, commit: Commit, kept: KeptWorkflow, new: Written) -> None:
-        shard = self._shard(commit.workflow)
-        clock = shard.moment(self._now()).clock
-        kept.version += 1
-        kept.head, kept.snapshot = new.head, new.snapshot
-        kept.entries.append(new.entry)
-        kept.fields = {name: value for name, value in {**kept.fields, **commit.fields}.items() if value}
-        if commit.operation:
-            kept.operations[commit.operation] = kept.version
-        take_tickets_away(commit, kept)
-        clear_deadlines(commit, kept)
-        if commit.hold:
-            kept.hold()
-        elif commit.hold is False:
-            for waiting in kept.let_go(commit.stood_seconds):
-                shard.offer(waiting, clock)
-        for name, due in commit.set_deadlines.items():
-            kept.set_deadline(name, due)
-        for ticket in commit.new_tickets:
-            if ticket.id not in kept.tickets:
-                held = KeptTicket(ticket, "delayed", ready=clock + ticket.delay_seconds)
-                kept.tickets[ticket.id] = held
-                if kept.parked:
-                    held.hold_back()
-                elif ticket.delay_seconds <= 0:
-                    shard.offer(held, clock)
-        feature = keys.feature_of(commit.workflow)
-        if commit.live:
-            self._live[feature] = commit.workflow
-        elif commit.live is False:
-            if self._live.get(feature) == commit.workflow:
-                del self._live[feature]
-            self._ended.setdefault(commit.workflow, self._now())
-
-    def _shard(self, workflow: str) -> KeptShard:
+    def _shard(self, workflow: str) -> memory.KeptShard:
         return self._shards[keys.shard_of(workflow)]
 
-    def _ticket(self, ticket_id: str) -> KeptTicket | None:
+    def _ticket(self, ticket_id: str) -> memory.KeptTicket | None:
         kept = self._workflows.get(keys.workflow_of(ticket_id))
         return None if kept is None else kept.tickets.get(ticket_id)
 

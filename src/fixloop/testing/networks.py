@@ -1,9 +1,8 @@
 """How hosts reach Redis in a chaos run: a network namespace for each host, or Unix sockets.
 
 Both end at the relay, which sees what passes; they differ in how they are cut. A namespace is linked to the relay's by
-a veth pair. No namespace has a name, and nothing of the machine's own network is touched: they are held by a shell
-each, which ends with this process, and the links go with them. Names and addresses are the same in every run and
-cannot meet. Root only, with util-linux and iproute2.
+a veth pair, and held by a shell, which ends with this process: nothing of the machine's own network is touched. Root
+only, with util-linux and iproute2.
 """
 
 import asyncio
@@ -225,12 +224,7 @@ def _connected_from(port: int, within: int) -> int:
 
 @contextmanager
 def networks(network: Network, hosts: Sequence[str], sockets: Path) -> Iterator[Networks]:
-    """
-    The network of each host; `auto` takes namespaces where they can be made.
-
-    Raises:
-        UsageError: namespaces are asked for and cannot be made.
-    """
+    """Those of hosts; `auto` takes namespaces where they can be made. UsageError: they are asked for and cannot."""
     by_relay = {host: SocketNetwork(host, sockets / f"{host}.sock") for host in hosts}
     with ExitStack() as ending:
         if network == "relay":

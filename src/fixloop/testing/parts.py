@@ -48,7 +48,6 @@ class Scripts(NamedTuple):
 
 
 def scripts_of(profile: str) -> Scripts:
-    """How the agents of a profile are played."""
     found: Scripts = loaded(registered(profile).scripts)
     return found
 
@@ -62,10 +61,3 @@ def part_of(name: str, profile: str, agent: str, run: int) -> Word:
             where = f"an agent of a {profile}; see fixloop.testing.parts"
             return read_word(said[min(run, len(said)) - 1], scripts_of(profile).words, "ok", where)
     return Word("ok")
-
-
-def answer_of(word: Word, profile: str, agent: str) -> str:
-    """What a command that does this would print."""
-    if word.what == "bad":
-        return "I am done.\n"
-    return scripts_of(profile).answer(word.what, agent)

@@ -96,12 +96,7 @@ _DECK: Final = (
 
 
 def plan(seed: int, injuries: int, tickets: Mapping[str, int], places: Places) -> Plan:
-    """
-    So many injuries, each at another occasion; `tickets` are those of all undisturbed workflows, by step.
-
-    Raises:
-        UsageError: there are too few tickets for so many injuries.
-    """
+    """So many injuries, each at another occasion; UsageError where `tickets`, undisturbed ones by step, are too few."""
     dice = random.Random(seed)
     made: dict[Occasion, Injury] = {}
     there = {one: [place for place in places.get(one, ()) if tickets.get(place[0])] for one in Injury}
@@ -248,9 +243,5 @@ CHAT: Final[Places] = MappingProxyType(
         Injury.WRONG_CLOCK: _at(("answer",), _B.AFTER_CLAIM),
     }
 )
-"""
-Of the turns of a chat.
-
-What a chat's files say of a turn: its role has read (claim), the message is begun under another name, and linked to its
-own (commit); the journal has it, and meta.yaml names the next owner (hint).
-"""
+"""What a chat's files say of a turn: its role has read (claim), the message is begun under another name, and linked to
+its own (commit); the journal has it, and meta.yaml names the next owner (hint)."""

@@ -1,7 +1,6 @@
 """The processes of a chaos run: a separate Redis and two supervisors, each of which can be killed, stopped and started.
 
-Everything ends with the process that made it, however that dies: supervisors by their lifeline, Redis by the shell
-above it, which kills it when its standard input closes.
+Everything ends with the process that made it: supervisors by their lifeline, Redis by the shell above it.
 """
 
 import os
@@ -19,6 +18,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from fixloop.errors import InfrastructureError
+from fixloop.machine.guard_program import parents, stat_fields
 from fixloop.machine.process_name import role_of
 from fixloop.machine.processes import supervisor
 from fixloop.servers.redis_binary import server_binary
@@ -84,14 +84,8 @@ class RedisServer:
                 )
             time.sleep(0.02)
 
-    def fill(self) -> None:
-        self.tell([b"CONFIG", b"SET", b"maxmemory", b"1"])
-
-    def room(self) -> None:
-        self.tell([b"CONFIG", b"SET", b"maxmemory", MEMORY.encode()])
-
-    def signal(self, number: signal.Signals) -> None:
-        os.kill(self.pid, number)
+    def bound(self, memory: str) -> None:
+        self.tell([b"CONFIG", b"SET", b"maxmemory", memory.encode()])
 
     def kill(self) -> None:
         """`kill -9`; returns when it is gone."""
@@ -122,7 +116,6 @@ class Host:
         self._concurrency = concurrency
         self.clock = folder / f"{name}.clock"
         """By how much its wall clock is off; see `fixloop.testing.clock`."""
-        set_clock(self.clock, 0.0)
         self._environment = {**environment, **with_clock(self.clock)}
         self._log = folder / f"{name}.log"
         self._running = ExitStack()
@@ -173,16 +166,16 @@ class Host:
         if self._process is None:
             return {}
         above = parents()
-        mains = {pid for pid, parent in above.items() if parent == self._process.pid}
-        roles = {pid: role_of(pid) for pid in mains}
-        return roles | {pid: "worker" for pid, parent in above.items() if roles.get(parent) == "work"}
+        roles = {pid: role_of(pid) for pid, parent in above if parent == self._process.pid}
+        return roles | {pid: "worker" for pid, parent in above if roles.get(parent) == "work"}
 
     def find(self, role: str) -> list[int]:
         return sorted(pid for pid, named in self.roles().items() if named == role)
 
 
 def with_clock(path: Path) -> dict[str, str]:
-    """The environment of processes whose clock `path` sets."""
+    """The environment of processes whose clock `path` sets; it is right so far."""
+    set_clock(path, 0.0)
     place = path.with_name("clock")
     place.mkdir(exist_ok=True)
     shutil.copy(clock.__file__, place / "sitecustomize.py")
@@ -195,37 +188,13 @@ def kill(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def is_running(pid: int) -> bool:
-    """Whether a process is there and has not ended."""
-    return _state(pid) not in "ZX"
-
-
 def is_stopped(pid: int) -> bool:
-    """Whether a process is there and a signal has stopped it."""
-    return _state(pid) == "T"
-
-
-def _state(pid: int) -> str:
-    """A letter, `X` when there is no such process."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return "X"
-
-
-def parents() -> dict[int, int]:
-    """All processes of this machine, each with the one above it."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        with suppress(OSError):
-            if entry.name.isdigit():
-                found[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-    return found
+    return stat_fields(str(pid))[:1] == [b"T"]
 
 
 def below(pid: int, levels: int) -> list[int]:
     """The processes that are so many levels below one."""
     above, found = parents(), {pid}
     for _ in range(levels):
-        found = {child for child, parent in above.items() if parent in found}
+        found = {child for child, parent in above if parent in found}
     return sorted(found)

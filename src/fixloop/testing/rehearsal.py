@@ -8,17 +8,10 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
-from fixloop.protocol.events import (
-    DeadlineReached,
-    Event,
-    FixCompleted,
-    PersonNotified,
-    ReportDelivered,
-    RunFinished,
-)
+from fixloop.protocol.events import DeadlineReached, Event, FixCompleted, RunFinished
 from fixloop.protocol.log import Statistics, statistics
 from fixloop.protocol.messages import Message
 from fixloop.protocol.moment import Moment
@@ -27,7 +20,7 @@ from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.protocol.validation import decide
 from fixloop.store.entries import digest_of
-from fixloop.testing.crew import ScriptedCrew
+from fixloop.testing.crew import RUN_FIELDS, ScriptedCrew
 
 START: Final = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 _STAMP: Final = re.compile(r"\d{8}T\d{6}Z(-\d+)?$")
@@ -208,22 +201,8 @@ class _Run:
         )
 
     def _event(self, ticket: Ticket) -> Event | None:
-        state, work = self.state, self._work(ticket)
-        if ticket.step == "report":
-            return ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
-        if ticket.step == "notify":
-            return PersonNotified(detail=self._crew.notify(work))
         try:
-            return self._crew.fix(work) if ticket.step == "fix" else self._crew.check(work)
+            return self._crew.carried_out(self._work(ticket))
         except Exception as error:
-            return cast(
-                Event,
-                RunFinished.model_validate(
-                    {
-                        **ticket.model_dump(include={"step", "specialist", "iteration", "attempt"}),
-                        "outcome": "error",
-                        "tree": state.tree,
-                        "error": str(error),
-                    }
-                ),
-            )
+            run = {name: getattr(ticket, name) for name in RUN_FIELDS}
+            return RunFinished(**run, outcome="error", tree=self.state.tree, error=str(error))

@@ -1,8 +1,7 @@
 """A relay between workers and Redis: a socket for each host, whose traffic a witness sees and may change.
 
 A connection's peer is known by its process id, so that a claim, a commit or a hint on the wire says which process is at
-which boundary, without any code for that in the worker. The relay forwards bytes; the witness knows what they
-mean.
+which boundary, without code for that in the worker. The relay forwards bytes; the witness knows what they mean.
 """
 
 import asyncio
@@ -95,9 +94,6 @@ class Relay:
         for writer, link in list(self._open.items()):
             if link.host == host:
                 writer.transport.abort()
-
-    def links(self, host: str) -> list[Link]:
-        return [link for link in self._open.values() if link.host == host]
 
     def is_away(self, host: str) -> bool:
         return host in self._cut or host in self._silent

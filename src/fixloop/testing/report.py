@@ -12,7 +12,7 @@ from fixloop.engine.snapshots import load_state
 from fixloop.protocol.outcome import Transition
 from fixloop.store.contract import Store
 from fixloop.store.limits import LEASE_SECONDS
-from fixloop.store.records import Snapshot
+from fixloop.store.records import Entry, Snapshot
 from fixloop.testing.contrast import Contrast
 from fixloop.testing.executions import Execution
 from fixloop.testing.injuries import AppliedInjury, Takeover
@@ -70,9 +70,8 @@ class Verdict(NamedTuple):
 class Report(NamedTuple):
     order: Order
     planned: Counter[str]
-    """Injuries by kind."""
     done: Counter[str]
-    """Those that took effect."""
+    """Injuries by kind: those that took effect."""
     executions: int
     repeated: int
     """Executions of a ticket after its first."""
@@ -89,7 +88,6 @@ class Report(NamedTuple):
     """Deliveries of tickets that were not to be had."""
     contrast: Contrast | None = None
     copies: int = 0
-    """Messages that were delivered twice."""
     network: str = ""
 
     @property
@@ -201,42 +199,45 @@ def judged(store: Store, workflow: str, rehearsal: Rehearsal) -> Verdict:
     found = ended(store, workflow)
     if isinstance(found, Verdict):
         return found
-    state, entries = load_state(found.snapshot), store.history(workflow)
+    entries = store.history(workflow)
     changes = [
         Transition.model_validate(change) for entry in entries for change in entry.body.get("transitions", ())
     ]
-    story = told([line.message for line in said(entries)], changes, state)
+    story = told([line.message for line in said(entries)], changes, load_state(found.snapshot))
     differing = [
         name for name, one, two in zip(story._fields, story, rehearsal.story, strict=True) if one != two
     ]
-    bodies = [entry.body for entry in entries]
+    events = [entry.body["event"] for entry in entries]
+    fixes = [
+        (event["specialist"], event["completion"]["iteration"])
+        for event in events
+        if event["kind"] == "fix-completed"
+    ]
+    surplus = tuple(
+        f"fix of {name} run {number} made {count} times"
+        for (name, number), count in Counter(fixes).items()
+        if count > rehearsal.fixes.count((name, number))
+    )
+    verdict = compared(workflow, entries, differing, len(fixes))
+    return verdict._replace(doubled=verdict.doubled + surplus)
+
+
+def compared(workflow: str, entries: Sequence[Entry], differing: Sequence[str], fixes: int) -> Verdict:
+    """A workflow that is whole, held against the undisturbed."""
+    tickets = Counter(tickets_of(entries))
     return Verdict(
         workflow,
         lost=f"other {', '.join(differing)} than undisturbed" if differing else "",
-        doubled=tuple(_doubled(bodies, rehearsal)),
+        doubled=tuple(f"{ticket} committed {count} times" for ticket, count in tickets.items() if count > 1),
         steps=len(entries) - 1,
-        fixes=sum(_text(body, "event", "kind") == "fix-completed" for body in bodies),
+        fixes=fixes,
     )
 
 
-def _doubled(bodies: Sequence[Mapping[str, object]], rehearsal: Rehearsal) -> Iterable[str]:
-    tickets = Counter(_text(body, "by", "ticket") for body in bodies if "by" in body)
-    yield from (f"{ticket} committed {count} times" for ticket, count in tickets.items() if count > 1)
-    made = Counter(
-        (_text(body, "event", "specialist"), _text(body, "event", "completion", "iteration"))
-        for body in bodies
-        if _text(body, "event", "kind") == "fix-completed"
-    )
-    may = Counter((name, str(number)) for name, number in rehearsal.fixes)
-    for (name, number), count in made.items():
-        if count > may[name, number]:
-            yield f"fix of {name} run {number} made {count} times"
-
-
-def _text(found: object, *path: str) -> str:
-    for name in path:
-        found = found.get(name, "") if isinstance(found, Mapping) else ""
-    return str(found)
+def tickets_of(entries: Iterable[Entry]) -> list[str]:
+    """Those that were committed, as often as they were."""
+    found = (entry.body.get("by", {}).get("ticket", "") for entry in entries)
+    return list(filter(None, found))
 
 
 def resumptions(executions: Iterable[Execution], injuries: Iterable[AppliedInjury]) -> list[float]:

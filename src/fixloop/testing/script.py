@@ -91,12 +91,7 @@ def script_of(name: str) -> Script:
 
 
 def read_word(text: str, pattern: re.Pattern[str], otherwise: str, where: str) -> Word:
-    """
-    A word from its parts, by a pattern made of `AFFIXED`; affixes alone go on for ever, and mean `otherwise`.
-
-    Raises:
-        UsageError: it means nothing; `where` says whose word it is, and where those are explained.
-    """
+    """A word by a pattern made of `AFFIXED`; affixes alone go on for ever, and mean `otherwise`. `where` says whose."""
     match = pattern.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is no word of a script for {where}")
@@ -155,9 +150,5 @@ AGENTS: Final[Mapping[str, Agent]] = MappingProxyType(
         "raising": Agent("!a~0.05 b -", "a specialist whose first attempt is an error"),
     }
 )
-"""
-By name: what a main agent or a specialist may do to the loop, good and bad.
-
-Give one to a workflow as its feature's name, with `FIXLOOP_CREW=fixloop.testing:scripted_crew` in the worker's
-environment, and see what comes of it.
-"""
+"""By name: what a main agent or a specialist may do to the loop, good and bad. Give one to a workflow as its feature's
+name, with `FIXLOOP_CREW=fixloop.testing:scripted_crew` in the worker's environment, and see what comes of it."""

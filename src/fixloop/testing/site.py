@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import redis
 
@@ -30,10 +30,9 @@ from fixloop.testing.injurer import Injurer
 from fixloop.testing.injuries import check_clock_shifts
 from fixloop.testing.networks import Network, Networks, networks
 from fixloop.testing.plan import Schedule
-from fixloop.testing.processes import Access, Host, RedisServer
+from fixloop.testing.processes import Host, RedisServer
 
-HostKind = Callable[[str, Path, Access], Host]
-"""Makes a host of a name, the folder for its log, and where it finds Redis."""
+T = TypeVar("T")
 EXECUTIONS: Final = "executions"
 """The file in which agents write down what they begin."""
 HOSTS: Final = ("host-1", "host-2")
@@ -50,19 +49,6 @@ SETTLING_SECONDS: Final = 1.0
 # The caller is not injured, and waits for a Redis that is.
 CALLER_PATIENCE_SECONDS: Final = 30.0
 GIVEN_UP: Final = DecisionMade(decision=Decision.ABORT, by="chaos")
-EXTENDED: Final = DecisionMade(decision=Decision.EXTEND, by="chaos")
-
-
-def host_kind(concurrency: int, folder: Path) -> HostKind:
-    """Hosts whose workers have the scripted crew, with everything they leave in `folder`."""
-    environment = {
-        "FIXLOOP_CREW": "fixloop.testing:scripted_crew",
-        "FIXLOOP_EXECUTIONS": str(folder / EXECUTIONS),
-        "FIXLOOP_CACHE_DIR": str(folder / "cache"),
-        "FIXLOOP_LOG_LEVEL": os.environ.get("FIXLOOP_LOG_LEVEL", "WARNING"),
-        "FIXLOOP_TASK_EVENTS": "0",
-    }
-    return partial(Host, concurrency=concurrency, environment=environment)
 
 
 class Progress(NamedTuple):
@@ -82,7 +68,7 @@ class Work(Protocol):
 
 
 class Site:
-    def __init__(self, folder: Path, sockets: Path, kind: HostKind, networks: Networks) -> None:
+    def __init__(self, folder: Path, sockets: Path, kind: Callable[..., Host], networks: Networks) -> None:
         self._folder = folder
         self._executions = folder / EXECUTIONS
         self.server = RedisServer(folder, sockets)
@@ -177,8 +163,16 @@ class Site:
 
 
 @contextmanager
-def site(folder: Path, kind: HostKind, network: Network) -> Iterator[Site]:
-    """A site that runs, and is gone with the block; what it leaves is in `folder`."""
+def site(folder: Path, concurrency: int, network: Network, host: type[Host] = Host) -> Iterator[Site]:
+    """A site that runs, and is gone with the block. Its workers are scripted; what it leaves is in `folder`."""
+    environment = {
+        "FIXLOOP_CREW": "fixloop.testing:scripted_crew",
+        "FIXLOOP_EXECUTIONS": str(folder / EXECUTIONS),
+        "FIXLOOP_CACHE_DIR": str(folder / "cache"),
+        "FIXLOOP_LOG_LEVEL": os.environ.get("FIXLOOP_LOG_LEVEL", "WARNING"),
+        "FIXLOOP_TASK_EVENTS": "0",
+    }
+    kind = partial(host, concurrency=concurrency, environment=environment)
     # A socket's path may have 107 bytes, and `folder` may lie deep.
     with (
         tempfile.TemporaryDirectory(prefix="fixloop-") as sockets,
@@ -188,22 +182,35 @@ def site(folder: Path, kind: HostKind, network: Network) -> Iterator[Site]:
         yield running
 
 
+class Play(NamedTuple, Generic[T]):
+    """One workflow of a run."""
+
+    event: Start
+    script: str
+    answers: Sequence[Event]
+    """What a person says to its escalations, in order."""
+    expected: T
+    """Its rehearsal, or where its named files are."""
+
+    @property
+    def workflow(self) -> str:
+        return self.event.workflow
+
+
 @dataclass
 class Workflows:
     _engine: ProfileEngine[Any]
     _client: Any
-    _started: Sequence[Start]
-    _decisions: Mapping[str, Sequence[Event]]
-    """By workflow, what a person says to its escalations, in order."""
+    _plays: Mapping[str, Play[Any]]
     _given_up: Event
     """What is said to escalations that should not be there."""
     _decided: Counter[str] = field(default_factory=Counter)
 
     def begin(self) -> list[str]:
-        for one in self._started:
+        for play in self._plays.values():
             # `exists`: the first answer was lost with Redis. Whether it really is there shows at the end.
-            self._engine.start(one)
-        return [one.workflow for one in self._started]
+            self._engine.start(play.event)
+        return list(self._plays)
 
     def unended(self, names: Sequence[str]) -> list[str]:
         pipe = self._client.pipeline(transaction=False)
@@ -213,10 +220,10 @@ class Workflows:
         for workflow, (outcome, paused) in found.items():
             if paused and not outcome:
                 # One that escalates more often than it should is given up.
-                number, decisions = self._decided[workflow], self._decisions.get(workflow, ())
-                decision = decisions[number] if number < len(decisions) else self._given_up
+                number, answers = self._decided[workflow], self._plays[workflow].answers
+                answer = answers[number] if number < len(answers) else self._given_up
                 with suppress(Unexpected):
-                    self._engine.apply(workflow, decision, operation=f"decision-{number}")
+                    self._engine.apply(workflow, answer, operation=f"decision-{number}")
                     self._decided[workflow] += 1
         return [workflow for workflow, (outcome, _) in found.items() if not outcome]
 
@@ -227,14 +234,10 @@ class Caller(NamedTuple):
     engine: Engine
 
     def workflows(
-        self,
-        started: Sequence[Start],
-        decisions: Mapping[str, Sequence[Event]],
-        given_up: Event = GIVEN_UP,
-        profile: Profile[Any] | None = None,
+        self, plays: Sequence[Play[Any]], given_up: Event = GIVEN_UP, profile: Profile[Any] | None = None
     ) -> Workflows:
         engine = self.engine if profile is None else self.engine.of(profile)
-        return Workflows(engine, self.client, started, decisions, given_up)
+        return Workflows(engine, self.client, {play.workflow: play for play in plays}, given_up)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ the messages by kombu's JSON, and nothing of what a step means.
 import json
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Container
 from hashlib import sha1
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -38,6 +38,8 @@ _STEP: Final = re.compile(
     r"[0-9a-f]{8}-\d+-\d+\.(?:[a-z0-9-]+\.(?P<step>[a-z]+)\.\d+\.\d+(?:\.e\d+)?|(?P<end>finish)\.\d+|(?P<run>[a-z0-9-]+\.\d+\.\d+))"
 )
 """Steps of the validation loop; a cycle's end; runs of agents, which the tickets of all others ask for."""
+_ID: Final = re.compile(rb'"id": ?"([\w.-]+)"')
+"""Celery's callers and workers write JSON with spaces and without."""
 _STATUS: Final = re.compile(rb"\*\d+\r\n\$\d+\r\n([a-z]+)\r\n")
 
 
@@ -120,17 +122,9 @@ def step_of(ticket: str) -> str:
     return "work" if found["run"] else found["step"] or found["end"]
 
 
-def ticket_in(data: bytes, tickets: Iterable[str]) -> str:
+def ticket_in(data: bytes, tickets: Container[str]) -> str:
     """The one of `tickets` that a message in `data` offers; empty when none does."""
-    return next(
-        (
-            ticket
-            for ticket in tickets
-            # Celery's callers and workers write JSON with spaces and without.
-            if f'"id": "{ticket}"'.encode() in data or f'"id":"{ticket}"'.encode() in data
-        ),
-        "",
-    )
+    return next((each.decode() for each in _ID.findall(data) if each.decode() in tickets), "")
 
 
 def twice(request: Request) -> tuple[bytes, ...]:

@@ -4,15 +4,18 @@ markdown-it reads the structure and nothing else: inline marks stay as they stan
 escaped by our own rules and read back by them.
 """
 
-from collections.abc import Iterator
-from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
 
 from fixloop.protocol.markdown import item_text, unitem
 
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
+# Our own messages are four levels deep; deeper nesting says nothing and is what makes a hostile text slow.
+_MARKDOWN: Final = MarkdownIt("commonmark", {"maxNesting": 12})
+_MARKDOWN.enable("table").disable(["lheading", "reference", "code"])
+_MARKDOWN.core.ruler.enableOnly(["normalize", "block"])
 
 
 class Heading(NamedTuple):
@@ -64,55 +67,31 @@ Block = Heading | Rule | Paragraph | Fence | Comment | Table | Items
 
 def read_blocks(text: str) -> tuple[Block, ...]:
     """The blocks of `text`, whose only line break is `\\n`; lines are counted from 1."""
-    return tuple(_blocks(_markdown().parse(text), text.split("\n")))
+    return tuple(_blocks(SyntaxTreeNode(_MARKDOWN.parse(text)).children, text.split("\n")))
 
 
-@cache
-def _markdown() -> "MarkdownIt":
-    from markdown_it import MarkdownIt  # slow to load, and only what reads messages needs it
-
-    # Our own messages are four levels deep; deeper nesting says nothing and is what makes a hostile text slow.
-    made = (
-        MarkdownIt("commonmark", {"maxNesting": 12})
-        .enable("table")
-        .disable(["lheading", "reference", "code"])
-    )
-    made.core.ruler.enableOnly(["normalize", "block"])
-    return made
-
-
-def _blocks(tokens: "list[Token]", rows: list[str]) -> Iterator[Block]:
-    for token, inner in _elements(tokens):
-        line = token.map[0] + 1 if token.map else 0
-        match token.type:
-            case "heading_open":
-                yield Heading(line, int(token.tag[1:]), inner[0].content)
-            case "paragraph_open":
-                yield Paragraph(line, tuple(inner[0].content.split("\n")))
-            case "bullet_list_open" | "ordered_list_open":
+def _blocks(nodes: Sequence[SyntaxTreeNode], rows: list[str]) -> Iterator[Block]:
+    for node in nodes:
+        line = node.map[0] + 1 if node.map else 0
+        match node.type:
+            case "heading":
+                yield Heading(line, int(node.tag[1:]), node.children[0].content)
+            case "paragraph":
+                yield Paragraph(line, tuple(node.children[0].content.split("\n")))
+            case "bullet_list" | "ordered_list":
                 items = []
-                for item, below in _elements(inner):
-                    first, last = item.map or [0, 0]
+                for item in node.children:
+                    first, last = item.map or (0, 0)
                     text = unitem(item_text(rows[first:last]))
-                    items.append(Item(first + 1, text, tuple(_blocks(below, rows))))
+                    items.append(Item(first + 1, text, tuple(_blocks(item.children, rows))))
                 yield Items(line, tuple(items))
-            case "table_open":
-                cells = [row for _, part in _elements(inner) for _, row in _elements(part)]
-                told = (tuple(cell.content for cell in row if cell.type == "inline") for row in cells[1:])
+            case "table":
+                cells = [row.children for part in node.children for row in part.children]
+                told = (tuple(cell.children[0].content for cell in row) for row in cells[1:])
                 yield Table(line, tuple(told))
             case "fence":
-                yield Fence(line, token.info.strip(), token.content)
+                yield Fence(line, node.info.strip(), node.content)
             case "html_block":
-                yield Comment(line, token.content)
+                yield Comment(line, node.content)
             case "hr":
                 yield Rule(line)
-
-
-def _elements(tokens: "list[Token]") -> "Iterator[tuple[Token, list[Token]]]":
-    """Each token of the outermost level, with those up to the one that closes it."""
-    start = depth = 0
-    for number, token in enumerate(tokens):
-        depth += token.nesting
-        if depth <= 0:
-            yield tokens[start], tokens[start + 1 : number]
-            start, depth = number + 1, 0

@@ -2,35 +2,16 @@
 
 import re
 
+from fixloop.protocol import messages as msg
 from fixloop.protocol.failures import Comparison, Failure, Severity
 from fixloop.protocol.markdown import unescape
-from fixloop.protocol.messages import (
-    Attempt,
-    Decision,
-    ErrorNotification,
-    ErrorType,
-    Escalation,
-    FailureDetected,
-    FailureReport,
-    FixCompletion,
-    FixItem,
-    FixRequest,
-    HistoryRow,
-    PersistentFailure,
-    ProtocolViolation,
-    Reason,
-    RevalidationResult,
-    RevalidationTrigger,
-    Success,
-    TimeoutReminder,
-)
 from fixloop.protocol.statuses import Status
 from fixloop.testing.parsing.document import Document, Part, UnreadableMessage
 
 
-def failure_detected(document: Document) -> FailureDetected:
+def failure_detected(document: Document) -> msg.FailureDetected:
     part = document.untitled("Phase")
-    return FailureDetected(
+    return msg.FailureDetected(
         phase=part.field("Phase"),
         statement=part.field("Issue"),
         details=part.listed("Failure Details"),
@@ -38,7 +19,7 @@ def failure_detected(document: Document) -> FailureDetected:
     )
 
 
-def failure_report(document: Document) -> FailureReport:
+def failure_report(document: Document) -> msg.FailureReport:
     header, summary = document.header, document.part("Failure Summary")
     failures, fixes = document.part("Detailed Failures"), document.part("Suggested Fixes")
     blocks, suggestions = failures.parts(4), fixes.parts(4)
@@ -51,7 +32,7 @@ def failure_report(document: Document) -> FailureReport:
     timeline = actions.field("Expected Timeline")
     limit, _, after = timeline.removeprefix("Fix within ").partition("; ")
     window = re.fullmatch(r"an escalation follows (.*) after the reminder", after)
-    return FailureReport(
+    return msg.FailureReport(
         feature=_feature_in(header),
         phase=header.field("Phase"),
         specialist_handle=header.field("Specialist"),
@@ -67,10 +48,10 @@ def failure_report(document: Document) -> FailureReport:
     )
 
 
-def fix_request(document: Document) -> FixRequest:
+def fix_request(document: Document) -> msg.FixRequest:
     summary, failures = document.part("Request Summary"), document.part("Failures to Fix")
     expected = document.part("Expected Outcome").search(r"After fixes: (.*)", "the words `After fixes:`")
-    return FixRequest(
+    return msg.FixRequest(
         goal=summary.optional("Goal"),
         commands=summary.listed("Commands"),
         older=_counted(summary, "Older Findings"),
@@ -81,7 +62,7 @@ def fix_request(document: Document) -> FixRequest:
             for block in part.parts(4)
         ),
         items=tuple(
-            FixItem(
+            msg.FixItem(
                 name=point.title,
                 file=point.optional("File"),
                 line=point.number_or_none("Line", point.optional("Line")),
@@ -130,9 +111,9 @@ def _counted(part: Part, label: str) -> int:
     return part.number(label, re.split(r"[ ,]", words)[0]) if words else 0
 
 
-def _attempt(block: Part) -> Attempt:
+def _attempt(block: Part) -> msg.Attempt:
     result = block.search(r"\*\*Result\*\*: ([0-9]+) resolved, ([0-9]+) left, ([0-9]+) new", "the result")
-    return Attempt(
+    return msg.Attempt(
         iteration=block.number("the run", block.title.rpartition(" ")[2]),
         fixes=block.listed("Fixes"),
         said=block.optional("Said"),
@@ -144,11 +125,11 @@ def _attempt(block: Part) -> Attempt:
     )
 
 
-def fix_completion(document: Document) -> FixCompletion:
+def fix_completion(document: Document) -> msg.FixCompletion:
     summary, ready = document.part("Completion Summary"), document.part("Ready for Re-validation")
     answer = ready.search(r"(Yes - please|No - not yet ready to) re-run (.*)\.", "the words `Yes` or `No`")
     files = document.part("Files Modified")
-    return FixCompletion(
+    return msg.FixCompletion(
         specialist=unescape(answer[2]),
         summary=unescape(summary.written("Iteration").partition("\n")[2].strip("\n")),
         fixes=document.part("Fixes Applied").items(),
@@ -161,9 +142,9 @@ def fix_completion(document: Document) -> FixCompletion:
     )
 
 
-def revalidation_trigger(document: Document) -> RevalidationTrigger:
+def revalidation_trigger(document: Document) -> msg.RevalidationTrigger:
     request = document.part("Re-validation Request")
-    return RevalidationTrigger(
+    return msg.RevalidationTrigger(
         phase=request.field("Phase"),
         confirms=request.member("Previous Status", {"Passed": True, "Failed": False}),
         previous_failures=document.part("Previous Failures").items(),
@@ -171,7 +152,7 @@ def revalidation_trigger(document: Document) -> RevalidationTrigger:
     )
 
 
-def revalidation_result(document: Document) -> RevalidationResult:
+def revalidation_result(document: Document) -> msg.RevalidationResult:
     summary, details = document.part("Result Summary"), document.part("Details")
     passed = summary.member("Status", {"PASS": True, "FAIL": False})
     action = document.part("Next Action")
@@ -183,8 +164,8 @@ def revalidation_result(document: Document) -> RevalidationResult:
         words = r"([0-9]{1,9}) failures? remains?\."
         count = int(details.search(words, "the number of failures that remain")[1])
         said = action.search(r"(?:Continue|Escalate).*", "the words `Continue` or `Escalate`")[0]
-        escalates = next((each for each in Reason if said.startswith(f"Escalate: {each.text} (")), None)
-    return RevalidationResult(
+        escalates = next((each for each in msg.Reason if said.startswith(f"Escalate: {each.text} (")), None)
+    return msg.RevalidationResult(
         passed=passed,
         failures=() if passed else document.part("Failure Details").items(),
         failure_count=count,
@@ -204,7 +185,7 @@ def revalidation_result(document: Document) -> RevalidationResult:
     )
 
 
-def success(document: Document) -> Success:
+def success(document: Document) -> msg.Success:
     summary, status = document.part("Success Summary"), document.part("Final Status")
     said = summary.search(
         r"Validation phase (.*) completed successfully after (-?[0-9]+) iterations?\.",
@@ -215,7 +196,7 @@ def success(document: Document) -> Success:
     phases = re.search(
         r"^- Phases completed: (-?[0-9]{1,9}) of (-?[0-9]{1,9})$", status.written(), re.MULTILINE
     )
-    return Success(
+    return msg.Success(
         phase=unescape(said[1]),
         iterations=summary.number("iterations", said[2]),
         history=summary.counts(),
@@ -227,13 +208,13 @@ def success(document: Document) -> Success:
     )
 
 
-def escalation(document: Document) -> Escalation:
+def escalation(document: Document) -> msg.Escalation:
     header, summary = document.header, document.part("Escalation Summary")
     history, persistent = document.part("Iteration History"), document.part("Persistent Failures")
     actions = document.part("Recommended Actions")
-    reasons = {reason.text: reason for reason in Reason}
-    options: dict[str, Decision | None] = {"": None} | {option.option: option for option in Decision}
-    return Escalation(
+    reasons = {reason.text: reason for reason in msg.Reason}
+    options: dict[str, msg.Decision | None] = {"": None} | {option.option: option for option in msg.Decision}
+    return msg.Escalation(
         feature=_feature_in(header),
         phase=header.field("Phase"),
         reason=summary.member("Condition", reasons),
@@ -242,7 +223,7 @@ def escalation(document: Document) -> Escalation:
         iterations=summary.number("Iterations", summary.field("Iterations").partition(" ")[0]),
         total_seconds=summary.seconds("Total Time"),
         history=tuple(
-            HistoryRow(
+            msg.HistoryRow(
                 iteration=history.number("Iteration", iteration),
                 failures=history.number("Failures", count),
                 fixes=fixes,
@@ -258,13 +239,13 @@ def escalation(document: Document) -> Escalation:
     )
 
 
-def timeout_reminder(document: Document) -> TimeoutReminder:
+def timeout_reminder(document: Document) -> msg.TimeoutReminder:
     header, reminder = document.header, document.part("Reminder")
     said = reminder.search(r"Operation \[(.*)\] has been running for .*", "the operation")
     statuses = {status.value: status for status in Status}
     follows = reminder.field("Escalation")
     period = follows.removeprefix("If no response within ").removesuffix(", will escalate to user.")
-    return TimeoutReminder(
+    return msg.TimeoutReminder(
         operation=unescape(said[1]),
         elapsed_seconds=header.seconds("Elapsed"),
         threshold_seconds=header.seconds("Timeout"),
@@ -275,11 +256,11 @@ def timeout_reminder(document: Document) -> TimeoutReminder:
     )
 
 
-def error_notification(document: Document) -> ErrorNotification:
+def error_notification(document: Document) -> msg.ErrorNotification:
     header, details = document.header, document.part("Error Details")
     status = document.part("Current Status")
-    types = {kind.label: kind for kind in ErrorType}
-    return ErrorNotification(
+    types = {kind.label: kind for kind in msg.ErrorType}
+    return msg.ErrorNotification(
         error_type=header.member("Error Type", types),
         operation=header.field("Context"),
         agent=details.optional("Agent"),
@@ -292,18 +273,18 @@ def error_notification(document: Document) -> ErrorNotification:
     )
 
 
-def protocol_violation(document: Document) -> ProtocolViolation:
+def protocol_violation(document: Document) -> msg.ProtocolViolation:
     part = document.untitled("Offending message")
-    return ProtocolViolation(
+    return msg.ProtocolViolation(
         offending=part.field("Offending message"),
         violations=part.listed("Violations"),
         expected=part.field("Expected format"),
     )
 
 
-def _persistent(block: Part) -> PersistentFailure:
+def _persistent(block: Part) -> msg.PersistentFailure:
     failed = block.field("Iterations Failed")
-    return PersistentFailure(
+    return msg.PersistentFailure(
         name=block.title.partition(":")[2].removeprefix(" "),
         file=block.field("File"),
         line=block.number_or_none("Line"),

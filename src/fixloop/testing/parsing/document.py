@@ -1,8 +1,7 @@
 """A rendered message as a reader of one type sees it: a title, and parts with fields, lists and tables.
 
-A part begins at a rule or at a heading below the title. Fields are the lines `**Label**: value`, alone or in
-a list; what stands in emphasis (`*not reported*`) is the template's word for "nothing", because no text of a
-tool or agent can begin with an unescaped star.
+A part begins at a rule or at a heading below the title. Fields are the lines `**Label**: value`, alone or in a list;
+emphasis (`*not reported*`) is the template's word for "nothing": no tool's text begins with an unescaped star.
 """
 
 import re
@@ -15,17 +14,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from fixloop.errors import UsageError
 from fixloop.protocol.markdown import unescape, unfence
-from fixloop.testing.parsing.blocks import (
-    Block,
-    Comment,
-    Fence,
-    Heading,
-    Items,
-    Paragraph,
-    Rule,
-    Table,
-    read_blocks,
-)
+from fixloop.testing.parsing import blocks as md
 
 _FIELD: Final = re.compile(r"\*\*([^*]+)\*\*:(?: (.*))?", re.DOTALL)
 _NUMBER: Final = re.compile(r"-?[0-9]{1,9}")
@@ -45,7 +34,7 @@ class UnreadableMessage(UsageError):
 class _Field(NamedTuple):
     line: int
     value: str
-    below: Block | None
+    below: md.Block | None
     """What follows the field's line without another line between."""
 
 
@@ -53,7 +42,7 @@ class _Field(NamedTuple):
 class Part:
     title: str
     line: int
-    blocks: Sequence[Block]
+    blocks: Sequence[md.Block]
     _rows: Sequence[str]
 
     def written(self, before: str = "") -> str:
@@ -75,7 +64,7 @@ class Part:
         found = self._fields.get(label)
         if found is None:
             return ""
-        if not found.value and isinstance(found.below, Fence):
+        if not found.value and isinstance(found.below, md.Fence):
             return unfence(found.below.info, found.below.content)
         return "" if found.value.startswith("*") else unescape(found.value)
 
@@ -83,34 +72,34 @@ class Part:
         """The items of the list below `**{label}**:`; none where there is no such field or list."""
         found = self._fields.get(label)
         below = found.below if found is not None else None
-        return tuple(item.text for item in below.items) if isinstance(below, Items) else ()
+        return tuple(item.text for item in below.items) if isinstance(below, md.Items) else ()
 
     def items(self) -> tuple[str, ...]:
         """The items of the part's own list, which is below no field; none where it has none."""
         below = {id(field.below) for field in self._fields.values()}
-        own = (block for block in self.blocks if isinstance(block, Items) and id(block) not in below)
-        return tuple(item.text for item in next(own, Items(0, ())).items)
+        own = (block for block in self.blocks if isinstance(block, md.Items) and id(block) not in below)
+        return tuple(item.text for item in next(own, md.Items(0, ())).items)
 
     def points(self) -> tuple["Part", ...]:
         """The items of the part's first list as parts: the item's first line is the title, its list the fields."""
-        found = next((block for block in self.blocks if isinstance(block, Items)), None)
+        found = next((block for block in self.blocks if isinstance(block, md.Items)), None)
         return tuple(
             Part(unescape(item.blocks[0].rows[0]), item.line, item.blocks[1:], ())
             for item in (found.items if found is not None else ())
-            if item.blocks and isinstance(item.blocks[0], Paragraph)
+            if item.blocks and isinstance(item.blocks[0], md.Paragraph)
         )
 
     def nested(self, word: str) -> tuple[str, ...]:
         """The list inside the item that begins with `word`; none where it has none."""
         for block in self.blocks:
-            for item in block.items if isinstance(block, Items) else ():
+            for item in block.items if isinstance(block, md.Items) else ():
                 if item.text.startswith(word):
-                    inner = next((block for block in item.blocks if isinstance(block, Items)), None)
+                    inner = next((block for block in item.blocks if isinstance(block, md.Items)), None)
                     return tuple(nested.text for nested in inner.items) if inner is not None else ()
         return ()
 
     def rows(self) -> tuple[tuple[str, ...], ...]:
-        found = next((block for block in self.blocks if isinstance(block, Table)), None)
+        found = next((block for block in self.blocks if isinstance(block, md.Table)), None)
         return tuple(tuple(map(unescape, row)) for row in found.rows) if found is not None else ()
 
     def parts(self, level: int) -> tuple["Part", ...]:
@@ -120,11 +109,11 @@ class Part:
         """The first line of text that all of `pattern` fits; its groups are still escaped."""
         rows: list[str] = []
         for block in self.blocks:
-            if isinstance(block, Paragraph):
+            if isinstance(block, md.Paragraph):
                 rows += block.rows
-            elif isinstance(block, Items):
+            elif isinstance(block, md.Items):
                 first = [item.blocks[0] for item in block.items if item.blocks]
-                rows += [line.rows[0] for line in first if isinstance(line, Paragraph)]
+                rows += [line.rows[0] for line in first if isinstance(line, md.Paragraph)]
         for row in rows:
             found = re.fullmatch(pattern, row, re.DOTALL)
             if found is not None:
@@ -189,17 +178,15 @@ class Part:
 
     @cached_property
     def _fields(self) -> dict[str, _Field]:
-        found: dict[str, _Field] = {}
-        for label, field in _fields(self.blocks):
-            found.setdefault(label, field)
-        return found
+        # Of several of one label the first counts.
+        return dict(reversed(list(_fields(self.blocks))))
 
 
 class Document:
-    def __init__(self, title: str, blocks: Sequence[Block], rows: Sequence[str], line: int) -> None:
+    def __init__(self, title: str, blocks: Sequence[md.Block], rows: Sequence[str], line: int) -> None:
         self.title = title
         self.line = line
-        self.comments = [block.text for block in blocks if isinstance(block, Comment)]
+        self.comments = [block.text for block in blocks if isinstance(block, md.Comment)]
         self.header, *self.parts = _parts(blocks, _TITLE + 1, rows, line + 1) or [Part("", line, (), ())]
 
     def part(self, title: str) -> Part:
@@ -218,11 +205,11 @@ class Document:
 def documents(text: str) -> tuple[Document, ...]:
     """The messages in `text`: each begins with a heading of the second level."""
     rows = text.split("\n")
-    blocks = read_blocks(text)
+    blocks = md.read_blocks(text)
     starts = [
         (number, block)
         for number, block in enumerate(blocks)
-        if isinstance(block, Heading) and block.level == _TITLE
+        if isinstance(block, md.Heading) and block.level == _TITLE
     ]
     ends = [*(number for number, _ in starts[1:]), len(blocks)]
     found = []
@@ -233,7 +220,7 @@ def documents(text: str) -> tuple[Document, ...]:
     return tuple(found)
 
 
-def _parts(blocks: Sequence[Block], level: int, rows: Sequence[str], first: int) -> list[Part]:
+def _parts(blocks: Sequence[md.Block], level: int, rows: Sequence[str], first: int) -> list[Part]:
     """`blocks`, written in `rows` from line `first` on, parted at rules and headings of `level`."""
     starts = [number for number, block in enumerate(blocks) if _begins(block, level)]
     if blocks and 0 not in starts:
@@ -242,22 +229,22 @@ def _parts(blocks: Sequence[Block], level: int, rows: Sequence[str], first: int)
     for start, end in pairwise([*starts, len(blocks)]):
         head = blocks[start]
         last = blocks[end].line if end < len(blocks) else first + len(rows)
-        title = unescape(head.text) if isinstance(head, Heading) else ""
+        title = unescape(head.text) if isinstance(head, md.Heading) else ""
         inner = blocks[start + 1 : end] if _begins(head, level) else blocks[start:end]
         found.append(Part(title, head.line, inner, rows[head.line - first : last - first]))
     return found
 
 
-def _begins(block: Block, level: int) -> bool:
-    return isinstance(block, Rule) or (isinstance(block, Heading) and block.level == level)
+def _begins(block: md.Block, level: int) -> bool:
+    return isinstance(block, md.Rule) or (isinstance(block, md.Heading) and block.level == level)
 
 
-def _fields(blocks: Sequence[Block]) -> Iterator[tuple[str, _Field]]:
+def _fields(blocks: Sequence[md.Block]) -> Iterator[tuple[str, _Field]]:
     for number, block in enumerate(blocks):
-        if isinstance(block, Items):
+        if isinstance(block, md.Items):
             for item in block.items:
                 yield from _fields(item.blocks)
-        elif isinstance(block, Paragraph):
+        elif isinstance(block, md.Paragraph):
             below = blocks[number + 1] if number + 1 < len(blocks) else None
             last = len(block.rows) - 1
             for at, row in enumerate(block.rows):
