@@ -12,7 +12,7 @@ from typing import Any
 
 from fixloop.engine.profile import Profile
 from fixloop.protocol.moment import Moment
-from fixloop.statefiles.record import read_record
+from fixloop.statefiles.named_files import read_record
 from fixloop.statefiles.rendering import drawn
 from fixloop.store.contract import Store
 from tests.scenarios.file_steps import on_disk

@@ -2,6 +2,7 @@
 
 import io
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,7 @@ import redis
 from rich.console import Console
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.presenter import presenter_in
-from fixloop.commands.session import open_session
+from fixloop.commands.session import Seen, open_session
 from fixloop.commands.watch import follow
 from fixloop.engine.bridging import child_of
 from fixloop.errors import NewerVersion
@@ -19,7 +19,9 @@ from fixloop.profiles.cycle.presenter import PRESENTER
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.returns import Returned
 from fixloop.protocol.durations import iso_stamp
+from fixloop.protocol.moment import Moment
 from fixloop.store.keys import workflow_key
+from fixloop.store.records import Snapshot
 from tests.fixtures.command_stage import PROJECT, Agents, Said, said
 from tests.fixtures.cycle_stage import reported
 from tests.fixtures.profile_runs import FLOW
@@ -329,8 +331,11 @@ def test_audit_replays_every_decision_of_every_profile(profiles: Profiles, capsy
 
 
 def test_a_profile_that_this_version_does_not_have_is_not_shown() -> None:
+    now = Moment(datetime(2026, 3, 2, tzinfo=UTC), 0.0)
+    found = Snapshot(FLOW, 1, b'{"profile":"relay","schema_version":1}', "", {}, now, 0.0, (), {})
+
     with pytest.raises(NewerVersion, match="'relay', which this version does not have"):
-        presenter_in(b'{"profile":"relay","schema_version":1}')
+        Seen.of(found)
 
 
 @pytest.mark.proves("D50", "C65")

@@ -7,8 +7,7 @@ import redis
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.repository.snapshot import issues_handed_in
-from fixloop.statefiles.named_files import Files, NamedFiles
-from fixloop.statefiles.record import Stamp
+from fixloop.statefiles.named_files import Files, NamedFiles, Stamp
 from fixloop.store.redis_store import RedisStore
 from tests.fixtures.command_stage import Agents, on_redis, said
 from tests.fixtures.repositories import git, make_repository

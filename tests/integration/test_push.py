@@ -14,8 +14,7 @@ from fixloop.errors import InfrastructureError, RefusedError, UsageError
 from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import refuse_unusable
 from fixloop.intake.submission import enqueue
-from fixloop.outside.push import push_branch
-from fixloop.outside.transfer import keep_bundle, snapshot_in
+from fixloop.outside.transfer import keep_bundle, push_branch, snapshot_in
 from fixloop.protocol.events import (
     BranchPushed,
     Cancelled,

@@ -7,8 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from fixloop.statefiles.named_files import NamedFiles
-from fixloop.statefiles.record import Stamp
+from fixloop.statefiles.named_files import NamedFiles, Stamp
 from fixloop.statefiles.rendering import drawn
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.statefiles.named_files import NamedFiles
-from fixloop.statefiles.record import Stamp
+from fixloop.statefiles.named_files import NamedFiles, Stamp
 from fixloop.statefiles.rendering import drawn
 from tests.fixtures.cycle_stage import CycleStage
 from tests.fixtures.handoff_stage import HandoffStage

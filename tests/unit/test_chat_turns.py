@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fixloop.chat.directory import read_chat
-from fixloop.chat.events import ChatClosed, ChatRead, MessageWritten
-from fixloop.chat.turns import ForUser, prompt, understood
+from fixloop.chat.events import ChatClosed, ChatRead, MessageWritten, UserAsked
+from fixloop.chat.turns import prompt, understood
 from fixloop.errors import UsageError
 from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, NAME, TWIN, Stage, body
 
@@ -55,7 +55,7 @@ def test_only_the_architect_may_turn_to_a_person(stage: Stage) -> None:
         "TO USER:\nSTATUS: stuck\nACTION NEEDED: help\nCONTEXT: chats/0005-dx-gh-sync/",
     )
 
-    assert understood(f"\n{text}\n", ARCHITECT, chat) == ForUser(text)
+    assert understood(f"\n{text}\n", ARCHITECT, chat) == UserAsked(text)
     with pytest.raises(UsageError, match="engineer prints nothing"):
         understood(text, ENGINEER, chat)
 

@@ -8,8 +8,7 @@ import pytest
 
 from fixloop.errors import RefusedError, UsageError
 from fixloop.files.atomic import File, Folders
-from fixloop.statefiles.named_files import Edited, Files, NamedFiles
-from fixloop.statefiles.record import Record, Stamp
+from fixloop.statefiles.named_files import Edited, Files, NamedFiles, Record, Stamp
 
 FOLDERS = ("pending", "accepted", "completed")
 

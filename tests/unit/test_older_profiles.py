@@ -18,8 +18,8 @@ from fixloop.engine.profile import profile_named
 from fixloop.engine.replay import audit
 from fixloop.errors import NewerVersion
 from fixloop.protocol.moment import Moment
+from fixloop.statefiles.named_files import Record, read_record, write_record
 from fixloop.statefiles.rebuild import rebuild
-from fixloop.statefiles.record import Record, read_record, write_record
 from fixloop.statefiles.rendering import drawn
 from fixloop.statefiles.sync import project
 from fixloop.store.records import Commit

@@ -6,7 +6,7 @@ import pytest
 
 from fixloop.engine.engine import ProfileEngine
 from fixloop.errors import UsageError
-from fixloop.outside.prompts import request_for
+from fixloop.outside.offer import request_for
 from fixloop.profiles.cycle.phase_result import InvalidResult, read_result
 from fixloop.profiles.cycle.plan import PlanTask
 from fixloop.profiles.cycle.prompt import prompt as cycle_prompt

@@ -11,7 +11,7 @@ from fixloop.configuration.model import Configuration
 from fixloop.configuration.settings import Role
 from fixloop.errors import ProtocolError
 from fixloop.machine.guard import GuardedResult
-from fixloop.outside.prompts import request_for
+from fixloop.outside.offer import request_for
 from fixloop.outside.transfer import NotKept, bring_work, keep_bundle
 from fixloop.profile_table import loaded, registered_in
 from fixloop.repository.change import change_between

@@ -9,8 +9,7 @@ from fixloop.engine.history import said
 from fixloop.engine.profile import profile_named
 from fixloop.intake.frozen_configuration import frozen_configuration
 from fixloop.machine.guard import run_guarded
-from fixloop.outside.push import push_branch
-from fixloop.outside.transfer import bring_work, snapshot_in
+from fixloop.outside.transfer import bring_work, push_branch, snapshot_in
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.ticket import line_of
 from fixloop.repository.publication import publish

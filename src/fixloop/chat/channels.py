@@ -22,16 +22,12 @@ _CHAT_LINK: Final = re.compile(r"[0-9]{4}-[a-z]{2}-[a-z0-9-]+")
 
 
 class Channel(StrEnum):
-    """Where a line comes from."""
+    """What a line is: said by the agent itself, printed by a command that it ran, of what failed, or for a person."""
 
     AGENT = "agent"
-    """The agent itself speaks."""
     TOOL = "tool"
-    """A command that it ran."""
     ERROR = "error"
-    """An operation that failed."""
     TO_USER = "to_user"
-    """A block for a person."""
 
 
 class Line(NamedTuple):

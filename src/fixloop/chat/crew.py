@@ -19,7 +19,7 @@ from fixloop.chat.directory import apply, read_chat
 from fixloop.chat.events import ChatClosed, ChatRead, UserAsked
 from fixloop.chat.findings import errors_of
 from fixloop.chat.roles import Role
-from fixloop.chat.turns import ForUser, prompt, understood
+from fixloop.chat.turns import prompt, understood
 from fixloop.errors import RefusedError, UsageError
 from fixloop.machine.guard import run_guarded
 from fixloop.secrets.redaction import Redaction
@@ -58,8 +58,8 @@ class Crew(NamedTuple):
     """Where they work; asked after each run."""
     posted: Callable[[str], None] = lambda file: None
     """Told each file that was posted."""
-    timeout_seconds: float | None = None
-    """Of one run; None: as long as it takes (G15)."""
+    timeout_seconds: float = math.inf
+    """Of one run, which takes as long as it takes unless somebody said so (G15)."""
     log: IO[str] | None = None
     """What the commands print on stderr, tagged with role and channel."""
 
@@ -95,13 +95,11 @@ def play(chat: Path, crew: Crew, most: int) -> Ended:
         if found.is_closed:
             return Ended(Stop.CLOSED, f"{found.path} is closed")
         if posted >= most:
-            return Ended(
-                Stop.FULL, f"as many messages as allowed ({most}) were posted; it is the turn of {owner}"
-            )
+            told = f"as many messages as allowed ({most}) were posted; it is the turn of {owner}"
+            return Ended(Stop.FULL, told)
         if owner not in crew.commands:
-            return Ended(
-                Stop.OUTSIDE, f"it is the turn of {owner}: `fixloop chat read {found.called} --as {owner}`"
-            )
+            told = f"it is the turn of {owner}: `fixloop chat read {found.called} --as {owner}`"
+            return Ended(Stop.OUTSIDE, told)
         check_unedited(found)
         ended = _answered(chat, crew, owner)
         if isinstance(ended, Ended):
@@ -131,12 +129,12 @@ def _answered(chat: Path, crew: Crew, role: Role) -> int | Ended:
             return Ended(Stop.FAILED, f"the command of {role} {done.ending}: {said}")
         try:
             turn = understood(done.answer, role, found)
-            if isinstance(turn, ForUser):
+            if isinstance(turn, UserAsked):
                 # A block for a person that is not the template is no answer.
                 printed = "\n".join(tagged(role, Channel.TO_USER, turn.text))
                 if errors := errors_of(log_findings(printed, "the answer")):
                     raise UsageError(errors[0].message)
-                apply(chat, UserAsked(turn.text), _now())
+                apply(chat, turn, _now())
                 return Ended(Stop.FOR_USER, turn.text)
             if isinstance(turn, ChatClosed):
                 apply(chat, turn, _now())
@@ -164,13 +162,8 @@ def _run(crew: Crew, role: Role, chat: Conversation, text: str) -> AgentRun:
         "FIXLOOP_BRANCH": chat.meta.branch if chat.meta is not None else "",
     }
     for _ in range(MAX_RUNS):
-        done = run_agent(
-            crew.commands[role],
-            text,
-            cwd=crew.directory,
-            env=environment,
-            timeout_seconds=crew.timeout_seconds,
-        )
+        argv, limit = crew.commands[role], crew.timeout_seconds
+        done = run_agent(argv, text, cwd=crew.directory, env=environment, timeout_seconds=limit)
         if crew.log is not None and done.talk.strip():
             channel = Channel.TOOL if done.is_good else Channel.ERROR
             crew.log.writelines(f"{line}\n" for line in tagged(role, channel, done.talk.rstrip("\n")))
@@ -186,7 +179,7 @@ def run_agent(
     *,
     cwd: Path,
     env: Mapping[str, str],
-    timeout_seconds: float | None = None,
+    timeout_seconds: float = math.inf,
 ) -> AgentRun:
     """Run a command to its end, or to its time limit if it has one."""
     result = run_guarded(
@@ -194,7 +187,7 @@ def run_agent(
         cwd=cwd,
         env=env,
         stdin=prompt.encode(),
-        timeout_seconds=timeout_seconds if timeout_seconds is not None else math.inf,
+        timeout_seconds=timeout_seconds,
         output_limit_bytes=2 * MAX_BYTES,
         apart=True,
     )

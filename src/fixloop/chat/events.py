@@ -82,4 +82,3 @@ class Outcome(NamedTuple):
     seq: int = 0
     """The number of the message that was posted, or was there already."""
     file: str = ""
-    """Its file."""

@@ -25,12 +25,10 @@ class Adopted(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a person was asked and nobody has gone on after."""
+    """The TO USER block that nobody has gone on after, and its time as the journal has it."""
 
     text: str
-    """The TO USER block."""
     at: str
-    """As the journal has it, ISO 8601."""
 
 
 class Journal(NamedTuple):

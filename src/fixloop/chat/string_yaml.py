@@ -22,14 +22,11 @@ _ITEM_INDENT: Final = 4
 
 
 class YamlError(Exception):
-    """The text is not a mapping that everybody reads alike; args are the sentence and the line, from 1."""
+    """The text is not a mapping that everybody reads alike; lines count from 1."""
 
-    @property
-    def line(self) -> int:
-        return int(self.args[1])
-
-    def __str__(self) -> str:
-        return str(self.args[0])
+    def __init__(self, sentence: str, line: int) -> None:
+        super().__init__(sentence)
+        self.line = line
 
 
 class Entry(NamedTuple):

@@ -5,13 +5,13 @@ An answer is the body of a message. It may begin with its own front matter: `pur
 """
 
 import re
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final
 
 from fixloop.chat import string_yaml
 from fixloop.chat.channels import TO_USER
 from fixloop.chat.closing import STATUSES
 from fixloop.chat.conversation import Conversation
-from fixloop.chat.events import ChatClosed, MessageWritten
+from fixloop.chat.events import ChatClosed, MessageWritten, UserAsked
 from fixloop.chat.findings import shown
 from fixloop.chat.message import file_name, lines_of
 from fixloop.chat.roles import ANSWERS, CLOSERS, OPTIONAL_SECTIONS, TEMPLATES, Role
@@ -20,15 +20,6 @@ from fixloop.errors import UsageError
 _KEYS: Final = ("purpose", "to", "close")
 _DECISION: Final = re.compile(r"#{1,2}\s+DECISION\s*", re.IGNORECASE)
 _SHORT: Final = 120
-
-
-class ForUser(NamedTuple):
-    """The architect wants to tell a person something: a TO USER block."""
-
-    text: str
-
-
-Turn: TypeAlias = MessageWritten | ChatClosed | ForUser
 
 
 def prompt(chat: Conversation, role: Role, wrong: str = "") -> str:
@@ -64,12 +55,12 @@ def prompt(chat: Conversation, role: Role, wrong: str = "") -> str:
     return "\n\n".join([*parts, f"## How to answer\n\n{listed}"]) + "\n"
 
 
-def understood(answer: str, role: Role, chat: Conversation) -> Turn:
+def understood(answer: str, role: Role, chat: Conversation) -> MessageWritten | ChatClosed | UserAsked:
     """What an answer asks for; as message it gets the next number of `chat`, and no other."""
     if answer.lstrip().startswith(TO_USER[0]):
         if role is not Role.ARCHITECT:
             raise UsageError(f"{role} prints nothing; only the architect speaks to the user")
-        return ForUser(answer.strip())
+        return UserAsked(answer.strip())
     values, body = _parted(answer)
     if "close" in values:
         lines = lines_of(body)

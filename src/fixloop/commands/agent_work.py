@@ -100,10 +100,10 @@ def told(outcome: str, closing: str, asked: Mapping[str, str]) -> str:
     """What is going on, in a few words; `closing` is the outcome that it has as soon as its branch is pushed."""
     if outcome or closing:
         return f"it ended ({outcome})" if outcome else "its branch is pushed"
-    busy = [name for name, command in asked.items() if command]
-    away = [name for name, command in asked.items() if not command]
-    parts = [f"{', '.join(busy)} at work"] * bool(busy) + [f"asked of {', '.join(away)}"] * bool(away)
-    return "; ".join(parts) or "no agent is at work"
+    busy = ", ".join(name for name, command in asked.items() if command)
+    away = ", ".join(name for name, command in asked.items() if not command)
+    parts = (f"{busy} at work" if busy else "", f"asked of {away}" if away else "")
+    return "; ".join(filter(None, parts)) or "no agent is at work"
 
 
 def shared(

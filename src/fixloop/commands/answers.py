@@ -1,4 +1,4 @@
-"""What agents and people say to a workflow: `ack`, `fixed`, `decide`, `send` and `reject`."""
+"""What agents and people say to a workflow: `ack`, `fixed`, `decide`, `send`, `reject`, and what halts or ends it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from fixloop.commands.handlers import Answer, Said, Work, handlers_of
-from fixloop.commands.screen import print_text
-from fixloop.commands.session import Issue, ProjectOption, open_workflow
+from fixloop.commands.screen import note, print_text
+from fixloop.commands.session import Issue, ProjectOption, look, open_workflow
 from fixloop.errors import UsageError
 
 Agent = Annotated[
@@ -19,6 +19,7 @@ Agent = Annotated[
         show_default="the only one that is asked",
     ),
 ]
+Reason = Annotated[str, typer.Option("--reason", help="Why; it is logged.")]
 
 
 def ack(
@@ -183,3 +184,45 @@ def reject(
     """
     with open_workflow(issue, project) as (session, workflow):
         handlers_of(session, workflow).reject(session, workflow, agent, handoff, reason)
+
+
+def pause(
+    issue: Issue,
+    reason: Reason = "",
+    project: ProjectOption = None,
+) -> None:
+    """
+    Pause a workflow: nothing begins, nothing is sent.
+
+    What is at work may finish; its result is kept. Clocks stand still until `fixloop continue`.
+    """
+    with open_workflow(issue, project) as (session, workflow):
+        if not look(session, workflow).standing.held:
+            session.bring(workflow, handlers_of(session, workflow).paused(reason))
+        now = look(session, workflow).standing
+        if now.held:
+            note(f"issue {now.issue} is paused by {now.held}; `fixloop continue {now.called}`")
+        else:
+            note(f"issue {now.issue} was continued meanwhile")
+
+
+def continue_command(issue: Issue, project: ProjectOption = None) -> None:
+    """Let a paused workflow go on where it stood."""
+    with open_workflow(issue, project) as (session, workflow):
+        now = look(session, workflow).standing
+        if now.held or now.outcome:
+            session.bring(workflow, handlers_of(session, workflow).continued())
+            now = look(session, workflow).standing
+        waits = "; it waits for a decision: `fixloop inbox`" if now.waits_for == "decision" else ""
+        note(f"issue {now.issue} goes on: {now.at_work}{waits}")
+
+
+def cancel(
+    issue: Issue,
+    reason: Reason = "",
+    project: ProjectOption = None,
+) -> None:
+    """Stop a workflow; it ends in the status it had."""
+    with open_workflow(issue, project) as (session, workflow):
+        session.bring(workflow, handlers_of(session, workflow).cancelled(reason))
+        note(f"workflow {workflow} is cancelled")

@@ -10,8 +10,7 @@ from fixloop.commands.screen import note, print_lines
 from fixloop.commands.session import Issue, ProjectOption, Session, look, open_workflow
 from fixloop.configuration.document import project_at
 from fixloop.errors import RefusedError
-from fixloop.outside.push import push_branch
-from fixloop.outside.transfer import bring_work, snapshot_in
+from fixloop.outside.transfer import bring_work, push_branch, snapshot_in
 from fixloop.protocol.ids import called
 from fixloop.repository.apply import apply_changes
 

@@ -1,5 +1,6 @@
 """`chat`: taking part in one, having commands play its roles, and finding what is wrong with chats."""
 
+import math
 import os
 import shlex
 import sys
@@ -260,7 +261,7 @@ def run(
             environment=os.environ,
             branch=partial(branch_of, directory),
             posted=print_lines,
-            timeout_seconds=60 * timeout if timeout is not None else None,
+            timeout_seconds=60 * timeout if timeout is not None else math.inf,
             log=printed,
         )
         ended = play(directory, crew, most)

@@ -89,12 +89,8 @@ def doctor(
     plan, checks = _checks_of(here())
     findings = [*examine(load_settings(), top_of(here())[0]), *checks]
     if json:
-        print_json(
-            {
-                "findings": [finding._asdict() for finding in findings],
-                "preflight": as_document(plan) if plan is not None else None,
-            }
-        )
+        preflight = as_document(plan) if plan is not None else None
+        print_json({"findings": [finding._asdict() for finding in findings], "preflight": preflight})
     else:
         print_lines(*[*map(str, findings), *(lines(plan) if plan is not None else ())])
     if any(finding.ok is False for finding in findings):

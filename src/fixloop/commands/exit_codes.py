@@ -14,7 +14,6 @@ class ExitCode(IntEnum):
     WAITS = 3
     """For a decision, for an outside agent's fix with no terminal, or for what is missing where it is not verified."""
     AWAY = 4
-    """Infrastructure is away."""
     INTERRUPTED = 130
     PIPE_CLOSED = 141
     """The reader of a pipe went away, as a shell reports it."""

@@ -48,7 +48,6 @@ class Said(NamedTuple):
     """Of handoffs: who passes it on."""
     kind: str = ""
     actions: tuple[str, ...] = ()
-    """What is to be done."""
     criteria: tuple[str, ...] = ()
     about: str = ""
     """The blocker it is about."""
@@ -71,7 +70,6 @@ class CommandHandlers(NamedTuple):
     pushed: Callable[[str], Event]
     """Given the branch that a person has pushed."""
     decide: Callable[[Session, str, Answer], None]
-    """Takes a workflow's id."""
     ack: Callable[[Session, str, str, str], None]
     """Takes a workflow's id, an agent, who may be left open, and the handoff that is accepted, likewise."""
     fixed: Callable[[Session, str, Work], None]

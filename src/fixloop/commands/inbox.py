@@ -9,9 +9,8 @@ from fixloop.chat.directory import read_chat
 from fixloop.chat.tree import chats_below, default_chats
 from fixloop.commands.choices import Choice, choice_lines
 from fixloop.commands.lookup import NothingYet, prefix_of
-from fixloop.commands.presenter import presenter_in
 from fixloop.commands.screen import print_json, print_lines, say
-from fixloop.commands.session import AsJson, OnlyProject, here, open_session
+from fixloop.commands.session import AsJson, OnlyProject, Seen, here, open_session
 from fixloop.errors import Damaged, NewerVersion
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
@@ -82,8 +81,7 @@ def _waiting(store: Store, cache: Path, prefix: str) -> Iterator[dict[str, Any]]
                     found = store.read(workflow)
                     if found is None:
                         continue
-                    presenter = presenter_in(found.snapshot)
-                    state = presenter.load(found.snapshot)
+                    _, presenter, state = Seen.of(found)
                     items = list(presenter.items(found, state, cache))
             except (Damaged, NewerVersion) as error:
                 # What others wait for is shown all the same.

@@ -11,8 +11,7 @@ from fixloop.commands.screen import say
 from fixloop.commands.session import Seen, Session, caller
 from fixloop.errors import FixloopError, ProtocolError
 from fixloop.outside.mail import Change, Mail
-from fixloop.outside.offer import Offer, offer
-from fixloop.outside.prompts import request_for
+from fixloop.outside.offer import Offer, offer, request_for
 from fixloop.profile_table import loaded, registered_in
 from fixloop.protocol.documents import change_line, entity_of
 from fixloop.protocol.durations import iso_stamp

@@ -93,15 +93,10 @@ def _known(agent: str, known: set[str]) -> str:
     for name in (agent, agent.lower()):
         if name in known:
             return name
-    near = nearest(agent, known)
+    near, there = nearest(agent, known), f"known are {', '.join(sorted(known))}"
+    advice = there if known else "declare it with [agent.NAME] in fixloop.toml"
     if near:
-        advice = f"did you mean {near!r}?" + (
-            f" (known are {', '.join(sorted(known))})" if len(known) > 1 else ""
-        )
-    elif known:
-        advice = f"known are {', '.join(sorted(known))}"
-    else:
-        advice = "declare it with [agent.NAME] in fixloop.toml"
+        advice = f"did you mean {near!r}?" + (f" ({there})" if len(known) > 1 else "")
     raise UsageError(f"no agent {shown(agent)} here; {advice}")
 
 

@@ -13,8 +13,7 @@ from fixloop.commands.screen import note, print_lines, print_text
 from fixloop.commands.session import Seen, Session, look
 from fixloop.errors import RefusedError, UsageError
 from fixloop.intake.redaction_scope import redaction_for
-from fixloop.outside.offer import SNAPSHOT, Offer, offer_run, run_offered_at
-from fixloop.outside.prompts import request_for
+from fixloop.outside.offer import SNAPSHOT, Offer, offer_run, request_for, run_offered_at
 from fixloop.outside.transfer import bring_work, keep_bundle, snapshot_in
 from fixloop.protocol.agent_events import BranchPushed, Cancelled, Continued, Paused
 from fixloop.protocol.agents import ORCHESTRATOR, USER
@@ -55,7 +54,6 @@ class Handed(NamedTuple):
     work: Mapping[str, str]
     """`base`, `tip` and `bundle` of what it changed; empty without a repository."""
     files: tuple[str, ...] = ()
-    """The paths that it changed."""
 
 
 class Outside(NamedTuple):

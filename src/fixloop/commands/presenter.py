@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.profile_table import loaded, names, registered, registered_in
+from fixloop.profile_table import loaded, names, registered
 from fixloop.protocol.ids import called
 from fixloop.protocol.moment import Moment
 from fixloop.store.contract import Store
@@ -37,7 +37,6 @@ class Standing(NamedTuple):
     """What is going on, in a few words."""
     pushes: bool = False
     """Its branch goes to a server by itself."""
-
     called: str = ""
     """What a command's ISSUE has to be for it."""
 
@@ -128,12 +127,6 @@ def way_out(state: Any) -> str:
     if state.pushed or not began or state.outcome not in PASSED or state.tip == began:
         return ""
     return f"fixloop {'push' if snapshot.get('is_url') else 'apply'} {called(state)}"
-
-
-def presenter_in(snapshot: bytes) -> Presenter[Any]:
-    """What commands show of the workflow that this is a snapshot of."""
-    found: Presenter[Any] = loaded(registered_in(snapshot).presenter)
-    return found
 
 
 def across_all(profiles: Collection[str], store: Store, prefix: str) -> Mapping[str, Across]:

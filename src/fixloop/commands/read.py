@@ -14,7 +14,6 @@ from fixloop.reports import as_json, read_report
 
 SHOWN_FAILURES: Final = 50
 Kind = Literal["junit", "sarif", "coverage", "jest", "eslint", "go-test", "cargo-test", "clippy"]
-"""The readers there are."""
 
 
 def read(

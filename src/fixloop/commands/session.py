@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from fixloop.commands.lookup import Lookup, NothingYet, lost_by
-from fixloop.commands.presenter import Presenter, Standing, presenter_in
+from fixloop.commands.presenter import Presenter, Standing
 from fixloop.commands.screen import note, say
 from fixloop.configuration.document import project_at
 from fixloop.errors import Damaged, FixloopError, InfrastructureError, RefusedError, UsageError
 from fixloop.machine.disk import READ_ONLY, obstacle
-from fixloop.profile_table import profile_of
+from fixloop.profile_table import loaded, profile_of, registered_in
 from fixloop.protocol.ids import called
 from fixloop.repository.identity import Project, top_of
 from fixloop.repository.snapshot import issues_handed_in
@@ -66,7 +66,6 @@ class Session:
     """With what the archive has, where there is one."""
     directory: Path
     project: Project
-
     meant: list[str] = field(default_factory=list)
     """The workflows that were asked for, the last one last."""
 
@@ -202,14 +201,13 @@ class Seen(NamedTuple):
     def of(cls, found: Snapshot) -> "Seen":
         """Read what a store has. Raises NewerVersion for what this version cannot read."""
         with reading(found.workflow):
-            presenter = presenter_in(found.snapshot)
+            presenter: Presenter[Any] = loaded(registered_in(found.snapshot).presenter)
             return cls(found, presenter, presenter.load(found.snapshot))
 
     @property
     def standing(self) -> Standing:
         """Where the workflow stands, for those who follow it."""
-        standing: Standing = self.presenter.standing(self.state)
-        return standing
+        return self.presenter.standing(self.state)
 
 
 @contextmanager

@@ -38,7 +38,6 @@ class Happening(NamedTuple):
     `refusal`, `pause`, `note`, `tick`."""
     text: str
     entry: int
-    """The history entry it is from."""
     message: Any = None
     """With `message`: as its profile has it."""
     change: Transition | None = None

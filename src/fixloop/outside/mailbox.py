@@ -56,7 +56,6 @@ class Mailboxes:
     """A broker's mailboxes, for writers and readers."""
 
     def __init__(self, broker_url: str, *, most_letters: int = MOST_LETTERS) -> None:
-        """Nothing is connected yet; a mailbox holds `most_letters`."""
         self._most = most_letters
         self._url = broker_url
         self._connection: Any = connection_to(broker_url)

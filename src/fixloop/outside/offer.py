@@ -13,7 +13,9 @@ from typing import Final, NamedTuple
 from fixloop.engine.engine import Engine
 from fixloop.engine.history import what_is_asked
 from fixloop.engine.profile import AnyState
+from fixloop.errors import UsageError
 from fixloop.outside.transfer import bring_work, snapshot_in
+from fixloop.profile_table import loaded, names, profile_of, registered
 from fixloop.protocol.state import State
 from fixloop.repository.copied import lay_copied
 from fixloop.repository.git import Git
@@ -47,8 +49,8 @@ def offer(engine: Engine, state: State, cache: Path) -> Offer:
         return made
     found = engine.store.read(state.workflow)
     request = what_is_asked(engine.store, state.workflow, found.version if found is not None else 0)
-    with _made(made, engine.store, state, cache) as draft:
-        (draft / "request.md").write_text(request, encoding="utf-8")
+    with _made(made, request, engine.store, state, cache):
+        pass
     return made
 
 
@@ -63,15 +65,14 @@ def offer_run(store: Store, found: Snapshot, state: AnyState, run: str, request:
     """Make the directory for a run of an outside agent, unless it is there: the work so far, and the named files."""
     made = run_offered_at(state, run, cache)
     if not made.top.is_dir():
-        with _made(made, store, state, cache) as draft:
+        with _made(made, request, store, state, cache) as draft:
             lay(store, found.snapshot, draft / made.directory.relative_to(made.top.parent))
             (draft / SNAPSHOT).write_bytes(found.snapshot)
-            (draft / "request.md").write_text(request, encoding="utf-8")
     return made
 
 
 @contextmanager
-def _made(made: Offer, store: Store, state: AnyState, cache: Path) -> Iterator[Path]:
+def _made(made: Offer, request: str, store: Store, state: AnyState, cache: Path) -> Iterator[Path]:
     """The offer's place while it is made, next to the final one, which it takes when all is there."""
     place = made.top.parent
     draft = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
@@ -81,8 +82,18 @@ def _made(made: Offer, store: Store, state: AnyState, cache: Path) -> Iterator[P
     mirror.git.run("clone", "--quiet", "--shared", "--no-checkout", mirror.path, draft / "work")
     Git(draft / "work").run("checkout", "--quiet", "--detach", state.tip)
     lay_copied(draft / "work", mirror, snapshot_in(state).copied)
+    (draft / "request.md").write_text(request, encoding="utf-8")
     yield draft
     try:
         draft.rename(place)
     except OSError:  # somebody else was faster; theirs is as good
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def request_for(store: Store, snapshot: bytes, agent: str) -> str:
+    """What an agent of a cycle or of handoffs is asked; UsageError where the agent takes no part."""
+    name = profile_of(snapshot)
+    requests = registered(name).requests if name in names() else ""
+    if not requests:
+        raise UsageError(f"a {name} workflow asks no {agent}; `fixloop inbox` shows what is open")
+    return str(loaded(requests)(store, snapshot, agent))

@@ -5,18 +5,21 @@ Before a workflow names a fix's commit, a thin bundle of it is among the artifac
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fixloop.engine.profile import AnyState
-from fixloop.errors import InfrastructureError, UsageError
+from fixloop.engine.profile import AnyState, profile_in
+from fixloop.errors import InfrastructureError, ProtocolError, RefusedError, UsageError
 from fixloop.reports.limits import clean
 from fixloop.repository.change import diff_between
 from fixloop.repository.mirror import Mirror
+from fixloop.repository.publication import push
 from fixloop.repository.snapshot import Snapshot, bring, mirror_of
 from fixloop.secrets.exposure import exposure
 from fixloop.store.contract import Store
 from fixloop.store.entries import ARTIFACT_LIMIT_BYTES
+from fixloop.store.keys import number_of
 
 DIFF_CHARACTERS: Final = 3000
 """What a state and the next request hold of a fix's diff; the whole is an artifact."""
@@ -97,3 +100,26 @@ def bring_work(store: Store, state: AnyState, cache: Path) -> Mirror:
             )
     mirror.use(state.workflow, snapshot.commit, state.tip, snapshot.copied, snapshot.base)
     return mirror
+
+
+def push_branch(store: Store, state: AnyState, cache: Path) -> str:
+    """Push `fixloop/{issue}` and tell its name, empty where no fix was needed; the same call again changes nothing.
+    RefusedError where the repository was given by path, or its server does not take the branch."""
+    snapshot = snapshot_in(state)
+    if not snapshot.is_url:
+        raise RefusedError(
+            f"issue {state.issue} was given by path; the branch fixloop/{state.issue} is in {snapshot.source}, "
+            "push it from there"
+        )
+    if state.tip == snapshot.commit:
+        return ""
+    mirror = bring_work(store, state, cache)
+    # What earlier workflows of the same issue may have pushed, as far as the store still knows them.
+    feature, ours = state.workflow.rpartition("-")[0], set()
+    for number in range(1, number_of(state.workflow)):
+        with suppress(ProtocolError):
+            found = store.read(f"{feature}-{number}")
+            earlier = profile_in(found.snapshot).load(found.snapshot) if found is not None else None
+            if earlier is not None and earlier.pushed:
+                ours.add(earlier.tip)
+    return push(mirror, issue=state.issue, tip=state.tip, ours=ours)

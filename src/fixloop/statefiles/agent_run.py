@@ -35,7 +35,6 @@ class Played(NamedTuple):
     """The digests of what it printed."""
     brought: Brought = Brought()
     files: tuple[str, ...] = ()
-    """The paths that it changed."""
     fields: Mapping[str, Any] = MappingProxyType({})
     """Of handoffs: what it wrote into the shared state that it was given, by field."""
 

@@ -20,8 +20,7 @@ from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket
 from fixloop.repository.snapshot import Snapshot, mirror_of
 from fixloop.statefiles.edits import difference
-from fixloop.statefiles.named_files import NamedFiles, records_below
-from fixloop.statefiles.record import Record
+from fixloop.statefiles.named_files import NamedFiles, Record, records_below
 from fixloop.statefiles.rendering import ARTIFACT, ProfileFiles, drawn, files_of
 from fixloop.statefiles.sync import place_of, project
 from fixloop.store.contract import Store

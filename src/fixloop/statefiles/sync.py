@@ -19,8 +19,7 @@ from fixloop.profile_table import profile_of
 from fixloop.repository.snapshot import Snapshot
 from fixloop.secrets.redaction import Redaction
 from fixloop.statefiles.edits import difference
-from fixloop.statefiles.named_files import Files, NamedFiles, Written
-from fixloop.statefiles.record import Record, Stamp
+from fixloop.statefiles.named_files import Files, NamedFiles, Record, Stamp, Written
 from fixloop.statefiles.rendering import drawn, files_of, has_files, ignore
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
