@@ -89,6 +89,14 @@ class Finished(NamedTuple):
     version: int
 
 
+class _Unpacked(NamedTuple):
+    """A state as it was last read: unpacking it takes longer than most of what a test then does with it."""
+
+    snapshot: bytes
+    entries: list[bytes]
+    state: tuple[bytes, Context]
+
+
 @dataclass(slots=True)
 class KeptWorkflow:
     version: int = 0
@@ -107,10 +115,17 @@ class KeptWorkflow:
     stale: int = 0
     parked: bool = False
     """Held: nothing of it is offered, and no deadline looked at."""
+    _unpacked: "_Unpacked | None" = None
 
     def state(self, workflow: str) -> tuple[bytes, Context]:
         """The snapshot, and what a commit on it may lean on; raises ProtocolError when it is damaged."""
-        return state_of(self.snapshot, self.entries, workflow) if self.version else (b"", NOTHING)
+        if not self.version:
+            return b"", NOTHING
+        known = self._unpacked
+        if known is None or (known.snapshot, known.entries) != (self.snapshot, self.entries):
+            state = state_of(self.snapshot, self.entries, workflow)
+            known = self._unpacked = _Unpacked(self.snapshot, list(self.entries), state)
+        return known.state
 
     def as_snapshot(self, workflow: str, now: Moment, away: float) -> Snapshot:
         data, context = self.state(workflow)
