@@ -45,17 +45,22 @@ def switched_off(rule: Rule, root: Path = ROOT) -> str:
     Raises:
         WrongRule: the snippet does not occur exactly once, or what remains is no Python.
     """
-    text = (root / rule.file).read_text(encoding="utf-8")
-    found = text.count(rule.snippet)
-    if found != 1:
-        raise WrongRule(f"{rule.name!r}: the snippet occurs {found} times in {rule.file}: {rule.snippet!r}")
-    without = text.replace(rule.snippet, rule.replacement)
+    without = replaced(rule, root)
     try:
         if rule.file.endswith(".py"):
             ast.parse(without, rule.file)
     except SyntaxError as error:
         raise WrongRule(f"{rule.name!r}: {rule.file} does not compile without it: {error}") from None
     return without
+
+
+def replaced(rule: Rule, root: Path = ROOT) -> str:
+    """The same, be it Python or not; raises WrongRule where the snippet does not occur exactly once."""
+    text = (root / rule.file).read_text(encoding="utf-8")
+    found = text.count(rule.snippet)
+    if found != 1:
+        raise WrongRule(f"{rule.name!r}: the snippet occurs {found} times in {rule.file}: {rule.snippet!r}")
+    return text.replace(rule.snippet, rule.replacement)
 
 
 def proofs_of(rule: Rule) -> list[Proof]:
