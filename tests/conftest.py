@@ -79,13 +79,13 @@ _OF_CALLERS: Final = {
 }
 
 
-@pytest.fixture(autouse=True)
-def transport_of_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
     """A test sends as any caller does: the workers' transport, which loading them registers, is a worker's alone."""
     kombu: Any = sys.modules.get("kombu.transport")
     for scheme, transport in _OF_CALLERS.items() if kombu is not None else ():
-        monkeypatch.setitem(kombu.TRANSPORT_ALIASES, scheme, transport)
-        monkeypatch.delitem(kombu._transport_cache, scheme, raising=False)
+        kombu.TRANSPORT_ALIASES[scheme] = transport
+        kombu._transport_cache.pop(scheme, None)
 
 
 @pytest.fixture(scope="session")
