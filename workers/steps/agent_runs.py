@@ -9,8 +9,7 @@ from fixloop.engine.profile import Profile, profile_in
 from fixloop.errors import FixloopError, UsageError
 from fixloop.protocol.agent_events import AgentFailed, BranchPushed, DeliveryFailed, PersonNotified
 from fixloop.protocol.event import Event
-from fixloop.protocol.letters import DELIVER, number_of
-from fixloop.protocol.ticket import NOTIFY, PUSH
+from fixloop.protocol.ticket import DELIVER, NOTIFY, PUSH, number_of
 from fixloop.statefiles.agent_run import Played
 from workers.steps.delivery import deliver_letter, pushed
 from workers.steps.step import Step, crew

@@ -11,8 +11,8 @@ from fixloop.outside.mailbox import Letter
 from fixloop.protocol import agent_events
 from fixloop.protocol.event import Event
 from fixloop.protocol.events import DeliveryFailed, MessageStored
-from fixloop.protocol.letters import letter_id
 from fixloop.protocol.state import State
+from fixloop.protocol.ticket import letter_id
 from workers.steps.step import PutOff, Step, crew
 
 

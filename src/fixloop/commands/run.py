@@ -26,8 +26,7 @@ from fixloop.intake.submission import Enqueued, enqueue
 from fixloop.machine.processes import supervisor
 from fixloop.outside.transfer import snapshot_in
 from fixloop.protocol.ids import called
-from fixloop.protocol.letters import DELIVER
-from fixloop.protocol.ticket import NOTIFY
+from fixloop.protocol.ticket import DELIVER, NOTIFY
 from fixloop.repository.snapshot import is_url
 
 

@@ -1,5 +1,4 @@
-"""
-Workflows that work for others: the validation loop as an agent of a cycle or of handoffs, handoffs as its fixer.
+"""Workflows that work for others: the validation loop as an agent of a cycle or of handoffs, handoffs as its fixer.
 
 A child is named after the ticket it works for, so the same run never starts two. While it works nobody holds that
 ticket: it is put off, and woken when the child has something to say. If that is lost, it comes back by itself.
@@ -85,7 +84,6 @@ def has_word_of(store: Store, ticket: str) -> bool:
 
 
 def _has_news(state: Any) -> bool:
-    """Whether its parent has something to do about it."""
     return bool(state.ended or (isinstance(state, State) and go_on(state)))
 
 

@@ -17,9 +17,9 @@ from fixloop.protocol.agent_events import (
     PersonNotified,
 )
 from fixloop.protocol.draft import AgentDraft, Outcome
-from fixloop.protocol.letters import Letter
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import NotDue, Repeated, Unexpected
+from fixloop.protocol.ticket import Letter
 
 _WHILE_CLOSING: Final = frozenset(("branch-pushed", "cancelled", "paused", "continued"))
 

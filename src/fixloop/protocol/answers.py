@@ -234,7 +234,6 @@ def _section_violations(found: Sequence[Section]) -> Iterator[str]:
 
 
 def _readiness(words: str, expected: _Expected) -> tuple[bool, str, list[str]]:
-    """Whether it is ready, why it is not, and what is wrong with the words (A33)."""
     wrong = []
     unticked = _OPEN_BOX.match(words) is not None
     ready = _YES.match(words) is not None and not unticked

@@ -54,8 +54,6 @@ _MISSING: Final = ("was not found", "could not start", "No module named", "is no
 
 
 class _Seen:
-    """One failed run, asked about single failures."""
-
     def __init__(self, run: Run) -> None:
         self.run = run
         self._alike = {(ref.file, ref.name, ref.error_type): ref for ref in reversed(run.failures)}
@@ -272,7 +270,6 @@ def _failed(specialist: SpecialistState) -> list[Run]:
 
 
 def _few(names: Iterable[str]) -> str:
-    """`a, b, c and 4 more`."""
     listed = list(dict.fromkeys(names))
     rest = len(listed) - NAMED
     return ", ".join(listed[:NAMED]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,8 +1,7 @@
-"""Records made from messages or from the state when they are read (A53, B26-B29, B33-B35), and the letters that tell of
-status changes (A50, A54, A55).
+"""Records made from messages or from the state when they are read (A53-A55, B26-B29, B33-B35).
 
-Nothing here is stored or is a line of the log (K39): the same facts always give the same record. A letter carries ids
-only, and the history has the rest.
+Nothing here is stored or is a line of the log (K39): the same facts always give the same record. A letter about a
+change of status carries ids only (A50), and the history has the rest.
 """
 
 from typing import Final, NamedTuple

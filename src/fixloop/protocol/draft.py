@@ -8,10 +8,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from fixloop.protocol.agent_events import Continued, Paused
-from fixloop.protocol.letters import DELIVER, About, Letter, letter_id
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Moved
-from fixloop.protocol.ticket import NOTIFY, PUSH, Ticket, agent_ticket, work_id, work_ticket
+from fixloop.protocol.ticket import (
+    DELIVER,
+    NOTIFY,
+    PUSH,
+    About,
+    Letter,
+    Ticket,
+    agent_ticket,
+    letter_id,
+    work_id,
+    work_ticket,
+)
 
 S = TypeVar("S", bound=Any)
 M = TypeVar("M")

@@ -128,7 +128,6 @@ def _others(group: list[int], refs: Sequence[FailureRef], room: int) -> tuple[st
 
 
 def _tried(active: SpecialistState) -> tuple[Attempt, ...]:
-    """What the fixes of this specialist's failures came to."""
     pairs = [(run, following) for run, following in pairwise(active.runs) if run.fixes and not run.passed]
     found = []
     for place, (run, following) in enumerate(reversed(pairs[-MOST_TRIED:])):

@@ -3,25 +3,9 @@
 from collections import Counter
 
 from fixloop.protocol import delivery, ids
-from fixloop.protocol.events import (
-    AnswerRejected,
-    BlockerSignalled,
-    FixAcknowledged,
-    FixCompleted,
-    FixFailed,
-    ReportDelivered,
-)
+from fixloop.protocol import events as ev
+from fixloop.protocol import messages as msg
 from fixloop.protocol.failure_report import report_of, request_of
-from fixloop.protocol.messages import (
-    MAIN_AGENT,
-    ORCHESTRATOR,
-    ErrorType,
-    FixCompletion,
-    ProtocolViolation,
-    Reason,
-    RevalidationTrigger,
-    priority_of,
-)
 from fixloop.protocol.notices import count_of, escalate, say_error, say_recovered
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import Repeated, Unexpected
@@ -34,7 +18,7 @@ LAST_LINES = 3
 LAST_CHARACTERS = 300
 
 
-def report_delivered(draft: Draft, event: ReportDelivered) -> None:
+def report_delivered(draft: Draft, event: ev.ReportDelivered) -> None:
     """VFR and FIXREQ go out together; the iteration's clock starts (K6, K9)."""
     state, active = draft.state, draft.state.active
     if (
@@ -48,29 +32,26 @@ def report_delivered(draft: Draft, event: ReportDelivered) -> None:
     # One delivery and one line, the request attached; or each by itself, where the setting says so.
     request, named = request_of(draft.state, who), ids.request_id(state.issue, active.iteration)
     asks, bundled = f"Fix {count_of(state.failure_count)} of {who.phase}", state.bundle_fix_request
+    attached = draft.attachment(request, named, summary=asks, recipient=msg.MAIN_AGENT) if bundled else None
     report = draft.say(
         report_of(draft.state, who),
         ids.report_id(state.issue, active.name, active.iteration),
         summary=f"{count_of(state.failure_count)} in run {active.iteration}/{active.max_iterations}",
-        recipient=MAIN_AGENT,
-        priority=priority_of(state.severity),
+        recipient=msg.MAIN_AGENT,
+        priority=msg.priority_of(state.severity),
         before=before,
-        attached=draft.attachment(request, named, summary=asks, recipient=MAIN_AGENT) if bundled else None,
+        attached=attached,
     )
     if not bundled:
-        draft.say(request, named, summary=asks, recipient=MAIN_AGENT)
+        draft.say(request, named, summary=asks, recipient=msg.MAIN_AGENT)
     draft.update(reported_clock=draft.clock, attempts=1, answers=0)
     draft.start_iteration(state.limits.iteration_seconds)
     delivery.hand_over(draft, report)
 
 
-def acknowledged(draft: Draft, event: FixAcknowledged) -> None:
+def acknowledged(draft: Draft, event: ev.FixAcknowledged) -> None:
     """A receipt, not a line: AWAITING_FIX becomes FIXING (G1)."""
-    active = draft.state.active
-    if (event.specialist, event.iteration) != (active.name, active.iteration) or (
-        active.status not in WITH_MAIN_AGENT
-    ):
-        raise _none_awaited(active)
+    active = _awaited(draft, event)
     delivery.refuse_other_receipt(draft, event)
     draft.note(f"receipt by {event.by} of {ids.report_id(draft.state.issue, active.name, active.iteration)}")
     delivery.record_receipt(draft, event.by)
@@ -79,14 +60,14 @@ def acknowledged(draft: Draft, event: FixAcknowledged) -> None:
         draft.expect_fix(draft.state.limits.fix_seconds)
     if active.status is Status.AWAITING_FIX:
         draft.move(Status.FIXING, Role.MAIN_AGENT, f"{event.by} has the report")
-        if active.error is not None and active.error.error_type is ErrorType.COMMUNICATION:
+        if active.error is not None and active.error.error_type is msg.ErrorType.COMMUNICATION:
             say_recovered(draft)
         if draft.state.fixer == "command":
             # A command has taken the report when it starts (G1): what it waited in a queue does not count (K34).
             draft.start_iteration(draft.state.limits.iteration_seconds)
 
 
-def completed(draft: Draft, event: FixCompleted) -> None:
+def completed(draft: Draft, event: ev.FixCompleted) -> None:
     """FIXDONE: confirmed, and the re-validation triggered at once (A6, B33-B37)."""
     active, completion, opened = draft.state.active, event.completion, draft.state.escalation
     if (event.specialist, completion.iteration) != (active.name, active.iteration):
@@ -109,11 +90,19 @@ def completed(draft: Draft, event: FixCompleted) -> None:
         raise _none_awaited(active)
 
 
+def _awaited(draft: Draft, event: ev.FixAcknowledged | ev.FixFailed) -> SpecialistState:
+    active = draft.state.active
+    asked = (event.specialist, event.iteration) == (active.name, active.iteration)
+    if not asked or active.status not in WITH_MAIN_AGENT:
+        raise _none_awaited(active)
+    return active
+
+
 def _none_awaited(active: SpecialistState) -> Unexpected:
     return Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
 
 
-def _answers_another(draft: Draft, event: FixCompleted) -> None:
+def _answers_another(draft: Draft, event: ev.FixCompleted) -> None:
     """A8: it matches no open request, so it is an invalid response; a repetition is nothing at all (R8)."""
     state, active, number = draft.state, draft.state.active, event.completion.iteration
     violation = f"{ids.completion_id(state.issue, number)} of {event.specialist} answers no open request"
@@ -124,7 +113,7 @@ def _answers_another(draft: Draft, event: FixCompleted) -> None:
     if active.status not in WITH_MAIN_AGENT:
         raise Unexpected(f"{violation}; {active.name} is {active.status} in run {active.iteration}")
     violation += f"; open is {ids.request_id(state.issue, active.iteration)} of {active.name}"
-    rejected = AnswerRejected(specialist=active.name, iteration=active.iteration, violations=(violation,))
+    rejected = ev.AnswerRejected(specialist=active.name, iteration=active.iteration, violations=(violation,))
     answer_rejected(draft, rejected)
 
 
@@ -153,7 +142,7 @@ def trigger(draft: Draft, fixes: tuple[str, ...]) -> None:
     draft.update_specialist(active.name, iteration=number)
     draft.move(Status.RE_CHECKING, Role.SPECIALIST, f"run {number} is asked for")
     draft.say(
-        RevalidationTrigger(
+        msg.RevalidationTrigger(
             phase=slot(active.name).phase,
             confirms=active.has_passed,
             previous_failures=tuple(f"{line} (×{n})" if n > 1 else line for line, n in counted.items()),
@@ -192,17 +181,13 @@ def record_fix(draft: Draft, completion: Completion) -> None:
     )
 
 
-def failed(draft: Draft, event: FixFailed) -> None:
+def failed(draft: Draft, event: ev.FixFailed) -> None:
     """A fixer that ended without a fix: again with backoff, then a person (A70, A73, K5)."""
-    state, active = draft.state, draft.state.active
-    if (event.specialist, event.iteration) != (active.name, active.iteration) or (
-        active.status not in WITH_MAIN_AGENT
-    ):
-        raise _none_awaited(active)
+    state, active = draft.state, _awaited(draft, event)
     if state.fixer != "command" or event.attempt < state.attempts:
         raise Unexpected(f"no fixer is running in attempt {event.attempt} of run {event.iteration}")
     draft.note(f"the fixer failed (attempt {event.attempt}): {event.error}")
-    kind = ErrorType.COMMUNICATION if event.undelivered else ErrorType.UNRESPONSIVE
+    kind = msg.ErrorType.COMMUNICATION if event.undelivered else msg.ErrorType.UNRESPONSIVE
     before = active.error.recovery if active.error is not None else ()
     failures = state.attempts - state.answers
     again = not event.fatal and failures < state.limits.fix_attempts
@@ -220,18 +205,14 @@ def failed(draft: Draft, event: FixFailed) -> None:
         _ask_again(draft, state.limits.backoff(failures + 1))
         return
     say_error(draft, pending)
-    reason = Reason.COMMUNICATION_ERROR if event.undelivered else Reason.UNRESPONSIVE
-    escalate(draft, reason, f"{event.error}{_last_lines(event.output_tail)}")
+    reason = msg.Reason.COMMUNICATION_ERROR if event.undelivered else msg.Reason.UNRESPONSIVE
+    # What the fixer printed last, on one line: why it failed stands there.
+    lines = [" ".join(line.split()) for line in event.output_tail.splitlines() if line.strip()]
+    last = " / ".join(lines[-LAST_LINES:])[-LAST_CHARACTERS:]
+    escalate(draft, reason, f"{event.error}{f'; it said last: {last}' if last else ''}")
 
 
-def _last_lines(output: str) -> str:
-    """What the fixer printed last, on one line: why it failed stands there."""
-    lines = [" ".join(line.split()) for line in output.splitlines() if line.strip()]
-    last = " / ".join(lines[-LAST_LINES:])
-    return f"; it said last: {last[-LAST_CHARACTERS:]}" if last else ""
-
-
-def answer_rejected(draft: Draft, event: AnswerRejected) -> None:
+def answer_rejected(draft: Draft, event: ev.AnswerRejected) -> None:
     """A71, G2: one protocol violation notice with a new request, the second bad answer escalates."""
     state, active = draft.state, draft.state.active
     answered = event.specialist == active.name and event.iteration < active.iteration
@@ -242,34 +223,34 @@ def answer_rejected(draft: Draft, event: AnswerRejected) -> None:
     draft.note(f"invalid answer: {'; '.join(event.violations)}")
     if answers >= state.limits.answer_attempts:
         pending = PendingError(
-            error_type=ErrorType.INVALID_RESPONSE,
+            error_type=msg.ErrorType.INVALID_RESPONSE,
             context=f"fix completion of {active.name}, run {active.iteration}",
             error="; ".join(event.violations),
             recovery=("a protocol violation notice was sent and the answer asked for again",),
         )
         say_error(draft, pending)
-        escalate(draft, Reason.INVALID_RESPONSE, "; ".join(event.violations))
+        escalate(draft, msg.Reason.INVALID_RESPONSE, "; ".join(event.violations))
         return
     draft.say(
-        ProtocolViolation(
+        msg.ProtocolViolation(
             offending=event.offending[:2000],
             violations=event.violations,
             expected=render_answer_format(state.issue, active.iteration, active.name),
         ),
         draft.stamped_id("PVN", "feature-implementer-main"),
         summary=f"The answer does not fit: {'; '.join(event.violations)}",
-        recipient=MAIN_AGENT,
+        recipient=msg.MAIN_AGENT,
     )
     if state.fixer == "command":
         _ask_again(draft, 0.0)
 
 
-def blocked(draft: Draft, event: BlockerSignalled) -> None:
+def blocked(draft: Draft, event: ev.BlockerSignalled) -> None:
     """The main agent cannot go on: an escalation at once, no timer any more (G8, S7)."""
     active = draft.state.active
     if draft.state.paused or active.status not in WITH_MAIN_AGENT:
         raise _none_awaited(active)
-    escalate(draft, Reason.BLOCKER, f"{event.by}: {event.text}")
+    escalate(draft, msg.Reason.BLOCKER, f"{event.by}: {event.text}")
 
 
 def _ask_again(draft: Draft, delay_seconds: float) -> None:
@@ -286,13 +267,13 @@ def _say_completion(draft: Draft, completion: Completion) -> None:
     if completion.unchanged or completion.unnamed:
         files += "; its answer names others"
     draft.say(
-        FixCompletion(
+        msg.FixCompletion(
             specialist=active.name,
             duration_seconds=draft.clock - since,
             **completion.model_dump(include={"summary", "fixes", "files", "marks", "unchanged", "unnamed"}),
         ),
         ids.completion_id(state.issue, active.iteration),
         summary=f"{completion.summary or 'Fix completed'} ({files})",
-        sender=MAIN_AGENT,
-        recipient=ORCHESTRATOR,
+        sender=msg.MAIN_AGENT,
+        recipient=msg.ORCHESTRATOR,
     )

@@ -1,8 +1,7 @@
-"""The communication log as text and as data: entries, the full log, its statistics (A77-A85), and the flow log of one
-specialist's loop (B53-B56).
+"""The communication log as text and as data (A77-A85), and the flow log of one specialist's loop (B53-B56).
 
-Works on the lines of a workflow as they stand, in their order (A84). Counts are computed from the lines,
-never stored with them, so header and statistics cannot disagree (A83). What is not a line is K39's matter.
+Works on the lines of a workflow as they stand, in their order (A84). Counts are computed from the lines, never stored,
+so header and statistics cannot disagree (A83). What is not a line is K39's matter.
 """
 
 from collections import Counter
@@ -11,25 +10,9 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from fixloop.errors import ProtocolError
+from fixloop.protocol import messages as msg
 from fixloop.protocol.durations import hours_minutes_seconds, id_stamp, iso_stamp, minutes_seconds
 from fixloop.protocol.event import Value
-from fixloop.protocol.messages import (
-    MAIN_AGENT,
-    ORCHESTRATOR,
-    USER,
-    ErrorNotification,
-    Escalation,
-    FailureDetected,
-    FailureReport,
-    FixCompletion,
-    FixRequest,
-    Message,
-    ProtocolViolation,
-    RevalidationResult,
-    RevalidationTrigger,
-    Success,
-    TimeoutReminder,
-)
 from fixloop.protocol.rendering import fill, render_whole
 from fixloop.protocol.specialists import specialist as slot
 
@@ -58,7 +41,7 @@ _OUTCOMES: Final = {
 }
 NAMED: Final = 3
 """How many failures or fixes a line of the flow log names."""
-_PLACES: Final = {ORCHESTRATOR: "Orchestrator", MAIN_AGENT: "Main Agent", USER: "User"}
+_PLACES: Final = {msg.ORCHESTRATOR: "Orchestrator", msg.MAIN_AGENT: "Main Agent", msg.USER: "User"}
 
 
 class Statistics(Value):
@@ -77,7 +60,7 @@ class Statistics(Value):
     outcome: str
 
 
-def statistics(lines: Sequence[Message], *, outcome: str | None) -> Statistics:
+def statistics(lines: Sequence[msg.Message], *, outcome: str | None) -> Statistics:
     """Count `lines` (A82), which are in order. Of the outcomes `escalated` is while a person decides and None while it
     runs; words that are not known stand as they are."""
     runs = _runs(lines)
@@ -102,14 +85,14 @@ def outcome_text(outcome: str | None) -> str:
     return _OUTCOMES.get(outcome, outcome or "")
 
 
-def render_entry(message: Message) -> str:
+def render_entry(message: msg.Message) -> str:
     """One line's log entry (A77)."""
     name = "Validation Result" if _is_first_result(message) else _NAMES[message.body.kind][0]
     return fill("log-entry", m=message, message_type=name)
 
 
 def full_log(
-    lines: Sequence[Message],
+    lines: Sequence[msg.Message],
     *,
     issue: int,
     feature: str,
@@ -134,7 +117,7 @@ def full_log(
     )
 
 
-def as_json_entries(lines: Iterable[Message]) -> list[dict[str, Any]]:
+def as_json_entries(lines: Iterable[msg.Message]) -> list[dict[str, Any]]:
     """The `entries` of `fixloop log --json`; `rendered` holds what is attached to a line too (A85)."""
     return [
         {
@@ -155,20 +138,20 @@ def as_json_entries(lines: Iterable[Message]) -> list[dict[str, Any]]:
     ]
 
 
-def title(message: Message) -> str:
+def title(message: msg.Message) -> str:
     """`Re-validation result (PASS)`, as the chronological list names a line (A80)."""
     name = _NAMES[message.body.kind][1]
-    if not isinstance(message.body, RevalidationResult):
+    if not isinstance(message.body, msg.RevalidationResult):
         return name
     name = "Validation result" if _is_first_result(message) else name
     return f"{name} ({'PASS' if message.body.passed else 'FAIL'})"
 
 
-def _is_first_result(message: Message) -> bool:
+def _is_first_result(message: msg.Message) -> bool:
     return message.body.kind == "revalidation-result" and message.iteration == 1
 
 
-def _runs(lines: Iterable[Message]) -> dict[str, int]:
+def _runs(lines: Iterable[msg.Message]) -> dict[str, int]:
     """How many runs each specialist had: an iteration is the number of a run (K2)."""
     runs: dict[str, int] = {}
     for line in lines:
@@ -184,7 +167,7 @@ class _Line(NamedTuple):
     details: tuple[tuple[str, str], ...]
 
 
-def flow_log(lines: Sequence[Message], specialist: str, *, outcome: str = "") -> str:
+def flow_log(lines: Sequence[msg.Message], specialist: str, *, outcome: str = "") -> str:
     """The flow of one specialist's loop as Markdown, from all of a workflow's lines in order. `outcome` is what a
     person's decision made of it; by default what its last line says."""
     own = [line for line in lines if line.specialist == specialist]
@@ -194,15 +177,15 @@ def flow_log(lines: Sequence[Message], specialist: str, *, outcome: str = "") ->
     # From its first run's beginning, where the last line tells it; else from its first line.
     duration = (
         last.body.total_seconds
-        if isinstance(last.body, Success | Escalation)
+        if isinstance(last.body, msg.Success | msg.Escalation)
         else (last.at - own[0].at).total_seconds()
     )
     ended = {"success": "Success", "escalation": _OUTCOMES["escalated"]}
     return fill(
         "flow-log",
         entry_id=f"LOG-{last.issue}-{specialist}-{last.iteration}-{id_stamp(last.at)}",
-        orchestrator=ORCHESTRATOR,
-        main_agent=MAIN_AGENT,
+        orchestrator=msg.ORCHESTRATOR,
+        main_agent=msg.MAIN_AGENT,
         specialist_title=who.title,
         specialist_handle=who.handle,
         lines=[
@@ -219,43 +202,42 @@ def flow_log(lines: Sequence[Message], specialist: str, *, outcome: str = "") ->
     )
 
 
-def _told(m: Message) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """The title of a message's line, and its details."""
+def _told(m: msg.Message) -> tuple[str, tuple[tuple[str, str], ...]]:
     run, is_first = f"{m.iteration}/{m.max_iterations}", m.iteration == 1
     match m.body:
-        case FailureDetected() as body:
+        case msg.FailureDetected() as body:
             details = (("Failures", body.statement), ("Details", _few(body.details)))
             return "Validation failure detected", details
-        case FailureReport():
+        case msg.FailureReport():
             sent = (("Report ID", m.message_id), ("Status", "Awaiting Fix"))
             return f"Failure report sent (Iteration {run})", sent
-        case FixRequest() as body:
+        case msg.FixRequest() as body:
             asked = (("Request ID", m.message_id), ("Fixes", _few(item.name for item in body.items)))
             return f"Fix request sent (Iteration {run})", asked
-        case FixCompletion() as body:
+        case msg.FixCompletion() as body:
             done = (("Duration", minutes_seconds(body.duration_seconds)), ("Fixes", _few(body.fixes)))
             return "Fix completion signal", done
-        case RevalidationTrigger():
+        case msg.RevalidationTrigger():
             return f"Re-validation triggered (Iteration {run})", (("Status", "Re-checking"),)
-        case RevalidationResult(passed=True):
+        case msg.RevalidationResult(passed=True):
             all_well = "All checks passed" if is_first else "All failures resolved"
             title = f"{'Validation' if is_first else 'Re-validation'} result (PASS)"
             return title, (("Status", f"✅ {all_well}"), ("Final iteration", run))
-        case RevalidationResult() as body:
+        case msg.RevalidationResult() as body:
             remain = f"{body.failure_count} failure{' remains' if body.failure_count == 1 else 's remain'}"
             title = f"{'Validation' if is_first else 'Re-validation'} result (FAIL)"
             return title, (("Status", f"❌ {remain}"), ("Iteration", run))
-        case Success() as body:
+        case msg.Success() as body:
             return "Success notification", (("Status", "Validation passed"), ("Proceed to", body.next_phase))
-        case TimeoutReminder() as body:
+        case msg.TimeoutReminder() as body:
             late = (("Operation", body.operation), ("Elapsed", minutes_seconds(body.elapsed_seconds)))
             return "Timeout reminder", late
-        case ErrorNotification() as body:
+        case msg.ErrorNotification() as body:
             found = (("Error", body.error_type.label), ("Recovered", "Yes" if body.recovered else "No"))
             return "Error notification", found
-        case ProtocolViolation() as body:
+        case msg.ProtocolViolation() as body:
             return "Protocol violation notice", (("Violations", _few(body.violations)),)
-        case Escalation() as body:
+        case msg.Escalation() as body:
             why = (
                 ("Escalation ID", m.message_id),
                 ("Reason", body.reason.text),

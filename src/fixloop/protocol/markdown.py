@@ -1,8 +1,7 @@
 """Text as data in Markdown: escaped on one line, fenced on many, and read back unchanged.
 
-Tools and agents choose the words; nothing they write may become a heading, a field, a table cell or an
-escape sequence of the terminal. Everything is reversible: `unescape(line(text)) == text` for every text.
-Underscores stay as they are: they cannot forge anything here, and `__init__.py` must be copied as it stands.
+Nothing that tools and agents write may become a heading, a field, a table cell or an escape sequence of the terminal,
+and `unescape(line(text)) == text` for every text. Underscores stay: `__init__.py` must be copied as it stands.
 """
 
 import re

@@ -78,11 +78,8 @@ def running(state: State, clock: float, deadlines: Mapping[str, float]) -> tuple
     now = state.held.clock if state.held is not None else clock
     operation, found = state.operation, []
     if operation is not None:
-        started, due, limit = (
-            operation.started_clock,
-            deadlines.get(operation.name.value),
-            operation.limit_seconds,
-        )
+        started, limit = operation.started_clock, operation.limit_seconds
+        due = deadlines.get(operation.name.value)
         if started is None and due is not None and limit is not None:
             # A claim set the operation's first deadline so far ahead; it is recorded nowhere else (K34).
             started = due - state.limits.reminds_after(limit)

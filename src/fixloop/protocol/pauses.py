@@ -7,32 +7,22 @@ the workflow go on. What would be refused then is refused at once.
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from fixloop.protocol import events as ev
 from fixloop.protocol.durations import minutes_seconds
 from fixloop.protocol.event import Value
-from fixloop.protocol.events import (
-    Cancelled,
-    Continued,
-    DeadlineReached,
-    DecisionMade,
-    Event,
-    ManualFixDone,
-    Paused,
-    PersonNotified,
-    event_from_json,
-)
 from fixloop.protocol.ids import called
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.state import Hold
 
-Handle = Callable[[Draft, Event], None]
+Handle = Callable[[Draft, ev.Event], None]
 _Part = TypeVar("_Part", bound=Value)
 
-_AT_ONCE: Final = (Cancelled, Paused, Continued, PersonNotified)
+_AT_ONCE: Final = (ev.Cancelled, ev.Paused, ev.Continued, ev.PersonNotified)
 """What a pause does not hold up."""
 
 
-def pause(draft: Draft, event: Paused) -> None:
+def pause(draft: Draft, event: ev.Paused) -> None:
     """Hold the workflow; one that is held stays as it is."""
     held = draft.state.held
     if held is not None:
@@ -43,7 +33,7 @@ def pause(draft: Draft, event: Paused) -> None:
     draft.hold()
 
 
-def continue_(draft: Draft, event: Continued, handle: Handle) -> None:
+def continue_(draft: Draft, event: ev.Continued, handle: Handle) -> None:
     """Let it go on: its clocks go on where they stood, and what was kept happens now."""
     held = draft.state.held
     if held is None:
@@ -62,24 +52,24 @@ def continue_(draft: Draft, event: Continued, handle: Handle) -> None:
     draft.state = state.with_(held=None, operation=operation, delivery=delivery, specialists=specialists)
     draft.release(stood)
     for kept in held.events:
-        handle(draft, event_from_json(kept))
+        handle(draft, ev.event_from_json(kept))
 
 
-def while_held(draft: Draft, event: Event, handle: Handle) -> None:
+def while_held(draft: Draft, event: ev.Event, handle: Handle) -> None:
     """What follows from an event while the workflow is paused; NotDue for a deadline, whose clock stands still."""
     held = draft.state.held
     if held is None or isinstance(event, _AT_ONCE):
         handle(draft, event)
         return
-    if isinstance(event, DeadlineReached):
+    if isinstance(event, ev.DeadlineReached):
         raise NotDue(f"deadline {event.name} stands still while the workflow is paused")
-    if isinstance(event, DecisionMade | ManualFixDone):
+    if isinstance(event, ev.DecisionMade | ev.ManualFixDone):
         raise Unexpected(
             f"issue {draft.state.issue} is paused by {held.by}; `fixloop continue {called(draft.state)}` first"
         )
     tried = Draft(draft.state.with_(held=None), draft.now)
     for kept in held.events:
-        handle(tried, event_from_json(kept))
+        handle(tried, ev.event_from_json(kept))
     handle(tried, event)
     draft.update(held=held.with_(events=(*held.events, event.model_dump_json())))
     draft.note(f"{event.kind} arrived while paused and is kept")

@@ -1,8 +1,7 @@
 """Messages as Markdown, in the layout of the protocol's templates (A15-A48, A53, B19-B25, B47-B52).
 
-Owns the templates: one data file for each message type, compiled with its first use. Every expression in
-them is escaped unless it is `Verbatim`, so text of tools and agents cannot become layout.
-Refuses to decide anything: what is not in the message is not in the text.
+Owns the templates, one for each message type. Every expression in them is escaped unless it is `Verbatim`, so text of
+tools and agents cannot become layout. What is not in the message is not in the text.
 """
 
 import json
@@ -101,11 +100,6 @@ def render_answer_format(issue: int, iteration: int, specialist: str) -> str:
     return fill("answer-format", **facts).removesuffix("\n")
 
 
-def signature(agent: str) -> str:
-    """The name an agent signs with (A20, A34); an unknown agent's own address."""
-    return _SIGNATURES.get(agent, agent)
-
-
 def fill(template: str, **facts: object) -> str:
     """The template called `template` with `facts`; an expression without a fact raises."""
     return _environment().get_template(f"{template}.md.j2").render(facts)
@@ -154,7 +148,8 @@ def _environment() -> "Environment":
         "minutes_seconds": durations.minutes_seconds,
         "numbered": markdown.numbered,
         "period": durations.period,
-        "signature": signature,
+        # The name an agent signs with (A20, A34); an unknown agent's own address.
+        "signature": lambda agent: _SIGNATURES.get(agent, agent),
         "stamp": durations.stamp,
         "text": markdown.text,
         # `F2 name` each without the beginning that all names share.

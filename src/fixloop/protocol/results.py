@@ -1,20 +1,10 @@
 """What follows from a specialist's result: the loop, next phase, confirmations (A9-A10, B38-B46, K37)."""
 
 from fixloop.protocol import analysis, diagnosis, ids, push
+from fixloop.protocol import messages as msg
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.failure_report import examples
 from fixloop.protocol.failures import Failure
-from fixloop.protocol.messages import (
-    MAIN_AGENT,
-    ORCHESTRATOR,
-    ErrorType,
-    FailureDetected,
-    Priority,
-    Reason,
-    RevalidationResult,
-    RevalidationTrigger,
-    Success,
-)
 from fixloop.protocol.notices import count_of, escalate, next_phase, say_recovered, specialist_error
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import Unexpected
@@ -154,7 +144,7 @@ def _passed(draft: Draft, event: RunFinished, previous: Run | None, run: Run) ->
     then = f"; next: {following}" if following != AFTER_THE_LAST_PHASE else ""
     applicable = [entry for entry in state.specialists if entry.applicable]
     draft.say(
-        Success(
+        msg.Success(
             phase=phase,
             iterations=run.number,
             history=analysis.history(active.runs),
@@ -166,8 +156,8 @@ def _passed(draft: Draft, event: RunFinished, previous: Run | None, run: Run) ->
         ),
         ids.success_id(state.issue, active.name, run.number),
         summary=f"{phase} passed in run {run.number}/{active.max_iterations}{then}",
-        recipient=MAIN_AGENT,
-        priority=Priority.MEDIUM,
+        recipient=msg.MAIN_AGENT,
+        priority=msg.Priority.MEDIUM,
         before=Status.PASS,
     )
     draft.stop_iteration()
@@ -200,18 +190,18 @@ def _failed(
         escalate(draft, *ended)
 
 
-def _reason_to_escalate(state: State) -> tuple[Reason, str] | None:
+def _reason_to_escalate(state: State) -> tuple[msg.Reason, str] | None:
     """B44, B45, K1, K7, K8, K37: at a FAIL either a new failure report or one escalation, with its detail."""
     active = state.active
     if analysis.limit_reached(active.iteration, active.max_iterations):
-        return Reason.MAX_ITERATIONS, ""
+        return msg.Reason.MAX_ITERATIONS, ""
     if state.confirm_rounds >= state.limits.confirm_rounds:
         names, rounds = " and ".join(dict.fromkeys(state.confirm_failed)), state.confirm_rounds
-        return Reason.DEADLOCK, f"the fixes of {names} undo each other: {rounds} rounds"
+        return msg.Reason.DEADLOCK, f"the fixes of {names} undo each other: {rounds} rounds"
     if analysis.is_deadlocked(active, state.limits.deadlock_window):
-        return Reason.DEADLOCK, ""
+        return msg.Reason.DEADLOCK, ""
     if state.escalate_on_failure:
-        return Reason.BLOCKER, "the manual fix did not pass"
+        return msg.Reason.BLOCKER, "the manual fix did not pass"
     return None
 
 
@@ -226,12 +216,12 @@ def _reopen(draft: Draft, failures: tuple[Failure, ...]) -> bool:
     if active.iteration >= active.max_iterations:
         draft.move(Status.FAIL, Role.SPECIALIST, "it fails on the final tree and no run is left")
         draft.update(failures=examples(failures), failure_count=len(failures))
-        escalate(draft, Reason.MAX_ITERATIONS, "a later fix broke it and no run is left")
+        escalate(draft, msg.Reason.MAX_ITERATIONS, "a later fix broke it and no run is left")
         return False
     number = active.iteration + 1
     draft.update_specialist(active.name, iteration=number)
     draft.say(
-        RevalidationTrigger(
+        msg.RevalidationTrigger(
             phase=slot(active.name).phase,
             confirms=True,
             previous_failures=(),
@@ -271,7 +261,7 @@ def _could_not_run(draft: Draft, event: RunFinished, error: str) -> None:
     tried = active.error.recovery if active.error is not None else ()
     if attempts < state.limits.specialist_attempts and not event.is_final:
         pending = PendingError(
-            error_type=ErrorType.SPECIALIST_FAILURE,
+            error_type=msg.ErrorType.SPECIALIST_FAILURE,
             context=f"{event.step} of {active.name}, run {event.iteration}",
             error=error,
             stack_trace=event.stack_trace,
@@ -306,7 +296,7 @@ def _could_not_run(draft: Draft, event: RunFinished, error: str) -> None:
 def _not_applicable(draft: Draft, event: RunFinished) -> None:
     if not any(entry.applicable for entry in draft.state.specialists if entry.name != event.specialist):
         # Nothing was verified, so nothing can pass (K38).
-        escalate(draft, Reason.SPECIALIST_ERROR, "every check was skipped, nothing was verified")
+        escalate(draft, msg.Reason.SPECIALIST_ERROR, "every check was skipped, nothing was verified")
         return
     # PENDING and out of the flow, as if it had never applied (K38); no transition leads there.
     draft.note(f"{event.specialist} does not apply: all its checks were skipped")
@@ -330,7 +320,7 @@ def _say_detected(
         for failure in failures[:KEPT_FAILURES]
     )
     draft.say(
-        FailureDetected(
+        msg.FailureDetected(
             phase=slot(active.name).phase,
             statement=count_of(run.count),
             details=details,
@@ -339,7 +329,7 @@ def _say_detected(
         ids.detection_id(draft.state.issue, active.name),
         summary=f"{slot(active.name).phase}: {count_of(run.count)}",
         sender=slot(active.name).handle,
-        recipient=ORCHESTRATOR,
+        recipient=msg.ORCHESTRATOR,
         before=before,
     )
 
@@ -350,7 +340,7 @@ def _say_result(
     previous: Run | None,
     run: Run,
     before: Status,
-    escalates: Reason | None = None,
+    escalates: msg.Reason | None = None,
 ) -> None:
     state, active = draft.state, draft.state.active
     changes = analysis.comparison(previous, run)
@@ -361,7 +351,7 @@ def _say_result(
         ended = f"{each.check}: {each.command} (exit code {each.exit_code})"
         evidence.append("; ".join(filter(None, (ended, each.compared(found)))))
     draft.say(
-        RevalidationResult(
+        msg.RevalidationResult(
             passed=run.passed,
             failures=tuple(ref.described for ref in run.failures[:KEPT_FAILURES]),
             failure_count=run.count,
@@ -378,6 +368,6 @@ def _say_result(
         ids.result_id(state.issue, active.name, run.number),
         summary=f"Run {run.number}/{active.max_iterations}: {verdict}",
         sender=slot(active.name).handle,
-        recipient=ORCHESTRATOR,
+        recipient=msg.ORCHESTRATOR,
         before=before,
     )

@@ -1,8 +1,7 @@
 """Who may say what to whom, who may bring which event, and whose work a step is (A3, A51, K26, R1).
 
-A message takes a route that its profile's table has, or it is not said. A status is set in the name of a role, by what
-a decision makes of an event. So the roles hold if no event comes from anybody whose it is not: neither through a
-command, nor from a mailbox, nor as the result of somebody else's ticket.
+A status is set in the name of a role, by what a decision makes of an event; so the roles hold if no event comes from
+anybody whose it is not: neither through a command, nor from a mailbox, nor as the result of somebody else's ticket.
 """
 
 from collections.abc import Mapping

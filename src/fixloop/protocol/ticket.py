@@ -1,11 +1,17 @@
-"""The right to do one step once: what it is for and what limits it. Who holds it is the store's business."""
+"""The right to do one step once: what it is for and what limits it. Who holds it is the store's business.
 
-from typing import Annotated, Any, Final
+And what one such step brings: letters to agents outside, of the profiles whose steps are runs of agents, kept until a
+mailbox has taken them (A70). Whether one arrives is no second line of the log.
+"""
+
+from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import Field
 
 from fixloop.protocol.event import Value
 
+DELIVER: Final = "deliver"
+"""The step that brings a letter."""
 PUSH: Final = "push"
 """The step that pushes the branch of a workflow of agents before it ends well."""
 NOTIFY: Final = "notify"
@@ -91,3 +97,36 @@ def attend_ticket(state: Any, version: int) -> Ticket:
 def line_of(ticket: Ticket) -> int:
     """The number of the line that a ticket tells a person of."""
     return int(ticket.id.rpartition(".")[2])
+
+
+class Letter(Value):
+    """What an agent outside is told, as long as no mailbox has it: ids only, and the same however often it is sent, so
+    that an agent that reads it twice knows it again."""
+
+    number: int
+    """Running number in its workflow."""
+    agent: str
+    message_id: str
+    uid: str
+    kind: str
+    """Of the message, such as `cycle.input`; `cycle.work`, `handoff.work` where only the run itself is asked for."""
+    attempt: int = 1
+
+
+class About(NamedTuple):
+    """What a letter is to be about."""
+
+    agent: str
+    message_id: str
+    uid: str
+    kind: str
+
+
+def letter_id(state: Any, letter: Letter) -> str:
+    """The ticket of a letter's present attempt."""
+    return f"{state.workflow}.letter.{letter.agent}.{letter.number}.{letter.attempt}"
+
+
+def number_of(ticket: Ticket) -> int:
+    """The number of the letter that a ticket delivers."""
+    return int(ticket.id.split(".")[-2])

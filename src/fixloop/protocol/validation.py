@@ -1,10 +1,7 @@
-"""The `validation` profile: what follows from an event (A, B; K1-K8, K20, K34-K40).
+"""The `validation` profile: what follows from an event (A, B; K1-K8, K20, K34-K40). Pure: no clock, no Redis.
 
-    decide(state, event, now) -> Outcome
-
-Pure: no clock, no Redis, no Celery. Reading order: this file (the flow of results), `fixes.py` (the main
-agent's side), `delivery.py` (the way to its mailbox), `timers.py` (lateness), `notices.py`, `decisions.py` (what
-people decide), `push.py` (the way out), `pauses.py`.
+Reading order: this file, `results.py` (the flow of results), `fixes.py` (the main agent's side), `delivery.py` (the way
+to its mailbox), `timers.py`, `notices.py` (escalations), `decisions.py` (what people decide), `push.py`, `pauses.py`.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,7 @@
 """What is stored of one workflow and cannot be used is said of that workflow, and keeps nobody from the others.
 
-A script that stumbles says only where; whose key it was is asked afterwards, so that nothing costs more while all is
-well. What a shard's workflows share is nobody's damage: it is told as such, because to set a workflow aside would not
-mend it.
+A script that stumbles says only where; whose key it was is asked afterwards. What a shard's workflows share is nobody's
+damage: to set a workflow aside would not mend it.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,8 +1,7 @@
 """Locks on resources that agents share in the handoff profile (K10), and their Redis.
 
-A lock is granted with a fencing token; releasing and extending need it. Its lease is in wall time, because
-agents go on while the engine is away, and its record outlives the lease, so that a takeover can name whom it
-took from.
+A lock is granted with a fencing token. Its lease is in wall time, because agents go on while the engine is away, and
+its record outlives the lease, so that a takeover can name whom it took from.
 """
 
 from dataclasses import dataclass

@@ -1,10 +1,8 @@
-"""How texts are kept small: each is compressed against what was said before (docs/decisions/0019).
+"""How texts are kept small: each is deflated with a preset dictionary (docs/decisions/0019).
 
-An entry repeats much of those before it, a snapshot most of them. So a text leans on earlier entries of its history:
-it is deflated with a preset dictionary, which is the shipped one and then their texts. Its first line says so,
-`{dictionary, one byte}{numbers of the entries, with commas}\n`, and after it come 4 bytes of the text's CRC and the
-deflated text. A dictionary that was ever shipped is shipped for ever. What an older version stored begins with zlib's
-own first byte, and leans on nothing.
+That is the shipped one, and then the texts of the earlier entries that this one leans on. The first line says so,
+`{dictionary, one byte}{numbers of the entries, with commas}\n`; 4 bytes of the text's CRC follow. What an older version
+stored begins with zlib's own first byte, and leans on nothing. A dictionary that was ever shipped is shipped for ever.
 """
 
 import zlib

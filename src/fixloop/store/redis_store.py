@@ -13,42 +13,15 @@ from typing import Any, TypeVar, cast
 from fixloop.errors import Damaged
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
-from fixloop.store import keys, replies
+from fixloop.store import keys, limits, records, replies
 from fixloop.store.chain import RawHistory, named, problems
 from fixloop.store.connection import Connection, Misunderstood
 from fixloop.store.contract import Store
 from fixloop.store.damage import BROKEN, blamed, reading, set_aside
 from fixloop.store.entries import Texts, digest_of, excerpt, opened, written
-from fixloop.store.limits import (
-    DAMAGED_AGAIN,
-    HORIZON_SECONDS,
-    LEASE_SECONDS,
-    MOST_PER_SWEEP,
-    MOST_REJECTED,
-    SHARD_LEASE_SECONDS,
-)
 from fixloop.store.listing import Listing, names_in
 from fixloop.store.locks import RedisLocks
 from fixloop.store.packing import NOTHING, context_of, inflate, leans_of, pack_alone
-from fixloop.store.records import (
-    Claim,
-    Commit,
-    Committed,
-    Entry,
-    Lane,
-    RejectedMessage,
-    Rejections,
-    Removal,
-    Renewal,
-    Retired,
-    Retirement,
-    Snapshot,
-    Stored,
-    Swept,
-    check_claimant,
-    check_holder,
-    check_lease,
-)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -72,7 +45,7 @@ class RedisStore(Listing, Store):
         super().__init__(Connection(url, patience_seconds=patience_seconds))
         self.locks = RedisLocks(self._connection)
 
-    def commit(self, commit: Commit) -> Committed:
+    def commit(self, commit: records.Commit) -> records.Committed:
         commit.check()
         head, context, sent = commit.head, commit.context, 0
         with self._naming(commit.workflow):
@@ -95,17 +68,19 @@ class RedisStore(Listing, Store):
             answer = replies.committed(self._connection.call(send), commit.workflow)
         if sent > 1 and answer.status in ("dup", "conflict") and answer.head == new.head:
             # The answer to our first sending was lost on the way; this is what it was.
-            return Committed("ok", answer.version, new.head)
+            return records.Committed("ok", answer.version, new.head)
         return answer
 
     @_of_one_workflow
-    def read(self, workflow: str) -> Snapshot | None:
+    def read(self, workflow: str) -> records.Snapshot | None:
         return replies.snapshot(self._connection.run("read", _with_history(workflow), ()), workflow)
 
     @_of_one_workflow
-    def claim(self, ticket_id: str, owner: str, token: str, *, lease_seconds: float = LEASE_SECONDS) -> Claim:
+    def claim(
+        self, ticket_id: str, owner: str, token: str, *, lease_seconds: float = limits.LEASE_SECONDS
+    ) -> records.Claim:
         workflow = keys.workflow_of(ticket_id)
-        check_claimant(owner, token, lease_seconds)
+        records.check_claimant(owner, token, lease_seconds)
         # Its fence must not be given twice.
         told = (ticket_id, owner, token, lease_seconds, workflow)
         reply = self._connection.run_durably("claim", _with_history(workflow), told)
@@ -114,18 +89,18 @@ class RedisStore(Listing, Store):
         except (Damaged, *BROKEN):
             # The next to ask would get no further.
             with suppress(*BROKEN):
-                self.release(ticket_id, owner, int(reply[4]), delay_seconds=DAMAGED_AGAIN)
+                self.release(ticket_id, owner, int(reply[4]), delay_seconds=limits.DAMAGED_AGAIN)
             raise
 
     @_of_one_workflow
     def renew(
-        self, ticket_id: str, owner: str, fence: int, *, lease_seconds: float = LEASE_SECONDS
-    ) -> Renewal:
+        self, ticket_id: str, owner: str, fence: int, *, lease_seconds: float = limits.LEASE_SECONDS
+    ) -> records.Renewal:
         workflow = keys.workflow_of(ticket_id)
-        check_holder(ticket_id, owner, fence)
-        check_lease(lease_seconds)
+        records.check_holder(ticket_id, owner, fence)
+        records.check_lease(lease_seconds)
         told = (ticket_id, owner, fence, lease_seconds, workflow)
-        answer: Renewal = self._connection.run("renew", _keys(workflow), told).decode()
+        answer: records.Renewal = self._connection.run("renew", _keys(workflow), told).decode()
         return answer
 
     @_of_one_workflow
@@ -133,7 +108,7 @@ class RedisStore(Listing, Store):
         self, ticket_id: str, owner: str, fence: int, *, poison: bool = False, delay_seconds: float = 0.0
     ) -> Ticket | None:
         workflow = keys.workflow_of(ticket_id)
-        check_holder(ticket_id, owner, fence)
+        records.check_holder(ticket_id, owner, fence)
         told = (ticket_id, owner, fence, int(poison), workflow, delay_seconds)
         reply = self._connection.run("release", _keys(workflow), told)
         return replies.ticket(reply) if reply else None
@@ -157,17 +132,17 @@ class RedisStore(Listing, Store):
         shard: int,
         *,
         owner: str,
-        horizon_seconds: float = HORIZON_SECONDS,
-        most_deadlines: int = MOST_PER_SWEEP,
-        empty_lanes: Sequence[Lane] = (),
-    ) -> Swept:
-        limits = (SHARD_LEASE_SECONDS, horizon_seconds, MOST_PER_SWEEP, most_deadlines)
+        horizon_seconds: float = limits.HORIZON_SECONDS,
+        most_deadlines: int = limits.MOST_PER_SWEEP,
+        empty_lanes: Sequence[records.Lane] = (),
+    ) -> records.Swept:
+        bounds = (limits.SHARD_LEASE_SECONDS, horizon_seconds, limits.MOST_PER_SWEEP, most_deadlines)
         lanes = json.dumps([str(lane) for lane in empty_lanes])
-        told = (owner, *limits, keys.workflow_key_prefix(shard), lanes)
+        told = (owner, *bounds, keys.workflow_key_prefix(shard), lanes)
         return replies.swept(self._connection.run("sweep", keys.shard_keys(shard), told))
 
     @_of_one_workflow
-    def history(self, workflow: str, start: int = 0) -> list[Entry]:
+    def history(self, workflow: str, start: int = 0) -> list[records.Entry]:
         name = keys.history_key(workflow)
         stored: list[bytes] = self._connection.call(lambda client: client.lrange(name, start, -1))
         texts = Texts(stored)
@@ -226,7 +201,7 @@ class RedisStore(Listing, Store):
         return sorted(keys.latest_of(names_in(found for shard in shards for found in shard)).values())
 
     @_of_one_workflow
-    def stored(self, workflow: str) -> Stored | None:
+    def stored(self, workflow: str) -> records.Stored | None:
         found, raw = self.read(workflow), self._raw_history(workflow)
         if found is None or raw is None:
             return None
@@ -235,22 +210,22 @@ class RedisStore(Listing, Store):
         digests.update(named(raw.entries))
         kept = {digest: self.get_artifact(workflow, digest) for digest in sorted(digests)}
         artifacts = {digest: data for digest, data in kept.items() if data is not None}
-        return Stored(workflow, *raw[:3], tuple(raw.entries), artifacts, found.fields, found.stale)
+        return records.Stored(workflow, *raw[:3], tuple(raw.entries), artifacts, found.fields, found.stale)
 
     @_of_one_workflow
-    def remove(self, workflow: str, head: str, how: Retirement) -> Removal:
+    def remove(self, workflow: str, head: str, how: records.Retirement) -> records.Removal:
         shard = keys.shard_of(workflow)
         own = (keys.history_key(workflow), keys.artifacts_key(workflow))
         names = (*_keys(workflow), *own, keys.ended_key(shard), keys.retired_key(shard))
         note = replies.retired_text(how, self.now(workflow).at)
         told = (workflow, bytes.fromhex(head), keys.feature_of(workflow), keys.number_of(workflow), note)
-        removal: Removal = self._connection.run("remove", names, told).decode()
+        removal: records.Removal = self._connection.run("remove", names, told).decode()
         return removal
 
     def set_aside(self, workflow: str, keep: Callable[[Mapping[str, bytes]], None]) -> None:
         set_aside(self._connection, workflow, replies.retired_text("set-aside", self.now(workflow).at), keep)
 
-    def retired(self, project: str, issue: int) -> Retired | None:
+    def retired(self, project: str, issue: int) -> records.Retired | None:
         feature = keys.feature_of(keys.workflow_id(project, issue, 1))
         name = keys.retired_key(keys.shard_of_feature(feature))
         text: bytes | None = self._connection.call(lambda client: client.hget(name, feature))
@@ -266,22 +241,22 @@ class RedisStore(Listing, Store):
         used, _ = keys.number_keys(project)
         self._connection.call(lambda client: client.sadd(used, issue))
 
-    def reject(self, messages: Sequence[RejectedMessage], count: int) -> None:
+    def reject(self, messages: Sequence[records.RejectedMessage], count: int) -> None:
         kept, total = keys.rejected_keys()
 
         def write(pipe: Any) -> None:
             pipe.incrby(total, count)
             pipe.lpush(kept, *map(replies.rejected_text, messages))
-            pipe.ltrim(kept, 0, MOST_REJECTED - 1)
+            pipe.ltrim(kept, 0, limits.MOST_REJECTED - 1)
 
         self._connection.together(write, atomic=True)
 
-    def rejections(self) -> Rejections:
+    def rejections(self) -> records.Rejections:
         kept, total = keys.rejected_keys()
         number, texts = self._connection.together(
             lambda pipe: pipe.get(total).lrange(kept, 0, -1), atomic=True
         )
-        return Rejections(int(number or 0), replies.rejected(texts))
+        return records.Rejections(int(number or 0), replies.rejected(texts))
 
     def now(self, where: str | int) -> Moment:
         shard = where if isinstance(where, int) else keys.shard_of(where)

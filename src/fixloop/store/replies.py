@@ -11,22 +11,10 @@ from typing import Any, Literal, TypeVar, cast
 from fixloop.errors import Damaged
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
+from fixloop.store import records
 from fixloop.store.entries import Texts, digest_of
 from fixloop.store.keys import feature_of, issue_of, workflow_id
 from fixloop.store.packing import NOTHING, Context, context_of, unpack
-from fixloop.store.records import (
-    Claim,
-    Commit,
-    Committed,
-    Due,
-    Held,
-    Lane,
-    RejectedMessage,
-    Retired,
-    Retirement,
-    Snapshot,
-    Swept,
-)
 
 T = TypeVar("T")
 _KINDS: Mapping[str, Literal["pending", "claimed", "delayed"]] = {
@@ -69,7 +57,7 @@ def state_of(stored: bytes, leant_on: Sequence[bytes], workflow: str) -> tuple[b
     return data, context_of(stored, texts)
 
 
-def change_text(commit: Commit) -> str:
+def change_text(commit: records.Commit) -> str:
     """What commit.lua is told, JSON; what is no text travels separately."""
     return json.dumps(
         {
@@ -97,24 +85,24 @@ def change_text(commit: Commit) -> str:
     )
 
 
-def committed(reply: Sequence[Any], workflow: str) -> Committed:
+def committed(reply: Sequence[Any], workflow: str) -> records.Committed:
     """The answer of commit.lua."""
     status, version, at_head, payload, other, leant_on = reply
     kind = status.decode()
     if kind == "dup":
-        return Committed("dup", version, digest_of(payload))
+        return records.Committed("dup", version, digest_of(payload))
     data, context = state_of(payload, leant_on, workflow) if payload else (None, NOTHING)
-    return Committed(kind, int(version), at_head.hex(), data, other.decode(), context)
+    return records.Committed(kind, int(version), at_head.hex(), data, other.decode(), context)
 
 
-def claim(reply: Sequence[Any], workflow: str, ticket_id: str) -> Claim:
+def claim(reply: Sequence[Any], workflow: str, ticket_id: str) -> records.Claim:
     """The answer of claim.lua."""
     status, now, away = reply[0].decode(), moment(reply[1], reply[2]), float(reply[3])
     if status != "ok":
-        return Claim(status, now, away)
+        return records.Claim(status, now, away)
     fence, version, stored, at_head, text, deaths, leant_on = reply[4:]
     data, context = state_of(stored, leant_on, workflow)
-    return Claim(
+    return records.Claim(
         status="ok",
         moment=now,
         away_seconds=away,
@@ -128,7 +116,7 @@ def claim(reply: Sequence[Any], workflow: str, ticket_id: str) -> Claim:
     )
 
 
-def snapshot(reply: Sequence[Any], workflow: str) -> Snapshot | None:
+def snapshot(reply: Sequence[Any], workflow: str) -> records.Snapshot | None:
     """The answer of read.lua; Damaged where its state is gone, or cannot be read."""
     wall, clock, away, version, at_head, stored, stale, plain, tickets, deadlines, leant_on, is_known = reply
     if not version and is_known:
@@ -139,8 +127,8 @@ def snapshot(reply: Sequence[Any], workflow: str) -> Snapshot | None:
     held = []
     for name, text, state, deaths in tickets:
         kind, fence, owner, _limit, _rest = state.decode().split("\n", 4)
-        held.append(Held(_named(name.decode(), text), _KINDS[kind], owner, int(fence), int(deaths)))
-    return Snapshot(
+        held.append(records.Held(_named(name.decode(), text), _KINDS[kind], owner, int(fence), int(deaths)))
+    return records.Snapshot(
         workflow=workflow,
         version=int(version),
         snapshot=data,
@@ -155,19 +143,19 @@ def snapshot(reply: Sequence[Any], workflow: str) -> Snapshot | None:
     )
 
 
-def swept(reply: Sequence[Any]) -> Swept:
+def swept(reply: Sequence[Any]) -> records.Swept:
     """The answer of sweep.lua; what cannot be read is left out of it, and nobody else's with it."""
     mine, wall, clock, away, gap, due, lapsed, ready, unheard, lanes, damaged = reply
-    return Swept(
+    return records.Swept(
         bool(mine),
         moment(wall, clock),
         float(away),
         float(gap),
-        _readable(lambda found: Due(found[0].decode(), found[1].decode(), _finite(found[2])), due),
+        _readable(lambda found: records.Due(found[0].decode(), found[1].decode(), _finite(found[2])), due),
         _readable(ticket, lapsed),
         _readable(ticket, ready),
         _readable(ticket, unheard),
-        tuple(sorted(_readable(lambda lane: Lane.parse(lane.decode()), lanes))),
+        tuple(sorted(_readable(lambda lane: records.Lane.parse(lane.decode()), lanes))),
         tuple(dict.fromkeys(name.decode("ascii", "replace") for name in damaged)),
     )
 
@@ -180,18 +168,18 @@ def _readable(read: Callable[[Any], T], found: Iterable[Any]) -> tuple[T, ...]:
     return tuple(made)
 
 
-def rejected_text(message: RejectedMessage) -> str:
+def rejected_text(message: records.RejectedMessage) -> str:
     """The stored form of a rejected broker message."""
     return json.dumps(message._asdict() | {"at": message.at.isoformat()})
 
 
-def rejected(texts: Iterable[bytes]) -> tuple[RejectedMessage, ...]:
+def rejected(texts: Iterable[bytes]) -> tuple[records.RejectedMessage, ...]:
     """What was stored of them, as far as it can be read."""
 
-    def read(text: bytes) -> RejectedMessage:
+    def read(text: bytes) -> records.RejectedMessage:
         try:
             told = json.loads(text)
-            return RejectedMessage(
+            return records.RejectedMessage(
                 datetime.fromisoformat(told["at"]), told["queue"], told["why"], told["text"]
             )
         except (TypeError, KeyError) as error:
@@ -200,16 +188,16 @@ def rejected(texts: Iterable[bytes]) -> tuple[RejectedMessage, ...]:
     return _readable(read, texts)
 
 
-def retired_text(how: Retirement, at: datetime) -> str:
+def retired_text(how: records.Retirement, at: datetime) -> str:
     """The stored form of how and when, behind the number."""
     return f"{how} {at.isoformat()}"
 
 
-def retired(text: bytes, project: str, issue: int) -> Retired:
+def retired(text: bytes, project: str, issue: int) -> records.Retired:
     """What was stored of a feature's newest retired workflow; ValueError for something else."""
     number, how, at = text.decode().split(" ")
-    return Retired(
-        workflow_id(project, issue, int(number)), cast(Retirement, how), datetime.fromisoformat(at)
+    return records.Retired(
+        workflow_id(project, issue, int(number)), cast(records.Retirement, how), datetime.fromisoformat(at)
     )
 
 

@@ -10,8 +10,7 @@ from fixloop.protocol.agent_events import Continued, Paused
 from fixloop.protocol.agents import ORCHESTRATOR
 from fixloop.protocol.event import Value
 from fixloop.protocol.ids import message_uid
-from fixloop.protocol.letters import About
-from fixloop.protocol.ticket import Ticket
+from fixloop.protocol.ticket import About, Ticket
 
 
 class Transition(Value):

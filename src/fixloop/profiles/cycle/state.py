@@ -10,7 +10,7 @@ from fixloop.profiles.cycle.records import AgentStatus, BlockerStatus, CycleStat
 from fixloop.profiles.cycle.versions import Version, iteration_version, version_of
 from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.event import Value
-from fixloop.protocol.letters import Letter
+from fixloop.protocol.ticket import Letter
 
 SCHEMA_VERSION: Final = 1
 """Of snapshots; raised when an older fixloop could not read a newer one."""

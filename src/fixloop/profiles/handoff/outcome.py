@@ -11,7 +11,7 @@ from fixloop.protocol import draft
 from fixloop.protocol.agent_decisions import close
 from fixloop.protocol.event import Value
 from fixloop.protocol.ids import message_uid
-from fixloop.protocol.letters import About
+from fixloop.protocol.ticket import About
 
 _KINDS: Final[dict[str, Literal["spec", "code", "report"]]] = {
     "planner": "spec",

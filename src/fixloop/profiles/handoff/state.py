@@ -7,7 +7,7 @@ from fixloop.errors import RefusedError
 from fixloop.profiles.handoff import records as rec
 from fixloop.profiles.handoff.routes import HandoffStatus, Kind, Priority, check_agent
 from fixloop.protocol.event import Value
-from fixloop.protocol.letters import Letter
+from fixloop.protocol.ticket import Letter
 
 SCHEMA_VERSION: Final = 1
 """Of snapshots; raised when an older fixloop could not read a newer one."""
