@@ -29,11 +29,9 @@ def redaction_of(configuration: Configuration) -> Redaction:
 
 def redaction_for(store: Store, state: AnyState) -> Redaction:
     """The same for a workflow, on this machine."""
-    return (
-        redaction_of(frozen_configuration(store, state))
-        if state.configuration
-        else Redaction.of((), os.environ)
-    )
+    if not state.configuration:
+        return Redaction.of((), os.environ)
+    return redaction_of(frozen_configuration(store, state))
 
 
 def without_secrets(value: T, hide: Callable[[str], str]) -> T:

@@ -47,20 +47,16 @@ class Ticket(Value):
     """Each new claim sets the deadline `limit_name` this long after it: clocks start with the work (K34)."""
 
 
-def own_queue(state: Any) -> str:
-    """Where the work of a cycle or of handoffs waits: in the workflow's own queue, else in its profile's."""
-    return state.queue or f"fixloop.{state.profile}"
-
-
 def work_id(state: Any, agent: Any) -> str:
     """The ticket of an agent's present run and attempt."""
     return f"{state.workflow}.{agent.name}.{agent.run}.{agent.attempt}"
 
 
 def agent_ticket(state: Any, id: str, step: str, **further: Any) -> Ticket:
-    """A ticket of a cycle or of handoffs: in its queue and as urgent as it is, where `further` does not say
-    otherwise."""
-    facts = {"queue": own_queue(state), "priority": state.urgency, "iteration": state.iteration} | further
+    """A ticket of a cycle or of handoffs: in its own queue or its profile's, as urgent as it is, where `further` does
+    not say otherwise."""
+    queue = state.queue or f"fixloop.{state.profile}"
+    facts = {"queue": queue, "priority": state.urgency, "iteration": state.iteration} | further
     return Ticket(id=id, workflow=state.workflow, step=step, **facts)
 
 

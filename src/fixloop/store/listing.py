@@ -1,5 +1,6 @@
 """Which workflows there are: where one is damaged, lists go on and say what is wrong with it."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import methodcaller
@@ -92,7 +93,7 @@ class Listing:
             for workflow, text in zip(page, texts, strict=True):
                 if text:
                     try:
-                        fields = replies.fields(text)
+                        fields = json.loads(text)
                     except BROKEN:
                         fields = {DAMAGED: "its plain fields are no text"}
                     yield workflow, fields

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 from fixloop.errors import Damaged
 from fixloop.protocol.moment import Moment
@@ -17,6 +17,7 @@ from fixloop.store.keys import feature_of, issue_of, workflow_id
 from fixloop.store.packing import NOTHING, Context, context_of, unpack
 
 T = TypeVar("T")
+ticket: Final = Ticket.model_validate_json
 _KINDS: Mapping[str, Literal["pending", "claimed", "delayed"]] = {
     "p": "pending",
     "c": "claimed",
@@ -24,17 +25,8 @@ _KINDS: Mapping[str, Literal["pending", "claimed", "delayed"]] = {
 }
 
 
-def ticket(text: bytes) -> Ticket:
-    return Ticket.model_validate_json(text)
-
-
 def moment(wall: bytes, clock: bytes) -> Moment:
     return Moment(datetime.fromtimestamp(float(wall), UTC), float(clock))
-
-
-def fields(text: bytes) -> dict[str, str]:
-    """Plain fields as `plain_fields` in Lua wrote them."""
-    return cast("dict[str, str]", json.loads(text))
 
 
 def head(stored: bytes | None) -> str:
@@ -133,7 +125,7 @@ def snapshot(reply: Sequence[Any], workflow: str) -> records.Snapshot | None:
         version=int(version),
         snapshot=data,
         head=at_head.hex(),
-        fields=fields(plain),
+        fields=json.loads(plain),
         moment=moment(wall, clock),
         away_seconds=float(away),
         tickets=tuple(sorted(held, key=lambda each: each.ticket.id)),

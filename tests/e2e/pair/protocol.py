@@ -12,7 +12,7 @@ from fixloop.protocol.agent_events import Cancelled, DeadlineReached, EventRefus
 from fixloop.protocol.event import Event, Start, Value
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Unexpected
-from fixloop.protocol.ticket import Ticket, own_queue
+from fixloop.protocol.ticket import Ticket
 
 AGENTS: Final = ("first", "second")
 
@@ -94,7 +94,7 @@ def ticket_of(state: Pair, agent: str) -> Ticket:
         id=f"{state.workflow}.{agent}",
         workflow=state.workflow,
         step="pass",
-        queue=own_queue(state),
+        queue=state.queue or "fixloop.pair",
         specialist=agent,
         iteration=1,
     )
