@@ -24,8 +24,7 @@ from fixloop.protocol.events import ReportDelivered, RunFinished, WorkflowStarte
 from fixloop.protocol.markdown import line
 from fixloop.protocol.messages import FailureReport, FixRequest, Message
 from fixloop.protocol.rendering import render_delivery
-from fixloop.reports.examples import with_examples
-from fixloop.reports.reruns import without_reports
+from fixloop.reports.examples import with_examples, without_reports
 from fixloop.reports.verdict import judge
 from fixloop.testing.memory_store import MemoryStore
 

@@ -10,8 +10,7 @@ import pytest
 from fixloop.configuration.model import Check
 from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.reports import judge
-from fixloop.reports.examples import with_examples
-from fixloop.reports.reruns import without_reports
+from fixloop.reports.examples import with_examples, without_reports
 from tests.fixtures.reports.samples import written
 
 pytestmark = pytest.mark.slow

@@ -6,9 +6,15 @@ import pytest
 
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.protocol.failures import Failure
-from fixloop.reports.examples import digest, explained, with_examples, with_subtests
+from fixloop.reports.examples import (
+    digest,
+    explained,
+    narrower,
+    with_examples,
+    with_subtests,
+    without_reports,
+)
 from fixloop.reports.limits import plain
-from fixloop.reports.reruns import narrower, without_reports
 from fixloop.reports.tracebacks import deepest, source_around
 from fixloop.reports.tree import SourceTree
 

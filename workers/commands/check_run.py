@@ -15,8 +15,7 @@ from fixloop.configuration.commands import is_foreign
 from fixloop.configuration.model import Check
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
-from fixloop.reports.examples import with_examples
-from fixloop.reports.reruns import without_reports
+from fixloop.reports.examples import with_examples, without_reports
 from fixloop.reports.verdict import judge
 from workers.workspaces.ground import Ground
 from workers.workspaces.node_modules import written_into

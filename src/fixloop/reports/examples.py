@@ -6,6 +6,7 @@ frames, and what is said twice. Reads the workspace, which is gone when the repo
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from shlex import join
 from typing import Final, NamedTuple
@@ -15,7 +16,6 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.grouping import groups
 from fixloop.protocol.state import FailureRef
 from fixloop.reports.limits import FULL_FAILURES, bound, in_full
-from fixloop.reports.reruns import narrower
 from fixloop.reports.tracebacks import Frame, deepest_of_test, frames_in, source_around
 from fixloop.reports.tree import SourceTree
 
@@ -156,3 +156,55 @@ def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:
             failure = failure.model_copy(update={"message": listed})
         told.append(failure)
     return told
+
+
+_REPORT: Final = re.compile(r"\{(?:junit|sarif|coverage)\}")
+_FOR_REPORTS: Final = re.compile(r"junit_\w+=.*|--reporter=.*|--cov-fail-under=0")
+_RUNNERS: Final = frozenset({"pytest", "ruff", "mypy", "bandit", "eslint", "vitest", "jest", "go", "cargo"})
+_OPTION: Final = re.compile(r"--?\w")
+
+
+def without_reports(argv: Sequence[str]) -> tuple[str, ...]:
+    """`argv` without the options that only write a report file."""
+    kept: list[str] = []
+    for part in argv:
+        if _REPORT.fullmatch(part) or part.startswith("junit_"):
+            if kept and _OPTION.match(kept[-1]):
+                kept.pop()
+        elif not _REPORT.search(part) and not _FOR_REPORTS.fullmatch(part):
+            kept.append(part)
+    if "sarif" in kept:  # what a person reads instead is the tool's default
+        place = kept.index("sarif")
+        del kept[place - 1 if _OPTION.match(kept[place - 1]) else place : place + 1]
+    return tuple(kept)
+
+
+def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
+    """What runs `failure` alone; empty where the runner is not known, or cannot name it."""
+    names = [part.rsplit("/", 1)[-1] for part in argv]
+    place = next((place for place, name in enumerate(names) if name in _RUNNERS), -1)
+    if place < 0:
+        return ()
+    name, runner, rest = names[place], tuple(argv[: place + 1]), tuple(argv[place + 1 :])
+    file, last = failure.file, failure.name.rpartition("::")[2]
+    match name, rest[:1]:
+        case "pytest", _ if file and failure.name.startswith(file):
+            without_coverage = ("--no-cov",) if any(part.startswith("--cov") for part in rest) else ()
+            return (*runner, *without_coverage, failure.name)
+        case "ruff", ("check",) if file:
+            return (*runner, "check", "--select", failure.name, file)
+        case "ruff", ("format",) if file:
+            return (*runner, "format", "--diff", file)
+        case (("mypy" | "bandit" | "eslint"), _) if file:
+            return (*runner, *takewhile(lambda part: part.startswith("-"), rest), file)
+        case (("vitest" | "jest"), _) if file:
+            run = ("run",) if name == "vitest" else ()
+            # vitest joins the titles of suites with " > " in a report, and with a space to look for them.
+            title = last.replace(" > ", " ")
+            return (*runner, *run, file, *(("-t", title) if title and title != file else ()))
+        case "go", ("test",) if test := last.partition("/")[0]:
+            package = f"./{file.rpartition('/')[0]}" if file else "./..."
+            return (*runner, "test", "-run", f"^{test}$", package)
+        case "cargo", ("test",):
+            return (*runner, "test", last)
+    return ()

@@ -14,9 +14,10 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml import DefusedXmlException  # type: ignore[import-untyped, unused-ignore]
 from defusedxml.ElementTree import iterparse  # type: ignore[import-untyped, unused-ignore]
 
+from fixloop.protocol.checks import RunOutcome
 from fixloop.reports.limits import one_line, short_name
 from fixloop.reports.report import Report, Tests, Unusable
-from fixloop.reports.testcase import Suite, Verdict, read_case, suite_failure
+from fixloop.reports.testcase import read_case, suite_failure
 from fixloop.reports.tree import SourceTree
 
 _SUITES: Final = frozenset({"testsuite", "testsuites"})
@@ -64,19 +65,24 @@ class _Pieces(io.BytesIO):
 
 
 @dataclass
-class _Open:
-    suite: Suite
+class _Suite:
+    """What an open suite declares about itself, and what it has listed so far; an absent number counts as 0."""
+
+    name: str
+    tests: int
+    faults: int
+    """Failures and errors together."""
     listed: Counter[str] = field(default_factory=Counter)
     counts_subtests: bool = False
 
     def require_whole(self) -> None:
         """Raises Unusable where it lists less than it declares; tools disagree on what an error is: the sum decides."""
         for declared, what, listed in (
-            (self.suite.faults, "failures and errors", self.listed["faults"]),
-            (0 if self.counts_subtests else self.suite.tests, "tests", self.listed["tests"]),
+            (self.faults, "failures and errors", self.listed["faults"]),
+            (0 if self.counts_subtests else self.tests, "tests", self.listed["tests"]),
         ):
             if declared > listed:
-                name = f"suite `{short_name(self.suite.name)}`"
+                name = f"suite `{short_name(self.name)}`"
                 raise Unusable(f"is not whole: {name} declares {declared} {what} and lists {listed}")
 
 
@@ -84,7 +90,7 @@ class _Walk:
     def __init__(self, tree: SourceTree) -> None:
         self._tree = tree
         self._path: list[Element] = []
-        self._open: list[_Open] = []
+        self._open: list[_Suite] = []
         self._elements_of_test = 0
         self.tests = Tests()
         self.collected: set[str] = set()
@@ -105,8 +111,9 @@ class _Walk:
         if self._elements_of_test > MAX_ELEMENTS_OF_A_TEST:
             raise Unusable(f"has a test of more than {MAX_ELEMENTS_OF_A_TEST} elements")
         if element.tag in _SUITES:
-            suite = Suite.of(element)
-            self._open.append(_Open(suite, counts_subtests=suite.name == _COUNTS_SUBTESTS))
+            name, faults = element.get("name", ""), _count(element, "failures") + _count(element, "errors")
+            suite = _Suite(name, _count(element, "tests"), faults, counts_subtests=name == _COUNTS_SUBTESTS)
+            self._open.append(suite)
 
     def leave(self, element: Element) -> None:
         self._path.pop()
@@ -118,23 +125,32 @@ class _Walk:
                 self._open[-1].listed += closed.listed
                 self._open[-1].counts_subtests |= closed.counts_subtests
         elif element.tag == "testcase":
-            case = read_case(element, self._open[-1].suite, self._tree)
+            case = read_case(element, self._open[-1].name, self._tree)
             self._elements_of_test = 0
             self._open[-1].listed += Counter(tests=1, faults=case.faults)
             self.tests.flaky += case.flaky
-            self.tests.errors += case.verdict is Verdict.ERROR
+            self.tests.errors += case.outcome is RunOutcome.ERROR
             if case.file and case.name != case.file:
                 self.collected.add(case.file)
             if case.failure:
                 self.tests.add(case.failure)
-            elif case.verdict is Verdict.PASSED:
+            elif case.outcome is RunOutcome.PASSED:
                 self.tests.passed.append(case.name)
             else:
                 self.tests.skipped += 1
         elif element.tag in _FAULTS and parent is not None and parent.tag in _SUITES:
             self.tests.errors += element.tag == "error"
             self._open[-1].listed += Counter(faults=1)
-            self.tests.add(suite_failure(element, self._open[-1].suite, self._tree))
+            self.tests.add(suite_failure(element, self._open[-1].name, self._tree))
         if parent is not None and not self._elements_of_test:
             # All at once: what the parser has read ahead is kept alive by its events.
             del parent[:]
+
+
+def _count(element: Element, attribute: str) -> int:
+    text = element.get(attribute, "").strip()
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise Unusable(f"is not JUnit: a suite declares {attribute}={text[:40]!r}, which is not a count")
+    return int(text)

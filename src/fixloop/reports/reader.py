@@ -1,7 +1,6 @@
 """From a report file to what it proves.
 
-Owns the choice of the reader and the promise that no content of a file raises: what cannot be read is an
-error with a reason, never a pass and never a traceback.
+Owns the promise that no content of a file raises: what cannot be read is an error, never a pass or a traceback.
 """
 
 import hashlib

@@ -1,7 +1,6 @@
 """What one report file says, and how a list of tests or findings becomes that, alike for every format.
 
-Owns the value every reader returns, the one exception a reader raises inside this package, the rule that a list without
-tests proves nothing, and how a failure's text becomes its place.
+A list without tests proves nothing. Owns the one exception of readers, and how a failure's text becomes its place.
 """
 
 import re
@@ -166,11 +165,6 @@ def place_in(text: str, tree: SourceTree, folders: Iterable[str] = ()) -> tuple[
         path = tree.relative(found["path"])
         below = () if "/" in path else (f"{folder}/{path}" for folder in folders)
         for candidate in (*below, path):
-            if is_own(candidate, tree):
+            if not _NOT_OWN.search(candidate) and tree.has_file(candidate):
                 return candidate, int(found["line"])
     return "", None
-
-
-def is_own(path: str, tree: SourceTree) -> bool:
-    """Whether `path` is a file of the project and of none of its dependencies."""
-    return not _NOT_OWN.search(path) and tree.has_file(path)

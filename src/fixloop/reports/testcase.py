@@ -6,15 +6,15 @@ attributes and on which files exist, never on the text of a failure.
 
 import os
 import re
-from enum import StrEnum
 from typing import Any, Final, NamedTuple
 from xml.etree.ElementTree import Element
 
 from junitparser import xunit2
 
+from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.failures import Failure, Severity
 from fixloop.reports.limits import CONTEXT_BYTES, cut, plain, short_name
-from fixloop.reports.report import Unusable, place_in
+from fixloop.reports.report import place_in
 from fixloop.reports.tracebacks import deepest, error_type, line_in, raised_in
 from fixloop.reports.tree import SourceTree
 
@@ -29,36 +29,12 @@ _BANNER: Final = re.compile(r"^-{3,} ?Captured (?:Log|Out|Err) ?-{3,}$\n?", re.M
 _NOT_COLLECTED: Final = "collection failure"
 
 
-class Verdict(StrEnum):
-    """How one test ended."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    ERROR = "error"
-    SKIPPED = "skipped"
-
-
-class Suite(NamedTuple):
-    """What a suite declares about itself; an absent number counts as 0."""
-
-    name: str
-    tests: int
-    faults: int
-    """Failures and errors together."""
-
-    @classmethod
-    def of(cls, element: Element) -> "Suite":
-        """Raises Unusable when a declared count is not a number."""
-        faults = _count(element, "failures") + _count(element, "errors")
-        return cls(element.get("name", ""), _count(element, "tests"), faults)
-
-
 class Case(NamedTuple):
     """One test with its end."""
 
     name: str
     file: str
-    verdict: Verdict
+    outcome: RunOutcome
     failure: Failure | None
     faults: int
     """How many failures and errors it lists."""
@@ -73,8 +49,8 @@ class _Fault(NamedTuple):
     text: str
 
 
-def read_case(element: Element, suite: Suite, tree: SourceTree) -> Case:
-    """The test in `element`, whose <testsuite> is `suite`."""
+def read_case(element: Element, suite: str, tree: SourceTree) -> Case:
+    """The test in `element`, whose <testsuite> is called `suite`."""
     case: Any = xunit2.TestCase.fromelem(element)  # type: ignore[no-untyped-call]
     results = list(case.result)
     faults = [
@@ -84,16 +60,16 @@ def read_case(element: Element, suite: Suite, tree: SourceTree) -> Case:
     ]
     tags = {result._tag for result in results}
     states = {element.get(name, "").strip().lower() for name in ("status", "result")}
-    verdict = Verdict.PASSED
+    outcome = RunOutcome.PASSED
     if "error" in tags:
-        verdict = Verdict.ERROR
+        outcome = RunOutcome.ERROR
     elif "failure" in tags or states & _DID_FAIL:
-        verdict = Verdict.FAILED
+        outcome = RunOutcome.FAILED
     elif "skipped" in tags or states & _NOT_RUN:
-        verdict = Verdict.SKIPPED
+        outcome = RunOutcome.SKIPPED
     name, file = _identity(element, suite, tree)
     failure = None
-    if verdict in {Verdict.FAILED, Verdict.ERROR}:
+    if outcome in {RunOutcome.FAILED, RunOutcome.ERROR}:
         failure = _failure(
             name, file, faults or [_Fault("failure", None, "the report says that it failed", "")]
         )
@@ -102,24 +78,15 @@ def read_case(element: Element, suite: Suite, tree: SourceTree) -> Case:
             _BANNER.sub("", plain(text)).strip() for text in (case.system_out, case.system_err) if text
         ]
         failure = _with_place(failure, element, cut("\n".join(printed), CONTEXT_BYTES), tree)
-    flaky = verdict is Verdict.PASSED and (case.is_flaky or case.is_rerun)
-    return Case(name, file, verdict, failure, max(len(faults), failure is not None), flaky)
+    flaky = outcome is RunOutcome.PASSED and (case.is_flaky or case.is_rerun)
+    return Case(name, file, outcome, failure, max(len(faults), failure is not None), flaky)
 
 
-def suite_failure(element: Element, suite: Suite, tree: SourceTree) -> Failure:
+def suite_failure(element: Element, suite: str, tree: SourceTree) -> Failure:
     """A <failure> or <error> that stands in a suite, outside any test."""
     cause = _Fault(str(element.tag), element.get("type"), element.get("message", ""), element.text or "")
-    file = tree.relative(suite.name)
-    return _failure(short_name(suite.name or "suite"), file if tree.has_file(file) else "", [cause])
-
-
-def _count(element: Element, attribute: str) -> int:
-    text = element.get(attribute, "").strip()
-    if not text:
-        return 0
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise Unusable(f"is not JUnit: a suite declares {attribute}={text[:40]!r}, which is not a count")
-    return int(text)
+    file = tree.relative(suite)
+    return _failure(short_name(suite or "suite"), file if tree.has_file(file) else "", [cause])
 
 
 def _failure(name: str, file: str, faults: list[_Fault]) -> Failure:
@@ -159,7 +126,7 @@ def _with_place(failure: Failure, element: Element, context: str, tree: SourceTr
     return failure.model_copy(update=update)
 
 
-def _identity(element: Element, suite: Suite, tree: SourceTree) -> tuple[str, str]:
+def _identity(element: Element, suite: str, tree: SourceTree) -> tuple[str, str]:
     name, classname = element.get("name", ""), element.get("classname", "")
     if file := tree.relative(element.get("file", "")):
         module = file.removesuffix(".py").replace("/", ".")
@@ -168,15 +135,15 @@ def _identity(element: Element, suite: Suite, tree: SourceTree) -> tuple[str, st
     else:
         file, parts = tree.module_file(classname or name)
     if not file:
-        paths = map(tree.relative, (suite.name, name))
+        paths = map(tree.relative, (suite, name))
         file, parts = next(filter(tree.has_file, paths), ""), [classname] if classname else []
     # The stand-in of a file that could not be collected: node:test names it by its path, Jest after the suite, which
     # is the file, and pytest after the module, without a class.
-    is_path, is_suite = os.path.isabs(name), name == suite.name
+    is_path, is_suite = os.path.isabs(name), name == suite
     is_module = not is_suite and not classname and bool(name) and tree.module_file(name) == (file, [])
     if file and (is_module or (name and (is_path or is_suite) and tree.relative(name) == file)):
         return short_name(file), file
     if file.endswith(".py"):
         return short_name("::".join([file, *parts, *([name] if name else [])])), file
     whole = f"{classname}::{name}" if classname and name and classname != name else name or classname
-    return short_name(whole or suite.name or "unnamed test"), file
+    return short_name(whole or suite or "unnamed test"), file

@@ -33,10 +33,6 @@ class _Run(NamedTuple):
     output: str
     workspace: Path
 
-    @property
-    def command(self) -> str:
-        return " ".join(self.check.command)
-
 
 class _Verdict(NamedTuple):
     outcome: RunOutcome
@@ -121,7 +117,7 @@ def _verdict(run: _Run, read: Mapping[str, Report]) -> _Verdict:
     failures = failures_in(run.output, name, tree)
     if failures:
         return _Verdict(RunOutcome.FAILED, f"{len(failures)} findings, exit code {run.exit_code}", failures)
-    whole = whole_failure(run.output, name, run.command, run.exit_code)
+    whole = whole_failure(run.output, name, " ".join(run.check.command), run.exit_code)
     return _Verdict(RunOutcome.FAILED, f"exit code {run.exit_code}", (whole,))
 
 
