@@ -7,6 +7,7 @@ only work in a shell, and placeholders that nothing reads.
 import re
 import shlex
 from collections.abc import Sequence
+from itertools import dropwhile
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -62,12 +63,12 @@ def split_command(value: Any, place: Place) -> tuple[str, ...]:
 
 def with_placeholders(words: tuple[str, ...], place: Place) -> tuple[str, ...]:
     """Check the placeholders of a check's command; `{{word}}` is how a literal `{word}` is written."""
+    known = [f"{{{name}}}" for name in PLACEHOLDERS]
     for word in words:
         for found in (*_WORD.finditer(word), *_NEARLY.finditer(word)):
-            if found[0] not in {f"{{{name}}}" for name in PLACEHOLDERS}:
+            if found[0] not in known:
                 near = nearest(found[1].strip(), PLACEHOLDERS)
-                known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
-                advice = f"did you mean {{{near}}}?" if near else f"known are {known}"
+                advice = f"did you mean {{{near}}}?" if near else f"known are {', '.join(known)}"
                 raise place.error(
                     f"has an unknown placeholder {found[0]!r}; {advice} (a literal one is written {{{found[0]}}})"
                 )
@@ -121,11 +122,9 @@ def is_foreign(words: tuple[str, ...]) -> bool:
 
 def program_of(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """The program of a command, behind `env NAME=VALUE`, and what it is given; empty for no command."""
-    rest = list(words)
+    rest = words
     if rest and PurePath(rest[0]).name == "env":
-        rest.pop(0)
-        while rest and ("=" in rest[0] or rest[0].startswith("-")):
-            rest.pop(0)
+        rest = tuple(dropwhile(lambda word: "=" in word or word.startswith("-"), rest[1:]))
     return (rest[0], tuple(rest[1:])) if rest else ("", ())
 
 

@@ -1,7 +1,6 @@
 """What a project declares about its tools: dependencies, tables, sections and files, each with its place.
 
-Reads declarations only and runs nothing. What cannot be read declares nothing; pyproject.toml itself was
-checked before.
+Runs nothing. What cannot be read declares nothing; pyproject.toml itself was checked before.
 """
 
 import re

@@ -91,16 +91,11 @@ def settle(proposals: Iterable[Proposal], installed: Installed | None, *, portab
 
 def settle_written(checks: Iterable[Check], specialist: str, project: PythonProject) -> Settled:
     """What the user wrote: it runs where its tool is there, and else stands between the whole and `passed`."""
-    runs: list[Check] = []
-    unverified: list[Unverified] = []
-    for check in checks:
-        needs, installed = needs_of(check.command, project), project.installed
-        if found := _startable(check, needs, installed):
-            runs.append(found)
-        else:
-            missing = _unverified(check.name, specialist, needs, installed, blocks=not check.optional)
-            unverified.append(missing)
-    return Settled(tuple(runs), tuple(unverified))
+    proposals = (
+        Proposal(specialist, check, check.name, needs_of(check.command, project), not check.optional)
+        for check in checks
+    )
+    return settle(proposals, project.installed)
 
 
 def needs_of(command: tuple[str, ...], project: PythonProject) -> tuple[Need, ...]:

@@ -70,11 +70,7 @@ class Installed:
         return shutil.which(name, path=path) or ""
 
     def from_environments(self, name: str, *, hooks: bool = True) -> str:
-        """
-        The path of a program in an environment that tox, nox or pre-commit has made for the project; else empty.
-
-        `hooks`: whether those of pre-commit count, which know nothing of the project's dependencies.
-        """
+        """A program in an environment that tox, nox or, without the project's dependencies, pre-commit has made."""
         environments: list[Path | None] = []
         for folder in (".tox", ".nox"):
             environments += sorted((self.home / folder).glob("*/"))

@@ -28,6 +28,15 @@ TARGET_COVERAGE_PERCENT: Final = 80.0
 """The gate where coverage is asked for and no other is written (A29, B68)."""
 
 
+def _without(field: str) -> Any:
+    """A validator that drops what older versions stored as `field`."""
+
+    def dropped(cls: type[BaseModel], data: Any) -> Any:
+        return {key: data[key] for key in data if key != field} if isinstance(data, dict) else data
+
+    return model_validator(mode="before")(dropped)
+
+
 class Check(CheckSettings):
     """One command of a specialist: what the file says of it, or what was detected."""
 
@@ -39,10 +48,7 @@ class Check(CheckSettings):
     paths: tuple[str, ...] = ()
     """The files and folders that a detected check is pointed at."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_older_versions(cls, data: Any) -> Any:
-        return _without(data, "preset")
+    _of_older_versions = _without("preset")
 
     def report_kinds(self) -> tuple[str, ...]:
         """The reports it owes: the placeholders in its command, and its output where that is one."""
@@ -97,17 +103,11 @@ class Configuration(SharedSettings):
     unverified: tuple[Unverified, ...] = ()
     """What was found and does not run; the verdict says so."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_older_versions(cls, data: Any) -> Any:
-        return _without(data, "detected_not_configured")
+    _of_older_versions = _without("detected_not_configured")
 
     def specialist(self, name: str) -> SpecialistChecks:
         """The checks of `name`. Raises KeyError when it does not apply."""
-        for entry in self.specialists:
-            if entry.name == name:
-                return entry
-        raise KeyError(name)
+        return {entry.name: entry for entry in self.specialists}[name]
 
     def policy(self, specialist: str, check: Check) -> Policy:
         """Which failures of `check` count."""
@@ -130,10 +130,6 @@ class Configuration(SharedSettings):
     def digest(self) -> str:
         """sha256 of the canonical JSON, hex."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
-
-
-def _without(data: Any, field: str) -> Any:
-    return {key: value for key, value in data.items() if key != field} if isinstance(data, dict) else data
 
 
 class Need(NamedTuple):

@@ -1,7 +1,6 @@
 """The hooks of .pre-commit-config.yaml, and the environments that pre-commit has installed for them.
 
-Reads pre-commit's own record of its cache and runs nothing. What is not installed there stays so: installing
-it takes the network.
+Reads pre-commit's own record of its cache. What is not installed there stays so: installing takes the network.
 """
 
 import os

@@ -25,7 +25,6 @@ class Planned(NamedTuple):
     command: str
     """As a shell would take it; `{junit}` and its like stand for fresh paths."""
     why: str
-    """The file that speaks for it."""
     needs: str
     """What it needs and where that is, as `pytest from .venv`; empty where nothing was asked."""
 
@@ -39,7 +38,6 @@ class Preflight(NamedTuple):
     checks: tuple[Planned, ...]
     unverified: tuple[Unverified, ...]
     hints: tuple[str, ...] = ()
-    """Sentences without which a person would wonder."""
 
 
 def preflight_of(configuration: Configuration, directory: Path, installed: Installed | None) -> Preflight:

@@ -1,7 +1,6 @@
 """The commands that a project itself uses: of tox, nox, its scripts, its Makefile and its CI.
 
-Reads them as data, runs nothing, and leaves out what it cannot tell for sure: a line of shell, a variable of
-a matrix, a value that is computed.
+Reads them as data and leaves out what cannot be told for sure: shell, variables of a matrix, computed values.
 """
 
 import ast

@@ -28,7 +28,6 @@ class Coverage(NamedTuple):
     """Its own pytest options measure in any case."""
     fail_under: float
     """The gate in percent; 0 where it sets none that one run of its tests could reach."""
-    why: str = ""
 
 
 def coverage_of(project: PythonProject) -> Coverage:
@@ -36,11 +35,11 @@ def coverage_of(project: PythonProject) -> Coverage:
     declared, addopts = project.declared, project.pytest.addopts
     is_measured = bool(_MEASURED.search(addopts))
     if written := _GATE.search(addopts):
-        return Coverage(is_measured, _percent(written[1]), "addopts: --cov-fail-under")
+        return Coverage(is_measured, _percent(written[1]))
     percent = _percent(_settings(declared, "report").get("fail_under", 0))
     given = [arguments_of("coverage", command) for command in project.commands]
     if percent and (is_measured or not any(each and each[0] == "combine" for each in given)):
-        return Coverage(is_measured, percent, "coverage: fail_under")
+        return Coverage(is_measured, percent)
     return Coverage(is_measured, 0.0)
 
 
@@ -97,11 +96,7 @@ CHECKING: Final = frozenset({"--check", "--check-only", "-c", "--diff", "-d"})
 
 
 def proposals(project: PythonProject, *, gated: bool = False) -> Iterator[Proposal]:
-    """
-    In the order of the phases; of those with one name, the first whose needs are met is meant.
-
-    `gated`: fixloop's own configuration asks for coverage, whether the project does or not.
-    """
+    """In the order of the phases; of those with one name, the first whose needs are met is meant."""
     tests = tests_of(project.declared, project.pytest, project.installed)
     if tests is not None and tests.runner == "pytest":
         yield from _of_kind(project, "unit")

@@ -1,7 +1,6 @@
 """A Python project as its own files tell it, read once for all that is proposed for it.
 
-Whether it has tests is decided by pytest's own settings, and by pytest itself where they leave a doubt; the names of
-files alone do not decide.
+Whether it has tests is decided by pytest's settings, and by pytest itself in doubt, not by names of files alone.
 """
 
 import re

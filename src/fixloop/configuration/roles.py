@@ -45,8 +45,7 @@ def cycle_settings(written: CycleSettings, place: Place, own: Registered) -> Cyc
             if key in _TAKEN:
                 raise at.error(f"cannot be, because {key} is no agent's name; choose another")
         _refuse_twice(key, agents, inside)
-        agents[key], places[key] = _checked(role, at), at
-        _refuse_loop(role, key not in _WRITERS, "vas", at)
+        agents[key], places[key] = _checked(role, at, may_loop=key not in _WRITERS, who="vas"), at
     try:
         order.check(graph_of(agents, order.default) or order.default)
     except UsageError as error:
@@ -70,8 +69,7 @@ def handoff_settings(written: HandoffSettings, place: Place, own: Registered) ->
         if role.depends_on is not None:
             raise at.at("depends_on").error("has no effect, because handoffs have their routes")
         _refuse_twice(key, agents, inside)
-        agents[key] = _checked(role, at)
-        _refuse_loop(role, key == "reviewer", "the reviewer", at)
+        agents[key] = _checked(role, at, may_loop=key == "reviewer", who="the reviewer")
     return written.model_copy(update={"agent": agents})
 
 
@@ -81,7 +79,7 @@ def graph_of(agents: Mapping[str, Role], default: Mapping[str, Iterable[str]]) -
     return {**{key: tuple(needed) for key, needed in default.items()}, **said} if said else {}
 
 
-def _checked(role: Role, place: Place) -> Role:
+def _checked(role: Role, place: Place, *, may_loop: bool, who: str) -> Role:
     """`role` as it is stored: without `outside`, which says what a missing command says."""
     command = role.command
     if command and role.outside:
@@ -94,14 +92,11 @@ def _checked(role: Role, place: Place) -> Role:
         raise place.at("command").error(f"is {VALIDATION_LOOP} with arguments; it takes none")
     if command and command[0].startswith("fixloop:") and command[0] != VALIDATION_LOOP:
         raise place.at("command").error(f"is {shown(command[0])}; only {VALIDATION_LOOP!r} is built in")
-    return role.model_copy(update={"outside": False})
-
-
-def _refuse_loop(role: Role, may: bool, who: str, place: Place) -> None:
-    if role.is_validation_loop and not may:
+    if role.is_validation_loop and not may_loop:
         raise place.at("command").error(
             f"is {VALIDATION_LOOP!r}, which judges what others wrote; it can be the command of {who}"
         )
+    return role.model_copy(update={"outside": False})
 
 
 def _refuse_twice(key: str, agents: Mapping[str, Role], inside: Place) -> None:

@@ -4,7 +4,7 @@ Where the user names specialists, exactly those run.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from fixloop.configuration.commands import program_name
@@ -35,7 +35,7 @@ def select_checks(written: FileSettings, found: Found, place: Place) -> Selectio
     for name in named or NAMES:
         if not named:
             settled = settle(found.of(name), found.project.installed)
-            each[name] = _all(settled, blocks=True) if strict else settled
+            each[name] = _blocking(settled, lambda entry: entry.blocks or strict)
         elif checks := _written_checks(named[name], inside.inside(name)):
             each[name] = settle_written(checks, name, found.project)
         else:
@@ -93,19 +93,13 @@ def _detected(name: str, written: SpecialistSettings, found: Found, place: Place
     _refuse_idle_keys(written, [proposal.check for proposal in proposals], place)
     settled = settle(proposals, found.project.installed)
     checks = tuple(_with_keys(check, written) for check in settled.checks)
-    if written.optional:
-        return Settled(checks, _all(settled, blocks=False).unverified)
     must = {proposal.tool for proposal in proposals if proposal.check.command}
-    return Settled(
-        checks,
-        tuple(
-            entry.model_copy(update={"blocks": strict or entry.name in must}) for entry in settled.unverified
-        ),
-    )
+    settled = settled._replace(checks=checks)
+    return _blocking(settled, lambda entry: not written.optional and (strict or entry.name in must))
 
 
-def _all(settled: Settled, *, blocks: bool) -> Settled:
-    entries = tuple(entry.model_copy(update={"blocks": blocks}) for entry in settled.unverified)
+def _blocking(settled: Settled, blocks: Callable[[Unverified], bool]) -> Settled:
+    entries = tuple(entry.model_copy(update={"blocks": blocks(entry)}) for entry in settled.unverified)
     return settled._replace(unverified=entries)
 
 

@@ -348,7 +348,6 @@ class Key(NamedTuple):
 def keys_of(section: type[Section]) -> dict[str, Key]:
     """The keys of a section by name, in the order of the file."""
     keys: dict[str, Key] = {}
-    order: list[str] = []
     for attribute, field in section.model_fields.items():
         # Of `X`, `X | None`, `dict[str, X]` or `tuple[X, ...]`, X being annotated with a kind, or a section.
         name, inside = field.alias or attribute, get_args(field.annotation)
@@ -357,7 +356,7 @@ def keys_of(section: type[Section]) -> dict[str, Key]:
         types = [each for each in (field.annotation, *inside) if isinstance(each, type)]
         below = next((each for each in types if issubclass(each, Section) and kind is None), None)
         keys[name] = Key(name, field, kind, below, get_origin(field.annotation) in (dict, tuple))
-        order.append(name)
+    order = list(keys)
     for name, key in keys.items():
         for mark in key.field.metadata:
             if isinstance(mark, Before):

@@ -93,31 +93,27 @@ def truth(value: Any, place: Place) -> bool:
     return value
 
 
-def _whole(least: int, most: int, expected: str, *, off: bool = False) -> Kind:
-    def read(value: Any, place: Place) -> int:
-        if off and value is False:
-            return 0
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise place.wrong(expected, value)
-        return value
-
-    schema = {"type": "integer", "minimum": least, "maximum": most}
-    return Kind(read, {"anyOf": [schema, {"const": False}]} if off else schema)
-
-
-def _number(most: int, expected: str, *, above: bool = False, off: bool = False) -> Kind:
-    """From 0 to `most`; infinity and nan are numbers in TOML and none here."""
+def _number(
+    made: type[int] | type[float],
+    least: int,
+    most: int,
+    expected: str,
+    *,
+    above: bool = False,
+    off: bool = False,
+) -> Kind:
+    """From `least`, or `above` it, to `most`; infinity and nan are numbers in TOML and none here."""
 
     def read(value: Any, place: Place) -> float:
         if off and value is False:
-            return 0.0
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+            return made(0)
+        is_number = isinstance(value, (int, made)) and not isinstance(value, bool)
+        if not is_number or not least <= value <= most or (above and value == least):
             raise place.wrong(expected, value)
-        if above and not value:
-            raise place.wrong(expected, value)
-        return float(value)
+        return made(value)
 
-    schema = {"type": "number", "exclusiveMinimum" if above else "minimum": 0, "maximum": most}
+    least_key = "exclusiveMinimum" if above else "minimum"
+    schema = {"type": "integer" if made is int else "number", least_key: least, "maximum": most}
     return Kind(read, {"anyOf": [schema, {"const": False}]} if off else schema)
 
 
@@ -163,26 +159,18 @@ _WORDS: Final = {"type": "array", "items": {"type": "string"}, "minItems": 1}
 _COMMAND: Final = {"anyOf": [{"type": "string", "minLength": 1}, _WORDS]}
 
 Truth = Annotated[bool, Kind(truth, {"type": "boolean"})]
-Iterations = Annotated[int, _whole(1, MOST_ITERATIONS, f"a whole number from 1 to {MOST_ITERATIONS}")]
+Iterations = Annotated[int, _number(int, 1, MOST_ITERATIONS, f"a whole number from 1 to {MOST_ITERATIONS}")]
 """How often something is done before a person decides, the first time included."""
-NumberOrOff = Annotated[
-    int,
-    _whole(
-        0, MOST_ITERATIONS, f"a whole number up to {MOST_ITERATIONS}, or false to switch it off", off=True
-    ),
-]
-Minutes = Annotated[
-    float, _number(MOST_MINUTES, f"a number of minutes above 0, at most {MOST_MINUTES}", above=True)
-]
-MinutesOrOff = Annotated[
-    float,
-    _number(MOST_MINUTES, f"a number of minutes, at most {MOST_MINUTES}, or false for no limit", off=True),
-]
-UtcOffset = Annotated[
-    int, _whole(-MOST_OFFSET, MOST_OFFSET, f"a whole number of minutes from -{MOST_OFFSET} to {MOST_OFFSET}")
-]
+_TIMES: Final = f"a whole number up to {MOST_ITERATIONS}, or false to switch it off"
+NumberOrOff = Annotated[int, _number(int, 0, MOST_ITERATIONS, _TIMES, off=True)]
+_ABOVE: Final = f"a number of minutes above 0, at most {MOST_MINUTES}"
+Minutes = Annotated[float, _number(float, 0, MOST_MINUTES, _ABOVE, above=True)]
+_LIMIT: Final = f"a number of minutes, at most {MOST_MINUTES}, or false for no limit"
+MinutesOrOff = Annotated[float, _number(float, 0, MOST_MINUTES, _LIMIT, off=True)]
+_OFFSET: Final = f"a whole number of minutes from -{MOST_OFFSET} to {MOST_OFFSET}"
+UtcOffset = Annotated[int, _number(int, -MOST_OFFSET, MOST_OFFSET, _OFFSET)]
 """How far a zone's clocks are ahead of UTC, in minutes."""
-Percent = Annotated[float, _number(100, "a number from 0 to 100")]
+Percent = Annotated[float, _number(float, 0, 100, "a number from 0 to 100")]
 Line = Annotated[str, Kind(line_of_text, _TEXT)]
 CheckName = Annotated[str, Kind(check_name, {**_TEXT, "maxLength": NAME_CHARACTERS})]
 Revision = Annotated[str, Kind(revision, _TEXT)]
