@@ -92,7 +92,7 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
         """The tracked files that differ from `before` (a tree hash; default: the commit), changed or deleted. New files
         are no changes: reports and build results are a check's right."""
         was = tracked_in_tree(self.mirror.git, before or self.commit)
-        now = entries_on_disk(self._git(), was, was)
+        now = entries_on_disk(self._git(), was)
         return tuple(shown(path) for path in sorted(was) if now.get(path) != was[path])
 
     def capture(self, parent: str, message: str) -> Change:
@@ -110,7 +110,7 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
     def left_out(self) -> tuple[str, ...]:
         """What was changed that is no part of any change: copied files, and all below submodules."""
         was = tracked_in_tree(self.mirror.git, self.copied) if self.copied else {}
-        now = entries_on_disk(self._git(), was, was)
+        now = entries_on_disk(self._git(), was)
         changed = [path for path, entry in was.items() if now.get(path) != entry]
         top = os.fsencode(self.path)
         for link, entry in self._tracked().items():

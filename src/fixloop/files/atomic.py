@@ -55,11 +55,7 @@ class Folders(NamedTuple):
 
 
 def place(root: Path, files: Iterable[File], folders: Iterable[str] = ()) -> None:
-    """
-    Put files below a folder, each whole at every moment, and make folders there.
-
-    Raises RefusedError: something else stands in the place of a directory; UsageError: a path leads out of the folder.
-    """
+    """Put files below a folder, each whole at every moment, and make folders there."""
     for inner in folders:
         with _folder(root, f"{inner}/file", make=True):
             pass
@@ -109,11 +105,7 @@ def listed(root: Path, directory: str) -> Iterator[str]:
 
 
 def write_whole(path: Path, content: bytes, *, mode: int = 0o666, synced: bool = False) -> None:
-    """
-    Replace a file so that a reader sees all of it or what was there before; `synced`: after a loss of power, too.
-
-    Raises OSError: it cannot be written; what was there before still is.
-    """
+    """Replace a file so that a reader sees all of it or what was there before; `synced`: after a loss of power, too."""
     # Not by the process id: containers that share a folder have the same ones.
     hidden = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
@@ -194,11 +186,7 @@ def _folder(root: Path, path: str, *, make: bool) -> Iterator[tuple[int, str]]:
 
 
 def swap(root: Path, directory: str, inside: Folders) -> None:
-    """
-    Make the next generation next to the present one, then have the directory's name lead to it.
-
-    Raises RefusedError: the directory is somebody else's; UsageError: its path leads out of the root.
-    """
+    """Make the next generation next to the present one, then have the directory's name lead to it."""
     with _folder(root, directory, make=True) as (folder, name):
         with suppress(FileNotFoundError):
             if not stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):

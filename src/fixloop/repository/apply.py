@@ -90,7 +90,7 @@ def _carry_out(top: Path, mirror: Mirror, changes: Sequence[Delta]) -> None:
                 for delta in changes
                 if not delta.is_addition
             }
-            now = entries_on_disk(repository, old, old)
+            now = entries_on_disk(repository, old)
             moved = [shown(path) for path, entry in old.items() if now.get(path) != entry]
             if moved:
                 raise UsageError(

@@ -1,7 +1,6 @@
 """Running git: one command, a clean environment, a time limit, and errors of one sentence.
 
-Owns how git is called. Refuses the caller's GIT_* variables, hooks, signing, prompts and background
-maintenance, and the programs that a repository's own configuration names.
+Refuses the caller's GIT_* variables, hooks, signing, prompts, maintenance, and what a repository has git start.
 """
 
 import contextlib
@@ -47,29 +46,27 @@ SETTINGS: Final = (
 )
 
 
+_COMMAND: Final = ("git", *(part for setting in SETTINGS for part in ("-c", setting)))
+_VARIABLES: Final = {
+    "LC_ALL": "C",
+    "LANGUAGE": "",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_AUTHOR_NAME": "fixloop",
+    "GIT_AUTHOR_EMAIL": "fixloop@localhost",
+    "GIT_COMMITTER_NAME": "fixloop",
+    "GIT_COMMITTER_EMAIL": "fixloop@localhost",
+}
+
+
 class GitFailure(InfrastructureError):
     """A git command failed in a way that nobody foresaw; the sentence carries git's own words."""
 
 
 class LockHeld(UsageError):
     """A lock file of git's is in the way: another command holds it, or one that is gone left it."""
-
-
-def clean_environment() -> dict[str, str]:
-    """The environment of this process without GIT_* variables, with C messages and no prompts."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return kept | {
-        "LC_ALL": "C",
-        "LANGUAGE": "",
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_AUTHOR_NAME": "fixloop",
-        "GIT_AUTHOR_EMAIL": "fixloop@localhost",
-        "GIT_COMMITTER_NAME": "fixloop",
-        "GIT_COMMITTER_EMAIL": "fixloop@localhost",
-    }
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,6 @@ class Git:
     git_dir: Path | None = None
     work_tree: Path | None = None
     index: Path | None = None
-    settings: tuple[str, ...] = ()
     ours: bool = False
     """Its configuration was written by fixloop; what any other one would have git start is not started."""
     inherited: tuple[int, ...] = ()
@@ -112,18 +108,19 @@ class Git:
         """
         require_git()
         places = {"GIT_DIR": self.git_dir, "GIT_WORK_TREE": self.work_tree, "GIT_INDEX_FILE": self.index}
-        environment = clean_environment()
-        environment |= {name: str(place) for name, place in places.items() if place is not None}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        set_here = {name: str(place) for name, place in places.items() if place is not None}
+        environment = kept | _VARIABLES | set_here
         if not self.ours:
             # Read again for each command: an agent may have written to it meanwhile.
-            argv = self._argv(("config", "--list", "--show-scope", "-z"))
-            listed = _run(argv, self, environment, b"", timeout_seconds)
+            listing = ("config", "--list", "--show-scope", "-z")
+            listed = _run(listing, self, environment, b"", timeout_seconds)
             # A configuration that cannot be read stops the command itself, which says so.
             settings = read_settings(listed.stdout) if listed.returncode == 0 else ()
             environment |= overrides(settings, str(self.directory))
         if dated:
             environment |= {"GIT_AUTHOR_DATE": dated, "GIT_COMMITTER_DATE": dated}
-        done = _run(self._argv(args), self, environment, stdin, timeout_seconds)
+        done = _run(args, self, environment, stdin, timeout_seconds)
         if done.returncode not in accept:
             raise explained(str(args[0]), done, self.directory)
         return done
@@ -144,10 +141,6 @@ class Git:
     def commit(self, revision: str = "HEAD") -> str:
         """The id of the commit that a revision names; empty where there is none."""
         return self.found("rev-parse", "-q", "--verify", "--end-of-options", f"{revision}^{{commit}}")
-
-    def _argv(self, args: tuple[str | Path, ...]) -> list[str]:
-        settings = (part for setting in SETTINGS + self.settings for part in ("-c", setting))
-        return ["git", *settings, *(os.fspath(arg) for arg in args)]
 
 
 def branch_of(directory: Path) -> str | None:
@@ -192,14 +185,15 @@ def without_userinfo(text: str) -> str:
 
 
 def _run(
-    argv: list[str], git: Git, environment: dict[str, str], stdin: bytes, timeout_seconds: float
+    args: tuple[str | Path, ...], git: Git, variables: dict[str, str], stdin: bytes, timeout_seconds: float
 ) -> subprocess.CompletedProcess[bytes]:
+    argv = [*_COMMAND, *(os.fspath(arg) for arg in args)]
     try:
         # A new session: no terminal to prompt on, and one group to end when time is up.
         with subprocess.Popen(
             argv,
             cwd=git.directory,
-            env=environment,
+            env=variables,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -213,9 +207,8 @@ def _run(
                     os.killpg(process.pid, signal.SIGKILL)
                 raise
     except subprocess.TimeoutExpired as error:
-        verb = argv[1 + 2 * argv.count("-c")]
         raise InfrastructureError(
-            f"git {verb} in {git.directory} took more than {timeout_seconds:.0f} s and was stopped"
+            f"git {args[0]} in {git.directory} took more than {timeout_seconds:.0f} s and was stopped"
         ) from error
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError(f"{git.directory} is not a directory") from error

@@ -107,11 +107,7 @@ def commit_of_directory(
     also_tracked: Mapping[bytes, Entry] | None = None,
     without: Collection[bytes] = frozenset(),
 ) -> Change:
-    """
-    Take a directory as it stands as a change of `parent`; `parent` itself where nothing differs.
-
-    `also_tracked`: further paths that count as tracked, ignored or not. `without`: paths left out unless tracked.
-    """
+    """Take a directory as it stands as a change of `parent`; `parent` itself where nothing differs."""
     git = mirror.over(directory)
     tracked = {**(also_tracked or {}), **tracked_in_tree(git, parent)}
     tree = write_tree(git, tracked=tracked, without=without)
@@ -142,12 +138,8 @@ def merge_checkout(
     top, _ = top_of(path)
     current = import_folder(top, base, mirror)
     merged = merge_trees(mirror, base, current, tip)
-    if merged.conflicts:
-        files = ", ".join(merged.conflicts)
-        raise UsageError(
-            f"the checkout and the fixes so far changed the same lines in {files}; nothing was taken:"
-            " mend it in the directory that holds those fixes, which `fixloop inbox` names"
-        )
+    advice = "mend it in the directory that holds those fixes, which `fixloop inbox` names"
+    _refuse(merged, "the checkout and the fixes so far", advice)
     return _kept_change(mirror, tip, merged.tree, message)
 
 
@@ -156,13 +148,14 @@ def rebased(tip: str, change: Change, *, base: str, mirror: Mirror, message: str
     if change.commit == base or tip == base:
         return change if tip == base else Change(commit=tip, tree=tree_id(mirror.git, tip))
     merged = merge_trees(mirror, base, tree_id(mirror.git, tip), change.commit)
+    _refuse(merged, f"this work and what others did since {base[:12]}", f"bring it onto {tip[:12]}")
+    return _kept_change(mirror, tip, merged.tree, message)
+
+
+def _refuse(merged: Merged, both: str, advice: str) -> None:
     if merged.conflicts:
         files = ", ".join(merged.conflicts)
-        raise UsageError(
-            f"this work and what others did since {base[:12]} changed the same lines in {files}; nothing was taken: "
-            f"bring it onto {tip[:12]}"
-        )
-    return _kept_change(mirror, tip, merged.tree, message)
+        raise UsageError(f"{both} changed the same lines in {files}; nothing was taken: {advice}")
 
 
 def resolve_descendant(rev: str, *, path: Path, tip: str, mirror: Mirror) -> Change:

@@ -46,6 +46,7 @@ class Moves:
     old: str
     """A commit or a tree."""
     new: str
+    _maps: dict[str, LineMap] = field(default_factory=dict, compare=False)
 
     def name_after(self, path: str) -> str:
         """The path in the new tree; the same where the file was not renamed, or is gone."""
@@ -76,10 +77,6 @@ class Moves:
                 added[after] = line[1:].decode("utf-8", "replace")
                 after += 1
         return self._maps.setdefault(path, LineMap(tuple(hunks), removed, added))
-
-    @cached_property
-    def _maps(self) -> dict[str, LineMap]:
-        return {}
 
     @cached_property
     def _renamed_and_changed(self) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:

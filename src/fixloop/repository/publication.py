@@ -25,11 +25,7 @@ class Published:
 
 
 def publish(snapshot: Snapshot, *, issue: int, tip: str, mirror: Mirror) -> Published:
-    """
-    Write the refs of an issue so that they show `tip`; the same call again repairs what is missing.
-
-    A plain folder and a URL have no refs to write: nothing happens.
-    """
+    """Write the refs of an issue, in a repository, so that they show `tip`; once more repairs what is missing."""
     if snapshot.is_url or not snapshot.is_git:
         return Published("")
     git, branch = Git(Path(snapshot.source)), f"fixloop/{issue}"

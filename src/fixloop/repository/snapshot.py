@@ -1,7 +1,6 @@
 """The snapshot: what the user sees, as a commit, with checkout, index and HEAD as they were.
 
-Owns `refs/fixloop/{issue}/base` in the user's repository. Writes nothing else there, and nothing at all in a
-plain folder.
+Owns `refs/fixloop/{issue}/base` in the user's repository; writes nothing else there, and nothing in a plain folder.
 """
 
 import contextlib

@@ -126,13 +126,12 @@ def files_only(git: Git, listed: Iterable[bytes]) -> list[bytes]:
     return [path for path in listed if not _is_barred(path) and _is_file(top, path, parents)]
 
 
-def entries_on_disk(git: Git, paths: Iterable[bytes], tracked: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
-    """What git would record for `paths` as they are on disk now; absent ones are left out."""
+def entries_on_disk(git: Git, recorded: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
+    """What git would record for these paths as they are on disk now; absent ones are left out."""
     with git.empty_index() as own:
-        wanted = set(paths)
-        _fill(own, {path: entry for path, entry in tracked.items() if path in wanted})
-        files = [path for path in wanted if _is_file(os.fsencode(git.directory), path, {})]
-        _refuse_what_is_large(own, files, tracked)
+        _fill(own, recorded)
+        files = [path for path in recorded if _is_file(os.fsencode(git.directory), path, {})]
+        _refuse_what_is_large(own, files, recorded)
         _hash(own, files)
         return tracked_in_index(own)
 
