@@ -10,8 +10,7 @@ from typing import Any, Final
 import pytest
 
 from fixloop.archive.files import Archive
-from fixloop.archive.members import Member, erase, member, read, walk
-from fixloop.archive.record import line_of, stored_of
+from fixloop.archive.record import Member, erase, line_of, member, read, stored_of, walk
 from fixloop.errors import InfrastructureError, ProtocolError
 from fixloop.store.records import Stored
 

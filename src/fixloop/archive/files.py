@@ -16,8 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fixloop.archive.members import Member, erase, member, read, walk
-from fixloop.archive.record import line_of, stored_of
+from fixloop.archive.record import Member, erase, line_of, member, read, stored_of, walk
 from fixloop.errors import InfrastructureError, ProtocolError
 from fixloop.files.atomic import sync
 from fixloop.files.locks import take
@@ -133,9 +132,9 @@ class Archive:
         except OSError as error:
             raise InfrastructureError(f"cannot change {archived.path}: {error.strerror}") from error
 
-    def damaged(self, project: str = "") -> Iterator[str]:
+    def damaged(self) -> Iterator[str]:
         """A sentence for each file whose end is no whole record: a crash cut it short, or somebody changed it."""
-        for path in sorted(self.directory.glob(f"{project or '*'}/*{SUFFIX}")):
+        for path in sorted(self.directory.glob(f"*/*{SUFFIX}")):
             end, size = self._in(path).end, path.stat().st_size
             if end < size:
                 yield f"{path} cannot be read from byte {end} of {size} on"

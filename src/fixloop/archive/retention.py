@@ -72,11 +72,7 @@ def _verify(stored: Stored, what: str) -> None:
 def purge_ended(
     store: Store, archive: Archive | None, *, before: datetime, project: str = "", dry: bool = False
 ) -> Iterator[Moved]:
-    """
-    Delete what ended before then, from Redis and from the archive; with `dry` only tell what that would be.
-
-    `project`: what the ids of the workflows begin with: a project's hash, or a feature.
-    """
+    """Delete what ended before then from Redis and the archive, of ids that begin with `project`; `dry`: only tell."""
     for workflow, at in store.ended(before, most=ALL):
         if not workflow.startswith(project):
             continue

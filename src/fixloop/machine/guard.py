@@ -189,18 +189,12 @@ class _Excerpt:
         self._cut()
         left_out = self.total - len(self.head) - len(self.tail)
         marker = f"\n[… {left_out:,} bytes left out …]\n" if left_out else ""
-        return (
-            _decoded(self.head) + marker + _decoded(self.tail) if marker else _decoded(self.head + self.tail)
-        )
+        return (self.head + marker.encode() + self.tail).decode("utf-8", "replace")
 
     def _cut(self) -> None:
         surplus = len(self.tail) - (self.limit - self.limit // 2)
         if surplus > 0:
             del self.tail[:surplus]
-
-
-def _decoded(data: bytes | bytearray) -> str:
-    return data.decode("utf-8", "replace")
 
 
 class _Watched:

@@ -227,8 +227,7 @@ def end_all(
     """
     Kill what `alive` names, and a group, again and again until there is nothing, for at most five seconds.
 
-    Those among them that are children of this process are waited for. `are_left` is asked when `alive` names nothing:
-    what moves on while it looks, it may miss.
+    `are_left` is asked when `alive` names nothing: what moves on while it looks, it may miss.
     """
     until = time.monotonic() + KILL_SECONDS
     while time.monotonic() < until:

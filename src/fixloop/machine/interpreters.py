@@ -66,11 +66,8 @@ def choose_interpreter(
 
 def venv_in(top: Path, subdirectory: str) -> Path | None:
     """The virtual environment in a checkout: where commands run, else at the top."""
-    for folder in dict.fromkeys((top / subdirectory, top)):
-        for name in VENV_NAMES:
-            if _is_venv(folder / name):
-                return folder / name
-    return None
+    places = (folder / name for folder in (top / subdirectory, top) for name in VENV_NAMES)
+    return next(filter(_is_venv, places), None)
 
 
 def importable_modules(interpreter: Interpreter, directory: Path, names: Iterable[str]) -> frozenset[str]:

@@ -33,11 +33,7 @@ def supervisor(
     environment: Mapping[str, str] | None = None,
     entering: Sequence[str] = (),
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """
-    A worker's supervisor as a child, drained at the end of the block; when this process dies, all it started ends.
-
-    `entering`: words before its command, such as those that run it in another network namespace.
-    """
+    """A worker's supervisor as a child, drained at the end of the block; `entering`: words before its command."""
     launch = str(app_folder() / "workers" / "launch.py")
     command = [*entering, sys.executable, launch, "supervise", json.dumps(options)]
     with attached(command, environment_for(urls) | dict(environment or {}), log=log) as process:

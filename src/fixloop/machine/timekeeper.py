@@ -1,7 +1,6 @@
 """The clocks of an embedded Redis: which workflows they go on for, and the start of the process that keeps them going.
 
-Its way to Redis is small because the timekeeper has to be; a lock sees to it that a project has at most one. What it
-does is `workers/recovery/timekeeper.py`.
+Its way to Redis is small because the timekeeper, `workers/recovery/timekeeper.py`, has to be; a project has one.
 """
 
 import json

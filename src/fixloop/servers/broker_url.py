@@ -22,12 +22,7 @@ PRIORITY_STEPS: Final = (0, 3, 6, 9)
 VISIBILITY_SECONDS: Final = 6 * 3600
 """Longer than any step: a step's lease is what brings it back, not this (R7)."""
 _HEALTH_SECONDS: Final = 2
-"""
-How often kombu asks whether a connection that waits for messages is still one, and how late an answer makes it none.
-
-The other end may have forgotten it while no packet passed, and nobody is told. By kombu's own 25 s a worker would be
-deaf for 50.
-"""
+"""How often kombu asks whether the other end still knows an idle connection; by its own 25 s one is deaf for 50."""
 _RABBITMQ: Final = {"amqp": 5672, "amqps": 5671}
 
 

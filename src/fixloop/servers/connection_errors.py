@@ -1,5 +1,6 @@
 """Why a server could not be reached, in a few words and with what to do, from the exception that said so."""
 
+import re
 import ssl
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -9,19 +10,12 @@ _UNTRUSTED: Final = "name the file of the authority that signed it in FIXLOOP_TL
 _MISNAMED: Final = "use a host name that stands in the certificate"
 _ANONYMOUS: Final = "name a certificate that it accepts in FIXLOOP_TLS_CERT and its key in FIXLOOP_TLS_KEY"
 _PLAIN: Final = "use a URL without TLS, or the port that speaks it"
-_ALERTS: Final = (
-    "CERTIFICATE_REQUIRED",
-    "BAD_CERTIFICATE",
-    "UNKNOWN_CA",
-    "HANDSHAKE_FAILURE",
-    "CERTIFICATE_UNKNOWN",
+_ALERTS: Final = re.compile(
+    "CERTIFICATE_REQUIRED|BAD_CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE|CERTIFICATE_UNKNOWN"
 )
 _WITH_TLS: Final = ("rediss", "amqps", "sentinels")
-_NO_TLS: Final = (
-    "WRONG_VERSION_NUMBER",
-    "RECORD_LAYER_FAILURE",
-    "PACKET_LENGTH_TOO_LONG",
-    "UNKNOWN_PROTOCOL",
+_NO_TLS: Final = re.compile(
+    "WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|PACKET_LENGTH_TOO_LONG|UNKNOWN_PROTOCOL"
 )
 
 
@@ -49,15 +43,14 @@ def reason_of(error: BaseException, url: str = "") -> Reason:
         return Reason("it closed the connection", f"if it asks for a certificate, {_ANONYMOUS}")
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
-            is_misnamed = "mismatch" in cause.verify_message
             said = cause.verify_message.rstrip(".")
-            remedy = _MISNAMED if is_misnamed else _UNTRUSTED
+            remedy = _MISNAMED if "mismatch" in said else _UNTRUSTED
             return Reason(f"its certificate is refused ({said})", remedy)
         if isinstance(cause, ssl.SSLError):
             said = getattr(cause, "reason", None) or one_line(cause)
-            if any(alert in said for alert in _ALERTS):
+            if _ALERTS.search(said):
                 return Reason("it refuses us without a certificate that it knows", _ANONYMOUS)
-            if any(word in said for word in _NO_TLS):
+            if _NO_TLS.search(said):
                 return Reason("it does not speak TLS", _PLAIN)
             failed = f"TLS failed ({said.lower().replace('_', ' ')})"
             return Reason(failed, "see FIXLOOP_TLS_CA, _CERT and _KEY")

@@ -68,12 +68,7 @@ class _Driver(pyamqp.Connection):
 
 
 def _tolerant(connection: Any, callback: Any) -> Callable[[Any], Any]:
-    """
-    The driver's reader of frames, for which a message whose properties it cannot read has none.
-
-    RabbitMQ passes on what it does not read itself. The driver raises, the connection is lost, and the same message
-    comes again on the next one.
-    """
+    """The driver's reader of frames; a message whose properties it cannot read has none, or it would come for ever."""
     drivers = frame_handler(connection, callback)
 
     def on_frame(frame: Any) -> Any:

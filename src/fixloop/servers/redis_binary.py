@@ -1,7 +1,6 @@
 """Which Redis server an embedded start may use, and whether it can read the data that is there.
 
-Owns the search order and the version rule. Refuses a server older than the one that wrote the data: it would
-not fail, it would start empty.
+Refuses a server older than the one that wrote the data: it would not fail, it would start empty.
 """
 
 import importlib.util

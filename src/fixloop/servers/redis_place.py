@@ -1,7 +1,6 @@
 """Where a project's embedded Redis lives: its data below the project, its socket in the runtime directory.
 
-Owns the names of both. Refuses a runtime directory that somebody else owns or may look into: the
-server obeys everybody who reaches the socket.
+Refuses a runtime directory that others own or may look into: the server obeys everybody who reaches the socket.
 """
 
 import hashlib
@@ -46,11 +45,7 @@ class Place:
         return self.project / ".fixloop" / "redis"
 
     def socket(self) -> Path:
-        """
-        The socket a new server listens on: the one recorded by the last, if its directory is still safe.
-
-        Sessions of one user may differ in $XDG_RUNTIME_DIR; the record keeps them on one socket.
-        """
+        """A new server's; sessions may differ in $XDG_RUNTIME_DIR: the recorded one comes first, where it is safe."""
         recorded = self.recorded_socket()
         if recorded is not None and _objection(recorded.parent) == "":
             return recorded

@@ -1,12 +1,11 @@
 """What the environment says about the machine: `FIXLOOP_*` variables.
 
-Owns where Redis and the cache are and which variables a check may see. Gates are not here: the environment
-never decides what passes.
+Gates are not here: the environment never decides what passes.
 """
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
 
@@ -81,17 +80,13 @@ class Settings(BaseSettings):
         except UsageError as error:
             raise ValueError(str(error)) from None
 
-    @field_validator("tls_ca", "tls_cert", "tls_key")
+    @field_validator("tls_ca", "tls_cert", "tls_key", "cache_dir", "archive_dir", "embedded")
     @classmethod
-    def _check_file(cls, value: Path | None) -> Path | None:
-        if value is not None and not os.access(value.expanduser(), os.R_OK):
+    def _make_absolute(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        path = value and value.expanduser().absolute()
+        if path and str(info.field_name).startswith("tls_") and not os.access(path, os.R_OK):
             raise ValueError("there is no such file, or it cannot be read")
-        return value and value.expanduser().absolute()
-
-    @field_validator("cache_dir", "archive_dir", "embedded")
-    @classmethod
-    def _make_absolute(cls, value: Path | None) -> Path | None:
-        return value and value.expanduser().absolute()
+        return path
 
     @field_validator("allow_env", mode="before")
     @classmethod
@@ -168,9 +163,8 @@ def named_urls() -> RedisUrls:
 @contextmanager
 def redis_urls(settings: Settings, project_directory: Path) -> Iterator[RedisUrls]:
     """Broker and state of this process; holds the project's embedded Redis while entered, where no URL is given."""
-    with ExitStack() as held:
-        named = settings.urls()
-        if named is None:
-            embedded = held.enter_context(embedded_redis(settings.embedded or project_directory))
-            named = RedisUrls(embedded, embedded)
+    if named := settings.urls():
         yield named
+        return
+    with embedded_redis(settings.embedded or project_directory) as embedded:
+        yield RedisUrls(embedded, embedded)

@@ -160,7 +160,6 @@ class FixRow(_Value):
     said: str = ""
     """The end of what the agent printed."""
     diff: str = ""
-    """What it changed."""
     further: int = 0
     """Lines of the diff that were cut off."""
 
@@ -208,7 +207,6 @@ class OldRow(_Value):
     specialist: str
     check: str
     base: str
-    """The commit."""
     count: int
     by_name: tuple[tuple[str, int], ...] = ()
     """The most frequent rules or tests."""

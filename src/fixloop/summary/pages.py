@@ -52,11 +52,9 @@ def _fitting(summary: Summary, template: Template, part: float) -> str:
 def _counts(counts: Counts) -> str:
     if not counts.total:
         return "–"
-    parts = [f"{counts.passed} of {counts.total} passed"]
-    for name in ("failed", "errors", "skipped"):
-        if getattr(counts, name):
-            parts.append(f"{getattr(counts, name)} {name}")
-    return ", ".join(parts)
+    found = {name: getattr(counts, name) for name in ("failed", "errors", "skipped")}
+    others = (f"{count} {name}" for name, count in found.items() if count)
+    return ", ".join((f"{counts.passed} of {counts.total} passed", *others))
 
 
 def _noun(count: int, noun: str) -> str:

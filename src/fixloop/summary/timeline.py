@@ -206,17 +206,7 @@ def _bar(
         kind, result = "person", "waiting" if following is None else following.kind.replace("-", " ")
         if following is not None and following.kind == "decision-made":
             result = str(following.event.get("decision", "decided"))
-    return Bar(
-        kind=kind,
-        specialist=interval.specialist,
-        number=number,
-        result=result,
-        count=count,
-        start=interval.start,
-        end=interval.end,
-        seconds=interval.seconds,
-        away_seconds=interval.away_seconds,
-    )
+    return Bar(kind=kind, number=number, result=result, count=count, **interval._asdict())
 
 
 def marks_of(entries: Sequence[Recorded], bars: Sequence[Bar], found: Sequence[Interval]) -> tuple[Mark, ...]:
