@@ -106,13 +106,11 @@ class Archive:
             raise ProtocolError(f"{archived.workflow} cannot be read from {archived.path}: {error}") from None
 
     def newest(self, project: str, issue: int) -> str | None:
-        """The newest archived workflow of a feature."""
         feature = feature_of(f"{project}-{issue}-1")
         found = (each.workflow for each in self.workflows(project) if feature_of(each.workflow) == feature)
         return max(found, key=lambda workflow: int(workflow.rpartition("-")[2]), default=None)
 
     def of_issue(self, issue: int) -> Iterator[str]:
-        """The archived workflows of an issue number, in all projects."""
         return (each.workflow for each in self.workflows() if issue_of(each.workflow) == issue)
 
     def workflows(self, project: str = "", day: str = "") -> Iterator[Archived]:
@@ -160,7 +158,6 @@ class Archive:
 
 
 def archive_at(directory: Path | None) -> Archive | None:
-    """The archive in a directory, if there is to be one."""
     return None if directory is None else Archive(directory)
 
 

@@ -29,7 +29,6 @@ _NOTHING: Final = b"\x03\x00"
 
 
 def line_of(stored: Stored, ended_at: datetime) -> bytes:
-    """The line of a workflow, with its end."""
     kept = {
         "fixloop_archive": FORMAT,
         "workflow": stored.workflow,

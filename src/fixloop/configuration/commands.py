@@ -30,7 +30,6 @@ _DOUBLED: Final = re.compile(r"\{\{([A-Za-z_][\w-]*)\}\}")
 
 
 def option_set(text: str) -> frozenset[str]:
-    """The words of a table."""
     return frozenset(text.split())
 
 

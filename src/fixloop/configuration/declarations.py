@@ -67,7 +67,6 @@ class Declarations(NamedTuple):
 
 
 def declarations_of(directory: Path, pyproject: Mapping[str, Any]) -> Declarations:
-    """Collect what the project at `directory` declares."""
     ini: dict[str, dict[str, dict[str, str]]] = {}
     for name in INI_FILES:
         if (directory / name).is_file():

@@ -26,8 +26,6 @@ OTHER_LANGUAGES: Final[tuple[Callable[[Path], Iterable[Proposal]], ...]] = (
 
 
 class Found(NamedTuple):
-    """What a project has."""
-
     project: PythonProject
     proposals: tuple[Proposal, ...]
     """In the order of the phases, and in each of the languages."""
@@ -39,7 +37,6 @@ class Found(NamedTuple):
 
 
 def found_in(directory: Path, pyproject: Mapping[str, Any], installed: Installed | None) -> Found:
-    """Look into the checkout at `directory`."""
     project = python_project(directory, pyproject, installed)
     return Found(project, _proposals(project))
 
@@ -120,9 +117,7 @@ def _startable(check: Check, needs: tuple[Need, ...], installed: Installed | Non
     # With the program of an environment that a tool of the project has made.
     program, rest = check.command[0], check.command[1:]
     module = module_of(check.command) if PYTHON.fullmatch(program) else ""
-    script = (
-        installed.from_environments(module, hooks=False) if module else installed.from_environments(program)
-    )
+    script = installed.from_environments(module or program, hooks=not module)
     if not script:
         return None
     program = str(Path(script).with_name("python")) if module else script

@@ -46,7 +46,6 @@ class Installed:
         return self.interpreter.path or "this machine, which has no Python"
 
     def has(self, need: Need) -> bool:
-        """Whether what a check needs is there."""
         if need.kind == "module":
             return self.has_module(need.name)
         if need.kind == "file":
@@ -69,7 +68,7 @@ class Installed:
         path = os.pathsep.join(filter(None, (own, self.variables.get("PATH", os.defpath))))
         return shutil.which(name, path=path) or ""
 
-    def from_environments(self, name: str, *, hooks: bool = True) -> str:
+    def from_environments(self, name: str, *, hooks: bool) -> str:
         """A program in an environment that tox, nox or, without the project's dependencies, pre-commit has made."""
         environments: list[Path | None] = []
         for folder in (".tox", ".nox"):

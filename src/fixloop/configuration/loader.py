@@ -127,12 +127,10 @@ def _nothing_to_check(
         return document.place.at("frontend").error(
             f"is false, and {FRONTEND_ONLY} is the only specialist named; nothing is left to check"
         )
-    remedy = f"write a {FILE_NAME} (`fixloop init`)"
+    remedy, reason = f"write a {FILE_NAME} (`fixloop init`)", "nothing was detected"
     if document.is_written:
         remedy = f"name a specialist in {document.place.file}"
-    reason = (
-        "it names no specialist and nothing was detected" if document.is_written else "nothing was detected"
-    )
+        reason = f"it names no specialist and {reason}"
     inner = projects_below(directory)
     if inner:
         remedy = f"try one of the projects in it (`fixloop run {inner[0]}`: {', '.join(inner)}), or {remedy}"

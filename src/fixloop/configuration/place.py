@@ -27,11 +27,9 @@ class Place(NamedTuple):
     key: str = ""
 
     def at(self, key: str) -> "Place":
-        """The key `key` of this section."""
         return self._replace(key=key)
 
     def inside(self, key: str, item: int = 0) -> "Place":
-        """The section `key` of this one."""
         return self._replace(section=f"{self.section}.{key}" if self.section else key, item=item, key="")
 
     @property

@@ -18,8 +18,6 @@ DATABASE: Final = "db.db"
 
 
 class Hook(NamedTuple):
-    """One hook of the project."""
-
     id: str
     repo: str
     rev: str

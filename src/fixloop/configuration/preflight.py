@@ -30,8 +30,6 @@ class Planned(NamedTuple):
 
 
 class Preflight(NamedTuple):
-    """All of it."""
-
     directory: str
     interpreter: str
     """Its path; empty where the checks run elsewhere or later, or where there is none."""
@@ -79,7 +77,6 @@ def preflight_of(configuration: Configuration, directory: Path, installed: Insta
 
 
 def lines(preflight: Preflight) -> list[str]:
-    """The text of it."""
     with_ = f" with {preflight.interpreter}" if preflight.interpreter else ""
     text = [f"checks in {preflight.directory}{with_}:"]
     for planned in preflight.checks:

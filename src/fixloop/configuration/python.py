@@ -22,8 +22,6 @@ _GATE: Final = re.compile(r"--cov-fail-under[= ](\S+)")
 
 
 class Coverage(NamedTuple):
-    """What a project says of its coverage."""
-
     is_measured: bool
     """Its own pytest options measure in any case."""
     fail_under: float

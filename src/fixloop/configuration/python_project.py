@@ -40,8 +40,6 @@ class PytestSettings(NamedTuple):
 
 
 class Tests(NamedTuple):
-    """Tests that the project has."""
-
     runner: str
     """`pytest` or `unittest`."""
     why: str
@@ -128,8 +126,6 @@ LOCKS = (
 
 
 class PythonProject(NamedTuple):
-    """All of it."""
-
     declared: Declarations
     pytest: PytestSettings
     commands: tuple[ProjectCommand, ...]

@@ -274,7 +274,6 @@ def descendants(root: int) -> list[int]:
 
 
 def parents() -> list[tuple[int, int]]:
-    """Every process with its parent."""
     names = os.listdir("/proc") if os.path.isdir("/proc/self") else []
     found = [(int(name), stat_fields(name)) for name in names if name.isdigit()]
     return [(pid, int(fields[1])) for pid, fields in found if fields]

@@ -58,7 +58,6 @@ class Health:
 
     @property
     def pid(self) -> int:
-        """The supervisor's process."""
         return int(self.owner.split("/")[-2])
 
 
@@ -76,7 +75,6 @@ def note(cache: Path, health: Health) -> None:
 
 
 def forget(cache: Path, owner: str) -> None:
-    """Remove the file of a supervisor that ends."""
     with suppress(OSError):
         health_file(cache, owner).unlink()
 

@@ -66,7 +66,6 @@ def age_seconds() -> float:
 
 
 def pid_of(owner: str) -> int | None:
-    """The process id in an owner's name."""
     pid = _parts(owner)[1]
     return int(pid) if pid.isdigit() else None
 

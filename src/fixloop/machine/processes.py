@@ -20,7 +20,6 @@ STOP_SECONDS: Final = 12.0
 
 
 def environment_for(urls: RedisUrls) -> dict[str, str]:
-    """The environment of a process of the application."""
     return os.environ | {"FIXLOOP_BROKER_URL": urls.broker, "FIXLOOP_STATE_URL": urls.state}
 
 

@@ -47,7 +47,6 @@ class Clocks:
     """What a timekeeper asks of the embedded Redis; every call is one round trip for each shard."""
 
     def __init__(self, path: str) -> None:
-        """Connect to the socket at `path`."""
         self._owner = identity()
         self._replies = hiredis.Reader()
         self._connection = socket.socket(socket.AF_UNIX)
@@ -59,7 +58,6 @@ class Clocks:
             raise
 
     def close(self) -> None:
-        """Give up the connection."""
         self._connection.close()
 
     def kept(self) -> list[Kept]:

@@ -78,11 +78,8 @@ def _binaries(lines: list[str]) -> Iterator[_Binary]:
             if binary is not None:
                 yield binary
             # The crate, and the source of its unit tests where that is not the library: a binary has the same name.
-            source, crate = (
-                str(target["source"]),
-                (target["binary"] or "").replace("\\", "/").rsplit("/", 1)[-1],
-            )
-            crate = re.sub(r"-[0-9a-f]{8,}(?:\.exe)?$", "", crate)
+            source, file = str(target["source"]), (target["binary"] or "").replace("\\", "/")
+            crate = re.sub(r"-[0-9a-f]{8,}(?:\.exe)?$", "", file.rpartition("/")[2])
             unit_tests_of = source.removeprefix("unittests ")
             is_library = source.endswith("src/lib.rs") or unit_tests_of == source
             name = crate if crate and is_library else f"{crate} ({unit_tests_of})"

@@ -98,12 +98,8 @@ def _annotation(text: str, tree: SourceTree) -> Failure | None:
         message = re.sub(rf"^{re.escape(path)}:\d+:\d+: ", "", unquote(match["message"]))
         rule = unquote(keys.get("title", "")) or match["level"]
     elif match := _TYPESCRIPT.match(text):
-        path, line, rule, message = (
-            tree.relative(match["path"]),
-            match["line"],
-            match["code"],
-            match["message"],
-        )
+        path, line = tree.relative(match["path"]), match["line"]
+        rule, message = match["code"], match["message"]
     elif match := _PRETTIER.match(text):
         path, line = tree.relative(match["path"]), match["line"]
         message = match["message"] or "is not formatted as Prettier would"

@@ -85,7 +85,6 @@ class Tests:
         self.failures.append(failure.model_copy(update={"suggestion": suggestion_for(failure)}))
 
     def fail(self, name: str, kind: str, message: str, file: str = "", line: int | None = None) -> None:
-        """Raises as `add`."""
         failure = Failure(
             name=short_name(name),
             file=file,

@@ -30,8 +30,6 @@ _NOT_COLLECTED: Final = "collection failure"
 
 
 class Case(NamedTuple):
-    """One test with its end."""
-
     name: str
     file: str
     outcome: RunOutcome

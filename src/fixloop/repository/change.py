@@ -26,8 +26,6 @@ GATE_FILE: Final = re.compile(
 
 
 class Change(BaseModel):
-    """What a fix changed."""
-
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     commit: str

@@ -46,8 +46,6 @@ class Copied(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What to look for."""
-
     globs: Sequence[str] = ()
     """Of `[workspace] copy`, seen from `directory`."""
     directory: Path = Path()

@@ -83,7 +83,6 @@ class Git:
     """File descriptors that git and its children keep open: a lock that must outlive this process."""
 
     def with_index(self, index: Path) -> "Git":
-        """The same repository with another index file."""
         return replace(self, index=index)
 
     @contextlib.contextmanager

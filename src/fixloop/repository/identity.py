@@ -35,7 +35,6 @@ def project_of(path: Path, configured: str = "") -> Project:
 
 
 def project_of_url(url: str, configured: str = "") -> Project:
-    """The project of a repository that is given as a URL."""
     return _project(configured or normalised_url(url, Path("/")))
 
 

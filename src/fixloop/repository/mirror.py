@@ -78,7 +78,6 @@ class Mirror:
 
     @property
     def git(self) -> Git:
-        """Git in the mirror itself."""
         return Git(self.path, git_dir=self.path, ours=True)
 
     def over(self, folder: Path) -> Git:
@@ -152,7 +151,6 @@ class Mirror:
         write_whole(note, text.encode())
 
     def users(self) -> dict[str, User]:
-        """The workflows that were noted."""
         found = {}
         for note in self._notes.glob("[!.]*"):
             with contextlib.suppress(OSError, ValueError):

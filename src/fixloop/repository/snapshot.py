@@ -189,11 +189,8 @@ def bring(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
     except (UsageError, GitFailure) as error:
         why = f": {error}"
     if not all(map(mirror.has, needed)):
-        remedy = (
-            ""
-            if snapshot.is_url
-            else "; a path has to be the same on every machine whose worker takes the work"
-        )
+        same = "; a path has to be the same on every machine whose worker takes the work"
+        remedy = "" if snapshot.is_url else same
         raise Unseen(
             f"{snapshot.source} as seen from {socket.gethostname()} does not hold commit {snapshot.commit[:12]}"
             f"{remedy}{why}"

@@ -171,7 +171,6 @@ def deltas(git: Git, old: str, new: str, *, renames: bool = False) -> list[Delta
 
 
 def tree_id(git: Git, commit: str) -> str:
-    """The tree of a commit."""
     return git.text("rev-parse", "--verify", f"{commit}^{{tree}}")
 
 

@@ -27,7 +27,6 @@ _RABBITMQ: Final = {"amqp": 5672, "amqps": 5671}
 
 
 def is_rabbitmq(url: str) -> bool:
-    """Whether a broker URL is one of RabbitMQ."""
     return urlsplit(url).scheme in _RABBITMQ
 
 

@@ -40,7 +40,6 @@ class Assignment:
     socket: str
 
     def path(self, name: str) -> Path:
-        """Where `name` lies in the data directory."""
         return Path(self.data, name)
 
 
@@ -158,7 +157,6 @@ class Server:
         return f"the server did not answer for {SILENCE_SECONDS:g} s"
 
     def is_alive(self) -> bool:
-        """Whether the process runs."""
         return self.process is not None and self.process.poll() is None
 
     def is_reachable(self) -> bool:

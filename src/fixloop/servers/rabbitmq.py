@@ -47,13 +47,11 @@ class Channel(pyamqp.Channel):
     """Sends priorities as RabbitMQ has them, and receives them as Redis has them."""
 
     def prepare_message(self, body: Any, priority: Any = None, *further: Any, **named: Any) -> Any:
-        """A message as the driver sends it."""
         kombus: Any = super()
         level = HIGHEST - (bisect_right(PRIORITY_STEPS, priority or 0) - 1)
         return kombus.prepare_message(body, level, *further, **named)
 
     def message_to_python(self, raw_message: Any) -> Any:
-        """A message as its consumer gets it."""
         level = raw_message.properties.get("priority") or 0
         raw_message.properties["priority"] = PRIORITY_STEPS[HIGHEST - min(level, HIGHEST)]
         kombus: Any = super()

@@ -42,7 +42,6 @@ class ServerVersion(NamedTuple):
         return found and cls(found[1].lower(), tuple(int(part) for part in found[2].split(".")))
 
     def can_read(self, writer: "ServerVersion") -> bool:
-        """Whether this server reads what `writer` wrote."""
         related = self.product == writer.product or writer.numbers < _FORK
         return related and self.numbers >= writer.numbers
 

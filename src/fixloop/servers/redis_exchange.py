@@ -31,7 +31,6 @@ class Exchange:
     """Commands by the connections of one redis-py pool; safe to share between threads and to carry through a fork."""
 
     def __init__(self, pool: Any) -> None:
-        """Nothing is sent yet."""
         self.pool = pool
         self._idle: deque[_Idle] = deque()
         self._process = os.getpid()

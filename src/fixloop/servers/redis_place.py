@@ -41,7 +41,6 @@ class Place:
 
     @property
     def data(self) -> Path:
-        """The server's data directory."""
         return self.project / ".fixloop" / "redis"
 
     def socket(self) -> Path:
@@ -53,7 +52,6 @@ class Place:
         return runtime_directory() / f"{digest}.sock"
 
     def recorded_socket(self) -> Path | None:
-        """The socket the last keeper wrote down."""
         try:
             return Path((self.data / "socket").read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError):

@@ -101,7 +101,6 @@ class Settings(BaseSettings):
 
     @property
     def is_embedded(self) -> bool:
-        """Whether neither URL is given."""
         return self.broker_url is None and self.state_url is None
 
     @property
@@ -153,7 +152,6 @@ def load_settings() -> Settings:
 
 
 def named_urls() -> RedisUrls:
-    """Broker and state as this process' environment names them."""
     urls = load_settings().urls()
     if urls is None:
         raise UsageError("no Redis is named; set FIXLOOP_STATE_URL")

@@ -23,9 +23,10 @@ from fixloop.summary.model import (
     Summary,
     Totals,
     Waiting,
+    clean,
+    one_line,
 )
 from fixloop.summary.phases import old_rows, phases_of, times_of
-from fixloop.summary.plain_text import clean, one_line
 from fixloop.summary.timeline import ERRORS, Interval, bars_of, intervals, marks_of
 
 TAIL_LINES: Final = 15

@@ -26,8 +26,6 @@ _MANY: Final = 80
 
 
 class Shape(NamedTuple):
-    """One bar as it is drawn."""
-
     bar: Bar
     x: float
     y: float
@@ -39,8 +37,6 @@ class Shape(NamedTuple):
 
 
 class Point(NamedTuple):
-    """One mark as it is drawn."""
-
     mark: Mark
     x: float
     y: float
@@ -49,16 +45,12 @@ class Point(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A line and a label of the axis."""
-
     x: float
     label: str
     anchor: str
 
 
 class Chart(NamedTuple):
-    """All there is to draw."""
-
     width: int
     height: int
     rows: tuple[tuple[str, str], ...]

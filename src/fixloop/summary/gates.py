@@ -11,8 +11,7 @@ from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import SpecialistState, State
 from fixloop.protocol.statuses import Status
 from fixloop.summary.history import Recorded
-from fixloop.summary.model import Gate, GateState
-from fixloop.summary.plain_text import one_line
+from fixloop.summary.model import Gate, GateState, one_line
 
 
 class _Judged(NamedTuple):

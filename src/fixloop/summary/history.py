@@ -37,7 +37,6 @@ class Recorded(NamedTuple):
 
     @property
     def run(self) -> RunFinished | None:
-        """The run that ended here."""
         return RunFinished.model_validate(self.event) if self.kind == "run-finished" else None
 
     @property

@@ -1,14 +1,31 @@
 """What a report says, as values: the shape of `fixloop report --format json`.
 
-Durations are seconds; times are aware UTC. Texts are as tools and agents wrote them, without control characters.
+Durations are seconds; times are aware UTC. Texts are as tools and agents wrote them, but nothing in them acts on a
+terminal, a browser or the order of letters.
 """
 
+import re
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
+from fixloop.machine.terminal_text import visible
 from fixloop.protocol.checks import Evidence
+
+#: A terminal's colours and cursor movements.
+_SEQUENCES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+
+
+def clean(text: str) -> str:
+    """`text` without colours, with its own line breaks and tabs; all other hidden characters are shown."""
+    return visible(_SEQUENCES.sub("", text))
+
+
+def one_line(text: str, most: int = 300) -> str:
+    line = " ".join(clean(text[: 4 * most]).split())
+    return line if len(line) <= most and len(text) <= 4 * most else f"{line[: most - 1]}…"
 
 
 class _Value(BaseModel):
@@ -304,8 +321,6 @@ class Line(_Value):
 
 
 class Summary(_Value):
-    """The whole report."""
-
     issue: int
     name: str
     title: str = ""

@@ -12,8 +12,7 @@ from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import FailureRef, SpecialistState, State
 from fixloop.protocol.statuses import Status
 from fixloop.summary.history import Artifact, Recorded
-from fixloop.summary.model import Confirmation, Finding, FixRow, OldRow, Phase, RunRow, Times
-from fixloop.summary.plain_text import clean, one_line
+from fixloop.summary.model import Confirmation, Finding, FixRow, OldRow, Phase, RunRow, Times, clean, one_line
 from fixloop.summary.timeline import Activity, EndedRun, Interval, ended_runs
 
 SHOWN: Final = 20
@@ -121,7 +120,6 @@ def _rows(
 
 
 def finding_of(ref: FailureRef) -> Finding:
-    """A failure as a report names it."""
     where = f"{ref.file}:{ref.line}" if ref.file and ref.line is not None else ref.file
     error_type, headline = one_line(ref.error_type, 80), one_line(ref.headline, 160)
     return Finding(

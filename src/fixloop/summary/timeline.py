@@ -13,8 +13,7 @@ from fixloop.protocol.messages import Decision
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.statuses import Status
 from fixloop.summary.history import Recorded
-from fixloop.summary.model import Bar, Mark, Phase
-from fixloop.summary.plain_text import one_line
+from fixloop.summary.model import Bar, Mark, Phase, one_line
 
 #: Wall time and engine time of one machine differ by less; more means that the engine was away (K34).
 _AWAY_SECONDS: Final = 10.0
@@ -117,7 +116,6 @@ def intervals(entries: Sequence[Recorded], now: Moment | None) -> list[Interval]
 
 
 def _activity(index: int, entries: Sequence[Recorded], before: Activity) -> Activity:
-    """What goes on after an entry."""
     entry, following = entries[index], entries[index + 1 : index + 2]
     # In a person's pause what had begun is finished, then all wait.
     if entry.is_kept:
