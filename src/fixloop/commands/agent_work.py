@@ -42,7 +42,7 @@ class AtWork(NamedTuple):
         return f"{who}: asked of somebody outside, who began{heard}"
 
 
-def clocks(found: Snapshot, state: Any, at_work: Iterable[AtWork], owner: str, *, is_paused: bool) -> str:
+def clocks(found: Snapshot, state: Any, at_work: Iterable[AtWork], owner: str) -> str:
     """Elapsed time, runs, deadline and whose turn it is, on one line."""
     now = state.ended_at or found.moment.at
     parts = [f"elapsed {hours_minutes_seconds((now - state.started_at).total_seconds())}"]
@@ -50,7 +50,7 @@ def clocks(found: Snapshot, state: Any, at_work: Iterable[AtWork], owner: str, *
     due = deadline_of(found)
     if due is not None:
         parts.append(f"deadline in {minutes_seconds((due - found.moment.at).total_seconds())}")
-    turn = "paused" if is_paused else f"{owner}'s turn"
+    turn = "paused" if state.paused_clock is not None else f"{owner}'s turn"
     return " · ".join(parts if state.ended else [*parts, turn])
 
 
@@ -80,11 +80,11 @@ def standing(state: Any, asked: Mapping[str, str], *, asks: bool, held: str, don
     )
 
 
-def next_command(state: Any, at_work: Iterable[AtWork], *, is_paused: bool, decide: str) -> str:
+def next_command(state: Any, at_work: Iterable[AtWork], decide: str) -> str:
     """The one command that is most likely wanted next; `decide` answers what a person is asked, if they are."""
     if state.ended:
         return way_out(state) or f"fixloop log {called(state)}"
-    if is_paused:
+    if state.paused_clock is not None:
         return f"fixloop continue {called(state)}"
     if decide:
         return decide

@@ -1,6 +1,6 @@
 """What an outside agent reads in its mailbox: messages of validation workflows, and runs of cycles and handoffs."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,10 +18,11 @@ from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.ids import called
 from fixloop.protocol.markdown import bullets
 from fixloop.protocol.messages import MAIN_AGENT
+from fixloop.protocol.ticket import work_id
 from fixloop.store.damage import reading
 
 if TYPE_CHECKING:
-    from fixloop.commands.outside_agents import Facts, Outside
+    from fixloop.commands.outside_agents import Outside
 
 
 class Shown(NamedTuple):
@@ -144,7 +145,7 @@ def agents_outside(session: Session, project: str) -> set[str]:
     return {name for _, _, agents in _outside(session, project) for name in agents}
 
 
-def _outside(session: Session, project: str) -> Iterator[tuple[Seen, "Outside", Mapping[str, "Facts"]]]:
+def _outside(session: Session, project: str) -> Iterator[tuple[Seen, "Outside", dict[str, Any]]]:
     for workflow, fields in session.store.workflows(live_only=True):
         # A validation workflow says whom it asks in its plain fields, and has no profile there. Damage
         # keeps nobody else's from being read.
@@ -155,16 +156,15 @@ def _outside(session: Session, project: str) -> Iterator[tuple[Seen, "Outside", 
             part = registered_in(found.snapshot).outside if found is not None else ""
             if found is not None and part:
                 seen, outside = Seen.of(found), loaded(part)
-                agents = outside.agents(seen.state)
-                yield seen, outside, {name: facts for name, facts in agents.items() if not facts.command}
+                yield seen, outside, {each.name: each for each in seen.state.agents if not each.command}
 
 
 def _shown_run(session: Session, seen: Seen, outside: "Outside", agent: str) -> Shown:
-    state, run = seen.state, outside.agents(seen.state)[agent].run
+    state, run = seen.state, work_id(seen.state, seen.state.agent(agent))
     answer = f"fixloop fixed {called(state)} --agent {agent}"
 
     return Shown(
-        order=(outside.priority(state), state.last_at, 0),
+        order=(state.urgency, state.last_at, 0),
         text=request_for(session.store, seen.found.snapshot, agent),
         facts={
             "issue": state.issue,

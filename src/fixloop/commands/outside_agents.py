@@ -26,18 +26,6 @@ from fixloop.repository.copied import copied_paths
 from fixloop.repository.merge import commit_of_directory, merge_checkout, rebased, resolve_descendant
 
 
-class Facts(NamedTuple):
-    """What commands need to know of an agent."""
-
-    command: str
-    asked: bool
-    status: str
-    run: str
-    """The id of its present run."""
-    place: str
-    """What its directory is called: the same until it has answered what it was asked."""
-
-
 class Handed(NamedTuple):
     """What an outside agent hands in."""
 
@@ -59,14 +47,13 @@ class Handed(NamedTuple):
 class Outside(NamedTuple):
     """What a profile does with its outside agents."""
 
-    agents: Callable[[Any], Mapping[str, Facts]]
     began: Callable[[str], Event]
     brought: Callable[[Handed], None]
     """Brings the events that an answer comes to."""
-    priority: Callable[[Any], int]
-    """How urgent its runs are, as the broker has it: 0 is read first."""
     accepted: Callable[[str, str], Event] | None = None
     """Of handoffs: an agent takes this one."""
+    number: Callable[[Any], int] = lambda agent: int(agent.run)
+    """The number of an agent's directory: the same until it has answered what it was asked."""
 
     def ack(self, session: Session, workflow: str, agent: str, handoff: str = "") -> None:
         """Begin the run that is asked of an agent: prints its request, and the directory to work in. A `handoff` is
@@ -91,12 +78,12 @@ class Outside(NamedTuple):
 
     def chosen(self, seen: Seen, agent: str) -> str:
         """The agent somebody means: the one that was named, or the only one outside that is asked for anything."""
-        agents, issue = self.agents(seen.state), seen.state.issue
+        agents, issue = agents_of(seen.state), seen.state.issue
         caller, agent = sender(""), agent.lower()
         if caller in agents and agent != caller:
             raise RefusedError(f"{caller} answers for itself only; whoever else is asked answers otherwise")
         if not agent:
-            asked = [name for name, facts in agents.items() if facts.asked and not facts.command]
+            asked = [name for name, each in agents.items() if each.asked and not each.command]
             if not asked:
                 at_work = seen.standing.at_work
                 raise RefusedError(f"nobody outside is asked for anything in issue {issue}: {at_work}")
@@ -116,15 +103,18 @@ class Outside(NamedTuple):
         """The directory for an agent's present run, made if it is not there; None without a repository."""
         if not seen.state.snapshot:
             return None
-        run, cache = self.agents(seen.state)[agent].place, session.settings.cache_dir
+        run, cache = self._folder(seen.state, agent), session.settings.cache_dir
         request = request_for(session.store, seen.found.snapshot, agent)
         return offer_run(session.store, seen.found, seen.state, run, request, cache)
+
+    def _folder(self, state: Any, agent: str) -> str:
+        return f"{state.workflow}.{agent}.{self.number(state.agent(agent))}"
 
     def show(self, session: Session, workflow: str) -> None:
         """Tell a person who is asked, and how they read their request."""
         seen = look(session, workflow)
-        for name, facts in self.agents(seen.state).items():
-            if facts.asked and not facts.command:
+        for name, each in agents_of(seen.state).items():
+            if each.asked and not each.command:
                 one = f"fixloop ack {called(seen.state)} --agent {name}"
                 note(f"{name} is asked: `{one}` in another terminal shows for what")
 
@@ -175,7 +165,7 @@ class Outside(NamedTuple):
                 session.directory, base=snapshot.commit, tip=state.tip, mirror=mirror, message=message
             )
             return session.directory, seen.found.snapshot, state.tip, change
-        made = run_offered_at(state, self.agents(state)[agent].place, session.settings.cache_dir)
+        made = run_offered_at(state, self._folder(state, agent), session.settings.cache_dir)
         if not made.top.is_dir():
             if work.blocked is not None:
                 return None, b"", "", None
@@ -189,6 +179,11 @@ class Outside(NamedTuple):
         own = commit_of_directory(made.top, base, mirror, message, without=copied)
         change = rebased(state.tip, own, base=base, mirror=mirror, message=message)
         return made.directory, laid, state.tip, change
+
+
+def agents_of(state: Any) -> dict[str, Any]:
+    """The agents of a workflow, by name."""
+    return {agent.name: agent for agent in state.agents}
 
 
 def handlers(

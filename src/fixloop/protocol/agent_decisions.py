@@ -11,6 +11,7 @@ from fixloop.protocol.agent_events import (
     Cancelled,
     Continued,
     DeadlineReached,
+    DeliveryFailed,
     EventRefused,
     MessageStored,
     Paused,
@@ -138,16 +139,17 @@ def _branch_pushed(draft: AgentDraft[Any, Any], event: BranchPushed, end: Callab
         end(state.closing)
 
 
-def given_up(draft: AgentDraft[Any, Any], number: int, error: str) -> Letter | None:
-    """No mailbox took a letter: again, with longer pauses, as often as it may be tried (A70, K5). The letter, taken
-    out, where its attempts are spent."""
-    letter, limits = draft.letter(number), draft.state.limits
+def unreached(draft: AgentDraft[Any, Any], event: DeliveryFailed) -> Any:
+    """No mailbox took a letter: again, with longer pauses, as often as it may be tried (A70, K5). The agent of whom it
+    asks something, where the attempts are spent."""
+    letter, limits = draft.letter(event.number), draft.state.limits
     if letter is None:
         return None
-    draft.note(f"delivery of {letter.message_id} failed (attempt {letter.attempt}): {error}")
+    draft.note(f"delivery of {letter.message_id} failed (attempt {letter.attempt}): {event.error}")
     if letter.attempt >= limits.delivery_attempts:
         draft.replace_letter(letter)
-        return letter
+        agent = draft.state.agent(letter.agent)
+        return agent if agent.asked else None
     again = letter.with_(attempt=letter.attempt + 1)
     draft.replace_letter(letter, again)
     draft.deliver(again, limits.backoff_seconds(letter.attempt))

@@ -90,13 +90,10 @@ def asked(draft: Draft, key: str) -> Agent:
 
 def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
     """An agent that no mailbox reaches and that has not begun by itself: a person is asked (A70, K5, K12)."""
-    letter = agent_decisions.given_up(draft, event.number, event.error)
-    if letter is None:
-        return
-    agent = draft.state.agent(letter.agent)
-    if agent.asked and agent.status is not rec.AgentStatus.RUNNING:
-        detail = f"{letter.agent} was not reached: {event.error}"
-        escalate(draft, "communication_error", detail, (letter.agent,))
+    agent = agent_decisions.unreached(draft, event)
+    if agent is not None and agent.status is not rec.AgentStatus.RUNNING:
+        detail = f"{agent.key} was not reached: {event.error}"
+        escalate(draft, "communication_error", detail, (agent.key,))
 
 
 def deadline_reached(draft: Draft, event: ev.DeadlineReached) -> None:

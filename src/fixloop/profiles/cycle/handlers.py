@@ -4,15 +4,7 @@ from typing import Any, Final
 
 from fixloop.commands.agent_work import DECISIONS
 from fixloop.commands.handlers import Answer, Said
-from fixloop.commands.outside_agents import (
-    Facts,
-    Handed,
-    Outside,
-    handlers,
-    refuse_bounds,
-    sender,
-    tell,
-)
+from fixloop.commands.outside_agents import Handed, Outside, handlers, refuse_bounds, sender, tell
 from fixloop.commands.screen import note
 from fixloop.commands.session import Session, look
 from fixloop.errors import UsageError
@@ -23,7 +15,6 @@ from fixloop.profiles.cycle.phase_result import InvalidResult, PhaseResult, read
 from fixloop.profiles.cycle.records import InputKind, ResultStatus
 from fixloop.profiles.cycle.state import Cycle
 from fixloop.protocol.agents import ORCHESTRATOR, USER
-from fixloop.protocol.ticket import work_id
 
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:
@@ -94,19 +85,9 @@ def _send(session: Session, workflow: str, said: Said) -> None:
 
 
 OUTSIDE: Final = Outside(
-    agents=lambda state: {
-        agent.key: Facts(
-            agent.command,
-            agent.asked,
-            agent.status.value,
-            work_id(state, agent),
-            # The run after an invalid answer has the same place, with what was made there.
-            place=f"{state.workflow}.{agent.key}.{agent.runs - agent.invalid}",
-        )
-        for agent in state.agents
-    },
     began=lambda agent: ev.AgentStarted(agent=agent, sender=agent),
     brought=_brought,
-    priority=lambda state: state.urgency,
+    # The run after an invalid answer has the same directory, with what was made there.
+    number=lambda agent: int(agent.runs - agent.invalid),
 )
 HANDLERS: Final = handlers(OUTSIDE, decide=_decide, send=_send)

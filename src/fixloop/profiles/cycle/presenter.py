@@ -121,8 +121,7 @@ def _details(found: Snapshot, state: Cycle, away: bool) -> Iterator[tuple[str, s
     yield "files", state_path(state.cycle_id)
     yield "updated", f"{stamp(state.last_at)} UTC"
     decide = next(_decision_commands(state)) if state.escalations else ""
-    is_paused = state.paused_at is not None
-    yield "next", work.next_command(state, _at_work(state), is_paused=is_paused, decide=decide)
+    yield "next", work.next_command(state, _at_work(state), decide)
 
 
 def _table(state: Cycle) -> "Table":
@@ -301,9 +300,7 @@ PRESENTER: Final[Presenter[Cycle]] = Presenter(
     document=_document,
     details=_details,
     table=_table,
-    clocks=lambda found, state: work.clocks(
-        found, state, _at_work(state), _owner(state), is_paused=state.paused_at is not None
-    ),
+    clocks=lambda found, state: work.clocks(found, state, _at_work(state), _owner(state)),
     happened=_SPEECH.happened,
     result=_result,
     items=_items,

@@ -5,15 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from fixloop.commands.handlers import Answer, Said
-from fixloop.commands.outside_agents import (
-    Facts,
-    Handed,
-    Outside,
-    handlers,
-    refuse_bounds,
-    sender,
-    tell,
-)
+from fixloop.commands.outside_agents import Handed, Outside, handlers, refuse_bounds, sender, tell
 from fixloop.commands.screen import note
 from fixloop.commands.session import Session, look
 from fixloop.errors import RefusedError, UsageError
@@ -35,7 +27,6 @@ from fixloop.profiles.handoff.routes import HandoffStatus, check_agent, sent_by
 from fixloop.profiles.handoff.runs import escalation, rejection
 from fixloop.protocol.agents import USER
 from fixloop.protocol.event import Event
-from fixloop.protocol.ticket import work_id
 
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:
@@ -149,19 +140,8 @@ def _send(session: Session, workflow: str, said: Said) -> None:
 
 
 OUTSIDE: Final = Outside(
-    agents=lambda state: {
-        agent.name: Facts(
-            agent.command,
-            agent.asked,
-            agent.status,
-            run=work_id(state, agent),
-            place=f"{state.workflow}.{agent.name}.{agent.activations}",
-        )
-        for agent in state.agents
-    },
     began=_began,
     brought=_brought,
-    priority=lambda state: state.priority.broker,
     accepted=lambda agent, handoff: ev.HandoffAccepted(sender=agent, message_id=handoff),
 )
 HANDLERS: Final = handlers(OUTSIDE, decide=_decide, send=_send)._replace(reject=_reject)

@@ -133,8 +133,7 @@ def _details(found: Snapshot, state: Handoffs, away: bool) -> Iterator[tuple[str
     yield "updated", f"{stamp(state.last_at)} UTC"
     first = state.blocking() or next(iter(state.questions), None)
     decide = next(_commands(state, first)) if first else ""
-    is_paused = state.paused_clock is not None
-    yield "next", work.next_command(state, _at_work(state), is_paused=is_paused, decide=decide)
+    yield "next", work.next_command(state, _at_work(state), decide)
 
 
 def _status(state: Handoffs) -> str:
@@ -253,11 +252,7 @@ def _across(store: Store, prefix: str) -> Across:
                 kept = store.read(workflow)
                 escalated += kept is not None and measured(PRESENTER.load(kept.snapshot).events).escalated
     counted = Escalations(workflows, escalated)
-    document = {
-        "workflows": counted.workflows,
-        "escalated": counted.escalated,
-        "escalation_rate": round(counted.rate, 4),
-    }
+    document = counted._asdict() | {"escalation_rate": round(counted.rate, 4)}
     text = f"{counted.escalated} of {counted.workflows} workflows escalated ({counted.rate:.0%})"
     return Across(document, "escalations", text)
 
@@ -270,9 +265,7 @@ PRESENTER: Final[Presenter[Handoffs]] = Presenter(
     document=_document,
     details=_details,
     table=_table,
-    clocks=lambda found, state: work.clocks(
-        found, state, _at_work(state), _owner(state), is_paused=state.paused_clock is not None
-    ),
+    clocks=lambda found, state: work.clocks(found, state, _at_work(state), _owner(state)),
     happened=_SPEECH.happened,
     result=_result,
     items=_items,

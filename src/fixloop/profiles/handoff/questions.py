@@ -7,7 +7,7 @@ from fixloop.profiles.handoff.outcome import Draft
 from fixloop.profiles.handoff.records import Question
 from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType
 from fixloop.profiles.handoff.shared_state import settle
-from fixloop.protocol.agent_decisions import given_up
+from fixloop.protocol.agent_decisions import unreached
 from fixloop.protocol.agents import ORCHESTRATOR, USER
 from fixloop.protocol.refusals import Unexpected
 
@@ -30,11 +30,8 @@ def ask_person(draft: Draft, agent: str, reason: str, details: str) -> None:
 
 def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
     """An agent that no mailbox reaches and that has not begun by itself: a person is asked (A70, K5, K12)."""
-    letter = given_up(draft, event.number, event.error)
-    if letter is None:
-        return
-    agent = draft.state.agent(letter.agent)
-    if agent.asked and agent.status != "active":
+    agent = unreached(draft, event)
+    if agent is not None and agent.status != "active":
         draft.drop(agent.name)
         draft.record("error_occurred", agent.name, event.error)
         ask_person(draft, agent.name, "communication_error", f"{agent.name} was not reached: {event.error}")
