@@ -11,8 +11,10 @@ from fixloop.profiles.cycle.blockers import categorised, kind_of
 from fixloop.profiles.cycle.messages import check_route
 from fixloop.profiles.cycle.phase_result import InvalidResult, read_result
 from fixloop.profiles.cycle.plan import PlanTask, check_plan, ready_tasks, revised
-from fixloop.profiles.cycle.records import ConflictKind, ResultStatus, Severity
-from fixloop.profiles.cycle.versions import (
+from fixloop.profiles.cycle.records import (
+    ConflictKind,
+    ResultStatus,
+    Severity,
     Version,
     archive_name,
     check_together,

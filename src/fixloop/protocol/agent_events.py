@@ -12,6 +12,17 @@ class AgentEvent(event.Event):
     sender: str = ORCHESTRATOR
 
 
+class RunEnded(AgentEvent):
+    """An agent ended a run, with what it changed in the repository."""
+
+    base: str = ""
+    """The commit that its agent began from."""
+    tip: str = ""
+    """The commit with what it changed; `base`, or empty, where that is nothing."""
+    bundle: str = ""
+    """Digest of what other machines need to have `tip`, an artifact."""
+
+
 class AgentFailed(AgentEvent):
     """An agent's command could not be run, or ended in an error (D37, D38)."""
 

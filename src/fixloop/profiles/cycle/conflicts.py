@@ -71,13 +71,6 @@ def closed(draft: Draft, identity: str, resolution: str) -> None:
     add_steps(draft, identity, resolution=resolution)
 
 
-def left_open(draft: Draft, outcome: str) -> None:
-    """Close all open conflicts with the outcome of the cycle (C55)."""
-    for conflict in draft.state.conflicts:
-        if not conflict.resolution:
-            closed(draft, conflict.id, f"open when the cycle ended: {outcome}")
-
-
 def resumed(draft: Draft, key: str) -> None:
     """The reporter works again after its clarification (C49)."""
     for conflict in draft.state.conflicts:

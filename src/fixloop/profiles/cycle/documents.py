@@ -5,11 +5,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from fixloop.profiles.cycle import events as ev
+from fixloop.profiles.cycle import records as rec
 from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.phase_result import InvalidResult
-from fixloop.profiles.cycle.records import Document, FieldValue, IterationRecord, LogPart
 from fixloop.profiles.cycle.state import Cycle
-from fixloop.profiles.cycle.versions import check_together, iteration_version, next_revision, version_of
 from fixloop.profiles.cycle.workers import field_owner, worker
 from fixloop.protocol.durations import iso_stamp
 
@@ -59,7 +58,7 @@ def keep_report(draft: Draft, event: ev.PhaseReported) -> None:
     result, key = event.result, event.result.phase
     own = worker(key)
     for log in event.logs:
-        draft.append(logs=LogPart(agent=key, name=log.name, digest=log.digest))
+        draft.append(logs=rec.LogPart(agent=key, name=log.name, digest=log.digest))
     issued = [document for written in event.documents if (document := _issue(draft, key, written))]
     if not any(log.name == _CHANGES for log in event.logs):
         archived = {(old.agent, old.name) for old in draft.state.archive}
@@ -71,7 +70,7 @@ def keep_report(draft: Draft, event: ev.PhaseReported) -> None:
     for name, value in fields.items():
         if draft.state.value(name) != value:
             iteration = draft.state.iteration
-            kept = FieldValue(name=name, agent=key, value=value, at=draft.at, iteration=iteration)
+            kept = rec.FieldValue(name=name, agent=key, value=value, at=draft.at, iteration=iteration)
             draft.append(fields=kept)
     present = {part.name for part in draft.state.logs if part.agent == key}
     names = [document.name for document in draft.state.documents_of(key)]
@@ -79,17 +78,17 @@ def keep_report(draft: Draft, event: ev.PhaseReported) -> None:
     draft.agent(key, output_files=tuple(progress_path(draft.state.cycle_id, key, name) for name in names))
 
 
-def _issue(draft: Draft, key: str, written: ev.Written) -> Document | None:
+def _issue(draft: Draft, key: str, written: ev.Written) -> rec.Document | None:
     """Keep what was written as the present issue; None where nothing has changed."""
     state = draft.state
-    present, base = state.document(key, written.name), version_of(state.base)
+    present, base = state.document(key, written.name), rec.version_of(state.base)
     if present is not None and present.digest == written.digest:
         return None
     version = base
     if present is not None and not present.restamped:
-        version = next_revision(base, version_of(present.version))
-    check_together(base, [version])
-    new = Document(
+        version = rec.next_revision(base, rec.version_of(present.version))
+    rec.check_together(base, [version])
+    new = rec.Document(
         agent=key,
         name=written.name,
         version=str(version),
@@ -101,7 +100,7 @@ def _issue(draft: Draft, key: str, written: ev.Written) -> Document | None:
     return new
 
 
-def _replace(draft: Draft, present: Document | None, new: Document) -> None:
+def _replace(draft: Draft, present: rec.Document | None, new: rec.Document) -> None:
     """A version that is replaced goes into the archive first; one that only renumbers the old text does not."""
     if present is None:
         draft.append(documents=new)
@@ -114,9 +113,9 @@ def _replace(draft: Draft, present: Document | None, new: Document) -> None:
 def open_iteration(draft: Draft) -> None:
     """Begin the next iteration: every main document is archived and issued at one new version (C14, C16, K11)."""
     state, number = draft.state, draft.state.iteration + 1
-    version = str(iteration_version(number, state.versions))
+    version = str(rec.iteration_version(number, state.versions))
     done = state.iterations[-1].with_(completed_at=draft.at)
-    opened = IterationRecord(number=number, version=version, started_at=draft.at)
+    opened = rec.IterationRecord(number=number, version=version, started_at=draft.at)
     draft.update(iteration=number, base=version, iterations=(*state.iterations[:-1], done, opened))
     for present in state.documents:
         new = present.with_(version=version, at=draft.at, iteration=number, restamped=True)
@@ -131,10 +130,10 @@ def log_tasks(draft: Draft, key: str, tasks: Iterable[str]) -> None:
         _append(draft, key, action="complete", task=task)
 
 
-def _log(draft: Draft, document: Document, action: str) -> None:
+def _log(draft: Draft, document: rec.Document, action: str) -> None:
     _append(draft, document.agent, version=document.version, action=action, file=document.name)
 
 
 def _append(draft: Draft, key: str, **facts: str) -> None:
     line = {"timestamp": iso_stamp(draft.at), "iteration": draft.state.iteration, **facts}
-    draft.append(logs=LogPart(agent=key, name=_CHANGES, text=json.dumps(line) + "\n"))
+    draft.append(logs=rec.LogPart(agent=key, name=_CHANGES, text=json.dumps(line) + "\n"))

@@ -127,9 +127,11 @@ def close(draft: Draft, outcome: str) -> None:
 
 
 def end(draft: Draft, status: rec.CycleStatus, outcome: str) -> None:
-    """The cycle is over: nothing is left to do or to wait for."""
+    """The cycle is over: nothing is left to do or to wait for, and every conflict has its resolution (C55)."""
     draft.withdraw()
-    conflicts.left_open(draft, outcome)
+    for conflict in draft.state.conflicts:
+        if not conflict.resolution:
+            conflicts.closed(draft, conflict.id, f"open when the cycle ended: {outcome}")
     draft.update(status=status, outcome=outcome, ended_at=draft.at, closing="")
     body = Ended(
         outcome=outcome,

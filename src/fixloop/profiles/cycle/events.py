@@ -20,6 +20,7 @@ from fixloop.protocol.agent_events import (
     MessageStored,
     Paused,
     PersonNotified,
+    RunEnded,
 )
 from fixloop.protocol.agents import USER
 from fixloop.protocol.event import Start, Value, WorkStarted
@@ -66,7 +67,7 @@ class AgentStarted(AgentEvent):
     agent: str
 
 
-class PhaseReported(AgentEvent):
+class PhaseReported(RunEnded):
     """An agent reported, with what it wrote (C6, C33). `sender` is who reported."""
 
     kind: Literal["phase-reported"] = "phase-reported"
@@ -75,12 +76,6 @@ class PhaseReported(AgentEvent):
     logs: tuple[Written, ...] = ()
     plan: tuple[PlanTask, ...] | None = None
     """What `plan.json` says, where that was written."""
-    base: str = ""
-    """The commit that its agent began from."""
-    tip: str = ""
-    """The commit with what it changed; `base`, or empty, where that is nothing."""
-    bundle: str = ""
-    """Digest of what other machines need to have `tip`, an artifact."""
     output: str = ""
     """Digest of all that the agent printed, an artifact."""
 

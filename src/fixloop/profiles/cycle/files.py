@@ -17,8 +17,8 @@ from fixloop.profiles.cycle.documents import progress_path
 from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.cycle.events import CycleRestored
 from fixloop.profiles.cycle.messages import one_line
+from fixloop.profiles.cycle.records import archive_name, version_of
 from fixloop.profiles.cycle.state import Agent, Cycle
-from fixloop.profiles.cycle.versions import archive_name, version_of
 from fixloop.profiles.cycle.workers import WORKERS, field_owner, worker
 from fixloop.statefiles.named_files import Files
 from fixloop.statefiles.rendering import ARTIFACT, Artifacts, ProfileFiles

@@ -7,7 +7,6 @@ from fixloop.errors import UsageError
 from fixloop.profiles.cycle import records as rec
 from fixloop.profiles.cycle.plan import PlanTask
 from fixloop.profiles.cycle.records import AgentStatus, BlockerStatus, CycleStatus
-from fixloop.profiles.cycle.versions import Version, iteration_version, version_of
 from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.event import Value
 from fixloop.protocol.ticket import Letter
@@ -171,11 +170,11 @@ class Cycle(Value):
     @property
     def version(self) -> str:
         """The highest version of any document; without documents, the one this iteration began at."""
-        return str(iteration_version(self.iteration, (*self.versions, version_of(self.base))))
+        return str(rec.iteration_version(self.iteration, (*self.versions, rec.version_of(self.base))))
 
     @property
-    def versions(self) -> tuple[Version, ...]:
-        return tuple(version_of(document.version) for document in self.documents)
+    def versions(self) -> tuple[rec.Version, ...]:
+        return tuple(rec.version_of(document.version) for document in self.documents)
 
     @property
     def escalation(self) -> rec.OpenEscalation | None:

@@ -19,6 +19,7 @@ from fixloop.protocol.agent_events import (
     MessageStored,
     Paused,
     PersonNotified,
+    RunEnded,
 )
 from fixloop.protocol.agents import USER
 from fixloop.protocol.event import Start, WorkStarted
@@ -82,16 +83,10 @@ class HandoffSent(AgentEvent):
     payload: dict[str, Any] = {}
 
 
-class _AtEnd(AgentEvent):
+class _AtEnd(RunEnded):
     """What an agent left in the repository when its run ended, or when it asked a person."""
 
     artifacts: tuple[str, ...] = ()
-    base: str = ""
-    """The commit that its agent began from."""
-    tip: str = ""
-    """The commit with what it changed; `base`, or empty, where that is nothing."""
-    bundle: str = ""
-    """Digest of what other machines need to have `tip`, an artifact."""
     files: tuple[str, ...] = ()
     """The first of the paths that it changed."""
     file_count: int = 0

@@ -141,12 +141,7 @@ def _hold(draft: Draft, event: ev.StateWritten) -> None:
         field=event.field,
     )
     held = HeldWrite(question=question.id, agent=event.sender, field=event.field, value=event.value)
-    payload = {
-        "reason": question.reason,
-        "details": question.details,
-        "options": ["apply", "drop"],
-        "blocking": False,
-    }
+    payload = question.model_dump(mode="json", include={"reason", "details", "options", "blocking"})
     draft.send(HandoffType.ESCALATION, event.sender, ORCHESTRATOR, payload)
     draft.record("escalation_triggered", event.sender, question.reason)
     draft.update(questions=(*draft.state.questions, question), held_writes=(*draft.state.held_writes, held))
