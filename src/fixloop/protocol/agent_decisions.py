@@ -20,7 +20,6 @@ from fixloop.protocol.agent_events import (
 from fixloop.protocol.draft import AgentDraft, Outcome
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import NotDue, Repeated, Unexpected
-from fixloop.protocol.ticket import Letter
 
 _WHILE_CLOSING: Final = frozenset(("branch-pushed", "cancelled", "paused", "continued"))
 
