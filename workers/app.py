@@ -1,6 +1,9 @@
 """The Celery app: settings from config/, tasks from this folder. `celery -A workers.app` from the root works too."""
 
-from celery import Celery
+from typing import Any
+
+from celery import Celery, Task
+from pydantic import BaseModel
 
 from config import celeryconfig
 from fixloop.servers.broker import amqp_class
@@ -10,3 +13,11 @@ transport.register()
 app = Celery("fixloop", include=["workers.tasks", "workers.chats"], amqp=amqp_class(celeryconfig.broker))
 app.config_from_object("config.celeryconfig")
 app.conf.worker_consumer = "workers.celery_fast.consumer:Consumer"
+
+
+def taken_for(done: Task, name: str, form: type[BaseModel]) -> None:
+    """Register what any caller may send for the task `done`: a work process does it, control stays quick."""
+
+    @app.task(name=name, form=form)  # type: ignore[untyped-decorator]
+    def take(**given: Any) -> None:
+        done.apply_async(kwargs=given, queue="fixloop.prepare")

@@ -15,7 +15,7 @@ from fixloop.chat.roles import Role
 from fixloop.chat.validation import examine_all, summed_up
 from fixloop.errors import FixloopError
 from fixloop.repository.git import branch_of
-from workers.app import app
+from workers.app import app, taken_for
 
 
 class Chats(BaseModel):
@@ -47,12 +47,6 @@ class Draft(BaseModel):
 log = logging.getLogger("fixloop.chat")
 
 
-@app.task(name="fixloop.chat.validate", form=Chats)  # type: ignore[untyped-decorator]
-def validate(*, path: str, title: str | None = None) -> None:
-    """Take a tree of chats from any caller; a work process looks at it, control stays quick."""
-    examine.apply_async(kwargs={"path": path, "title": title}, queue="fixloop.prepare")
-
-
 @app.task(name="fixloop.chat.examine", form=Chats)  # type: ignore[untyped-decorator]
 def examine(*, path: str, title: str | None = None) -> str:
     """Look at the chats below `path` on this machine, and at a pull request's title; what `fixloop chat validate` ends
@@ -65,12 +59,6 @@ def examine(*, path: str, title: str | None = None) -> str:
     for finding in examined.findings:
         log.log(logging.ERROR if finding.level is Level.ERROR else logging.WARNING, "%s", finding)
     return summed_up(examined)
-
-
-@app.task(name="fixloop.chat.post", form=Draft)  # type: ignore[untyped-decorator]
-def post(**draft: Any) -> None:
-    """Take a message from any caller, as `Draft` says; a work process writes it."""
-    write.apply_async(kwargs=draft, queue="fixloop.prepare")
 
 
 @app.task(name="fixloop.chat.write", form=Draft)  # type: ignore[untyped-decorator]
@@ -91,3 +79,7 @@ def write(**draft: Any) -> str:
         refused = str(error)
     log.error("nothing was posted: %s", refused)
     return refused
+
+
+taken_for(examine, "fixloop.chat.validate", Chats)
+taken_for(write, "fixloop.chat.post", Draft)

@@ -60,7 +60,6 @@ def work(options: Mapping[str, Any]) -> int:
         _spare_the_collector()
 
     def ready(sender: Any, **_: Any) -> None:
-        """Once for each connection: Celery cancels the timers of a lost one."""
         sender.hub.call_repeatedly(LOOK_SECONDS, sender.pool._pool.maintain_pool)
         beat_with(sender, lambda: sum(each.exitcode is None for each in sender.pool._pool._pool))
 

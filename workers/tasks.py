@@ -16,7 +16,7 @@ from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.repository.git import without_userinfo
 from fixloop.repository.snapshot import is_url
 from fixloop.servers.settings import load_settings
-from workers.app import app
+from workers.app import app, taken_for
 from workers.celery_fast.hop import StepTask
 from workers.celery_fast.incoming import DeadlineCall
 from workers.log_once import say_once
@@ -80,12 +80,6 @@ class _Arriving(Feature):
     repo: Annotated[str, AfterValidator(_from_anywhere)]
 
 
-@app.task(name=START_TASK, form=_Arriving)  # type: ignore[untyped-decorator]
-def start(**feature: Any) -> None:
-    """Take a feature from a caller that has only celery; a work process prepares it, control stays quick."""
-    prepare.apply_async(kwargs=feature, queue="fixloop.prepare")
-
-
 @app.task(name="fixloop.validation.prepare", form=_Arriving)  # type: ignore[untyped-decorator]
 def prepare(**feature: Any) -> str:
     """Snapshot the repository and create the workflow: its id, or why there is none. Twice the same is one workflow."""
@@ -95,3 +89,6 @@ def prepare(**feature: Any) -> str:
     except FixloopError as error:
         log.error("%s was called with %s: %s", START_TASK, without_userinfo(str(feature)), error)
         return str(error)
+
+
+taken_for(prepare, START_TASK, _Arriving)

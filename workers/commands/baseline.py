@@ -182,11 +182,11 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
     def _key(self, check: Check, ground: Ground, base_tree: str) -> str:
         snapshot, environment = self.snapshot, ground.environment(check.env)
         # What tells that a tool was installed again: the interpreter, its packages' folder, and each program named.
-        path, interpreter = ground.environment(())["PATH"], Path(ground.interpreter)
+        path, interpreter = ground.environment(())["PATH"], Path(ground.interpreter.path)
         programs = [shutil.which(word, path=path) for word in check.command if not word.startswith("-")]
         packages = map(str, interpreter.parent.parent.glob("lib/python*/site-packages"))
         tools = []
-        for place in (ground.interpreter, *packages, *filter(None, programs)):
+        for place in (ground.interpreter.path, *packages, *filter(None, programs)):
             try:
                 found = os.stat(place)
             except OSError:

@@ -59,7 +59,7 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
         check=check.name,
         command=" ".join(check.command),
         reproduce=shlex.join(_reproducible(check, ground)),
-        interpreter="" if is_foreign(check.command) else ground.interpreter,
+        interpreter="" if is_foreign(check.command) else ground.interpreter.path,
         tree=tree,
         duration_seconds=round(result.duration_seconds, 3),
     )
@@ -111,11 +111,11 @@ def with_told_failures(result: CheckResult, check: Check, ground: Ground) -> Che
 def _reproducible(check: Check, ground: Ground) -> tuple[str, ...]:
     """The command with the interpreter and the variables that it needs in the working directory of a fix."""
     argv, folder = without_reports(check.command), ground.workspace.directory
-    if is_foreign(check.command) or not ground.interpreter or not argv:
+    if is_foreign(check.command) or not ground.interpreter.path or not argv:
         return argv
-    own = Path(ground.interpreter).parent / argv[0]
+    own = Path(ground.interpreter.path).parent / argv[0]
     if argv[0] in ("python", "python3"):
-        argv = (ground.interpreter, *argv[1:])
+        argv = (ground.interpreter.path, *argv[1:])
     elif "/" not in argv[0] and own.is_file():
         argv = (str(own), *argv[1:])
     paths = filter(None, ground.environment(check.env).get("PYTHONPATH", "").split(os.pathsep))

@@ -117,7 +117,6 @@ def _attended(work: Step, profile: Profile[Any], begin: Callable[[str], Start]) 
 def _handed_on(
     work: Step, asking: Any, configuration: Configuration, child: str, mirror: Mirror
 ) -> dict[str, Any]:
-    """What every child has from its parent."""
     base = asking.model_copy(update={"workflow": child, "tip": snapshot_in(asking).commit})
     return {
         "workflow": child,

@@ -112,7 +112,6 @@ def _answer(work: Step, ground: Ground, result: GuardedResult) -> Done:
 def _change(
     work: Step, ground: Ground, said: Answer | None, output: str, artifacts: tuple[str, ...]
 ) -> FixCompleted | FixFailed:
-    """What it left in its workspace, as one commit."""
     state, ticket, hide = work.holding.state, work.holding.ticket, ground.redaction.text
     message = f"fixloop: issue {state.issue}, {ticket.specialist}, answer to run {ticket.iteration}\n"
     change = ground.workspace.capture(state.tip, message)
@@ -154,11 +153,8 @@ def _left_out(files: Sequence[str]) -> str:
     )
 
 
-def _failed(
-    work: Step, error: str, output: str, *, undelivered: bool = False, fatal: bool = False
-) -> FixFailed:
-    tail = output[-TAIL_CHARACTERS:]
-    return fix_failed(work.holding.ticket, error, output_tail=tail, undelivered=undelivered, fatal=fatal)
+def _failed(work: Step, error: str, output: str, **more: bool) -> FixFailed:
+    return fix_failed(work.holding.ticket, error, output_tail=output[-TAIL_CHARACTERS:], **more)
 
 
 def _written(path: Path) -> bytes | None:

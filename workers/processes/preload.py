@@ -26,7 +26,6 @@ _MODULES: Final = (
     "workers.chats",
     "workers.celery_fast.consumer",
     "workers.celery_fast.pool",
-    "workers.recovery.named_files",
     "workers.celery_fast.remote_control",
     "workers.celery_fast.request",
     "workers.recovery.supervisor",

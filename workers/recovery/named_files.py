@@ -13,7 +13,7 @@ from typing import Final
 
 from fixloop.errors import Damaged, FixloopError
 from fixloop.servers.settings import load_settings
-from fixloop.statefiles.sync import Projected, project
+from fixloop.statefiles.sync import project
 from fixloop.store.contract import Store
 from workers.log_once import say_once
 
@@ -24,7 +24,7 @@ MOST_PER_LOOK: Final = 50
 """Workflows; with more of them on a machine the next look goes on where this one ended."""
 
 
-def draw(store: Store, workflow: str, *, ended: bool) -> Projected:
+def draw(store: Store, workflow: str, *, ended: bool) -> None:
     """Draw a workflow's files after a commit; one sentence in the log for each that was edited or is in the way."""
     mark = _marks() / workflow
     if not ended and not mark.exists():
@@ -33,18 +33,16 @@ def draw(store: Store, workflow: str, *, ended: bool) -> Projected:
             mark.touch()
         except OSError as error:
             log.warning("cannot mark that the files of %s are drawn here: %s", workflow, error)
-    projected = _drawn(store, workflow)
-    if ended and not projected.problem:
+    if _is_drawn(store, workflow) and ended:
         mark.unlink(missing_ok=True)
-    return projected
 
 
-def _drawn(store: Store, workflow: str) -> Projected:
+def _is_drawn(store: Store, workflow: str) -> bool:
     projected = project(store, workflow)
     for sentence in (projected.problem, *projected.edits):
         if sentence:
             say_once(log, sentence)
-    return projected
+    return not projected.problem
 
 
 class Redrawing:
@@ -69,8 +67,7 @@ class Redrawing:
             for name in turn:
                 try:
                     found = self._store.read(name)
-                    drawn = found is None or not _drawn(self._store, name).problem
-                    if found is None or (drawn and found.fields.get("outcome")):
+                    if found is None or (_is_drawn(self._store, name) and found.fields.get("outcome")):
                         (_marks() / name).unlink(missing_ok=True)
                 except Damaged as damaged:
                     say_once(log, str(damaged))

@@ -53,8 +53,7 @@ class Sweeper:
         self._handed_out: list[float] = []
         self._data = ""
 
-    def sweep(self) -> int:
-        """One round over all shards; returns how many messages were sent."""
+    def sweep(self) -> None:
         self.notice_loss()
         control = [Lane(self._control, step) for step in PRIORITY_STEPS]
         sizes = lengths({*control, *chain.from_iterable(self._lanes.values())})
@@ -78,7 +77,7 @@ class Sweeper:
                 say_once(log, f"shard {shard} is not swept: {error}")
         is_new = time.monotonic() < self._until
         self._lanes.update((n, found.lanes) for n, found in swept.items() if found.mine or not is_new)
-        return self._pass_on(swept.values())
+        self._pass_on(swept.values())
 
     def notice_loss(self) -> None:
         """Nobody else would say it: for an empty Redis there is simply nothing to do."""
@@ -89,8 +88,8 @@ class Sweeper:
                 "restore its backup, or hand them in again"
             )
 
-    def _pass_on(self, swept: Iterable[Swept]) -> int:
-        sent, gap = 0, 0.0
+    def _pass_on(self, swept: Iterable[Swept]) -> None:
+        gap = 0.0
         for shard in swept:
             gap = max(gap, shard.gap_seconds)
             for workflow in shard.damaged:
@@ -114,11 +113,10 @@ class Sweeper:
                 )
             # A ticket whose delay is over was hinted when it was made, with a countdown; if that hint was lost,
             # it is soon among the unheard.
-            lost = (*shard.lapsed, *shard.unheard)
-            sent += len(shard.deadlines) + sum(hint_again(self._store, ticket) for ticket in lost)
+            for ticket in (*shard.lapsed, *shard.unheard):
+                hint_again(self._store, ticket)
         if gap:
             log.warning("the engine was away for %.1f s; its clocks stood still", gap)
-        return sent
 
 
 def sweep(options: Mapping[str, Any]) -> int:

@@ -68,7 +68,6 @@ class Timekeeper:
     """Keeps the clocks of one embedded Redis."""
 
     def __init__(self, url: str, place: Place, charge: Lock) -> None:
-        """Nothing is asked yet; `charge` is the lock of the one who keeps time."""
         self._url = url
         self._place = place
         self._charge = charge

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from celery import Task
@@ -64,22 +65,19 @@ def follow(
         task.request.chain = [dict(entry) for entry in reversed(canvas(app, state, first))]
 
 
-def hint(ticket: Ticket, state: Any, *, again: bool = False) -> bool:
-    """Send the canvas that begins with `ticket`; one that was offered before is served first. False when the broker is
-    away: the sweeper sends it again."""
+def hint(ticket: Ticket, state: Any, *, again: bool = False) -> None:
+    """Send the canvas that begins with `ticket`; one that was offered before is served first. Where the broker is away,
+    the sweeper sends it again."""
     first, *rest = canvas(app, state, ticket)
     if again:
         first.set(priority=FIRST)
-    try:
+    with suppress(OperationalError):
         first.apply_async(
             chain=[dict(entry) for entry in reversed(rest)], countdown=ticket.delay_seconds or None
         )
-    except OperationalError:
-        return False
-    return True
 
 
-def hint_again(store: Store, ticket: Ticket) -> bool:
+def hint_again(store: Store, ticket: Ticket) -> None:
     """Send the hint of a ticket that is offered again, with the canvas of the present state, before all that waits. A
     workflow that this version cannot read must not keep others from being hinted; one of a newer version is hinted
     without what may follow: a worker that can read it builds that."""
@@ -87,14 +85,13 @@ def hint_again(store: Store, ticket: Ticket) -> bool:
     try:
         found = store.read(ticket.workflow)
         if found is None:
-            return False
+            return
         try:
-            return hint(now, profile_in(found.snapshot).load(found.snapshot), again=True)
+            hint(now, profile_in(found.snapshot).load(found.snapshot), again=True)
         except NewerVersion:
-            return send_hint(app, now, found.fields.get("profile") or "validation")
+            send_hint(app, now, found.fields.get("profile") or "validation")
     except ProtocolError as error:
         say_once(log, f"{ticket.id} is not hinted: {error}")
-        return False
 
 
 def _hint_all(state: Any, tickets: Iterable[Ticket]) -> None:

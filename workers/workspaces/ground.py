@@ -35,7 +35,7 @@ class Ground:
     """Where and how the commands of one step run."""
 
     workspace: Workspace
-    chosen: Interpreter
+    interpreter: Interpreter
     shared: bool
     """On a worker for everybody: a project gets only the variables that the operator allows."""
     redaction: Redaction
@@ -44,13 +44,9 @@ class Ground:
     problem: str = ""
     """Why nothing can be checked here, in one sentence; empty when all is well."""
 
-    @property
-    def interpreter(self) -> str:
-        return self.chosen.path
-
     @cached_property
     def _environment(self) -> dict[str, str]:
-        return environment_for(self.workspace, self.chosen)
+        return environment_for(self.workspace, self.interpreter)
 
     def environment(self, names: Sequence[str]) -> dict[str, str]:
         """What a command sees, with `names` from the configuration; its caches are shared by all commands here."""

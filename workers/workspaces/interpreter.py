@@ -62,49 +62,36 @@ def probe_imports(
     """Look for each of the project's top-level packages as a check would, without importing it. One that is found
     outside `top`, the workspace's checkout, fools the check: a sentence that names both paths."""
     expected = {name: place for root in source_roots(directory)[::-1] for name, place in _modules(root)}
-    if not interpreter.path or not expected:
+    program = interpreter.path
+    if not program or not expected:
         return None
-    found = _located(interpreter, sorted(expected), directory, env, hide)
-    if isinstance(found, str):
-        return found
+    # Its start runs what the project has, such as a sitecustomize.py: under guard, as a check.
+    done = run_guarded(
+        [program, "-c", PROBE, json.dumps(sorted(expected))],
+        cwd=directory,
+        env=env,
+        timeout_seconds=PROBE_SECONDS,
+        apart=True,
+    )
+    if done.not_found or done.timed_out:
+        why = "it cannot be started" if done.not_found else f"no answer within {PROBE_SECONDS:.0f} s"
+        return f"{program} does not run: {why}"
+    try:
+        answer = json.loads(done.output.strip().rpartition("\n")[2])
+    except ValueError:
+        said = one_line(hide(done.talk)[-400:]) or f"exit code {done.exit_code}"
+        return f"{program} cannot say where it imports from: {said}"
     real_top = os.path.realpath(top)
-    for name, (place, error) in found.items():
+    for name, (place, error) in dict(answer).items():
         if not place:
-            return f"{interpreter.path} does not find the project's {name}, which is {expected[name]}" + (
-                f" ({hide(error)})" if error else ""
-            )
+            why = f" ({hide(error)})" if error else ""
+            return f"{program} does not find the project's {name}, which is {expected[name]}{why}"
         if os.path.commonpath([real_top, os.path.realpath(place)]) != real_top:
             return (
-                f"{interpreter.path} imports {name} from {place}, not from the workspace's {expected[name]}: "
+                f"{program} imports {name} from {place}, not from the workspace's {expected[name]}: "
                 "an editable install wins there; install the project without -e, or name a [workspace] setup"
             )
     return None
-
-
-def _located(
-    interpreter: Interpreter,
-    names: list[str],
-    directory: Path,
-    env: Mapping[str, str],
-    hide: Callable[[str], str],
-) -> dict[str, list[str]] | str:
-    try:
-        # Its start runs what the project has, such as a sitecustomize.py: under guard, as a check.
-        done = run_guarded(
-            [interpreter.path, "-c", PROBE, json.dumps(names)],
-            cwd=directory,
-            env=env,
-            timeout_seconds=PROBE_SECONDS,
-            apart=True,
-        )
-        if done.not_found or done.timed_out:
-            why = "it cannot be started" if done.not_found else f"no answer within {PROBE_SECONDS:.0f} s"
-            return f"{interpreter.path} does not run: {why}"
-        answer = json.loads(done.output.strip().rpartition("\n")[2])
-    except ValueError:
-        said = one_line(hide(done.talk)[-400:])
-        return f"{interpreter.path} cannot say where it imports from: {said or f'exit code {done.exit_code}'}"
-    return dict(answer)
 
 
 def _modules(root: Path) -> Iterator[tuple[str, str]]:
