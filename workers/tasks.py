@@ -33,12 +33,12 @@ def run(self: Task, *, ticket: str, issue: int, specialist: str, iteration: int)
 
 
 for _handlers in STEP_HANDLERS.values():
-    for _step, _retries in _handlers.retries.items():
+    for _step, _kind in _handlers.steps.items():
         app.task(
             base=StepTask,
             bind=True,
             name=task_name(_handlers.profile.name, _step),
-            max_retries=_retries,
+            max_retries=_kind.retries,
             on_failure=on_failure,
             throws=FAILURES,
             Request="workers.celery_fast.request:StepRequest",

@@ -78,7 +78,7 @@ class AgentsRerun(Rerun):
             self._at(Boundary.MID_WORK, ticket.id)
         handlers = STEP_HANDLERS[self.scene.kind]
         try:
-            event = handlers.work[ticket.step](step)
+            event = handlers.steps[ticket.step].do(step)
         except ScriptedError as error:
             event = handlers.failure(step, Failure(str(error)))
         assert event is not None, "nobody cancels here"

@@ -59,7 +59,7 @@ class Waiting:
     def tell(self) -> None:
         """The step, as a worker does it."""
         step = Step(self.engine, Heart(), self.held(self.ticket), Mailboxes("redis://localhost:1"))
-        event = STEP_HANDLERS[self.profile.name].work[self.ticket.step](step)
+        event = STEP_HANDLERS[self.profile.name].steps[self.ticket.step].do(step)
         assert event is not None
         assert step.finish(event).status == "ok"
 

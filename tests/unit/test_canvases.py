@@ -125,7 +125,7 @@ def test_every_step_of_every_canvas_is_a_task_of_its_profile_on_a_queue_that_wor
         task_name(name, step)
         for name, shop in STEP_HANDLERS.items()
         if name != "validation"
-        for step in shop.work
+        for step in shop.steps
     }
     assert names == {
         "fixloop.cycle.work",

@@ -122,7 +122,7 @@ def test_every_older_ticket_can_be_carried_out(version: str) -> None:
 
     assert tickets
     for ticket in tickets:
-        assert STEP_HANDLERS["validation"].retries[ticket.step] >= 0
+        assert STEP_HANDLERS["validation"].steps[ticket.step].retries >= 0
         assert set(arguments(ticket)) == {"ticket", "issue", "specialist", "iteration"}
 
 

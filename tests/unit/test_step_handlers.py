@@ -52,8 +52,7 @@ def test_every_profile_has_a_workshop_and_a_canvas_and_every_step_counts_its_ret
     assert set(STEP_HANDLERS) == set(FOLLOWING) == set(names())
     for name, shop in STEP_HANDLERS.items():
         assert shop.profile is profile_named(name)
-        assert shop.work.keys() == shop.retries.keys()
-        assert shop.speaking <= shop.work.keys()
+        assert [step for step, kind in shop.steps.items() if kind.retries < 0] == []
 
 
 @pytest.mark.parametrize("head", [b'{"profile":"cycle"', b'{"profile":"handoff"', b'{"workflow":"x"'])
@@ -102,7 +101,7 @@ def exhausted(profile: str) -> tuple[Step, Step, Store]:
         assert claim.ticket is not None
         holding = engine.held(profile_named(profile), claim.ticket, claim, "me")
         step = Step(engine, Heart(), holding, MAILBOXES)
-        if ticket.attempt > STEP_HANDLERS[profile].retries[ticket.step]:
+        if ticket.attempt > STEP_HANDLERS[profile].steps[ticket.step].retries:
             return step, Step(engine, Heart(), holding, MAILBOXES), store
         (ticket,) = step.finish(failed(profile, step)).steps
         now.append(now[-1] + timedelta(seconds=60))
@@ -155,7 +154,7 @@ def test_the_failure_handler_records_no_secret(profile: str, monkeypatch: pytest
 
 @pytest.mark.proves("K5", "R9")
 @pytest.mark.parametrize(
-    ("profile", "name"), [(shop, step) for shop in names() for step in STEP_HANDLERS[shop].work]
+    ("profile", "name"), [(shop, step) for shop in names() for step in STEP_HANDLERS[shop].steps]
 )
 def test_a_failure_of_every_step_is_an_event_or_the_step_cannot_fail(profile: str, name: str) -> None:
     step = exhausted(profile)[0]

@@ -13,7 +13,7 @@ from fixloop.protocol.ticket import DELIVER, NOTIFY, PUSH, number_of
 from fixloop.statefiles.agent_run import Played
 from workers.steps.delivery import deliver_letter, pushed
 from workers.steps.step import Step, crew
-from workers.steps.step_handlers import Failure, StepHandlers
+from workers.steps.step_handlers import Failure, StepHandlers, StepKind
 
 RETRIES: Final = 2
 """Celery's, of a run with the three attempts that are usual (K5); the state counts them."""
@@ -83,22 +83,18 @@ def _brought(step: Step, event: Any) -> Event:
 def step_handlers(
     profile: Profile[Any],
     work: Callable[[Step], Event | None],
-    further: Mapping[str, Callable[[Step], Event | None]],
-    retries: Mapping[str, int],
+    further: Mapping[str, StepKind],
 ) -> StepHandlers:
     """The profile's side of the workers: `work` is a run of an agent, `further` the steps that it alone has."""
     return StepHandlers(
         profile=profile,
-        work={
-            "work": work,
-            DELIVER: deliver_letter,
-            NOTIFY: lambda step: PersonNotified(detail=crew().notify(step)),
-            PUSH: lambda step: pushed(step, BranchPushed),
+        steps={
+            "work": StepKind(work, RETRIES),
+            DELIVER: StepKind(deliver_letter, RETRIES, speaks=True),
+            NOTIFY: StepKind(lambda step: PersonNotified(detail=crew().notify(step)), unfailing=True),
+            PUSH: StepKind(lambda step: pushed(step, BranchPushed), RETRIES),
             **further,
         },
-        retries={"work": RETRIES, DELIVER: RETRIES, NOTIFY: 0, PUSH: RETRIES, **retries},
-        speaking=frozenset((DELIVER, *further)),
-        unfailing=frozenset((DELIVER, NOTIFY, *further)),
         failure=_failure,
         brought=_brought,
     )

@@ -9,6 +9,7 @@ from fixloop.profiles.cycle.phase_result import InvalidResult, read_result
 from fixloop.protocol.event import Event
 from workers.steps import agent_runs
 from workers.steps.step import Step
+from workers.steps.step_handlers import StepKind
 
 
 def _work(step: Step) -> Event | None:
@@ -36,6 +37,5 @@ def _work(step: Step) -> Event | None:
 STEPS: Final = agent_runs.step_handlers(
     CYCLE,
     _work,
-    further={"finish": lambda step: events.CycleFinished()},
-    retries={"finish": agent_runs.RETRIES},
+    {"finish": StepKind(lambda step: events.CycleFinished(), agent_runs.RETRIES, speaks=True)},
 )

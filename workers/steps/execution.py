@@ -162,16 +162,16 @@ def _finished(handlers: StepHandlers, step: Step, event: Event) -> ProfileApplie
 
 
 def _event(handlers: StepHandlers, step: Step) -> Event | None:
-    name, deaths = step.holding.ticket.step, step.holding.deaths
+    kind, deaths = handlers.steps[step.holding.ticket.step], step.holding.deaths
     # What only speaks kills nobody: a process that died over it was killed.
-    if deaths >= POISONED and name not in handlers.speaking:
+    if deaths >= POISONED and not kind.speaks:
         return failure(handlers, step, Failure(f"{deaths} processes died over this step", is_final=True))
     try:
-        return handlers.work[name](step)
+        return kind.do(step)
     except (Injured, NewerVersion, PutOff):
         raise
     except InfrastructureError as error:
-        if name in handlers.unfailing:
+        if kind.unfailing or kind.speaks:
             raise
         return failure(handlers, step, Failure(str(error), is_undelivered=isinstance(error, Unseen)))
     except FixloopError as error:

@@ -15,6 +15,7 @@ from fixloop.statefiles.agent_run import Played
 from workers.steps import agent_runs
 from workers.steps.delivery import attend
 from workers.steps.step import Step
+from workers.steps.step_handlers import StepKind
 
 FAILED: Final = "failed"
 """What an agent returns that cannot go on; with `fatal`, trying again is of no use (D38)."""
@@ -78,9 +79,4 @@ def _failed(step: Step, played: Played, reason: str, *, fatal: bool = False) -> 
     return events.AgentFailed(agent=name, reason=reason, fatal=fatal, artifacts=played.artifacts)
 
 
-STEPS: Final = agent_runs.step_handlers(
-    HANDOFF,
-    _work,
-    further={ATTEND: attend},
-    retries={ATTEND: 0},
-)
+STEPS: Final = agent_runs.step_handlers(HANDOFF, _work, {ATTEND: StepKind(attend, speaks=True)})

@@ -48,18 +48,24 @@ def failure_in(state: Any, event: Event) -> Failure | None:
     return Failure(error, is_final=getattr(event, "fatal", False))
 
 
+class StepKind(NamedTuple):
+    """How one of a profile's steps is done."""
+
+    do: Callable[[Step], Event | None]
+    """None: the ticket was withdrawn meanwhile."""
+    retries: int = 0
+    """How often Celery counts it again; fixloop's attempts include the first (K5)."""
+    unfailing: bool = False
+    """What is away makes it late, and is never a failure."""
+    speaks: bool = False
+    """It only speaks, and is unfailing: it kills nobody, so a process that died over it was killed."""
+
+
 class StepHandlers(NamedTuple):
     """One profile's side of the workers."""
 
     profile: Profile[Any]
-    work: Mapping[str, Callable[[Step], Event | None]]
-    """By step; None: the ticket was withdrawn meanwhile."""
-    retries: Mapping[str, int]
-    """By step, how often Celery counts it again: attempts include the first (K5)."""
-    speaking: frozenset[str]
-    """The steps that only speak: they kill nobody, so a process that died over one was killed."""
-    unfailing: frozenset[str]
-    """The steps that what is away makes late, and never a failure."""
+    steps: Mapping[str, StepKind]
     failure: Callable[[Step, Failure], Event | None]
     """The event that tells of a failed attempt; None of a step that cannot fail, and is offered again."""
     brought: Callable[[Step, Event], Event] | None = None

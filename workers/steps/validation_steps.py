@@ -11,7 +11,7 @@ from fixloop.protocol.state import State
 from fixloop.protocol.ticket import ATTEND, Ticket
 from workers.steps.delivery import attend, deliver, pushed, undelivered
 from workers.steps.step import Step, crew
-from workers.steps.step_handlers import Failure, StepHandlers, failure_in
+from workers.steps.step_handlers import Failure, StepHandlers, StepKind, failure_in
 
 NO_MORE: Final = 1000
 """An attempt that no limit reaches."""
@@ -86,39 +86,25 @@ def _failed(state: State, event: Event) -> Failure | None:
     return Failure(why, is_final=event.is_final) if why else None
 
 
-_SPEAKING: Final = frozenset(("report", "deliver", "escalate", ATTEND))
+def _report(step: Step) -> events.Event:
+    ticket = step.holding.ticket
+    return events.ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
+
 
 STEPS: Final = StepHandlers(
     profile=VALIDATION,
-    work={
-        "validate": _check,
-        "recheck": _check,
-        "confirm": _check,
-        "report": lambda step: events.ReportDelivered(
-            specialist=step.holding.ticket.specialist, iteration=step.holding.ticket.iteration
-        ),
-        "deliver": deliver,
-        "escalate": deliver,
-        "fix": _fix,
-        "notify": lambda step: events.PersonNotified(detail=crew().notify(step)),
-        "push": lambda step: pushed(step, events.BranchPushed),
-        ATTEND: attend,
+    steps={
+        "validate": StepKind(_check, 1),
+        "recheck": StepKind(_check, 1),
+        "confirm": StepKind(_check, 1),
+        "report": StepKind(_report, 2, speaks=True),
+        "deliver": StepKind(deliver, 2, speaks=True),
+        "escalate": StepKind(deliver, 2, speaks=True),
+        "fix": StepKind(_fix, 2),
+        "notify": StepKind(lambda step: events.PersonNotified(detail=crew().notify(step)), unfailing=True),
+        "push": StepKind(lambda step: pushed(step, events.BranchPushed), 2),
+        ATTEND: StepKind(attend, speaks=True),
     },
-    # Celery counts retries, fixloop attempts including the first (K5).
-    retries={
-        "validate": 1,
-        "report": 2,
-        "deliver": 2,
-        "fix": 2,
-        "recheck": 1,
-        "confirm": 1,
-        "escalate": 2,
-        "notify": 0,
-        "push": 2,
-        ATTEND: 0,
-    },
-    speaking=_SPEAKING,
-    unfailing=_SPEAKING | {"notify"},
     failure=_failure,
     failed=_failed,
 )

@@ -10,7 +10,7 @@ from fixloop.protocol.ticket import Ticket
 from fixloop.repository.snapshot import Snapshot
 from tests.e2e.pair.protocol import AGENTS, PAIR, Pair, Passed, ticket_of
 from workers.steps.step import Step
-from workers.steps.step_handlers import StepHandlers
+from workers.steps.step_handlers import StepHandlers, StepKind
 
 
 def _pass(step: Step) -> Event | None:
@@ -31,9 +31,6 @@ def following(state: Pair, ticket: Ticket) -> list[Ticket]:
 
 STEPS: Final = StepHandlers(
     profile=PAIR,
-    work={"pass": _pass},
-    retries={"pass": 0},
-    speaking=frozenset(),
-    unfailing=frozenset({"pass"}),
+    steps={"pass": StepKind(_pass, unfailing=True)},
     failure=lambda step, why: None,
 )
