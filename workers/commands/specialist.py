@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final
 
 from fixloop.configuration.model import Configuration
 from fixloop.machine.guard import GuardedResult
@@ -14,7 +14,7 @@ from fixloop.protocol.roles import worker_of
 from fixloop.reports.limits import failures_json
 from workers.commands.baseline import Comparison
 from workers.steps.step import Step, with_grace
-from workers.steps.validation_steps import run_failed
+from workers.steps.validation_steps import run_finished
 from workers.workspaces.ground import attempt_of, open_ground
 
 FIRST_LISTED: Final = 200
@@ -31,10 +31,10 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
     if not checks:
         # A manual fix may re-read a configuration that no longer has what passed before (K37).
         why = f"{ticket.specialist} is configured no more; name it again, or skip it"
-        return run_failed(ticket, state.tree, why)
+        return run_finished(ticket, state.tree, RunOutcome.ERROR, error=why)
     with open_ground(work, configuration, cache) as ground:
         if ground.problem:
-            return run_failed(ticket, state.tree, ground.problem)
+            return run_finished(ticket, state.tree, RunOutcome.ERROR, error=ground.problem)
         tree, ran = ground.workspace.tree_hash(), []
         with _comparison(work, configuration, cache) as comparison:
             for entry in checks[0]:
@@ -96,20 +96,16 @@ def _finished(work: Step, ran: list[CheckResult], tree: str, artifacts: list[str
             else each
             for each in ran
         ]
-    outcome = worst([result.outcome for result in results])
     failed = [result for result in results if result.outcome is RunOutcome.FAILED]
     wrong = [result for result in results if result.outcome is RunOutcome.ERROR]
     owed = {ref.name for ref in active.owed}
     whole = tuple(failure for result in failed for failure in result.whole)
     # A test that fails as it does on the base is owed no more: nobody is asked for it (K7).
     settled = {failure.name for result in results for failure in result.old_failures}
-    return RunFinished(
-        step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
-        specialist=ticket.specialist,
-        iteration=ticket.iteration,
-        attempt=ticket.attempt,
-        outcome=cast(Literal["passed", "failed", "error", "skipped"], outcome.value),
-        tree=tree,
+    return run_finished(
+        ticket,
+        tree,
+        worst([result.outcome for result in results]),
         failures=tuple(failure for result in failed for failure in result.failures),
         failures_artifact=work.store.put_artifact(state.workflow, failures_json(whole)) if whole else "",
         passed=tuple(sorted(owed & {*settled, *(name for each in results for name in each.passed_names)})),

@@ -4,6 +4,7 @@ from typing import Any, Final, Literal, cast
 
 from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.protocol import events
+from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.event import Event
 from fixloop.protocol.results import no_result
 from fixloop.protocol.roles import worker_of
@@ -50,7 +51,8 @@ def _failure(step: Step, why: Failure) -> Event | None:
         return undelivered(step, why.error)
     if ticket.step not in ("validate", "recheck", "confirm"):
         return None
-    run = run_failed(ticket, step.holding.state.tree, why.error, why.stack_trace)
+    told = {"error": why.error, "stack_trace": why.stack_trace}
+    run = run_finished(ticket, step.holding.state.tree, RunOutcome.ERROR, **told)
     return run.model_copy(update={"attempt": NO_MORE}) if why.is_final else run
 
 
@@ -65,17 +67,16 @@ def fix_failed(ticket: Ticket, error: str, **more: Any) -> events.FixFailed:
     )
 
 
-def run_failed(ticket: Ticket, tree: str, error: str, stack_trace: str = "") -> events.RunFinished:
-    """What a run of checks that came to no result is told as."""
+def run_finished(ticket: Ticket, tree: str, outcome: RunOutcome, **more: Any) -> events.RunFinished:
+    """What a run of checks is told as; `more` are further fields."""
     return events.RunFinished(
         step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
         specialist=ticket.specialist,
         iteration=ticket.iteration,
         attempt=ticket.attempt,
-        outcome="error",
+        outcome=cast(Literal["passed", "failed", "error", "skipped"], outcome.value),
         tree=tree,
-        error=error,
-        stack_trace=stack_trace,
+        **more,
     )
 
 
