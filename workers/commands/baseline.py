@@ -10,13 +10,13 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from fixloop.configuration.model import Check, Configuration
+from fixloop.configuration.model import Check
 from fixloop.configuration.values import Policy
 from fixloop.errors import FixloopError
 from fixloop.files.atomic import write_whole
@@ -26,10 +26,9 @@ from fixloop.reports.baseline import comparable, tell_apart
 from fixloop.reports.limits import one_line
 from fixloop.repository.feature_base import bring_base
 from fixloop.repository.moves import Moves
-from fixloop.repository.snapshot import Snapshot
 from fixloop.repository.tree import tree_id
 from workers.commands.check_run import Ran, Run, run_check, with_told_failures
-from workers.workspaces.ground import Attempt, Ground, ground_at
+from workers.workspaces.ground import Ground, Site
 
 FOLDER: Final = "baselines"
 FORMAT: Final = 2
@@ -93,12 +92,8 @@ def _age(file: Path) -> float:
 class Comparison(contextlib.AbstractContextManager["Comparison"]):
     """One run of a specialist compared with the base; a context manager, whose ground on the base is for all checks."""
 
-    snapshot: Snapshot
-    configuration: Configuration
-    cache: Path
-    attempt: Attempt
+    site: Site
     """Whose ground it is; the base gets another."""
-    issue: int
     run: Run
     begins: Callable[[str, str], None] = lambda check, base: None
     """Told that a check is run on the base, before it is."""
@@ -114,8 +109,8 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
         ran = run_check(check, ground, tree, self.run)
         if ran is None:
             return None
-        result, policy = ran.result, self.configuration.policy(specialist, check)
-        if result.outcome is RunOutcome.FAILED and policy is not Policy.ALL and self.snapshot.base:
+        result, policy = ran.result, self.site.configuration.policy(specialist, check)
+        if result.outcome is RunOutcome.FAILED and policy is not Policy.ALL and self.site.snapshot.base:
             try:
                 result = self._told_apart(check, result, ground)
             except _Withdrawn:
@@ -127,11 +122,11 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
         return ran._replace(result=with_told_failures(result, check, ground))
 
     def _told_apart(self, check: Check, result: CheckResult, ground: Ground) -> CheckResult:
-        snapshot = self.snapshot
-        mirror = bring_base(snapshot, issue=self.issue, cache=self.cache)
+        snapshot, cache = self.site.snapshot, self.site.cache
+        mirror = bring_base(snapshot, issue=self.site.issue, cache=cache)
         base_tree = tree_id(mirror.git, snapshot.base)
         key = self._key(check, ground, base_tree)
-        baseline = kept_baseline(self.cache, key)
+        baseline = kept_baseline(cache, key)
         if baseline is None:
             on_base = result if result.evidence.tree == base_tree else self._on_base(check)
             folder = (ground if on_base is result else self._opened()).workspace.directory
@@ -140,7 +135,7 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
             baseline = Baseline(
                 failures=tuple(each if each.measure else _in_a_line(each) for each in failures)
             )
-            keep_baseline(self.cache, key, baseline)
+            keep_baseline(cache, key, baseline)
         told = tell_apart(
             baseline.failures,
             result.failures,
@@ -160,10 +155,11 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
         )
 
     def _on_base(self, check: Check) -> CheckResult:
-        ground, shown = self._opened(), self.snapshot.base[:7]
+        ground, base = self._opened(), self.site.snapshot.base
+        shown = base[:7]
         if ground.problem:
             raise _Unusable(f"the base {shown} cannot be checked: {ground.problem}")
-        self.begins(check.name, self.snapshot.base)
+        self.begins(check.name, base)
         ran = run_check(check, ground, ground.workspace.tree_hash(), self.run)
         if ran is None:
             raise _Withdrawn
@@ -173,14 +169,12 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
 
     def _opened(self) -> Ground:
         if self._base_ground is None:
-            attempt = self.attempt._replace(name=f"{self.attempt.name}.base")
-            self._base_ground = self._grounds.enter_context(
-                ground_at(self.snapshot, self.snapshot.base, self.configuration, self.cache, attempt)
-            )
+            site = replace(self.site, name=f"{self.site.name}.base")
+            self._base_ground = self._grounds.enter_context(site.ground(site.snapshot.base))
         return self._base_ground
 
     def _key(self, check: Check, ground: Ground, base_tree: str) -> str:
-        snapshot, environment = self.snapshot, ground.environment(check.env)
+        snapshot, environment = self.site.snapshot, ground.environment(check.env)
         # What tells that a tool was installed again: the interpreter, its packages' folder, and each program named.
         path, interpreter = ground.environment(())["PATH"], Path(ground.interpreter.path)
         programs = [shutil.which(word, path=path) for word in check.command if not word.startswith("-")]
@@ -199,7 +193,7 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
             snapshot.copied,
             base_tree,
             check.model_dump_json(),
-            " ".join(self.configuration.workspace.setup),
+            " ".join(self.site.configuration.workspace.setup),
             *(f"{name}={environment.get(name, '')}" for name in check.env),
             *tools,
         )

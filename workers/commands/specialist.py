@@ -7,7 +7,6 @@ from typing import Final
 
 from fixloop.configuration.model import Configuration
 from fixloop.machine.guard import GuardedResult
-from fixloop.outside.transfer import snapshot_in
 from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.roles import worker_of
@@ -15,7 +14,7 @@ from fixloop.reports.limits import failures_json
 from workers.commands.baseline import Comparison
 from workers.steps.step import Step, with_grace
 from workers.steps.validation_steps import run_finished
-from workers.workspaces.ground import attempt_of, open_ground
+from workers.workspaces.ground import open_ground, site_of
 
 FIRST_LISTED: Final = 200
 """Of the failures that are older than the feature; all are counted."""
@@ -65,7 +64,7 @@ def _comparison(work: Step, configuration: Configuration, cache: Path) -> Compar
         variables = {**env, "FIXLOOP_ROLE": worker_of(ticket)}
         return work.run(argv, cwd=cwd, env=variables, unheard_seconds=limit)
 
-    return Comparison(snapshot_in(state), configuration, cache, attempt_of(work), state.issue, run, begins)
+    return Comparison(site_of(work, configuration, cache), run, begins)
 
 
 def _with_old_kept(work: Step, result: CheckResult) -> CheckResult:

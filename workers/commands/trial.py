@@ -21,7 +21,7 @@ from fixloop.repository.snapshot import mirror_of
 from workers.commands.baseline import Comparison
 from workers.commands.check_run import Run
 from workers.processes.lifeline import attach
-from workers.workspaces.ground import Attempt, ground_at
+from workers.workspaces.ground import Site
 from workers.workspaces.workspace import sweep_workspaces
 
 NO_LIMIT_SECONDS: Final = 24 * 3600.0
@@ -50,8 +50,8 @@ def tried(asked: Asked) -> Iterator[Tried]:
     commit = snapshot.commit
     mirror_of(snapshot, asked.cache).use(f"{NOTE}{commit}", commit, commit, snapshot.copied)
     for entry in configuration.specialists:
-        attempt = Attempt(f"try-{os.getpid()}.{entry.name}")
-        with ground_at(snapshot, commit, configuration, asked.cache, attempt) as ground:
+        site = Site(snapshot, configuration, asked.cache, f"try-{os.getpid()}.{entry.name}")
+        with site.ground(commit) as ground:
             if ground.problem:
                 evidence = Evidence(check="workspace", command="", tree=snapshot.tree)
                 failed = CheckResult(
@@ -61,7 +61,7 @@ def tried(asked: Asked) -> Iterator[Tried]:
                 return
             run = _limited(entry, configuration.limits.validation_minutes)
             tree = ground.workspace.tree_hash()
-            with Comparison(snapshot, configuration, asked.cache, attempt, 0, run) as comparison:
+            with Comparison(site, run) as comparison:
                 for check in entry.checks:
                     if ran := comparison.checked(entry.name, check, ground, tree):
                         yield Tried(specialist=entry.name, result=ran.result)

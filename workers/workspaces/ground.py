@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fixloop.configuration.model import Configuration
 from fixloop.errors import FixloopError
@@ -62,19 +62,69 @@ class Ground:
         )
 
 
-class Attempt(NamedTuple):
-    """Who needs a ground, as far as its making depends on it."""
+@dataclass(frozen=True)
+class Site:
+    """What an attempt's grounds are made of, and who needs them."""
 
+    snapshot: Snapshot
+    configuration: Configuration
+    cache: Path
     name: str
     """The ticket's id; without a ticket any name for a folder."""
     fence: int = 1
+    issue: int = 0
     shared: bool = False
     cancelled: Callable[[], bool] = lambda: False
 
+    @contextmanager
+    def ground(self, commit: str) -> Iterator[Ground]:
+        """A workspace at a commit that is in the snapshot's mirror, made ready; removed at the end."""
+        with open_workspace(
+            self.cache,
+            mirror_of(self.snapshot, self.cache),
+            commit,
+            ticket=self.name,
+            fence=self.fence,
+            subdirectory=self.snapshot.subdirectory,
+            copied=self.snapshot.copied,
+        ) as workspace:
+            yield self._made_ready(workspace)
 
-def attempt_of(work: "Step") -> Attempt:
-    holding = work.holding
-    return Attempt(holding.ticket.id, holding.fence, not holding.state.queue, work.cancelled)
+    def _made_ready(self, workspace: Workspace) -> Ground:
+        """Run setup, choose the interpreter, and look whether it imports the project from the workspace."""
+        snapshot, hidden, made = self.snapshot, redaction_of(self.configuration), None
+        subdirectory = snapshot.subdirectory
+        try:
+            if command := self.configuration.workspace.setup:
+                setup = Setup(
+                    command,
+                    allowed_variables(os.environ),
+                    copied=snapshot.copied,
+                    cancelled=self.cancelled,
+                    hide=hidden.text,
+                )
+                made = prepare(
+                    self.cache, workspace.mirror, workspace.commit, subdirectory=subdirectory, setup=setup
+                )
+                lend_generated(workspace.path, workspace.directory, made)
+        except FixloopError as error:
+            nothing = Interpreter("", "", "none")
+            return Ground(workspace, nothing, self.shared, hidden, problem=hidden.text(str(error)))
+        source = None if snapshot.is_url else Path(snapshot.source)
+        donors = lend_node_modules(
+            workspace.path, workspace.directory, [place for place in (made, source) if place]
+        )
+        chosen = choose_interpreter(made=made, source=source, subdirectory=subdirectory, variables=os.environ)
+        ground = Ground(workspace, chosen, self.shared, hidden, donors)
+        environment = ground.environment(())
+        problem = probe_imports(chosen, workspace.directory, workspace.path, environment, hide=hidden.text)
+        return replace(ground, problem=problem) if problem else ground
+
+
+def site_of(work: "Step", configuration: Configuration, cache: Path) -> Site:
+    state, ticket, fence = work.holding.state, work.holding.ticket.id, work.holding.fence
+    snapshot, shared = snapshot_in(state), not state.queue
+    return Site(snapshot, configuration, cache, ticket, fence, state.issue, shared, work.cancelled)
 
 
 @contextmanager
@@ -82,56 +132,5 @@ def open_ground(work: "Step", configuration: Configuration, cache: Path) -> Iter
     """A workspace of the ticket's own at the workflow's present tip, made ready; removed at the end."""
     state = work.holding.state
     bring_work(work.store, state, cache)
-    with ground_at(snapshot_in(state), state.tip, configuration, cache, attempt_of(work)) as ground:
+    with site_of(work, configuration, cache).ground(state.tip) as ground:
         yield ground
-
-
-@contextmanager
-def ground_at(
-    snapshot: Snapshot, commit: str, configuration: Configuration, cache: Path, attempt: Attempt
-) -> Iterator[Ground]:
-    """A workspace at a commit that is in the snapshot's mirror, made ready; removed at the end."""
-    with open_workspace(
-        cache,
-        mirror_of(snapshot, cache),
-        commit,
-        ticket=attempt.name,
-        fence=attempt.fence,
-        subdirectory=snapshot.subdirectory,
-        copied=snapshot.copied,
-    ) as workspace:
-        yield _made_ready(workspace, snapshot, configuration, cache, attempt)
-
-
-def _made_ready(
-    workspace: Workspace, snapshot: Snapshot, configuration: Configuration, cache: Path, attempt: Attempt
-) -> Ground:
-    """Run setup, choose the interpreter, and look whether it imports the project from the workspace."""
-    hidden, made = redaction_of(configuration), None
-    try:
-        if command := configuration.workspace.setup:
-            setup = Setup(
-                command,
-                allowed_variables(os.environ),
-                copied=snapshot.copied,
-                cancelled=attempt.cancelled,
-                hide=hidden.text,
-            )
-            made = prepare(
-                cache, workspace.mirror, workspace.commit, subdirectory=snapshot.subdirectory, setup=setup
-            )
-            lend_generated(workspace.path, workspace.directory, made)
-    except FixloopError as error:
-        nothing = Interpreter("", "", "none")
-        return Ground(workspace, nothing, attempt.shared, hidden, problem=hidden.text(str(error)))
-    source = None if snapshot.is_url else Path(snapshot.source)
-    donors = lend_node_modules(
-        workspace.path, workspace.directory, [place for place in (made, source) if place]
-    )
-    chosen = choose_interpreter(
-        made=made, source=source, subdirectory=snapshot.subdirectory, variables=os.environ
-    )
-    ground = Ground(workspace, chosen, attempt.shared, hidden, donors)
-    environment = ground.environment(())
-    problem = probe_imports(chosen, workspace.directory, workspace.path, environment, hide=hidden.text)
-    return replace(ground, problem=problem) if problem else ground
