@@ -165,6 +165,16 @@ def _watch_draining(module: Any) -> None:
     module.Child.stop = dying_stop
 
 
+def _watch_branch(module: Any) -> None:
+    write = module.Session.write_branch
+
+    def dying_write(self: Any, state: Any) -> None:
+        _die("before branch")
+        write(self, state)
+
+    module.Session.write_branch = dying_write
+
+
 def _before(name: str, boundary: str) -> Callable[[Any], None]:
     """Die instead of calling the module's function `name`."""
     return _wrapping(name, boundary, "")
@@ -195,7 +205,8 @@ _WATCHED: dict[str, list[Callable[[Any], None]]] = {
     "fixloop.servers.embedded": [_before("_launch", "before Redis"), _before("_answer", "Redis starting")],
     "fixloop.intake.preparation": [_after("take_snapshot", "snapshot taken")],
     "fixloop.store.redis_store": [_watch_store],
-    "fixloop.commands.run": [_before("supervisor", "no worker yet"), _before("repair", "before branch")],
+    "fixloop.commands.run": [_before("supervisor", "no worker yet")],
+    "fixloop.commands.session": [_watch_branch],
     "workers.processes.child": [_watch_draining],
     "workers.steps.hints": [_watch_hints],
     "workers.steps.step": [_watch_commands],
