@@ -1,7 +1,7 @@
-"""Celery's worker and its consumer, which no message ends, and which take none that is none of fixloop's.
+"""Celery's worker and its consumer, which take messages of fixloop's alone (docs/decisions/0040).
 
-It listens to remote control only as far as Flower needs that. And it comes back soon after the broker did: by itself it
-would try again after 2, 4, 6 … up to 30 seconds, and all that is queued would wait as long.
+It comes back soon after the broker did: by itself it would try again after 2, 4, 6 … up to 30 seconds, and all that is
+queued would wait as long.
 """
 
 from collections.abc import Callable
@@ -21,8 +21,7 @@ _CELERYS_CONTROL: Final = "celery.worker.consumer.control:Control"
 
 
 class Worker(worker.Worker):  # type: ignore[misc]
-    """What a process for work or control is made of. A request that cannot be handed to the pool keeps no place in it:
-    after as many of these as there are processes, a worker would take nothing more, without a word."""
+    """For work or control. A request that cannot be handed to the pool keeps no place in it."""
 
     def _process_task(self, req: Any) -> None:
         try:

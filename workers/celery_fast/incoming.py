@@ -1,9 +1,4 @@
-"""What a worker takes from the broker: every message is held to the form of fixloop's own before Celery looks at it.
-
-Celery trusts every sender, and so ends over an id that is a list, again whenever the message comes back. A header of
-the right type may do harm, too: one that has expired has Celery refuse its id from then on, a time limit kills the
-process that does a step.
-"""
+"""What a worker takes from the broker: only messages of the form of fixloop's own (docs/decisions/0040)."""
 
 import base64
 import math

@@ -1,7 +1,4 @@
-"""Celery's pool of processes, with one difference: its loop asks the kernel only where there is something to change.
-
-By itself it takes each idle process out of the loop and back at each of its turns, three times for a step.
-"""
+"""Celery's pool of processes, whose loop asks the kernel only where something changes (docs/decisions/0031)."""
 
 from typing import Any
 

@@ -1,7 +1,6 @@
-"""What is done with a message that nobody can take: a line in the log, and it is counted and kept for a look.
+"""What is done with a message that nobody can take: told in the log, counted and kept (docs/decisions/0040).
 
-The caller acknowledges the message, or has it off the broker already. Counting waits for Redis, in a separate thread:
-honest messages do not wait behind it.
+The caller acknowledges the message, or has it off the broker already.
 """
 
 import logging

@@ -1,7 +1,4 @@
-"""Remote control, as far as Flower asks for it: workers tell how they are, and nobody reconfigures them.
-
-Celery's own would let anybody at the broker have a worker take another queue, end, or show its settings.
-"""
+"""Remote control as far as Flower asks for it: nobody reconfigures a worker (docs/decisions/0040)."""
 
 from typing import Any, Final
 

@@ -1,7 +1,4 @@
-"""Celery's request, which offers the step of a process that died again at once.
-
-Celery would only send its message back, behind more urgent ones, to be refused while nobody has released the ticket.
-"""
+"""Celery's request, which offers the step of a process that died again at once (docs/decisions/0021)."""
 
 import logging
 import os

@@ -1,9 +1,7 @@
-"""kombu's Redis transport, with three differences: commands share a client, those of every step take the short way,
-and what is no message is rejected where it is read instead of ending the process.
+"""kombu's Redis transport: commands share a client, those of every step take the short way, and what is no message is
+rejected where it is read (docs/decisions/0024, 0031, 0040).
 
-By itself it makes a new client for every acknowledgment and every message sent, which is a fifth of what a worker's
-main process does. A client without its own connection is only a view on its pool, and holds nothing between two
-commands. Why hints are sent without waiting for a reply: docs/decisions/0024.
+A client without its own connection is only a view on its pool, and holds nothing between two commands.
 """
 
 from functools import lru_cache

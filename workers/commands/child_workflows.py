@@ -1,8 +1,4 @@
-"""Child workflows: a validation loop in the place of an agent of a cycle or of handoffs, handoffs in that of a fixer.
-
-The ticket's holder begins the child, or finds it as it is, and puts the ticket off until it has ended: no worker is
-held while it works. A process that dies on the way leaves a ticket that the next one takes up at the same place.
-"""
+"""A validation loop in the place of an agent, handoffs in that of a fixer, as child workflows (docs/decisions/0026)."""
 
 from collections.abc import Callable
 from functools import partial

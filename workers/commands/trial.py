@@ -1,7 +1,4 @@
-"""The process behind `fixloop.intake.trial`: each specialist's checks once on a snapshot, each on a separate ground.
-
-No ticket, no store and no Celery: what a run of the loop would commit is a line on standard output.
-"""
+"""The process behind `fixloop.intake.trial`: all checks once on a snapshot, no workflow (docs/decisions/0036)."""
 
 import os
 import signal

@@ -1,8 +1,6 @@
-"""The two pipes between a supervisor and each of its processes, which tell each that the other lives.
+"""The two pipes between a supervisor and each of its processes (docs/decisions/0003).
 
-The lifeline: when it closes, the parent is gone and the child ends at once. Nothing is lost by that (a lease comes
-back, a guard kills its command), and nothing is left running. And presence: the child says that it serves once a
-second, from the loop that does the serving; a process whose loop hangs has threads that are very well.
+When the lifeline closes, the parent is gone and the child ends at once. By the other the child says that it serves.
 """
 
 import os

@@ -1,7 +1,6 @@
-"""What a worker's processes load, and with these all that they load: once, before they are forked.
+"""What a worker's processes load: once, before they are forked (docs/decisions/0030).
 
-Nothing here may start a thread, open a connection or decide by which name a process is known to others: all of them
-would have it in common.
+Nothing here may start a thread, open a connection or decide by which name a process is known to others.
 """
 
 from contextlib import suppress

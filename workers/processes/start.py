@@ -1,8 +1,4 @@
-"""How a supervisor starts a process, forked or as a separate program, and how it is told to stop.
-
-Forked, it has what its supervisor loaded, at no cost and in the same memory. That is safe only as long as the
-supervisor has no thread and no connection, so what dies later is started again as a program.
-"""
+"""How a supervisor starts a process, forked or as a program (docs/decisions/0030), and how it is told to stop."""
 
 import json
 import os

@@ -1,7 +1,6 @@
-"""Named files that a killed process did not draw any more: they are drawn by the next who looks (K23, R13).
+"""Named files, drawn after each commit, and by the next who looks where that was killed (K23, R13).
 
-A workflow whose files are on this machine has a mark in the cache until its last ones are drawn. Without it they would
-stay behind for ever when the process that committed its end was killed right then.
+A workflow whose files are on this machine has a mark in the cache until its last ones are drawn (docs/decisions/0025).
 """
 
 import logging

@@ -29,8 +29,7 @@ def release_dead(store: Store, supervisor: str, *, poison: bool, pid: int | None
 
 def released(store: Store, supervisor: str, *, poison: bool, pid: int | None = None) -> list[Ticket]:
     """Give back what dead owners of this machine hold, or only process `pid`; the tickets, to be hinted. What belongs
-    to another supervisor that lives is its own to judge. A death counts as poison where the rest of the processes live;
-    with a supervisor they died, too, so that is never the step's fault (K40)."""
+    to another supervisor that lives is its own to judge. Which death is poison: docs/decisions/0023 (K40)."""
     given_back = []
     for ticket_id, (owner, fence) in store.owners().items():
         if pid not in (None, pid_of(owner)) or not is_dead_here(owner):

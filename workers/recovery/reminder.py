@@ -1,7 +1,4 @@
-"""What a timekeeper has done when it is due: deadlines are acted on, and those who have to know are told.
-
-No Celery worker: the tasks are called in this process, one after the other, which ends with the last.
-"""
+"""What a timekeeper has done when it is due, one task after the other, without a worker (docs/decisions/0037)."""
 
 import logging
 from collections.abc import Mapping

@@ -1,8 +1,4 @@
-"""The supervisor: N processes for work, one for control, the sweeper; what dies is started again, with its reason.
-
-A second of Redis being away kills Celery workers with a task in flight. Every second it also gives back the tickets of
-owners that no longer live on this machine, and writes down how its processes are, for `fixloop worker --check`.
-"""
+"""The supervisor: its processes are started again when they die, with the reason (docs/decisions/0003)."""
 
 import logging
 import signal

@@ -1,8 +1,6 @@
 """The timekeeper of an embedded deployment: lets clocks run on where only somebody outside can go on (A56, A66, A73).
 
-It sweeps, as a worker's sweeper does, but only where such a workflow waits, and steps back where a worker sweeps. What
-falls due is done by a process that it starts for that and that ends with it (`workers/recovery/reminder.py`), so that
-it needs little memory itself: it loads neither Celery nor any profile. It ends when nothing waits any more.
+It needs little memory, and so loads neither Celery nor any profile (docs/decisions/0037).
 """
 
 import json

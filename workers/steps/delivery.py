@@ -1,7 +1,6 @@
-"""What steps bring outside: messages to agents (`deliver` and `escalate`), and the verified branch (`push`).
+"""What steps bring outside: letters to agents (docs/decisions/0008), and the verified branch (docs/decisions/0014).
 
-A mailbox gets a letter with ids; the message is in the store. One that cannot be reached is an event like any other:
-how often it is tried again is decided from the state (A70).
+A mailbox that cannot be reached is an event: how often it is tried again is decided from the state (A70).
 """
 
 from collections.abc import Callable

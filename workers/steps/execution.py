@@ -1,7 +1,6 @@
 """One step: claim its ticket, have the work done under a lease, commit what happened, hint what follows.
 
-A delivery that is late, doubled or lost changes nothing: without the ticket there is no work, and without the
-fence no commit. What the work is, a profile's step handlers say.
+Without the ticket there is no work, and without the fence no commit. What the work is, a profile's step handlers say.
 """
 
 import logging
@@ -50,9 +49,8 @@ def carry_out(task: Task, ticket_id: str) -> str:
 
 
 def on_failure(task: Task, exc: Exception, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:
-    """Celery's failure handler of every step (K5, R9): tell the state of an attempt that nobody has told it of, which
-    counts it as any other. Where the step was faster, which is usual, its ticket is gone and nothing happens. What is
-    away is no fault of the step: its lease ends."""
+    """Celery's failure handler of every step (K5, R9): tell the state of an attempt that nobody has told it of
+    (docs/decisions/0038). What is away is no fault of the step: its lease ends."""
     held: tuple[StepHandlers, Step] | None = getattr(task.request, "held", None)
     if held is None or isinstance(exc, (InfrastructureError, NewerVersion)):
         return

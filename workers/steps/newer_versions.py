@@ -1,9 +1,4 @@
-"""Steps of a newer fixloop are left to newer workers, and what is damaged until somebody has repaired it.
-
-A rolling upgrade has workers of both versions on the same queues for a while, and a hint reaches either. What this
-process leaves is offered again after 1, 2, 4 … 30 s; in between nothing is sent and nothing claimed. Each process
-counts for itself, so that a newer worker that is hinted never waits for longer.
-"""
+"""Steps of a newer fixloop are left to newer workers (docs/decisions/0015), what is damaged until it is repaired."""
 
 import logging
 from collections import OrderedDict

@@ -1,11 +1,7 @@
-"""A claimed step of any profile, and the crew that does its work: the lease, commands under guard, and the commit.
+"""A claimed step of any profile: its lease, commands under guard, the commit, and the crew that does its work.
 
-The crew runs commands in workspaces, or is what `FIXLOOP_CREW=module:factory` names: that has the methods of
-`Commands`, such as the scripted one of `fixloop.testing`.
-
-A lease lasts 9 s; one thread in each work process renews it every 3 s, and learns that the ticket was withdrawn. A
-Redis that is away is not a reason to stop: the renewal of the same fence succeeds later as long as nobody else has
-claimed.
+The crew is `Commands`, or what `FIXLOOP_CREW=module:factory` names with the same methods. A Redis that is away is not a
+reason to stop: the renewal of the same fence succeeds later as long as nobody else has claimed.
 """
 
 import importlib
