@@ -63,7 +63,25 @@ defu and tomli publish no tests with their releases, so they cannot be prepared 
 
 
 def main() -> None:
-    options = _options()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("name", nargs="*", help="only these projects")
+    parser.add_argument("--runs", type=int, default=3, help="runs without a bug, of which the median counts")
+    parser.add_argument(
+        "--folder", type=Path, help="where projects are prepared (default: in fixloop's cache)"
+    )
+    parser.add_argument("--prepare", action="store_true", help="only prepare them")
+    parser.add_argument(
+        "--page", action="store_true", help="only write docs/projects.md, from what was tried last"
+    )
+    options = parser.parse_args()
+    names = {each.name for each in public_projects()}
+    if unknown := set(options.name) - names:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(sorted(names))}")
+    if options.runs < 1:
+        parser.error("--runs: at least 1")
+    options.folder = (options.folder or Settings().cache_dir.parent / "fixloop-projects").resolve()
     if options.page:
         PAGE.write_text(page(_kept(options.folder)))
         return
@@ -112,29 +130,6 @@ def _kept(folder: Path) -> list[tuple[Project, Trial | None]]:
         (project, Trial.model_validate_json(file.read_text()) if file.exists() else None)
         for project, file in files
     ]
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("name", nargs="*", help="only these projects")
-    parser.add_argument("--runs", type=int, default=3, help="runs without a bug, of which the median counts")
-    parser.add_argument(
-        "--folder", type=Path, help="where projects are prepared (default: in fixloop's cache)"
-    )
-    parser.add_argument("--prepare", action="store_true", help="only prepare them")
-    parser.add_argument(
-        "--page", action="store_true", help="only write docs/projects.md, from what was tried last"
-    )
-    options = parser.parse_args()
-    names = {each.name for each in public_projects()}
-    if unknown := set(options.name) - names:
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(sorted(names))}")
-    if options.runs < 1:
-        parser.error("--runs: at least 1")
-    options.folder = (options.folder or Settings().cache_dir.parent / "fixloop-projects").resolve()
-    return options
 
 
 def page(projects: Sequence[tuple[Project, Trial | None]]) -> str:

@@ -66,7 +66,15 @@ class Limit(NamedTuple):
 
 
 def main() -> None:
-    options = _options()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workflows", type=int, default=100_000)
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 2, help="that make them")
+    parser.add_argument("--seconds", type=float, default=30.0, help="for which the sweeper is watched")
+    parser.add_argument("--signals", type=int, default=200)
+    parser.add_argument("--server", default="", help="the redis-server to use; default: the embedded one's")
+    options = parser.parse_args()
+    if options.workflows < options.signals:
+        parser.error("there are fewer workflows than signals")
     with (
         tempfile.TemporaryDirectory(prefix="fixloop-bench-") as folder,
         stage.redis_server(options.server) as url,
@@ -81,19 +89,6 @@ def main() -> None:
     for limit in limits:
         print(limit)
     sys.exit(0 if all(limit.is_met for limit in limits) else 1)
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--workflows", type=int, default=100_000)
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 2, help="that make them")
-    parser.add_argument("--seconds", type=float, default=30.0, help="for which the sweeper is watched")
-    parser.add_argument("--signals", type=int, default=200)
-    parser.add_argument("--server", default="", help="the redis-server to use; default: the embedded one's")
-    options = parser.parse_args()
-    if options.workflows < options.signals:
-        parser.error("there are fewer workflows than signals")
-    return options
 
 
 def _measured(url: str, worker: int, executions: Path, options: argparse.Namespace) -> list[Limit]:

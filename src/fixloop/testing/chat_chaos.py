@@ -47,7 +47,7 @@ def chaos_of_chats(order: Order, folder: Path, tell: Callable[[Progress], object
             chats = _opened(folder / name, order.workflows)
             if name == "injured":
                 injured_since = time.monotonic()
-                site.injurer.arm(Schedule(planned, CHAT))
+                site.injurer.schedule = Schedule(planned, CHAT)
             seconds[name] = site.play(name, chats, tell)
         site.heal()
     executions, numbers = executions_in(folder / EXECUTIONS), range(1, order.workflows + 1)

@@ -139,7 +139,7 @@ class ChatInjurer:
     def __init__(self, hosts: Mapping[str, RunnerHost]) -> None:
         self.injuries: list[AppliedInjury] = []
         self._hosts = hosts
-        self._schedule = Schedule({}, {})
+        self.schedule = Schedule({}, {})
         self._turns: dict[Path, Turns] = {}
         self._later: list[tuple[float, Callable[[], object]]] = []
         self._rivalries: list[tuple[AppliedInjury, Runner, Runner]] = []
@@ -149,9 +149,6 @@ class ChatInjurer:
     @property
     def under_way(self) -> bool:
         return bool(self._later or self._rivalries)
-
-    def arm(self, schedule: Schedule) -> None:
-        self._schedule = schedule
 
     def changed(self, change: FileChange) -> bool:
         """A chat's directory was changed; whether a turn was taken by that."""
@@ -191,7 +188,7 @@ class ChatInjurer:
 
     def _come(self, ticket: str, seq: int, boundary: Boundary, runner: Runner) -> None:
         step = "close" if seq == chat_agent.LAST else "answer"
-        injury = self._schedule.due(ticket, (step,), boundary, lambda one: self._may(one, runner))
+        injury = self.schedule.due(ticket, (step,), boundary, lambda one: self._may(one, runner))
         if injury is None:
             return
         now = time.monotonic()
@@ -277,7 +274,7 @@ class ChatInjurer:
     def _over(self, applied: AppliedInjury) -> None:
         applied.ended = time.monotonic()
         if not applied.took_effect:
-            self._schedule.put_off(applied.injury)
+            self.schedule.put_off(applied.injury)
 
 
 def _comes(is_so: Callable[[], bool]) -> bool:

@@ -93,10 +93,7 @@ class _Chains:
         return list(self._tickets)
 
     def unended(self, names: Sequence[str]) -> list[str]:
-        try:
-            done = self._client.hmget(EFFECTS, [self._tickets[name][-1] for name in names])
-        except (redis.ConnectionError, redis.TimeoutError):
-            return list(names)
+        done = self._client.hmget(EFFECTS, [self._tickets[name][-1] for name in names])
         return [name for name, count in zip(names, done, strict=True) if not count]
 
 

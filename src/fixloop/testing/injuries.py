@@ -191,17 +191,8 @@ class InjuryActions:
                 self._stopped(applied, [link.pid], STOPPED_SECONDS, lambda: True)
             case Injury.STOP_SWEEPER:
                 stopped = self._hosts[link.host].find("sweep")
-                self._stopped(
-                    applied,
-                    stopped,
-                    SWEEPER_STOPPED_SECONDS,
-                    # Missed: a sweeper that was not stopped has swept a shard since.
-                    lambda: any(
-                        at > applied.began and pid not in applied.pids
-                        for shard in self.swept.values()
-                        for pid, at in shard.items()
-                    ),
-                )
+                # Missed: a sweeper that was not stopped has swept a shard since.
+                self._stopped(applied, stopped, SWEEPER_STOPPED_SECONDS, lambda: self._is_swept(applied))
             case Injury.RIVAL_SWEEPERS:
                 self.begin(self._disown_shards(applied))
             case Injury.WRONG_CLOCK:
@@ -248,6 +239,10 @@ class InjuryActions:
                 kill(pid, signal.SIGCONT)
 
         self._later(applied, seconds, go_on)
+
+    def _is_swept(self, applied: AppliedInjury) -> bool:
+        swept = [(pid, at) for shard in self.swept.values() for pid, at in shard.items()]
+        return any(at > applied.began and pid not in applied.pids for pid, at in swept)
 
     async def _disown_shards(self, applied: AppliedInjury) -> None:
         began = applied.began

@@ -273,12 +273,8 @@ class MemoryStore(Store):
     def set_aside(self, workflow: str, keep: Callable[[Mapping[str, bytes]], None]) -> None:
         with self._guard:
             kept = self._workflows[workflow]
-            keep(
-                {
-                    keys.history_key(workflow): b"".join(kept.entries),
-                    keys.workflow_key(workflow): kept.snapshot,
-                }
-            )
+            entries = b"".join(kept.entries)
+            keep({keys.history_key(workflow): entries, keys.workflow_key(workflow): kept.snapshot})
             self._ended.setdefault(workflow, self._now())
             self._live.pop(keys.feature_of(workflow), None)
             self.remove(workflow, kept.head, "set-aside")

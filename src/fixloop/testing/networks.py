@@ -85,19 +85,13 @@ class Namespace:
             )
         except OSError as error:
             raise Unavailable(f"unshare: {error.strerror}") from None
+        self.pid = self._shell.pid
+        self.entering = ("nsenter", f"--net=/proc/{self.pid}/ns/net", "--")
         try:
             self.do("ip link set lo up")
         except Unavailable:
             self.close()
             raise
-
-    @property
-    def pid(self) -> int:
-        return self._shell.pid
-
-    @property
-    def entering(self) -> tuple[str, ...]:
-        return ("nsenter", f"--net=/proc/{self.pid}/ns/net", "--")
 
     def do(self, command: str) -> None:
         """Run a command of plain words in it, or raise Unavailable."""
@@ -130,16 +124,13 @@ class NamespaceNetwork:
         self._middle = middle
         self._end = f"cable{number}"
         self._address = f"10.0.{number}.1"
+        self.access = Access(f"redis://{self._address}:{PORT}", namespace.entering)
         self._relay: Relay | None = None
         self.is_away = False
         middle.do(f"ip link add {self._end} type veth peer name cable netns {namespace.pid}")
         middle.do(f"ip address add {self._address}/30 dev {self._end}")
         namespace.do(f"ip address add 10.0.{number}.2/30 dev cable")
         self.mend()
-
-    @property
-    def access(self) -> Access:
-        return Access(f"redis://{self._address}:{PORT}", self._namespace.entering)
 
     @property
     def noticed(self) -> int:

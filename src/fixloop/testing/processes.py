@@ -37,13 +37,10 @@ class RedisServer:
 
     def __init__(self, folder: Path, sockets: Path) -> None:
         self.socket = sockets / "redis.sock"
+        self.url = f"unix://{self.socket}"
         self._folder = folder
         self._guard: subprocess.Popen[bytes] | None = None
         self.pid = 0
-
-    @property
-    def url(self) -> str:
-        return f"unix://{self.socket}"
 
     def start(self) -> None:
         place = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self._folder)]

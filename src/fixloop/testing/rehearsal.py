@@ -167,7 +167,11 @@ class _Run:
         self.held.add(ticket.id)
         if ticket.limit_name and ticket.limit_seconds is not None:
             self.deadlines[ticket.limit_name] = self.clock + ticket.limit_seconds
-        event = self._event(ticket)
+        try:
+            event = self._crew.carried_out(self._work(ticket))
+        except Exception as error:
+            run = {name: getattr(ticket, name) for name in RUN_FIELDS}
+            event = RunFinished(**run, outcome="error", tree=self.state.tree, error=str(error))
         if event is not None and ticket.id in self.held:
             self.held.discard(ticket.id)
             self.deadlines.pop(ticket.limit_name, None)
@@ -199,10 +203,3 @@ class _Run:
             cancelled=cancelled,
             run=run,
         )
-
-    def _event(self, ticket: Ticket) -> Event | None:
-        try:
-            return self._crew.carried_out(self._work(ticket))
-        except Exception as error:
-            run = {name: getattr(ticket, name) for name in RUN_FIELDS}
-            return RunFinished(**run, outcome="error", tree=self.state.tree, error=str(error))

@@ -2,9 +2,9 @@
 
     parse(text) -> Message
 
-markdown-it reads the structure (`blocks`), `document` gives it titles, parts and fields, one function for each type
-picks the facts (`bodies`), and the envelope's line adds what the layout does not show. What was read is rendered again
-and must give the same text: so every word that is derived from a fact, such as the count of a list, is checked.
+`document` reads titles, parts and fields, one function for each type picks the facts (`bodies`), and the envelope's
+line adds what the layout does not show. What was read is rendered again and must give the same text: so every word that
+is derived from a fact, such as the count of a list, is checked.
 """
 
 import json

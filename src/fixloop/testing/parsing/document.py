@@ -1,7 +1,9 @@
 """A rendered message as a reader of one type sees it: a title, and parts with fields, lists and tables.
 
-A part begins at a rule or at a heading below the title. Fields are the lines `**Label**: value`, alone or in a list;
-emphasis (`*not reported*`) is the template's word for "nothing": no tool's text begins with an unescaped star.
+markdown-it reads the structure and nothing else: inline marks stay as they stand, because the words are escaped by our
+own rules and read back by them. A part begins at a rule or at a heading below the title. Fields are the lines
+`**Label**: value`, alone or in a list; emphasis (`*not reported*`) is the template's word for "nothing": no tool's text
+begins with an unescaped star.
 """
 
 import re
@@ -12,10 +14,16 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeVar
 
-from fixloop.errors import UsageError
-from fixloop.protocol.markdown import unescape, unfence
-from fixloop.testing.parsing import blocks as md
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
 
+from fixloop.errors import UsageError
+from fixloop.protocol.markdown import item_text, unescape, unfence, unitem
+
+# Our own messages are four levels deep; deeper nesting says nothing and is what makes a hostile text slow.
+_MARKDOWN: Final = MarkdownIt("commonmark", {"maxNesting": 12})
+_MARKDOWN.enable("table").disable(["lheading", "reference", "code"])
+_MARKDOWN.core.ruler.enableOnly(["normalize", "block"])
 _FIELD: Final = re.compile(r"\*\*([^*]+)\*\*:(?: (.*))?", re.DOTALL)
 _NUMBER: Final = re.compile(r"-?[0-9]{1,9}")
 _CLOCK: Final = re.compile(r"(?:([0-9]{1,9}):)?([0-9]{2,9}):([0-5][0-9])")
@@ -27,6 +35,85 @@ E = TypeVar("E", bound=StrEnum)
 M = TypeVar("M")
 
 
+class Heading(NamedTuple):
+    line: int
+    level: int
+    text: str
+
+
+class Rule(NamedTuple):
+    line: int
+
+
+class Paragraph(NamedTuple):
+    line: int
+    rows: tuple[str, ...]
+
+
+class Fence(NamedTuple):
+    line: int
+    info: str
+    content: str
+
+
+class Comment(NamedTuple):
+    line: int
+    text: str
+
+
+class Table(NamedTuple):
+    line: int
+    rows: tuple[tuple[str, ...], ...]
+    """Without the row of titles."""
+
+
+class Item(NamedTuple):
+    line: int
+    text: str
+    """The item's words; meaningless where it holds fields."""
+    blocks: "tuple[Block, ...]"
+
+
+class Items(NamedTuple):
+    line: int
+    items: tuple[Item, ...]
+
+
+Block = Heading | Rule | Paragraph | Fence | Comment | Table | Items
+
+
+def read_blocks(text: str) -> tuple[Block, ...]:
+    """The blocks of `text`, whose only line break is `\\n`; lines are counted from 1."""
+    return tuple(_blocks(SyntaxTreeNode(_MARKDOWN.parse(text)).children, text.split("\n")))
+
+
+def _blocks(nodes: Sequence[SyntaxTreeNode], rows: list[str]) -> Iterator[Block]:
+    for node in nodes:
+        line = node.map[0] + 1 if node.map else 0
+        match node.type:
+            case "heading":
+                yield Heading(line, int(node.tag[1:]), node.children[0].content)
+            case "paragraph":
+                yield Paragraph(line, tuple(node.children[0].content.split("\n")))
+            case "bullet_list" | "ordered_list":
+                items = []
+                for item in node.children:
+                    first, last = item.map or (0, 0)
+                    text = unitem(item_text(rows[first:last]))
+                    items.append(Item(first + 1, text, tuple(_blocks(item.children, rows))))
+                yield Items(line, tuple(items))
+            case "table":
+                cells = [row.children for part in node.children for row in part.children]
+                told = (tuple(cell.children[0].content for cell in row) for row in cells[1:])
+                yield Table(line, tuple(told))
+            case "fence":
+                yield Fence(line, node.info.strip(), node.content)
+            case "html_block":
+                yield Comment(line, node.content)
+            case "hr":
+                yield Rule(line)
+
+
 class UnreadableMessage(UsageError):
     """The text is not a message as fixloop renders it; the error names what is missing or wrong, and where."""
 
@@ -34,7 +121,7 @@ class UnreadableMessage(UsageError):
 class _Field(NamedTuple):
     line: int
     value: str
-    below: md.Block | None
+    below: Block | None
     """What follows the field's line without another line between."""
 
 
@@ -42,7 +129,7 @@ class _Field(NamedTuple):
 class Part:
     title: str
     line: int
-    blocks: Sequence[md.Block]
+    blocks: Sequence[Block]
     _rows: Sequence[str]
 
     def written(self, before: str = "") -> str:
@@ -64,7 +151,7 @@ class Part:
         found = self._fields.get(label)
         if found is None:
             return ""
-        if not found.value and isinstance(found.below, md.Fence):
+        if not found.value and isinstance(found.below, Fence):
             return unfence(found.below.info, found.below.content)
         return "" if found.value.startswith("*") else unescape(found.value)
 
@@ -72,34 +159,34 @@ class Part:
         """The items of the list below `**{label}**:`; none where there is no such field or list."""
         found = self._fields.get(label)
         below = found.below if found is not None else None
-        return tuple(item.text for item in below.items) if isinstance(below, md.Items) else ()
+        return tuple(item.text for item in below.items) if isinstance(below, Items) else ()
 
     def items(self) -> tuple[str, ...]:
         """The items of the part's own list, which is below no field; none where it has none."""
         below = {id(field.below) for field in self._fields.values()}
-        own = (block for block in self.blocks if isinstance(block, md.Items) and id(block) not in below)
-        return tuple(item.text for item in next(own, md.Items(0, ())).items)
+        own = (block for block in self.blocks if isinstance(block, Items) and id(block) not in below)
+        return tuple(item.text for item in next(own, Items(0, ())).items)
 
     def points(self) -> tuple["Part", ...]:
         """The items of the part's first list as parts: the item's first line is the title, its list the fields."""
-        found = next((block for block in self.blocks if isinstance(block, md.Items)), None)
+        found = next((block for block in self.blocks if isinstance(block, Items)), None)
         return tuple(
             Part(unescape(item.blocks[0].rows[0]), item.line, item.blocks[1:], ())
             for item in (found.items if found is not None else ())
-            if item.blocks and isinstance(item.blocks[0], md.Paragraph)
+            if item.blocks and isinstance(item.blocks[0], Paragraph)
         )
 
     def nested(self, word: str) -> tuple[str, ...]:
         """The list inside the item that begins with `word`; none where it has none."""
         for block in self.blocks:
-            for item in block.items if isinstance(block, md.Items) else ():
+            for item in block.items if isinstance(block, Items) else ():
                 if item.text.startswith(word):
-                    inner = next((block for block in item.blocks if isinstance(block, md.Items)), None)
+                    inner = next((block for block in item.blocks if isinstance(block, Items)), None)
                     return tuple(nested.text for nested in inner.items) if inner is not None else ()
         return ()
 
     def rows(self) -> tuple[tuple[str, ...], ...]:
-        found = next((block for block in self.blocks if isinstance(block, md.Table)), None)
+        found = next((block for block in self.blocks if isinstance(block, Table)), None)
         return tuple(tuple(map(unescape, row)) for row in found.rows) if found is not None else ()
 
     def parts(self, level: int) -> tuple["Part", ...]:
@@ -109,11 +196,11 @@ class Part:
         """The first line of text that all of `pattern` fits; its groups are still escaped."""
         rows: list[str] = []
         for block in self.blocks:
-            if isinstance(block, md.Paragraph):
+            if isinstance(block, Paragraph):
                 rows += block.rows
-            elif isinstance(block, md.Items):
+            elif isinstance(block, Items):
                 first = [item.blocks[0] for item in block.items if item.blocks]
-                rows += [line.rows[0] for line in first if isinstance(line, md.Paragraph)]
+                rows += [line.rows[0] for line in first if isinstance(line, Paragraph)]
         for row in rows:
             found = re.fullmatch(pattern, row, re.DOTALL)
             if found is not None:
@@ -183,10 +270,10 @@ class Part:
 
 
 class Document:
-    def __init__(self, title: str, blocks: Sequence[md.Block], rows: Sequence[str], line: int) -> None:
+    def __init__(self, title: str, blocks: Sequence[Block], rows: Sequence[str], line: int) -> None:
         self.title = title
         self.line = line
-        self.comments = [block.text for block in blocks if isinstance(block, md.Comment)]
+        self.comments = [block.text for block in blocks if isinstance(block, Comment)]
         self.header, *self.parts = _parts(blocks, _TITLE + 1, rows, line + 1) or [Part("", line, (), ())]
 
     def part(self, title: str) -> Part:
@@ -205,11 +292,11 @@ class Document:
 def documents(text: str) -> tuple[Document, ...]:
     """The messages in `text`: each begins with a heading of the second level."""
     rows = text.split("\n")
-    blocks = md.read_blocks(text)
+    blocks = read_blocks(text)
     starts = [
         (number, block)
         for number, block in enumerate(blocks)
-        if isinstance(block, md.Heading) and block.level == _TITLE
+        if isinstance(block, Heading) and block.level == _TITLE
     ]
     ends = [*(number for number, _ in starts[1:]), len(blocks)]
     found = []
@@ -220,7 +307,7 @@ def documents(text: str) -> tuple[Document, ...]:
     return tuple(found)
 
 
-def _parts(blocks: Sequence[md.Block], level: int, rows: Sequence[str], first: int) -> list[Part]:
+def _parts(blocks: Sequence[Block], level: int, rows: Sequence[str], first: int) -> list[Part]:
     """`blocks`, written in `rows` from line `first` on, parted at rules and headings of `level`."""
     starts = [number for number, block in enumerate(blocks) if _begins(block, level)]
     if blocks and 0 not in starts:
@@ -229,22 +316,22 @@ def _parts(blocks: Sequence[md.Block], level: int, rows: Sequence[str], first: i
     for start, end in pairwise([*starts, len(blocks)]):
         head = blocks[start]
         last = blocks[end].line if end < len(blocks) else first + len(rows)
-        title = unescape(head.text) if isinstance(head, md.Heading) else ""
+        title = unescape(head.text) if isinstance(head, Heading) else ""
         inner = blocks[start + 1 : end] if _begins(head, level) else blocks[start:end]
         found.append(Part(title, head.line, inner, rows[head.line - first : last - first]))
     return found
 
 
-def _begins(block: md.Block, level: int) -> bool:
-    return isinstance(block, md.Rule) or (isinstance(block, md.Heading) and block.level == level)
+def _begins(block: Block, level: int) -> bool:
+    return isinstance(block, Rule) or (isinstance(block, Heading) and block.level == level)
 
 
-def _fields(blocks: Sequence[md.Block]) -> Iterator[tuple[str, _Field]]:
+def _fields(blocks: Sequence[Block]) -> Iterator[tuple[str, _Field]]:
     for number, block in enumerate(blocks):
-        if isinstance(block, md.Items):
+        if isinstance(block, Items):
             for item in block.items:
                 yield from _fields(item.blocks)
-        elif isinstance(block, md.Paragraph):
+        elif isinstance(block, Paragraph):
             below = blocks[number + 1] if number + 1 < len(blocks) else None
             last = len(block.rows) - 1
             for at, row in enumerate(block.rows):
