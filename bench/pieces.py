@@ -69,32 +69,24 @@ class _TimedCrew(ScriptedCrew):
 
 def timed_crew() -> ScriptedCrew:
     """The factory that `FIXLOOP_CREW` names."""
-    from kombu.messaging import Producer
-
     import fixloop.engine.engine
-    import fixloop.protocol.validation
     import fixloop.store.entries
     import fixloop.store.replies
-    from fixloop.profiles.validation.engine import VALIDATION
     from fixloop.protocol.state import State
     from fixloop.store.connection import Connection
+    from workers.celery_fast import hop
     from workers.process import process
 
-    pieces = _Pieces()
-    plain = VALIDATION
-    timed = plain._replace(
-        decide=pieces.timed("decide", plain.decide), load=pieces.timed("JSON read", plain.load)
-    )
-    # The one that holds are made with, and the one that decides.
-    vars(fixloop.engine.engine)["VALIDATION"] = timed
-    process().engine.profile = timed
+    pieces, engine = _Pieces(), process().engine
+    engine.profile = engine.profile._replace(decide=pieces.timed("decide", engine.profile.decide))
+    pieces.time("JSON read", State, "model_validate_json")
     pieces.time("entry and fields made", fixloop.engine.engine, "_commit")
     pieces.time("JSON written", State, "model_dump_json")
     pieces.time("JSON written", fixloop.store.entries, "_json")
     pieces.time("deflated", fixloop.store.entries, "pack")
     pieces.time("inflated", fixloop.store.replies, "state_of")
     pieces.time("round trips to the state", Connection, "call")
-    pieces.time("next hop published", Producer, "publish")
+    pieces.time("next hop published", hop, "_send")
     return _TimedCrew(pieces)
 
 
