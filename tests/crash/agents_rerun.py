@@ -90,7 +90,7 @@ class AgentsRerun(Rerun):
     def _files(self) -> dict[str, str]:
         """The named files that the end has, as text."""
         files = drawn(self._found().snapshot, partial(self.store.get_artifact, WORKFLOW))
-        found = dict(files.inside()) | {file.path: file.content for file in files.files}
+        found = {file.path: file.content for file in (*files.inside(), *files.files)}
         return {path: content.decode() for path, content in found.items()}
 
     def _started(self) -> Start:

@@ -72,5 +72,5 @@ def drawn_at_each_version(store: Store, profile: Profile[Any], workflow: str) ->
     for version, outcome in outcomes(store, profile, workflow):
         snapshot = outcome.state.model_dump_json(exclude_defaults=True).encode()
         files = drawn(snapshot, partial(store.get_artifact, workflow))
-        made[version] = dict(files.inside()) | {file.path: file.content for file in files.files}
+        made[version] = {file.path: file.content for file in (*files.inside(), *files.files)}
     return made

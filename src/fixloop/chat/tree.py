@@ -33,9 +33,9 @@ def chats_below(path: Path) -> Iterator[Path | Finding]:
         if _is_chat(here, files, folders):
             folders[:] = []
             yield here
-        yield from (_unlisted(error) for error in refused)
+        yield from map(_unlisted, refused)
         refused.clear()
-    yield from (_unlisted(error) for error in refused)
+    yield from map(_unlisted, refused)
 
 
 def default_chats(here: Path) -> Path:

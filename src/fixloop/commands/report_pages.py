@@ -1,11 +1,8 @@
-"""`report` of the profiles whose steps are runs of agents: how it stands, who did what, and what it says it knows.
-
-Made of what `status` and `log` show; as Markdown, as one page that needs neither network nor scripts, or as data.
-"""
+"""`report` of the profiles whose steps are runs of agents, made of what `status` and `log` show."""
 
 import html
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fixloop.commands.presenter import Logged, Presenter, documented
@@ -69,12 +66,6 @@ def _row(cell: str, values: Row) -> str:
     return f"<tr>{''.join(f'<{cell}>{html.escape(value)}</{cell}>' for value in values)}</tr>"
 
 
-def as_json(status: Mapping[str, Any], log: Mapping[str, Any]) -> str:
-    """As data: what `status --json` and `log --json` say, in one document."""
-    document = {"status": status, "statistics": log["statistics"], "entries": log["entries"]}
-    return json.dumps(document, ensure_ascii=False, indent=2)
-
-
 def reported(
     parts: Callable[[Iterable[Row], Any], Parts], presenter: Callable[[], Presenter[Any]]
 ) -> Callable[[Snapshot, Logged[Any], str], str]:
@@ -83,8 +74,10 @@ def reported(
     def report(found: Snapshot, logged: Logged[Any], form: str) -> str:
         shown = presenter()
         if form == "json":
-            document = documented(shown.document(found, logged.state), logged.across)
-            return as_json(document, shown.log_document(logged))
+            status = documented(shown.document(found, logged.state), logged.across)
+            log = shown.log_document(logged)
+            document = {"status": status, "statistics": log["statistics"], "entries": log["entries"]}
+            return json.dumps(document, ensure_ascii=False, indent=2)
         details = list(shown.details(found, logged.state, False))
         if logged.across is not None:
             details.append((logged.across.label, logged.across.text))

@@ -48,8 +48,6 @@ Urgency = Annotated[
     Priority | None,
     typer.Option("--priority", help="handoff: how urgent it is.", show_default=Priority.HIGH.value),
 ]
-
-
 Ref = Annotated[
     str | None,
     typer.Option(
@@ -73,8 +71,6 @@ Push = Annotated[
 Name = Annotated[str, typer.Option("--name", help="The feature's name.")]
 Only = Annotated[str | None, typer.Option("--only", help="One specialist.")]
 Restart = Annotated[bool, typer.Option("--restart", help="Cancel what is live of this issue first.")]
-
-
 _OF_SOME_PROFILES: Final = (
     *("task", "task_file", "plan", "type", "priority"),
     *("fixer", "only", "dry", "base", "all"),

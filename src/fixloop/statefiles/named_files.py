@@ -92,11 +92,11 @@ class Files(NamedTuple):
     folders: Sequence[str] = ()
     """Further ones that are there, empty or not."""
 
-    def inside(self) -> Iterator[tuple[str, bytes]]:
-        """The files of these directories, by path below the root."""
+    def inside(self) -> Iterator[File]:
+        """The files of the directories whose files change places."""
         for directory, inside in self.swapped.items():
             for path, content in inside.files.items():
-                yield f"{directory}/{path}", content
+                yield File.of(f"{directory}/{path}", content)
 
 
 class Edited(NamedTuple):
@@ -172,7 +172,7 @@ class NamedFiles:
                 if file.path not in after or after[file.path].sources != file.sources
             ]
             after |= {file.path: Kept.of(file.parts(), file.sources) for file in changed}
-            after |= {path: Kept.of((content,), "") for path, content in files.inside()}
+            after |= {file.path: Kept.of(file.parts(), "") for file in files.inside()}
             record = Record(**stamp.model_dump(), files=after)
             write_record(self._intent, record)
             aside = self._set_aside(stamp, edited)
@@ -198,8 +198,7 @@ class NamedFiles:
         for path, kept in (*before.files.items(), *intent.items()):
             ours.setdefault(path, set()).add(kept.digest)
         there = sorted(path for directory in files.swapped for path in listed(self._root, directory))
-        new = {file.path: file for file in files.files}
-        new |= {path: File.of(path, content) for path, content in files.inside()}
+        new = {file.path: file for file in (*files.files, *files.inside())}
         for path in dict.fromkeys((*before.files, *there, *new)):
             found = read(self._root, path, files.swapped)
             if found is None:

@@ -154,8 +154,8 @@ def _refuse_disagreement(root: Path, known: list[Record]) -> None:
     # Those that are drawn from the state alone.
     made = drawn(last.snapshot.encode(), lambda digest: None)
     documents = {path for path, parts in _parts(last) if any(part.startswith(ARTIFACT) for part in parts)}
-    ours = dict(made.inside())
-    ours |= {file.path: file.content for file in made.files if file.path not in documents}
+    certain = (*made.inside(), *(file for file in made.files if file.path not in documents))
+    ours = {file.path: file.content for file in certain}
     told = []
     # One that waited for the place has no files there.
     swapped = _files(last).swapped

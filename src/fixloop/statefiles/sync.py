@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.profile import profile_in
 from fixloop.errors import FixloopError, InfrastructureError
-from fixloop.files.atomic import File, place, read
+from fixloop.files.atomic import place, read
 from fixloop.profile_table import profile_of
 from fixloop.repository.snapshot import Snapshot
 from fixloop.secrets.redaction import Redaction
@@ -70,7 +70,7 @@ def lay(store: Store, snapshot: bytes, folder: Path) -> None:
         return
     files = _drawn(store, snapshot)
     folders = (f"{at}/{name}" for at, inside in files.swapped.items() for name in inside.folders)
-    place(folder, (File.of(path, content) for path, content in files.inside()), folders)
+    place(folder, files.inside(), folders)
     place(folder, files.files, files.folders)
     ignore(folder, files)
 
@@ -80,7 +80,7 @@ def edited_in(store: Store, snapshot: bytes, folder: Path) -> dict[str, str]:
     if not has_files(snapshot):
         return {}
     files = _drawn(store, snapshot)
-    laid = dict(files.inside()) | {file.path: file.content for file in files.files}
+    laid = {file.path: file.content for file in (*files.inside(), *files.files)}
     found = {path: read(folder, path) for path in laid}
     return {path: difference(path, found[path], ours) for path, ours in laid.items() if found[path] != ours}
 
@@ -192,9 +192,9 @@ def _sentences(store: Store, written: Written) -> Iterator[str]:
     before, ours = written.before, dict[str, bytes]()
     if written.edited and before.snapshot:
         files = _drawn(store, before.snapshot.encode())
-        ours = dict(files.inside())
         wanted = {edit.path for edit in written.edited}
-        ours |= {file.path: file.content for file in files.files if file.path in wanted}
+        own = (file for file in (*files.inside(), *files.files) if file.path in wanted)
+        ours = {file.path: file.content for file in own}
     for edit in written.edited:
         said = difference(edit.path, edit.found, ours.get(edit.path))
         kept = f"; it is kept in {edit.kept}" if edit.kept else ""
