@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixloop.chat import string_yaml
+from fixloop.chat.directory import plan_text
 from fixloop.chat.message import FileName, Front, front_text, lines_of, moment, read_message, rendered, stamp
 from fixloop.chat.meta import read_meta, with_values
-from fixloop.chat.opening import plan_text
 from fixloop.chat.string_yaml import YamlError, load, plain
 from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, NAME, PLAN, START, body, meta
 

@@ -1,4 +1,4 @@
-"""A chat's directory: reading all of it at once, and writing what a decision says, one writer at a time (E32).
+"""A chat's directory: opening one, reading all of it, and writing what a decision says, one writer at a time (E32).
 
 A message's file appears whole or not at all, and never in the place of another: it is written under another name,
 synced, and linked to its own.
@@ -12,20 +12,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from fixloop.chat.conversation import Conversation, Posted, Source, digest
 from fixloop.chat.decision import decide, settle
 from fixloop.chat.events import ChatEvent, Outcome, Prepended, Written
-from fixloop.chat.journal import JOURNAL, read_journal
-from fixloop.chat.message import read_message, read_name
-from fixloop.chat.meta import META, read_meta
+from fixloop.chat.journal import JOURNAL, entry, read_journal
+from fixloop.chat.message import CHAT_NAME, read_message, read_name, stamp
+from fixloop.chat.meta import META, Contract, new_text, read_meta
+from fixloop.chat.roles import ChatState, Role
 from fixloop.chat.rules import CLOSING_DOCUMENTS
 from fixloop.chat.sources import printable, read_source
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
 from fixloop.files.atomic import sync, write_new
 from fixloop.files.locks import take
 
+MAX_ID: Final = 9999
 LOCK_SECONDS: Final = 10.0
 _HIDDEN: Final = ".writing-"
 
@@ -203,3 +205,75 @@ def _hidden(directory: Path, content: bytes) -> Path:
     path = directory / f"{_HIDDEN}{secrets.token_hex(8)}"
     write_new(path, content, synced=True)
     return path
+
+
+class Plan(NamedTuple):
+    """What the twin wants of a chat."""
+
+    area: str
+    slug: str
+    title: str
+    scope: Sequence[str]
+    acceptance: Sequence[str]
+    outputs: Sequence[str]
+    non_goals: Sequence[str] = ()
+    id: str = ""
+    """Four digits; empty: the lowest number above all that are used."""
+    kind: str = "feat"
+    """Of the branch: feat, fix or chore."""
+
+
+def open_chat(chats: Path, plan: Plan, by: Role, now: datetime) -> Path:
+    """Make the chat that `plan` describes below `chats`; its directory."""
+
+    def choose(names: Sequence[str]) -> tuple[str, Mapping[str, str]]:
+        number = plan.id
+        if not number:
+            following = max((int(name[:4]) for name in names if CHAT_NAME.fullmatch(name)), default=0) + 1
+            if following > MAX_ID:
+                raise RefusedError(f"all numbers up to {MAX_ID} are taken; move closed chats elsewhere")
+            number = f"{following:04}"
+        return _checked(plan_text(plan._replace(id=number), now), META, names, now)
+
+    _refuse_others(by)
+    return create(chats, choose)
+
+
+def open_with(chats: Path, text: str, file: str, by: Role, now: datetime) -> Path:
+    """The same for a contract that the twin wrote itself; `file` is its name in errors."""
+    _refuse_others(by)
+    return create(chats, lambda names: _checked(text, file, names, now))
+
+
+def plan_text(plan: Plan, now: datetime) -> str:
+    """The meta.yaml of `plan`; the architect begins, so it is the architect's turn."""
+    values: dict[str, str | Sequence[str]] = {
+        "id": plan.id,
+        "slug": plan.slug,
+        "area": plan.area,
+        "title": plan.title,
+        "owner": Role.ARCHITECT,
+        "state": ChatState.OPEN,
+        "branch": f"{plan.kind}/{plan.area}-{plan.slug}-{plan.id}",
+        "created": stamp(now),
+        "scope": plan.scope,
+        "acceptance": plan.acceptance,
+        "outputs": plan.outputs,
+    }
+    return new_text(values | ({"non_goals": plan.non_goals} if plan.non_goals else {}))
+
+
+def _refuse_others(by: Role) -> None:
+    if by is not Role.TWIN:
+        raise RefusedError(f"{by} cannot open a chat; its {META} is written by the twin")
+
+
+def _checked(text: str, file: str, names: Sequence[str], now: datetime) -> tuple[str, Mapping[str, str]]:
+    contract: Contract = read_meta(text, file)
+    if contract.meta is None:
+        raise UsageError(str(contract.findings[0]))
+    name = contract.meta.directory
+    same = next((other for other in names if other[:5] == name[:5] and CHAT_NAME.fullmatch(other)), None)
+    if same is not None:
+        raise RefusedError(f"number {contract.meta.id} is taken by {same}")
+    return name, {META: text, JOURNAL: entry("opened", now, by=Role.TWIN)}

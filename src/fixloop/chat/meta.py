@@ -3,7 +3,7 @@
 A change replaces the value's own characters and nothing else: comments, order and line ends stay the author's.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
@@ -106,10 +106,32 @@ def read_meta(text: str, file: str = META) -> Contract:
     except string_yaml.YamlError as error:
         return Contract(text, None, {}, (Finding("contract", file, f"{META}: {error}", error.line),))
     try:
-        meta = Meta.model_validate(string_yaml.plain(entries))
+        return Contract(text, Meta.model_validate(string_yaml.plain(entries)), entries, ())
     except ValidationError as error:
-        return Contract(text, None, entries, tuple(_findings(error, entries, file)))
-    return Contract(text, meta, entries, ())
+        wrongs = error.errors()
+    found, inner = [], {wrong["loc"][:-1] for wrong in wrongs}
+    for wrong in wrongs:
+        if wrong["loc"] in inner:
+            continue  # a list is too short only because its items are wrong
+        path = [str(part) for part in wrong["loc"]]
+        name, value = ".".join(path), ""
+        # The line of the innermost part of the path that there is.
+        line, inside = 1, cast(Any, entries)
+        for part in path:
+            try:
+                entry = inside[int(part)] if isinstance(inside, list) else inside[part]
+            except (KeyError, IndexError, TypeError, ValueError):
+                break
+            line, inside = entry.line, entry.value
+        if wrong["type"] == "missing":
+            told = f"{name} is missing"
+        elif wrong["type"] == "extra_forbidden":
+            told = f"{name} is no field of {META}; remove it"
+        else:
+            value = str(wrong["input"])
+            told = f"{name} is {shown(value)}; it has to be {_EXPECTED.get(path[-1], _LIST)}"
+        found.append(Finding("contract", file, told, line, field=name, value=value))
+    return Contract(text, None, entries, tuple(found))
 
 
 def with_values(contract: Contract, values: Mapping[str, str]) -> str:
@@ -142,29 +164,3 @@ def new_text(values: Mapping[str, str | Iterable[str]]) -> str:
 
 def _scalar(name: str, value: str) -> str:
     return value if name in {"owner", "state", "area", "slug", "branch"} else string_yaml.quoted(value)
-
-
-def _findings(error: ValidationError, entries: string_yaml.Mapping, file: str) -> Iterator[Finding]:
-    inner = {wrong["loc"][:-1] for wrong in error.errors()}
-    for wrong in error.errors():
-        if wrong["loc"] in inner:
-            continue  # a list is too short only because its items are wrong
-        path = [str(part) for part in wrong["loc"]]
-        name = ".".join(path)
-        # The line of the innermost part of the path that there is.
-        line, inside = 1, cast(Any, entries)
-        for part in path:
-            try:
-                entry = inside[int(part)] if isinstance(inside, list) else inside[part]
-            except (KeyError, IndexError, TypeError, ValueError):
-                break
-            line, inside = entry.line, entry.value
-        if wrong["type"] == "missing":
-            yield Finding("contract", file, f"{name} is missing", line, field=name)
-        elif wrong["type"] == "extra_forbidden":
-            yield Finding("contract", file, f"{name} is no field of {META}; remove it", line, field=name)
-        else:
-            value = str(wrong["input"])
-            expected = _EXPECTED.get(path[-1], _LIST)
-            told = f"{name} is {shown(value)}; it has to be {expected}"
-            yield Finding("contract", file, told, line, field=name, value=value)

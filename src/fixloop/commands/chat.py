@@ -16,12 +16,11 @@ from fixloop.chat.channels import to_user as to_user_block
 from fixloop.chat.closing import STATUSES
 from fixloop.chat.conversation import Conversation
 from fixloop.chat.crew import Crew, Stop, play
-from fixloop.chat.directory import apply, read_chat
+from fixloop.chat.directory import Plan, apply, open_chat, open_with, read_chat
 from fixloop.chat.events import Adopted, ChatClosed, ChatRead, MessageWritten, UserAsked
 from fixloop.chat.findings import errors_of
 from fixloop.chat.message import MAX_SEQ, stamp
 from fixloop.chat.meta import META
-from fixloop.chat.opening import Plan, open_chat, open_with
 from fixloop.chat.roles import ANSWERS, AREAS, Role
 from fixloop.chat.rules import examine
 from fixloop.chat.sections import Result, Verdict

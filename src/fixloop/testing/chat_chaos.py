@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.chat.conversation import digest
-from fixloop.chat.directory import read_chat
+from fixloop.chat.directory import Plan as Opening
+from fixloop.chat.directory import open_chat, read_chat
 from fixloop.chat.journal import JOURNAL
-from fixloop.chat.opening import Plan as Opening
-from fixloop.chat.opening import open_chat
 from fixloop.chat.roles import Role
 from fixloop.chat.rules import examine
 from fixloop.testing.chat_agent import LAST
