@@ -161,11 +161,8 @@ def _check_commands(configuration: Configuration, directory: Path, feature: Feat
         if "/" in program:
             found = os.access(directory / program, os.X_OK) and (directory / program).is_file()
         else:
-            found = (
-                not feature.own_queue
-                or bool(configuration.workspace.setup)
-                or _is_installed(program, feature)
-            )
+            elsewhere = not feature.own_queue or bool(configuration.workspace.setup)
+            found = elsewhere or _is_installed(program, feature)
         if not found:
             raise UsageError(
                 f"{whose} command {program!r} is not found or not executable; install it or mend `{place} command`"
@@ -179,6 +176,5 @@ def _is_installed(program: str, feature: Feature) -> bool:
     else:
         chosen = interpreter_at(Path(feature.repo))
     places = [str(Path(chosen.path).parent), os.environ.get("PATH", os.defpath)]
-    return bool(chosen.path and program == "python") or bool(
-        shutil.which(program, path=os.pathsep.join(places))
-    )
+    is_its_python = bool(chosen.path) and program == "python"
+    return is_its_python or shutil.which(program, path=os.pathsep.join(places)) is not None

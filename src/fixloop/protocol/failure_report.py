@@ -80,8 +80,7 @@ def request_of(state: State, who: Specialist) -> FixRequest:
 
 
 def request_json(report: Message) -> dict[str, Any]:
-    """`{failure_report, fix_request}` of FIXLOOP_REQUEST as JSON-able values, of a report with its request attached
-    (K9)."""
+    """`{failure_report, fix_request}` of FIXLOOP_REQUEST as JSON-able values (K9)."""
     request = report.attached
     if not isinstance(report.body, FailureReport) or request is None or request.body.kind != "fix-request":
         raise ProtocolError(f"{report.message_id} is not a failure report with a fix request attached")

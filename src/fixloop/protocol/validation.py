@@ -23,8 +23,7 @@ DECIDE_VERSION: Final = 4
 
 
 def decide(state: State | None, event: ev.Event, now: Moment) -> Outcome:
-    """What follows from `event`; Unexpected where it does not fit the state, UsageError where there is nothing to
-    do."""
+    """What follows from `event`; Unexpected where it does not fit, UsageError where there is nothing to do."""
     if isinstance(event, ev.WorkflowStarted):
         if state is not None:
             raise Unexpected(f"workflow {state.workflow} has started already")

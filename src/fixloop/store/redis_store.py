@@ -7,7 +7,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 from fixloop.errors import Damaged
@@ -147,14 +147,14 @@ class RedisStore(Listing, Store):
         stored: list[bytes] = self._connection.call(lambda client: client.lrange(name, start, -1))
         texts = Texts(stored)
         texts.add(self._entries(workflow, texts.wanting))
-        return [opened(entry, texts, self._fetch(workflow)) for entry in stored]
+        return [opened(entry, texts, partial(self.get_artifact, workflow)) for entry in stored]
 
     @_of_one_workflow
     def verify(self, workflow: str) -> list[str]:
         raw = self._raw_history(workflow)
         if raw is None:
             return []
-        found = problems(raw, self._fetch(workflow))
+        found = problems(raw, partial(self.get_artifact, workflow))
         listed = keys.shard_keys(keys.shard_of(workflow)).workflows
         if self._connection.call(lambda client: client.zscore(listed, workflow)) is None:
             found.append("the list of workflows does not have it")
@@ -290,9 +290,6 @@ class RedisStore(Listing, Store):
         if version is None and not entries:
             return None
         return RawHistory(int(version or 0), replies.head(head), snapshot or b"", entries)
-
-    def _fetch(self, workflow: str) -> Callable[[str], bytes | None]:
-        return lambda digest: self.get_artifact(workflow, digest)
 
     @contextmanager
     def _naming(self, workflow: str) -> Iterator[None]:
