@@ -6,7 +6,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from fixloop.protocol import analysis, diagnosis
-from fixloop.protocol.checks import Evidence, OldFailures
+from fixloop.protocol.checks import OldFailures
 from fixloop.protocol.messages import Reason
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import FailureRef, SpecialistState, State
@@ -17,6 +17,8 @@ from fixloop.summary.timeline import Activity, EndedRun, Interval, ended_runs
 
 SHOWN: Final = 20
 """Of the failures that the base has too, those that are listed."""
+_WORDS: Final = {"check": 300, "command": 500, "interpreter": 300}
+"""Texts of a check's evidence, and how many characters of each are shown."""
 _RESULTS: Final = {
     Status.PENDING: "not reached",
     Status.COMPLETED: "passed",
@@ -58,17 +60,17 @@ def phases_of(
             runs=tuple(_rows(state, entry, own, by_end)),
             fixes=tuple(_fixes(entry.name, entries, artifact)),
             confirmations=tuple(_confirmations(own, entries, by_end)),
-            evidence=tuple(map(_shown, entry.evidence)),
+            evidence=tuple(
+                each.model_copy(
+                    update={key: one_line(getattr(each, key), most) for key, most in _WORDS.items()}
+                )
+                for each in entry.evidence
+            ),
             coverage=one_line(last.coverage) if last is not None else "",
             known_issues=tuple(map(one_line, entry.known_issues)),
             skipped_checks=tuple(map(one_line, entry.skipped_checks)),
             pattern=one_line(pattern, 1000),
         )
-
-
-def _shown(evidence: Evidence) -> Evidence:
-    most = {"check": 300, "command": 500, "interpreter": 300}
-    return evidence.model_copy(update={key: one_line(getattr(evidence, key), most[key]) for key in most})
 
 
 def times_of(found: Iterable[Interval], ended: Iterable[Recorded]) -> Times:
