@@ -19,7 +19,7 @@ from fixloop.repository.git import Git, shown
 from fixloop.repository.identity import is_repository, top_of
 from fixloop.repository.merge import import_folder, merge_trees
 from fixloop.repository.mirror import Mirror
-from fixloop.repository.tree import SYMLINK, Delta, Entry, deltas, entries_on_disk, folders_of
+from fixloop.repository.tree import SYMLINK, Delta, deltas, entries_on_disk, folders_of
 
 LOCK_TIMEOUT_SECONDS = 60.0
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -85,11 +85,7 @@ def _carry_out(top: Path, mirror: Mirror, changes: Sequence[Delta]) -> None:
                 for number, delta in enumerate(changes)
             ]
             # What was read a moment ago must still be there: somebody may be typing.
-            old = {
-                delta.path: Entry(delta.old_mode, delta.old_blob)
-                for delta in changes
-                if not delta.is_addition
-            }
+            old = {delta.path: delta.old for delta in changes if not delta.is_addition}
             now = entries_on_disk(repository, old)
             moved = [shown(path) for path, entry in old.items() if now.get(path) != entry]
             if moved:
@@ -131,12 +127,12 @@ def _staging(top: Path) -> Iterator[Path]:
 
 
 def _staged(repository: Git, mirror: Mirror, file: Path, delta: Delta) -> Path:
-    content = mirror.git.output("cat-file", "blob", delta.new_blob)
-    if delta.new_mode == SYMLINK:
+    content = mirror.git.output("cat-file", "blob", delta.new.blob)
+    if delta.new.mode == SYMLINK:
         os.symlink(content, os.fsencode(file))
         return file
     present = os.path.join(os.fsencode(repository.directory), delta.path)
-    if not delta.is_addition and delta.new_blob == delta.old_blob and delta.old_mode != SYMLINK:
+    if not delta.is_addition and delta.new.blob == delta.old.blob and delta.old.mode != SYMLINK:
         shutil.copy2(present, os.fsencode(file))
     else:
         # After the user's own filters and line endings, as a checkout would write it.
@@ -144,9 +140,9 @@ def _staged(repository: Git, mirror: Mirror, file: Path, delta: Delta) -> Path:
         path = f"--path={os.fsdecode(delta.path)}"
         file.write_bytes(repository.output("cat-file", "--filters", path, blob))
     # As the file that is replaced, but executable or not as the change says.
-    replaces = not delta.is_addition and delta.old_mode != SYMLINK
+    replaces = not delta.is_addition and delta.old.mode != SYMLINK
     mode = stat.S_IMODE((os.lstat(present) if replaces else file.stat()).st_mode)
-    file.chmod(mode | (mode & 0o444) >> 2 if delta.new_mode == "100755" else mode & ~0o111)
+    file.chmod(mode | (mode & 0o444) >> 2 if delta.new.mode == "100755" else mode & ~0o111)
     return file
 
 

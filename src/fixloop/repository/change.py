@@ -48,7 +48,7 @@ def change_between(git: Git, old: str, new: str) -> Change:
         if path.endswith("pyproject.toml") and not is_marked:
             # Where its `[tool]` table changed, or cannot be read.
             tables = []
-            for blob in () if delta.is_addition or delta.is_deletion else (delta.old_blob, delta.new_blob):
+            for blob in () if delta.is_addition or delta.is_deletion else (delta.old.blob, delta.new.blob):
                 with contextlib.suppress(ValueError):
                     document = tomllib.loads(git.output("cat-file", "blob", blob).decode())
                     tables.append(document.get("tool", {}))

@@ -76,7 +76,7 @@ def merge_trees(mirror: Mirror, base: str, ours: str, theirs: str) -> Merged:
 
 def _merged(git: Git, delta: Delta, ours: Entry) -> Entry | None:
     """What becomes of one path; None where both sides changed the same lines, or one that has no lines."""
-    base, theirs = Entry(delta.old_mode, delta.old_blob), Entry(delta.new_mode, delta.new_blob)
+    base, theirs = delta.old, delta.new
     if _same(ours, base):
         return theirs
     if _same(ours, theirs):
@@ -126,7 +126,7 @@ def take_checkout(
     tree = import_folder(top, base, mirror)
     there = tracked_in_tree(mirror.git, tree)
     fixes = deltas(mirror.git, base, tip)
-    left_out = [fix for fix in fixes if there.get(fix.path, NOTHING)[:2] != (fix.new_mode, fix.new_blob)]
+    left_out = [fix for fix in fixes if there.get(fix.path, NOTHING) != fix.new]
     change = _kept_change(mirror, tip, tree, message)
     return change.model_copy(update={"left_out": tuple(shown(fix.path) for fix in left_out)})
 

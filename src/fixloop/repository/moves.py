@@ -86,6 +86,6 @@ class Moves:
             path = shown(delta.path)
             if delta.before != delta.path:
                 renamed[shown(delta.before)] = path
-            if {delta.old_mode, delta.new_mode}.isdisjoint({ABSENT, GITLINK, SYMLINK}):
-                changed[path] = delta.old_blob, delta.new_blob
+            if {delta.old.mode, delta.new.mode}.isdisjoint({ABSENT, GITLINK, SYMLINK}):
+                changed[path] = delta.old.blob, delta.new.blob
         return renamed, changed

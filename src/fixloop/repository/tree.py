@@ -63,24 +63,22 @@ class Delta(NamedTuple):
     """One path that differs between two trees; mode `000000` where it does not exist."""
 
     path: bytes
-    old_mode: str
-    new_mode: str
-    old_blob: str
-    new_blob: str
+    old: Entry
+    new: Entry
     before: bytes
     """What a renamed file was called in the old tree."""
 
     @property
     def is_deletion(self) -> bool:
-        return self.new_mode == ABSENT
+        return self.new.mode == ABSENT
 
     @property
     def is_addition(self) -> bool:
-        return self.old_mode == ABSENT
+        return self.old.mode == ABSENT
 
     @property
     def is_submodule(self) -> bool:
-        return GITLINK in (self.old_mode, self.new_mode)
+        return GITLINK in (self.old.mode, self.new.mode)
 
 
 def write_tree(git: Git, *, tracked: Mapping[bytes, Entry], without: Collection[bytes] = frozenset()) -> str:
@@ -166,7 +164,7 @@ def deltas(git: Git, old: str, new: str, *, renames: bool = False) -> list[Delta
         old_mode, new_mode, old_blob, new_blob, kind = head.decode().removeprefix(":").split(" ")
         before = next(fields)
         path = next(fields) if kind.startswith("R") else before
-        found.append(Delta(path, old_mode, new_mode, old_blob, new_blob, before))
+        found.append(Delta(path, Entry(old_mode, old_blob), Entry(new_mode, new_blob), before))
     return found
 
 

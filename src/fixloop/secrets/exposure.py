@@ -23,7 +23,7 @@ def exposure(git: Git, old: str, new: str, variables: Mapping[str, str]) -> str:
             continue
         written = {
             "the name of a file": delta.path,
-            redaction.text(shown(delta.path)): _blob(git, delta.new_blob),
+            redaction.text(shown(delta.path)): _blob(git, delta.new.blob),
         }
         for where, data in written.items():
             if redaction.holds(data) and (name := _named(git, delta, data, old, variables)):
@@ -35,7 +35,7 @@ def exposure(git: Git, old: str, new: str, variables: Mapping[str, str]) -> str:
 
 
 def _named(git: Git, delta: Delta, data: bytes, old: str, variables: Mapping[str, str]) -> str:
-    before = b"" if delta.is_addition else _blob(git, delta.old_blob)
+    before = b"" if delta.is_addition else _blob(git, delta.old.blob)
     for name, value in variables.items():
         own = Redaction.of((), {name: value})
         if own.holds(data) and not own.holds(before):
