@@ -174,6 +174,8 @@ def test_a_revised_plan_takes_no_task_out() -> None:
             "user: what does FR-001 cost?",
             ConflictKind.OTHER,
         ),
+        # Not the word: a dotless i is only like one where case is ignored.
+        ("m\u0131nor: x", Severity.BLOCKER, "m\u0131nor: x", ConflictKind.OTHER),
     ],
 )
 def test_an_issue_is_categorised_by_its_words(

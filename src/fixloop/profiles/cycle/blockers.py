@@ -30,7 +30,7 @@ _REQUIREMENT: Final = re.compile(
 )
 _PLAN: Final = re.compile(r"\bTASK-\d+\b|\bplan(?:\.json)?\b", re.IGNORECASE)
 _SEVERITY: Final = re.compile(
-    r"^\s*[\[(]?(blocker|critical|major|minor|low)[\])]?\s*:?\s+(.*)$", re.IGNORECASE | re.DOTALL
+    r"^\s*[\[(]?(?a:(blocker|critical|major|minor|low))[\])]?\s*:?\s+(.*)$", re.IGNORECASE | re.DOTALL
 )
 _SAME: Final = {"critical": "blocker", "low": "minor"}
 
