@@ -134,13 +134,11 @@ class Host:
             entering=self.access.entering,
         )
 
-    def tend(self) -> bool:
-        """Start it again if it ended by itself, as a service manager would; whether it had."""
-        if self._process is None or self._process.poll() is None:
-            return False
-        self._running.close()
-        self.start()
-        return True
+    def tend(self) -> None:
+        """Start it again if it ended by itself, as a service manager would."""
+        if self._process is not None and self._process.poll() is not None:
+            self._running.close()
+            self.start()
 
     def stop(self) -> None:
         self._is_over = True
