@@ -1,5 +1,6 @@
 """What a process of the application can be: `work`, `control`, `sweep`, `supervise`, `try`, `keep` or `remind`."""
 
+import atexit
 import gc
 import logging
 import multiprocessing
@@ -37,6 +38,7 @@ def main(role: str, options: Mapping[str, Any]) -> int:
     """Be `role` until told to stop; returns the exit code."""
     name_after(role)
     gc.set_threshold(COLLECT_AFTER)
+    atexit.register(gc.freeze)
     level = os.environ.get("FIXLOOP_LOG_LEVEL", "WARNING")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(OneRow(f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s"))
