@@ -72,6 +72,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """Nor, as Python ends, through what the tests have left."""
+    gc.freeze()
+
+
 _OF_CALLERS: Final = {
     "redis": "kombu.transport.redis:Transport",
     "rediss": "kombu.transport.redis:Transport",
