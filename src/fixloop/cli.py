@@ -21,8 +21,8 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_lines, print_text, say
 from fixloop.errors import FixloopError, UsageError
 
-COLLECT_AFTER: Final = 100_000
-"""Objects made and not yet let go, as in a worker's processes."""
+COLLECT_AFTER: Final = 200_000
+"""Objects made and not yet let go: more than any command loads."""
 _COMMANDS: Final = {
     "run": "run:run",
     "resume": "run:resume",
