@@ -15,7 +15,7 @@ from fixloop.configuration.model import Configuration, Fixer
 from fixloop.engine.history import Said, all_failures, open_report
 from fixloop.errors import ProtocolError
 from fixloop.machine.guard import GuardedResult
-from fixloop.outside.transfer import NotKept, keep_bundle, keep_diff
+from fixloop.outside.transfer import NotKept, facts_of, keep_bundle
 from fixloop.protocol.answers import LIMIT_BYTES, Answer, InvalidAnswer, decode_answer, parse_answer
 from fixloop.protocol.claims import Differences, differences
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed
@@ -129,13 +129,9 @@ def _change(
         by="fixer",
         summary=said.summary if said is not None else "",
         fixes=fixes,
-        files=change.files,
-        tip=change.commit,
-        tree=change.tree,
-        marks=change.marks,
         said=printed,
         **differ._asdict(),
-        **keep_diff(work.store, state, ground.workspace.mirror, change.commit, hide=hide)._asdict(),
+        **facts_of(work.store, state, ground.workspace.mirror, change, hide=hide),
     )
     return FixCompleted(
         specialist=ticket.specialist, completion=completion, bundle=bundle, artifacts=artifacts

@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fixloop.engine.profile import AnyState, profile_in
 from fixloop.errors import InfrastructureError, ProtocolError, RefusedError, UsageError
 from fixloop.reports.limits import clean
-from fixloop.repository.change import diff_between
+from fixloop.repository.change import Change, diff_between
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.publication import push
 from fixloop.repository.snapshot import Snapshot, bring, mirror_of
@@ -76,6 +76,15 @@ def keep_diff(
         lines = beginning.rpartition("\n")[0] or beginning
         shown = f"{lines}\n… {whole.count(chr(10), len(lines)) or 1} more lines"
     return Diff(shown, store.put_artifact(state.workflow, whole.encode()))
+
+
+def facts_of(
+    store: Store, state: AnyState, mirror: Mirror, change: Change, *, hide: Callable[[str], str]
+) -> dict[str, Any]:
+    """What a completed fix tells of its change; the diff is stored."""
+    diff = keep_diff(store, state, mirror, change.commit, hide=hide)
+    shared = {"files": change.files, "tip": change.commit, "tree": change.tree, "marks": change.marks}
+    return shared | diff._asdict()
 
 
 def bring_work(store: Store, state: AnyState, cache: Path) -> Mirror:
