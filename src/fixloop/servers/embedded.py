@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 from urllib.parse import quote
 
 from fixloop.errors import FixloopError, InfrastructureError
@@ -132,17 +132,21 @@ def _launch(place: Place, assignment: Assignment) -> str:
         )
     with program:  # it forks and ends at once; the keeper is its child
         assert program.stdout is not None
-        said = b""
         try:
-            while select.select([program.stdout], [], [], SILENCE_SECONDS + 1)[0]:
-                piece = os.read(program.stdout.fileno(), 4096)
-                said += piece
-                lines = [line for line in said.decode(errors="replace").splitlines() if line != "loading"]
-                if not piece or (lines and said.endswith(b"\n")):
-                    return lines[-1] if lines else ""
-            return f"failed its keeper did not answer for {SILENCE_SECONDS + 1:g} s"
+            return _answer(program.stdout)
         finally:
             program.kill()  # it is gone, unless it froze before it forked
+
+
+def _answer(pipe: IO[bytes]) -> str:
+    said = b""
+    while select.select([pipe], [], [], SILENCE_SECONDS + 1)[0]:
+        piece = os.read(pipe.fileno(), 4096)
+        said += piece
+        *_, last = [line for line in said.decode(errors="replace").splitlines() if line != "loading"] or [""]
+        if not piece or (last and said.endswith(b"\n")):
+            return last
+    return f"failed its keeper did not answer for {SILENCE_SECONDS + 1:g} s"
 
 
 def _watch(place: Place, done: threading.Event) -> None:
