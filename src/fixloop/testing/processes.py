@@ -189,7 +189,11 @@ def is_stopped(pid: int) -> bool:
 
 def below(pid: int, levels: int) -> list[int]:
     """The processes that are so many levels below one."""
-    above, found = parents(), {pid}
+    found = {pid}
     for _ in range(levels):
-        found = {child for child, parent in above if parent in found}
+        lists = [file for one in found for file in Path(f"/proc/{one}/task").glob("*/children")]
+        found = set()
+        for file in lists:
+            with suppress(OSError):  # it ended meanwhile
+                found.update(map(int, file.read_text().split()))
     return sorted(found)

@@ -4,9 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-DEATHS = Path(__file__).parents[1] / "crash" / "deaths.py"
+import pytest
+
+DEATHS = Path(__file__).with_name("deaths.py")
 
 
+@pytest.mark.slow
 def test_each_function_that_a_crash_test_wraps_exists() -> None:
     program = (
         f"import runpy, importlib; watched = runpy.run_path({str(DEATHS)!r})['_WATCHED'];"
