@@ -13,6 +13,7 @@ from fixloop.commands.validation_status import WAITS
 from fixloop.errors import Damaged, ProtocolError
 from fixloop.protocol.durations import iso_stamp
 from fixloop.store.contract import Store
+from fixloop.store.damage import reading
 from fixloop.store.records import DAMAGED
 
 SHOWN_WORKFLOWS: Final = 200
@@ -39,9 +40,11 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
             away = away and not (session.settings.keeps_time and seen.standing.waits_for == "agent")
             across = seen.presenter.across(session.store, project_of(seen.found.workflow))
         found, presenter, state = seen
+        with reading(found.workflow):
+            document = documented(presenter.document(found, state), across)
+            details, specialists = list(presenter.details(found, state, away)), presenter.table(state)
         if json:
             stands = {"deadline": None} if away else {}
-            document = documented(presenter.document(found, state), across)
             print_json(document | stands | {"clocks_stand_still": away})
             return
         from rich.console import Group
@@ -49,11 +52,11 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
         print_lines(f"#{state.issue} {state.name}")
         facts = table("", "")
         facts.show_header = False
-        for label, text in presenter.details(found, state, away):
+        for label, text in details:
             row(facts, label, text, style=_LOUD if label == WAITS else "", most=700)
         if across is not None:
             row(facts, across.label, across.text)
-        show(Group(facts, "", presenter.table(state)))
+        show(Group(facts, "", specialists))
         return
     counted: Mapping[str, Across] = {}
     try:
