@@ -40,13 +40,14 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
             away = away and not (session.settings.keeps_time and seen.standing.waits_for == "agent")
             across = seen.presenter.across(session.store, project_of(seen.found.workflow))
         found, presenter, state = seen
-        with reading(found.workflow):
-            document = documented(presenter.document(found, state), across)
-            details, specialists = list(presenter.details(found, state, away)), presenter.table(state)
         if json:
             stands = {"deadline": None} if away else {}
+            with reading(found.workflow):
+                document = documented(presenter.document(found, state), across)
             print_json(document | stands | {"clocks_stand_still": away})
             return
+        with reading(found.workflow):
+            details, specialists = list(presenter.details(found, state, away)), presenter.table(state)
         from rich.console import Group
 
         print_lines(f"#{state.issue} {state.name}")
