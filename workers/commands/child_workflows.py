@@ -10,7 +10,7 @@ from fixloop.engine.bridging import attended, child_of
 from fixloop.engine.history import open_report
 from fixloop.engine.profile import Profile, profile_in
 from fixloop.intake.redaction_scope import redaction_of
-from fixloop.outside.transfer import bring_work, facts_of, keep_bundle, snapshot_in
+from fixloop.outside.transfer import bring_work, facts_of_change, keep_bundle, snapshot_in
 from fixloop.profile_table import loaded, registered_in
 from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.profiles.handoff.intake import handoffs_started
@@ -92,7 +92,7 @@ def fix(work: Step, configuration: Configuration, cache: Path) -> FixCompleted |
         iteration=ticket.iteration,
         by=f"handoffs {ended.workflow}",
         fixes=tuple(f"changed {name}" for name in change.files[:20]),
-        **facts_of(work.store, state, mirror, change, hide=redaction_of(configuration).text),
+        **facts_of_change(work.store, state, mirror, change, hide=redaction_of(configuration).text),
     )
     return FixCompleted(specialist=ticket.specialist, completion=completion, bundle=bundle)
 

@@ -15,7 +15,7 @@ from fixloop.configuration.model import Configuration, Fixer
 from fixloop.engine.history import Said, all_failures, open_report
 from fixloop.errors import ProtocolError
 from fixloop.machine.guard import GuardedResult
-from fixloop.outside.transfer import NotKept, facts_of, keep_bundle
+from fixloop.outside.transfer import NotKept, facts_of_change, keep_bundle
 from fixloop.protocol.answers import LIMIT_BYTES, Answer, InvalidAnswer, decode_answer, parse_answer
 from fixloop.protocol.claims import Differences, differences
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed
@@ -131,7 +131,7 @@ def _change(
         fixes=fixes,
         said=printed,
         **differ._asdict(),
-        **facts_of(work.store, state, ground.workspace.mirror, change, hide=hide),
+        **facts_of_change(work.store, state, ground.workspace.mirror, change, hide=hide),
     )
     return FixCompleted(
         specialist=ticket.specialist, completion=completion, bundle=bundle, artifacts=artifacts

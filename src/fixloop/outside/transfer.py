@@ -78,7 +78,7 @@ def keep_diff(
     return Diff(shown, store.put_artifact(state.workflow, whole.encode()))
 
 
-def facts_of(
+def facts_of_change(
     store: Store, state: AnyState, mirror: Mirror, change: Change, *, hide: Callable[[str], str]
 ) -> dict[str, Any]:
     """What a completed fix tells of its change; the diff is stored."""

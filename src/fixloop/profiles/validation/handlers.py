@@ -13,7 +13,7 @@ from fixloop.engine.history import shown_failure
 from fixloop.errors import RefusedError, UsageError
 from fixloop.intake.redaction_scope import redaction_for
 from fixloop.outside.offer import offer, offered_at
-from fixloop.outside.transfer import bring_work, facts_of, keep_bundle, snapshot_in
+from fixloop.outside.transfer import bring_work, facts_of_change, keep_bundle, snapshot_in
 from fixloop.protocol import events as ev
 from fixloop.protocol.ids import called
 from fixloop.protocol.messages import MAIN_AGENT, USER, Decision, Reason
@@ -189,7 +189,7 @@ def _completion(
     shared: dict[str, Any] = {
         "by": getpass.getuser(),
         "summary": answer.summary if answer is not None else "",
-        **facts_of(session.store, state, mirror, change, hide=hide),
+        **facts_of_change(session.store, state, mirror, change, hide=hide),
     }
     opened = state.escalation
     if opened is not None and opened.decision is Decision.MANUAL_FIX:
