@@ -1,6 +1,6 @@
 # Targets that need an environment make it first; the second time that costs nothing.
 # `--dist worksteal` keeps the tests of a file together, because they often share a running deployment.
-.PHONY: setup demo test quick again attacks chaos recovery mutants lint types bench lock clean
+.PHONY: setup demo test pytest quick again attacks chaos recovery mutants lint types bench lock clean
 .DEFAULT_GOAL := test
 
 # Where it is set, every process that a test starts would compile the whole of fixloop anew.
@@ -25,7 +25,11 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup
 	.venv/bin/python examples/demo.py $(PROFILE)
 
-test: lint types
+# mypy has one processor for most of a minute: the tests get the others meanwhile.
+test: lint
+	$(MAKE) --no-print-directory -j 2 types pytest
+
+pytest: setup
 	.venv/bin/python -m pytest -n $(TESTERS) --maxprocesses 8 --dist worksteal --durations=15
 
 quick: setup

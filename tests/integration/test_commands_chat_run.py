@@ -219,3 +219,10 @@ def test_an_invalid_command_is_reported_in_one_sentence(stage: Stage, capsys: An
     assert found.code == 2
     assert "Traceback" not in found.err
     assert sys.executable not in found.err
+
+
+def test_a_blank_command_is_none(stage: Stage, capsys: Any) -> None:
+    found = said(capsys, "chat", "run", NAME, "--chats", "chats", "--architect", "  ")
+
+    assert found.code == 3
+    assert "architect" in found.err

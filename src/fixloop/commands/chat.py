@@ -255,7 +255,7 @@ def run(
         except OSError as error:
             raise UsageError(f"{log} cannot be written: {(error.strerror or str(error)).lower()}") from None
         crew = Crew(
-            commands={role: command for role, command in commands.items() if words[role]},
+            commands={role: command for role, command in commands.items() if command},
             directory=Path.cwd(),
             environment=os.environ,
             branch=partial(branch_of, directory),

@@ -55,15 +55,15 @@ def server_binary() -> tuple[Path, ServerVersion]:
 
 def server_for(data: Path) -> tuple[Path, ServerVersion]:
     """The first server that can read what lies in `data`; refuses where each one is older, or of the other product."""
-    preferred = server_binary()
-    writer = read_written_by(data)
-    if writer is None:
-        return preferred
+    writer, older = read_written_by(data), ""
     for path, version in installed_servers():
-        if version.can_read(writer):
+        if writer is None or version.can_read(writer):
             return path, version
+        older = older or f"{version} ({path})"
+    if not older:
+        raise InfrastructureError(_INSTALL)
     raise UsageError(
-        f"the data in {data} was written by {writer}, and {preferred[1]} ({preferred[0]}) cannot read it;"
+        f"the data in {data} was written by {writer}, and {older} cannot read it;"
         f" put {writer} or newer on the PATH, or move that directory away to start empty"
     )
 
