@@ -38,7 +38,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says how busy the machine is, nothing of the code.
 settings.register_profile("patient", deadline=None)
-settings.register_profile("quick", deadline=None, max_examples=5)
+settings.register_profile("quick", deadline=None, max_examples=3, database=None)
 settings.load_profile("patient")
 # What `make chaos` names; the sequences read it.
 settings.register_profile("chaos", deadline=None)

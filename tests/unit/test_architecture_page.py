@@ -2,9 +2,12 @@
 
 import re
 
+import pytest
+
 from tests.unit.architecture_page import PAGE, REGENERATE, page
 
 
+@pytest.mark.slow
 def test_the_page_on_architecture_is_made_from_the_present_code() -> None:
     text = PAGE.read_text(encoding="utf-8")
 
