@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from fixloop.machine.guard_program import descendants, end_all, is_running, parents, set_subreaper
+from fixloop.machine.guard_program import children, descendants, end_all, is_running, set_subreaper
 
 _lock: Final = threading.Lock()
 _wards: Final[set["Ward"]] = set()
@@ -21,7 +21,7 @@ class Ward:
 
     def __init__(self) -> None:
         self.guard = 0
-        self._before = frozenset(_children())
+        self._before = frozenset(children(os.getpid()))
 
     def end(self, group: int = 0) -> None:
         """Kill the guard, the orphans, all below them, and a group; returns when none is left."""
@@ -32,7 +32,7 @@ class Ward:
         guard = [self.guard] if is_running(self.guard) else []
         ours = self._before | {ward.guard for ward in _wards}
         # In no session of this process: what it starts itself, such as git, stays in its own.
-        orphans = [pid for pid in _children() if pid not in ours and _session(pid) != os.getsid(0)]
+        orphans = [pid for pid in children(os.getpid()) if pid not in ours and _session(pid) != os.getsid(0)]
         return guard + [each for pid in orphans for each in (pid, *descendants(pid))]
 
 
@@ -50,11 +50,6 @@ def adopting() -> Iterator[Ward]:
             _wards.discard(ward)
             if not _wards:
                 set_subreaper(on=False)
-
-
-def _children() -> list[int]:
-    own = os.getpid()
-    return [pid for pid, parent in parents() if parent == own]
 
 
 def _session(pid: int) -> int:

@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 
 from fixloop.engine.hints import producer
 from fixloop.errors import InfrastructureError
-from fixloop.machine.guard_program import parents
+from fixloop.machine.guard_program import children
 from fixloop.machine.processes import attached, environment_for
 from fixloop.servers.settings import RedisUrls
 from fixloop.testing.bare import QUEUE, send
@@ -68,7 +68,7 @@ class BareHost(Host):
         if self._process is None:
             return {}
         main = self._process.pid
-        return {main: "work"} | {pid: "worker" for pid, parent in parents() if parent == main}
+        return {main: "work"} | dict.fromkeys(children(main), "worker")
 
 
 @dataclass

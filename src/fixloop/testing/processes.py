@@ -18,7 +18,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from fixloop.errors import InfrastructureError
-from fixloop.machine.guard_program import parents, stat_fields
+from fixloop.machine.guard_program import children, stat_fields
 from fixloop.machine.process_name import role_of
 from fixloop.machine.processes import supervisor
 from fixloop.servers.redis_binary import server_binary
@@ -160,9 +160,9 @@ class Host:
         """What runs below the supervisor: `sweep`, `control`, `work`, and `worker` below that."""
         if self._process is None:
             return {}
-        above = parents()
-        roles = {pid: role_of(pid) for pid, parent in above if parent == self._process.pid}
-        return roles | {pid: "worker" for pid, parent in above if roles.get(parent) == "work"}
+        roles = {pid: role_of(pid) for pid in children(self._process.pid)}
+        work = [pid for pid, role in roles.items() if role == "work"]
+        return roles | {pid: "worker" for each in work for pid in children(each)}
 
     def find(self, role: str) -> list[int]:
         return sorted(pid for pid, named in self.roles().items() if named == role)
@@ -189,11 +189,7 @@ def is_stopped(pid: int) -> bool:
 
 def below(pid: int, levels: int) -> list[int]:
     """The processes that are so many levels below one."""
-    found = {pid}
+    found = [pid]
     for _ in range(levels):
-        lists = [file for one in found for file in Path(f"/proc/{one}/task").glob("*/children")]
-        found = set()
-        for file in lists:
-            with suppress(OSError):  # it ended meanwhile
-                found.update(map(int, file.read_text().split()))
+        found = [child for one in found for child in children(one)]
     return sorted(found)

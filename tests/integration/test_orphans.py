@@ -1,0 +1,35 @@
+"""What a killed guard leaves behind is ended by the process above, however much it is."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from fixloop.machine.guard_program import children
+from fixloop.machine.orphans import adopting
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and subreapers"),
+]
+
+MANY = 3000
+LEAVES_MANY = f"""
+import os
+os.setsid()
+for _ in range({MANY}):
+    if os.fork() == 0:
+        os._exit(0)
+"""
+
+
+def test_thousands_that_have_ended_are_collected_before_time_is_up() -> None:
+    """What moves on from process to process leaves as many behind a guard that was not let run."""
+    with adopting() as ward:
+        subprocess.run([sys.executable, "-I", "-S", "-c", LEAVES_MANY], check=True)
+        left = len(children(os.getpid()))
+
+        ward.end()
+
+        assert (left, children(os.getpid())) == (MANY, [])
