@@ -36,7 +36,6 @@ def changes_something(rule: Rule) -> bool:
     return ast.dump(ast.parse("\n".join(here))) != ast.dump(tree)
 
 
-@pytest.mark.slow
 def test_each_rule_can_be_switched_off() -> None:
     assert [rule.name for rule in RULES if not changes_something(rule)] == []
 
