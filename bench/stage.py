@@ -7,9 +7,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import redis
 from redis import Redis
 
 from fixloop.engine.engine import Engine
@@ -58,9 +59,16 @@ def redis_server(binary: str = "") -> Iterator[str]:
         command += ["--appendfsync", "everysec", "--loglevel", "warning"]
         with background(command, {}):
             client = Redis.from_url(f"unix://{socket}")
-            wait_until(lambda: Path(socket).exists() and bool(client.ping()), seconds=10)
+            wait_until(lambda: _answers(client), seconds=10)
             client.close()
             yield f"unix://{socket}"
+
+
+def _answers(client: Redis) -> bool:
+    # Its socket is there before it listens on it.
+    with suppress(redis.ConnectionError):
+        return bool(client.ping())
+    return False
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 import base64
 import os
+import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -63,13 +64,20 @@ def guarded_redis(tmp_path: Path) -> Iterator[Path]:
     )
     try:
         deadline = time.monotonic() + 60
-        while not (tmp_path / "socket").exists():
+        while not _listens(tmp_path / "socket"):
             assert server.poll() is None
             assert time.monotonic() < deadline
         yield tmp_path / "socket"
     finally:
         server.terminate()
         server.wait()
+
+
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as client, suppress(OSError):
+        client.connect(str(path))
+        return True
+    return False
 
 
 def test_redis_serves_one_user_and_only_what_fixloop_does(guarded_redis: Path) -> None:
