@@ -105,15 +105,13 @@ def repository(tmp_path: Path, program: Path) -> Path:
         (made / ".git/hooks" / hook).write_text(program.read_text())
         (made / ".git/hooks" / hook).chmod(0o755)
     git(made, "remote", "add", "origin", str(tmp_path / "nowhere.git"))
-    for setting in PROGRAMS:
-        git(made, "config", setting, str(program))
-    for setting in (
-        "filter.evil.required",
-        "log.showSignature",
-        "core.splitIndex",
-        "extensions.worktreeConfig",
-    ):
-        git(made, "config", setting, "true")
+    flags = ("filter.evil.required", "log.showSignature", "core.splitIndex", "extensions.worktreeConfig")
+    with (made / ".git/config").open("a") as config:
+        for setting, value in (*((each, program) for each in PROGRAMS), *((each, "true") for each in flags)):
+            section, _, key = setting.rpartition(".")
+            kind, _, name = section.partition(".")
+            config.write(f'[{kind} "{name}"]\n' if name else f"[{kind}]\n")
+            config.write(f"\t{key} = {value}\n")
     git(made, "config", "--worktree", "filter.evil.clean", f"{program} worktree")
     write(made, {"a.txt": "2\n", "c.txt": "new\n"})
     return made

@@ -11,13 +11,13 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from fixloop.errors import FixloopError, InfrastructureError, UsageError
-from fixloop.repository.git_config import overrides, read_settings
+from fixloop.repository.git_config import Setting, overrides, settings_of
 
 TIMEOUT_SECONDS: Final = 600.0
 
@@ -111,18 +111,24 @@ class Git:
         set_here = {name: str(place) for name, place in places.items() if place is not None}
         environment = kept | _VARIABLES | set_here
         if not self.ours:
-            # Read again for each command: an agent may have written to it meanwhile.
-            listing = ("config", "--list", "--show-scope", "-z")
-            listed = _run(listing, self, environment, b"", timeout_seconds)
-            # A configuration that cannot be read stops the command itself, which says so.
-            settings = read_settings(listed.stdout) if listed.returncode == 0 else ()
-            environment |= overrides(settings, str(self.directory))
+            environment |= overrides(self._settings(environment, timeout_seconds), str(self.directory))
         if dated:
             environment |= {"GIT_AUTHOR_DATE": dated, "GIT_COMMITTER_DATE": dated}
         done = _run(args, self, environment, stdin, timeout_seconds)
         if done.returncode not in accept:
             raise explained(str(args[0]), done, self.directory)
         return done
+
+    def _settings(self, environment: dict[str, str], timeout_seconds: float) -> Sequence[Setting]:
+        """The configuration in force, looked at for each command: an agent may have written to it meanwhile."""
+
+        def listed() -> bytes | None:
+            listing = ("config", "--list", "--show-scope", "-z")
+            done = _run(listing, self, environment, b"", timeout_seconds)
+            # A configuration that cannot be read stops the command itself, which says so.
+            return done.stdout if done.returncode == 0 else None
+
+        return settings_of(self.directory, self.git_dir, environment, listed)
 
     def output(self, *args: str | Path, stdin: bytes = b"") -> bytes:
         """What the command prints. Raises as `run`."""
