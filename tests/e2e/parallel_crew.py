@@ -1,4 +1,4 @@
-"""The scripted crew, but RA and EP come back only when both have begun: each needs its own process for that."""
+"""The scripted crew, but some agents come back only when others have come so far: each needs a process for that."""
 
 import os
 import time
@@ -10,6 +10,8 @@ from fixloop.testing import ScriptedCrew
 
 PARALLEL: Final = ("ra: ok; ep: ok", ("ra.1.1", "ep.1.1"))
 """The name of the feature whose agents meet, and their tickets."""
+OUTLASTING: Final = "docs: ok"
+"""The name of the feature whose `ra` comes back when `docs` has begun, and whose `docs` when all others are done."""
 _POLL_SECONDS: Final = 0.02
 
 
@@ -21,18 +23,26 @@ class ParallelCrew(ScriptedCrew):
         self._begun = Path(executions)
 
     def play(self, work: Any, snapshot: bytes) -> Played | None:
-        """Be the agent, then wait for the other one."""
+        """Be the agent, then wait for the others."""
         played = super().play(work, snapshot)
-        state, ticket = work.holding.state, work.holding.ticket
-        name, meet = PARALLEL
-        if state.name == name and ticket.id.removeprefix(f"{ticket.workflow}.") in meet:
-            wanted = {f"{ticket.workflow}.{each}" for each in meet}
-            while not work.cancelled() and not wanted <= self._tickets():
-                time.sleep(_POLL_SECONDS)
+        while not work.cancelled() and not self._may_return(work):
+            time.sleep(_POLL_SECONDS)
         return played
 
-    def _tickets(self) -> set[str]:
-        return {line.partition(" ")[0] for line in self._begun.read_text().splitlines()}
+    def _may_return(self, work: Any) -> bool:
+        name, ticket = work.holding.state.name, work.holding.ticket
+        own, begun = ticket.id.removeprefix(f"{ticket.workflow}."), self._tickets(ticket.workflow)
+        if name == PARALLEL[0] and own in PARALLEL[1]:
+            return begun.issuperset(PARALLEL[1])
+        if name == OUTLASTING and own == "ra.1.1":
+            return "docs.1.1" in begun
+        if name == OUTLASTING and own == "docs.1.1" and "vas.1.1" in begun:
+            return [held.ticket.id for held in work.store.read(ticket.workflow).tickets] == [ticket.id]
+        return name != OUTLASTING or own != "docs.1.1"
+
+    def _tickets(self, workflow: str) -> set[str]:
+        lines = self._begun.read_text().splitlines()
+        return {line.partition(" ")[0].removeprefix(f"{workflow}.") for line in lines}
 
 
 def parallel_crew() -> ParallelCrew:
