@@ -51,7 +51,7 @@ def own(redis_url: str, tmp_path: Path) -> Iterator[Deployment]:
 
 @pytest.mark.proves("S30", "K40")
 def test_a_step_whose_process_is_killed_continues_within_three_seconds(deployment: Deployment) -> None:
-    started = deployment.begin("a~1 -")
+    started = deployment.begin("a~3 -")
     pid = deployment.owner_pid(started.workflow)
 
     os.kill(pid, signal.SIGKILL)
@@ -67,7 +67,7 @@ def test_a_step_whose_process_is_killed_continues_within_three_seconds(deploymen
 @pytest.mark.proves("S30", "K40")
 def test_a_killed_step_is_not_behind_all_that_waits(deployment: Deployment) -> None:
     others = [deployment.begin("-~0.05") for _ in range(30)]
-    started = deployment.begin("a~0.5 -")
+    started = deployment.begin("a~3 -")
     more = [deployment.begin("-~0.05") for _ in range(30)]
     pid = deployment.owner_pid(started.workflow)
     before = len(deployment.executions())
@@ -201,7 +201,7 @@ def test_a_backlog_is_not_filled_with_copies(own: Deployment) -> None:
 @pytest.mark.proves("S30", "R8", "K40")
 def test_a_process_that_sleeps_through_its_lease_changes_nothing(own: Deployment) -> None:
     own.start()
-    started = own.begin("a~1 -")
+    started = own.begin("a~3 -")
     stopped = own.owner_pid(started.workflow)
 
     os.kill(stopped, signal.SIGSTOP)
@@ -247,7 +247,7 @@ def test_redis_is_frozen_and_then_killed_and_comes_back(tmp_path: Path) -> None:
 def test_a_worker_that_is_told_to_stop_finishes_a_short_step_and_gives_back_a_long_one(
     own: Deployment,
 ) -> None:
-    short, long = own.begin("a~1 -"), own.begin("a~30 -")
+    short, long = own.begin("a~3 -"), own.begin("a~30 -")
     undisturbed_seconds = seconds_to_next_execution(own)
     own.owner_pid(short.workflow)
     own.owner_pid(long.workflow)

@@ -139,7 +139,7 @@ def test_agents_work_in_parallel_and_the_last_ones_work_is_merged_onto_the_other
 @pytest.mark.proves("A14", "C59")
 def test_a_pause_lets_the_run_end_and_nothing_follows_until_it_continues(deployment: Deployment) -> None:
     cycles = Crews(deployment, "cycle")
-    workflow = cycles.begin("ra: ok~0.6", 101)
+    workflow = cycles.begin("ra: ok~2", 101)
     deployment.owner_pid(workflow)
     cycles.tell(workflow, cyc.Paused(reason="lunch"))
     cycles.deployment.until(lambda: "phase-reported" in cycles.kinds(workflow), about=workflow)

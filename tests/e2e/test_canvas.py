@@ -119,7 +119,7 @@ def test_a_further_attempt_is_celerys_retry(deployment: Deployment, watch: Watch
 
 @pytest.mark.proves("R3")
 def test_a_message_does_not_grow_from_round_to_round(deployment: Deployment) -> None:
-    started = deployment.begin("abcde~0.3 abcd~0.3 abc~0.3 ab~0.3 a~0.3")
+    started = deployment.begin("abcde~1 abcd~1 abc~1 ab~1 a~0.3")
 
     sizes: dict[str, int] = {}
     give_up = time.monotonic() + 90
@@ -132,7 +132,7 @@ def test_a_message_does_not_grow_from_round_to_round(deployment: Deployment) -> 
 
 @pytest.mark.proves("R8")
 def test_a_second_delivery_does_nothing_and_drops_the_rest_of_its_chain(deployment: Deployment) -> None:
-    started = deployment.begin("a~0.5 b c -", hinted=False)
+    started = deployment.begin("a~2 b c -", hinted=False)
     state = deployment.state(started.workflow)
     found = deployment.store.read(started.workflow)
     assert found is not None

@@ -39,7 +39,7 @@ def kinds(deployment: Deployment, started: WorkflowStarted) -> list[str]:
 
 @pytest.mark.proves("A14", "K21", "B17")
 def test_what_runs_may_finish_and_nothing_follows_until_it_continues(deployment: Deployment) -> None:
-    started = deployment.begin("a~1 -")
+    started = deployment.begin("a~2 -")
     other = deployment.begin("b -")
     deployment.owner_pid(started.workflow)
 
