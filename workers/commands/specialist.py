@@ -12,6 +12,8 @@ from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.roles import worker_of
 from fixloop.reports.limits import failures_json
 from workers.commands.baseline import Comparison
+from workers.commands.check_run import Ran
+from workers.commands.judging import Claim, changed_since, findings
 from workers.steps.step import Step, with_grace
 from workers.steps.validation_steps import run_finished
 from workers.workspaces.ground import open_ground, site_of
@@ -41,6 +43,11 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
                 if one is None:
                     return None
                 ran.append(one._replace(result=_with_old_kept(work, one.result)))
+            changed = changed_since(work, ground) if _has_passed(ran) else ()
+            claim = Claim(work, configuration, cache, ground, checks[0], tuple(ran), changed, comparison.run)
+            found = findings(claim) if changed else ()
+            if work.cancelled():
+                return None
         # What the results rest on, before the commit that names it.
         artifacts: list[str] = []
         for one in ran:
@@ -49,7 +56,13 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
                 if path.is_file() and not path.is_symlink() and path.stat().st_size <= REPORT_LIMIT_BYTES:
                     report = ground.redaction.data(path.read_bytes())
                     artifacts.append(work.store.put_artifact(state.workflow, report))
-    return _finished(work, [one.result for one in ran], tree, artifacts)
+    return _finished(work, [one.result for one in ran], tree, artifacts).model_copy(
+        update={"findings": found}
+    )
+
+
+def _has_passed(ran: Sequence[Ran]) -> bool:
+    return worst([one.result.outcome for one in ran]) is RunOutcome.PASSED
 
 
 def _comparison(work: Step, configuration: Configuration, cache: Path) -> Comparison:

@@ -233,6 +233,15 @@ class Role(Section):
         return self.command == (VALIDATION_LOOP,)
 
 
+class IntegritySettings(Section):
+    """`[integrity]`: what a fix may change without a person being asked."""
+
+    tests_may_change: Globs = Field(
+        default=(),
+        description="patterns of tests and their data that a fix may change, and which then judge as it left them",
+    )
+
+
 _AGENTS: Final[JsonDict] = {"propertyNames": {"pattern": f"^{AGENT_NAME.pattern}$"}}
 
 
@@ -306,6 +315,9 @@ class SharedSettings(Section):
         default="",
         description='the revision whose failures are not a feature\'s, or `"none"` ([how](baseline.md)); '
         "`--base` wins",
+    )
+    integrity: Annotated[IntegritySettings, Before("agent")] = Field(
+        default=IntegritySettings(), description="what a fix may change without a person being asked"
     )
 
 

@@ -77,6 +77,22 @@ class Evidence(Value):
         return f"all count: {self.no_baseline}" if self.no_baseline else ""
 
 
+class Finding(Value):
+    """Why a run that passed is held for a person: what a rule saw that it cannot decide."""
+
+    rule: str
+    """Its name in `docs/integrity.md`."""
+    text: str
+    """One sentence."""
+    check: str = ""
+    file: str = ""
+    line: int | None = None
+    old: str = ""
+    """The lines before the fix, at most 1,000 characters."""
+    new: str = ""
+    """The lines after it, likewise."""
+
+
 class OldFailures(Value):
     """The failures of one check that the base has too, as an artifact keeps them: exact counts, the first in full."""
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from fixloop.protocol import event as envelope
-from fixloop.protocol.checks import Evidence, Unverified
+from fixloop.protocol.checks import Evidence, Finding, Unverified
 from fixloop.protocol.event import BranchPushed as BranchPushed
 from fixloop.protocol.event import DeadlineReached as DeadlineReached
 from fixloop.protocol.event import EventRefused as EventRefused
@@ -33,6 +33,8 @@ class WorkflowStarted(envelope.WorkStarted):
     """The ticket of another workflow whose work this is; empty: a person's or a program's own."""
     bundle: str = ""
     """Digest of what other machines need to have `tip`, where that is not the snapshot; an artifact."""
+    trusted: str = ""
+    """The commit whose tests and gates judge; empty: nothing is held, as before there were holds."""
 
 
 class RunFinished(envelope.Event):
@@ -61,6 +63,8 @@ class RunFinished(envelope.Event):
     """What could not run would not run the second time either."""
     artifacts: tuple[str, ...] = ()
     """Digests of the reports and outputs it rests on, kept in the store."""
+    findings: tuple[Finding, ...] = ()
+    """Why it is held although its checks passed."""
 
 
 class BaselineBegun(envelope.Event):

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from fixloop.protocol.checks import Evidence, Unverified
+from fixloop.protocol.checks import Evidence, Finding, Unverified
 from fixloop.protocol.event import Value
 from fixloop.protocol.failures import Failure, FailureKey, Severity
 from fixloop.protocol.messages import Decision, ErrorType, Reason
@@ -298,6 +298,8 @@ class OpenEscalation(Value):
     receipt: Receipt | None = None
     decision: Decision | None = None
     """Only manual-fix stays open until the person signals done (K20)."""
+    findings: tuple[Finding, ...] = ()
+    """Of an integrity hold: what a person is asked about."""
 
 
 class Hold(Value):
@@ -402,6 +404,11 @@ class State(Value):
     """A completion that arrived while paused and answers the request that the pause interrupted."""
     marks: tuple[str, ...] = ()
     """Tests, gates or tool configuration that some fix touched."""
+    trusted: str = ""
+    """The commit whose tests, gates and runner files judge; a person who accepts a hold moves it on. Empty: nothing is
+    held, as in workflows that began before there were holds."""
+    accepted: tuple[str, ...] = ()
+    """Trees that a person has accepted as they are."""
 
     def specialist(self, name: str) -> SpecialistState:
         # A plain loop: every decision asks this a dozen times.

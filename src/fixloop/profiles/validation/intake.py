@@ -76,6 +76,6 @@ def limits_of(configuration: Configuration) -> Limits:
 
 INTAKE: Final = Intake(
     begun=lambda store, prepared, feature, facts: validation_started(
-        prepared.configuration, **facts, tree=prepared.snapshot.tree
+        prepared.configuration, **{"trusted": facts["tip"], **facts}, tree=prepared.snapshot.tree
     )
 )
