@@ -24,6 +24,7 @@ TABLES: Final = (
     ("",),
     ("[limits]",),
     ("[fixer]", "[agent.NAME]", "[workspace]"),
+    ("[integrity]",),
     ("[specialist.NAME]", "[[specialist.NAME.check]]"),
     ("[cycle]", "[handoff]"),
     ("[cycle.agent.NAME]", "[handoff.agent.NAME]"),

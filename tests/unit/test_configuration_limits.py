@@ -167,6 +167,7 @@ def test_the_settings_page_has_every_key_with_its_default() -> None:
     for name in {name for _, section in sections_in() for name in keys_of(section)} - {
         "fixer",
         "workspace",
+        "integrity",
         "limits",
         "specialist",
         "cycle",

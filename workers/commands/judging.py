@@ -41,11 +41,16 @@ class Claim(NamedTuple):
 
 Judge = Callable[[Claim], Iterator[Finding]]
 JUDGES: Final[tuple[Judge, ...]] = ()
+ALL_RULES: Final = "all"
+"""In `[integrity] off`: no rule holds anything."""
 
 
 def findings(claim: Claim) -> tuple[Finding, ...]:
     """What all judges found; nothing where nobody wants it any more, as the result is then refused."""
-    return tuple(found for judge in JUDGES for found in judge(claim))
+    off = claim.configuration.integrity.off
+    if ALL_RULES in off:
+        return ()
+    return tuple(found for judge in JUDGES for found in judge(claim) if found.rule not in off)
 
 
 def changed_since(work: Step, ground: Ground) -> tuple[Delta, ...]:

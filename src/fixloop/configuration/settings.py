@@ -31,6 +31,7 @@ from fixloop.configuration.values import (
     Output,
     Percent,
     Revision,
+    Rules,
     Truth,
     UtcOffset,
     Variables,
@@ -239,6 +240,10 @@ class IntegritySettings(Section):
     tests_may_change: Globs = Field(
         default=(),
         description="patterns of tests and their data that a fix may change, and which then judge as it left them",
+    )
+    off: Rules = Field(
+        default=(),
+        description='names of rules ([which there are](integrity.md)) that hold nothing here; `"all"`: none does',
     )
 
 

@@ -23,6 +23,7 @@ MOST_MINUTES: Final = 43_200
 MOST_OFFSET: Final = 840
 AGENT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+RULE: Final = re.compile(r"[a-z][a-z0-9 -]{0,59}")
 OUTPUTS: Final = ("go-test", "cargo-test", "clippy")
 """Readers for tools that print their report: what the command prints is kept in a file and read from there."""
 
@@ -202,6 +203,11 @@ Globs = Annotated[
     tuple[str, ...],
     _list_of("a list of patterns below the project, without '..'", _stays_below, minLength=1),
 ]
+Rules = Annotated[
+    tuple[str, ...],
+    _list_of("a list of names of rules", RULE.fullmatch, dict.fromkeys, pattern=f"^{RULE.pattern}$"),
+]
+"""Of `docs/integrity.md`."""
 Command = Annotated[tuple[str, ...], Kind(split_command, _COMMAND)]
 CheckCommand = Annotated[
     tuple[str, ...],
