@@ -33,6 +33,8 @@ class Claim(NamedTuple):
     """What differs between the trusted commit and the tip."""
     run: Run
     """Runs a command under guard in a folder with an environment; None: nobody wants the result any more."""
+    canaries: dict[str, str]
+    """What a judge learns for the evidence of each check: whether its runner was seen to fail."""
 
     @property
     def trusted(self) -> str:

@@ -44,8 +44,11 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
                     return None
                 ran.append(one._replace(result=_with_old_kept(work, one.result)))
             changed = changed_since(work, ground) if _has_passed(ran) else ()
-            claim = Claim(work, configuration, cache, ground, checks[0], tuple(ran), changed, comparison.run)
+            claim = Claim(
+                work, configuration, cache, ground, checks[0], tuple(ran), changed, comparison.run, {}
+            )
             found = findings(claim) if changed else ()
+            ran = [_with_canary(one, claim.canaries) for one in ran]
             if work.cancelled():
                 return None
         # What the results rest on, before the commit that names it.
@@ -59,6 +62,12 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
     return _finished(work, [one.result for one in ran], tree, artifacts).model_copy(
         update={"findings": found}
     )
+
+
+def _with_canary(ran: Ran, canaries: Mapping[str, str]) -> Ran:
+    result = ran.result
+    evidence = result.evidence.model_copy(update={"canary": canaries.get(result.check, "")})
+    return ran._replace(result=result.model_copy(update={"evidence": evidence}))
 
 
 def _has_passed(ran: Sequence[Ran]) -> bool:

@@ -69,6 +69,10 @@ class Evidence(Value):
     """Digest of the artifact that lists them, see `OldFailures`."""
     no_baseline: str = ""
     """Why all its failures count although only new ones should, in one clause."""
+    tests: int | None = None
+    """How many tests its output says it ran, where it writes no report; None: nothing counts them."""
+    canary: str = ""
+    """After a fix: whether its runner was `seen` to fail where it must; `none`: nobody knows how to show that."""
 
     def compared(self, new: int) -> str:
         """`487 old, 0 new (base 1a2b3c4)`, or why there is no such count; empty where nobody asked for one."""

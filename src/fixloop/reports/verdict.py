@@ -13,6 +13,7 @@ from fixloop.configuration.layout import has_python
 from fixloop.configuration.model import Check
 from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.protocol.failures import Failure
+from fixloop.reports.counted import counted
 from fixloop.reports.coverage import missed_thresholds
 from fixloop.reports.examples import with_subtests
 from fixloop.reports.limits import clean, one_line, tail
@@ -173,5 +174,6 @@ def _filled(evidence: Evidence, run: _Run, read: Mapping[str, Report], verdict: 
             "counts": Counts(**sums),
             "coverage_percent": coverage.coverage_percent if coverage else None,
             "coverage_gate": run.check.coverage_percent,
+            "tests": None if read else counted(run.output),
         }
     )

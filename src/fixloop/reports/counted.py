@@ -1,0 +1,41 @@
+"""How many tests a runner says it ran, from what it prints: for checks that write no report.
+
+Of every summary in an output, in the runners' own words; tests that were skipped did not run. Nothing is guessed: where
+no summary counts, there is no number.
+"""
+
+import re
+from typing import Final
+
+_PYTEST: Final = re.compile(
+    r"^(?:=+ )?((?:\d+ (?:failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun)(?:, )?)+)"
+    r" in [\d.]+s",
+    re.MULTILINE,
+)
+_OF_PYTEST: Final = re.compile(r"(\d+) (?:failed|passed|xfailed|xpassed|errors?)\b")
+_JAVASCRIPT: Final = re.compile(r"^ *Tests:? +((?:\d+ \w+(?:, | \| )?)+)", re.MULTILINE)
+_OF_JAVASCRIPT: Final = re.compile(r"(\d+) (?:failed|passed)\b")
+_UNITTEST: Final = re.compile(
+    r"^Ran (\d+) tests? in .*(?:\n+(?:OK|FAILED) \((?:.*, )?skipped=(\d+))?", re.MULTILINE
+)
+_NUMBERS: Final = (
+    re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed;", re.MULTILINE),
+    re.compile(r"^(?:#|ℹ) pass (\d+)\n(?:#|ℹ) fail (\d+)$", re.MULTILINE),
+    re.compile(r"^ +(\d+) passing\b.*(?:\n +\d+ pending)?(?:\n +(\d+) failing)?", re.MULTILINE),
+)
+"""Of cargo test, node --test and mocha."""
+_GO: Final = re.compile(r"^=== RUN\s", re.MULTILINE)
+"""Printed with -v alone, where each test has one; a package's `ok` says nothing of tests."""
+
+
+def counted(output: str) -> int | None:
+    """How many tests ran; None where nothing in `output` says so."""
+    found: list[int] = []
+    for whole, part in ((_PYTEST, _OF_PYTEST), (_JAVASCRIPT, _OF_JAVASCRIPT)):
+        found += [sum(map(int, part.findall(summary))) for summary in whole.findall(output)]
+    found += [int(ran) - int(skipped or 0) for ran, skipped in _UNITTEST.findall(output)]
+    for pattern in _NUMBERS:
+        found += [int(one) + int(two or 0) for one, two in pattern.findall(output)]
+    if started := len(_GO.findall(output)):
+        found.append(started)
+    return sum(found) if found else None

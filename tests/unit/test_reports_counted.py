@@ -1,0 +1,72 @@
+"""How many tests a runner says it ran."""
+
+from pathlib import Path
+
+import pytest
+
+from fixloop.configuration.model import Check
+from fixloop.protocol.checks import CheckResult, Evidence
+from fixloop.reports.counted import counted
+from fixloop.reports.verdict import judge
+
+UNITTEST_FAILED = (
+    "F.s\n====\nFAIL: test_a (tests.T.test_a)\n----\nTraceback\n\n----\n"
+    "Ran 3 tests in 0.001s\n\nFAILED (failures=1, skipped=1)\n"
+)
+UNITTEST_PASSED = "...\n----\nRan 3 tests in 0.001s\n\nOK\n"
+CARGO = (
+    "running 2 tests\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n"
+    "running 1 test\ntest result: ok. 1 passed; 0 failed; 3 ignored; 0 measured; 0 filtered out\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("output", "number"),
+    [
+        ("..F\n1 failed, 2 passed in 0.03s\n", 3),
+        ("======= 2 passed, 1 skipped, 3 warnings in 0.03s =======\n", 2),
+        ("=== 1 failed, 2 passed, 1 xfailed, 4 deselected, 1 error in 61.20s (0:01:01) ===\n", 5),
+        ("3 passed in 1.0s\n3 passed in 1.0s\n", 6),
+        (UNITTEST_FAILED, 2),
+        (UNITTEST_PASSED, 3),
+        ("Ran 1 test in 0.001s\n\nOK (expected failures=1, skipped=1)\n", 0),
+        (CARGO, 3),
+        ("# tests 4\n# suites 0\n# pass 2\n# fail 1\n# cancelled 0\n# skipped 1\n", 3),
+        ("ℹ tests 2\nℹ suites 0\nℹ pass 2\nℹ fail 0\n", 2),
+        ("Tests:       1 failed, 2 skipped, 3 passed, 6 total\n", 4),
+        (" Test Files  1 passed (1)\n      Tests  1 failed | 4 passed (5)\n", 5),
+        ("\n  2 passing (4ms)\n  1 pending\n  1 failing\n", 3),
+        ("=== RUN   TestA\n--- PASS: TestA (0.00s)\n=== RUN   TestB\n--- FAIL: TestB (0.00s)\nFAIL\n", 2),
+    ],
+)
+def test_a_runners_summary_says_how_many_tests_ran(output: str, number: int) -> None:
+    assert counted(output) == number
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "",
+        "ok  \tshop\t0.01s\n",
+        "--- FAIL: TestA (0.00s)\nFAIL\n",
+        "a.py:1: E501 line too long\n",
+        "5 passed the gate\n",
+    ],
+)
+def test_an_output_without_a_summary_counts_nothing(output: str) -> None:
+    assert counted(output) is None
+
+
+def judged(folder: Path, output: str, command: tuple[str, ...] = ("make", "test")) -> CheckResult:
+    check = Check(name="tests", command=command)
+    evidence = Evidence(check="tests", command="make test")
+    return judge(check, exit_code=0, output=output, reports={}, workspace=folder, evidence=evidence)
+
+
+def test_the_evidence_of_a_check_without_a_report_has_the_number(tmp_path: Path) -> None:
+    assert judged(tmp_path, UNITTEST_PASSED).evidence.tests == 3
+    assert judged(tmp_path, "all is well\n").evidence.tests is None
+
+
+def test_of_a_check_that_writes_a_report_the_report_counts(tmp_path: Path) -> None:
+    assert judged(tmp_path, UNITTEST_PASSED, ("pytest", "--junitxml={junit}")).evidence.tests is None
