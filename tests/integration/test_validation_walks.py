@@ -23,6 +23,7 @@ from tests.fixtures.script import (
     errs,
     fails,
     failure,
+    held,
     passes,
 )
 from tests.fixtures.strategies import SPECIALISTS
@@ -81,6 +82,7 @@ def _workflow(random: Random) -> dict[str, Any]:
         "max_iterations": random.choice([5, 5, 4, 3]),
         "limits": random.choice(limits),
         "notify": random.random() < 0.2,
+        "trusted": random.choice(["commit-0", "", ""]),
     }
 
 
@@ -113,7 +115,7 @@ def _answer(loop: Loop, random: Random) -> None:
     elif random.random() < 0.2:
         loop.the_agent_completes_late(tree=_tree(random))
     else:
-        decision = random.choices(list(Decision), [4, 2, 1, 6])[0]
+        decision = random.choices(list(Decision), [4, 2, 1, 6, 3, 2])[0]
         loop.a_person_decides(decision=decision, iterations=random.choice([None, 1, 2]), minutes=None)
 
 
@@ -136,6 +138,7 @@ def _result(loop: Loop, random: Random) -> Result | Silent:
         Result("failed"),
         Result("skipped"),
         passes(skipped_checks=("x",)),
+        held("changed-test"),
         SILENT,
     ]
     failing = fails(*found, lists_passes=listed)

@@ -144,6 +144,8 @@ def _of(make: Maker) -> str:
 
 
 def _effect(stage: Stage, decision: Decision) -> str:
+    if decision not in stage.escalation.reason.decisions:
+        return ""
     before = stage.active
     outcomes = [stage.decide(decision)]
     waits = stage.state.paused

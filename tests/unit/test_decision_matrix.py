@@ -134,6 +134,13 @@ ROWS = (
         made.blocker, Reason.BLOCKER, USER, After(ESCALATED, "report", 1, 5), After(CHECKING, "recheck", 2, 6)
     ),
     Row(
+        made.integrity_hold,
+        Reason.INTEGRITY_HOLD,
+        USER,
+        After(RUNNING, "recheck", 2, 5),
+        After(CHECKING, "recheck", 3, 6),
+    ),
+    Row(
         confirmation_at_the_limit,
         Reason.MAX_ITERATIONS,
         USER,
@@ -258,7 +265,7 @@ def test_abort(row: Row) -> None:
 @pytest.mark.proves("K20", "A69", "A13")
 @of_row
 def test_no_second_decision_changes_anything(row: Row) -> None:
-    for first in Decision:
+    for first in row.reason.decisions:
         stage = row.make()
         opened = stage.messages[-1].message_id
         stage.decide(first)

@@ -7,11 +7,11 @@ import pytest
 
 from fixloop.errors import UsageError
 from fixloop.protocol import events as ev
-from fixloop.protocol.messages import Decision, Reason
+from fixloop.protocol.messages import FOUR, ON_A_HOLD, Decision, Reason
 from fixloop.protocol.state import Limits, WorkflowOutcome
 from fixloop.protocol.statuses import Role, Status
 from fixloop.protocol.validation import decide
-from tests.fixtures.script import SILENT, BadAnswer, Breaks, Fix, errs, fails
+from tests.fixtures.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, held
 from tests.fixtures.validation_stage import Answers, Runs, Stage
 
 
@@ -72,10 +72,21 @@ def blocker() -> Stage:
     return stage
 
 
+def integrity_hold() -> Stage:
+    return staged([fails("a"), held("changed-test")], trusted="commit-0")
+
+
 Maker = Callable[[], Stage]
 TIMEOUTS: tuple[Maker, ...] = (late_validation, late_fix, late_command, late_recheck, late_iteration)
 OPEN_REQUEST: tuple[Maker, ...] = (communication_error, invalid_response, unresponsive, blocker)
-ALL: tuple[Maker, ...] = (max_iterations, deadlock, specialist_error, *TIMEOUTS, *OPEN_REQUEST)
+ALL: tuple[Maker, ...] = (
+    max_iterations,
+    deadlock,
+    specialist_error,
+    *TIMEOUTS,
+    *OPEN_REQUEST,
+    integrity_hold,
+)
 WAITING: tuple[Maker, ...] = (late_fix, late_command, *OPEN_REQUEST)
 
 
@@ -104,7 +115,8 @@ def test_an_escalation_pauses_and_leaves_nothing_to_do(make: Maker) -> None:
 def test_any_other_word_is_no_decision() -> None:
     with pytest.raises(ValueError, match="retry"):
         ev.event_from_json('{"kind": "decision-made", "decision": "retry"}')
-    assert {decision.value for decision in Decision} == {"manual-fix", "skip", "abort", "extend"}
+    assert list(FOUR) == ["manual-fix", "skip", "abort", "extend"]
+    assert set(Decision) == {*FOUR, *ON_A_HOLD}
 
 
 @pytest.mark.proves("K20", "K7")

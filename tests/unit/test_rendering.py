@@ -192,7 +192,7 @@ def test_every_fact_of_a_body_is_in_the_text(name: str) -> None:
 def spoken(fact: str) -> str:
     """An enumeration's value as templates spell it, white space as one space."""
     known = {"timeout": "Timeout exceeded", "specialist_error": "Specialist error"}
-    known |= {"specialist-failure": "Specialist Failure"}
+    known |= {"specialist-failure": "Specialist Failure", "integrity_hold": "Integrity hold"}
     return re.sub(r"\s+", " ", known.get(fact, fact)).casefold()
 
 

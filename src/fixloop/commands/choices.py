@@ -1,12 +1,12 @@
 """What a person can decide: each answer to an escalation with what it does, and the one to think of first."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from fixloop.commands.screen import short
 from fixloop.protocol import diagnosis
 from fixloop.protocol.ids import called
-from fixloop.protocol.messages import Decision, Reason
+from fixloop.protocol.messages import ON_A_HOLD, Decision, Reason
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import OpenEscalation, State
 
@@ -20,6 +20,10 @@ class Choice(NamedTuple):
     """Why it is the one to think of first; empty for all others."""
 
 
+_WITH: Final = {decision: ' --reason "…"' for decision in ON_A_HOLD}
+"""Who says why helps whoever reads it later, and the agent that gets it back."""
+
+
 def choices(state: State) -> tuple[Choice, ...]:
     """What answers the open escalation, the recommended one first; nothing where none is open."""
     opened, issue = state.escalation, called(state)
@@ -31,14 +35,14 @@ def choices(state: State) -> tuple[Choice, ...]:
             Choice(f"fixloop fixed {issue} --here", "hands in your checkout, exactly as it is"),
         )
     advice = diagnosis.recommendation(state.active, opened.reason, opened.detail)
-    first = [advice.decision, *(each for each in Decision if each is not advice.decision)]
+    ordered = sorted(opened.reason.decisions, key=lambda decision: decision is not advice.decision)
     return tuple(
         Choice(
-            f"fixloop decide {issue} {decision}",
+            f"fixloop decide {issue} {decision}{_WITH.get(decision, '')}",
             _does(decision, state, opened),
             advice.rationale if decision is advice.decision else "",
         )
-        for decision in first
+        for decision in ordered
     )
 
 
@@ -74,10 +78,14 @@ def _does(decision: Decision, state: State, opened: OpenEscalation) -> str:
         return f"goes on without {phase}: what fails there becomes a known issue"
     if decision is Decision.ABORT:
         return "ends it as not passed; nothing is applied"
+    if decision is Decision.ACCEPT:
+        return "what changed is right: it judges from now on, and the same checks run again"
+    if decision is Decision.REJECT:
+        return "what was found fails this run, and goes back with your reason"
     if decision is Decision.EXTEND:
         if opened.reason in (Reason.MAX_ITERATIONS, Reason.DEADLOCK):
             return f"{state.limits.extra_iterations} more iterations (--iterations N)"
-        if opened.reason is Reason.SPECIALIST_ERROR:
+        if opened.reason in (Reason.SPECIALIST_ERROR, Reason.INTEGRITY_HOLD):
             return "makes the same run again, on the same code"
         if opened.reason is Reason.TIMEOUT:
             return f"{state.limits.extend_minutes:g} more minutes (--minutes N)"

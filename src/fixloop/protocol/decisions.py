@@ -1,9 +1,9 @@
-"""What people decide on an escalation: one of four answers (A13, A14, K20)."""
+"""What people decide on an escalation: one of four answers, and of a hold one of six (A13, A14, K20)."""
 
 from typing import Final
 
 from fixloop.errors import UsageError
-from fixloop.protocol import fixes, results
+from fixloop.protocol import fixes, holds, results
 from fixloop.protocol.events import Cancelled, DecisionMade, ManualFixDone
 from fixloop.protocol.ids import called
 from fixloop.protocol.messages import MAIN_AGENT, Decision, Reason
@@ -35,6 +35,11 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
         raise WrongParty(
             f"{opened.message_id} is not for {MAIN_AGENT} to decide; it waits for {opened.target}"
         )
+    if event.decision not in opened.reason.decisions:
+        raise UsageError(
+            f"{event.decision} answers an integrity hold, and {opened.message_id} is none; decide "
+            f"{', '.join(opened.reason.decisions)}"
+        )
     # An extension that adds nothing would run into its limit at once, or past it (A92).
     if event.iterations is not None and event.iterations < 1:
         raise UsageError(f"extend by at least 1 iteration, not by {event.iterations}")
@@ -45,21 +50,36 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
     draft.note(f"decision on {opened.message_id} by {event.by}: {event.decision} {event.reason}".rstrip())
     draft.update(epoch=draft.state.epoch + 1)
     if event.decision is Decision.SKIP:
-        _skip(draft)
+        _skip(draft, opened)
     elif event.decision is Decision.ABORT:
         draft.end(WorkflowOutcome.ABORTED)
         draft.note("returned to the design phase")
     elif event.decision is Decision.EXTEND:
         _extend(draft, opened, event)
+    elif event.decision is Decision.ACCEPT:
+        _accept(draft)
+    elif event.decision is Decision.REJECT:
+        draft.update(paused=False, escalation=None)
+        results.rejected(draft, opened, event.reason)
     else:
         _manual_fix(draft, opened, event)
 
 
-def _skip(draft: Draft) -> None:
+def _accept(draft: Draft) -> None:
+    """These changes are right: the files that judge are from now on those of this tree."""
+    state = draft.state
+    draft.note(f"accepted tree {state.tree[:12]}: from now on it is {state.tip[:12]} that judges")
+    accepted = (*state.accepted, state.tree)
+    draft.update(paused=False, escalation=None, trusted=state.tip, accepted=accepted)
+    _run_again(draft)
+
+
+def _skip(draft: Draft, opened: OpenEscalation) -> None:
     active, last = draft.state.active, draft.state.active.last_run
     found = draft.state.failures if last is None or last.passed else last.failures
     unknown = "never verified" if last is None else "not verified on the final tree"
-    issues = tuple(failure.name for failure in found) or (unknown,)
+    named = tuple(failure.name for failure in found) or (unknown,)
+    issues = holds.names_of(opened.findings) or named
     draft.update_specialist(active.name, skipped=True, known_issues=issues)
     draft.note(f"{active.name}: failed but proceeding; known issues: {', '.join(issues)}")
     draft.move(Status.COMPLETED, Role.ORCHESTRATOR, "skipped by a person: failed but proceeding")
@@ -82,7 +102,7 @@ def _extend(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> None:
             fixes.trigger(draft, ("fixes of later phases",))
         else:
             draft.ask("report")
-    elif opened.reason is Reason.SPECIALIST_ERROR:
+    elif opened.reason in (Reason.SPECIALIST_ERROR, Reason.INTEGRITY_HOLD):
         _run_again(draft)
     elif opened.reason is Reason.TIMEOUT:
         _give_time(draft, opened, minutes * 60)
@@ -102,11 +122,8 @@ def _take_up(draft: Draft) -> None:
 
 def _run_again(draft: Draft, seconds: float | None = None) -> None:
     """The same run number with fresh attempts (K20); what was a confirmation is one again (K37)."""
-    active = draft.state.active
-    if active.has_passed:
-        step, status = "confirm", Status.RE_CHECKING
-    else:
-        step, status = "recheck" if active.runs else "validate", Status.IN_PROGRESS
+    step = draft.state.active.step
+    status = Status.RE_CHECKING if step == "confirm" else Status.IN_PROGRESS
     draft.move(status, Role.SPECIALIST, "the same run again")
     operation = OperationName.REVALIDATION if step == "recheck" else OperationName.VALIDATION
     draft.ask(step, operation=operation, limit_seconds=seconds)

@@ -21,7 +21,8 @@ NAMED: Final = 3
 class Advice(NamedTuple):
     """The option that the runs speak for."""
 
-    decision: Decision
+    decision: Decision | None
+    """None: the runs speak for none."""
     rationale: str
 
 
@@ -46,6 +47,9 @@ _ADVICE: Final = {
         "mend what its last words name (its command, a login, a quota), then it is asked again",
     ),
     Reason.BLOCKER: Advice(Decision.MANUAL_FIX, "what blocks is beyond the loop: it takes a person"),
+    Reason.INTEGRITY_HOLD: Advice(
+        None, "no rule can tell whether what changed is right: compare both sides of each finding"
+    ),
 }
 
 
@@ -137,6 +141,8 @@ def history_rows(runs: tuple[Run, ...], reason: Reason) -> tuple[HistoryRow, ...
 def pattern(specialist: SpecialistState, reason: Reason, window: int | None) -> str:
     """Why failures persist across the runs (A94, B49); a stall is named at the limit too (K8)."""
     failed = _failed(specialist)
+    if reason is Reason.INTEGRITY_HOLD:
+        return "This run passed. What it passed by is a question for a person."
     if not failed:
         passed = "Every run passed; a fix of a later phase broke it since."
         return passed if specialist.runs else "No run has come to a result yet."

@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from fixloop.protocol.checks import Finding
 from fixloop.protocol.event import Value
 from fixloop.protocol.failures import Comparison, Failure, Severity
 from fixloop.protocol.statuses import Status
@@ -59,6 +60,7 @@ class Reason(StrEnum):
     INVALID_RESPONSE = "invalid_response"
     UNRESPONSIVE = "unresponsive"
     BLOCKER = "blocker"
+    INTEGRITY_HOLD = "integrity_hold"
 
     @property
     def label(self) -> str:
@@ -86,24 +88,37 @@ class Reason(StrEnum):
         to_orchestrator = (Reason.SPECIALIST_ERROR, Reason.COMMUNICATION_ERROR, Reason.INVALID_RESPONSE)
         return MAIN_AGENT if self in to_orchestrator else USER
 
+    @property
+    def decisions(self) -> "tuple[Decision, ...]":
+        """What answers it: the four, and a hold first of all by one of its own two."""
+        return (*ON_A_HOLD, *FOUR) if self is Reason.INTEGRITY_HOLD else FOUR
+
 
 class Decision(StrEnum):
-    """The four answers to an escalation (A13)."""
+    """The four answers to an escalation (A13), and the two that only an integrity hold has."""
 
     MANUAL_FIX = "manual-fix"
     SKIP = "skip"
     ABORT = "abort"
     EXTEND = "extend"
+    ACCEPT = "accept"
+    REJECT = "reject"
 
     @property
     def option(self) -> str:
-        """`Option 1: User Manual Fix`, as reports number the four (B51)."""
+        """`Option 1: User Manual Fix`, as reports number them (B51)."""
         return {
             "manual-fix": "Option 1: User Manual Fix",
             "skip": "Option 2: Skip Validation",
             "abort": "Option 3: Abort Feature",
             "extend": "Option 4: Extend Max Iterations",
+            "accept": "Option 5: Accept the Changes",
+            "reject": "Option 6: Reject the Changes",
         }[self.value]
+
+
+FOUR: Final = (Decision.MANUAL_FIX, Decision.SKIP, Decision.ABORT, Decision.EXTEND)
+ON_A_HOLD: Final = (Decision.ACCEPT, Decision.REJECT)
 
 
 class ErrorType(StrEnum):
@@ -363,11 +378,18 @@ class Escalation(Value):
     """The option that the runs speak for; a person is free to choose another."""
     rationale: str = ""
     """Why that one."""
+    findings: tuple[Finding, ...] = ()
+    """Of an integrity hold: why a run that passed is no verdict."""
 
     @property
     def all_failed(self) -> bool:
         """True when every run failed, so that none of them lies behind a PASS (A46, K37)."""
-        return bool(self.history) and all(row.result == "FAIL" for row in self.history)
+        return not self.findings and bool(self.history) and all(row.result == "FAIL" for row in self.history)
+
+    def without(self, rule: str) -> str:
+        """What the verdict would be if there were no such rule."""
+        others = dict.fromkeys(found.rule for found in self.findings if found.rule != rule)
+        return f"held all the same, by {', '.join(others)}" if others else "passed"
 
 
 class TimeoutReminder(Value):

@@ -1,6 +1,7 @@
 """What is said when something does not go as it should: error notifications and escalations (A11, A65-A69, A72-A76)."""
 
 from fixloop.protocol import diagnosis, ids
+from fixloop.protocol.checks import Finding
 from fixloop.protocol.messages import MAIN_AGENT, ErrorNotification, ErrorType, Escalation, Priority, Reason
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.specialists import AFTER_THE_LAST_PHASE
@@ -66,13 +67,14 @@ def escalate(
     *,
     operation: OperationName | None = None,
     flags: tuple[str, ...] = (),
+    findings: tuple[Finding, ...] = (),
 ) -> None:
     """Pause the workflow and say why, once (A69); every ticket and deadline is void."""
     if draft.state.active.status is Status.COMPLETED:  # a confirmation was running (K37)
         draft.move(Status.RE_CHECKING, Role.SPECIALIST, "it is being confirmed")
     interrupted = draft.state.active.status
     since = draft.state.active.started_clock
-    body = _report(draft, reason, detail, flags, since)
+    body = _report(draft, reason, detail, flags, since, findings)
     draft.withdraw()
     draft.move(Status.ESCALATED, Role.ORCHESTRATOR, reason.text)
     name = draft.state.current
@@ -94,9 +96,12 @@ def escalate(
         operation=operation,
         at=draft.at,
         uid=report.uid,
+        findings=findings,
     )
     draft.update_specialist(name, error=None)
-    draft.update(paused=True, escalation=opened, escalate_on_failure=False)
+    # What was mended by hand is still to be judged after a hold (K20).
+    mended = draft.state.escalate_on_failure and reason is Reason.INTEGRITY_HOLD
+    draft.update(paused=True, escalation=opened, escalate_on_failure=mended)
     if draft.state.notify:
         draft.ask("notify", attempt=draft.state.lines)
     if draft.state.agent and reason.target == MAIN_AGENT:
@@ -104,11 +109,17 @@ def escalate(
 
 
 def _report(
-    draft: Draft, reason: Reason, detail: str, flags: tuple[str, ...], since: float | None
+    draft: Draft,
+    reason: Reason,
+    detail: str,
+    flags: tuple[str, ...],
+    since: float | None,
+    findings: tuple[Finding, ...],
 ) -> Escalation:
     state, active = draft.state, draft.state.active
     last = active.last_run
     advice = diagnosis.recommendation(active, reason, detail)
+    left = state.failure_count if active.has_passed else last.count if last is not None else 0
     return Escalation(
         feature=state.name,
         phase=slot(active.name).phase,
@@ -119,10 +130,12 @@ def _report(
         total_seconds=draft.clock - since if since is not None else 0.0,
         history=diagnosis.history_rows(active.runs, reason),
         pattern=diagnosis.pattern(active, reason, state.limits.deadlock_window),
-        persistent=diagnosis.persistent_failures(active, state.failures),
-        persistent_count=state.failure_count if active.has_passed else last.count if last is not None else 0,
+        # What is held has passed: nothing is known to fail.
+        persistent=() if findings else diagnosis.persistent_failures(active, state.failures),
+        persistent_count=0 if findings else left,
         recommended=advice.decision,
         rationale=advice.rationale,
+        findings=findings,
     )
 
 

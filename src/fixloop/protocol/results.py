@@ -1,6 +1,6 @@
 """What follows from a specialist's result: the loop, next phase, confirmations (A9-A10, B38-B46, K37)."""
 
-from fixloop.protocol import analysis, diagnosis, ids, push
+from fixloop.protocol import analysis, diagnosis, holds, ids, push
 from fixloop.protocol import messages as msg
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.failure_report import examples
@@ -10,7 +10,7 @@ from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.specialists import AFTER_THE_LAST_PHASE
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import FailureRef, OperationName, PendingError, Run, State
+from fixloop.protocol.state import FailureRef, OpenEscalation, OperationName, PendingError, Run, State
 from fixloop.protocol.statuses import Role, Status
 
 KEPT_FAILURES = 250
@@ -32,6 +32,14 @@ def run_finished(draft: Draft, event: RunFinished) -> None:
     if event.outcome == "skipped":
         _not_applicable(draft, event)
         return
+    failures = analysis.with_vanished(active, event)
+    found = holds.findings_on(draft.state, event) if event.outcome == "passed" and not failures else ()
+    if found:
+        # Neither a pass nor a failure: nothing is recorded before a person has said which.
+        rules = ", ".join(holds.rules_of(found))
+        detail = f"run {active.iteration} of {active.name} passed, and is held by {rules}"
+        escalate(draft, msg.Reason.INTEGRITY_HOLD, detail, findings=found)
+        return
     failing = {failure.check for failure in event.failures}
     commands = tuple(each.reproduce for each in event.evidence if each.check in failing and each.reproduce)
     gates = [each.coverage_gate for each in event.evidence if each.coverage_gate is not None]
@@ -43,7 +51,6 @@ def run_finished(draft: Draft, event: RunFinished) -> None:
         uncompared={each.check: each.no_baseline for each in event.evidence if each.no_baseline},
         commands=commands,
     )
-    failures = analysis.with_vanished(active, event)
     if not failures and event.outcome != "passed":
         unexplained = Failure(
             name=event.specialist,
@@ -53,6 +60,22 @@ def run_finished(draft: Draft, event: RunFinished) -> None:
         )
         failures = (unexplained,)
     _settle(draft, event, failures)
+
+
+def rejected(draft: Draft, opened: OpenEscalation, reason: str) -> None:
+    """A person holds what was found against the run: it failed by it, and goes the way of every failure."""
+    active = draft.state.active
+    failures = holds.as_failures(opened, reason, active.name)
+    draft.move(opened.interrupted, Role.SPECIALIST, "what was held is rejected")
+    run = RunFinished(
+        step=active.step,
+        specialist=active.name,
+        iteration=active.iteration,
+        outcome="failed",
+        tree=draft.state.tree,
+        failures=failures,
+    )
+    _settle(draft, run, failures)
 
 
 def baseline_begun(draft: Draft, event: BaselineBegun) -> None:

@@ -241,6 +241,13 @@ class SpecialistState(Value):
         last = self.last_run
         return last is not None and last.passed and last.number == self.iteration
 
+    @property
+    def step(self) -> Literal["validate", "recheck", "confirm"]:
+        """What a run of its checks is now."""
+        if self.has_passed:
+            return "confirm"
+        return "recheck" if self.runs else "validate"
+
 
 class Operation(Value):
     """What somebody is expected to finish (A90)."""

@@ -16,7 +16,7 @@ from fixloop.outside.offer import offer, offered_at
 from fixloop.outside.transfer import bring_work, facts_of_change, keep_bundle, snapshot_in
 from fixloop.protocol import events as ev
 from fixloop.protocol.ids import called
-from fixloop.protocol.messages import MAIN_AGENT, USER, Decision, Reason
+from fixloop.protocol.messages import FOUR, MAIN_AGENT, USER, Decision, Reason
 from fixloop.protocol.state import Completion, State
 from fixloop.protocol.statuses import WITH_MAIN_AGENT
 from fixloop.repository.change import Change
@@ -86,12 +86,13 @@ def _fixed(session: Session, workflow: str, work: Work) -> None:
 
 def _decide(session: Session, workflow: str, given: Given) -> None:
     state = session.engine.state(workflow)
+    opened = state.escalation
     if given.word not in tuple(Decision):
-        raise UsageError(f"{given.word!r} is no decision; possible are {', '.join(Decision)}")
+        possible = opened.reason.decisions if opened is not None else FOUR
+        raise UsageError(f"{given.word!r} is no decision; possible are {', '.join(possible)}")
     decision = Decision(given.word)
     if (given.iterations is not None or given.minutes is not None) and decision is not Decision.EXTEND:
         raise UsageError(f"--iterations and --minutes go with extend, not with {decision}")
-    opened = state.escalation
     named = opened.message_id if opened is not None else ""
     if given.escalation and given.escalation != named:
         open_ = f"{named} is" if named else "none is"

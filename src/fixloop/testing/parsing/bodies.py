@@ -3,6 +3,7 @@
 import re
 
 from fixloop.protocol import messages as msg
+from fixloop.protocol.checks import Finding
 from fixloop.protocol.failures import Comparison, Failure, Severity
 from fixloop.protocol.markdown import unescape
 from fixloop.protocol.statuses import Status
@@ -212,6 +213,7 @@ def escalation(document: Document) -> msg.Escalation:
     header, summary = document.header, document.part("Escalation Summary")
     history, persistent = document.part("Iteration History"), document.part("Persistent Failures")
     actions = document.part("Recommended Actions")
+    held = [part for part in document.parts if part.title == "Findings"]
     reasons = {reason.text: reason for reason in msg.Reason}
     options: dict[str, msg.Decision | None] = {"": None} | {option.option: option for option in msg.Decision}
     return msg.Escalation(
@@ -236,6 +238,7 @@ def escalation(document: Document) -> msg.Escalation:
         persistent_count=summary.number("Persistent Failures"),
         recommended=actions.member("Recommended", options, actions.optional("Recommended")),
         rationale=actions.optional("Rationale"),
+        findings=tuple(_finding(block) for part in held for block in part.parts(4)),
     )
 
 
@@ -279,6 +282,18 @@ def protocol_violation(document: Document) -> msg.ProtocolViolation:
         offending=part.field("Offending message"),
         violations=part.listed("Violations"),
         expected=part.field("Expected format"),
+    )
+
+
+def _finding(block: Part) -> Finding:
+    return Finding(
+        rule=block.title.partition(":")[2].removeprefix(" "),
+        text=block.field("What"),
+        check=block.field("Check"),
+        file=block.field("File"),
+        line=block.number_or_none("Line"),
+        old=block.optional("Before"),
+        new=block.optional("Now"),
     )
 
 

@@ -1,0 +1,273 @@
+"""A run that passed and is held: what a person is shown, and what becomes of it (issue 15, decision 0044)."""
+
+import pytest
+
+from fixloop.errors import UsageError
+from fixloop.protocol.messages import MAIN_AGENT, USER, FailureReport, Priority, Reason
+from fixloop.protocol.roles import WrongParty
+from fixloop.protocol.state import State, WorkflowOutcome
+from fixloop.protocol.statuses import Status
+from tests.fixtures.script import Fix, Result, errs, fails, held, passes
+from tests.fixtures.validation_stage import Stage, replayed
+
+WORDS = held("words")
+
+
+def staged(*runs: Result, trusted: str = "commit-0", **further: object) -> Stage:
+    return Stage(list(runs), trusted=trusted, **further).run()  # type: ignore[arg-type]
+
+
+def texts(state: State) -> list[str]:
+    return [failure.message for failure in state.failures]
+
+
+@pytest.mark.proves("I11", "A69")
+def test_a_run_that_passed_with_findings_is_recorded_as_nothing_and_escalates() -> None:
+    stage = staged(fails("a"), held("words", "changed-test"))
+
+    opened, report = stage.state.escalation, stage.escalation
+    assert opened is not None
+    assert (opened.reason, opened.target, opened.interrupted) == (
+        Reason.INTEGRITY_HOLD,
+        USER,
+        Status.RE_CHECKING,
+    )
+    assert opened.findings == report.findings == held("words", "changed-test").findings
+    assert [run.passed for run in stage.active.runs] == [False]
+    assert (report.persistent, report.persistent_count, report.all_failed) == ((), 0, False)
+    assert report.detail == "run 2 of test-runner passed, and is held by words, changed-test"
+    assert stage.messages[-1].priority is Priority.CRITICAL
+    assert not stage.said("success")
+
+
+@pytest.mark.proves("I11")
+def test_the_report_says_what_the_verdict_would_be_without_a_rule() -> None:
+    assert staged(fails("a"), WORDS).escalation.without("words") == "passed"
+    both = staged(fails("a"), held("words", "changed-test")).escalation
+    assert both.without("words") == "held all the same, by changed-test"
+
+
+@pytest.mark.proves("I11")
+def test_what_is_accepted_judges_from_now_on_and_the_same_run_is_made_again() -> None:
+    stage = staged(fails("a"), WORDS)
+    tree, tip = stage.state.tree, stage.state.tip
+
+    stage.decide("accept", reason="the new test is right")
+
+    assert (stage.state.trusted, stage.state.accepted) == (tip, (tree,))
+    (ticket,) = stage.pending
+    assert (ticket.step, ticket.iteration) == ("recheck", 2)
+    assert any("by ann: accept the new test is right" in note for note in stage.notes)
+    assert f"accepted tree {tree[:12]}: from now on it is {tip[:12]} that judges" in stage.notes
+    stage.script.runs["test-runner"] = [WORDS]
+    stage.run()
+    assert stage.state.outcome is WorkflowOutcome.SUCCESS
+    assert stage.state.verdict == "passed"
+
+
+@pytest.mark.proves("I11")
+def test_an_accepted_tree_stands_for_every_phase_and_another_tree_for_none() -> None:
+    runs = {"unit-test": [fails("a"), WORDS, passes()], "security": [WORDS, fails("s"), WORDS]}
+    stage = Stage(runs, trusted="commit-0").run()
+    stage.decide("accept")
+    stage.script.runs["security"] = [fails("s"), WORDS]
+
+    stage.run()
+
+    assert stage.active.name == "security"
+    assert stage.escalation.findings == WORDS.findings
+
+
+@pytest.mark.proves("I11", "B44")
+def test_what_is_rejected_is_a_failure_that_goes_back_with_the_reason() -> None:
+    stage = staged(fails("a"), held("words", "changed-test"))
+    stage.script.answers = None
+
+    stage.decide("reject", reason="mend the code")
+    stage.run()
+
+    last = stage.active.last_run
+    assert last is not None
+    assert (last.number, last.passed, last.tree) == (2, False, stage.state.tree)
+    assert [ref.name for ref in last.failures] == ["held: words", "held: changed-test"]
+    assert {(ref.file, ref.line, ref.error_type) for ref in last.failures} == {("tests/test_a.py", 3, "Held")}
+    assert stage.state.trusted == "commit-0"
+    assert not stage.state.accepted
+    report = stage.said("failure-report")[-1].body
+    assert isinstance(report, FailureReport)
+    assert [failure.message for failure in report.failures] == [
+        f"{rule} was seen\nbefore:\nassert a == 1\nnow:\nassert a\na person rejected it: mend the code"
+        for rule in ("words", "changed-test")
+    ]
+    stage.complete()
+    stage.run()
+    assert stage.state.outcome is WorkflowOutcome.SUCCESS
+
+
+@pytest.mark.proves("I11")
+def test_findings_of_one_rule_in_one_file_are_one_failure() -> None:
+    (found,) = WORDS.findings
+    twice = Result("passed", findings=(found, found.with_(line=9), found.with_(file="b.py")))
+    stage = staged(fails("a"), twice)
+
+    stage.decide("reject")
+
+    assert [failure.location for failure in stage.state.failures] == ["tests/test_a.py:3", "b.py:3"]
+    assert texts(stage.state)[0].count("words was seen") == 2
+    assert "a person" not in texts(stage.state)[0]
+
+
+@pytest.mark.proves("I11", "B45")
+def test_in_the_last_iteration_a_hold_is_accepted_or_uses_the_limit_up() -> None:
+    accepted = staged(fails("a"), WORDS, max_iterations=2)
+    accepted.decide("accept")
+    assert accepted.run().state.outcome is WorkflowOutcome.SUCCESS
+
+    rejected = staged(fails("a"), WORDS, max_iterations=2)
+    rejected.decide("reject")
+    assert rejected.escalation.reason is Reason.MAX_ITERATIONS
+    assert [each.name for each in rejected.escalation.persistent] == ["held: words"]
+
+
+@pytest.mark.proves("I11", "K37")
+def test_a_confirmation_is_held_too_and_stays_one() -> None:
+    runs = {"unit-test": [passes()], "security": [fails("s")]}
+    stage = Stage(runs, confirmations={"unit-test": [WORDS]}, trusted="commit-0").run()
+    assert stage.active.name == "unit-test"
+
+    outcome = stage.decide("accept")
+
+    assert [change.after for change in outcome.transitions] == [Status.RE_CHECKING]
+    assert [ticket.step for ticket in stage.pending] == ["confirm"]
+    assert stage.run().state.outcome is WorkflowOutcome.SUCCESS
+
+
+@pytest.mark.proves("I11", "K37")
+def test_a_confirmation_that_is_rejected_is_the_next_run() -> None:
+    runs = {"unit-test": [passes()], "security": [fails("s")]}
+    stage = Stage(runs, confirmations={"unit-test": [WORDS]}, trusted="commit-0").run()
+
+    stage.decide("reject")
+
+    last = stage.active.last_run
+    assert last is not None
+    assert (stage.active.name, last.number, last.passed) == ("unit-test", 2, False)
+    assert stage.state.confirm_rounds == 1
+
+
+@pytest.mark.proves("I11", "K20")
+def test_a_hold_that_is_skipped_leaves_its_rules_as_known_issues() -> None:
+    stage = staged(fails("a"), WORDS)
+
+    stage.decide("skip")
+
+    assert stage.state.specialist("test-runner").known_issues == ("held: words",)
+    assert stage.state.verdict == "passed_with_known_issues"
+
+
+@pytest.mark.proves("I11", "K20")
+def test_after_a_manual_fix_a_hold_keeps_that_the_next_failure_escalates() -> None:
+    stage = staged(*[fails("a")] * 3)
+    assert stage.escalation.reason is Reason.DEADLOCK
+    stage.decide("manual-fix")
+    stage.script.runs["test-runner"] = [WORDS, fails("b")]
+    stage.done_by_hand()
+    stage.run()
+    assert stage.escalation.reason is Reason.INTEGRITY_HOLD
+
+    stage.decide("accept")
+    stage.run()
+
+    assert stage.escalation.detail == "the manual fix did not pass"
+
+
+@pytest.mark.proves("I11", "A14")
+def test_a_hold_outlives_a_pause_and_all_of_it_can_be_decided_again() -> None:
+    stage = staged(fails("a"), WORDS)
+    opened = stage.state.escalation
+
+    stage.pause()
+    stage.advance(9000.0)
+    stage.go_on()
+    assert stage.state.escalation == opened
+    stage.decide("extend")
+    stage.script.runs["test-runner"] = [WORDS]
+    stage.run()
+    stage.decide("accept")
+    stage.run()
+
+    assert stage.state.outcome is WorkflowOutcome.SUCCESS
+    assert replayed(stage.applied) == stage.snapshots
+
+
+@pytest.mark.proves("I9")
+def test_the_same_tree_that_failed_and_then_passes_is_held() -> None:
+    stage = staged(fails("a"), passes(), answers=[Fix(tree="tree-0")])
+
+    (found,) = stage.escalation.findings
+    assert (found.rule, found.text) == ("same-tree", "this very tree failed in run 1, and passes now")
+    stage.decide("accept")
+    assert stage.run().state.outcome is WorkflowOutcome.SUCCESS
+
+
+@pytest.mark.proves("I9")
+def test_a_tree_that_comes_back_in_a_later_run_or_a_confirmation_is_held() -> None:
+    later = staged(fails("a"), fails("b"), passes(), answers=[Fix(), Fix(tree="tree-0")])
+    assert later.escalation.reason is Reason.INTEGRITY_HOLD
+
+    runs = {"unit-test": [fails("a"), passes()], "security": [fails("s"), passes()]}
+    confirmed = Stage(runs, answers=[Fix(), Fix(tree="tree-0")], trusted="commit-0").run()
+    assert [each.rule for each in confirmed.escalation.findings] == ["same-tree"]
+
+
+@pytest.mark.proves("I9")
+def test_a_tree_that_a_person_rejected_is_held_even_if_no_rule_sees_it_again() -> None:
+    stage = staged(fails("a"), WORDS)
+    stage.script.answers = [Fix(tree=stage.state.tree)]
+    stage.decide("reject")
+
+    stage.run()
+
+    (found,) = stage.escalation.findings
+    assert found.text == "a person rejected this very tree in run 2, and passes now"
+
+
+@pytest.mark.proves("I9", "K36")
+def test_a_run_whose_checks_could_not_run_says_nothing_of_its_tree() -> None:
+    stage = staged(fails("a"), errs(), errs(), passes(), answers=[Fix(tree="x"), Fix(tree="x")])
+
+    assert stage.active.runs[1].could_not_run
+    assert stage.state.outcome is WorkflowOutcome.SUCCESS
+
+
+@pytest.mark.proves("I9", "I11")
+def test_in_a_workflow_from_before_nothing_is_held() -> None:
+    stage = staged(fails("a"), WORDS, answers=[Fix(tree="tree-0")], trusted="")
+
+    assert stage.state.outcome is WorkflowOutcome.SUCCESS
+
+
+@pytest.mark.proves("I11", "A13")
+@pytest.mark.parametrize("decision", ["accept", "reject"])
+def test_accept_and_reject_answer_a_hold_and_nothing_else(decision: str) -> None:
+    stage = staged(fails("a"), fails("a"), max_iterations=2)
+    before = stage.state
+
+    with pytest.raises(
+        UsageError, match=f"^{decision} answers an integrity hold, and ESC-.* is none; decide "
+    ):
+        stage.decide(decision)
+
+    assert stage.state == before
+
+
+@pytest.mark.proves("I10", "I11")
+@pytest.mark.parametrize("decision", ["accept", "reject", "skip", "extend"])
+@pytest.mark.parametrize("sender", [MAIN_AGENT, "@test-runner-specialist"])
+def test_no_agent_decides_on_a_hold(decision: str, sender: str) -> None:
+    stage = staged(fails("a"), WORDS)
+
+    with pytest.raises(WrongParty):
+        stage.decide(decision, sender=sender)
+
+    assert stage.state.paused
