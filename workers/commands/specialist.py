@@ -13,7 +13,8 @@ from fixloop.protocol.roles import worker_of
 from fixloop.reports.limits import failures_json
 from workers.commands.baseline import Comparison
 from workers.commands.check_run import Ran
-from workers.commands.judging import Claim, changed_since, findings
+from workers.commands.claim import Claim
+from workers.commands.judging import changed_since, findings
 from workers.steps.step import Step, with_grace
 from workers.steps.validation_steps import run_finished
 from workers.workspaces.ground import open_ground, site_of

@@ -1,0 +1,33 @@
+"""The claim that judges look at: a run that passed on a tree that a fix made, and what it rests on."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from fixloop.configuration.model import Check, Configuration
+from fixloop.repository.tree import Delta
+from workers.commands.check_run import Ran, Run
+from workers.steps.step import Step
+from workers.workspaces.ground import Ground
+
+
+class Claim(NamedTuple):
+    """A passing run of a specialist's checks on a tree that a fix made."""
+
+    work: Step
+    configuration: Configuration
+    cache: Path
+    ground: Ground
+    """Where the checks ran; still there, with what they left."""
+    checks: tuple[Check, ...]
+    ran: tuple[Ran, ...]
+    """One for each check, in order."""
+    changed: tuple[Delta, ...]
+    """What differs between the trusted commit and the tip."""
+    run: Run
+    """Runs a command under guard in a folder with an environment; None: nobody wants the result any more."""
+    canaries: dict[str, str]
+    """What a judge learns for the evidence of each check: whether its runner was seen to fail."""
+
+    @property
+    def trusted(self) -> str:
+        return str(self.work.holding.state.trusted)
