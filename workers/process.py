@@ -16,6 +16,7 @@ from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.servers.settings import named_urls
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
+from fixloop.store.seal import sealing_in
 from workers.recovery.named_files import draw
 from workers.steps.hints import hint, hint_again
 from workers.steps.step import Heart
@@ -31,7 +32,9 @@ class Process:
 
     def __init__(self) -> None:
         urls = named_urls()
-        self.store: Store = RedisStore(urls.state, patience_seconds=PATIENCE_SECONDS)
+        self.store: Store = RedisStore(
+            urls.state, patience_seconds=PATIENCE_SECONDS, sealing=sealing_in(urls.seal_key_file)
+        )
         self._engines: dict[str, ProfileEngine[Any]] = {}
         self.engine = self.engine_of(VALIDATION)
         self.mailboxes = Mailboxes(urls.broker)

@@ -29,6 +29,7 @@ SETTINGS: Final = {
     "archive_after_days": "How many days after their end workers move them there; 30.",
     "allow_env": "Variables that a shared worker may pass on to checks and fixers, separated by commas; none.",
     "embedded": "The folder of the project whose embedded Redis to join; the current one's.",
+    "seal_key_file": "A file with the key of the histories' seals; an embedded Redis has one of its own.",
     "redis_connect_seconds": "How long the first contact with Redis may take; 1.",
     "redis_timeout_seconds": "How long an answer of Redis may take; 2.",
 }

@@ -19,7 +19,7 @@ from fixloop.errors import FixloopError
 from fixloop.files.locks import Lock
 from fixloop.machine.timekeeper import LOCK, Clocks, Kept
 from fixloop.servers.embedded import embedded_redis
-from fixloop.servers.redis_place import Place
+from fixloop.servers.redis_place import SEAL_KEY, Place
 
 log = logging.getLogger("fixloop.timekeeper")
 
@@ -140,6 +140,7 @@ class Timekeeper:
             | {
                 "FIXLOOP_STATE_URL": self._url,
                 "FIXLOOP_BROKER_URL": self._url,
+                "FIXLOOP_SEAL_KEY_FILE": str(self._place.data / SEAL_KEY),
                 "FIXLOOP_LIFELINE": str(self._reading),
             },
             pass_fds=(self._reading,),

@@ -64,7 +64,7 @@ class _WithArchive:
         if stored is None:
             return self._store.verify(workflow)
         raw = RawHistory(stored.version, stored.head, stored.snapshot, stored.entries)
-        return problems(raw, stored.artifacts.get)
+        return problems(raw, stored.artifacts.get, self._store.objection(workflow))
 
     def get_artifact(self, workflow: str, digest: str) -> bytes | None:
         found = self._store.get_artifact(workflow, digest)

@@ -44,13 +44,13 @@ def archive_ended(
                 step = found.tickets[0].ticket.step
                 yield Moved(workflow, at, "kept", f"step {step} is still to be done")
             elif stored is not None and found is not None:
-                _verify(stored, "is not archived")
+                _verify(store, stored, "is not archived")
                 path = archive.append(stored, at)
                 back = archive.find(workflow, at)
                 if back != stored:
                     told = f"{path} does not hold what was written to it; {workflow} stays in Redis"
                     raise ProtocolError(told)
-                _verify(back, f"cannot be verified in {path}")
+                _verify(store, back, f"cannot be verified in {path}")
                 if store.remove(workflow, stored.head, "archived") in ("ok", "gone"):
                     yield Moved(workflow, at, "archived", str(path))
             store.locks.release(workflow, "archive", lease.token)
@@ -60,9 +60,9 @@ def archive_ended(
             yield Moved(workflow, at, "kept", str(error))
 
 
-def _verify(stored: Stored, what: str) -> None:
+def _verify(store: Store, stored: Stored, what: str) -> None:
     raw = RawHistory(stored.version, stored.head, stored.snapshot, stored.entries)
-    wrong = problems(raw, stored.artifacts.get)
+    wrong = problems(raw, stored.artifacts.get, store.objection(stored.workflow))
     if wrong:
         raise ProtocolError(
             f"{stored.workflow} {what}: {wrong[0]}; see `fixloop audit verify {stored.workflow}`"

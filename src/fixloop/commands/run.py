@@ -208,7 +208,7 @@ def _close(session: Session, workflow: str, path: Path, *, apply: bool) -> None:
     state, now = seen.state, seen.standing
     if not _stops(now):
         child = waiting_child(session, workflow)
-        raise typer.Exit(print_result(child) if child is not None else ExitCode.INTERRUPTED)
+        raise typer.Exit(print_result(session, child) if child is not None else ExitCode.INTERRUPTED)
     # Its own worker goes with it, perhaps between the last commit and the files.
     session.draw(workflow)
     is_fixed = state.tip != snapshot_in(state).commit
@@ -218,7 +218,7 @@ def _close(session: Session, workflow: str, path: Path, *, apply: bool) -> None:
             session.write_branch(state)
         except FixloopError as error:
             note(f"the branch was not written: {error}")
-    code = print_result(seen)
+    code = print_result(session, seen)
     if now.outcome in PASSED and apply:
         apply_to(path, session, state)
     elif now.outcome in (*PASSED, UNVERIFIED) and is_fixed and not now.pushes:

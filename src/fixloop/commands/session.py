@@ -31,6 +31,7 @@ from fixloop.store.contract import Store
 from fixloop.store.damage import BROKEN, reading
 from fixloop.store.records import Snapshot
 from fixloop.store.redis_store import RedisStore
+from fixloop.store.seal import sealing_in
 
 if TYPE_CHECKING:
     from fixloop.engine.engine import Engine, ProfileEngine
@@ -225,7 +226,12 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
             lost or f"no workflow here yet: nothing was started in {home}; `fixloop run` starts one"
         )
     try:
-        with redis_urls(settings, top) as urls, closing(RedisStore(urls.state)) as redis:
+        with (
+            redis_urls(settings, top) as urls,
+            closing(
+                RedisStore(urls.state, sealing=sealing_in(urls.seal_key_file, create=settings.is_embedded))
+            ) as redis,
+        ):
             redis.ping()
             with _keeping_time(settings, home):
                 store: Store = redis

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any, Final, Generic, NamedTuple
 
 from fixloop.engine.profile import AnyOutcome, Profile, S, iso, profile_named
-from fixloop.errors import ProtocolError, UsageError
+from fixloop.errors import Damaged, ProtocolError, UsageError
 from fixloop.protocol.event import Event, Start
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Moved, NotDue, Repeated, Unexpected
@@ -141,6 +141,7 @@ class ProfileEngine(Generic[S]):
             outcome = self.profile.decide(basis.state, event, basis.moment)
             if not outcome.commits:
                 return ProfileApplied(outcome, "ok", basis.version)
+            self._vouch(outcome)
             committed = self.store.commit(_commit(self.profile, event, outcome, basis, operation=operation))
             if committed.status != "conflict":
                 return self._applied(outcome, committed)
@@ -210,6 +211,7 @@ class ProfileEngine(Generic[S]):
                     return ProfileApplied(None, "moved", basis.version)
                 self.refuse(workflow, kind, str(refused), sender=worker)
                 return ProfileApplied(None, "stale", basis.version)
+            self._vouch(outcome)
             committed = self.store.commit(_commit(self.profile, event, outcome, basis, held=held))
             if committed.status == "conflict":
                 basis = basis.moved(committed, self.profile.load)
@@ -220,6 +222,13 @@ class ProfileEngine(Generic[S]):
             done = outcome if committed.status == "ok" else None
             return ProfileApplied(done, committed.status, committed.version)
         raise ProtocolError(f"workflow {workflow} changed {ROUNDS} times in a row")
+
+    def _vouch(self, outcome: AnyOutcome[S]) -> None:
+        """Before an end is written where entries are sealed. Raises Damaged: somebody without the key wrote one."""
+        if outcome.state.ended and self.store.sealing is not None:
+            workflow = outcome.state.workflow
+            if wrong := self.store.verify(workflow):
+                raise Damaged(workflow, wrong[0])
 
     def _applied(self, outcome: AnyOutcome[S], committed: Committed) -> ProfileApplied[S]:
         done = committed.status == "ok"

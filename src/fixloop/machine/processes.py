@@ -20,7 +20,8 @@ STOP_SECONDS: Final = 12.0
 
 
 def environment_for(urls: RedisUrls) -> dict[str, str]:
-    return os.environ | {"FIXLOOP_BROKER_URL": urls.broker, "FIXLOOP_STATE_URL": urls.state}
+    key = {"FIXLOOP_SEAL_KEY_FILE": str(urls.seal_key_file)} if urls.seal_key_file is not None else {}
+    return os.environ | {"FIXLOOP_BROKER_URL": urls.broker, "FIXLOOP_STATE_URL": urls.state} | key
 
 
 @contextmanager

@@ -16,6 +16,10 @@ from fixloop.errors import UsageError
 SOCKET_PATH_BYTES: Final = 107
 
 
+SEAL_KEY: Final = "seal.key"
+"""In the data's folder: what the histories there are sealed with."""
+
+
 @dataclass(frozen=True)
 class Place:
     """The directories and files of one project's embedded Redis."""

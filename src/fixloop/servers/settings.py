@@ -16,6 +16,7 @@ from fixloop.errors import UsageError
 from fixloop.files.cache_folder import usual_cache
 from fixloop.servers.broker_url import checked_broker_url, is_rabbitmq
 from fixloop.servers.embedded import embedded_redis
+from fixloop.servers.redis_place import SEAL_KEY, Place
 from fixloop.servers.redis_url import (
     MOST_REPLICA_SECONDS,
     SENTINEL_SCHEMES,
@@ -66,6 +67,9 @@ class Settings(BaseSettings):
     """Where ended workflows are moved to; None: they stay in Redis."""
     archive_after_days: float = Field(default=30.0, ge=0)
     """How long after their end workers move them there."""
+    seal_key_file: Path | None = None
+    """A file with the key that histories are sealed with, the same on each machine; an embedded Redis has one of its
+    own. None: those of a named Redis are not sealed."""
     redis_connect_seconds: float = Field(default=1.0, gt=0, le=60)
     """How long the first contact with Redis may take."""
     redis_timeout_seconds: float = Field(default=2.0, gt=0, le=60)
@@ -80,7 +84,7 @@ class Settings(BaseSettings):
         except UsageError as error:
             raise ValueError(str(error)) from None
 
-    @field_validator("tls_ca", "tls_cert", "tls_key", "cache_dir", "archive_dir", "embedded")
+    @field_validator("tls_ca", "tls_cert", "tls_key", "cache_dir", "archive_dir", "embedded", "seal_key_file")
     @classmethod
     def _make_absolute(cls, value: Path | None, info: ValidationInfo) -> Path | None:
         path = value and value.expanduser().absolute()
@@ -117,7 +121,7 @@ class Settings(BaseSettings):
             raise UsageError(
                 "FIXLOOP_BROKER_URL is a RabbitMQ; set FIXLOOP_STATE_URL to a Redis for the state"
             )
-        return RedisUrls(self._complete(self.broker_url or state), self._complete(state))
+        return RedisUrls(self._complete(self.broker_url or state), self._complete(state), self.seal_key_file)
 
     def _complete(self, url: str) -> str:
         scheme = url.partition("://")[0]
@@ -137,6 +141,7 @@ class RedisUrls(NamedTuple):
 
     broker: str
     state: str
+    seal_key_file: Path | None = None
 
 
 def load_settings() -> Settings:
@@ -165,4 +170,5 @@ def redis_urls(settings: Settings, project_directory: Path) -> Iterator[RedisUrl
         yield named
         return
     with embedded_redis(settings.embedded or project_directory) as embedded:
-        yield RedisUrls(embedded, embedded)
+        key = Place(settings.embedded or project_directory).data / SEAL_KEY
+        yield RedisUrls(embedded, embedded, key)

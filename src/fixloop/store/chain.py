@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from fixloop.store.entries import Fetch, Frame, Texts, content_of, digest_of, frame_of
+from fixloop.store.entries import Fetch, Frame, Texts, content_of, digest_of, frame_of, whole_text
 from fixloop.store.packing import leans_of, unpack
+from fixloop.store.seal import Objection
 
 HEAD_DIGITS: Final = 32
 """At least so many of a digest vouch for an entry."""
@@ -21,8 +22,9 @@ class RawHistory(NamedTuple):
     entries: Sequence[bytes]
 
 
-def problems(raw: RawHistory, fetch: Fetch) -> list[str]:
-    """What is wrong with a history, oldest first; empty when every byte is what was committed."""
+def problems(raw: RawHistory, fetch: Fetch, objection: Objection | None = None) -> list[str]:
+    """What is wrong with a history, oldest first; empty when every byte is what was committed. With `objection` each
+    entry has to have been written by somebody who has the key, too."""
     texts = Texts(raw.entries)
     found = list(_chain_problems(raw, texts))
     if raw.entries and len(raw.head) < HEAD_DIGITS:
@@ -38,6 +40,9 @@ def problems(raw: RawHistory, fetch: Fetch) -> list[str]:
         found.append(f"the snapshot was changed: it is not the state that entry {raw.version} recorded")
     seen: set[str] = set()
     for frame in filter(None, map(frame_of, raw.entries)):
+        text = whole_text(frame, texts, fetch) if objection is not None else None
+        if objection is not None and text is not None:
+            found += filter(None, [objection(frame.seq, frame.prev, frame.state, text)])
         for digest in _named(frame, texts):
             if digest in seen:
                 continue

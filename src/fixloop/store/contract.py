@@ -7,6 +7,7 @@ is harmless.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from fixloop.errors import ProtocolError
@@ -31,6 +32,7 @@ from fixloop.store.records import (
     Stored,
     Swept,
 )
+from fixloop.store.seal import Objection, Sealing
 
 
 class Store(Protocol):
@@ -38,6 +40,8 @@ class Store(Protocol):
 
     locks: Locks
     """Locks on resources, for the handoff profile (K10)."""
+    sealing: Sealing | None = None
+    """What entries are sealed with."""
 
     def create(self, commit: Commit) -> Committed:
         """Commit version 1 of a new workflow; `exists` names the live one of the same feature."""
@@ -138,6 +142,10 @@ class Store(Protocol):
     def verify(self, workflow: str) -> list[str]:
         """What was changed in a workflow's history, snapshot or artifacts since it was committed."""
         ...
+
+    def objection(self, workflow: str) -> Objection | None:
+        """What finds fault with the seals of a workflow's entries; None where nothing is sealed."""
+        return None if self.sealing is None else partial(self.sealing.objection, workflow)
 
     def put_artifact(self, workflow: str, data: bytes, *, shared: bool = False) -> str:
         """

@@ -14,6 +14,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from fixloop.errors import ProtocolError
 from fixloop.store.packing import Context, inflate, leans_of, pack, unpack
 from fixloop.store.records import Commit, Entry
+from fixloop.store.seal import Sealing
 
 ENTRY_LIMIT_BYTES: Final = 16 * 1024
 """Larger entries are kept as artifacts: a list is read as a whole."""
@@ -90,12 +91,18 @@ def digest_of(data: bytes) -> str:
 
 
 def written(
-    commit: Commit, head: str, context: Context, put_artifact: Callable[[str, bytes], str]
+    commit: Commit,
+    head: str,
+    context: Context,
+    put_artifact: Callable[[str, bytes], str],
+    sealing: Sealing | None = None,
 ) -> Written:
-    """The bytes of a commit after `head`; a large entry is an artifact, with a stub in its place. ProtocolError where
-    the entry is not JSON, or too large even for an artifact."""
-    text = _json(commit.entry)
-    frame = Frame(commit.expected_version + 1, head, digest_of(commit.snapshot), pack(text, context))
+    """The bytes of a commit after `head`, sealed where there is a key; a large entry is an artifact, with a stub in its
+    place. ProtocolError where the entry is not JSON, or too large even for an artifact."""
+    text, number, state = _json(commit.entry), commit.expected_version + 1, digest_of(commit.snapshot)
+    if sealing is not None:
+        text = sealing.sealed(commit.workflow, number, head, state, text)
+    frame = Frame(number, head, state, pack(text, context))
     if frame.seq == 1 or len(frame.packed) > NEWS_BYTES:
         frame = frame._replace(packed=pack(text, context.beginning))
         after = context.beginning.plus(frame.seq, text)
@@ -146,6 +153,13 @@ def content_of(frame: Frame, texts: Texts) -> dict[str, Any] | None:
     return None if content is None else {name: content[name] for name in content if name not in _PLACE}
 
 
+def whole_text(frame: Frame, texts: Texts, fetch: Fetch) -> bytes | None:
+    """An entry's text as it was committed, from the artifact that it names where it is large; None: it is damaged."""
+    text = texts.of(frame)
+    content = _parsed(text)
+    return fetch(str(content["whole"])) if content is not None and "whole" in content else text
+
+
 def opened(stored: bytes, texts: Texts, fetch: Fetch) -> Entry:
     """The entry in `stored`, or in the artifact that it names, which `fetch` gets; ValueError for damaged bytes."""
     frame = frame_of(stored)
@@ -155,6 +169,7 @@ def opened(stored: bytes, texts: Texts, fetch: Fetch) -> Entry:
         content = None if whole is None else {**content, **whole}
     if frame is None or content is None:
         raise ValueError("an entry of its history is damaged")
+    content.pop("seal", None)
     return Entry(seq=frame.seq, body=content, prev=frame.prev, state=frame.state, digest=digest_of(stored))
 
 

@@ -24,7 +24,7 @@ DAMAGED: Final = "damaged"
 """The plain field of a workflow that cannot be used: what is wrong with it. Never stored."""
 #: Fields of a workflow's hash that are the store's own; all others with a colon are, too.
 OWN_FIELDS: Final = frozenset({"version", "head", "snapshot", "done", "stale", "parked", DAMAGED})
-_OWN_ENTRY_KEYS: Final = frozenset({"seq", "prev", "state", "whole"})
+_OWN_ENTRY_KEYS: Final = frozenset({"seq", "prev", "state", "whole", "seal"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from fixloop.store.entries import Texts, digest_of, excerpt, opened, written
 from fixloop.store.listing import Listing, names_in
 from fixloop.store.locks import RedisLocks
 from fixloop.store.packing import NOTHING, context_of, inflate, leans_of, pack_alone
+from fixloop.store.seal import Sealing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,8 +41,9 @@ def _of_one_workflow(method: F) -> F:
 class RedisStore(Listing, Store):
     """`Store` in one Redis."""
 
-    def __init__(self, url: str, *, patience_seconds: float = 0.0) -> None:
+    def __init__(self, url: str, *, patience_seconds: float = 0.0, sealing: Sealing | None = None) -> None:
         """Nothing is sent yet; each call goes on trying for `patience_seconds` while Redis is away."""
+        self.sealing = sealing
         super().__init__(Connection(url, patience_seconds=patience_seconds))
         self.locks = RedisLocks(self._connection)
 
@@ -55,7 +57,7 @@ class RedisStore(Listing, Store):
                 snapshot: bytes = found[1] or b""
                 texts = Texts(self._entries(commit.workflow, leans_of(snapshot)))
                 head, context = head or replies.head(found[0]), context_of(snapshot, texts)
-            new = written(commit, head, context or NOTHING, self.put_artifact)
+            new = written(commit, head, context or NOTHING, self.put_artifact, self.sealing)
             heads = bytes.fromhex(head), bytes.fromhex(new.head)
             script = (replies.change_text(commit), new.snapshot, new.entry, *heads)
             names = (*_with_history(commit.workflow), keys.ended_key(keys.shard_of(commit.workflow)))
@@ -154,7 +156,7 @@ class RedisStore(Listing, Store):
         raw = self._raw_history(workflow)
         if raw is None:
             return []
-        found = problems(raw, partial(self.get_artifact, workflow))
+        found = problems(raw, partial(self.get_artifact, workflow), self.objection(workflow))
         listed = keys.shard_keys(keys.shard_of(workflow)).workflows
         if self._connection.call(lambda client: client.zscore(listed, workflow)) is None:
             found.append("the list of workflows does not have it")

@@ -16,6 +16,7 @@ from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.entries import Texts, digest_of, excerpt, opened, written
 from fixloop.store.packing import inflate, pack_alone
+from fixloop.store.seal import Sealing
 from fixloop.testing import memory_records as memory
 from fixloop.testing.memory_locks import MemoryLocks
 
@@ -23,7 +24,8 @@ from fixloop.testing.memory_locks import MemoryLocks
 class MemoryStore(Store):
     """`Store` without Redis; see there for its methods. `now` is the wall clock; tests set it forward."""
 
-    def __init__(self, now: Callable[[], datetime]) -> None:
+    def __init__(self, now: Callable[[], datetime], *, sealing: Sealing | None = None) -> None:
+        self.sealing = sealing
         self._now = now
         self._guard = RLock()
         self._shards = [memory.KeptShard() for _ in range(keys.SHARDS)]
@@ -51,7 +53,7 @@ class MemoryStore(Store):
             refused = memory.refusal(commit, kept, living)
             if refused is not None:
                 return refused
-            new = written(commit, kept.head, kept.state(commit.workflow)[1], self.put_artifact)
+            new = written(commit, kept.head, kept.state(commit.workflow)[1], self.put_artifact, self.sealing)
             self._workflows[commit.workflow] = kept
             shard = self._shard(commit.workflow)
             kept.write(commit, new, shard, shard.moment(self._now()).clock)
@@ -195,7 +197,7 @@ class MemoryStore(Store):
         if kept is None:
             return []
         raw = RawHistory(kept.version, kept.head, kept.snapshot, list(kept.entries))
-        return problems(raw, self._fetch(workflow))
+        return problems(raw, self._fetch(workflow), self.objection(workflow))
 
     def put_artifact(self, workflow: str, data: bytes, *, shared: bool = False) -> str:
         whole = excerpt(data)

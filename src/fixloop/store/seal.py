@@ -1,0 +1,87 @@
+"""Seals of history entries: a chain of digests shows a change, a seal that nobody without the key has made the whole.
+
+An entry's text ends with its seal: an HMAC over workflow, number, the digests of its frame, and the text without it.
+"""
+
+import hmac
+import os
+import re
+import secrets
+from collections.abc import Callable
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fixloop.errors import UsageError
+
+DIGITS: Final = 32
+LEAST_CHARACTERS: Final = 16
+_SEALED: Final = re.compile(rb'(.*),"seal":"([0-9a-f]{%d})"\}' % DIGITS, re.DOTALL)
+_AT: Final = re.compile(rb'[{,]"at":"([^"]{1,40})"')
+
+Objection = Callable[[int, str, str, bytes], str]
+"""What is wrong with an entry's seal, from its number, the digests before it and after it, and its text; or nothing."""
+
+
+class Sealing(NamedTuple):
+    """The key of a deployment."""
+
+    key: bytes
+    since: str = ""
+    """When the deployment began to seal, ISO; empty: always."""
+
+    def sealed(self, workflow: str, number: int, prev: str, state: str, text: bytes) -> bytes:
+        """The text of an entry with its seal; `prev` and `state` are digests, or the beginnings that a frame keeps."""
+        return b'%s,"seal":"%s"}' % (text[:-1], self._seal(workflow, number, prev, state, text))
+
+    def objection(self, workflow: str, number: int, prev: str, state: str, text: bytes) -> str:
+        """What speaks against an entry having been written by a holder of the key; usually nothing."""
+        found = _SEALED.fullmatch(text)
+        if found is None:
+            at = _AT.search(text)
+            is_older = at is not None and self.since > at[1].decode(errors="replace")
+            return "" if is_older else f"entry {number} has no seal: it was not written by fixloop"
+        seal = self._seal(workflow, number, prev, state, found[1] + b"}")
+        if hmac.compare_digest(seal, found[2]):
+            return ""
+        return f"entry {number} has a seal that is not its own: it was not written by fixloop"
+
+    def _seal(self, workflow: str, number: int, prev: str, state: str, text: bytes) -> bytes:
+        place = f"{workflow} {number} {prev[:DIGITS]} {state[:DIGITS]}\n".encode()
+        return hmac.new(self.key, place + text, sha256).hexdigest()[:DIGITS].encode()
+
+
+def sealing_in(file: Path | None, *, create: bool = False) -> Sealing | None:
+    """
+    The key in a file: its first line, and in the second, where there is one, since when it is used.
+
+    `create`: a file that is missing is made, readable by its owner alone; OSError where it cannot be. UsageError: it
+    cannot be read, or is no key.
+    """
+    if file is None:
+        return None
+    if create and not file.exists():
+        _make(file)
+    try:
+        key, _, since = file.read_text(encoding="utf-8").partition("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the key of the histories' seals, {file}: {error}") from None
+    if len(key.strip()) < LEAST_CHARACTERS:
+        raise UsageError(f"{file} holds no key: its first line needs at least {LEAST_CHARACTERS} characters")
+    return Sealing(key.strip().encode(), since.strip())
+
+
+def _make(file: Path) -> None:
+    new = file.with_name(f"{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as written:
+        written.write(f"{secrets.token_hex(32)}\n{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}\n")
+        written.flush()
+        os.fsync(written.fileno())
+    try:
+        # Of several who make one, the first has made it.
+        os.link(new, file)
+    except FileExistsError:
+        pass
+    finally:
+        new.unlink()
