@@ -9,6 +9,7 @@ from typing import Final
 
 from fixloop.intake.redaction_scope import without_secrets
 from fixloop.protocol.checks import Finding
+from fixloop.protocol.holds import ALL_RULES
 from fixloop.repository.tree import Delta, deltas
 from workers.commands.claim import Claim
 from workers.steps.step import Step
@@ -20,8 +21,6 @@ MOST: Final = 20
 """Findings that are listed one by one; of the others each rule is counted."""
 TEXT_CHARACTERS: Final = 500
 SIDE_CHARACTERS: Final = 1000
-ALL_RULES: Final = "all"
-"""In `[integrity] off`: no rule holds anything."""
 
 
 def findings(claim: Claim) -> tuple[Finding, ...]:

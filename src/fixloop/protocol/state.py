@@ -416,6 +416,8 @@ class State(Value):
     held, as in workflows that began before there were holds."""
     accepted: tuple[str, ...] = ()
     """Trees that a person has accepted as they are."""
+    rules_off: tuple[str, ...] = ()
+    """Rules of integrity that hold nothing here."""
 
     def specialist(self, name: str) -> SpecialistState:
         # A plain loop: every decision asks this a dozen times.
