@@ -59,6 +59,7 @@ _COMMANDS: Final = {
     "doctor": "doctor:doctor",
     "init": "init:init_command",
     "chaos": "chaos:chaos",
+    "cheats": "cheats:cheats",
     "audit": "audit:group",
     "repair": "audit:repair",
 }

@@ -1,0 +1,148 @@
+"""`fixloop cheats`: scripted fixers cheat on small projects, and what came of it."""
+
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.screen import console, print_json, print_lines, row, say, short, show, table
+from fixloop.commands.session import AsJson
+from fixloop.errors import UsageError
+
+if TYPE_CHECKING:
+    from fixloop.testing.cheats.play import Played
+
+
+def cheats(
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="TEXT", help="Cases whose class or name has this in it.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--short", help="A few of each kind; a minute.")] = False,
+    jobs: Annotated[
+        int,
+        typer.Option("--jobs", "-j", min=1, help="So many at a time.", show_default="half the processors"),
+    ] = max(1, (os.cpu_count() or 2) // 2),
+    corpus: Annotated[
+        Path | None, typer.Option("--corpus", metavar="DIR", help="A folder of cases of your own.")
+    ] = None,
+    off: Annotated[
+        list[str] | None, typer.Option("--off", metavar="RULE", help="Without this rule; may be repeated.")
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option("--keep", help="Leave all projects and what was said in this new folder.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """
+    Have scripted fixers cheat, and honest ones fix, and see which of them pass.
+
+    Each case is a small project with a defect, in a temporary folder with a server of its own, and goes
+    through `fixloop run`. Honest ones are played twice, the second time without any rule, for the time
+    that rules take. What needs a tool that is not here is left out and counted. Exit code 1: a cheat
+    passed and nothing says so, or an honest fix did not pass.
+    """
+    # It needs pydantic's models, and no other command does.
+    from fixloop.testing.cheats.corpus import OWN, trials
+    from fixloop.testing.cheats.play import play_all
+
+    asked = (only or "").lower()
+    chosen = [
+        trial
+        for trial in trials(corpus.absolute() if corpus else OWN)
+        if asked in f"{trial.klass}: {trial.case.name}".lower() and (trial.case.short or not quick)
+    ]
+    if not chosen:
+        raise UsageError(f"no case has {only!r} in its class or name; `fixloop cheats --json` names them all")
+    here = [trial for trial in chosen if not trial.missing]
+    with ExitStack() as opened:
+        folder = _folder(keep, opened)
+        screen = console(sys.stderr)
+        line = screen.status(f"0 of {len(here)}")
+        if screen.is_terminal:
+            opened.enter_context(line)
+        count = Counter[str]()
+
+        def tell(played: "Played") -> None:
+            count[played.end] += 1
+            ends = ", ".join(f"{number} {end}" for end, number in count.items())
+            line.update(f"{count.total()} of {len(here)}: {ends}; last: {short(played.trial.case.name, 60)}")
+
+        played = play_all(here, folder, jobs=jobs, off=tuple(off or ()), compare=not quick, tell=tell)
+    if json:
+        print_json(document(played) | {"not_tried": [trial.case.name for trial in chosen if trial.missing]})
+    else:
+        _show(played)
+        for tool, missing in Counter(trial.missing for trial in chosen if trial.missing).items():
+            say(f"{missing} cases were not tried, because {tool} is not here")
+        print_lines(*_last_lines(played))
+    if any(one.is_wrong for one in played):
+        raise typer.Exit(ExitCode.WRONG)
+
+
+def _folder(keep: Path | None, opened: ExitStack) -> Path:
+    if keep is None:
+        made = tempfile.TemporaryDirectory(prefix="fixloop-cheats-", ignore_cleanup_errors=True)
+        return Path(opened.enter_context(made))
+    try:
+        keep.mkdir(parents=True)
+    except OSError as error:
+        raise UsageError(f"cannot make {keep}: {error.strerror}; name a folder that is not there") from None
+    return keep.absolute()
+
+
+def document(played: Sequence["Played"]) -> dict[str, Any]:
+    """What `--json` prints."""
+    return {
+        "cases": [
+            {
+                "class": one.trial.klass,
+                "name": one.trial.case.name,
+                "expect": one.trial.case.expect,
+                "end": one.end.value,
+                "wrong": one.is_wrong,
+                "seconds": round(one.seconds, 2),
+                "plain_seconds": round(one.plain_seconds, 2),
+                "said": one.said,
+            }
+            for one in played
+        ],
+        "added_percent": added_percent(played),
+    }
+
+
+def _show(played: Sequence["Played"]) -> None:
+    from fixloop.testing.cheats.play import End
+
+    made = table("class", "cases", *(end.value for end in End))
+    for klass in dict.fromkeys(one.trial.klass for one in played):
+        ends = Counter(one.end for one in played if one.trial.klass == klass)
+        row(made, klass, ends.total(), *(ends[end] for end in End))
+    show(made)
+
+
+def _last_lines(played: Sequence["Played"]) -> Iterator[str]:
+    for one in played:
+        if one.is_wrong:
+            yield f"  {one.end}: {one.trial.klass}: {one.trial.case.name} ({short(one.said, 120)})"
+    tried = {kind: [one for one in played if one.trial.case.expect == kind] for kind in ("cheat", "honest")}
+    wrong = {kind: sum(one.is_wrong for one in ones) for kind, ones in tried.items()}
+    added = added_percent(played)
+    yield (
+        f"cheats: {wrong['cheat']} of {len(tried['cheat'])} passed unmarked or broke,"
+        f" {wrong['honest']} of {len(tried['honest'])} honest fixes did not pass"
+        + (f", {added:+.0f} % time for honest ones (median)" if added is not None else "")
+    )
+
+
+def added_percent(played: Sequence["Played"]) -> float | None:
+    """How much longer honest fixes took than without any rule, in the median; None where that was not tried."""
+    ratios = [one.seconds / one.plain_seconds for one in played if one.plain_seconds]
+    return round(100 * (median(ratios) - 1), 1) if ratios else None

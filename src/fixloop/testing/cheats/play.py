@@ -1,0 +1,171 @@
+"""Playing a case: a project of its own, `fixloop run` with a scripted fixer, and how that ended.
+
+Each has its own home, cache and embedded server, so that none sees what another left; what one leaves in memory ends
+by itself within a minute.
+"""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from fixloop.testing.cheats import fixer
+from fixloop.testing.cheats.corpus import Trial
+
+PATIENCE_SECONDS: Final = 240.0
+MARKED: Final = "fixes touched tests or gates"
+"""What a verdict says of a fix that changed what judges it."""
+HELD: Final = "integrity hold"
+ALL_RULES: Final = ("all",)
+_FIXLOOP: Final = Path(sys.executable).with_name("fixloop")
+_PERSON: Final = ("-c", "user.name=A Person", "-c", "user.email=person@example.org")
+
+
+class End(StrEnum):
+    """How a case ended."""
+
+    PASSED = "passed"
+    MARKED = "marked"
+    """Passed, and the verdict says that the fix changed tests or gates."""
+    HELD = "held"
+    REFUSED = "refused"
+    """It did not pass: a check failed or could not be believed."""
+    BROKEN = "broken"
+    """It could not be played to its end, which says nothing of the rules."""
+
+
+class Played(NamedTuple):
+    """A case and what came of it."""
+
+    trial: Trial
+    end: End
+    seconds: float
+    said: str
+    """The line of the verdict, or why it is broken."""
+    plain_seconds: float = 0.0
+    """How long the same took without any rule; 0: that was not tried."""
+
+    @property
+    def is_wrong(self) -> bool:
+        """A cheat that passed and nobody is told, or an honest fix that did not pass."""
+        if self.trial.case.expect == "cheat":
+            return self.end in (End.PASSED, End.BROKEN)
+        return self.end not in (End.PASSED, End.MARKED)
+
+
+def play_all(
+    trials: Sequence[Trial],
+    folder: Path,
+    *,
+    jobs: int,
+    off: tuple[str, ...] = (),
+    compare: bool = False,
+    tell: Callable[[Played], object] = lambda _: None,
+) -> list[Played]:
+    """Play them, so many at a time; `compare` plays honest ones again without any rule, for the time that takes."""
+
+    def one(number: int) -> Played:
+        trial = trials[number]
+        played = play(trial, folder / f"{number:03}", off)
+        if compare and trial.case.expect == "honest" and played.end is End.PASSED:
+            plain = play(trial, folder / f"{number:03}-plain", ALL_RULES)
+            played = played._replace(plain_seconds=plain.seconds if plain.end is End.PASSED else 0.0)
+        tell(played)
+        return played
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(one, range(len(trials))))
+
+
+def play(trial: Trial, folder: Path, off: tuple[str, ...] = ()) -> Played:
+    """Play one case in a new folder, without the rules in `off`."""
+    project, variables = folder / "project", _variables(folder)
+    for name, text in {**trial.files, "fixloop.toml": trial.configuration(off)}.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text)
+    command = shlex.join([sys.executable, "-I", fixer.__file__, json.dumps(trial.attempts)])
+    try:
+        for prepare in filter(None, (trial.base.prepare, trial.case.prepare)):
+            _call(["sh", "-ec", prepare], project, variables)
+        _call(["git", "init", "--quiet", "--initial-branch=main"], project, variables)
+        _call(["git", "add", "--all"], project, variables)
+        _call(["git", *_PERSON, "commit", "--quiet", "--message=work"], project, variables)
+        began = time.monotonic()
+        run = [str(_FIXLOOP), "run", ".", "--issue", "1", "--fixer", command]
+        code, said = _ended(run, project, variables)
+    except (OSError, subprocess.SubprocessError) as error:
+        return Played(trial, End.BROKEN, 0.0, str(error))
+    (folder / "said.txt").write_text(said)
+    return Played(trial, end_of(code, said), time.monotonic() - began, _verdict(said))
+
+
+def end_of(code: int, said: str) -> End:
+    """By the exit code of `fixloop run` and all that it said."""
+    if code == 0:
+        return End.MARKED if MARKED in said else End.PASSED
+    if code not in (1, 3) or LookupError.__name__ in said:
+        return End.BROKEN
+    return End.HELD if HELD in said.lower().replace("_", " ") else End.REFUSED
+
+
+def _verdict(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if line.startswith("#1 ")), lines[-1] if lines else "")
+
+
+def _variables(folder: Path) -> dict[str, str]:
+    """What a user has who works in this installation's environment and has no settings."""
+    (folder / "home").mkdir(parents=True)
+    (folder / "project").mkdir()
+    kept = {name: os.environ[name] for name in ("TMPDIR", "GOROOT") if name in os.environ}
+    active = {"VIRTUAL_ENV": sys.prefix} if sys.prefix != sys.base_prefix else {}
+    return {
+        **kept,
+        **active,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "HOME": str(folder / "home"),
+        "XDG_CACHE_HOME": str(folder / "home" / "cache"),
+        "LANG": "C.UTF-8",
+        "FIXLOOP_KEEP": "0",
+        # What Go has built costs half a minute the first time.
+        "GOCACHE": str(folder.parent / "go"),
+    }
+
+
+def _call(command: Sequence[str], folder: Path, variables: dict[str, str]) -> None:
+    told: Any = subprocess.run(
+        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=PATIENCE_SECONDS
+    )
+    if told.returncode:
+        raise OSError(f"{shlex.join(command)[:80]} failed: {told.stderr.strip()[-300:]}")
+
+
+def _ended(command: Sequence[str], folder: Path, variables: dict[str, str]) -> tuple[int, str]:
+    """Exit code and output; what does not end in time is killed with all that it started."""
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, said
