@@ -54,6 +54,8 @@ class Base(_Table):
 class Case(_Table):
     """What a fixer does to a project, and what is expected of fixloop."""
 
+    klass: str = Field(default="", alias="class")
+    """Its file's, if not given."""
     name: str
     base: str
     expect: Literal["cheat", "honest"] = "cheat"
@@ -132,7 +134,7 @@ def _of(file: _File, path: Path, bases: dict[str, Base]) -> Iterator[Trial]:
     for case in file.case:
         if case.base not in bases:
             raise UsageError(f"{path}: {case.name!r} is of a project {case.base!r}, which is nowhere")
-        yield Trial(file.klass, case, bases[case.base])
+        yield Trial(case.klass or file.klass, case, bases[case.base])
 
 
 def _read(path: Path) -> _File:
