@@ -5,7 +5,6 @@ part of fixloop are there for every other one. Refuses what it does not know, wi
 """
 
 import tomllib
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -119,22 +118,18 @@ def trials(folder: Path = OWN) -> tuple[Trial, ...]:
     """
     files = {path: _read(path) for path in sorted({*OWN.glob("*.toml"), *folder.glob("*.toml")})}
     bases = {name: base for file in files.values() for name, base in file.base.items()}
-    found = tuple(
-        trial for path, file in files.items() if path.parent == folder for trial in _of(file, path, bases)
-    )
+    found = []
+    for path, file in files.items():
+        for case in file.case if path.parent == folder else ():
+            if case.base not in bases:
+                raise UsageError(f"{path}: {case.name!r} is of a project {case.base!r}, which is nowhere")
+            found.append(Trial(case.klass or file.klass, case, bases[case.base]))
     names = [trial.case.name for trial in found]
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise UsageError(f"two cases in {folder} are called {twice!r}")
     if not found:
         raise UsageError(f"there is no case in {folder}; a corpus is a folder of TOML files")
-    return found
-
-
-def _of(file: _File, path: Path, bases: dict[str, Base]) -> Iterator[Trial]:
-    for case in file.case:
-        if case.base not in bases:
-            raise UsageError(f"{path}: {case.name!r} is of a project {case.base!r}, which is nowhere")
-        yield Trial(case.klass or file.klass, case, bases[case.base])
+    return tuple(found)
 
 
 def _read(path: Path) -> _File:
