@@ -34,7 +34,6 @@ _COMMANDS: Final = {
     "watch": "watch:watch",
     "log": "log:log_command",
     "report": "report:report",
-    "integrity": "integrity:integrity",
     "ack": "answers:ack",
     "fixed": "answers:fixed",
     "decide": "answers:decide",

@@ -200,6 +200,28 @@ def test_the_users_own_filters_are_not_the_repositorys(
     assert git(repository, "show", f"{snapshot.commit}:a.txt") == "ABC"
 
 
+def test_no_filter_of_the_users_rewrites_what_is_checked_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = make_repository(
+        tmp_path / "r", {"test_a.py": "assert 0\n", ".gitattributes": "*.md filter=lower\n"}
+    )
+    snapshot = take_snapshot(repository, issue=1, cache=tmp_path / "cache")
+    write(
+        tmp_path / "home",
+        {
+            ".gitconfig": '[filter "lower"]\n\tsmudge = sed s/0/1/\n[core]\n\tautocrlf = true\n',
+            ".config/git/attributes": "*.py filter=lower\n",
+        },
+    )
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+
+    mirror = mirror_of(snapshot, tmp_path / "cache")
+    with open_workspace(tmp_path / "cache", mirror, snapshot.commit, ticket="t", fence=1) as workspace:
+        assert (workspace.path / "test_a.py").read_bytes() == b"assert 0\n"
+
+
 @pytest.mark.parametrize(
     "url",
     [

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fixloop.configuration.commands import is_foreign
+from fixloop.configuration.commands import is_foreign, program_name
 from fixloop.configuration.model import Check
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
@@ -19,10 +19,16 @@ from fixloop.reports.examples import with_examples, without_reports
 from fixloop.reports.verdict import judge
 from workers.workspaces.ground import Ground
 from workers.workspaces.node_modules import written_into
+from workers.workspaces.surroundings import planted
 
 COMMAND_NOT_FOUND: Final = 127
 OUTPUT_BYTES: Final = 1_000_000
 """Of a command that prints its report: its end, for what it says about itself."""
+IMPORTS_NOTHING: Final = frozenset(
+    {"bandit", "black", "codespell", "isort", "pip_audit", "pycodestyle", "pydocstyle", "pyflakes", "ruff"}
+    | {"vulture", "yamllint"}
+)
+"""Tools in Python that only read a project: none of its modules may stand in for one of theirs."""
 
 # A report of many tests is longer than what is kept of an output, and its middle must not be left out.
 _INTO_FILE: Final = 'exec "$@" >"$0" 2>&1'
@@ -52,7 +58,10 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
     if check.output:
         argv = ["sh", "-c", _INTO_FILE, str(reports[check.output]), *argv]
     began = time.time()
-    result = run(argv, ground.workspace.directory, ground.environment(check.env))
+    environment = ground.check_environment(check.env)
+    if program_name(check.command).replace("-", "_") in IMPORTS_NOTHING and "PYTHONPATH" not in check.env:
+        environment |= {"PYTHONPATH": "", "PYTHONSAFEPATH": "1"}
+    result = run(argv, ground.workspace.directory, environment)
     if result is None:
         return None
     evidence = Evidence(
@@ -96,6 +105,8 @@ def _violation(ground: Ground, tree: str, began: float) -> str:
         return injury
     if injury := written_into(ground.donors, began):
         return f"{injury}; a check may only look"
+    if found := planted(ground.workspace):
+        return found
     # What an earlier check added is no part of the tree; all that was there at the start is.
     if changed := ground.workspace.tracked_changes(tree):
         return f"changed tracked files ({', '.join(changed[:5])}); a check may only look"

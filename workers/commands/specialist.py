@@ -14,6 +14,7 @@ from fixloop.reports.limits import failures_json
 from workers.commands.baseline import Comparison
 from workers.commands.check_run import Ran
 from workers.commands.claim import Claim
+from workers.commands.frozen import Frozen
 from workers.commands.judging import changed_since, findings
 from workers.steps.step import Step, with_grace
 from workers.steps.validation_steps import run_finished
@@ -35,8 +36,9 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
         why = f"{ticket.specialist} is configured no more; name it again, or skip it"
         return run_finished(ticket, state.tree, RunOutcome.ERROR, error=why)
     with open_ground(work, configuration, cache) as ground:
-        if ground.problem:
-            return run_finished(ticket, state.tree, RunOutcome.ERROR, error=ground.problem)
+        frozen = Frozen(work, configuration, ground)
+        if problem := ground.problem or frozen.problem():
+            return run_finished(ticket, state.tree, RunOutcome.ERROR, error=problem)
         tree, ran = ground.workspace.tree_hash(), []
         with _comparison(work, configuration, cache) as comparison:
             for entry in checks[0]:
@@ -49,11 +51,15 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
                 work, configuration, cache, ground, checks[0], tuple(ran), changed, comparison.run, {}
             )
             found = findings(claim) if changed else ()
-            ran = [_with_canary(one, claim.canaries) for one in ran]
             if work.cancelled():
                 return None
+        # What they ran may have changed it, for those that came after.
+        if changed and (problem := frozen.problem()):
+            return run_finished(ticket, state.tree, RunOutcome.ERROR, error=problem)
+        environments = frozen.kept()
+        ran = [_with_shown(one, claim.canaries, environments) for one in ran]
         # What the results rest on, before the commit that names it.
-        artifacts: list[str] = []
+        artifacts = [*environments.values()]
         for one in ran:
             artifacts += work.keep(one.output)
             for path in one.reports:
@@ -61,13 +67,15 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
                     report = ground.redaction.data(path.read_bytes())
                     artifacts.append(work.store.put_artifact(state.workflow, report))
     return _finished(work, [one.result for one in ran], tree, artifacts).model_copy(
-        update={"findings": found}
+        update={"findings": found, "environments": environments}
     )
 
 
-def _with_canary(ran: Ran, canaries: Mapping[str, str]) -> Ran:
+def _with_shown(ran: Ran, canaries: Mapping[str, str], environments: Mapping[str, str]) -> Ran:
+    """With what the run was shown to rest on, in its evidence."""
     result = ran.result
-    evidence = result.evidence.model_copy(update={"canary": canaries.get(result.check, "")})
+    shown = {"canary": canaries.get(result.check, ""), "environment": "".join(environments.values())}
+    evidence = result.evidence.model_copy(update=shown)
     return ran._replace(result=result.model_copy(update={"evidence": evidence}))
 
 

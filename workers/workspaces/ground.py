@@ -3,7 +3,7 @@
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +19,7 @@ from fixloop.repository.snapshot import Snapshot, mirror_of
 from fixloop.secrets.redaction import Redaction
 from fixloop.servers.settings import load_settings
 from workers.workspaces.environment import allowed_names, allowed_variables, environment_for, with_named
+from workers.workspaces.home import in_own_home
 from workers.workspaces.interpreter import probe_imports
 from workers.workspaces.node_modules import lend_generated, lend_node_modules
 from workers.workspaces.setup import Setup, prepare
@@ -41,6 +42,10 @@ class Ground:
     redaction: Redaction
     donors: tuple[Path, ...] = ()
     """Other checkouts' `node_modules`, to whose packages there are links."""
+    sees_home: bool = False
+    """Its checks see the real home folder, because the project says so."""
+    setup: str = ""
+    """For which state of the dependency files `[workspace] setup` ran; empty where there is none."""
     problem: str = ""
     """Why nothing can be checked here, in one sentence; empty when all is well."""
 
@@ -50,8 +55,16 @@ class Ground:
 
     def environment(self, names: Sequence[str]) -> dict[str, str]:
         """What a command sees, with `names` from the configuration; its caches are shared by all commands here."""
+        return self._with(self._environment, names)
+
+    def check_environment(self, names: Sequence[str]) -> dict[str, str]:
+        """What a check sees: the same, in a home folder that no other command has."""
+        made = self._environment
+        return self._with(made if self.sees_home else in_own_home(made, self.workspace, os.environ), names)
+
+    def _with(self, made: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
         allowed = allowed_names(names, shared=self.shared, operators=load_settings().allow_env)
-        return with_named(self._environment, allowed, os.environ)
+        return with_named(made, allowed, os.environ)
 
     def report_path(self, check: str, kind: str) -> Path:
         """Where a check is to write its report; nothing is there yet, and no other check is told this place."""
@@ -115,8 +128,17 @@ class Site:
             workspace.path, workspace.directory, [place for place in (made, source) if place]
         )
         chosen = choose_interpreter(made=made, source=source, subdirectory=subdirectory, variables=os.environ)
-        ground = Ground(workspace, chosen, self.shared, hidden, donors)
-        environment = ground.environment(())
+        ground = Ground(
+            workspace,
+            chosen,
+            self.shared,
+            hidden,
+            donors,
+            sees_home=self.configuration.workspace.home,
+            # Without what tells two copies for the same state apart.
+            setup=made.parent.name.partition(".")[0] if made else "",
+        )
+        environment = ground.check_environment(())
         problem = probe_imports(chosen, workspace.directory, workspace.path, environment, hide=hidden.text)
         return replace(ground, problem=problem) if problem else ground
 

@@ -250,5 +250,5 @@ def check_out(path: Path, mirror: Mirror, commit: str, copied: str = "") -> None
         if (mirror.path / name).exists():
             shutil.copyfile(mirror.path / name, own / name)
     (own / "HEAD").write_text(f"{commit}\n")
-    Git(path, ours=True).run("read-tree", "--reset", "-u", "HEAD")
+    Git(path, ours=True, alone=True).run("read-tree", "--reset", "-u", "HEAD")
     lay_copied(path, mirror, copied)

@@ -4,6 +4,8 @@ Flags win over the file, the file over what is detected; environment variables a
 configuration with no applicable specialist: nothing to check is not a PASS (K38).
 """
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from fixloop.configuration.commands import split_command
@@ -17,6 +19,7 @@ from fixloop.configuration.roles import sections_of_profiles
 from fixloop.configuration.selection import FRONTEND_ONLY, Selection, select_checks
 from fixloop.configuration.settings import HANDOFFS, FileSettings, SharedSettings
 from fixloop.errors import FixloopError, NotVerifiedError, UsageError
+from fixloop.machine.interpreters import importable_modules
 from fixloop.protocol.specialists import NAMES
 
 
@@ -39,6 +42,8 @@ def load_configuration(
     """
     document = document or read_document(directory)
     written = settings_in(document)
+    if installed is not None and written.workspace.home:
+        installed = replace(installed, ask=partial(importable_modules, user_site=True))
     # What setup will make is not there yet.
     found = found_in(directory, document.pyproject, None if written.workspace.setup else installed)
     chosen = select_checks(written, found, document.place)

@@ -74,6 +74,11 @@ class WorkspaceSettings(Section):
         description="patterns of further files that git ignores and the checks need "
         "([what goes along by itself](#what-goes-along))",
     )
+    home: Truth = Field(
+        default=False,
+        description="whether checks see the real home folder, with all settings and Python's user packages in it "
+        "([what they see else](#what-checks-see))",
+    )
 
 
 class FixerSettings(Section):

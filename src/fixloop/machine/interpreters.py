@@ -70,14 +70,19 @@ def venv_in(top: Path, subdirectory: str) -> Path | None:
     return next(filter(_is_venv, places), None)
 
 
-def importable_modules(interpreter: Interpreter, directory: Path, names: Iterable[str]) -> frozenset[str]:
-    """Those of `names` that `interpreter` finds when it is started in `directory`; of `a.b` only `a` is looked for."""
+def importable_modules(
+    interpreter: Interpreter, directory: Path, names: Iterable[str], *, user_site: bool = False
+) -> frozenset[str]:
+    """Those of `names` that `interpreter` finds when it is started in `directory`; of `a.b` only `a` is looked for.
+    `user_site`: also among the packages in the user's home folder."""
     asked = list(names)
     if not interpreter.path or not asked:
         return frozenset()
     # Not by PYTHONPATH: the interpreter's start would run a sitecustomize.py of the project, in our name.
     roots = [str(root) for root in (directory / "src", directory)]
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    if not user_site:
+        variables["PYTHONNOUSERSITE"] = "1"
     try:
         done = subprocess.run(
             [interpreter.path, "-c", LOOK, json.dumps([roots, asked])],

@@ -73,6 +73,8 @@ class Evidence(Value):
     """How many tests its output says it ran, where it writes no report; None: nothing counts them."""
     canary: str = ""
     """After a fix: whether its runner was `seen` to fail where it must; `none`: nobody knows how to show that."""
+    environment: str = ""
+    """Digest of the listing of interpreter, packages and tools that it ran with, an artifact."""
 
     def compared(self, new: int) -> str:
         """`487 old, 0 new (base 1a2b3c4)`, or why there is no such count; empty where nobody asked for one."""

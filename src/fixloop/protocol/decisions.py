@@ -49,6 +49,9 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
         )
     draft.note(f"decision on {opened.message_id} by {event.by}: {event.decision} {event.reason}".rstrip())
     draft.update(epoch=draft.state.epoch + 1)
+    if opened.reason is Reason.SPECIALIST_ERROR:
+        # Who was told what is wrong, the environment perhaps, goes on with things as they are.
+        draft.update(environments={})
     if event.decision is Decision.SKIP:
         _skip(draft, opened)
     elif event.decision is Decision.ABORT:
@@ -184,7 +187,8 @@ def manual_fix_done(draft: Draft, event: ManualFixDone) -> None:
 
 
 def _reread(draft: Draft, event: DecisionMade | ManualFixDone) -> None:
-    """A person may change the gates; the log says so."""
+    """A person may change the gates, of which the log tells, and what is installed."""
+    draft.update(environments={})
     if event.tip:
         draft.update(tip=event.tip, tree=event.tree)
     if not event.configuration or event.configuration == draft.state.configuration:

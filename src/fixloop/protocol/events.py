@@ -35,8 +35,6 @@ class WorkflowStarted(envelope.WorkStarted):
     """Digest of what other machines need to have `tip`, where that is not the snapshot; an artifact."""
     trusted: str = ""
     """The commit whose tests and gates judge; empty: nothing is held, as before there were holds."""
-    rules_off: tuple[str, ...] = ()
-    """Rules of integrity that this project has switched off; `all` of them."""
 
 
 class RunFinished(envelope.Event):
@@ -67,6 +65,8 @@ class RunFinished(envelope.Event):
     """Digests of the reports and outputs it rests on, kept in the store."""
     findings: tuple[Finding, ...] = ()
     """Why it is held although its checks passed."""
+    environments: dict[str, str] = Field(default_factory=dict)
+    """What later runs have to find: as in the state."""
 
 
 class BaselineBegun(envelope.Event):

@@ -27,6 +27,7 @@ def run_finished(draft: Draft, event: RunFinished) -> None:
     if error:
         _could_not_run(draft, event, error)
         return
+    draft.update(environments={**draft.state.environments, **event.environments})
     draft.finish_operation()
     say_recovered(draft)
     if event.outcome == "skipped":

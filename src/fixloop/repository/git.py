@@ -59,6 +59,13 @@ _VARIABLES: Final = {
     "GIT_COMMITTER_NAME": "fixloop",
     "GIT_COMMITTER_EMAIL": "fixloop@localhost",
 }
+_ALONE: Final = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "core.attributesFile",
+    "GIT_CONFIG_VALUE_0": os.devnull,
+}
 
 
 class GitFailure(InfrastructureError):
@@ -79,6 +86,8 @@ class Git:
     index: Path | None = None
     ours: bool = False
     """Its configuration was written by fixloop; what any other one would have git start is not started."""
+    alone: bool = False
+    """What the user and the machine have configured is not in force either: no filter rewrites what is checked out."""
     inherited: tuple[int, ...] = ()
     """File descriptors that git and its children keep open: a lock that must outlive this process."""
 
@@ -109,7 +118,7 @@ class Git:
         places = {"GIT_DIR": self.git_dir, "GIT_WORK_TREE": self.work_tree, "GIT_INDEX_FILE": self.index}
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         set_here = {name: str(place) for name, place in places.items() if place is not None}
-        environment = kept | _VARIABLES | set_here
+        environment = kept | _VARIABLES | set_here | (_ALONE if self.alone else {})
         if not self.ours:
             environment |= overrides(self._settings(environment, timeout_seconds), str(self.directory))
         if dated:

@@ -1,0 +1,89 @@
+"""What checks run with must be what it was before anybody was asked for a fix.
+
+Until a run fails, each run keeps a listing of it as it is at its end, because checks of the project as it was handed in
+may fill it; from then on each run has to find what is kept. A decision on a specialist's error and a manual fix let the
+next run begin anew.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fixloop.configuration.model import Configuration
+from fixloop.errors import InfrastructureError
+from fixloop.machine.owner import machine
+from workers.steps.step import Step
+from workers.workspaces.frozen_environment import changes, listing
+from workers.workspaces.ground import Ground
+from workers.workspaces.surroundings import settings_above
+
+RULE: Final = "environment"
+"""In `[integrity] off`: nothing is compared."""
+TOLD: Final = 3
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """The environment of one run."""
+
+    work: Step
+    configuration: Configuration
+    ground: Ground
+
+    def problem(self) -> str:
+        """What differs from what is kept, in one sentence; empty where nothing does, or nothing is kept yet."""
+        digest = self.work.holding.state.environments.get(self._key, "")
+        if not digest or not self._is_frozen():
+            return ""
+        kept = self.work.store.get_artifact(self.work.holding.state.workflow, digest)
+        if kept is None:
+            raise InfrastructureError(
+                f"the listing {digest[:12]} of the environment is missing from the store"
+            )
+        found = list(changes(json.loads(kept), self._listing()))
+        if not found:
+            return ""
+        told = "; ".join((*found[:TOLD], *([f"{len(found) - TOLD} more"] if len(found) > TOLD else ())))
+        return self.ground.redaction.text(
+            f"the environment changed since the snapshot: {told}; undo that, as only `[workspace] setup` makes "
+            "another one where dependency files change"
+        )
+
+    def kept(self) -> dict[str, str]:
+        """The listing that the next run has to find, as events and states name it; empty: of that nothing is kept."""
+        state = self.work.holding.state
+        off = self.configuration.integrity.off
+        if not state.trusted or RULE in off or "all" in off:
+            return {}
+        digest = state.environments.get(self._key, "")
+        if not digest or not self._is_frozen():
+            data = json.dumps(self._listing()).encode()
+            digest = self.work.store.put_artifact(state.workflow, data)
+        return {self._key: digest}
+
+    @property
+    def _key(self) -> str:
+        return f"{machine()} {self.ground.setup}".strip()
+
+    def _is_frozen(self) -> bool:
+        state = self.work.holding.state
+        return any(not run.passed for entry in state.specialists for run in entry.runs)
+
+    def _listing(self) -> dict[str, str]:
+        ground = self.ground
+        cargo = Path(os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo"))
+        settings = (*settings_above(ground.workspace), cargo / "config.toml", cargo / "config")
+        return listing(ground.interpreter, self._programs(), ground.donors, settings)
+
+    def _programs(self) -> Iterator[str]:
+        own = os.path.dirname(self.ground.interpreter.path)
+        path = os.pathsep.join(filter(None, (own, os.environ.get("PATH", os.defpath))))
+        checks = (check for entry in self.configuration.specialists for check in entry.checks)
+        words = dict.fromkeys(word for check in checks for word in check.command)
+        for word in words:
+            if os.path.isabs(word) or ("/" not in word and not word.startswith("-")):
+                yield from filter(None, [shutil.which(word, path=path)])

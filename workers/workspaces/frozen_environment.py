@@ -1,0 +1,170 @@
+"""What checks run with, listed to be compared: interpreter, packages, programs, and settings outside the workspace.
+
+Owns the listing, a place for each thing and what is there. Starts and imports nothing of it. Bytecode is not listed,
+because checks have their own, nor is what this user cannot write to.
+"""
+
+import base64
+import csv
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from fixloop.machine.interpreters import Interpreter
+
+HASHED_BYTES: Final = 262_144
+"""Of a larger file size and date have to do."""
+LOADED: Final = (".py", ".pyi", ".pyc", ".pth", ".so")
+"""Endings of what is read or run; of a package nothing else is looked at."""
+_METADATA: Final = (".dist-info", ".egg-info")
+_NO_MODULES: Final = frozenset({"__pycache__", "site-packages", "dist-packages", "test"})
+
+
+def listing(
+    interpreter: Interpreter, programs: Iterable[str], donors: Iterable[Path], settings: Iterable[Path]
+) -> dict[str, str]:
+    """Each place and what is there, the most telling first. `programs` and `settings` are files, `donors` folders of
+    packages for node."""
+    started = [place for place in (interpreter.path, *programs) if place]
+    found = {place: f"{os.path.realpath(place)} {_file(place)}" for place in started}
+    found |= {str(place): _file(place) for place in settings}
+    of_python = [place for place in started if place == interpreter.path or _is_script_of_python(place)]
+    made = [Path(os.path.realpath(os.path.dirname(place))).parent for place in of_python]
+    for prefix in dict.fromkeys(made):
+        if (prefix / "pyvenv.cfg").is_file():
+            found[f"{prefix}/pyvenv.cfg"] = _file(prefix / "pyvenv.cfg")
+            found |= {str(path): _file(path) for path in sorted((prefix / "bin").iterdir())}
+    for folder in dict.fromkeys(os.path.realpath(each) for prefix in made for each in _folders(prefix)):
+        if os.access(folder, os.W_OK):
+            found |= _modules(folder)
+    for donor in donors:
+        hidden = (path for path in donor.glob(".*") if path.is_file())
+        for path in sorted((*hidden, *(donor / ".bin").glob("*"))):
+            found[str(path)] = os.readlink(path) if path.is_symlink() else _file(path)
+    return found
+
+
+def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    """How two listings differ, a clause for each thing. What was installed again as it was is no change: the list of
+    its package, which is the same, vouches for it."""
+    recorded: dict[str, str] | None = None
+    for place in {**before, **now}:
+        if before.get(place) == now.get(place):
+            continue
+        if place not in now or place not in before:
+            yield f"{place} was {'added' if place in now else 'removed'}"
+            continue
+        if recorded is None:
+            same = (path for path in before if before[path] == now.get(path))
+            recorded = dict(line for path in same if path.endswith("/RECORD") for line in _recorded(path))
+        yield from _unrecorded(place, recorded)
+
+
+def _folders(prefix: Path) -> Iterator[Path]:
+    """From where an interpreter in `{prefix}/bin` imports, but for the project."""
+    program = Path(os.path.realpath(prefix / "bin/python3"))
+    base, settings = program.parent.parent, ""
+    with suppress(OSError):
+        settings = (prefix / "pyvenv.cfg").read_text()
+        yield from sorted(prefix.glob("lib*/python3*/site-packages"))
+    libraries = [path.parent for path in sorted(base.glob("lib/python3*/os.py"))]
+    yield from [path for path in libraries if path.name == program.name] or libraries
+    said = settings.partition("include-system-site-packages")[2].partition("\n")[0]
+    if not settings or "true" in said.lower():
+        for top in (base, Path("/usr/local")) if base == Path("/usr") else (base,):
+            yield from sorted(top.glob("lib/python3*/*-packages"))
+
+
+def _is_script_of_python(place: str) -> bool:
+    with suppress(OSError), open(place, "rb") as file:
+        return b"python" in file.readline(200)
+    return False
+
+
+def _modules(folder: str) -> Iterator[tuple[str, str]]:
+    has_packages = folder.endswith("-packages")
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda each: each.name):
+            if entry.name.endswith(_METADATA):
+                yield entry.path, ""
+                for path in (f"{entry.path}/RECORD", f"{entry.path}/entry_points.txt"):
+                    if os.path.isfile(path):
+                        yield path, _file(path)
+            elif entry.is_dir():
+                if entry.name not in _NO_MODULES:
+                    yield entry.path, _folder(entry.path)
+            else:
+                # Of the standard library no list vouches for a file that was written again as it was.
+                yield entry.path, _file(entry.path) if has_packages else _stamp(entry)
+
+
+def _folder(place: str) -> str:
+    files = sorted(f"{entry.path} {_stamp(entry)}" for entry in _loaded(place))
+    return sha256("\n".join(files).encode(errors="surrogateescape")).hexdigest()[:32]
+
+
+def _loaded(place: str) -> Iterator[os.DirEntry[str]]:
+    with suppress(OSError), os.scandir(place) as entries:
+        for entry in entries:
+            if entry.name.endswith(LOADED):
+                yield entry
+            elif entry.is_dir(follow_symlinks=False) and entry.name != "__pycache__":
+                yield from _loaded(entry.path)
+
+
+def _file(place: str | Path) -> str:
+    """What a file is: its content, where that is not large."""
+    try:
+        found = os.stat(place)
+        if stat.S_ISREG(found.st_mode) and found.st_size <= HASHED_BYTES:
+            return sha256(Path(place).read_bytes()).hexdigest()[:32]
+    except OSError:
+        return "unreadable"
+    return _dated(found) if stat.S_ISREG(found.st_mode) else "folder"
+
+
+def _stamp(entry: os.DirEntry[str]) -> str:
+    try:
+        return _dated(entry.stat())
+    except OSError:
+        return "unreadable"
+
+
+def _dated(found: os.stat_result) -> str:
+    # The date of the inode cannot be set back; but other projects' links to the same file change it, too.
+    return f"{found.st_size} {found.st_mtime_ns if found.st_nlink > 1 else found.st_ctime_ns}"
+
+
+def _recorded(record: str) -> Iterator[tuple[str, str]]:
+    """The files of an installed package and their digests."""
+    packages = os.path.dirname(os.path.dirname(record))
+    with suppress(OSError, ValueError, csv.Error), open(record, newline="", encoding="utf-8") as file:
+        for path, digest, *_ in csv.reader(file):
+            yield os.path.normpath(os.path.join(packages, path)), digest
+
+
+def _unrecorded(place: str, recorded: Mapping[str, str]) -> Iterator[str]:
+    """What of a file or a package is not as recorded."""
+    inside = (path for path in recorded if path.startswith(f"{place}/") and path.endswith(LOADED))
+    wanted = {place} & recorded.keys() or {path for path in inside if "/__pycache__/" not in path}
+    if not wanted:
+        yield f"{place} was changed"
+        return
+    there = {entry.path for entry in _loaded(place)} if os.path.isdir(place) else {place}
+    for path in sorted(there | wanted):
+        if path not in there or path not in wanted:
+            yield f"{path} was {'added' if path in there else 'removed'}"
+        elif recorded[path] != _digest(path):
+            yield f"{path} was changed"
+
+
+def _digest(place: str) -> str:
+    """As a RECORD has it."""
+    with suppress(OSError):
+        digest = sha256(Path(place).read_bytes()).digest()
+        return f"sha256={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"
+    return ""

@@ -1,0 +1,80 @@
+"""The home folder of a check: a new one, in which none of the user's settings lie.
+
+Owns what of the real one stays in reach: caches and installed tools. Refuses what decides a result: settings, and what
+a tool remembers of an earlier one.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from workers.workspaces.workspace import Workspace
+
+_ELSEWHERE: Final = {
+    ".cache": "XDG_CACHE_HOME",
+    ".config": "XDG_CONFIG_HOME",
+    ".local/share": "XDG_DATA_HOME",
+    ".local/state": "XDG_STATE_HOME",
+}
+"""Folders of a home folder, and the variables that put them elsewhere."""
+_BY_VARIABLE: Final = {
+    "GOPATH": "go",
+    "GOCACHE": ".cache/go-build",
+    "CARGO_HOME": ".cargo",
+    "RUSTUP_HOME": ".rustup",
+    "npm_config_cache": ".npm",
+}
+"""What is named by its real path: compilers remember the paths of what they have built."""
+_BY_LINK: Final = (
+    *(".asdf", ".nvm", ".pyenv", ".rbenv", ".tool-versions", ".volta"),
+    *(".local/share/mise", ".local/share/pnpm", ".local/share/uv", ".config/mise", ".config/pip"),
+    *(".m2/repository", ".nuget/packages", ".yarn/berry", "nltk_data"),
+)
+"""What makes installed tools start, where packages lie, and where they come from."""
+_REMEMBERED: Final = frozenset({"black", "fixloop", "flake8", "golangci-lint", "mypy", "pylint", "ruff"})
+"""Caches in which a tool keeps what it found before."""
+# Tests that commit need an identity; the user's own is a setting.
+_GITCONFIG: Final = "[user]\n\tname = fixloop\n\temail = fixloop@localhost\n[safe]\n\tdirectory = *\n"
+
+
+def in_own_home(
+    made: Mapping[str, str], workspace: Workspace, variables: Mapping[str, str]
+) -> dict[str, str]:
+    """The environment `made` with a new home folder in the workspace's scratch instead of that of `variables`."""
+    home = Path(tempfile.mkdtemp(prefix="home-", dir=workspace.scratch))
+    (home / ".gitconfig").write_text(_GITCONFIG)
+    kept = {}
+    if os.path.isabs(variables.get("HOME", "")):
+        kept = {name: _real(place, variables) for name, place in _BY_VARIABLE.items()}
+        for place, target in _in_reach(variables):
+            (home / place).parent.mkdir(parents=True, exist_ok=True)
+            (home / place).symlink_to(target)
+    return (
+        kept
+        | {name: value for name, value in made.items() if name not in _ELSEWHERE.values()}
+        | {
+            "HOME": str(home),
+            "PYTHONNOUSERSITE": "1",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CEILING_DIRECTORIES": str(workspace.folder),
+        }
+    )
+
+
+def _in_reach(variables: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What is linked: its place in a home folder, and where it is."""
+    for place in _BY_LINK:
+        if os.path.exists(target := _real(place, variables)):
+            yield place, target
+    with suppress(OSError), os.scandir(_real(".cache", variables)) as caches:
+        yield from ((f".cache/{each.name}", each.path) for each in caches if each.name not in _REMEMBERED)
+
+
+def _real(place: str, variables: Mapping[str, str]) -> str:
+    for folder, variable in _ELSEWHERE.items():
+        if place.startswith(folder) and os.path.isabs(variables.get(variable, "")):
+            return variables[variable] + place.removeprefix(folder)
+    return os.path.join(variables["HOME"], place)
