@@ -19,7 +19,7 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import say
 from fixloop.commands.session import Session, open_session
 from fixloop.errors import UsageError
-from fixloop.machine.app_folder import app_folder
+from fixloop.files.app_folder import app_folder
 from fixloop.machine.health import healths, problems, well
 from fixloop.machine.processes import WORK_QUEUES, attached, environment_for, supervisor
 from fixloop.servers.redis_url import shown_url

@@ -246,6 +246,16 @@ class IntegritySettings(Section):
         default=(),
         description="patterns of tests and their data that a fix may change, and which then judge as it left them",
     )
+    product: Globs = Field(
+        default=(), description="patterns of files that are judged, whatever they are called"
+    )
+    test: Globs = Field(default=(), description="patterns of further tests and of what they read")
+    gate: Globs = Field(
+        default=(), description="patterns of further files with settings of tools and thresholds"
+    )
+    runner: Globs = Field(
+        default=(), description="patterns of further files that run tests or are loaded by them"
+    )
     off: Rules = Field(
         default=(),
         description='names of rules ([which there are](integrity.md)) that hold nothing here; `"all"`: none does',

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from fixloop.configuration.model import Configuration
 from fixloop.errors import InfrastructureError, UsageError
-from fixloop.machine.app_folder import app_folder
+from fixloop.files.app_folder import app_folder
 from fixloop.protocol.checks import CheckResult
 from fixloop.protocol.event import Value
 from fixloop.repository.snapshot import Snapshot

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from fixloop.machine.app_folder import app_folder
+from fixloop.files.app_folder import app_folder
 from fixloop.profile_table import names, registered
 from fixloop.servers.settings import RedisUrls
 

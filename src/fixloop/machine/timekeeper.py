@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 import hiredis
 
 from fixloop.errors import InfrastructureError
+from fixloop.files.app_folder import app_folder
 from fixloop.files.locks import Lock
-from fixloop.machine.app_folder import app_folder
 from fixloop.machine.owner import identity
 from fixloop.servers.redis_place import Place
 from fixloop.store.keys import SHARDS, shard_keys, workflow_key_prefix

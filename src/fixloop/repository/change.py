@@ -1,28 +1,23 @@
 """A change that was taken from a folder: its commit, its files, and which of them judge rather than are judged."""
 
-import contextlib
+import os
+import posixpath
 import re
-import tomllib
+from collections.abc import Sequence
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
+from fixloop.integrity.parts import has_parts, judging_part
+from fixloop.integrity.paths import UNTOLD, Kind, Trust, kind_of, matches, shipped
 from fixloop.repository.git import Git, shown
-from fixloop.repository.tree import deltas, tree_id
+from fixloop.repository.tree import ABSENT, Delta, deltas, tree_id
 
 DIFF_BYTES: Final = 1024 * 1024
 """Nobody reads more; the commit itself is whole."""
-
-TEST_FOLDERS: Final = frozenset({"test", "tests", "__tests__", "spec", "specs", "e2e"})
-TEST_FILE: Final = re.compile(r"test_.*|.*_test\.\w+|.*\.(test|spec)\.\w+|conftest\.py")
-GATE_FILE: Final = re.compile(
-    r"fixloop\.toml|setup\.cfg|tox\.ini|noxfile\.py|package\.json|tsconfig.*\.json|\.pre-commit-config\.yaml"
-    r"|\.?(ruff|pytest|mypy|bandit|pyright|pyrightconfig|coverage|pylint|flake8|semgrep|ty)"
-    r"\.(toml|ini|ya?ml|json|cfg)"
-    r"|\.(coveragerc|flake8|pylintrc|bandit|semgrepignore|semgrep|nycrc)|pylintrc"
-    r"|\.?(eslint|jest|vitest|playwright|stylelint|prettier|babel|cypress|karma|mocha|pa11y|axe)(rc|ignore|\.config)?"
-    r"(\.\w+)?"
-)
+_MOST_SOUGHT: Final = 50
+"""Of a change with more files none is looked for in the tests: each costs a search of the tree."""
+_ASSERTS: Final = re.compile(r"^\s*assert|AssertionError|pytest|unittest", re.MULTILINE)
 
 
 class Change(BaseModel):
@@ -33,28 +28,87 @@ class Change(BaseModel):
     files: tuple[str, ...] = ()
     """The changed paths, as they are printed."""
     marks: tuple[str, ...] = ()
-    """Those of them that are tests, fixloop.toml or a tool's configuration."""
+    """Those of them that judge: tests and their data, gates, runner files."""
     left_out: tuple[str, ...] = ()
     """What earlier fixes changed and this change does not have; of a checkout that was taken as it stands."""
 
 
 def change_between(git: Git, old: str, new: str) -> Change:
     """The change from one commit to another that `git` knows both."""
-    files, marks = [], []
-    for delta in deltas(git, old, new):
-        path = shown(delta.path)
-        files.append(path)
-        is_marked = is_mark(path)
-        if path.endswith("pyproject.toml") and not is_marked:
-            # Where its `[tool]` table changed, or cannot be read.
-            tables = []
-            for blob in () if delta.is_addition or delta.is_deletion else (delta.old.blob, delta.new.blob):
-                with contextlib.suppress(ValueError):
-                    document = tomllib.loads(git.output("cat-file", "blob", blob).decode())
-                    tables.append(document.get("tool", {}))
-            is_marked = len(tables) < 2 or tables[0] != tables[1]
-        marks += [path] if is_marked else []
-    return Change(commit=new, tree=tree_id(git, new), files=tuple(files), marks=tuple(marks))
+    changed = deltas(git, old, new)
+    marks = judging(git, old, changed)
+    return Change(
+        commit=new,
+        tree=tree_id(git, new),
+        files=tuple(shown(delta.path) for delta in changed),
+        marks=tuple(map(shown, marks)),
+    )
+
+
+def is_test(path: str) -> bool:
+    """True for what tests are made of, by its path alone."""
+    return kind_of(path) in (Kind.TEST, Kind.RUNNER)
+
+
+def judging(git: Git, old: str, changed: Sequence[Delta], trust: Trust = UNTOLD) -> dict[bytes, Kind]:
+    """Those of the paths changed since `old` that judge, with what they are."""
+    found: dict[bytes, Kind] = {}
+    for delta in changed:
+        path = os.fsdecode(delta.path)
+        kind = kind_of(path, trust, is_new=delta.is_addition)
+        if kind is Kind.PRODUCT and trust.said_of(path) is None:
+            if has_parts(path):
+                kind = Kind.GATE if _judging_part_changed(git, delta) else kind
+            elif not delta.is_addition and len(changed) <= _MOST_SOUGHT:
+                kind = Kind.TEST if _is_read_by_tests_alone(git, old, path, trust) else kind
+        if kind is not Kind.PRODUCT:
+            found[delta.path] = kind
+    # A lock file has to agree with its manifest, and what a manifest asks for is the product's.
+    judged = [os.fsdecode(delta.path) for delta in changed if delta.path not in found]
+    for path in (os.fsdecode(path) for path in list(found)):
+        manifests = {
+            name for lock, names in shipped()["locks"].items() if matches(path, (lock,)) for name in names
+        }
+        above = path.rpartition("/")[0]
+        goes_along = any(
+            posixpath.basename(each) in manifests and each.startswith(above and f"{above}/")
+            for each in judged
+        )
+        if goes_along and trust.said_of(path) is None:
+            del found[os.fsencode(path)]
+    return found
+
+
+def _judging_part_changed(git: Git, delta: Delta) -> bool:
+    path = os.fsdecode(delta.path)
+    absent = "{}" if path.endswith(".json") else ""
+    before, after = (
+        judging_part(path, _text(git, entry.blob) if entry.mode != ABSENT else absent)
+        for entry in (delta.old, delta.new)
+    )
+    return before is None or before != after
+
+
+def _is_read_by_tests_alone(git: Git, old: str, path: str, trust: Trust) -> bool:
+    """True for data that tests name, and for a module of assertions that tests import, where the product does not."""
+    name, lists = posixpath.basename(path), shipped()
+    stem = name.removesuffix(".py")
+    if matches(path, lists["data"]):
+        pattern = ("-F", "-e", name)
+    elif matches(path, lists["helper"]) and _ASSERTS.search(_text(git, f"{old}:{path}")):
+        of_a_name = rf"(.*[^[:alnum:]_])?{re.escape(stem)}([^[:alnum:]_]|$)"
+        pattern = ("-E", "-e", rf"^[[:space:]]*(from|import)[[:space:]]{of_a_name}")
+    else:
+        return False
+    # What is written for people names files, too.
+    others = (":(exclude)*.md", ":(exclude)*.rst", f":(exclude,literal){path}")
+    listed = git.found("grep", "-l", "-z", "-I", "--full-name", *pattern, old, "--", *others).split("\0")
+    kinds = {kind_of(found.partition(":")[2], trust) for found in listed if found}
+    return Kind.TEST in kinds and kinds <= {Kind.TEST, Kind.RUNNER}
+
+
+def _text(git: Git, blob: str) -> str:
+    return git.output("cat-file", "blob", blob).decode(errors="replace")
 
 
 def diff_between(git: Git, old: str, new: str) -> str:
@@ -66,14 +120,3 @@ def diff_between(git: Git, old: str, new: str) -> str:
         # Of a line that is cut in two, half a secret may be left.
         printed = printed[: printed.rfind(b"\n", 0, DIFF_BYTES) + 1]
     return printed.decode("utf-8", "replace")
-
-
-def is_mark(path: str) -> bool:
-    """True for a test, fixloop.toml or a tool's configuration; pyproject.toml depends on its content."""
-    return is_test(path) or GATE_FILE.fullmatch(path.rpartition("/")[2]) is not None
-
-
-def is_test(path: str) -> bool:
-    """True for a file of tests, by its name or by a folder it lies in."""
-    *folders, name = path.split("/")
-    return not TEST_FOLDERS.isdisjoint(folders) or TEST_FILE.fullmatch(name) is not None

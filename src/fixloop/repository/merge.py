@@ -28,6 +28,7 @@ from fixloop.repository.tree import (
     tracked_in_index,
     tracked_in_tree,
     tree_id,
+    tree_with,
     write_tree,
 )
 
@@ -65,13 +66,7 @@ def merge_trees(mirror: Mirror, base: str, ours: str, theirs: str) -> Merged:
         return Merged(ours, tuple(sorted(map(shown, conflicts))))
     if not wanted:
         return Merged(ours, ())
-    # Removals first: a file may become a folder.
-    ordered = sorted(wanted.items(), key=lambda item: item[1].mode != ABSENT)
-    lines = [b"%s %s\t%s\0" % (entry.mode.encode(), entry.blob.encode(), path) for path, entry in ordered]
-    with git.empty_index() as own:
-        own.run("read-tree", ours)
-        own.run("update-index", "-z", "--index-info", stdin=b"".join(lines))
-        return Merged(own.text("write-tree", "--missing-ok"), ())
+    return Merged(tree_with(git, ours, wanted), ())
 
 
 def _merged(git: Git, delta: Delta, ours: Entry) -> Entry | None:

@@ -168,6 +168,17 @@ def deltas(git: Git, old: str, new: str, *, renames: bool = False) -> list[Delta
     return found
 
 
+def tree_with(git: Git, tree: str, wanted: Mapping[bytes, Entry]) -> str:
+    """A tree as `tree` (or a commit's) is, but for these paths; those of mode `000000` are not in it."""
+    # Removals first: a file may become a folder.
+    ordered = sorted(wanted.items(), key=lambda item: item[1].mode != ABSENT)
+    lines = [b"%s %s\t%s\0" % (entry.mode.encode(), entry.blob.encode(), path) for path, entry in ordered]
+    with git.empty_index() as own:
+        own.run("read-tree", tree)
+        own.run("update-index", "-z", "--index-info", stdin=b"".join(lines))
+        return own.text("write-tree", "--missing-ok")
+
+
 def tree_id(git: Git, commit: str) -> str:
     return git.text("rev-parse", "--verify", f"{commit}^{{tree}}")
 
