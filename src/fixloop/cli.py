@@ -34,6 +34,7 @@ _COMMANDS: Final = {
     "watch": "watch:watch",
     "log": "log:log_command",
     "report": "report:report",
+    "integrity": "integrity:integrity",
     "ack": "answers:ack",
     "fixed": "answers:fixed",
     "decide": "answers:decide",

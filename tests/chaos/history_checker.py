@@ -11,7 +11,7 @@ from fixloop.protocol.messages import Decision, Escalation, Message, Reason
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.rendering import render_whole
-from fixloop.protocol.state import State, WorkflowOutcome
+from fixloop.protocol.state import Run, State, WorkflowOutcome
 from fixloop.protocol.statuses import Status
 from fixloop.protocol.validation import decide
 from fixloop.store.entries import digest_of
@@ -43,7 +43,7 @@ class HistoryChecker:
         self.version = 0
         self.lines: list[Message] = []
         self.seen: Counter[str] = Counter()
-        """Kinds of messages, reasons of escalations, outcomes, and reopened phases."""
+        """Kinds of messages, reasons of escalations, decisions, outcomes, and reopened phases."""
         self._store = store
         self._workflow = workflow
         self._digest = ""
@@ -85,6 +85,11 @@ class HistoryChecker:
         _check_limits(before, event, outcome.state)
         _check_success(outcome.state)
         self._hear(outcome, body)
+        if isinstance(event, ev.DecisionMade):
+            self.seen[event.decision] += 1
+            _check_hold(before, event, outcome.state)
+        elif before is not None:
+            _check_verdict(before, event, outcome.state)
         self.seen["reopened"] += sum(change.before is Status.COMPLETED for change in outcome.transitions)
         if outcome.state.outcome is not None and not over:
             self.seen[outcome.state.outcome] += 1
@@ -107,6 +112,37 @@ class HistoryChecker:
             self.seen[message.body.kind] += 1
             if isinstance(message.body, Escalation):
                 self.seen[message.body.reason] += 1
+
+
+def _check_hold(before: State | None, event: ev.DecisionMade, after: State) -> None:
+    """Only an accepted hold moves what is trusted: to the work so far (I11)."""
+    assert before is not None
+    assert before.escalation is not None
+    is_hold = before.escalation.reason is Reason.INTEGRITY_HOLD
+    assert bool(before.escalation.findings) == is_hold
+    if event.decision is Decision.ACCEPT:
+        assert (after.trusted, after.accepted[-1]) == (before.tip, before.tree)
+    else:
+        assert (after.trusted, after.accepted) == (before.trusted, before.accepted)
+    assert is_hold or event.decision not in (Decision.ACCEPT, Decision.REJECT)
+
+
+def _check_verdict(before: State, event: ev.Event, after: State) -> None:
+    """What is held passes by no event but a person's (I11)."""
+    assert (after.trusted, after.accepted) == (before.trusted, before.accepted)
+    is_seen = isinstance(event, ev.RunFinished) and event.findings and event.tree not in before.accepted
+    if is_seen and before.trusted and before.held is None:
+        passed, earlier = (sum(run.passed for run in _runs(each)) for each in (after, before))
+        assert passed == earlier, "a run passed although a rule holds it"
+        assert _trees(after) == _trees(before)
+
+
+def _runs(state: State) -> list[Run]:
+    return [run for entry in state.specialists for run in entry.runs]
+
+
+def _trees(state: State) -> list[str]:
+    return [entry.passed_tree for entry in state.specialists]
 
 
 def _read_back(message: Message) -> None:

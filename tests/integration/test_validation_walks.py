@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fixloop.protocol.checks import Unverified
-from fixloop.protocol.messages import Decision, Reason
+from fixloop.protocol.messages import FOUR, Decision, Reason
 from fixloop.protocol.state import Limits, WorkflowOutcome
 from tests.fixtures.script import (
     SILENT,
@@ -43,7 +43,11 @@ def walk(seed: int) -> Loop:
     """A workflow under `ACTIONS` random actions; the invariants are checked after each."""
     random = Random(seed)
     loop = Loop()
-    loop.start(told=_workflow(random) | {"unverified": (ABSENT,) if seed % 5 == 0 else ()})
+    further = {
+        "unverified": (ABSENT,) if seed % 5 == 0 else (),
+        "trusted": "commit-0" if seed % 4 == 0 else "",
+    }
+    loop.start(told=_workflow(random) | further)
     mood = random.choice(MOODS)
     for _ in range(ACTIONS):
         _act(loop, random, mood)
@@ -82,7 +86,6 @@ def _workflow(random: Random) -> dict[str, Any]:
         "max_iterations": random.choice([5, 5, 4, 3]),
         "limits": random.choice(limits),
         "notify": random.random() < 0.2,
-        "trusted": random.choice(["commit-0", "", ""]),
     }
 
 
@@ -115,7 +118,9 @@ def _answer(loop: Loop, random: Random) -> None:
     elif random.random() < 0.2:
         loop.the_agent_completes_late(tree=_tree(random))
     else:
-        decision = random.choices(list(Decision), [4, 2, 1, 6, 3, 2])[0]
+        is_hold = opened is not None and opened.reason is Reason.INTEGRITY_HOLD
+        decisions, weights = (list(Decision), [4, 2, 1, 6, 3, 3]) if is_hold else (FOUR, [4, 2, 1, 6])
+        decision = random.choices(decisions, weights)[0]
         loop.a_person_decides(decision=decision, iterations=random.choice([None, 1, 2]), minutes=None)
 
 
@@ -138,8 +143,8 @@ def _result(loop: Loop, random: Random) -> Result | Silent:
         Result("failed"),
         Result("skipped"),
         passes(skipped_checks=("x",)),
-        held("changed-test"),
         SILENT,
+        *([held("changed-test")] * 3 if loop.stage.state.trusted else []),
     ]
     failing = fails(*found, lists_passes=listed)
-    return random.choices([failing, passing, random.choice(odd)], [5, 5, 2])[0]
+    return random.choices([failing, passing, random.choice(odd)], [5, 5, 3])[0]

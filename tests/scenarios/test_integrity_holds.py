@@ -240,6 +240,15 @@ def test_a_run_whose_checks_could_not_run_says_nothing_of_its_tree() -> None:
     assert stage.state.outcome is WorkflowOutcome.SUCCESS
 
 
+@pytest.mark.proves("I9", "I12")
+@pytest.mark.parametrize("off", [("same-tree", "words"), ("all",)])
+def test_what_a_project_switches_off_holds_nothing(off: tuple[str, ...]) -> None:
+    stage = staged(fails("a"), WORDS, answers=[Fix(tree="tree-0")], rules_off=off)
+
+    assert stage.state.outcome is WorkflowOutcome.SUCCESS
+    assert staged(fails("a"), held("words", "gate"), rules_off=("words",)).state.paused
+
+
 @pytest.mark.proves("I9", "I11")
 def test_in_a_workflow_from_before_nothing_is_held() -> None:
     stage = staged(fails("a"), WORDS, answers=[Fix(tree="tree-0")], trusted="")

@@ -17,6 +17,7 @@ from fixloop.protocol.state import WorkflowOutcome
 from fixloop.summary import Summary, as_html, as_markdown
 from fixloop.summary.chart import chart
 from fixloop.summary.model import GateState, Standing
+from tests.fixtures import script
 from tests.fixtures.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, failure, passes
 from tests.fixtures.validation_stage import Answers, Runs, Stage
 from tests.scenarios.report import report_on
@@ -225,7 +226,13 @@ def test_the_times_of_a_report_add_up_to_the_whole(play: Callable[[], Stage]) ->
 RESULT: Final = st.sampled_from(
     [
         *(fails("a", takes_seconds=30), fails("a", "b", takes_seconds=3), fails("b")),
-        *(passes(takes_seconds=20), passes(), errs(takes_seconds=1), SILENT),
+        *(
+            passes(takes_seconds=20),
+            passes(),
+            errs(takes_seconds=1),
+            script.held("words", takes_seconds=9),
+            SILENT,
+        ),
     ]
 )
 ANSWER: Final = st.sampled_from(
@@ -234,7 +241,7 @@ ANSWER: Final = st.sampled_from(
         *(Breaks(undelivered=True), BadAnswer(takes_seconds=9), SILENT),
     ]
 )
-DECISION: Final = st.sampled_from(["manual-fix", "skip", "abort", "extend", "extend"])
+DECISION: Final = st.sampled_from(["manual-fix", "skip", "abort", "extend", "extend", "accept", "reject"])
 
 
 @pytest.mark.slow
@@ -251,9 +258,10 @@ def test_whatever_happens_there_is_a_report_that_adds_up(
     answers: Answers,
     decisions: list[str],
 ) -> None:
-    stage = Stage(runs, answers=answers, confirmations=confirmations, fixer="command").run().advance(2400)
+    scripted = Stage(runs, answers=answers, confirmations=confirmations, fixer="command", trusted="commit-0")
+    stage = scripted.run().advance(2400)
     for decision in decisions:
-        if stage.state.paused:
+        if stage.state.paused and decision in stage.escalation.reason.decisions:
             stage.advance(500).decide(decision)
             if stage.state.escalation is not None:
                 stage.advance(300).done_by_hand()

@@ -3,10 +3,13 @@
 Each judge looks at one thing that the fix could not choose, and yields what a person has to decide.
 """
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from fixloop.intake.redaction_scope import without_secrets
 from fixloop.protocol.checks import Finding
+from fixloop.protocol.holds import ALL_RULES
 from fixloop.repository.tree import Delta, deltas
 from workers.commands.claim import Claim
 from workers.steps.step import Step
@@ -14,8 +17,10 @@ from workers.workspaces.ground import Ground
 
 Judge = Callable[[Claim], Iterator[Finding]]
 JUDGES: Final[tuple[Judge, ...]] = ()
-ALL_RULES: Final = "all"
-"""In `[integrity] off`: no rule holds anything."""
+MOST: Final = 20
+"""Findings that are listed one by one; of the others each rule is counted."""
+TEXT_CHARACTERS: Final = 500
+SIDE_CHARACTERS: Final = 1000
 
 
 def findings(claim: Claim) -> tuple[Finding, ...]:
@@ -23,7 +28,21 @@ def findings(claim: Claim) -> tuple[Finding, ...]:
     off = claim.configuration.integrity.off
     if ALL_RULES in off:
         return ()
-    return tuple(found for judge in JUDGES for found in judge(claim) if found.rule not in off)
+    found = [found for judge in JUDGES for found in judge(claim) if found.rule not in off]
+    return tuple(_shown(each, claim.ground.redaction.text) for each in _listed(found))
+
+
+def _listed(found: Sequence[Finding]) -> Iterator[Finding]:
+    yield from found[:MOST]
+    for rule, count in Counter(each.rule for each in found[MOST:]).items():
+        yield Finding(rule=rule, text=f"{count} more of this rule, not listed here")
+
+
+def _shown(found: Finding, hide: Callable[[str], str]) -> Finding:
+    """Without secrets, and then within the room that a state has for it: half a secret would not be known as one."""
+    whole = without_secrets(found, hide)
+    sides = {"old": whole.old[:SIDE_CHARACTERS], "new": whole.new[:SIDE_CHARACTERS]}
+    return whole.with_(text=whole.text[:TEXT_CHARACTERS], **sides)
 
 
 def changed_since(work: Step, ground: Ground) -> tuple[Delta, ...]:

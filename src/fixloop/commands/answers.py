@@ -89,8 +89,8 @@ def decide(
         str,
         typer.Argument(
             metavar="ANSWER",
-            help="manual-fix, skip, abort or extend; to a question of handoffs one of its options, or any text "
-            "where it has none.",
+            help="manual-fix, skip, abort or extend, and to an integrity hold accept or reject; to a question of "
+            "handoffs one of its options, or any text where it has none.",
         ),
     ],
     iterations: Annotated[
@@ -118,6 +118,9 @@ def decide(
 
     With manual-fix, skip, abort or extend, or with what an agent of handoffs has asked for. A cycle goes
     on from manual-fix with your --guidance. `fixloop inbox` shows what may be answered.
+
+    An integrity hold is a run that passed while a rule saw what it cannot decide. With accept the changes are
+    right, and judge from now on. With reject your --reason and the findings go back to the agent.
     """
     with open_workflow(issue, project) as (session, workflow):
         given = Answer(answer, reason, iterations, minutes, escalation)

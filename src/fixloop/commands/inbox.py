@@ -8,10 +8,12 @@ from fixloop.chat.channels import TO_USER
 from fixloop.chat.directory import read_chat
 from fixloop.chat.tree import chats_below, default_chats
 from fixloop.commands.choices import Choice, choice_lines
+from fixloop.commands.findings import finding_lines
 from fixloop.commands.lookup import NothingYet, prefix_of
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.commands.session import AsJson, OnlyProject, Seen, here, open_session
 from fixloop.errors import Damaged, NewerVersion
+from fixloop.protocol.checks import Finding
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.keys import project_hash
@@ -52,6 +54,7 @@ def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
         print_lines(f"{who} {item['name']} waits for {_WHAT[item['waits_for']]} since {item['since']}")
         detail = f": {item['detail']}" if item["detail"] else ""
         print_lines(f"  {item['reason']}{detail}")
+        print_lines(*finding_lines([Finding(**each) for each in item.get("findings", ())]))
         if item["waits_for"] != "work":
             most = f"/{item['max_iterations']}" if item["max_iterations"] is not None else ""
             print_lines(f"  {item['specialist']}, run {item['iteration']}{most}; to {item['target']}")

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from fixloop.commands.choices import choice_lines, choices, fix_choices, no_fixer
+from fixloop.commands.findings import finding_lines
 from fixloop.commands.presenter import Standing, way_out
 from fixloop.commands.screen import few, short
 from fixloop.protocol.checks import Unverified
@@ -77,7 +78,7 @@ def result_lines(state: State) -> Iterator[str]:
     elif state.escalation is not None:
         wanted = "a manual fix" if state.escalation.decision is Decision.MANUAL_FIX else "a decision"
         yield f"{who} waits for {wanted}: {reason_of(state.escalation)}"
-        yield from _failures(state)
+        yield from finding_lines(state.escalation.findings) or _failures(state)
         yield from remarks(state)
         yield from choice_lines(choices(state))
     elif waits_for_agent(state):
@@ -145,7 +146,8 @@ def next_command(state: State) -> str:
     if state.outcome is not None:
         return f"fixloop log {issue}"
     if state.escalation is not None:
-        return choices(state)[0].command
+        # Nobody should accept what they have not seen.
+        return "fixloop inbox" if state.escalation.findings else choices(state)[0].command
     if not waits_for_agent(state):
         return f"fixloop watch {issue}"
     # Before the receipt there is no directory whose work could be handed in.

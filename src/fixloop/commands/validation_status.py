@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fixloop.commands.agent_work import away_line
 from fixloop.commands.choices import choice_lines, choices, fix_choices, no_fixer
 from fixloop.commands.clocks import deadline_line, deadline_of, since
+from fixloop.commands.findings import finding_lines
 from fixloop.commands.outcome import (
     blocking,
     is_fixed,
@@ -194,6 +195,7 @@ def _waits(found: Snapshot, state: State) -> Iterator[tuple[str, str]]:
     if opened is not None:
         what = "a manual fix" if opened.decision is not None else "a decision"
         yield WAITS, f"for {what}{since(opened.at, found)}: {reason_of(opened)}"
+        yield from (("", line) for line in finding_lines(opened.findings))
         yield from (("", line) for line in choice_lines(choices(state)))
     elif waits_for_agent(state):
         asked = f"for a fix of {count_of(state.failure_count)}{since(offered_since(found, state), found)}"

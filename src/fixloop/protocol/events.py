@@ -35,6 +35,8 @@ class WorkflowStarted(envelope.WorkStarted):
     """Digest of what other machines need to have `tip`, where that is not the snapshot; an artifact."""
     trusted: str = ""
     """The commit whose tests and gates judge; empty: nothing is held, as before there were holds."""
+    rules_off: tuple[str, ...] = ()
+    """Rules of integrity that this project has switched off; `all` of them."""
 
 
 class RunFinished(envelope.Event):

@@ -13,15 +13,18 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.state import OpenEscalation, SpecialistState, State
 
 SAME_TREE: Final = "same-tree"
+ALL_RULES: Final = "all"
+"""In `[integrity] off`: no rule holds anything."""
 REJECTED: Final = "Held"
 """The error type of what a person rejected."""
 
 
 def findings_on(state: State, event: RunFinished) -> tuple[Finding, ...]:
     """Why a run that passed is held; nothing where a person has accepted its tree."""
-    if not state.trusted or event.tree in state.accepted:
+    if not state.trusted or event.tree in state.accepted or ALL_RULES in state.rules_off:
         return ()
-    return (*event.findings, *_same_tree(state.active, event.tree))
+    found = (*event.findings, *_same_tree(state.active, event.tree))
+    return tuple(each for each in found if each.rule not in state.rules_off)
 
 
 def _same_tree(active: SpecialistState, tree: str) -> Iterator[Finding]:

@@ -416,6 +416,8 @@ class State(Value):
     held, as in workflows that began before there were holds."""
     accepted: tuple[str, ...] = ()
     """Trees that a person has accepted as they are."""
+    rules_off: tuple[str, ...] = ()
+    """Rules of integrity that hold nothing here."""
     environments: dict[str, str] = Field(default_factory=dict)
     """For each machine, digest of the listing of interpreter, packages and tools that its runs have to find."""
 

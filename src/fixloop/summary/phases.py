@@ -88,7 +88,8 @@ def times_of(found: Iterable[Interval], ended: Iterable[Recorded]) -> Times:
 def _rows(
     state: State, entry: SpecialistState, own: Sequence[EndedRun], by_end: Mapping[int, Interval]
 ) -> Iterator[RunRow]:
-    ended = {run.number: run for run in own if run.result in ("passed", "failed", "could not run")}
+    # What was held and then rejected is that run.
+    ended = {run.number: run for run in own if run.result in ("passed", "failed", "could not run", "held")}
     # A confirmation that passes has its run's number and is not that run.
     ended |= {run.number: run for run in own if run.result == "passed" and not run.is_confirmation}
     last, texts = entry.last_run, dict[str, str]()

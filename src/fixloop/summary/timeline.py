@@ -141,7 +141,7 @@ class EndedRun(NamedTuple):
     number: int
     """The run's; of a confirmation that passed, the run it confirms."""
     result: str
-    """`passed`, `failed`, `could not run`, `error` or `skipped`."""
+    """`passed`, `failed`, `could not run`, `error`, `skipped` or `held`."""
     is_confirmation: bool
     entry: int
 
@@ -158,6 +158,8 @@ def ended_runs(entries: Sequence[Recorded]) -> Iterator[EndedRun]:
         # A confirmation that fails is run n+1, unless no run was left for it (K37).
         becomes_run = confirms and effect.says("revalidation-trigger") is not None
         result = ("could not run" if event.outcome == "error" else "failed") if failed else event.outcome
+        if result == "passed" and effect.says("escalation") is not None:
+            result = "held"
         yield EndedRun(event.specialist, event.iteration + becomes_run, result, confirms, index)
 
 

@@ -25,6 +25,7 @@ def validation_started(configuration: Configuration, /, **facts: Any) -> Workflo
         "acks": configuration.agent is not None and configuration.agent.acks,
         "notify": bool(configuration.notify),
         "bundle_fix_request": configuration.bundle_fix_request,
+        "rules_off": configuration.integrity.off,
     }
     return WorkflowStarted(**written | facts)
 

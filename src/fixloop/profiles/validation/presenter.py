@@ -85,6 +85,7 @@ def _items(found: Snapshot, state: State, cache: Path) -> Iterator[dict[str, Any
             "target": opened.target,
             "since": iso_stamp(opened.at),
             "directory": _directory(state, cache) if manual else None,
+            **({"findings": [each.model_dump() for each in opened.findings]} if opened.findings else {}),
             **_answers(choices(state)),
         }
     elif outcome.waits_for_agent(state):

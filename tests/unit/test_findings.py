@@ -1,0 +1,104 @@
+"""What a person sees of a run that is held, what may be answered, and what is counted of it."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from fixloop.commands.choices import choices
+from fixloop.commands.findings import SHOWN_LINES, finding_lines
+from fixloop.commands.integrity import holds_in
+from fixloop.commands.outcome import next_command, result_lines
+from fixloop.protocol import events as ev
+from fixloop.protocol.checks import Finding
+from fixloop.protocol.messages import Decision
+from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.command_stage import Agents
+from tests.fixtures.script import fails, held
+from tests.fixtures.validation_stage import Stage
+
+
+def held_stage() -> Stage:
+    return Stage([fails("a"), held("words", "changed-test")], trusted="commit-0").run()
+
+
+def test_both_sides_are_shown_and_long_ones_are_cut() -> None:
+    long = "\n".join(f"line {number}" for number in range(SHOWN_LINES + 3))
+    found = Finding(
+        rule="words", text="the product names pytest", file="src/a.py", line=3, old="x\ny", new=long
+    )
+
+    lines = finding_lines([found, Finding(rule="same-tree", text="it failed")])
+
+    assert lines[:4] == [
+        "  words: the product names pytest (src/a.py:3)",
+        "    - x",
+        "    - y",
+        "    + line 0",
+    ]
+    assert lines[-3:] == [
+        "    + … 3 more lines",
+        "  same-tree: it failed",
+        "  without these rules the verdict would be: passed",
+    ]
+    assert len([line for line in lines if line.startswith("    + line")]) == SHOWN_LINES
+    assert finding_lines(()) == []
+
+
+@pytest.mark.proves("I11")
+def test_the_last_lines_say_what_is_held_and_what_answers_it() -> None:
+    state = held_stage().state
+
+    head, *lines = result_lines(state)
+
+    assert head.startswith(
+        "#101 a feature waits for a decision: Integrity hold: run 2 of test-runner passed, and is held by words, "
+        "changed-test (ESC-101-test-runner-"
+    )
+    assert "  words: words was seen (tests/test_a.py:3)" in lines
+    assert "a broke" not in "\n".join(lines), "what has been mended is no failure"
+    answers = [line for line in lines if line.startswith("fixloop decide 101")]
+    assert answers[0].startswith('fixloop decide 101 accept --reason "…"')
+    assert answers[1].startswith('fixloop decide 101 reject --reason "…"')
+    assert len(answers) == len(Decision)
+    assert not any("recommended" in line for line in answers)
+    assert next_command(state) == "fixloop inbox"
+
+
+def test_what_answers_another_escalation_is_as_before() -> None:
+    state = Stage([fails("a")] * 3).run().state
+
+    assert {each.command.split()[3] for each in choices(state)} == {"manual-fix", "skip", "abort", "extend"}
+
+
+def finished(iteration: int, *rules: str) -> ev.RunFinished:
+    found = held(*rules).findings
+    return ev.RunFinished(
+        step="validate" if iteration == 1 else "recheck",
+        specialist="test-runner",
+        iteration=iteration,
+        outcome="passed",
+        tree="tree-0",
+        findings=found,
+    )
+
+
+@pytest.mark.proves("I12")
+def test_each_hold_counts_once_for_each_rule_with_what_answered_it() -> None:
+    agents = Agents(MemoryStore(lambda: datetime(2026, 3, 1, 9, 0, tzinfo=UTC)))
+    workflow = agents.start(trusted="commit-0", fixer="outside")
+    for rules, decision in (
+        (("words", "words"), Decision.EXTEND),
+        (("words", "gate"), Decision.REJECT),
+    ):
+        agents.apply(workflow, finished(1, *rules))
+        agents.apply(workflow, ev.DecisionMade(decision=decision, by="ann"))
+
+    assert list(holds_in(agents.store.history(workflow))) == [
+        (("words",), "extend"),
+        (("words", "gate"), "reject"),
+    ]
+    open_one = agents.start(48, trusted="commit-0")
+    agents.apply(open_one, finished(1, "words"))
+    assert list(holds_in(agents.store.history(open_one))) == [(("words",), "")]
+    agents.apply(open_one, ev.Cancelled(by="ann"))
+    assert list(holds_in(agents.store.history(open_one))) == [(("words",), "cancelled")]
