@@ -1,0 +1,57 @@
+"""What judges find, as it is kept: without secrets, within bounds, and not what a project has switched off."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from fixloop.protocol.checks import Finding
+from fixloop.secrets.redaction import Redaction
+from workers.commands import judging
+from workers.commands.claim import Claim
+
+
+def claimed(*off: str) -> Claim:
+    ground = SimpleNamespace(redaction=Redaction(["hunter22"]))
+    configuration = SimpleNamespace(integrity=SimpleNamespace(off=off))
+    parts: dict[str, Any] = {"ground": ground, "configuration": configuration}
+    return cast(Claim, SimpleNamespace(**parts))
+
+
+def found_by(monkeypatch: pytest.MonkeyPatch, *found: Finding) -> None:
+    def judge(claim: Claim) -> Iterator[Finding]:
+        yield from found
+
+    monkeypatch.setattr(judging, "JUDGES", (judge,))
+
+
+def test_what_is_shown_of_a_finding_has_no_secrets_and_no_half_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    side = "x" * (judging.SIDE_CHARACTERS - 4) + "hunter22"
+    found_by(monkeypatch, Finding(rule="words", text="hunter22 is named", old=side, new="hunter22"))
+
+    [found] = judging.findings(claimed())
+
+    assert "hunter22" not in found.text + found.old + found.new
+    assert not found.old.endswith("hunt")
+    assert len(found.old) <= judging.SIDE_CHARACTERS
+
+
+def test_of_very_many_findings_the_rules_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = [Finding(rule="words", text=str(number)) for number in range(judging.MOST + 3)]
+    found_by(monkeypatch, *many, Finding(rule="gate", text="once"))
+
+    found = judging.findings(claimed())
+
+    assert len(found) == judging.MOST + 2
+    assert [(each.rule, each.text) for each in found[-2:]] == [
+        ("words", "3 more of this rule, not listed here"),
+        ("gate", "1 more of this rule, not listed here"),
+    ]
+
+
+@pytest.mark.parametrize("off", ["words", "all"])
+def test_what_a_project_has_switched_off_finds_nothing(monkeypatch: pytest.MonkeyPatch, off: str) -> None:
+    found_by(monkeypatch, Finding(rule="words", text="seen"))
+
+    assert judging.findings(claimed(off)) == ()
