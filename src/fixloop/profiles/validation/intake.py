@@ -25,6 +25,8 @@ def validation_started(configuration: Configuration, /, **facts: Any) -> Workflo
         "acks": configuration.agent is not None and configuration.agent.acks,
         "notify": bool(configuration.notify),
         "bundle_fix_request": configuration.bundle_fix_request,
+        # What it begins with judges what its fixers make of it.
+        "trusted": facts["tip"],
         "rules_off": configuration.integrity.off,
     }
     return WorkflowStarted(**written | facts)
@@ -77,6 +79,6 @@ def limits_of(configuration: Configuration) -> Limits:
 
 INTAKE: Final = Intake(
     begun=lambda store, prepared, feature, facts: validation_started(
-        prepared.configuration, **{"trusted": facts["tip"], **facts}, tree=prepared.snapshot.tree
+        prepared.configuration, **facts, tree=prepared.snapshot.tree
     )
 )
