@@ -16,6 +16,7 @@ from workers.commands.check_run import Ran
 from workers.commands.claim import Claim
 from workers.commands.frozen import Frozen
 from workers.commands.judging import changed_since, findings
+from workers.commands.seen import noted
 from workers.steps.step import Step, with_grace
 from workers.steps.validation_steps import run_finished
 from workers.workspaces.ground import open_ground, site_of
@@ -66,9 +67,9 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
                 if path.is_file() and not path.is_symlink() and path.stat().st_size <= REPORT_LIMIT_BYTES:
                     report = ground.redaction.data(path.read_bytes())
                     artifacts.append(work.store.put_artifact(state.workflow, report))
-    return _finished(work, [one.result for one in ran], tree, artifacts).model_copy(
-        update={"findings": found, "environments": environments}
-    )
+    event = _finished(work, [one.result for one in ran], tree, artifacts)
+    seen = noted(work, ran, event, ground.workspace.mirror)
+    return event.model_copy(update={"findings": found, "environments": environments, **seen})
 
 
 def _with_shown(ran: Ran, canaries: Mapping[str, str], environments: Mapping[str, str]) -> Ran:

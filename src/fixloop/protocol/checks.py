@@ -122,6 +122,8 @@ class CheckResult(Value):
     """All of them in full; what results are kept holds the others as one line each."""
     passed_names: tuple[str, ...] = ()
     """Ids of the tests that passed, where the report lists them (K7: a vanished test is not resolved)."""
+    cases: frozenset[str] = Field(default=frozenset(), exclude=True)
+    """Those of them that are tests: neither files that load nor parents of subtests."""
     lists_tests: bool = False
     """Whether its report would list a test that passes."""
     old_failures: tuple[Failure, ...] = ()

@@ -69,6 +69,10 @@ class RunFinished(envelope.Event):
     """Why it is held although its checks passed."""
     environments: dict[str, str] = Field(default_factory=dict)
     """What later runs have to find: as in the state."""
+    renamed: dict[str, str] = Field(default_factory=dict)
+    """Tests known again under another name by what they do, at most 100; `passed` has them by their old names."""
+    cases: dict[str, str] = Field(default_factory=dict)
+    """For each check whose report lists tests, the digest of the names that later runs have to show passing."""
 
 
 class BaselineBegun(envelope.Event):

@@ -13,6 +13,8 @@ from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import FailureRef, OpenEscalation, OperationName, PendingError, Run, State
 from fixloop.protocol.statuses import Role, Status
 
+NAMED_TESTS = 10
+"""Of those that go by another name now, how many the log names."""
 KEPT_FAILURES = 250
 """Failures that a message names in a line each (K41); the count is always exact."""
 
@@ -33,6 +35,8 @@ def run_finished(draft: Draft, event: RunFinished) -> None:
     if event.outcome == "skipped":
         _not_applicable(draft, event)
         return
+    for old, new in list(event.renamed.items())[:NAMED_TESTS]:
+        draft.note(f"{old} is known again as {new}")
     failures = analysis.with_vanished(active, event)
     found = holds.findings_on(draft.state, event) if event.outcome == "passed" and not failures else ()
     if found:
@@ -51,6 +55,7 @@ def run_finished(draft: Draft, event: RunFinished) -> None:
         old={each.check: each.old for each in event.evidence if each.old},
         uncompared={each.check: each.no_baseline for each in event.evidence if each.no_baseline},
         commands=commands,
+        cases={**active.cases, **event.cases},
     )
     if not failures and event.outcome != "passed":
         unexplained = Failure(

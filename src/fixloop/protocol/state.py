@@ -230,6 +230,8 @@ class SpecialistState(Value):
     """Of its last run, for each check: failures that the base has too, which nobody is asked to fix."""
     uncompared: dict[str, str] = Field(default_factory=dict)
     """Checks all of whose failures count although only new ones should, each with the reason."""
+    cases: dict[str, str] = Field(default_factory=dict)
+    """For each check, the digest of the names of the tests that have passed: an artifact, a JSON list."""
 
     @property
     def last_run(self) -> Run | None:

@@ -35,6 +35,8 @@ class Report(BaseModel):
     warnings: tuple[Failure, ...] = ()
     """Findings that fail only where the tool's exit code says so, as with `--max-warnings`."""
     passed_names: tuple[str, ...] = ()
+    cases: frozenset[str] = frozenset()
+    """Those of them that are tests: neither files that load nor parents of subtests."""
     coverage_percent: float | None = None
     findings: int = 0
     """How many results could explain a non-zero exit code, also those that do not fail (K38)."""
@@ -109,7 +111,8 @@ class Tests:
             again = f", {self.flaky} of them only when run again" if self.flaky else ""
             outcome, reason = RunOutcome.PASSED, f"{passed} of {total} tests passed{again}"
         failing = {failure.name for failure in self.failures}
-        good = (short_name(name) for name in (*self.passed, *self.not_counted))
+        cases = [name for name in map(short_name, self.passed) if name not in failing]
+        also = (name for name in map(short_name, self.not_counted) if name not in failing)
         failed = bad - self.errors
         return Report(
             outcome=outcome,
@@ -118,7 +121,8 @@ class Tests:
                 total=total, passed=passed, failed=failed, errors=self.errors, skipped=self.skipped
             ),
             failures=tuple(self.failures),
-            passed_names=tuple(name for name in good if name not in failing),
+            passed_names=(*cases, *also),
+            cases=frozenset(cases),
             findings=bad,
         )
 

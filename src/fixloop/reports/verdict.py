@@ -79,13 +79,16 @@ def judge(
             texts = {name: hide(text) for name, text in texts.items()}
         failures.append(failure.model_copy(update=texts | {"check": check.name}))
     passed = tuple(name for report in read.values() for name in report.passed_names)
+    cases = frozenset[str]().union(*(report.cases for report in read.values()))
     names = "\n".join(passed)
+    is_plain = hide(names) == names
     return CheckResult(
         check=check.name,
         outcome=verdict.outcome,
         reason=hide(verdict.reason),
         failures=tuple(failures),
-        passed_names=passed if hide(names) == names else tuple(map(hide, passed)),
+        passed_names=passed if is_plain else tuple(map(hide, passed)),
+        cases=cases if is_plain else frozenset(map(hide, cases)),
         lists_tests=not _LIST_TESTS.isdisjoint(read),
         evidence=_filled(evidence, run, read, verdict),
         output_tail=tail(run.output, _TAIL_BYTES),

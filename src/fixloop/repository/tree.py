@@ -297,3 +297,17 @@ def folders_of(path: bytes) -> list[bytes]:
     """The folders that a path lies in, from the top down."""
     parts = path.split(b"/")
     return [b"/".join(parts[:depth]) for depth in range(1, len(parts))]
+
+
+def contents(git: Git, blobs: Iterable[str]) -> dict[str, bytes]:
+    """What these blobs hold, read by one command."""
+    wanted, found, at = dict.fromkeys(blobs), {}, 0
+    data = git.output("cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in wanted).encode())
+    for blob in wanted:
+        head, _, _ = data[at : at + 200].partition(b"\n")
+        at += len(head) + 1
+        # `<id> missing` has no size and no content.
+        if (size := head.rpartition(b" ")[2]).isdigit():
+            found[blob] = data[at : at + int(size)]
+            at += int(size) + 1
+    return found

@@ -1,0 +1,162 @@
+"""Which test is which after a fix: one that was renamed, moved or parametrized is known again by what it does.
+
+A test is brought forward to a name under which a report lists it as passed, and only if it still does all that it did.
+Where that cannot be read, it is not: then what was owed stays owed.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from fixloop.integrity.python_tests import PythonTests, Row
+
+_TOKEN: Final = re.compile(
+    r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|[\w$]+|.""",
+    re.DOTALL,
+)
+_TITLED: Final = re.compile(r"""\b(?:test|it)(?:\.\w+)*\s*\(\s*(?P<quoted>"[^"\n]*"|'[^'\n]*'|`[^`]*`)\s*,""")
+_GO: Final = re.compile(r"^func\s+(?P<name>(?:Test|Example|Fuzz)\w*)\s*\([^)]*\)\s*(?=\{)", re.MULTILINE)
+_RUST: Final = re.compile(r"\bfn\s+(?P<name>\w+)\s*\(\s*\)[^{;]*(?=\{)")
+_STARTS: Final = {"go": _GO, "rs": _RUST} | dict.fromkeys(
+    ("js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"), _TITLED
+)
+_GO_NAME: Final = re.compile(r"(?P<package>.*)\.(?P<name>(?:Test|Example|Fuzz)\w*)(?P<sub>/.*)?")
+READ: Final = frozenset({"py", *_STARTS})
+"""Endings of the files whose tests are known again."""
+
+
+class _Key(NamedTuple):
+    """A name in a report, taken apart."""
+
+    file: str
+    """Empty where names do not tell it."""
+    test: str
+    suffix: str = ""
+
+
+def brought_forward(
+    missing: Iterable[str], passed: Collection[str], before: Mapping[str, str], after: Mapping[str, str]
+) -> dict[str, str]:
+    """
+    Under which of the names that passed each missing test passed, of those that are found again.
+
+    `before`, `after`: the texts of the files that differ, by path, as they were and as they are.
+    """
+    names = set(passed)
+    python = _python(missing, names, before, after)
+    rest = [name for name in missing if name not in python]
+    return {**python, **_others(rest, names, before, after)}
+
+
+def is_seen(name: str, expected: Collection[str], passed: Collection[str], changed: Collection[str]) -> bool:
+    """Whether a test whose name changes from run to run, such as one with an address in it, is there as before: its
+    file is as it was, and no fewer of its kind have passed."""
+    file, _, _ = name.partition("::")
+    kind = name.partition("[")[0] if file.endswith(".py") else file
+    if file in changed or kind == name:
+        return False
+    return _of_kind(passed, kind) >= _of_kind(expected, kind)
+
+
+def _of_kind(names: Iterable[str], kind: str) -> int:
+    return sum(name.startswith((f"{kind}[", f"{kind}::")) for name in names)
+
+
+def _python(
+    missing: Iterable[str], passed: Collection[str], before: Mapping[str, str], after: Mapping[str, str]
+) -> dict[str, str]:
+    sought = [name for name in missing if ".py::" in name]
+    if not sought:
+        return {}
+    old = {path: PythonTests(path, text) for path, text in before.items() if path.endswith(".py")}
+    new = {path: PythonTests(path, text) for path, text in after.items() if path.endswith(".py")}
+    bases = dict.fromkeys(name.partition("[")[0] for name in sorted(passed))
+    candidates = {
+        base: tests.rows(base)
+        for base in bases
+        if (tests := new.get(base.partition("::")[0])) and base in tests.functions
+    }
+    alike: dict[str, list[str]] = defaultdict(list)
+    for base in candidates:
+        alike[base.rpartition("::")[2]].append(base)
+    found = {}
+    for name in sought:
+        base, bracket, suffix = name.partition("[")
+        tests = old.get(base.partition("::")[0])
+        if tests is None or base not in tests.functions:
+            continue
+        rows = tests.rows(base)
+        wanted = [row for row in rows if row.suffix and f"{row.suffix}]" == suffix] or list(rows)
+        # Its own name first, then its name in another file.
+        near = [each for each in (base, *alike[base.rpartition("::")[2]]) if each in candidates]
+        for candidate in (*near, *candidates):
+            if now := _name_now(wanted, candidate, candidates[candidate], bracket + suffix, passed):
+                found[name] = now
+                break
+    return found
+
+
+def _name_now(
+    wanted: list[Row], base: str, rows: tuple[Row, ...], suffix: str, passed: Collection[str]
+) -> str:
+    """The name under which a test of this function that does all that is wanted has passed; empty: there is none."""
+    if not all(any(row.is_held_by(each) for each in rows) for row in wanted):
+        return ""
+    if len(rows) == 1 and not rows[0].suffix:
+        # Parameters that cannot be read have to be the same.
+        now = base if wanted[0].suffix else base + suffix
+        return now if now in passed else ""
+    held = [each for each in rows if any(row.is_held_by(each) for row in wanted)]
+    names = [f"{base}[{each.suffix}]" for each in held]
+    if all(name in passed for name in names):
+        return names[0]
+    # Labels that pytest makes otherwise: all of its cases have to be there.
+    return base if _of_kind(passed, base) >= len(rows) else ""
+
+
+def _others(
+    missing: Iterable[str], passed: Collection[str], before: Mapping[str, str], after: Mapping[str, str]
+) -> dict[str, str]:
+    old, new = (list(_bodies(texts)) if missing else [] for texts in (before, after))
+    found = {}
+    for name in missing:
+        key = _key(name)
+        was = _of(key, old)
+        for other in sorted(passed) if was else ():
+            there = _key(other)
+            if there.suffix == key.suffix and was <= _of(there, new):
+                found[name] = other
+                break
+    return found
+
+
+def _of(key: _Key, bodies: Iterable[tuple[str, str, tuple[str, ...]]]) -> set[tuple[str, ...]]:
+    return {body for path, test, body in bodies if test == key.test and key.file in ("", path)}
+
+
+def _key(name: str) -> _Key:
+    if go := _GO_NAME.fullmatch(name):
+        return _Key("", go["name"], go["sub"] or "")
+    file, _, titles = name.partition("::")
+    if file.rpartition(".")[2] in _STARTS:
+        return _Key(file, titles.rpartition(" > ")[2])
+    return _Key("", name.rpartition("::")[2])
+
+
+def _bodies(texts: Mapping[str, str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """File, test and the tokens of its body, for languages with braces."""
+    for path, text in texts.items():
+        start = _STARTS.get(path.rpartition(".")[2])
+        for begun in start.finditer(text) if start else ():
+            names = begun.groupdict()
+            title = names["quoted"][1:-1] if "quoted" in names else names["name"]
+            body, depth = [], int("quoted" in names)
+            for token in _TOKEN.finditer(text, begun.end()):
+                if token["skip"]:
+                    continue
+                depth += (token[0] in "({[") - (token[0] in ")}]")
+                body.append(token[0])
+                if depth <= 0:
+                    break
+            yield path, title, tuple(body)

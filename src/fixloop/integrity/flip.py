@@ -1,0 +1,141 @@
+"""A test with one expected constant changed: it has to fail, or what it looks at equals everything.
+
+Changes only what is certain to be compared: an assertion that is always reached, with a constant that nothing else in
+the test depends on.
+"""
+
+import ast
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple
+
+from fixloop.integrity.python_tests import Function, functions, parameters
+
+_EQUALITIES: Final = frozenset(
+    {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertAlmostEqual"}
+)
+_LEAVES: Final = ("return", "skip", "fail(", "raise ", "xfail", "importorskip")
+_SWALLOWS: Final = ("raise", "Raise", "suppress", "warn", "Warn")
+FAR: Final = 1_000_003
+"""Further than any tolerance."""
+
+
+class Flip(NamedTuple):
+    line: int
+    """Of the assertion, in the test as it is."""
+    old: str
+    new: str
+
+
+class Flipped(NamedTuple):
+    """A file's text with flipped constants."""
+
+    text: str
+    flips: dict[str, Flip]
+    """By the test's name within the file: `TestA::test_b`."""
+
+
+def flipped(text: str, tests: Collection[str]) -> Flipped:
+    """The file with one constant changed in each of these tests in which there is one."""
+    flips: dict[str, Flip] = {}
+    try:
+        module = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return Flipped("", flips)
+    for name, function in functions(module.body, ""):
+        if name in tests and (assertion := _flip(function)):
+            before = text.splitlines()[assertion.lineno - 1].strip()
+            flips[name] = Flip(assertion.lineno, before, ast.unparse(assertion).splitlines()[0])
+    return Flipped(ast.unparse(module), flips)
+
+
+def _flip(function: Function) -> ast.stmt | None:
+    """Changes the first constant that can be; the assertion that it is expected by."""
+    for statement in _reached(function.body):
+        for expected in _expected(statement):
+            sources = _sources(function, expected.id) if isinstance(expected, ast.Name) else [expected]
+            if sources and all([_change(source) for source in sources]):
+                return statement
+    return None
+
+
+def _reached(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that are executed whatever happens, up to the first that may be the last."""
+    for node in body:
+        text = ast.unparse(node)
+        if isinstance(node, ast.With | ast.AsyncWith):
+            if not any(word in ast.unparse(each) for each in node.items for word in _SWALLOWS):
+                yield from _reached(node.body)
+        else:
+            yield node
+        if any(word in text for word in _LEAVES):
+            return
+
+
+def _expected(statement: ast.stmt) -> list[ast.expr]:
+    """The sides of an equality that it asserts, where one is computed and the other written."""
+    sides: list[ast.expr] = []
+    if isinstance(statement, ast.Assert) and isinstance(test := statement.test, ast.Compare):
+        if len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+            sides = [test.left, test.comparators[0]]
+    elif (
+        isinstance(statement, ast.Expr)
+        and isinstance(call := statement.value, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in _EQUALITIES
+    ):
+        sides = call.args[:2]
+    written = [_is_written(side) for side in sides]
+    if written in ([True, False], [False, True]):
+        return [sides[written.index(True)]]
+    return [side for side in reversed(sides) if isinstance(side, ast.Name)] if not any(written) else []
+
+
+def _is_written(side: ast.expr) -> bool:
+    """Whether it is a literal, as far as its own structure goes, or an approximation of one."""
+    if isinstance(side, ast.Call) and ast.unparse(side.func).endswith("approx") and side.args:
+        side = side.args[0]
+    if isinstance(side, ast.UnaryOp):
+        side = side.operand
+    return isinstance(side, ast.Constant | ast.List | ast.Tuple | ast.Dict | ast.Set)
+
+
+def _sources(function: Function, name: str) -> list[ast.expr]:
+    """The literals that a name stands for which is read once: a variable's, or a parameter's in each case."""
+    used = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == name]
+    if sum(isinstance(each.ctx, ast.Load) for each in used) != 1:
+        return []
+    if len(used) == 2:
+        values = [
+            node.value
+            for node in function.body
+            if isinstance(node, ast.Assign) and any(target in used for target in node.targets)
+        ]
+    else:
+        tables = (parameters(each, {}) or [] for each in function.decorator_list)
+        values = [row[name] for rows in tables for _, row in rows if name in row]
+    return values if all(map(_is_written, values)) else []
+
+
+def _change(node: ast.expr) -> bool:
+    """Changes the first constant in a literal, in place; False where there is none."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Constant):
+            if each.value is None or each.value is Ellipsis:
+                each.value = "flipped"
+            elif isinstance(each.value, bool):
+                each.value = not each.value
+            elif isinstance(each.value, str):
+                each.value += "~"
+            elif isinstance(each.value, bytes):
+                each.value += b"~"
+            else:
+                each.value += FAR
+            return True
+        if isinstance(each, ast.List | ast.Tuple | ast.Set) and not each.elts:
+            each.elts.append(ast.Constant(value="flipped"))
+            return True
+        if isinstance(each, ast.Dict) and not each.keys:
+            each.keys.append(ast.Constant(value="flipped"))
+            each.values.append(ast.Constant(value="flipped"))
+            return True
+    return False

@@ -1,0 +1,98 @@
+"""A pytest plugin: runs the tests it is told, again and in other conditions, and writes what became of each.
+
+It is loaded by the project's interpreter from a folder in which it lies alone: it imports nothing of fixloop, and is
+written for any Python that pytest runs on. What it is told stands in a file; what it leaves is another one.
+"""
+
+import faulthandler
+import json
+import os
+import time
+from typing import Any, Callable, Dict, Iterator, List  # noqa: UP035
+
+import pytest
+
+SHOWN = ("PYTEST_CURRENT_TEST", "PYTEST_VERSION")
+"""What pytest sets, and code can know it by."""
+_told: Dict[str, Any] = {}  # noqa: UP006
+_names: Dict[str, str] = {}  # noqa: UP006
+_outcomes: Dict[str, str] = {}  # noqa: UP006
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_cmdline_main(config: Any) -> Iterator[None]:
+    with open(os.environ["FIXLOOP_PROOF"]) as file:
+        _told.update(json.load(file))
+    for name in [each for each in os.environ if each.startswith("FIXLOOP_")]:
+        del os.environ[name]
+    os.environ["PYTEST_ADDOPTS"] = _told["addopts"]
+    # All in this process; and a file that cannot be collected does not keep the others from being run.
+    wanted = {"numprocesses": 0, "dist": "no", "tx": [], "maxfail": 0, "keepduplicates": True}
+    for name, value in {**wanted, "continue_on_collection_errors": True}.items():
+        if hasattr(config.option, name):
+            setattr(config.option, name, value)
+    config.args = _told["runs"][0]["args"]
+    yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: Any) -> bool:
+    until = time.monotonic() + _told["seconds"]
+    # Ends all where a test waits for what is not there; no thread that tests could count.
+    faulthandler.dump_traceback_later(_told["seconds"] * 2 + 10, exit=True)
+    found = {}
+    try:
+        for number, run in enumerate(_told["runs"]):
+            items = session.perform_collect(run["args"]) if number else session.items
+            found[run["name"]] = _played(list(items), run, until)
+            with open(_told["results"], "w") as file:
+                json.dump(found, file)
+    except pytest.UsageError:
+        pass
+    faulthandler.cancel_dump_traceback_later()
+    return True
+
+
+def _played(items: List[Any], run: Dict[str, Any], until: float) -> Dict[str, str]:  # noqa: UP006
+    _names.clear()
+    _outcomes.clear()
+    chosen = []
+    for item in items:
+        path = os.path.relpath(str(item.fspath), _told["root"]).replace(os.sep, "/")
+        name = " ".join("::".join([path, *item.nodeid.split("::")[1:]]).split())
+        if not run["only"] or name in run["only"]:
+            _names[item.nodeid] = name
+            chosen.append(item)
+    if run["varied"]:
+        chosen.reverse()
+        for item in chosen:
+            item.setup, item.runtest = _unseen(item.setup), _unseen(item.runtest)
+    for place, item in enumerate(chosen):
+        following = chosen[place + 1] if place + 1 < len(chosen) and time.monotonic() < until else None
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if following is None:
+            break
+    return dict(_outcomes)
+
+
+def _unseen(call: Callable[[], None]) -> Callable[[], None]:
+    """The call without the variables by which code sees that a test runs; pytest sets them within its own hooks."""
+
+    def called() -> None:
+        shown = {name: os.environ.pop(name) for name in SHOWN if name in os.environ}
+        try:
+            call()
+        finally:
+            os.environ.update(shown)
+
+    return called
+
+
+def pytest_runtest_logreport(report: Any) -> None:
+    name = _names.get(report.nodeid)
+    if name is None or hasattr(report, "wasxfail"):
+        return
+    if report.failed:
+        _outcomes[name] = "failed"
+    elif report.skipped or report.when == "call":
+        _outcomes.setdefault(name, report.outcome)

@@ -1,0 +1,184 @@
+"""What a Python test does, so that it is known again under another name, in another file or with parameters.
+
+Two tests do the same when the same statements run, with names of their own resolved: parameters and variables that
+are assigned once are replaced by their values, unittest's assertions read as `assert`. What fixtures and helpers do is
+not looked at: a fix that changes them is judged by those of the snapshot.
+"""
+
+import ast
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Scope = Mapping[str, ast.expr]
+_Values = Mapping[str, ast.expr]
+
+_PLAIN: Final = {
+    "assertTrue": "({})", "assertFalse": "not ({})", "assertIsNone": "({}) is None",
+    "assertIsNotNone": "({}) is not None", "assertEqual": "({}) == ({})", "assertEquals": "({}) == ({})",
+    "assertListEqual": "({}) == ({})", "assertDictEqual": "({}) == ({})", "assertNotEqual": "({}) != ({})",
+    "assertIs": "({}) is ({})", "assertIsNot": "({}) is not ({})", "assertIn": "({}) in ({})",
+    "assertNotIn": "({}) not in ({})", "assertGreater": "({}) > ({})", "assertLess": "({}) < ({})",
+    "assertIsInstance": "isinstance({}, {})",
+}  # fmt: skip
+"""unittest's assertions, and what they assert."""
+_MOST_ROWS: Final = 500
+
+
+class Row(NamedTuple):
+    """A test with the parameters of one case."""
+
+    suffix: str
+    """As pytest shows it in brackets; empty where there are no parameters, or they cannot be read."""
+    does: tuple[str, ...]
+
+    def is_held_by(self, other: "Row") -> bool:
+        """Whether `other` does all of this in this order, and beyond it nothing but assert."""
+        rest = iter(self.does)
+        due = next(rest, None)
+        for each in other.does:
+            if each == due:
+                due = next(rest, None)
+            elif not each.startswith("Assert("):
+                return False
+        return due is None
+
+
+class PythonTests:
+    """The functions of one file by the names that reports give them."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.functions: dict[str, Function] = {}
+        self._scope: dict[str, ast.expr] = {}
+        try:
+            module = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError):
+            return
+        self.functions = dict(functions(module.body, f"{path}::"))
+        for node in module.body:
+            if isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Name):
+                self._scope[target.id] = node.value
+
+    def rows(self, name: str) -> tuple[Row, ...]:
+        """What the function does, once for each of its cases; one row where its parameters cannot be read."""
+        function, tables, marks = self.functions[name], [], []
+        for decorator in function.decorator_list:
+            cases = parameters(decorator, self._scope)
+            if cases is not None:
+                tables.append(cases)
+            elif _is_told(decorator):
+                marks.append(ast.dump(decorator))
+        found = []
+        # pytest counts the decorator next to the function first.
+        for row in itertools.islice(itertools.product(*reversed(tables)), _MOST_ROWS):
+            values = {name: value for _, bound in row for name, value in bound.items()}
+            does = (*marks, *_statements(function, values))
+            found.append(Row("-".join(label for label, _ in row), does))
+        return tuple(found)
+
+
+def functions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Function]]:
+    """All functions and methods, by their place behind `prefix`: `TestA::test_b`."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from functions(node.body, f"{prefix}{node.name}::")
+        elif isinstance(node, Function):
+            yield f"{prefix}{node.name}", node
+
+
+def parameters(decorator: ast.expr, scope: _Scope) -> list[tuple[str, _Values]] | None:
+    """The cases of a `parametrize`, each with its label; None where it is none or is not written out."""
+    if not isinstance(decorator, ast.Call) or len(decorator.args) != 2 or decorator.keywords:
+        return None
+    names, listed = decorator.args
+    if isinstance(listed, ast.Name):
+        listed = scope.get(listed.id, listed)
+    if not ast.unparse(decorator.func).endswith("parametrize") or not isinstance(
+        listed, ast.List | ast.Tuple
+    ):
+        return None
+    given = [names] if isinstance(names, ast.Constant) else getattr(names, "elts", [])
+    fields = [name.strip() for each in given for name in str(getattr(each, "value", "")).split(",")]
+    found = []
+    for number, entry in enumerate(listed.elts):
+        values = entry.elts if len(fields) > 1 and isinstance(entry, ast.Tuple | ast.List) else [entry]
+        if isinstance(entry, ast.Call) and ast.unparse(entry.func).endswith("param"):
+            values = [] if entry.keywords else entry.args
+        if len(values) != len(fields):
+            return None
+        named = list(zip(fields, values, strict=True))
+        found.append(("-".join(_label(value, f"{name}{number}") for name, value in named), dict(named)))
+    return found
+
+
+def _label(value: ast.expr, otherwise: str) -> str:
+    try:
+        constant = ast.literal_eval(value)
+    except (ValueError, TypeError, SyntaxError):
+        return otherwise
+    return str(constant) if isinstance(constant, str | int | float | bool | None) else otherwise
+
+
+def _is_told(decorator: ast.expr) -> bool:
+    """Whether a decorator changes what the test does; a mark only says what it is, but for a few."""
+    text = ast.unparse(decorator)
+    is_mark = text.startswith(("pytest.mark.", "mark."))
+    return not is_mark or "parametrize" in text or "usefixtures" in text
+
+
+def _statements(function: Function, values: _Values) -> Iterator[str]:
+    body = function.body[ast.get_docstring(function, clean=False) is not None :]
+    named = [each for each in ast.walk(function) if isinstance(each, ast.Name)]
+    loaded = {each.id for each in named if isinstance(each.ctx, ast.Load)}
+    stored = [each.id for each in named if not isinstance(each.ctx, ast.Load)]
+    known = {name: value for name, value in values.items() if name not in stored}
+    for node in body:
+        plain = _Plain(known).visit(ast.parse(ast.unparse(node)).body[0])
+        target = plain.targets[0] if isinstance(plain, ast.Assign) else None
+        if isinstance(target, ast.Name) and stored.count(target.id) == 1 and target.id in loaded:
+            known[target.id] = plain.value
+        else:
+            yield ast.dump(plain)
+
+
+class _Plain(ast.NodeTransformer):
+    """Replaces names by what they stand for, and unittest's assertions by plain ones."""
+
+    def __init__(self, known: _Values) -> None:
+        self._known = known
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._known.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        test = self.visit(node.test)
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+            # Some write first what they expect.
+            left, right = sorted((test.left, test.comparators[0]), key=ast.dump)
+            test = ast.Compare(left=left, ops=test.ops, comparators=[right])
+        return ast.Assert(test=test, msg=None)
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        call = node.value
+        form = _PLAIN.get(_of_self(call), "")
+        if not form or not isinstance(call, ast.Call) or len(call.args) < form.count("{"):
+            self.generic_visit(node)
+            return node
+        said = ast.parse(f"assert {form.format(*map(ast.unparse, call.args))}").body[0]
+        assert isinstance(said, ast.Assert)
+        return self.visit_Assert(said)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if _of_self(node) == "assertRaises":
+            node.func = ast.parse("pytest.raises", mode="eval").body
+        return node
+
+
+def _of_self(node: ast.expr) -> str:
+    """The method in `self.method(…)`, empty for anything else."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        owner = node.func.value
+        return node.func.attr if isinstance(owner, ast.Name) and owner.id == "self" else ""
+    return ""

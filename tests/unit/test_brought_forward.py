@@ -1,0 +1,196 @@
+"""A test that was renamed, moved or parametrized is known again by what it does; one that asserts less is not."""
+
+import pytest
+
+from fixloop.integrity.cases import brought_forward, is_seen
+
+OLD = """
+import pytest
+from calc import add
+
+def test_adds():
+    \"\"\"Two and two.\"\"\"
+    result = add(2, 2)
+    assert result == 4
+
+def test_adds_more():
+    assert add(2, 3) == 5
+"""
+
+
+def forward(name: str, now: str, old: str, new: str, *others: str, file: str = "tests/test_calc.py") -> str:
+    """The name under which `name` is known again among those that passed; empty: under none."""
+    passed = {now, *others}
+    old_file = name.partition("::")[0]
+    return brought_forward([name], passed, {old_file: old}, {file: new}).get(name, "")
+
+
+SAME = [
+    ("renamed", "test_sum_of_two", "def test_sum_of_two():\n    assert add(2, 2) == 4\n"),
+    (
+        "with another variable",
+        "test_sum",
+        "def test_sum():\n    total = add(2, 2)\n    assert total == 4, 'sum'\n",
+    ),
+    (
+        "into a class",
+        "TestAdd::test_adds",
+        "class TestAdd:\n    def test_adds(self):\n        assert add(2, 2) == 4\n",
+    ),
+    (
+        "to unittest",
+        "TestAdd::test_adds",
+        "import unittest\nclass TestAdd(unittest.TestCase):\n"
+        "    def test_adds(self):\n        self.assertEqual(add(2, 2), 4)\n",
+    ),
+    (
+        "with parameters",
+        "test_sums[2-2-4]",
+        "import pytest\n@pytest.mark.parametrize('a, b, total', [(2, 2, 4), (5, 5, 10)])\n"
+        "def test_sums(a, b, total):\n    assert add(a, b) == total\n",
+    ),
+    (
+        "with parameters of a table",
+        "test_sums[2-4]",
+        "import pytest\nCASES = [(2, 4), (5, 10)]\n@pytest.mark.parametrize(('a', 'total'), CASES)\n"
+        "def test_sums(a, total):\n    assert add(a, a) == total\n",
+    ),
+    (
+        "with one assertion more",
+        "test_sum",
+        "def test_sum():\n    assert add(2, 2) == 4\n    assert add(0, 0) == 0\n",
+    ),
+    ("with sides turned", "test_sum", "def test_sum():\n    assert 4 == add(2, 2)\n"),
+    (
+        "with a mark",
+        "test_sum",
+        "import pytest\n@pytest.mark.slow\ndef test_sum():\n    assert add(2, 2) == 4\n",
+    ),
+]
+OTHER = [
+    ("another value", "test_sum", "def test_sum():\n    assert add(2, 2) == 5\n"),
+    ("another call", "test_sum", "def test_sum():\n    assert add(2, 3) == 4\n"),
+    ("a looser comparison", "test_sum", "def test_sum():\n    assert add(2, 2) >= 4\n"),
+    ("no call", "test_sum", "def test_sum():\n    result = 4\n    assert result == 4\n"),
+    ("no assertion", "test_sum", "def test_sum():\n    add(2, 2)\n"),
+    ("an early return", "test_sum", "def test_sum():\n    return\n    assert add(2, 2) == 4\n"),
+    ("a patch", "test_sum", "@patch('calc.add', lambda *_: 4)\ndef test_sum():\n    assert add(2, 2) == 4\n"),
+    ("a condition", "test_sum", "def test_sum():\n    if False:\n        assert add(2, 2) == 4\n"),
+    (
+        "a table without the case",
+        "test_sums[5-5-10]",
+        "import pytest\n@pytest.mark.parametrize('a, b, total', [(5, 5, 10)])\n"
+        "def test_sums(a, b, total):\n    assert add(a, b) == total\n",
+    ),
+    (
+        "a table with another result",
+        "test_sums[2-2-5]",
+        "import pytest\n@pytest.mark.parametrize('a, b, total', [(2, 2, 5)])\n"
+        "def test_sums(a, b, total):\n    assert add(a, b) == total\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "now", "text"), SAME, ids=[each[0] for each in SAME])
+def test_what_does_the_same_is_known_again(what: str, now: str, text: str) -> None:
+    new = f"from calc import add\n{text}"
+
+    assert forward("tests/test_a.py::test_adds", f"tests/test_calc.py::{now}", OLD, new) != "", what
+
+
+@pytest.mark.parametrize(("what", "now", "text"), OTHER, ids=[each[0] for each in OTHER])
+def test_what_asserts_something_else_is_another_test(what: str, now: str, text: str) -> None:
+    new = f"from calc import add\n{text}"
+
+    assert forward("tests/test_a.py::test_adds", f"tests/test_calc.py::{now}", OLD, new) == "", what
+
+
+def test_a_test_that_moved_is_known_again_by_another_way_to_the_same_helper() -> None:
+    old = "from tests.helpers import check\ndef test_a():\n    assert check(1)\n"
+    new = "from .helpers import check\ndef test_a():\n    assert check(1)\n"
+    now = "tests/unit/test_a.py::test_a"
+
+    assert forward("tests/test_a.py::test_a", now, old, new, file="tests/unit/test_a.py") == now
+
+
+def test_a_case_of_a_table_is_known_again_as_a_test_of_its_own() -> None:
+    old = (
+        "import pytest\nfrom calc import add\n@pytest.mark.parametrize('a, total', [(1, 2), (2, 4)])\n"
+        "def test_doubles(a, total):\n    assert add(a, a) == total\n"
+    )
+    new = "from calc import add\ndef test_twice_two():\n    assert add(2, 2) == 4\n"
+    now = "tests/test_calc.py::test_twice_two"
+
+    assert forward("tests/test_a.py::test_doubles[2-4]", now, old, new) == now
+    assert forward("tests/test_a.py::test_doubles[1-2]", now, old, new) == ""
+
+
+def test_tables_that_cannot_be_read_have_to_be_the_same_with_the_same_case() -> None:
+    text = "import pytest\n@pytest.mark.parametrize('a', {})\ndef test_{}(a):\n    assert a.ok\n"
+    old, name = text.format("load()", "a"), "tests/test_a.py::test_a[three]"
+    now = "tests/test_calc.py::test_b[three]"
+
+    assert forward(name, now, old, text.format("load()", "b")) == now
+    assert forward(name, "tests/test_calc.py::test_b[four]", old, text.format("load()", "b")) == ""
+    assert forward(name, now, old, text.format("load()[1:]", "b")) == ""
+
+
+def test_a_table_whose_labels_are_not_its_values_is_known_again_when_all_of_it_passed() -> None:
+    text = (
+        "import pytest\n@pytest.mark.parametrize('a', [Box(1), Box(2)])\ndef test_{}(a):\n    assert a.ok\n"
+    )
+    name, new = "tests/test_a.py::test_a[x]", text.format("b")
+    first, second = "tests/test_calc.py::test_b[x]", "tests/test_calc.py::test_b[y]"
+
+    assert forward(name, first, text.format("a"), new, second)
+    assert forward(name, first, text.format("a"), new) == ""
+
+
+def test_what_did_not_pass_is_not_brought_forward() -> None:
+    new = "from calc import add\ndef test_sum():\n    assert add(2, 2) == 4\n"
+
+    assert forward("tests/test_a.py::test_adds", "tests/test_calc.py::test_other", OLD, new) == ""
+
+
+def test_a_file_that_is_no_python_brings_nothing_forward() -> None:
+    now = "tests/test_calc.py::test_sum"
+
+    assert forward("tests/test_a.py::test_adds", now, "def broken(:", "def test_sum(): pass") == ""
+    assert forward("tests/test_a.py::test_adds", now, OLD, "def broken(:") == ""
+
+
+TITLED = "describe('calc', () => {{\n  {}('{}', () => {{\n    // why\n    expect(add(1, 2)).toBe({});\n  }});\n}});\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "now", "old", "new", "same"),
+    [
+        ("a.test.ts::calc > adds", "b.test.ts::sums > adds up", TITLED.format("it", "adds", "3"),
+         TITLED.format("test", "adds up", "3").replace("// why", ""), True),
+        ("a.test.ts::calc > adds", "b.test.ts::calc > adds up", TITLED.format("it", "adds", "3"),
+         TITLED.format("it", "adds up", "4"), False),
+        ("m/calc.TestAdds/one", "m/sum.TestSums/one", "func TestAdds(t *testing.T) {\n\tif add(1) != 2 {}\n}\n",
+         "func TestSums(t *testing.T) {\n\t// two\n\tif add(1) != 2 {}\n}\n", True),
+        ("m/calc.TestAdds", "m/calc.TestSums", "func TestAdds(t *testing.T) {\n\tif add(1) != 2 {}\n}\n",
+         "func TestSums(t *testing.T) {\n\tif add(1) != 3 {}\n}\n", False),
+        ("calc::tests::adds", "sum::tests::sums", "#[test]\nfn adds() {\n  assert_eq!(add(1), 2);\n}\n",
+         "#[test]\nfn sums() {\n  assert_eq!(add(1), 2);\n}\n", True),
+    ],
+)  # fmt: skip
+def test_tests_with_braces_are_known_again_by_their_tokens(
+    name: str, now: str, old: str, new: str, same: bool
+) -> None:
+    ending = {"m": "_test.go", "c": ".rs", "a": ".test.ts"}[name[0]]
+
+    found = brought_forward([name], [now], {f"a{ending}": old}, {f"b{ending}": new})
+
+    assert found == ({name: now} if same else {})
+
+
+def test_names_that_change_from_run_to_run_are_seen_where_as_many_passed_and_no_fix_was_there() -> None:
+    before, after = ["t.py::test_a[0x1]", "t.py::test_a[0x2]"], ["t.py::test_a[0x3]", "t.py::test_a[0x4]"]
+
+    assert is_seen(before[0], before, after, ())
+    assert not is_seen(before[0], before, after[:1], ())
+    assert not is_seen(before[0], before, after, {"t.py"})
+    assert not is_seen("t.py::test_b", ["t.py::test_b"], after, ())

@@ -1,0 +1,88 @@
+"""A flipped test expects another value, and only where that has to make it fail."""
+
+import ast
+
+import pytest
+
+from fixloop.integrity.flip import flipped
+
+
+def flip(body: str, above: str = "") -> str:
+    """The function `test_a` of this body with a changed constant; empty where there is none to change."""
+    lines = "\n".join(f"    {line}" for line in body.split("; "))
+    changed = flipped(f"{above}\ndef test_a(a=1, b=2):\n{lines}\n", {"test_a"})
+    if not changed.flips:
+        return ""
+    module = ast.parse(changed.text)
+    return ast.unparse(module.body[-1])
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("assert add(2, 3) == 5", "assert add(2, 3) == 1000008"),
+        ("assert 5 == add(2, 3)", "assert 1000008 == add(2, 3)"),
+        ("assert name() == 'ann'", "assert name() == 'ann~'"),
+        ("assert name() == b'ann'", "assert name() == b'ann~'"),
+        ("assert flag() == True", "assert flag() == False"),
+        ("assert nothing() == None", "assert nothing() == 'flipped'"),
+        ("assert half() == -0.5", "assert half() == -1000003.5"),
+        ("assert half() == pytest.approx(0.5, abs=9)", "assert half() == pytest.approx(1000003.5, abs=9)"),
+        ("assert some() == [1, 2]", "assert some() == [1000004, 2]"),
+        ("assert some() == []", "assert some() == ['flipped']"),
+        ("assert some() == {}", "assert some() == {'flipped': 'flipped'}"),
+        ("assert some() == {'a': 1}", "assert some() == {'a~': 1}"),
+        ("self.assertEqual(add(2, 3), 5)", "self.assertEqual(add(2, 3), 1000008)"),
+        ("result = add(1, 1); assert result == 2", "assert result == 1000005"),
+        ("expected = [3]; assert add(1, 2) == expected", "expected = [1000006]"),
+        ("with open('x') as file:;     assert file.read() == 'y'", "assert file.read() == 'y~'"),
+    ],
+)
+def test_an_expected_constant_is_changed(body: str, expected: str) -> None:
+    assert expected in flip(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "assert add(2, 3)",
+        "assert add(2, 3) > 5",
+        "assert 5 == 5",
+        "assert add(2, 3) == add(3, 2)",
+        "assert add(2, 3) == int('5')",
+        "if windows():;     assert sep() == 'b'",
+        "for each in found():;     assert each == 1",
+        "with pytest.raises(ValueError):;     assert add(2, 3) == 5",
+        "if late():;     return; assert add(2, 3) == 5",
+        "if late():;     pytest.skip('late'); assert add(2, 3) == 5",
+        "data = [1]; assert same(data) == data",
+        "data = 1; data = 2; assert add(1, 1) == data",
+        "assert 1 < add(0, 2) == 2",
+    ],
+)
+def test_what_would_not_have_to_fail_is_left_alone(body: str) -> None:
+    assert flip(body) == ""
+
+
+def test_what_a_table_expects_is_changed_in_each_of_its_cases() -> None:
+    table = "@pytest.mark.parametrize('a, b', [(1, 2), (2, 4)])"
+
+    assert "[(1, 1000005), (2, 1000007)]" in flip("assert double(a) == b", table)
+    assert flip("assert double(a) == a", table) == ""
+    assert flip("assert double(a) == b", "@pytest.mark.parametrize('a, b', CASES)") == ""
+    assert flip("assert double(a) == b", "@pytest.mark.parametrize('a, b', [(1, two())])") == ""
+
+
+def test_only_the_tests_that_are_named_are_changed() -> None:
+    text = "class TestA:\n    def test_b(self):\n        assert one() == 1\n\ndef test_c():\n    assert two() == 2\n"
+
+    changed = flipped(text, {"TestA::test_b"})
+
+    assert "one() == 1000004" in changed.text
+    assert "two() == 2" in changed.text
+    assert changed.flips["TestA::test_b"].line == 3
+    assert changed.flips["TestA::test_b"].old == "assert one() == 1"
+
+
+def test_a_file_that_is_no_python_has_nothing_to_change() -> None:
+    assert flipped("def broken(:", {"broken"}).flips == {}
