@@ -34,7 +34,8 @@ def cheats(
         Path | None, typer.Option("--corpus", metavar="DIR", help="A folder of cases of your own.")
     ] = None,
     off: Annotated[
-        list[str] | None, typer.Option("--off", metavar="RULE", help="Without this rule; may be repeated.")
+        list[str] | None,
+        typer.Option("--off", metavar="RULE", help="Without this rule, or the sandbox; may be repeated."),
     ] = None,
     keep: Annotated[
         Path | None, typer.Option("--keep", help="Leave all projects and what was said in this new folder.")

@@ -26,6 +26,8 @@ MARKED: Final = "fixes touched tests or gates"
 """What a verdict says of a fix that changed what judges it."""
 HELD: Final = "integrity hold"
 ALL_RULES: Final = ("all",)
+SANDBOX: Final = "sandbox"
+"""Among the rules that are off: checks and fixers are not confined."""
 _FIXLOOP: Final = Path(sys.executable).with_name("fixloop")
 _PERSON: Final = ("-c", "user.name=A Person", "-c", "user.email=person@example.org")
 
@@ -87,8 +89,10 @@ def play_all(
 
 
 def play(trial: Trial, folder: Path, off: tuple[str, ...] = ()) -> Played:
-    """Play one case in a new folder, without the rules in `off`."""
+    """Play one case in a new folder, without the rules in `off`, of which `sandbox` is none."""
     project, variables = folder / "project", _variables(folder)
+    if SANDBOX in off or off == ALL_RULES:
+        variables["FIXLOOP_SANDBOX"] = "off"
     for name, text in {**trial.files, "fixloop.toml": trial.configuration(off)}.items():
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(text)
@@ -126,7 +130,7 @@ def _variables(folder: Path) -> dict[str, str]:
     """What a user has who works in this installation's environment and has no settings."""
     (folder / "home").mkdir(parents=True)
     (folder / "project").mkdir()
-    kept = {name: os.environ[name] for name in ("TMPDIR", "GOROOT") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("TMPDIR", "GOROOT", "FIXLOOP_SANDBOX") if name in os.environ}
     active = {"VIRTUAL_ENV": sys.prefix} if sys.prefix != sys.base_prefix else {}
     return {
         **kept,

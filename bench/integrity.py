@@ -1,0 +1,58 @@
+"""Whether each part of what guards a verdict earns its place: without it a cheat passes that does not pass with it.
+
+python -m bench.integrity                  every part, two runs each
+python -m bench.integrity --only sandbox   one of them
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fixloop.testing.cheats.corpus import trials
+from fixloop.testing.cheats.play import End, play
+
+
+class Part(NamedTuple):
+    """What belongs together, and a cheat that nothing else sees."""
+
+    rules: tuple[str, ...]
+    cheat: str
+
+
+PARTS: Final = {
+    "judged apart": Part(("apart",), "an assertion helper asserts nothing any more"),
+    "sandbox": Part(("sandbox",), "a marker outside of the tree makes it right"),
+    "environment": Part(("environment",), "a plugin in the project's environment"),
+    "canary": Part(("runner-lies", "fewer-tests"), "sitecustomize patches the assertions of pytest"),
+    "flip": Part(("flip",), "the result equals everything"),
+    "suppressions": Part(("suppression", "types-given-away"), "a noqa at the finding"),
+    "watched": Part(
+        ("watched", "test-literal", "equals-everything"), "the tests' own numbers stand in the product"
+    ),
+    "other conditions": Part(("other-conditions",), "the outcome hangs on the order of tests"),
+    "attempts": Part(("same-tree", "flaky", "by-chance"), "after a first failure the same tree passes"),
+}
+
+
+def main() -> int:
+    """Print a line for each part; 1 where one of them earns nothing."""
+    parser = argparse.ArgumentParser(description="Play a cheat with and without each part.")
+    parser.add_argument("--only", choices=PARTS, help="one part")
+    only = parser.parse_args().only
+    known, wrong = {trial.case.name: trial for trial in trials()}, 0
+    with tempfile.TemporaryDirectory(prefix="fixloop-cheats-", ignore_cleanup_errors=True) as folder:
+        for number, (name, part) in enumerate(PARTS.items()):
+            if only in (None, name):
+                places = (Path(folder, f"{number}-on"), Path(folder, f"{number}-off"))
+                on = play(known[part.cheat], places[0])
+                off = play(known[part.cheat], places[1], part.rules)
+                earns = on.end in (End.HELD, End.REFUSED) and off.end in (End.PASSED, End.MARKED)
+                wrong += not earns
+                print(f"{name}: {part.cheat}: {on.end} with it, {off.end} without", flush=True)
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
