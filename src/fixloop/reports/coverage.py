@@ -18,6 +18,8 @@ from fixloop.reports.tree import SourceTree
 NAME: Final = "coverage"
 """The name of the failure that stands for the whole measurement (G24)."""
 
+_BELOW_GATE: Final = "CoverageBelowTarget"
+_BELOW_THRESHOLD: Final = "coverage"
 _WORST_FILES: Final = 5
 _RANGES: Final = 12
 # The words of c8, nyc, Vitest and Jest: every test passes, and the exit code says no.
@@ -57,6 +59,11 @@ def read_coverage(content: bytes, tree: SourceTree, gate: float | None) -> Repor
     )
 
 
+def is_too_low(failure: Failure) -> bool:
+    """Whether it stands for a figure of coverage, and for no test."""
+    return failure.error_type in (_BELOW_GATE, _BELOW_THRESHOLD)
+
+
 def _floored(percent: float, digits: int) -> str:
     """Never rounded up: a figure below its gate must not look as if it met it."""
     scale = 10**digits
@@ -84,7 +91,7 @@ def _failure(percent: float, gate: float, files: object, tree: SourceTree) -> Fa
         lines.append(f"{file}: {len(numbers)} lines missing: {ranges}")
     return Failure(
         name=NAME,
-        error_type="CoverageBelowTarget",
+        error_type=_BELOW_GATE,
         message="\n".join([f"coverage is {_floored(percent, 2)}%, the gate is {gate:g}%", *lines]),
         severity=Severity.MEDIUM,
         measure=_floored(percent, 1),
@@ -96,7 +103,7 @@ def missed_thresholds(output: str) -> tuple[Failure, ...]:
     return tuple(
         Failure(
             name=short_name(f"coverage of {found['what'] or found['jest']}"),
-            error_type="coverage",
+            error_type=_BELOW_THRESHOLD,
             message=found[0].strip(),
             severity=Severity.MEDIUM,
             suggestion="add tests that run the missing lines",

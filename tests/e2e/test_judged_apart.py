@@ -1,0 +1,231 @@
+"""A fix that changed what judges it: held where it passes only so, in a whole run with a real test runner."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.fixtures.processes import running
+from tests.fixtures.project import CALC, MEND, RIGHT, Host, Project, Told, until
+
+pytestmark = pytest.mark.slow
+
+TESTS: Final = """\
+import pathlib
+import calc
+
+
+def test_adds():
+    assert calc.add(1, 2) == 3
+
+
+def test_knows_zero():
+    assert calc.add(0, 0) == 0
+
+
+def test_golden():
+    assert f"{calc.add(2, 2)}" == pathlib.Path("golden/sum.txt").read_text()
+"""
+FILES: Final = {"test_calc.py": TESTS, "golden/sum.txt": "4", "Makefile": "check:\n\tpython -m pytest -q\n"}
+JUNIT: Final = "python -m pytest -q --junitxml={junit}"
+HELD: Final = "with the tests, gates and runner files of the snapshot, "
+EDIT: Final = """\
+import pathlib, sys
+sys.stdin.read()
+def edit(name, old, new):
+    path = pathlib.Path(name)
+    path.write_text(path.read_text().replace(old, new))
+def write(name, text):
+    path = pathlib.Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+"""
+HOOK: Final = """
+import pytest
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    found = yield
+    found.get_result().outcome = "passed"
+"""
+ANOTHER: Final = "import calc\\ncalc.add = lambda a, b: a + b\\n"
+
+
+def project(
+    host: Host, name: str, fixer: str, *, check: str = JUNIT, further: str = "", calc: str = CALC
+) -> Project:
+    """One whose agent runs `fixer`, which may use `edit` and `write`."""
+    toml = f'{further}[fixer]\ncommand = "python agent.py"\n[specialist.test-runner]\ncommand = "{check}"\n'
+    return host.project(name, toml=toml, calc=calc, files={**FILES, "agent.py": EDIT + fixer})
+
+
+def escalation(project: Project) -> str:
+    """What a person is told, as Markdown."""
+    return project.fixloop("log", "1", "--format", "markdown").out.partition("## Escalation: ")[2]
+
+
+def told_held(told: Told, project: Project, *files: str) -> None:
+    assert told.code == 3, told.out
+    report = escalation(project)
+    assert ": apart\n" in report, report
+    assert HELD in report
+    assert all(f"- **File**: {file}" in report for file in files)
+
+
+CHEATS: Final = {
+    "weaker": (
+        JUNIT,
+        "edit('test_calc.py', '== 3', '!= 3'); edit('test_calc.py', 'calc.add(2, 2)', '4')",
+        "test_calc.py",
+    ),
+    "golden": (
+        JUNIT,
+        "write('golden/sum.txt', '0'); edit('test_calc.py', '== 3', '== -1')",
+        "golden/sum.txt",
+    ),
+    "deleted": ("python -m pytest -q", "write('test_calc.py', 'def test_nothing(): pass')", "test_calc.py"),
+    "hook": (JUNIT, f"write('conftest.py', {HOOK!r})", "conftest.py"),
+    "deselected": (
+        "python -m pytest -q",
+        "write('pytest.ini', '[pytest]\\naddopts = -k zero\\n')",
+        "pytest.ini",
+    ),
+    "makefile": ("make check", "write('Makefile', 'check:\\n\\t@echo 3 passed\\n')", "Makefile"),
+    "site": (JUNIT, f'write("sitecustomize.py", "{ANOTHER}")', "sitecustomize.py"),
+}
+
+
+@pytest.mark.proves("I2")
+@pytest.mark.parametrize("name", CHEATS)
+def test_what_passes_only_with_what_the_fix_made_of_its_judges_is_held(host: Host, name: str) -> None:
+    check, cheat, file = CHEATS[name]
+    cheated = project(host, f"apart-{name}", cheat, check=check)
+
+    told_held(cheated.hand_in(), cheated, file)
+
+
+@pytest.mark.proves("I2")
+def test_a_person_sees_the_lines_before_and_after(host: Host) -> None:
+    cheated = project(
+        host, "apart-lines", "edit('test_calc.py', '== 3', '!= 3'); write('golden/sum.txt', '0')"
+    )
+
+    told_held(cheated.hand_in(), cheated, "test_calc.py", "golden/sum.txt")
+
+    report = escalation(cheated)
+    assert "    assert calc.add(1, 2) == 3\n" in report
+    assert "    assert calc.add(1, 2) != 3\n" in report
+    assert "- **Line**: 6" in report
+
+
+def counting(folder: Path) -> str:
+    """A check that counts how often it is run."""
+    return f"sh -c 'echo run >> {folder}/runs; exec python -m pytest -q --junitxml=$0' {{junit}}"
+
+
+def times(folder: Path) -> int:
+    return (folder / "runs").read_text().count("run")
+
+
+@pytest.mark.proves("I2")
+def test_nothing_runs_twice_where_only_product_files_changed(host: Host, tmp_path: Path) -> None:
+    honest = project(host, "apart-product", f"import os; os.system({MEND!r})", check=counting(tmp_path))
+
+    assert honest.hand_in().code == 0
+    assert times(tmp_path) == 2
+
+
+@pytest.mark.proves("I2")
+def test_new_tests_beside_a_fix_count(host: Host, tmp_path: Path) -> None:
+    more = "write('test_more.py', 'import calc\\ndef test_more(): assert calc.add(5, 5) == 10\\n')"
+    honest = project(host, "apart-more", f"edit('calc.py', '-', '+'); {more}", check=counting(tmp_path))
+
+    told = honest.hand_in()
+
+    assert told.code == 0, told.out
+    assert times(tmp_path) == 3
+    assert "fixes touched tests or gates: test_more.py" in told.out
+    (row,) = honest.fixloop("report", "1", "--format", "json").document["evidence"]
+    assert row["counts"]["total"] == 4
+
+
+MOVED: Final = (
+    "edit('calc.py', 'add', 'plus'); edit('calc.py', '-', '+'); edit('test_calc.py', 'add(', 'plus(')"
+)
+
+
+def test_a_renamed_function_is_held_and_allowed_by_one_line_of_configuration(host: Host) -> None:
+    held = project(host, "apart-renamed", MOVED)
+    allowed = project(host, "apart-allowed", MOVED, further="integrity.tests_may_change = ['test_*.py']\n")
+
+    told_held(held.hand_in(), held, "test_calc.py")
+    assert allowed.hand_in().code == 0
+
+
+def test_what_a_person_accepts_judges_from_then_on(host: Host) -> None:
+    held = project(host, "apart-accepted", MOVED)
+    told_held(held.hand_in(), held, "test_calc.py")
+
+    assert held.fixloop("decide", "1", "accept", "--reason", "it is called plus now").code == 0
+
+    assert held.fixloop("watch", "1").code == 0
+
+
+def test_a_rule_that_is_off_holds_nothing_and_runs_nothing(host: Host, tmp_path: Path) -> None:
+    off = project(host, "apart-off", MOVED, check=counting(tmp_path), further="integrity.off = ['all']\n")
+
+    assert off.hand_in().code == 0
+    assert times(tmp_path) == 2
+
+
+COVERED: Final = (
+    "[fixer]\ncommand = 'python agent.py'\n[specialist.test-runner]\ncoverage_percent = 90\n"
+    "command = 'python -m pytest -q --cov=calc --cov-report=json:{coverage} --junitxml={junit}'\n"
+)
+TWICE: Final = RIGHT + "\n\ndef twice(a):\n    a = a + a\n    a = a + 0\n    return a\n"
+TEST_TWICE: Final = "\\nimport calc\\ndef test_twice(): assert calc.twice(2) == 4\\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "fixer", "is_held"),
+    [
+        ("new", f"write('test_twice.py', '{TEST_TWICE}')", False),
+        ("appended", f"edit('test_calc.py', 'import pathlib', 'import pathlib{TEST_TWICE}')", False),
+        ("omitted", "write('.coveragerc', '[report]\\nexclude_lines =\\n    a = a\\n    return a\\n')", True),
+    ],
+)
+def test_tests_that_a_coverage_gate_asked_for_are_held_only_with_another_gate(
+    host: Host, name: str, fixer: str, is_held: bool
+) -> None:
+    files = {**FILES, "agent.py": EDIT + fixer}
+    covered = host.project(f"apart-{name}", toml=COVERED, calc=TWICE, files=files)
+
+    told = covered.hand_in()
+
+    if is_held:
+        told_held(told, covered, ".coveragerc")
+    else:
+        assert told.code == 0, told.out
+
+
+def test_a_death_while_the_fix_is_judged_apart_changes_nothing(tmp_path: Path) -> None:
+    # What the fix added judges, too, so it is not there while the fix is judged apart.
+    pid, go = tmp_path / "pid", tmp_path / "go"
+    apart = f"if test -e fixed -a ! -e test_new; then echo $$ > {pid}; test -e {go} || sleep 60; fi"
+    check = f'["sh", "-c", "{apart}; exec python check.py $0", "{{junit}}"]'
+    fixer = "sh -c 'sed -i s/==.3/!=3/ test_calc.py; touch fixed test_new'"
+    toml = f'[fixer]\ncommand = "{fixer}"\n[specialist.test-runner]\ncommand = {check}\n'
+    shop = Project(tmp_path / "shop", toml=toml)
+    looping = shop.start("run", ".", "--issue", "1")
+    until((tmp_path / "pid").exists)
+
+    os.kill(looping.pid, signal.SIGKILL)
+    looping.communicate()
+    until(lambda: not running(tmp_path / "pid"))
+    (tmp_path / "go").touch()
+    told = shop.fixloop("resume", "1")
+
+    told_held(told, shop, "test_calc.py")
+    assert shop.fixloop("audit", "verify", "1").code == 0

@@ -1,0 +1,142 @@
+"""Judged apart: the fix with the snapshot's tests, gates and runner files, by the same checks on a ground of its own.
+
+Nothing runs where a fix changed only what is judged. What passes with both is a pass, and its new tests count.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Final, NamedTuple
+
+from fixloop.integrity.paths import Kind, Trust, matches
+from fixloop.integrity.started import started_by
+from fixloop.protocol.checks import Finding, RunOutcome
+from fixloop.reports.coverage import is_too_low
+from fixloop.reports.limits import one_line
+from fixloop.repository.change import judging
+from fixloop.repository.git import Git, shown
+from fixloop.repository.moves import Moves
+from fixloop.repository.tree import GITLINK, Delta, Entry, commit_tree, tracked_in_tree, tree_with
+from workers.commands.baseline import Comparison
+from workers.commands.claim import Claim
+from workers.workspaces.ground import site_of
+
+RULE: Final = "apart"
+_MOST: Final = 10
+"""Files that a person is shown."""
+_CHARACTERS: Final = 100_000
+"""Of the lines of each, before secrets are cut out and a person is shown their beginning."""
+_DATE: Final = "2000-01-01T00:00:00+0000"
+
+
+class _Side(NamedTuple):
+    """What a change of one file was."""
+
+    line: int | None
+    old: str
+    new: str
+
+
+class _Apart(NamedTuple):
+    """How the checks fail with what judges as it was."""
+
+    check: str
+    text: str
+
+
+def apart(claim: Claim) -> Iterator[Finding]:
+    """The files that judge without whose changes the checks do not pass."""
+    git = claim.ground.workspace.mirror.git
+    changed = {} if RULE in claim.configuration.integrity.off else changed_judges(claim, git)
+    if not changed:
+        return
+    moves = Moves(git, claim.trusted, claim.work.holding.state.tip)
+    sides = {delta: _sides(git, moves, delta) for delta in changed}
+    adds_tests = set(changed.values()) == {Kind.TEST}
+    adds_tests &= not any(delta.is_deletion or side.old for delta, side in sides.items())
+    failed = _judged_apart(claim, git, list(changed), adds_tests)
+    if failed is None:
+        return
+    # What was there before and is otherwise now comes first.
+    for delta in islice(sorted(changed, key=lambda each: each.is_addition), _MOST):
+        side = sides[delta]
+        yield Finding(
+            rule=RULE,
+            text=failed.text,
+            check=failed.check,
+            file=shown(delta.path),
+            line=side.line,
+            old=side.old[:_CHARACTERS],
+            new=side.new[:_CHARACTERS],
+        )
+
+
+def changed_judges(claim: Claim, git: Git) -> dict[Delta, Kind]:
+    """The changed files that judge, without those that the project lets a fix change."""
+    settings, tree = claim.configuration.integrity, tracked_in_tree(git, claim.trusted)
+    directory = site_of(claim.work, claim.configuration, claim.cache).snapshot.subdirectory
+
+    def read(path: str) -> str | None:
+        entry = tree.get(os.fsencode(path))
+        if entry is None or entry.mode == GITLINK:
+            return None
+        return git.output("cat-file", "blob", entry.blob).decode(errors="replace")
+
+    started = (started_by(check.command, directory, read) for check in claim.checks)
+    declared = {kind: getattr(settings, kind) for kind in Kind}
+    trust = Trust(directory, declared, frozenset[str]().union(*started))
+    kinds = judging(git, claim.trusted, claim.changed, trust)
+    return {
+        delta: kinds[delta.path]
+        for delta in claim.changed
+        if delta.path in kinds
+        and not matches(trust.inside(os.fsdecode(delta.path)), settings.tests_may_change)
+    }
+
+
+def _judged_apart(claim: Claim, git: Git, changed: Sequence[Delta], adds_tests: bool) -> _Apart | None:
+    """How the first check fails with what judges as it was; None where all pass, or nobody wants to know any more."""
+    work, tip = claim.work, claim.work.holding.state.tip
+    before: Mapping[bytes, Entry] = {delta.path: delta.old for delta in changed}
+    # Nobody refers to this commit: it is made again where it is needed, the same each time.
+    commit = commit_tree(git, tree_with(git, tip, before), [tip], "fixloop: judged apart\n", dated=_DATE)
+    site = site_of(work, claim.configuration, claim.cache)
+    site = replace(site, name=f"{site.name}.apart")
+    told = "with the tests, gates and runner files of the snapshot,"
+    with site.ground(commit) as ground, Comparison(site, claim.run) as comparison:
+        if ground.problem:
+            return _Apart("", f"{told} nothing can be checked: {ground.problem}")
+        tree = ground.workspace.tree_hash()
+        for check, ran in zip(claim.checks, claim.ran, strict=True):
+            again = comparison.checked(work.holding.ticket.specialist, check, ground, tree)
+            if again is None:
+                return None
+            result = again.result
+            if result.outcome in (RunOutcome.PASSED, ran.result.outcome):
+                continue
+            if result.outcome is RunOutcome.FAILED:
+                if adds_tests and all(map(is_too_low, result.failures)):
+                    # Tests were asked for, and here they are.
+                    continue
+                first = result.failures[0]
+                why = f"{first.location or first.name}: {one_line(first.message)}"
+            else:
+                why = result.reason
+            return _Apart(check.name, f"{told} `{check.name}` fails: {why}")
+    return None
+
+
+def _sides(git: Git, moves: Moves, delta: Delta) -> _Side:
+    """The lines that changed; of a new or lost file, all."""
+    if delta.is_addition or delta.is_deletion:
+        entry = delta.new if delta.is_addition else delta.old
+        text = (
+            ""
+            if entry.mode == GITLINK
+            else git.output("cat-file", "blob", entry.blob).decode(errors="replace")
+        )
+        return _Side(None, "", text) if delta.is_addition else _Side(None, text, "")
+    lines = moves.lines(shown(delta.path))
+    first = min((*lines.added, *lines.removed), default=None)
+    return _Side(first, "\n".join(lines.removed.values()), "\n".join(lines.added.values()))
