@@ -37,6 +37,7 @@ _COMMANDS: Final = {
     "integrity": "integrity:integrity",
     "ack": "answers:ack",
     "fixed": "answers:fixed",
+    "decline": "answers:decline",
     "decide": "answers:decide",
     "cancel": "answers:cancel",
     "send": "answers:send",

@@ -34,7 +34,7 @@ def answer(stage: Stage, text: str) -> None:
         )
         return
     if not said.ready:
-        stage.apply(ev.BlockerSignalled(by="agent", text=said.blocker))
+        stage.apply(ev.BlockerSignalled(by="agent", text=said.blocker, declined=said.declined))
         return
     stage.complete(Fix(summary=said.summary, fixes=said.fixes, files=said.files))
 
@@ -165,6 +165,23 @@ def test_an_answer_after_the_end_is_written_down_and_changes_nothing(decision: s
         lines,
     )
     assert stage.notes[-1] == f"refused: fix-completed: {why}"
+
+
+@pytest.mark.proves("G8")
+def test_who_declines_is_asked_about_at_once_and_no_iteration_is_counted() -> None:
+    stage = Stage([fails("a"), passes()], answers=None).run()
+    before = stage.active.iteration
+
+    answer(stage, "DECLINED test-is-wrong: it contradicts the specification")
+
+    assert stage.escalation.reason is Reason.BLOCKER
+    assert stage.escalation.detail == "agent declines, test-is-wrong: it contradicts the specification"
+    assert (stage.active.iteration, len(stage.active.runs)) == (before, 1)
+    stage.decide("extend")
+    stage.run()
+    answer(stage, valid(stage))
+    stage.run()
+    assert stage.state.outcome is WorkflowOutcome.SUCCESS
 
 
 @pytest.mark.proves("A33", "G8")

@@ -15,6 +15,7 @@ from fixloop.configuration.model import Configuration, Fixer
 from fixloop.engine.history import Said, all_failures, open_report
 from fixloop.errors import ProtocolError
 from fixloop.machine.guard import GuardedResult
+from fixloop.outside.declining import signalled
 from fixloop.outside.transfer import NotKept, facts_of_change, keep_bundle
 from fixloop.protocol.answers import LIMIT_BYTES, Answer, InvalidAnswer, decode_answer, parse_answer
 from fixloop.protocol.claims import Differences, differences
@@ -105,7 +106,15 @@ def _answer(work: Step, ground: Ground, result: GuardedResult) -> Done:
             artifacts=artifacts,
         )
     if said is not None and not said.ready:
-        return BlockerSignalled(by="fixer", text=said.blocker, artifacts=artifacts)
+        git = ground.workspace.mirror.git
+        return signalled(
+            work.holding.state,
+            git,
+            by="fixer",
+            text=said.blocker,
+            kind=said.declined,
+            artifacts=artifacts,
+        )
     return _change(work, ground, said, output, artifacts)
 
 

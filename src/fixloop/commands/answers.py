@@ -9,6 +9,7 @@ from fixloop.commands.handlers import Answer, Said, Work, handlers_of
 from fixloop.commands.screen import note, print_text
 from fixloop.commands.session import Issue, ProjectOption, look, open_workflow
 from fixloop.errors import UsageError
+from fixloop.protocol.declining import kind_named
 
 Agent = Annotated[
     str,
@@ -80,6 +81,24 @@ def fixed(
         raise UsageError("--merge says how the checkout is taken; use it with --here")
     with open_workflow(issue, project) as (session, workflow):
         work = Work(agent, file, here, merge, rev, blocked)
+        handlers_of(session, workflow).fixed(session, workflow, work)
+
+
+def decline(
+    issue: Issue,
+    kind: Annotated[
+        str,
+        typer.Option("--kind", metavar="KIND", help="test-is-wrong, needs-info, not-mine or blocked."),
+    ],
+    text: Annotated[str, typer.Option("--text", metavar="TEXT", help="Why, in a sentence or two.")],
+    agent: Agent = "",
+    project: ProjectOption = None,
+) -> None:
+    """Say that there will be no fix, and why: a person decides, and no iteration is counted."""
+    if not text.strip():
+        raise UsageError("--text says why; give the reason")
+    with open_workflow(issue, project) as (session, workflow):
+        work = Work(agent=agent, blocked=text, declined=kind_named(kind))
         handlers_of(session, workflow).fixed(session, workflow, work)
 
 

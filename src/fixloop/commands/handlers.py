@@ -7,6 +7,7 @@ from typing import NamedTuple, NoReturn
 from fixloop.commands.session import Session
 from fixloop.errors import UsageError
 from fixloop.profile_table import loaded, registered_in
+from fixloop.protocol.declining import Kind
 from fixloop.protocol.event import Event
 
 
@@ -36,6 +37,8 @@ class Work(NamedTuple):
     rev: str | None = None
     blocked: str | None = None
     """Why it cannot be done."""
+    declined: Kind | None = None
+    """How it is declined, where it is."""
 
 
 class Said(NamedTuple):

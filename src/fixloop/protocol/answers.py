@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
-from fixloop.protocol import answer_json, ids
+from fixloop.protocol import answer_json, declining, ids
 from fixloop.protocol.answer_json import shown
 from fixloop.protocol.answer_sections import (
     FILES,
@@ -24,6 +24,7 @@ from fixloop.protocol.answer_sections import (
     header,
     sections,
 )
+from fixloop.protocol.declining import Kind
 from fixloop.protocol.markdown import unescape, unitem
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR
 from fixloop.protocol.roles import HANDLES, violation
@@ -79,10 +80,14 @@ class Answer(NamedTuple):
     ready: bool = True
     reason: str = ""
     """Why it is not ready, in the agent's words."""
+    declined: Kind | None = None
+    """How it declines to make a fix, where it does."""
 
     @property
     def blocker(self) -> str:
         """What a completion that is not ready signals (A33, G8)."""
+        if self.declined:
+            return self.reason
         return f"not ready: {self.reason or self.summary or 'the answer does not say why'}"
 
 
@@ -108,8 +113,8 @@ def decode_answer(raw: bytes) -> str:
 
 def parse_answer(text: str, *, issue: int, iteration: int, specialist: str) -> Answer:
     """Read the answer to `FIXREQ-{issue}-{iteration}` of `specialist`: Markdown or JSON, either may stand in one fence;
-    or `BLOCKED:` and why it cannot be done, which needs no other field (A33). Nothing is ever raised but InvalidAnswer,
-    with everything that is missing or wrong."""
+    or that it is declined (see `declining`), or `BLOCKED:` and why, which need no other field (A33). Nothing is ever
+    raised but InvalidAnswer, with everything that is missing or wrong."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > LIMIT_BYTES:
         raise InvalidAnswer(f"it has {size} bytes, the limit is {LIMIT_BYTES}; shorten it")
@@ -131,6 +136,12 @@ def parse_answer(text: str, *, issue: int, iteration: int, specialist: str) -> A
         if inside:
             first, text = inside[0]
     expected = _Expected(issue, iteration, specialist)
+    try:
+        refused = declining.declined(text)
+    except UsageError as error:
+        raise InvalidAnswer(str(error)) from None
+    if refused is not None:
+        return Answer(refused.text, (), (), ready=False, reason=refused.text, declined=refused.kind)
     if declined := _DECLINED.fullmatch(text):
         return Answer(declined[1], (), (), ready=False, reason=declined[1])
     if text.lstrip().startswith("{"):

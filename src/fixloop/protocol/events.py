@@ -6,6 +6,7 @@ from pydantic import Field, TypeAdapter
 
 from fixloop.protocol import event as envelope
 from fixloop.protocol.checks import Evidence, Finding, Unverified
+from fixloop.protocol.declining import Kind
 from fixloop.protocol.event import BranchPushed as BranchPushed
 from fixloop.protocol.event import DeadlineReached as DeadlineReached
 from fixloop.protocol.event import EventRefused as EventRefused
@@ -177,6 +178,10 @@ class BlockerSignalled(envelope.Event):
     text: str
     artifacts: tuple[str, ...] = ()
     """Digests of what a fixer printed and answered."""
+    declined: Kind | None = None
+    """How they decline; None where they only say why."""
+    source: str = ""
+    """Of a test that is called wrong: what it says."""
 
 
 class DecisionMade(envelope.Event):

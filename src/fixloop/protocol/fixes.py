@@ -250,7 +250,8 @@ def blocked(draft: Draft, event: ev.BlockerSignalled) -> None:
     active = draft.state.active
     if draft.state.paused or active.status not in WITH_MAIN_AGENT:
         raise _none_awaited(active)
-    escalate(draft, msg.Reason.BLOCKER, f"{event.by}: {event.text}")
+    declines = f" declines, {event.declined}" if event.declined else ""
+    escalate(draft, msg.Reason.BLOCKER, f"{event.by}{declines}: {event.text}", source=event.source)
 
 
 def _ask_again(draft: Draft, delay_seconds: float) -> None:

@@ -380,6 +380,8 @@ class Escalation(Value):
     """Why that one."""
     findings: tuple[Finding, ...] = ()
     """Of an integrity hold: why a run that passed is no verdict."""
+    source: str = ""
+    """Of a test that the main agent calls wrong: what it says."""
 
     @property
     def all_failed(self) -> bool:

@@ -68,13 +68,14 @@ def escalate(
     operation: OperationName | None = None,
     flags: tuple[str, ...] = (),
     findings: tuple[Finding, ...] = (),
+    source: str = "",
 ) -> None:
     """Pause the workflow and say why, once (A69); every ticket and deadline is void."""
     if draft.state.active.status is Status.COMPLETED:  # a confirmation was running (K37)
         draft.move(Status.RE_CHECKING, Role.SPECIALIST, "it is being confirmed")
     interrupted = draft.state.active.status
     since = draft.state.active.started_clock
-    body = _report(draft, reason, detail, flags, since, findings)
+    body = _report(draft, reason, detail, flags, since, findings).model_copy(update={"source": source})
     draft.withdraw()
     draft.move(Status.ESCALATED, Role.ORCHESTRATOR, reason.text)
     name = draft.state.current

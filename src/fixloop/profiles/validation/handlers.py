@@ -12,9 +12,11 @@ from fixloop.commands.session import Session, caller
 from fixloop.engine.history import shown_failure
 from fixloop.errors import RefusedError, UsageError
 from fixloop.intake.redaction_scope import redaction_for
+from fixloop.outside.declining import signalled
 from fixloop.outside.offer import offer, offered_at
 from fixloop.outside.transfer import bring_work, facts_of_change, keep_bundle, snapshot_in
 from fixloop.protocol import events as ev
+from fixloop.protocol.declining import Kind
 from fixloop.protocol.ids import called
 from fixloop.protocol.messages import FOUR, MAIN_AGENT, USER, Decision, Reason
 from fixloop.protocol.state import Completion, State
@@ -58,7 +60,7 @@ def _fixed(session: Session, workflow: str, work: Work) -> None:
         raise UsageError("--agent goes with cycles and handoffs; a validation workflow has one main agent")
     change: Change | None = None
     if work.blocked is not None:
-        _signal(session, workflow, work.blocked)
+        _signal(session, workflow, work.blocked, kind=work.declined)
     else:
         from fixloop.commands.answer_file import read_given
 
@@ -124,11 +126,13 @@ def _show(session: Session, workflow: str) -> None:
     note(f"work in {made.directory}, then `fixloop fixed {called(state)}` in another terminal")
 
 
-def _signal(session: Session, workflow: str, text: str, artifacts: tuple[str, ...] = ()) -> None:
-    event = ev.BlockerSignalled(
-        by=getpass.getuser(), text=text, sender=caller(MAIN_AGENT), artifacts=artifacts
-    )
-    session.bring(workflow, event)
+def _signal(
+    session: Session, workflow: str, text: str, kept: tuple[str, ...] = (), kind: Kind | None = None
+) -> None:
+    state = session.engine.state(workflow)
+    git = bring_work(session.store, state, session.settings.cache_dir).git
+    event = signalled(state, git, by=getpass.getuser(), text=text, kind=kind, artifacts=kept)
+    session.bring(workflow, event.model_copy(update={"sender": caller(MAIN_AGENT)}))
 
 
 def _hand_in(session: Session, workflow: str, raw: bytes | None, work: Work) -> Change | None:
@@ -147,7 +151,7 @@ def _hand_in(session: Session, workflow: str, raw: bytes | None, work: Work) -> 
         session.engine.refuse(workflow, "fix-completed", why, sender=caller(MAIN_AGENT), artifacts=kept)
         raise RefusedError(why)
     if answer is not None and not answer.ready:
-        _signal(session, workflow, answer.blocker, kept)
+        _signal(session, workflow, answer.blocker, kept, answer.declined)
         return None
     change = _taken(session, state, work)
     event = _completion(session, state, change, answer)

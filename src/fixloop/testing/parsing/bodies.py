@@ -239,6 +239,7 @@ def escalation(document: Document) -> msg.Escalation:
         recommended=actions.member("Recommended", options, actions.optional("Recommended")),
         rationale=actions.optional("Rationale"),
         findings=tuple(_finding(block) for part in held for block in part.parts(4)),
+        source=summary.optional("Test"),
     )
 
 

@@ -1,0 +1,30 @@
+"""The event of an answer that declines: with the test beside the claim where one is called wrong."""
+
+from fixloop.outside.transfer import snapshot_in
+from fixloop.protocol.declining import Kind, excerpt, file_of
+from fixloop.protocol.events import BlockerSignalled
+from fixloop.protocol.state import State
+from fixloop.repository.git import Git
+
+SHOWN = 3
+"""Of the failing tests."""
+
+
+def signalled(
+    state: State, git: Git, *, by: str, text: str, kind: Kind | None, artifacts: tuple[str, ...] = ()
+) -> BlockerSignalled:
+    """That somebody makes no fix, and how the tests in question stand at the workflow's tip."""
+    source = _tests(state, git) if kind is Kind.TEST_IS_WRONG else ""
+    return BlockerSignalled(by=by, text=text, artifacts=artifacts, declined=kind, source=source)
+
+
+def _tests(state: State, git: Git) -> str:
+    top = snapshot_in(state).subdirectory
+    shown = []
+    for failure in state.failures[:SHOWN]:
+        file = file_of(failure.name, failure.file)
+        path = f"{top}/{file}" if top else file
+        text = git.found("show", f"{state.tip}:{path}") if file else ""
+        if text:
+            shown.append(f"{file}\n{excerpt(text, failure.name, failure.line)}")
+    return "\n\n".join(shown)
