@@ -2,12 +2,13 @@
 
 import pytest
 
+from fixloop.commands.outcome import result_lines
 from fixloop.errors import UsageError
 from fixloop.protocol.messages import MAIN_AGENT, USER, FailureReport, Priority, Reason
 from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.state import State, WorkflowOutcome
 from fixloop.protocol.statuses import Status
-from tests.fixtures.script import Fix, Result, errs, fails, held, passes
+from tests.fixtures.script import SILENT, Fix, Result, errs, fails, held, passes
 from tests.fixtures.validation_stage import Stage, replayed
 
 WORDS = held("words")
@@ -198,6 +199,38 @@ def test_a_hold_outlives_a_pause_and_all_of_it_can_be_decided_again() -> None:
 
     assert stage.state.outcome is WorkflowOutcome.SUCCESS
     assert replayed(stage.applied) == stage.snapshots
+
+
+@pytest.mark.proves("I11", "K20")
+def test_what_a_person_alone_has_changed_judges_too() -> None:
+    alone = staged(errs(), errs())
+    alone.decide("manual-fix", tip="theirs", tree="tree-theirs")
+    assert alone.state.trusted == "theirs"
+
+    by_an_agent = staged(fails("a"), answers=[SILENT]).advance(2101.0)
+    by_an_agent.complete()
+    by_an_agent.decide("manual-fix")
+    assert by_an_agent.state.trusted == "commit-0"
+
+    after_an_agent = staged(fails("a"), fails("b"), max_iterations=2)
+    after_an_agent.decide("manual-fix")
+    after_an_agent.done_by_hand()
+    assert after_an_agent.state.trusted == "commit-0"
+
+
+@pytest.mark.proves("I11")
+def test_what_persons_decided_stands_in_the_last_lines() -> None:
+    stage = staged(errs(), errs())
+    stage.decide("manual-fix", configuration="other")
+    stage.script.runs["test-runner"] = [WORDS]
+    stage.run()
+    stage.decide("accept")
+    stage.run()
+
+    assert stage.state.decided == ("manual-fix by ann", "gates re-read by ann", "accept by ann")
+    [*_, last] = result_lines(stage.state)
+    assert "passed (1 specialist, 1 run" in last
+    assert "decided by a person: manual-fix by ann, gates re-read by ann, accept by ann" in last
 
 
 @pytest.mark.proves("I9")

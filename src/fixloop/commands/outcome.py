@@ -92,10 +92,12 @@ def result_lines(state: State) -> Iterator[str]:
 
 
 def remarks(state: State) -> Iterator[str]:
-    """What a PASS must not hide: what never ran, marked fixes, old failures, skipped checks (K38); the push."""
+    """What a PASS must not hide (K38): what never ran, marks, decisions, old failures, skipped checks; the push."""
     yield from passed_over(state.unverified)
     if state.marks:
         yield f"fixes touched tests or gates: {few(state.marks)}"
+    if state.decided:
+        yield f"decided by a person: {few(tuple(dict.fromkeys(state.decided)))}"
     for entry in state.specialists:
         if entry.known_issues:
             yield f"known issues of {entry.name}: {few(entry.known_issues)}"

@@ -49,6 +49,7 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
         )
     draft.note(f"decision on {opened.message_id} by {event.by}: {event.decision} {event.reason}".rstrip())
     draft.update(epoch=draft.state.epoch + 1)
+    _remember(draft, f"{event.decision} by {event.by}")
     if opened.reason is Reason.SPECIALIST_ERROR:
         # Who was told what is wrong, the environment perhaps, goes on with things as they are.
         draft.update(environments={})
@@ -66,6 +67,12 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
         results.rejected(draft, opened, event.reason)
     else:
         _manual_fix(draft, opened, event)
+
+
+def _remember(draft: Draft, decided: str) -> None:
+    # Workflows from before there were holds lead where they led.
+    if draft.state.trusted:
+        draft.update(decided=(*draft.state.decided, decided))
 
 
 def _accept(draft: Draft) -> None:
@@ -157,6 +164,7 @@ def _give_time(draft: Draft, opened: OpenEscalation, seconds: float) -> None:
 def _manual_fix(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> None:
     if opened.reason is Reason.SPECIALIST_ERROR:
         # What was wrong is outside the loop's reach (a missing tool, a wrong command): look again at once.
+        _trust(draft, event)
         _reread(draft, event)
         draft.update(paused=False, escalation=None)
         _run_again(draft)
@@ -164,17 +172,30 @@ def _manual_fix(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> No
     draft.update(escalation=opened.model_copy(update={"decision": Decision.MANUAL_FIX}))
     kept = draft.state.kept
     if kept is not None:
-        manual_fix_done(draft, ManualFixDone(**kept.model_dump(include=_OF_A_FIX)))
+        _mended(draft, ManualFixDone(**kept.model_dump(include=_OF_A_FIX)))
 
 
 def manual_fix_done(draft: Draft, event: ManualFixDone) -> None:
     """The person is done: max grows by exactly one and run n+1 is asked for (K20, S14)."""
-    opened, active = draft.state.escalation, draft.state.active
+    opened = draft.state.escalation
     if opened is None or opened.decision is not Decision.MANUAL_FIX:
         raise Unexpected(
             f"workflow {draft.state.workflow} waits for no manual fix; "
             "decide `manual-fix` first if an escalation is open"
         )
+    _trust(draft, event)
+    _mended(draft, event)
+
+
+def _trust(draft: Draft, event: DecisionMade | ManualFixDone) -> None:
+    """What a person alone has changed since judges, too; with an agent's changes below it is a question."""
+    state = draft.state
+    if event.tip and state.trusted and state.trusted == state.tip:
+        draft.update(trusted=event.tip)
+
+
+def _mended(draft: Draft, event: ManualFixDone) -> None:
+    active = draft.state.active
     _reread(draft, event)
     summary = f"manual fix by {event.by}" + (f": {event.summary}" if event.summary else "")
     draft.note(f"{summary} ({', '.join(event.files) or 'no file changed'})")
@@ -194,6 +215,7 @@ def _reread(draft: Draft, event: DecisionMade | ManualFixDone) -> None:
     if not event.configuration or event.configuration == draft.state.configuration:
         return
     applicable = {slot(name).name for name in event.specialists}
+    _remember(draft, f"gates re-read by {event.by}")
     draft.note(f"configuration re-read: {draft.state.configuration[:12]} → {event.configuration[:12]}")
     draft.update(configuration=event.configuration, unverified=event.unverified)
     if event.limits is not None:

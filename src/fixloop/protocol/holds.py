@@ -60,7 +60,7 @@ def as_failures(opened: OpenEscalation, reason: str, specialist: str) -> tuple[F
             error_type=REJECTED,
             message="\n".join(_told(founds, reason)),
             check=founds[0].check or specialist,
-            suggestion="undo this change, and mend the cause in another way",
+            suggestion="undo what is shown here, and mend the cause in the code itself",
             # Each in full in the report: findings of one rule in several files are not one failure.
             frame=f"{file}:{founds[0].line}" if founds[0].line is not None else file,
         )

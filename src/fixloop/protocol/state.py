@@ -420,6 +420,8 @@ class State(Value):
     """Trees that a person has accepted as they are."""
     rules_off: tuple[str, ...] = ()
     """Rules of integrity that hold nothing here."""
+    decided: tuple[str, ...] = ()
+    """What persons decided, such as `accept by ann`: what a verdict rests on besides its evidence."""
     environments: dict[str, str] = Field(default_factory=dict)
     """For each machine, digest of the listing of interpreter, packages and tools that its runs have to find."""
 
