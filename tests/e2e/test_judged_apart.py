@@ -180,6 +180,18 @@ def test_a_rule_that_is_off_holds_nothing_and_runs_nothing(host: Host, tmp_path:
     assert times(tmp_path) == 2
 
 
+@pytest.mark.parametrize(
+    ("fixer", "code"), [("edit('test_a.py', 'BAD', 'good')", 0), ("write('lint.sh', 'true')", 3)]
+)
+def test_a_linter_judges_tests_and_is_judged_by_its_own_script(host: Host, fixer: str, code: int) -> None:
+    toml = '[fixer]\ncommand = "python agent.py"\n[specialist.code-quality]\ncommand = "sh lint.sh"\nbaseline = "all"\n'
+    files = {"agent.py": EDIT + fixer, "lint.sh": "! grep -Hn BAD test_*.py", "test_a.py": "BAD = 1\n"}
+
+    told = host.project(f"apart-lint-{code}", toml=toml, files=files).hand_in()
+
+    assert told.code == code, told.out
+
+
 COVERED: Final = (
     "[fixer]\ncommand = 'python agent.py'\n[specialist.test-runner]\ncoverage_percent = 90\n"
     "command = 'python -m pytest -q --cov=calc --cov-report=json:{coverage} --junitxml={junit}'\n"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final, NamedTuple
 
+from fixloop.configuration.model import NEW_BY_DEFAULT
 from fixloop.integrity.paths import Kind, Trust, matches
 from fixloop.integrity.started import started_by
 from fixloop.protocol.checks import Finding, RunOutcome
@@ -87,10 +88,14 @@ def changed_judges(claim: Claim, git: Git) -> dict[Delta, Kind]:
     declared = {kind: getattr(settings, kind) for kind in Kind}
     trust = Trust(directory, declared, frozenset[str]().union(*started))
     kinds = judging(git, claim.trusted, claim.changed, trust)
+    judged = {Kind.PRODUCT}
+    if claim.work.holding.ticket.specialist in NEW_BY_DEFAULT:
+        # A linter looks at tests as at any other code, and none of them judges in its place.
+        judged.add(Kind.TEST)
     return {
         delta: kinds[delta.path]
         for delta in claim.changed
-        if delta.path in kinds
+        if kinds.get(delta.path, Kind.PRODUCT) not in judged
         and not matches(trust.inside(os.fsdecode(delta.path)), settings.tests_may_change)
     }
 
