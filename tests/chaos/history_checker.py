@@ -129,9 +129,10 @@ def _check_hold(before: State | None, event: ev.DecisionMade, after: State) -> N
 
 def _check_verdict(before: State, event: ev.Event, after: State) -> None:
     """What is held passes by no event but a person's, and what no agent has touched is a person's to change (I11)."""
-    is_all = isinstance(event, ev.ManualFixDone) and before.trusted == before.tip
+    is_untouched = bool(before.trusted) and before.trusted == before.tip
+    moved = event.tip if is_untouched and isinstance(event, ev.ManualFixDone) else ""
     assert after.accepted == before.accepted
-    assert after.trusted == (event.tip if is_all and before.trusted and event.tip else before.trusted)
+    assert after.trusted == (moved or before.trusted)
     is_seen = isinstance(event, ev.RunFinished) and event.findings and event.tree not in before.accepted
     if is_seen and before.trusted and before.held is None:
         passed, earlier = (sum(run.passed for run in _runs(each)) for each in (after, before))

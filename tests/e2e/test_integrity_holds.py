@@ -1,5 +1,8 @@
 """A hold with real workers: the tree that failed passes without a change, and a person says what that is worth."""
 
+import socket
+from collections.abc import Iterator
+
 import pytest
 
 from tests.fixtures.project import RIGHT, Host, Project
@@ -7,21 +10,29 @@ from tests.fixtures.project import RIGHT, Host, Project
 pytestmark = pytest.mark.slow
 
 ELSEWHERE = """\
-import os.path
+import socket
 
 def add(a, b):
-    return a + b if os.path.exists({place!r}) else a - b
+    with socket.socket() as there:
+        return a - b if there.connect_ex(("127.0.0.1", {port})) else a + b
 """
 """Right or wrong by something that is in no tree."""
 
 
-def held(host: Host, name: str) -> Project:
+@pytest.fixture
+def service() -> Iterator[socket.socket]:
+    """A port of this machine at which nobody listens yet."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        yield found
+
+
+def held(host: Host, name: str, service: socket.socket) -> Project:
     """A project whose failure went away without a change."""
     project = host.project(name)
-    place = project.folder.parent / f"{name}.elsewhere"
-    project.write("calc.py", ELSEWHERE.format(place=str(place)))
+    project.write("calc.py", ELSEWHERE.format(port=service.getsockname()[1]))
     assert project.hand_in().code == 3
-    place.touch()
+    service.listen()
     fixed = project.fixloop("fixed", "1", "--here")
     assert "no file was changed" in fixed.err
     watched = project.fixloop("watch", "1")
@@ -33,8 +44,10 @@ def held(host: Host, name: str) -> Project:
 
 
 @pytest.mark.proves("I9", "I11")
-def test_a_tree_that_failed_and_then_passes_is_held_until_a_person_accepts_it(host: Host) -> None:
-    project = held(host, "accepted")
+def test_a_tree_that_failed_and_then_passes_is_held_until_a_person_accepts_it(
+    host: Host, service: socket.socket
+) -> None:
+    project = held(host, "accepted", service)
 
     decided = project.fixloop("decide", "1", "accept", "--reason", "the database was away")
     watched = project.fixloop("watch", "1")
@@ -49,8 +62,8 @@ def test_a_tree_that_failed_and_then_passes_is_held_until_a_person_accepts_it(ho
 
 
 @pytest.mark.proves("I11", "B44")
-def test_what_a_person_rejects_goes_back_to_the_agent(host: Host) -> None:
-    project = held(host, "rejected")
+def test_what_a_person_rejects_goes_back_to_the_agent(host: Host, service: socket.socket) -> None:
+    project = held(host, "rejected", service)
 
     assert project.fixloop("decide", "1", "reject", "--reason", "mend it in the code").code == 0
     assert project.fixloop("watch", "1").code == 3
