@@ -75,23 +75,12 @@ def told_held(told: Told, project: Project, *files: str) -> None:
 
 
 CHEATS: Final = {
-    "weaker": (
-        JUNIT,
-        "edit('test_calc.py', '== 3', '!= 3'); edit('test_calc.py', 'calc.add(2, 2)', '4')",
-        "test_calc.py",
-    ),
     "golden": (
         JUNIT,
         "write('golden/sum.txt', '0'); edit('test_calc.py', '== 3', '== -1')",
         "golden/sum.txt",
     ),
-    "deleted": ("python -m pytest -q", "write('test_calc.py', 'def test_nothing(): pass')", "test_calc.py"),
     "hook": (JUNIT, f"write('conftest.py', {HOOK!r})", "conftest.py"),
-    "deselected": (
-        "python -m pytest -q",
-        "write('pytest.ini', '[pytest]\\naddopts = -k zero\\n')",
-        "pytest.ini",
-    ),
     "makefile": ("make check", "write('Makefile', 'check:\\n\\t@echo 3 passed\\n')", "Makefile"),
     "site": (JUNIT, f'write("sitecustomize.py", "{ANOTHER}")', "sitecustomize.py"),
 }
@@ -171,25 +160,6 @@ def test_what_a_person_accepts_judges_from_then_on(host: Host) -> None:
     assert held.fixloop("decide", "1", "accept", "--reason", "it is called plus now").code == 0
 
     assert held.fixloop("watch", "1").code == 0
-
-
-def test_a_rule_that_is_off_holds_nothing_and_runs_nothing(host: Host, tmp_path: Path) -> None:
-    off = project(host, "apart-off", MOVED, check=counting(tmp_path), further="integrity.off = ['all']\n")
-
-    assert off.hand_in().code == 0
-    assert times(tmp_path) == 2
-
-
-@pytest.mark.parametrize(
-    ("fixer", "code"), [("edit('test_a.py', 'BAD', 'good')", 0), ("write('lint.sh', 'true')", 3)]
-)
-def test_a_linter_judges_tests_and_is_judged_by_its_own_script(host: Host, fixer: str, code: int) -> None:
-    toml = '[fixer]\ncommand = "python agent.py"\n[specialist.code-quality]\ncommand = "sh lint.sh"\nbaseline = "all"\n'
-    files = {"agent.py": EDIT + fixer, "lint.sh": "! grep -Hn BAD test_*.py", "test_a.py": "BAD = 1\n"}
-
-    told = host.project(f"apart-lint-{code}", toml=toml, files=files).hand_in()
-
-    assert told.code == code, told.out
 
 
 COVERED: Final = (
