@@ -73,8 +73,8 @@ def apart(claim: Claim) -> Iterator[Finding]:
         )
 
 
-def changed_judges(claim: Claim, git: Git) -> dict[Delta, Kind]:
-    """The changed files that judge, without those that the project lets a fix change."""
+def trust_of(claim: Claim, git: Git) -> Trust:
+    """What the project says of its files, and which of them its checks start."""
     settings, tree = claim.configuration.integrity, tracked_in_tree(git, claim.trusted)
     directory = site_of(claim.work, claim.configuration, claim.cache).snapshot.subdirectory
 
@@ -86,7 +86,12 @@ def changed_judges(claim: Claim, git: Git) -> dict[Delta, Kind]:
 
     started = (started_by(check.command, directory, read) for check in claim.checks)
     declared = {kind: getattr(settings, kind) for kind in Kind}
-    trust = Trust(directory, declared, frozenset[str]().union(*started))
+    return Trust(directory, declared, frozenset[str]().union(*started))
+
+
+def changed_judges(claim: Claim, git: Git) -> dict[Delta, Kind]:
+    """The changed files that judge, without those that the project lets a fix change."""
+    settings, trust = claim.configuration.integrity, trust_of(claim, git)
     kinds = judging(git, claim.trusted, claim.changed, trust)
     judged = {Kind.PRODUCT}
     if claim.work.holding.ticket.specialist in NEW_BY_DEFAULT:

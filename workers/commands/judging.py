@@ -13,12 +13,13 @@ from fixloop.protocol.holds import ALL_RULES
 from fixloop.repository.tree import Delta, deltas
 from workers.commands.apart import apart
 from workers.commands.claim import Claim
+from workers.commands.difference import difference
 from workers.commands.seen import not_seen_again
 from workers.steps.step import Step
 from workers.workspaces.ground import Ground
 
 Judge = Callable[[Claim], Iterator[Finding]]
-JUDGES: Final[tuple[Judge, ...]] = (apart, not_seen_again)
+JUDGES: Final[tuple[Judge, ...]] = (difference, apart, not_seen_again)
 MOST: Final = 20
 """Findings that are listed one by one; of the others each rule is counted."""
 TEXT_CHARACTERS: Final = 500

@@ -15,6 +15,7 @@ from fixloop.configuration.values import (
     AGENT_NAME,
     AgentName,
     AgentNames,
+    Allowances,
     CheckCommand,
     CheckName,
     Command,
@@ -255,6 +256,11 @@ class IntegritySettings(Section):
     )
     runner: Globs = Field(
         default=(), description="patterns of further files that run tests or are loaded by them"
+    )
+    allow: Allowances = Field(
+        default=(),
+        description='what product files may newly have, each as `"RULE PATTERN"`, or `"RULE PATTERN NUMBER"` for at '
+        "most so many in one file",
     )
     off: Rules = Field(
         default=(),

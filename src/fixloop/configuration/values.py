@@ -24,6 +24,9 @@ MOST_OFFSET: Final = 840
 AGENT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RULE: Final = re.compile(r"[a-z][a-z0-9 -]{0,59}")
+ALLOWANCE: Final = re.compile(
+    r"(suppression|watched|equals-everything|test-literal|types-given-away|by-chance) +\S+( +\d{1,6})?"
+)
 OUTPUTS: Final = ("go-test", "cargo-test", "clippy")
 """Readers for tools that print their report: what the command prints is kept in a file and read from there."""
 
@@ -208,6 +211,15 @@ Rules = Annotated[
     _list_of("a list of names of rules", RULE.fullmatch, dict.fromkeys, pattern=f"^{RULE.pattern}$"),
 ]
 """Of `docs/integrity.md`."""
+Allowances = Annotated[
+    tuple[str, ...],
+    _list_of(
+        'a list of entries such as "suppression src/*.py 2": a rule (suppression, watched, equals-everything, '
+        "test-literal, types-given-away or by-chance), a pattern of files, and how many in one file if not any number",
+        ALLOWANCE.fullmatch,
+        pattern=f"^{ALLOWANCE.pattern}$",
+    ),
+]
 Command = Annotated[tuple[str, ...], Kind(split_command, _COMMAND)]
 CheckCommand = Annotated[
     tuple[str, ...],

@@ -1,0 +1,47 @@
+"""Results by chance: a branch on a random number, on the clock's last digits, or on how often it was reached."""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from fixloop.integrity.source import Function, Sign, Source, names_in
+
+RULE: Final = "by-chance"
+
+_RANDOM: Final = re.compile(
+    r"random\.(?:random|randint|randrange|choice|getrandbits|uniform)|secrets\.\w+|os\.urandom|uuid\.uuid4"
+    r"|numpy\.random\.\w+"
+)
+_MOVING: Final = re.compile(r"time\.(?:time|monotonic|perf_counter)(?:_ns)?|os\.getpid|id")
+_BRACES: Final = re.compile(
+    r"(?:\bif \(|\?|return) [^;{}]{0,40}?(?:Math \. random \( \)|Date \. now \( \) %|rand \. (?:Intn?|Float64) \()"
+)
+
+
+def by_chance(source: Source) -> Iterator[Sign]:
+    for node in source.nodes:
+        if isinstance(node, ast.If | ast.IfExp | ast.While):
+            for name in _drawn(source, node.test):
+                yield source.sign(RULE, name, node.test.lineno, f"a branch depends on `{name}`")
+        elif isinstance(node, Function):
+            inner = list(ast.walk(node))
+            shared = {name for each in inner if isinstance(each, ast.Global) for name in each.names}
+            raised = (each.target for each in inner if isinstance(each, ast.AugAssign))
+            counters = {name for target in raised for name in names_in(target) & shared}
+            for test in (each for each in inner if counters and isinstance(each, ast.BinOp)):
+                if isinstance(test.op, ast.Mod | ast.BitAnd) and names_in(test) & counters:
+                    yield source.sign(
+                        RULE, "count", test.lineno, "it matters how often this function was called"
+                    )
+    for found, line in source.shapes(_BRACES):
+        yield source.sign(RULE, found[0], line, "a branch depends on chance")
+
+
+def _drawn(source: Source, test: ast.expr) -> Iterator[str]:
+    for node in ast.walk(test):
+        if isinstance(node, ast.Call) and _RANDOM.fullmatch(name := source.dotted(node.func)):
+            yield name
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.BitAnd):
+            called = (source.dotted(each.func) for each in ast.walk(node) if isinstance(each, ast.Call))
+            yield from (name for name in called if _MOVING.fullmatch(name))

@@ -1,0 +1,151 @@
+"""What in the difference of product files is a question for a person: signs that are new, as findings.
+
+A sign is new if the old texts have none that is the same: so nothing is found in what was only moved or reformatted.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import Final, NamedTuple
+
+from fixloop.integrity import annotations, chance, equality, special_cases, suppressions, watched
+from fixloop.integrity.paths import matches
+from fixloop.integrity.source import Sign, Source
+from fixloop.protocol.checks import Finding
+
+RULES: Final = (
+    suppressions.RULE,
+    watched.RULE,
+    equality.RULE,
+    special_cases.RULE,
+    annotations.RULE,
+    chance.RULE,
+)
+_LINES: Final = 40
+"""At most, of each side that a finding shows."""
+_LINES_ABOVE: Final = 4
+_FORMS: Final[tuple[Callable[[Sign], tuple[str, ...]], ...]] = (
+    lambda sign: (sign.rule, sign.key, sign.code, sign.path, sign.scope),
+    lambda sign: (sign.rule, sign.key, sign.path, sign.scope),
+    lambda sign: (sign.rule, sign.key, sign.code),
+    # A bare directive that has come to name its rules.
+    lambda sign: (sign.rule, sign.kin, sign.path, sign.scope),
+)
+"""How a sign is recognised, the surest way first: as it was; its line has changed; has moved; says more."""
+
+
+class Change(NamedTuple):
+    """One file that differs from the trusted commit; None where it does not exist."""
+
+    path: str
+    old: str | None
+    new: str | None
+    is_test: bool = False
+
+
+class Allowed(NamedTuple):
+    """An entry of `[integrity] allow`: `RULE PATTERN`, or `RULE PATTERN NUMBER` for at most so many in one file."""
+
+    rule: str
+    pattern: str
+    most: int | None = None
+
+    @classmethod
+    def of(cls, entry: str) -> "Allowed":
+        rule, pattern, *number = entry.split()
+        return cls(rule, pattern, int(number[0]) if number else None)
+
+    def permits(self, rule: str, path: str, count: int) -> bool:
+        is_meant = self.rule == rule and matches(path, (self.pattern,))
+        return is_meant and (self.most is None or count <= self.most)
+
+
+class Scope(NamedTuple):
+    """What a specialist's checks look at, and what the project allows."""
+
+    literals: special_cases.Literals = frozenset()
+    """Of the tests that failed before."""
+    families: Collection[str] = suppressions.EVERYTHING
+    """Of tools, see `suppressions`."""
+    elsewhere: Callable[[Collection[str]], Iterable[Source]] = lambda names: ()
+    """Trusted product files that may hold one of these keys of `watched`: what a project named before is no news."""
+    permits: Callable[[str, str, int], bool] = lambda rule, path, count: False
+    """Whether a file may newly have so many signs of a rule."""
+
+
+def findings(changes: Sequence[Change], scope: Scope) -> list[Finding]:
+    """What is new in these changes, each kind once for each file."""
+    was, now = [], []
+    for change in changes:
+        old = Source(change.path, change.old) if change.old is not None else None
+        was += _signs(old, None, change, scope) if old else ()
+        now += _signs(Source(change.path, change.new), old, change, scope) if change.new is not None else ()
+    found = _unnamed_before(_new_signs(was, now), was, scope)
+    counts = Counter((sign.rule, sign.path) for sign in found)
+    kinds: defaultdict[tuple[str, str, str], list[Sign]] = defaultdict(list)
+    for sign in found:
+        if not scope.permits(sign.rule, sign.path, counts[sign.rule, sign.path]):
+            kinds[sign.path, sign.rule, sign.key].append(sign)
+    by_path = {change.path: change for change in changes}
+    return [_finding(by_path[path], kind) for (path, _, _), kind in kinds.items()]
+
+
+def _signs(source: Source, old: Source | None, change: Change, scope: Scope) -> Iterator[Sign]:
+    if change.is_test:
+        # A new test may be for one platform only; one that was there may not stop running.
+        there = {"", *(each.name for each in Source(change.path, change.old).scopes)} if change.old else set()
+        yield from (sign for sign in suppressions.skips(source) if sign.scope in there)
+        return
+    yield from suppressions.suppressions(source, scope.families)
+    yield from watched.watched(source)
+    yield from equality.equals_everything(source)
+    yield from chance.by_chance(source)
+    yield from special_cases.special_cases(old, source, scope.literals)
+    if "types" in scope.families:
+        yield from annotations.given_away(old, source)
+
+
+def _new_signs(was: list[Sign], now: list[Sign]) -> list[Sign]:
+    """Those of `now` that none of `was` accounts for, each of which accounts for one."""
+    for form in _FORMS:
+        waiting: defaultdict[tuple[str, ...], list[Sign]] = defaultdict(list)
+        for sign in was:
+            waiting[form(sign)].append(sign)
+        left = []
+        for sign in now:
+            if same := waiting[form(sign)]:
+                same.pop()
+            else:
+                left.append(sign)
+        was, now = [sign for same in waiting.values() for sign in same], left
+    return now
+
+
+def _unnamed_before(found: list[Sign], was: Iterable[Sign], scope: Scope) -> list[Sign]:
+    """Without the signs of `watched` that the project's product has named before."""
+    before = {sign.key for sign in was if sign.rule == watched.RULE}
+    names = {sign.key for sign in found if sign.rule == watched.RULE} - before
+    before |= (
+        {sign.key for source in scope.elsewhere(names) for sign in watched.watched(source)}
+        if names
+        else set()
+    )
+    return [sign for sign in found if sign.rule != watched.RULE or sign.key not in before]
+
+
+def _finding(change: Change, kind: Sequence[Sign]) -> Finding:
+    first = kind[0]
+    more = f", and in {len(kind) - 1} more {'places' if len(kind) > 2 else 'place'}" if len(kind) > 1 else ""
+    old, new = _side_by_side((change.old or "").split("\n"), (change.new or "").split("\n"), first.line)
+    return Finding(
+        rule=first.rule, text=first.text + more, file=first.path, line=first.line, old=old, new=new
+    )
+
+
+def _side_by_side(old: list[str], new: list[str], line: int) -> tuple[str, str]:
+    """The changed lines from a little above a line of the new text, and those that they replace."""
+    for kind, old_first, old_end, first, end in SequenceMatcher(None, old, new).get_opcodes():
+        if kind != "equal" and first < line <= end:
+            first = max(first, line - _LINES_ABOVE)
+            return "\n".join(old[old_first:old_end][:_LINES]), "\n".join(new[first:end][:_LINES])
+    return "", "\n".join(new[line - 1 : line])

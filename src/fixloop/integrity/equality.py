@@ -1,0 +1,115 @@
+"""Values that equal whatever they are compared with: a test that asserts on them can no longer fail."""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from fixloop.integrity.source import Function, Sign, Source, names_in
+
+RULE: Final = "equals-everything"
+
+_COMPARISONS: Final = frozenset(
+    f"__{name}__"
+    for name in ("eq", "ne", "lt", "le", "gt", "ge", "contains", "instancecheck", "subclasscheck")
+)
+_BUILT_IN: Final = frozenset(
+    ("bool", "bytes", "dict", "float", "frozenset", "int", "list", "object", "set", "str", "tuple")
+)
+_CONSTANT: Final = r"(?:'[^']*'|[\d.]+|true|false|null|! [01]|\[ [^\[\]]*\])"
+_BRACES: Final = re.compile(
+    r"(?:\b(?:valueOf|toJSON|equals|isEqual|asymmetricMatch)|toPrimitive \]) (?:[:=] )?(?:function )?"
+    rf"\( [^()]*\) (?:: \w+ )?(?:=> )?(?:\{{ )?(?:return )?(?:\( )?{_CONSTANT} [;}},)]"
+    r"|fn (?:eq|ne) \( [^()]*\) -> bool \{ (?:return )?(?:true|false) (?:; )?\}"
+)
+
+
+def equals_everything(source: Source) -> Iterator[Sign]:
+    for node in source.nodes:
+        if isinstance(node, ast.ClassDef):
+            for statement in node.body:
+                if name := _constant(source, statement, node):
+                    text = f"`{node.name}.{name}` does not look at what it is compared with"
+                    yield source.sign(RULE, f"{node.name}.{name}", statement.lineno, text)
+        elif isinstance(node, ast.Call) and source.dotted(node.func) in (
+            "type",
+            "setattr",
+            "types.new_class",
+        ):
+            # A class that is made by a call: `type("X", (), {"__eq__": …})`.
+            words = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
+            if not _COMPARISONS.isdisjoint(words):
+                yield source.sign(RULE, "made", node.lineno, "a comparison is put into a class by a call")
+    for found, line in source.shapes(_BRACES) if source.ending != "go" else ():
+        name = found[0].removeprefix("fn ").split()[0]
+        yield source.sign(RULE, name, line, f"`{name}` returns the same for every value")
+
+
+def _constant(source: Source, statement: ast.stmt, owner: ast.ClassDef) -> str:
+    """The name of a comparison that ends the same for every value; empty for another statement."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in _COMPARISONS:
+            is_plain = isinstance(value, ast.Attribute | ast.Constant) or source.dotted(value) in _COMPARISONS
+            return "" if is_plain or (isinstance(value, ast.Lambda) and _looks(value)) else name
+        case ast.Assign(targets=[ast.Name(id="__class__")]) | ast.FunctionDef(name="__class__"):
+            return "__class__"
+        case ast.FunctionDef(name=name) if name in _COMPARISONS:
+            return "" if _looks(statement) else name
+        case ast.FunctionDef(name=("__hash__" | "__bool__") as name):
+            # A marker such as `MISSING` is false by right; a number or a list that always is, is not.
+            is_usual = name == "__bool__" and not any(
+                source.dotted(each) in _BUILT_IN for each in owner.bases
+            )
+            answers = _answers(statement)
+            is_constant = bool(answers) and all(isinstance(each, ast.Constant) for each in answers)
+            return name if is_constant and not is_usual else ""
+    return ""
+
+
+def _answers(function: Function | ast.Lambda) -> list[ast.expr]:
+    if isinstance(function, ast.Lambda):
+        return [function.body]
+    returned = (node.value for node in ast.walk(function) if isinstance(node, ast.Return))
+    return [each for each in returned if each is not None and ast.unparse(each) != "NotImplemented"]
+
+
+def _looks(function: Function | ast.Lambda) -> bool:
+    """Whether the answer depends on the other value, or none is given."""
+    nodes = list(ast.walk(function))
+    arguments = [*function.args.posonlyargs, *function.args.args][1:]
+    other = arguments[0].arg if arguments else ""
+    idle = {id(each) for node in nodes if _says_nothing(node) for each in ast.walk(node)}
+    names = (node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+    is_named = any(name.id == other and id(name) not in idle for name in names)
+    strangers = any(isinstance(node, ast.If) and _accepts_strangers(node, other) for node in nodes)
+    is_forced = any(
+        isinstance(node, ast.BoolOp)
+        and isinstance(node.op, ast.Or)
+        and any(isinstance(each, ast.Constant) and each.value for each in node.values)
+        for node in nodes
+    )
+    return not _answers(function) or (is_named and not strangers and not is_forced)
+
+
+def _says_nothing(node: ast.AST) -> bool:
+    """`other` alone on a line, or compared with itself."""
+    if isinstance(node, ast.Compare):
+        return all(ast.dump(each) == ast.dump(node.left) for each in node.comparators)
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Name)
+
+
+def _accepts_strangers(branch: ast.If, other: str) -> bool:
+    """`if not isinstance(other, Money): return True`, or the same with `isinstance(other, int)`."""
+    is_negated = isinstance(branch.test, ast.UnaryOp)
+    asked = branch.test.operand if isinstance(branch.test, ast.UnaryOp) else branch.test
+    if (
+        not isinstance(asked, ast.Call)
+        or ast.unparse(asked.func) != "isinstance"
+        or other not in names_in(asked)
+    ):
+        return False
+    says_yes = any(
+        isinstance(each, ast.Return) and isinstance(each.value, ast.Constant) and each.value.value is True
+        for each in branch.body
+    )
+    return says_yes and (is_negated or not names_in(asked).isdisjoint(_BUILT_IN))

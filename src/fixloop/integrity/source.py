@@ -1,0 +1,164 @@
+"""A file's text as the rules read it: a syntax tree or tokens, with the function that each line is in."""
+
+import ast
+import io
+import re
+import tokenize
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from fixloop.integrity.tokens import LANGUAGES, Token, tokens
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Sign(NamedTuple):
+    """One place in a text where a rule sees what it looks for."""
+
+    rule: str
+    key: str
+    """What it is, whatever is around it; what `kin` names is the same without particulars."""
+    kin: str
+    text: str
+    """One sentence."""
+    path: str
+    line: int
+    code: str
+    """Its line without indentation: with its key, what is the same after a move."""
+    scope: str
+    """The function it is in, as `Class.method`; with its key, what is the same after a change of its line."""
+
+
+class Scope(NamedTuple):
+    first: int
+    last: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file at one commit."""
+
+    path: str
+    text: str
+
+    @cached_property
+    def ending(self) -> str:
+        return self.path.rpartition("/")[2].rpartition(".")[2].lower()
+
+    @property
+    def is_python(self) -> bool:
+        return self.ending in ("py", "pyi", "pyw")
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    @cached_property
+    def tree(self) -> ast.Module | None:
+        """None for another language, and for what this Python does not understand."""
+        if not self.is_python:
+            return None
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                return ast.parse(self.text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        return tuple(ast.walk(self.tree)) if self.tree else ()
+
+    @cached_property
+    def tokens(self) -> tuple[Token, ...]:
+        """Of a language with braces; empty for others."""
+        language = LANGUAGES.get(self.ending)
+        return tuple(tokens(self.text, language)) if language else ()
+
+    @cached_property
+    def code_tokens(self) -> tuple[Token, ...]:
+        return tuple(token for token in self.tokens if token.kind != "comment")
+
+    @cached_property
+    def comments(self) -> tuple[Token, ...]:
+        if not self.is_python:
+            return tuple(token for token in self.tokens if token.kind == "comment")
+        return tuple(_python_comments(self.text))
+
+    @cached_property
+    def scopes(self) -> tuple[Scope, ...]:
+        """Functions and classes of Python, outer ones first."""
+        return tuple(_scopes(self.tree, "")) if self.tree else ()
+
+    def scope(self, line: int) -> str:
+        """The innermost function or class that a line is in; empty outside of all."""
+        return next((s.name for s in reversed(self.scopes) if s.first <= line <= s.last), "")
+
+    def sign(self, rule: str, key: str, line: int, text: str, *, kin: str = "") -> Sign:
+        code = " ".join(self.lines[line - 1].split()) if 0 < line <= len(self.lines) else ""
+        return Sign(rule, key, kin or key, text, self.path, line, code, self.scope(line))
+
+    def shapes(self, pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], int]]:
+        """Where a pattern is found in code in braces, and its line; one blank is between tokens, `'` around strings."""
+        for found in pattern.finditer(self._joined[0]):
+            yield found, self._joined[1][found.start()]
+
+    @cached_property
+    def _joined(self) -> tuple[str, list[int]]:
+        pieces: list[str] = []
+        lines: list[int] = []
+        for token in self.code_tokens:
+            pieces.append(f"'{token.text}'" if token.kind == "string" else token.text.replace("?.", "."))
+            lines += [token.line] * (len(pieces[-1]) + 1)
+        return " ".join(pieces), lines
+
+    @cached_property
+    def imported(self) -> dict[str, str]:
+        """What each imported name stands for: `{"np": "numpy", "stack": "inspect.stack"}`."""
+        found = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Import):
+                for each in node.names:
+                    # `import a.b` binds `a`.
+                    top = each.name.split(".")[0]
+                    found[each.asname or top] = each.name if each.asname else top
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+        return found
+
+    def dotted(self, node: ast.AST | None) -> str:
+        """`inspect.stack` for whatever the file calls it; empty for what is no name."""
+        if isinstance(node, ast.Name):
+            return self.imported.get(node.id, node.id)
+        if isinstance(node, ast.Attribute):
+            above = self.dotted(node.value)
+            return f"{above}.{node.attr}" if above else ""
+        return ""
+
+
+def names_in(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _python_comments(text: str) -> Iterator[Token]:
+    """Up to where the text is no Python any more."""
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                yield Token("comment", token.string, token.start[0])
+    except (tokenize.TokenError, SyntaxError):
+        return
+
+
+def _scopes(node: ast.AST, above: str) -> Iterator[Scope]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, Function | ast.ClassDef):
+            name = f"{above}.{child.name}" if above else child.name
+            first = min([child.lineno, *(each.lineno for each in child.decorator_list)])
+            yield Scope(first, child.end_lineno or first, name)
+            yield from _scopes(child, name)
+        else:
+            yield from _scopes(child, above)

@@ -1,0 +1,188 @@
+"""A test's own literals in the code under test: `if xs == [1, 2, 3]: return 6`.
+
+Held is only what compares something that was passed in with such a literal and answers with a literal. A number or a
+plain word says nothing where the function told the same thing apart by such values before.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from fixloop.integrity.source import Function, Sign, Source, names_in
+
+RULE: Final = "test-literal"
+
+_SHORTEST: Final = 4
+_USUAL: Final = frozenset({*map(float, range(-1, 11)), 100.0, 1000.0})
+_AROUND: Final = re.compile(r"[\[\](){}'\"`]|(?<=[,-])\s+|\s+(?=,)")
+_WORD: Final = re.compile(r"[\w.-]{0,24}")
+_NUMBER: Final = re.compile(r"-?\d+(?:\.\d*)?")
+
+_ONE: Final = r"(?:'[^']*'|(?:- )?\d[\w.]*|true|false|null|nil)"
+_MANY: Final = rf"[\[{{] (?:{_ONE} (?:, )?){{2,50}}[\]}}]"
+_LITERAL: Final = rf"(?:{_MANY}|{_ONE})"
+_COLLECTION: Final = re.compile(_MANY)
+_BRACES: Final = re.compile(
+    rf"(?P<what>\S+) (?:===?|case|equals \() (?P<asked>{_LITERAL}) [^;{{}}]{{0,120}}?"
+    rf"(?:\{{ )?(?:return|\?) (?P<answer>{_LITERAL}) [;}}:,]"
+    rf"|(?P<asked_arm>{_LITERAL}) => (?P<answer_arm>{_LITERAL}) [,}}]"
+)
+
+_VALUES: Final = ast.MatchValue | ast.MatchSequence
+_ASKING: Final = ast.Eq | ast.NotEq | ast.In | ast.NotIn | ast.Is
+
+Literals = frozenset[str]
+
+
+class Case(NamedTuple):
+    """One comparison that decides an answer; literals are without brackets and quotes."""
+
+    place: tuple[str, str]
+    """The function, and what is compared there."""
+    asked: str
+    answer: str
+    line: int
+    is_table: bool = False
+
+
+def literals(tests: Iterable[Source]) -> Literals:
+    """What a special case could ask for: strings of four characters and more, unusual numbers, collections."""
+    found: set[str] = set()
+    for test in tests:
+        found.update(_text(node) for node in test.nodes if isinstance(node, ast.expr))
+        found.update(_bare(token.text) for token in test.code_tokens if token.kind in ("string", "number"))
+        found.update(_bare(each[0]) for each, _ in test.shapes(_COLLECTION))
+    return frozenset(text for text in found if _is_unusual(text))
+
+
+def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[Sign]:
+    """Where `new` asks for one of the `known` literals and answers with a literal."""
+    told_apart = {case.place for case in _cases(old)} if old else set()
+    for case in _cases(new):
+        is_word = _WORD.fullmatch(case.asked) is not None
+        is_usual = case.place in told_apart and (is_word or case.is_table)
+        is_told = not is_word or _NUMBER.fullmatch(case.asked) is not None or case.answer in known
+        if case.asked in known and is_told and not is_usual:
+            what = f"`{case.place[1]}`" if case.place[1] else "something"
+            text = f"{what} is compared with `{case.asked}`, which is a test's, and answered with a literal"
+            yield new.sign(RULE, f"{case.place[1]} {case.asked}", case.line, text)
+
+
+def _cases(source: Source) -> Iterator[Case]:
+    seen: set[int] = set()
+    tables = {
+        target.id: node.value
+        for node in source.nodes
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for function in source.nodes:
+        if isinstance(function, Function) and id(function) not in seen:
+            inner = list(ast.walk(function))
+            seen.update(map(id, inner))
+            given, scope = _given(inner), source.scope(function.lineno)
+            for node in inner:
+                for asked, what, answer in _branches(node, given):
+                    yield Case((scope, what), _text(asked), _text(answer), asked.lineno)
+                name, table = _table(node, given, tables)
+                for key, value in zip(table.keys, table.values, strict=True) if table else ():
+                    if key is not None and _is_literal(value):
+                        yield Case((scope, name), _text(key), _text(value), key.lineno, is_table=True)
+    for found, line in source.shapes(_BRACES):
+        texts = found.groupdict("")
+        asked, answer = texts["asked"] or texts["asked_arm"], texts["answer"] or texts["answer_arm"]
+        yield Case(("", texts["what"]), _bare(asked), _bare(answer), line)
+
+
+def _given(inner: Sequence[ast.AST]) -> set[str]:
+    """The parameters of a function, and what is made of them."""
+    given = {node.arg for node in inner if isinstance(node, ast.arg)}
+    made = [node for node in inner if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For)]
+    for node in sorted(made, key=lambda each: each.lineno):
+        source = node.iter if isinstance(node, ast.For) else node.value
+        if source is not None and names_in(source) & given:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            given |= {name for target in targets for name in names_in(target)}
+    return given
+
+
+def _branches(node: ast.AST, given: set[str]) -> Iterator[tuple[ast.expr, str, ast.expr]]:
+    """What a branch asks for, of what, and a literal that it answers with."""
+    if isinstance(node, ast.Match) and names_in(node.subject) & given:
+        for case in node.cases:
+            patterns = (each for each in ast.walk(case.pattern) if isinstance(each, _VALUES))
+            for asked in map(_as_literal, patterns):
+                for answer in _answers(case.body) if asked else ():
+                    yield asked or answer, ast.unparse(node.subject), answer
+    elif isinstance(node, ast.If | ast.IfExp):
+        for test in ast.walk(node.test):
+            if isinstance(test, ast.Compare) and isinstance(test.ops[0], _ASKING):
+                is_negated = isinstance(test.ops[0], ast.NotEq | ast.NotIn)
+                sides = [test.left, *test.comparators]
+                what = next((ast.unparse(each) for each in sides if names_in(each) & given), "")
+                listed = [each for side in sides for each in (side, *getattr(side, "elts", ()))]
+                for answer in _answers(node.orelse if is_negated else node.body) if what else ():
+                    yield from ((asked, what, answer) for asked in listed if _is_literal(asked))
+
+
+def _answers(body: Sequence[ast.stmt] | ast.expr) -> list[ast.expr]:
+    if isinstance(body, ast.expr):
+        return [body] if _is_literal(body) else []
+    last = body[-1] if body else None
+    value = last.value if isinstance(last, ast.Return | ast.Assign) else None
+    return [value] if value is not None and _is_literal(value) else []
+
+
+def _table(node: ast.AST, given: set[str], tables: Mapping[str, ast.Dict]) -> tuple[str, ast.Dict | None]:
+    """The dictionary that is asked for what was passed in, and its name."""
+    match node:
+        case ast.Subscript(value=place, slice=key):
+            pass
+        case ast.Call(func=ast.Attribute(value=place, attr="get" | "pop"), args=[key, *_]):
+            pass
+        case _:
+            return "", None
+    if not names_in(key) & given:
+        return "", None
+    if isinstance(place, ast.Name):
+        return place.id, tables.get(place.id)
+    return "", place if isinstance(place, ast.Dict) else None
+
+
+def _as_literal(pattern: ast.pattern) -> ast.expr | None:
+    try:
+        asked = ast.parse(ast.unparse(pattern), mode="eval").body
+    except SyntaxError:
+        return None
+    asked.lineno = pattern.lineno
+    return asked if _is_literal(asked) else None
+
+
+def _is_literal(node: ast.expr | None) -> bool:
+    match node:
+        case ast.Constant() | ast.UnaryOp(operand=ast.Constant()):
+            return True
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+            return all(map(_is_literal, parts))
+        case ast.Dict(keys=keys, values=values):
+            return all(map(_is_literal, (*keys, *values)))
+    return False
+
+
+def _text(node: ast.expr) -> str:
+    """A literal without brackets and quotes; empty for anything else."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str | bool | None):
+        return _bare(node.value) if isinstance(node.value, str) else ""
+    return _bare(ast.unparse(node)) if _is_literal(node) else ""
+
+
+def _bare(text: str) -> str:
+    return " ".join(_AROUND.sub("", text).split())
+
+
+def _is_unusual(text: str) -> bool:
+    if _NUMBER.fullmatch(text):
+        return float(text) not in _USUAL
+    return len(text) >= _SHORTEST or ("," in text and len(text) > 2)

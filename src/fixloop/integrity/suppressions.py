@@ -1,0 +1,158 @@
+"""What keeps a tool silent, or a test from running: comments that tools obey, attributes, marks, swallowed exceptions.
+
+Comments are tokens and code is a syntax tree, so that the word in a string accuses nobody.
+"""
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+from fixloop.integrity.source import Sign, Source
+from fixloop.integrity.tokens import Token
+
+RULE: Final = "suppression"
+EVERYTHING: Final = frozenset({"lint", "types", "security", "coverage", "tests"})
+
+_DIRECTIVES: Final = {
+    "lint": r"(?:(?:flake8|ruff)[:=]\s*)?noqa|(?:ruff|pylint):\s*(?:disable(?:-next|-msg)?|skip-file|ignore)"
+    r"|(?:eslint|oxlint|tslint|jshint|stylelint)[-:]?\s*(?:disable|ignore)(?:[-:]next-line|[-:]line)?"
+    r"|biome-ignore(?:-all)?|deno-lint-ignore(?:-file)?|nolint|lint:(?:file-)?ignore",
+    "types": r"(?:type|ty|pyrefly):\s*ignore|pyright:\s*(?:ignore|basic|off|\w+\s*=)|(?:mypy|pytype):\s*\w+|pyre-\w+"
+    r"|@ts-(?:ignore|expect-error|nocheck)|\$Flow(?:FixMe|Ignore)",
+    "security": r"#?nosec|nosemgrep|bandit:\s*skip|pragma:\s*allowlist\s+secret",
+    "coverage": r"pragma[:\s]\s*no[- ]?(?:cover|branch)|(?:istanbul|c8|v8)\s+ignore|node:coverage\s+(?:disable|ignore)",
+    "tests": r"go:build|\+build|Stryker\s+disable",
+    "generated": r"@generated|.*\bDO NOT EDIT",
+}
+"""What tools obey, by what they look at. The word has to open its comment: in a sentence it means nothing."""
+_TOOLS: Final = {
+    "lint": r"ruff|flake8|pylint|pycodestyle|pyflakes|eslint|oxlint|biome|tslint|stylelint|golangci-lint|staticcheck"
+    r"|vet|revive|clippy",
+    "types": r"d?mypy|(?:based)?pyright|ty|pyrefly|pytype|pyre|(?:vue-)?tsc|flow",
+    "security": r"bandit|semgrep|gosec|detect-secrets|ruff|golangci-lint",
+    "coverage": r"cov|coverage|c8|nyc",
+    "tests": r"pytest|unittest|jest|vitest|mocha|go test|cargo test|node --test",
+}
+_ANY: Final = "|".join(f"(?:{each})" for each in _DIRECTIVES.values())
+_LISTED: Final = r"[\w@/][\w.@/-]*(?:\s*,\s*[\w@/][\w.@/-]*)*"
+# After a space only what looks like a rule's name, such as B101 or no-console; else it is the reason.
+_CODES: Final = (
+    rf"\b(?:\s*[:=\[(]\s*(?P<codes>{_LISTED})|\s+(?P<rules>(?:[BG]\d|[a-z@][\w@/]*[-/]\w){_LISTED}))?"
+)
+_COMMENTS: Final = {
+    True: re.compile(rf"(?:\#+\s*|\s(?=pylint:))(?P<what>{_ANY}){_CODES}", re.IGNORECASE),
+    False: re.compile(rf"(?:\A|\n)[/*!\s]*(?P<what>{_ANY}){_CODES}", re.IGNORECASE),
+}
+_DOCTEST: Final = re.compile(r"^\s*(?:>>>|\.\.\.).*#\s*doctest:.*\+SKIP", re.MULTILINE)
+_RUST: Final = frozenset({"allow", "expect", "ignore", "coverage"})
+
+_SKIPS: Final = re.compile(
+    r"(?:.*\.)?(?:mark\.(?:skip|skipif|xfail)|skipTest)|pytest\.(?:skip|xfail|importorskip)"
+    r"|(?:.*\.)?SkipTest|unittest\.(?:skip|skipIf|skipUnless|expectedFailure|case\.skip\w*)"
+)
+_SKIPPED_CALLS: Final = frozenset(
+    f"{what} . {how}"
+    for what in ("it", "test", "describe", "suite", "context")
+    for how in ("skip", "todo", "fails", "failing", "only", "skipIf", "runIf")
+) | {"t . Skip", "t . Skipf", "t . SkipNow", "this . skip"}
+_SKIPPED_WORDS: Final = frozenset({"xit", "xdescribe", "xtest", "fit", "fdescribe"})
+
+_BROAD: Final = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
+
+
+def families_of(commands: Iterable[str]) -> frozenset[str]:
+    """What these command lines look at; everything, where one of them starts what is not known here."""
+    found: set[str] = set()
+    for command in commands:
+        here = {
+            name for name, tools in _TOOLS.items() if re.search(rf"(?<![\w-])-*(?:{tools})(?!\w)", command)
+        }
+        found |= here or EVERYTHING
+    return frozenset(found)
+
+
+def suppressions(source: Source, families: Collection[str] = EVERYTHING) -> Iterator[Sign]:
+    """All of a product file that silence a tool of these families, or hide a failure from whoever calls."""
+    for comment in source.comments:
+        yield from _in_comment(source, comment, families)
+    if "lint" in families:
+        yield from _attributes(source)
+    yield from _swallowed(source)
+    yield from skips(source)
+
+
+def skips(source: Source) -> Iterator[Sign]:
+    """What keeps tests from running; the only suppressions that matter in a file of tests."""
+    for node in source.nodes:
+        if isinstance(node, ast.Attribute | ast.Name) and _SKIPS.fullmatch(name := source.dotted(node)):
+            yield source.sign(RULE, name, node.lineno, f"`{name}` keeps a test from running")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _DOCTEST.search(node.value):
+            yield source.sign(RULE, "doctest: +SKIP", node.lineno, "an example in a docstring is skipped")
+    found = source.code_tokens
+    for index, token in enumerate(found):
+        three = " ".join(each.text for each in found[index : index + 3])
+        is_call = [each.text for each in found[index + 1 : index + 2]] == ["("]
+        if token.kind == "word" and (
+            three in _SKIPPED_CALLS or (token.text in _SKIPPED_WORDS and is_call and source.ending != "go")
+        ):
+            name = three.replace(" ", "") if three in _SKIPPED_CALLS else token.text
+            yield source.sign(RULE, name, token.line, f"`{name}` keeps tests from running")
+
+
+def _in_comment(source: Source, comment: Token, families: Collection[str]) -> Iterator[Sign]:
+    for found in _COMMENTS[source.is_python].finditer(comment.text):
+        what = " ".join(found["what"].split())
+        if not any(re.match(_DIRECTIVES[each], what, re.IGNORECASE) for each in (*families, "generated")):
+            continue
+        line = comment.line + comment.text.count("\n", 0, found.start("what"))
+        # Each code that is listed is one, so that taking one away is nothing new.
+        for code in re.split(r"\s*,\s*", found["codes"] or found["rules"] or ""):
+            key = f"{what} {code}".strip()
+            yield source.sign(RULE, key, line, f"`{key}` silences a tool", kin=what)
+
+
+def _attributes(source: Source) -> Iterator[Sign]:
+    """`#[allow(…)]` and the like of Rust, `@SuppressWarnings` of Java."""
+    found = source.code_tokens
+    for index, token in enumerate(found):
+        if token == ("word", "@SuppressWarnings", token.line):
+            yield source.sign(RULE, token.text, token.line, f"`{token.text}` silences the compiler")
+        if source.ending != "rs" or token.text != "#":
+            continue
+        rest = [each.text for each in found[index + 1 : index + 40]]
+        inner = rest[2:] if rest[:1] == ["!"] else rest[1:]
+        words = inner[: inner.index("]")] if "]" in inner else []
+        if not _RUST.isdisjoint(words if words[:1] == ["cfg_attr"] else words[:1]):
+            key = f"#[{''.join(words)}]"
+            yield source.sign(RULE, key, token.line, f"`{key}` silences a tool or a test")
+
+
+def _swallowed(source: Source) -> Iterator[Sign]:
+    for node in source.nodes:
+        if isinstance(node, ast.ExceptHandler):
+            caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+            is_broad = any(each is None or source.dotted(each) in _BROAD for each in caught)
+            if is_broad and all(map(_does_nothing, node.body)):
+                code = "; ".join(map(ast.unparse, node.body))
+                text = "every exception is caught here and nothing is done with it"
+                yield source.sign(RULE, f"broad except: {code}", node.lineno, text, kin="broad except")
+        elif isinstance(node, ast.Call):
+            name = source.dotted(node.func)
+            if name == "contextlib.suppress" and any(source.dotted(each) in _BROAD for each in node.args):
+                yield source.sign(RULE, name, node.lineno, "every exception is suppressed here")
+            elif name in ("warnings.filterwarnings", "warnings.simplefilter") and any(
+                isinstance(each, ast.Constant) and each.value == "ignore" for each in node.args
+            ):
+                yield source.sign(RULE, name, node.lineno, "warnings are silenced here")
+
+
+def _does_nothing(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Pass() | ast.Continue() | ast.Break() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.Return(
+            value=None | ast.Constant() | ast.List(elts=[]) | ast.Tuple(elts=[]) | ast.Dict(keys=[])
+        ):
+            return True
+    return False

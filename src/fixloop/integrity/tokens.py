@@ -1,0 +1,90 @@
+"""Comments, strings and words of languages with braces: as much of a lexer as tells code from what only looks like it.
+
+Refuses nothing: what no language allows is read as single marks, and a string without an end stops with its line.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, Literal, NamedTuple
+
+Language = Literal["javascript", "go", "rust", "other"]
+LANGUAGES: Final[dict[str, Language]] = {
+    **dict.fromkeys(("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"), "javascript"),
+    "go": "go",
+    "rs": "rust",
+    **dict.fromkeys(("java", "kt", "scala", "swift", "cs", "c", "h", "cc", "cpp", "hpp"), "other"),
+}
+"""By the ending of a file's name."""
+
+
+class Token(NamedTuple):
+    """A piece of a text that is not white space; a string is without its quotes, and `word` holds keywords, too."""
+
+    kind: str
+    text: str
+    line: int
+
+
+_COMMENT: Final = r"(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))"
+_QUOTED: Final = r'"(?:\\.|[^"\\\n])*"?'
+_SINGLE: Final = r"'(?:\\.|[^'\\\n])*'?"
+_STRINGS: Final[dict[Language, str]] = {
+    "javascript": f"{_QUOTED}|{_SINGLE}",
+    "go": rf"{_QUOTED}|{_SINGLE}|`[^`]*`?",
+    "rust": r'b?r(?P<hashes>\#*)".*?(?:"(?P=hashes)|\Z)|b?"(?:\\.|[^"\\])*"?|' + r"b?'(?:\\[^']+|[^'\\\n])'",
+    "other": rf'""".*?(?:"""|\Z)|{_QUOTED}|{_SINGLE}',
+}
+_REST: Final = (
+    r"(?P<word>[^\W\d][\w$]*|[$@][\w$]*)|(?P<number>\d[\w.]*)"
+    r"|(?P<mark>===|!==|==|!=|=>|->|::|\?\.|&&|\|\||\S)"
+)
+_PATTERNS: Final = {
+    language: re.compile(rf"{_COMMENT}|(?P<string>{strings})|{_REST}", re.DOTALL)
+    for language, strings in _STRINGS.items()
+}
+_REGEXP: Final = re.compile(r"/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n\[])+/[a-z]*")
+_TEMPLATE: Final = re.compile(r"(?:\\.|\$(?!\{)|[^`$\\])*", re.DOTALL)
+_BEFORE_REGEXP: Final = frozenset(
+    ("return", "typeof", "case", "in", "of", "do", "else", "void", "throw", "await", "yield")
+)
+
+
+def tokens(text: str, language: Language) -> Iterator[Token]:
+    """What a text consists of, in order. Code between `${` and `}` in a template is code."""
+    pattern, position, line, last = _PATTERNS[language], 0, 1, Token("mark", "", 0)
+    # For each template that is open: how many braces are open in the code within it.
+    templates: list[int] = []
+    while found := pattern.search(text, position):
+        line += text.count("\n", position, found.start())
+        kind, piece, position = found.lastgroup or "mark", found[0], found.end()
+        if language == "javascript" and kind == "mark":
+            if piece == "/" and _may_be_regexp(last) and (whole := _REGEXP.match(text, found.start())):
+                kind, piece, position = "regexp", whole[0], whole.end()
+            elif templates and piece in "{}":
+                templates[-1] += 1 if piece == "{" else -1
+            if piece == "`" or (piece == "}" and templates and templates[-1] < 0):
+                if piece == "}":
+                    templates.pop()
+                inside = _TEMPLATE.match(text, position)
+                assert inside is not None
+                kind, piece, position = "string", f"`{inside[0]}`", inside.end()
+                if text.startswith("${", position):
+                    templates.append(0)
+                position += 2 if text.startswith("${", position) else 1
+        last = Token(
+            "string" if kind == "hashes" else kind, _unquoted(piece) if kind == "string" else piece, line
+        )
+        yield last
+        line += text.count("\n", found.start(), position)
+
+
+def _may_be_regexp(before: Token) -> bool:
+    """Whether a slash opens a pattern here and does not divide."""
+    if before.kind == "word":
+        return before.text in _BEFORE_REGEXP
+    return before.kind in ("mark", "comment") and before.text not in (")", "]", "}")
+
+
+def _unquoted(piece: str) -> str:
+    bare = piece.lstrip("br#") if piece[0] in "br" else piece
+    return bare.rstrip("#").strip(bare[0]) if bare else ""

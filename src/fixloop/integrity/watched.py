@@ -1,0 +1,201 @@
+"""Code that knows it is watched: it names a test runner, looks at the stack, or changes what others run.
+
+What a file or its package named before is its own business; `difference` leaves that out.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+from fixloop.integrity.source import Function, Sign, Source, names_in
+
+RULE: Final = "watched"
+
+_RUNNER: Final = re.compile(
+    r"[\w.:/\\-]*(?:py\.?test|unittest|junit_?xml|\bnose\b|\bvitest\b|\bjest\b|jest_worker)[\w.:/\\-]*",
+    re.IGNORECASE,
+)
+_RUNNERS: Final = frozenset(
+    ("pytest", "_pytest", "unittest", "nose", "doctest", "coverage", "pluggy", "xdist", "__main__")
+)
+_VARIABLES: Final = re.compile(
+    r"_?PYTEST\w*|(?:COV|COVERAGE|FIXLOOP)_\w+|(?:JEST|VITEST|NEXTEST|TOX|NOX)(?:_\w+)?|TEST(?:ING|S|_ENV|_MODE)?"
+    r"|CI|CONTINUOUS_INTEGRATION|GITHUB_ACTIONS|GITLAB_CI|TRAVIS|CIRCLECI|JENKINS_URL|BUILD_NUMBER|RUST_TEST_THREADS"
+)
+_NAMES: Final = re.compile(
+    r"inspect\.(?:stack|trace|currentframe|getouterframes|getinnerframes)|sys\._(?:getframe|current_frames)\w*"
+    r"|traceback\.(?:extract_stack|format_stack|walk_stack|print_stack|StackSummary)|sys\.(?:[sg]ettrace|[sg]etprofile"
+    r"|monitoring|addaudithook|meta_path|path_hooks|path_importer_cache)|threading\.(?:settrace|setprofile)"
+    r"|os\.(?:_exit|abort|getppid)|gc\.get_(?:objects|referrers|referents)|importlib\.reload|ctypes\.pythonapi"
+    r"|site\.addsitedir|__builtins__|builtins\.(?:exec|eval|compile|__import__)"
+)
+_FRAMES: Final = frozenset({"f_back", "tb_frame", "f_locals", "f_globals", "co_filename"})
+_CALLS: Final = frozenset({"exec", "eval", "compile", "__import__"})
+_PATHS: Final = re.compile(r"sys\.path\.(?:insert|append|extend|remove|pop|clear)")
+_PLACES: Final = re.compile(
+    r"os\.environ|sys\.(?:argv|modules)|os\.getcwd|__file__|__name__|.*\.(?:cwd|co_filename|f_code\..*)"
+)
+_TESTS: Final = re.compile(r"[\W_]*tests?[\W_]*|conftest.*", re.IGNORECASE)
+_EXITS: Final = frozenset({"sys.exit", "exit", "quit", "SystemExit"})
+
+_JS_TESTS: Final = r"(?:expect|describe|it|test|jest|vi|beforeEach|afterEach|__coverage__)"
+_SHAPES: Final = {
+    "javascript": (
+        r"env (?:\. )?(?:\[ ')?(?:JEST_WORKER_ID|VITEST\w*|CI|TEST|MOCHA\w*|FIXLOOP\w*|NODE_(?:TEST_CONTEXT|V8_\w*))",
+        r"NODE_ENV [!=]=+ 'test'|'test' [!=]=+ (?:\S+ ){0,6}NODE_ENV|import \. meta \. vitest",
+        r"require \. cache|process \. (?:binding|reallyExit|exitCode =|abort|argv \. \S*jest)",
+        rf"(?:globalThis|global|window|self) (?:\. |\[ '){_JS_TESTS}\b|typeof {_JS_TESTS}\b",
+        r"'(?:jest|@jest/\S+|vitest|vitest/\S+|mocha|chai|node:test|node:vm|node:inspector|expect|sinon)'",
+        r"new Error \( (?:'[^']*' )?\) \. stack|Error \. prepareStackTrace|(?<!\. )\beval \(|new Function \(",
+        r"(?:Object|Array|String|Number|Promise|Map|Set|Function) \. prototype (?:\. \w+ )+=(?!=)",
+        r"(?:Module|console|JSON|Math|Date|assert|expect|process) \. \w+ =(?!=)|expect \. extend|asymmetricMatch",
+    ),
+    "go": (
+        r"testing \. (?:Testing|CoverMode|Init|Main) \(|'testing'|flag \. Lookup \( 'test\.\S*|'-?-?test\.\S*'",
+        r"'\.test'|runtime \. (?:Callers?|Stack)\b|debug \. (?:Stack|PrintStack)\b|'(?:unsafe|plugin)'",
+        r"Getenv \( '(?:CI|GO_TEST\w*|TEST\w*|GITHUB_ACTIONS|FIXLOOP\w*)'|syscall \. Exit",
+    ),
+    "rust": (
+        r"cfg ! \( test \)|cfg \( not \( test \) \)|Backtrace :: \w*capture|process :: abort",
+        r"(?:var|var_os|env !|option_env !) \( '(?:CI|RUST_TEST\w*|NEXTEST\w*|CARGO_\w*|FIXLOOP\w*)'",
+        r"thread :: current \( \) \. name",
+    ),
+}
+_LANGUAGES: Final = {"go": "go", "rs": "rust"}
+_COMPILED: Final = {
+    name: re.compile("|".join(f"(?:{each})" for each in shapes)) for name, shapes in _SHAPES.items()
+}
+
+
+def watched(source: Source) -> Iterator[Sign]:
+    """Each name and each call that an ordinary fix has no use for; `key` is the name."""
+    if source.is_python:
+        for kind in (_named, _strings, _changed_modules, _leaving):
+            for key, line, text in kind(source):
+                yield source.sign(RULE, key, line, text)
+    elif source.tokens and (shapes := _COMPILED.get(_LANGUAGES.get(source.ending, "javascript"))):
+        for found, line in source.shapes(shapes):
+            yield source.sign(RULE, found[0], line, f"product code uses `{found[0].replace(' . ', '.')}`")
+
+
+Found = Iterator[tuple[str, int, str]]
+
+
+def _named(source: Source) -> Found:
+    for node in source.nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            modules = (
+                [each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            )
+            for top in {each.split(".")[0] for each in modules} & _RUNNERS:
+                if not (isinstance(node, ast.ImportFrom) and node.level):
+                    yield top, node.lineno, f"product code imports `{top}`"
+        elif isinstance(node, ast.Name | ast.Attribute):
+            name = source.dotted(node)
+            if _NAMES.fullmatch(name) or (isinstance(node, ast.Attribute) and node.attr in _FRAMES):
+                key = name if _NAMES.fullmatch(name) else node.attr if isinstance(node, ast.Attribute) else ""
+                yield key, node.lineno, f"product code uses `{key}`"
+        elif isinstance(node, ast.Call):
+            name = source.dotted(node.func)
+            if name in _CALLS and not all(isinstance(each, ast.Constant) for each in node.args[:1]):
+                yield name, node.lineno, f"product code calls `{name}` on what it puts together"
+            elif _PATHS.fullmatch(name):
+                yield "sys.path", node.lineno, "product code changes where modules are looked for"
+
+
+def _strings(source: Source) -> Found:
+    told = {id(node.value) for node in source.nodes if isinstance(node, ast.Expr)}
+    for node in source.nodes:
+        for text in _texts(node) if id(node) not in told else ():
+            if _RUNNER.fullmatch(text) and len(text) <= 80:
+                yield text, getattr(node, "lineno", 1), f"product code names `{text}`"
+        parts = _asked(node)
+        words = [text for part in parts for text in _texts(part)]
+        for word in words:
+            if not _VARIABLES.fullmatch(word) and not _TESTS.fullmatch(word):
+                continue
+            names = (name for part in parts for name in _dotted_in(source, part))
+            place = next((name for name in names if _PLACES.fullmatch(name)), "")
+            if place and (place == "os.environ" or _TESTS.fullmatch(word)):
+                yield (
+                    f"{place} {word}",
+                    getattr(node, "lineno", 1),
+                    f"product code looks for `{word}` in `{place}`",
+                )
+
+
+def _texts(node: ast.AST) -> Iterator[str]:
+    """The string that an expression is, be it in pieces."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        parts = [text for side in (node.left, node.right) for text in list(_texts(side))[:1]]
+        yield from ["".join(parts)] if len(parts) == 2 else []
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join":
+        pieces = [each for arg in node.args for each in getattr(arg, "elts", ())]
+        yield "".join(text for each in pieces for text in _texts(each))
+
+
+def _asked(node: ast.AST) -> list[ast.expr]:
+    """The parts of a question such as `"CI" in os.environ`, `os.getenv("CI")` or `os.environ["CI"]`."""
+    match node:
+        case ast.Compare():
+            return [node.left, *node.comparators]
+        case ast.Call():
+            return [node.func, *node.args]
+        case ast.Subscript():
+            return [node.value, node.slice]
+    return []
+
+
+def _dotted_in(source: Source, node: ast.AST) -> Iterator[str]:
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name | ast.Attribute):
+            name = source.dotted(each)
+            yield "os.environ" if name.startswith(("os.environ", "os.getenv")) else name
+
+
+def _changed_modules(source: Source) -> Found:
+    """`json.loads = mine`, `setattr(json, …)`, `sys.modules["json"] = …`: in the standard library anything but a
+    constant, in other modules what this file defines."""
+    own = {node.name for node in source.nodes if isinstance(node, Function | ast.ClassDef)}
+    tops = {name.split(".")[0] for name in source.imported.values()}
+    for node in source.nodes:
+        value: ast.AST | None = None
+        match node:
+            case ast.Assign(targets=[ast.Attribute() as place], value=value):
+                name = source.dotted(place)
+            case ast.Delete(targets=[ast.Attribute() as place]):
+                name = source.dotted(place)
+            case ast.Assign(targets=[ast.Subscript(value=place)], value=value):
+                name = (
+                    source.dotted(place) if source.dotted(place).endswith(("sys.modules", "__dict__")) else ""
+                )
+            case ast.Call(func=ast.Name(id="setattr"), args=[place, _, value]):
+                name = source.dotted(place)
+            case _:
+                continue
+        top = name.split(".")[0]
+        is_mine = isinstance(value, ast.Lambda) or (isinstance(value, ast.Name) and value.id in own)
+        is_library = top in sys.stdlib_module_names and not isinstance(value, ast.Constant)
+        if top in tops and name != "sys.argv" and (is_mine or is_library):
+            yield name, node.lineno, f"product code replaces `{name}`"
+
+
+def _leaving(source: Source) -> Found:
+    """Statements that end the process as soon as the module is imported."""
+    if source.path.endswith("__main__.py") or source.text.startswith("#!") or source.tree is None:
+        return
+    waiting: list[ast.AST] = list(source.tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Function | ast.Lambda) or (
+            isinstance(node, ast.If) and "__name__" in names_in(node.test)
+        ):
+            continue
+        waiting += ast.iter_child_nodes(node)
+        name = source.dotted(node)
+        if name in _EXITS:
+            yield f"{name} at import", getattr(node, "lineno", 1), f"importing the module can reach `{name}`"

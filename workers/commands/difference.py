@@ -1,0 +1,93 @@
+"""The judge of what a fix has written into product files: reads both sides from the mirror, see `fixloop.integrity`.
+
+Passes over what nobody reads: binary files, links, and files of more than a megabyte.
+"""
+
+import os
+import re
+from collections.abc import Collection, Iterator
+from itertools import islice
+from typing import Final
+
+from fixloop.integrity.difference import RULES, Allowed, Change, Scope, findings
+from fixloop.integrity.paths import Kind, Trust, kind_of, matches
+from fixloop.integrity.source import Source
+from fixloop.integrity.special_cases import literals
+from fixloop.integrity.suppressions import families_of
+from fixloop.protocol.checks import Finding
+from fixloop.repository.change import judging
+from fixloop.repository.git import Git
+from fixloop.repository.texts import texts
+from fixloop.repository.tree import GITLINK, SYMLINK, records
+from workers.commands.apart import trust_of
+from workers.commands.claim import Claim
+
+MOST_BYTES: Final = 1024 * 1024
+_MOST_ASKED: Final = 50
+"""Files that are searched for names which a project used before."""
+
+
+def difference(claim: Claim) -> Iterator[Finding]:
+    """What is new in the product files, and which of the tests do not run any more."""
+    settings, git = claim.configuration.integrity, claim.ground.workspace.mirror.git
+    if set(RULES) <= set(settings.off):
+        return
+    trust, allowed = trust_of(claim, git), [Allowed.of(entry) for entry in settings.allow]
+    measures_coverage = any(each.result.evidence.coverage_percent is not None for each in claim.ran)
+    families = families_of(" ".join(check.command) for check in claim.checks)
+
+    def elsewhere(names: Collection[str]) -> Iterator[Source]:
+        return _naming(git, claim.trusted, names, trust)
+
+    def permits(rule: str, path: str, count: int) -> bool:
+        return any(entry.permits(rule, trust.inside(path), count) for entry in allowed)
+
+    scope = Scope(
+        literals(_failed_tests(git, claim, trust)),
+        families | ({"coverage"} if measures_coverage else set()),
+        elsewhere,
+        permits,
+    )
+    yield from findings(_changes(git, claim, trust), scope)
+
+
+def _changes(git: Git, claim: Claim, trust: Trust) -> list[Change]:
+    """The changed product files and tests whose two sides can be read."""
+    kinds = judging(git, claim.trusted, claim.changed, trust)
+    ordinary = claim.configuration.integrity.tests_may_change
+    files = [
+        (delta, os.fsdecode(delta.path), delta.path in kinds)
+        for delta in claim.changed
+        if not {GITLINK, SYMLINK} & {delta.old.mode, delta.new.mode}
+        and kinds.get(delta.path, Kind.TEST) is Kind.TEST
+    ]
+    found = texts(git, [side.blob for delta, *_ in files for side in (delta.old, delta.new)], MOST_BYTES)
+    return [
+        Change(path, found.get(delta.old.blob), found.get(delta.new.blob), is_test)
+        for delta, path, is_test in files
+        if (delta.is_addition or delta.old.blob in found) and (delta.is_deletion or delta.new.blob in found)
+        if not (is_test and matches(trust.inside(path), ordinary))
+    ]
+
+
+def _failed_tests(git: Git, claim: Claim, trust: Trust) -> Iterator[Source]:
+    """The files of the tests that failed in earlier runs, as the trusted commit has them."""
+    workspace = claim.ground.workspace
+    folder = os.path.relpath(workspace.directory, workspace.path)
+    failures = [failure for run in claim.work.holding.state.active.runs for failure in run.failures]
+    places = {place for each in failures for place in (each.file, each.frame.rpartition(":")[0]) if place}
+    paths = {os.path.normpath(os.path.join(folder, place)) for place in places}
+    names = {f"{claim.trusted}:{path}": path for path in sorted(paths) if kind_of(path, trust) is Kind.TEST}
+    for name, text in texts(git, names, MOST_BYTES).items():
+        yield Source(names[name], text)
+
+
+def _naming(git: Git, commit: str, keys: Collection[str], trust: Trust) -> Iterator[Source]:
+    """Product files that hold the longest word of one of these keys."""
+    words = {max(re.findall(r"\w+", key), key=len, default=key) for key in keys}
+    options = [option for word in sorted(words) for option in ("-e", word)]
+    done = git.run("grep", "-l", "-z", "-w", "-F", "-I", *options, commit, "--", accept=(0, 1))
+    paths = [os.fsdecode(name).partition(":")[2] for name in records(done.stdout)]
+    product = (f"{commit}:{path}" for path in paths if kind_of(path, trust) is Kind.PRODUCT)
+    for name, text in texts(git, islice(product, _MOST_ASKED), MOST_BYTES).items():
+        yield Source(name.partition(":")[2], text)
