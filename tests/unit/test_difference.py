@@ -207,6 +207,7 @@ IN_BRACES = {
 }
 
 
+@pytest.mark.proves("I7", "I8")
 @pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule, texts in ALL.items() for text in texts])
 def test_python_that_a_rule_is_for_is_held(rule: str, text: str) -> None:
     assert rule in held(text)
@@ -217,6 +218,7 @@ def test_python_that_only_looks_like_it_is_not(text: str) -> None:
     assert held(text) == set()
 
 
+@pytest.mark.proves("I7", "I8")
 @pytest.mark.parametrize(
     ("rule", "ending", "text"), [(rule, *text) for rule, texts in IN_BRACES.items() for text in texts]
 )
