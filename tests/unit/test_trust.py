@@ -183,6 +183,7 @@ FILES: Mapping[str, str] = {
     "check.py": "", "shop.py": "", "tools/check.py": "", "tools/check.js": "", "server.js": "", "bin/check": "",
     "Makefile": MAKEFILE, "package.json": SCRIPTS, "run.sh": "set -e\nFOO=1 python3 -u tools/check.py shop.py\n",
     "loop.sh": "./loop.sh\n", "calc.c": "",
+    "inventory/__main__.py": "",
 }  # fmt: skip
 
 
@@ -203,6 +204,7 @@ FILES: Mapping[str, str] = {
         (["bash", "loop.sh"], "loop.sh"),
         (["ruff", "check", "shop.py"], ""),
         (["python", "-m", "mypy", "shop.py"], ""),
+        (["python", "-m", "inventory", "replay", "week.json"], ""),
         (["sh", "-c", "! grep -Hn BAD shop.py"], ""),
         (["cc", "calc.c"], ""),
         ([], ""),

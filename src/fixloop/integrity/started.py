@@ -52,8 +52,8 @@ def _opened(words: Sequence[str], directory: str, read: Read) -> Iterator[tuple[
         if word == "-c":
             break
         if word == "-m":
-            module = following.replace(".", "/")
-            names += [f"{module}.py", f"{module}/__main__.py"]
+            # A package that is started is the product at work.
+            names.append(f"{following.replace('.', '/')}.py")
         names += shipped()["opens"].get(word, ())
         if _SCRIPT.fullmatch(posixpath.basename(word)) and not word.startswith(("-", "/")):
             names.append(word)
