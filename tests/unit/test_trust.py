@@ -10,7 +10,7 @@ from fixloop.integrity.started import started_by
 
 PRODUCT = """
 calc.py src/shop/__init__.py src/openapi/spec/parser.py lib/specs/model.rb spec/openapi.yaml latest.py contest.py
-src/attest.py src/fixtures/loader.py app/snapshots/service.py src/golden/rule.go README.md docs/index.md setup.py
+src/attest.py src/shop/e2e/cipher.py src/fixtures/loader.py app/snapshots/service.py src/golden/rule.go README.md docs/index.md setup.py
 requirements.txt pyproject.toml setup.cfg package.json go.mod Cargo.toml web/index.ts src/main.rs build.rs
 src/types.py calendar.py src/pytest/__init__.py tasks.py celery/tasks.py src/testing/clock.py pytest_shop.py
 lib/queue.js shop.so src/shop/test.rs use_cases.py src/expected.py .env Dockerfile src/lib.rs cmd/server/main.go
@@ -19,7 +19,8 @@ TEST = """
 test_calc.py tests/shop/data.bin src/shop/tests/test_a.py calc_test.py pkg/calc_test.go src/a.test.ts src/a.spec.tsx
 spec/calc_spec.rb spec/support/matchers.rb spec_helper.rb e2e/login.ts web/__tests__/a.js src/__mocks__/fs.js
 src/__snapshots__/a.snap a.snap pkg/testdata/in.go fixtures/orders.json app/fixtures/orders.json golden/out.txt
-snapshots/page.html cassettes/a.yaml report.golden page.approved.html expected.json expected_totals.csv cases.csv
+snapshots/page.html expected.html golden_sum.txt cassettes/a.yaml report.golden
+page.approved.html expected.json expected_totals.csv cases.csv
 rounding_cases.yaml tests.py benches/speed.rs cypress/support/index.js tests/fixtures/package.json test_data.json
 tests/requirements.txt
 """
@@ -34,10 +35,12 @@ RUNNER = """
 conftest.py tests/conftest.py sitecustomize.py src/usercustomize.py sitecustomize/__init__.py evil.pth
 evil-1.0.dist-info/entry_points.txt shop.egg-info/entry_points.txt calc.pyi src/shop/model.pyi Makefile build/rules.mk
 justfile tox.ini noxfile.py jest.setup.ts setupTests.js .pnp.cjs .cargo/config.toml magefiles/check.go
+vendor/github.com/stretchr/testify/assert/assertions.go
 """
 ONLY_WHEN_NEW = """
 json.py src/types.py pytest.py pytest/__init__.py lib/coverage.py ruff.py mypy/__init__.py
-random.cpython-312-x86_64-linux-gnu.so shop/_fast.so calc.pyc pytest_shop.py _pytest/hooks.py
+random.cpython-312-x86_64-linux-gnu.so shop/_fast.so calc.pyc pytest_shop.py app/pytest.py src/shop.d.ts
+_pytest/hooks.py
 node_modules/jest/index.js build.rs
 """
 

@@ -70,7 +70,7 @@ def _shipped_kind(path: str, is_new: bool) -> Kind:
         return Kind.RUNNER
     if matches(path, lists["gate"]) or matches(path, tuple(lists["locks"])):
         return Kind.GATE
-    is_data = matches(path, lists["data_folder"]) and not matches(path, lists["code"])
+    is_data = matches(path, lists["test_data"]) and not matches(path, lists["code"])
     return Kind.TEST if is_data or matches(path, lists["test"]) else Kind.PRODUCT
 
 
