@@ -62,7 +62,7 @@ class Frozen:
         digest = state.environments.get(self._key, "")
         if not digest or not self._is_frozen():
             data = json.dumps(self._listing()).encode()
-            digest = self.work.store.put_artifact(state.workflow, data)
+            digest = self.work.store.put_artifact(state.workflow, data, shared=True)
         return {self._key: digest}
 
     @property

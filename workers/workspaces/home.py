@@ -29,12 +29,15 @@ _BY_VARIABLE: Final = {
 }
 """What is named by its real path: compilers remember the paths of what they have built."""
 _BY_LINK: Final = (
-    *(".asdf", ".nvm", ".pyenv", ".rbenv", ".tool-versions", ".volta"),
+    *(".asdf", ".goenv", ".nodenv", ".nvm", ".pyenv", ".rbenv", ".sdkman", ".tool-versions", ".volta"),
     *(".local/share/mise", ".local/share/pnpm", ".local/share/uv", ".config/mise", ".config/pip"),
-    *(".m2/repository", ".nuget/packages", ".yarn/berry", "nltk_data"),
+    *(".bundle", ".gem", ".hex", ".local/share/gem", ".m2/repository", ".mix", ".nuget/packages"),
+    *(".bun", ".pub-cache", ".stack", ".yarn/berry", "Library/Caches", "nltk_data"),
 )
 """What makes installed tools start, where packages lie, and where they come from."""
-_REMEMBERED: Final = frozenset({"black", "fixloop", "flake8", "golangci-lint", "mypy", "pylint", "ruff"})
+_REMEMBERED: Final = frozenset(
+    {"black", "fixloop", "flake8", "golangci-lint", "mypy", "pylint", "python-entrypoints", "ruff"}
+)
 """Caches in which a tool keeps what it found before."""
 # Tests that commit need an identity; the user's own is a setting.
 _GITCONFIG: Final = "[user]\n\tname = fixloop\n\temail = fixloop@localhost\n[safe]\n\tdirectory = *\n"
