@@ -121,7 +121,7 @@ def _played(
     claim: Claim, check: Check, ground: Ground, runs: list[dict[str, Any]], seconds: float
 ) -> Outcomes:
     """What became of the tests of each run; nothing where they could not be run so."""
-    directory, environment = ground.workspace.directory, ground.environment(check.env)
+    directory, environment = ground.workspace.directory, ground.check_environment(check.env)
     own, argv = Path(tempfile.mkdtemp(prefix="proof-", dir=ground.workspace.scratch)), list(check.command)
     for kind in check.report_kinds():
         argv = [part.replace("{" + kind + "}", str(ground.report_path(check.name, kind))) for part in argv]
