@@ -10,7 +10,8 @@ from fixloop.integrity.started import started_by
 
 PRODUCT = """
 calc.py src/shop/__init__.py src/openapi/spec/parser.py lib/specs/model.rb spec/openapi.yaml latest.py contest.py
-src/attest.py src/shop/e2e/cipher.py src/fixtures/loader.py app/snapshots/service.py src/golden/rule.go README.md docs/index.md setup.py
+src/shop/e2e/cipher.py
+src/attest.py src/fixtures/loader.py app/snapshots/service.py src/golden/rule.go README.md docs/index.md setup.py
 requirements.txt pyproject.toml setup.cfg package.json go.mod Cargo.toml web/index.ts src/main.rs build.rs
 src/types.py calendar.py src/pytest/__init__.py tasks.py celery/tasks.py src/testing/clock.py pytest_shop.py
 lib/queue.js shop.so src/shop/test.rs use_cases.py src/expected.py .env Dockerfile src/lib.rs cmd/server/main.go
