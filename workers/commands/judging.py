@@ -12,6 +12,7 @@ from fixloop.protocol.checks import Finding
 from fixloop.protocol.holds import ALL_RULES
 from fixloop.repository.tree import Delta, deltas
 from workers.commands.apart import apart
+from workers.commands.canary import fewer_tests, runner_lies
 from workers.commands.claim import Claim
 from workers.commands.difference import difference
 from workers.commands.seen import not_seen_again
@@ -19,7 +20,7 @@ from workers.steps.step import Step
 from workers.workspaces.ground import Ground
 
 Judge = Callable[[Claim], Iterator[Finding]]
-JUDGES: Final[tuple[Judge, ...]] = (difference, apart, not_seen_again)
+JUDGES: Final[tuple[Judge, ...]] = (difference, apart, not_seen_again, fewer_tests, runner_lies)
 MOST: Final = 20
 """Findings that are listed one by one; of the others each rule is counted."""
 TEXT_CHARACTERS: Final = 500

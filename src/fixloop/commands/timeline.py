@@ -81,7 +81,11 @@ def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
                 parts.append(f"{evidence.get('old', 0)} of its failures old (base {evidence['base'][:7]})")
             if evidence.get("no_baseline"):
                 parts.append(f"not compared with the base: {evidence['no_baseline']}")
-            kept = [name for name in ("interpreter", "tree", "report_digest") if evidence.get(name)]
+            kept = [
+                name
+                for name in ("interpreter", "tree", "report_digest", "tests", "canary")
+                if evidence.get(name)
+            ]
             parts += (f"{name.replace('_', ' ')} {evidence[name]}" for name in kept)
             yield Happening(at, "evidence", ", ".join(parts), entry.seq)
         kind = _NOTES.get(event.get("kind", ""), "note")

@@ -1,0 +1,39 @@
+"""A canary: what a check's own command has to find, so that a runner that cannot fail is seen.
+
+Owns which tools there is one for, and whether it was seen. It says nothing of a command that it does not know.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from fixloop.integrity.javascript_canaries import JAVASCRIPT_CANARIES
+from fixloop.integrity.linter_canaries import LINTERS, linter_canary, typescript_canary
+from fixloop.integrity.runner_canaries import RUNNER_CANARIES
+from fixloop.integrity.tool_call import Canary, MakesCanary, Project, call_of
+
+_CANARIES: Final[Mapping[str, MakesCanary]] = {
+    **RUNNER_CANARIES,
+    **JAVASCRIPT_CANARIES,
+    **dict.fromkeys(LINTERS, linter_canary),
+    "tsc": typescript_canary,
+}
+
+
+def canary_of(command: Sequence[str], project: Project, token: str) -> Canary | None:
+    """The canary of the tool that `command` calls, named after `token`, which nothing else is; None: it has none."""
+    call = call_of(command, _CANARIES)
+    return _CANARIES[call.tool](call, project, token) if call is not None else None
+
+
+def unseen(
+    canary: Canary, *, exit_code: int | None, failed: Collection[str], passed: Collection[str], output: str
+) -> frozenset[str]:
+    """What of a canary did not show as it has to. `failed`: what was said of each failure, `passed`: names of tests."""
+    reported, well = "\n".join(failed), "\n".join(passed)
+    if canary.is_printed:
+        lines = re.findall(r"^(.*) \.\.\. (ok|FAIL)$", output, re.MULTILINE)
+        reported = "\n".join(line for line, end in lines if end == "FAIL")
+        well = "\n".join(line for line, end in lines if end == "ok")
+    missing = {name for name in canary.fails if name not in reported or name in well or not exit_code}
+    return frozenset(missing | {name for name in canary.passes if name not in well or name in reported})

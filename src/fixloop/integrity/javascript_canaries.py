@@ -1,0 +1,118 @@
+"""The canaries of JavaScript's test runners: one file with a test that has to fail and one that has to pass.
+
+The failing one loads the changed modules first, so that code which changes its runner is at work; what hangs there ends
+with the test's own time limit, what keeps the process alive after a minute, and a module that would end the process is
+kept from it.
+"""
+
+import json
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Final, NamedTuple
+
+from fixloop.integrity.tool_call import Canary, MakesCanary, Project, ToolCall
+
+_TEST: Final = re.compile(
+    r"([._-](test|spec)|(^|/)(test|tests|__tests__|spec)/.*|(^|/)test[-_.][^/]*)\.[cm]?[jt]sx?$"
+)
+_MODULE: Final = re.compile(r"(?<!\.d)\.[cm]?[jt]sx?$")
+_CONFIGURES: Final = re.compile(r"\.config\.|(^|/)(setup|jest|vitest|mocha)[^/]*\.[cm]?[jt]s$|(^|/)\.")
+_TEXT: Final = """\
+// @ts-nocheck
+BEGIN
+const changed = [LOADS];
+setTimeout(() => process.exit(9), 60000).unref?.();
+it("TOKENa", () => {});
+it("TOKENb", async () => {
+  const exit = process.exit;
+  process.exit = () => { throw new Error("exit"); };
+  for (const path of changed) {
+    try { await LOAD(/* @vite-ignore */ path); } catch (error) { void error; }
+  }
+  process.exit = exit;
+  throw new Error("b");
+});
+END"""
+
+
+class _Runner(NamedTuple):
+    report: tuple[str, ...]
+    dropped: str
+    valued: str
+    begin: str = "const it = globalThis.it || globalThis.test;"
+    end: str = ""
+    load: str = "import"
+    run: tuple[str, ...] = ()
+    """What restricts it to one file."""
+
+
+_RUNNERS: Final = {
+    "jest": _Runner(
+        ("--json", "--outputFile={jest}"),
+        "--json --outputFile= --reporters= --coverage --collectCoverage --coverageReporters= --coverageThreshold= "
+        "--collectCoverageFrom= -t= --testNamePattern= --testPathPattern= --testPathPatterns= --shard= -o "
+        "--onlyChanged --changedSince= --findRelatedTests -b --bail",
+        "-c --config --rootDir --roots --projects --setupFilesAfterEnv",
+        load="require",
+        run=("--coverage=false", "--forceExit", "--runTestsByPath"),
+    ),
+    "vitest": _Runner(
+        ("--reporter=junit", "--outputFile={junit}"),
+        "--reporter= --outputFile= --coverage --coverage.enabled -t= --testNamePattern= --shard= --changed --bail=",
+        "-c --config -r --root --dir --project",
+        begin='import { it } from "vitest";',
+        run=("--coverage.enabled=false",),
+    ),
+    "mocha": _Runner(
+        ("--reporter", "xunit", "--reporter-option", "output={junit}"),
+        "-R= --reporter= -O= --reporter-option= --reporter-options= -g= --grep= -f= --fgrep= -i --invert -b --bail",
+        "-r --require --import --loader --config --package --file --ignore --exclude --spec",
+        run=("--exit", "--grep", "TOKEN"),
+    ),
+    "node": _Runner(
+        ("--test-reporter=junit", "--test-reporter-destination={junit}"),
+        "--test-reporter= --test-reporter-destination= --test-name-pattern= --test-skip-pattern= --test-shard= "
+        "--test-only --experimental-test-coverage",
+        "-r --require --import --loader --experimental-loader --env-file",
+        begin='import("node:test").then(({ it }) => {',
+        end="});",
+    ),
+}
+
+
+def _canary(runner: _Runner, call: ToolCall, project: Project, token: str) -> Canary | None:
+    if call.tool == "node" and "--test" not in call.rest:
+        return None
+    targets = call.targets(f"{runner.dropped} {runner.valued}", project.holds)
+    beside = project.sibling(_TEST, targets) or project.sibling(_TEST)
+    if not beside:
+        return None
+    folder, name = posixpath.split(beside)
+    file = posixpath.join(folder, _named(name, token))
+    text = _TEXT.replace("BEGIN", runner.begin).replace("END", runner.end)
+    text = text.replace("LOADS", ", ".join(_loaded(project, folder))).replace("LOAD", runner.load)
+    options = call.kept(runner.dropped, runner.valued, project.holds)
+    only = tuple(word.replace("TOKEN", token) for word in runner.run)
+    command = (*call.head, *options, *runner.report, *only, file)
+    return Canary(command, {file: text.replace("TOKEN", token)}, (f"{token}b",), (f"{token}a",))
+
+
+def _named(name: str, token: str) -> str:
+    """A name that is found by what finds `name`: with the same ending, and the same word before it."""
+    stem, dot, endings = name.partition(".")
+    before, after = re.match(r"test[-_]", stem), re.search(r"[-_](test|spec)$", stem)
+    return f"{before[0] if before else ''}{token}{after[0] if after else ''}{dot}{endings}"
+
+
+def _loaded(project: Project, folder: str) -> Iterator[str]:
+    for path in project.changed:
+        if _MODULE.search(path) and not _TEST.search(path) and not _CONFIGURES.search(path):
+            relative = posixpath.relpath(path, folder or ".")
+            yield json.dumps(relative if relative.startswith(".") else f"./{relative}")
+
+
+JAVASCRIPT_CANARIES: Final[Mapping[str, MakesCanary]] = {
+    name: partial(_canary, runner) for name, runner in _RUNNERS.items()
+}

@@ -1,0 +1,103 @@
+"""The canaries of linters, type checkers and scanners: files with known violations, where something was changed.
+
+A quick tool, or one that remembers what it saw, runs whole, so that what its settings leave out is left out; another
+one looks at the canary alone. Of several files each has its own violation, as a project may not select them all.
+"""
+
+import json
+import posixpath
+import re
+from itertools import product
+from typing import Final, NamedTuple
+
+from fixloop.integrity.tool_call import Canary, Project, ToolCall
+
+_UNDEFINED: Final = "import os\n\n\ndef canary():\n    return undefined_name\n"
+_BROKEN: Final = "def canary(:\n"
+_UNTYPED: Final = 'number: int = ""\n'
+_PYTHON: Final = re.compile(r"\.py$")
+_SETTINGS: Final = re.compile(r"\.(toml|cfg|ini|json|ya?ml)$|\.config\.\w+$|(^|/)\.[^/]+$")
+_MOST_FOLDERS: Final = 8
+_SCRIPT: Final = re.compile(r"(?<!\.d)\.[cm]?[jt]sx?$")
+
+
+class _Linter(NamedTuple):
+    texts: tuple[str, ...]
+    valued: str
+    runs_whole: bool = False
+    files: re.Pattern[str] = _PYTHON
+    dropped: str = ""
+    report: tuple[str, ...] = ()
+
+
+LINTERS: Final = {
+    "ruff": _Linter(
+        (_UNDEFINED, _BROKEN), "--config --exclude --extend-exclude --output-file -o", runs_whole=True
+    ),
+    "flake8": _Linter((_UNDEFINED, _BROKEN), "--config --append-config --exclude --extend-exclude"),
+    "mypy": _Linter((_UNTYPED,), "--config-file -p -m --package --module --exclude", runs_whole=True),
+    **dict.fromkeys(
+        ("pyright", "basedpyright"), _Linter((_UNTYPED,), "-p --project --pythonpath --venvpath")
+    ),
+    "bandit": _Linter(
+        ("import sys\n\npassword = 'x7-canary'\nexec(sys.argv[1])\n",),
+        "-c --configfile --ini -x --exclude -b --baseline",
+    ),
+    "eslint": _Linter(
+        ("debugger;\nundefinedName();\n", "const = ;\n"),
+        "-c --config --rulesdir --resolve-plugins-relative-to --ignore-path --ignore-pattern",
+        files=_SCRIPT,
+        dropped="-f= --format= -o= --output-file=",
+        report=("-f", "json", "-o", "{eslint}"),
+    ),
+}
+"""Of each: texts with one violation, and options whose value may be a path."""
+
+
+def linter_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
+    linter = LINTERS[call.tool]
+    if call.tool == "ruff" and call.rest[:1] != ("check",):
+        return None
+    targets = call.targets(f"{linter.dropped} {linter.valued}", project.holds)
+    folders: dict[str, str] = {}
+    for path in project.siblings(linter.files, targets):
+        folders.setdefault(posixpath.dirname(path), path)
+    if not folders:
+        return None
+    # Settings may leave out any of them.
+    most = _MOST_FOLDERS if any(map(_SETTINGS.search, project.changed)) else 1
+    chosen = list(folders.values())[:most]
+    files = {
+        posixpath.join(posixpath.dirname(path), f"{token}{at}{posixpath.splitext(path)[1]}"): text
+        for at, (path, text) in enumerate(product(chosen, linter.texts))
+    }
+    if linter.runs_whole:
+        # A command that names files does not look for others.
+        is_found = not targets or any(not linter.files.search(target) for target in targets)
+        command = (*call.head, *call.rest, *(() if is_found else files))
+    else:
+        options = call.kept(linter.dropped, linter.valued, project.holds)
+        command = (*call.head, *options, *linter.report, *files)
+    return Canary(command, files, tuple(f"{token}{at}" for at in range(len(files))))
+
+
+def typescript_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
+    """By settings that extend the project's: the compiler takes no file beside them."""
+    settings = call.value_of("-p", "--project") or "tsconfig.json"
+    if settings not in project.files:
+        settings = posixpath.normpath(posixpath.join(settings, "tsconfig.json"))
+    beside = project.sibling(re.compile(r"(?<!\.d)\.tsx?$"))
+    if settings not in project.files or not beside or {"-b", "--build"} & set(call.rest):
+        return None
+    file, folder = posixpath.join(posixpath.dirname(beside), f"{token}0.ts"), posixpath.dirname(settings)
+    own = posixpath.join(folder, f"{token}.json")
+    text = {
+        "extends": f"./{posixpath.basename(settings)}",
+        "compilerOptions": {"noEmit": True, "composite": False, "incremental": False},
+        "files": [posixpath.relpath(file, folder or ".")],
+        "include": [],
+        "references": [],
+    }
+    options = call.kept("-p= --project=", "", lambda word: False)
+    files = {file: 'export const text: number = "";\n', own: json.dumps(text)}
+    return Canary((*call.head, *options, "-p", own), files, (f"{token}0",))

@@ -1,0 +1,213 @@
+"""The canaries of test runners: a test that has to fail beside one that has to pass, run by themselves.
+
+They stand where tests of the project passed, under what holds there. Changed modules of Python are imported first, so
+that code which changes its runner is at work; an import that takes long is broken off, as it is none of the test's.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Final
+
+from fixloop.integrity.tool_call import Canary, MakesCanary, Project, ToolCall, words
+
+_IMPORT_SECONDS: Final = 1.0
+_END_SECONDS: Final = 60
+"""A module may start what never ends; its process ends then, after the report was written."""
+_MOST: Final = 20
+"""Of the changed modules: more are no fix."""
+_PYTHON_TEST: Final = re.compile(r"(^|/)(test_[^/]*|[^/]*_test|tests?)\.py$")
+_GO_TEST: Final = re.compile(r"_test\.go$")
+_NO_MODULES: Final = words(
+    "setup conftest noxfile tasks manage conf __main__ tests test testing docs doc examples scripts bench"
+)
+"""Names of files and folders that nothing imports, or that do something when they are."""
+
+_PYTEST_DROPPED: Final = (
+    "--junitxml= --junit-xml= --cov= --cov-report= --cov-config= --cov-fail-under= --cov-branch --cov-append "
+    "--cov-context= --no-cov-on-fail --deselect= --lf --last-failed --sw --stepwise -k= -m="
+)
+_PYTEST_VALUED: Final = "-c -p -o --rootdir --confcutdir --basetemp --ignore --ignore-glob --config-file"
+_UNITTEST_VALUED: Final = "-s --start-directory -p --pattern -t --top-level-directory -k"
+_GO_DROPPED: Final = (
+    "-json -run= -skip= -bench= -count= -cover -coverprofile= -covermode= -coverpkg= -shuffle= -o="
+)
+_GO_VALUED: Final = "-tags -timeout -mod -p -parallel -cpu -ldflags -gcflags -exec -vet -C"
+_CARGO_DROPPED: Final = "--lib --bins --bin= --tests --test= --doc --examples --example= --all-targets"
+_CARGO_VALUED: Final = (
+    "-p --package --exclude -F --features --profile --target --manifest-path -j --jobs --color -Z"
+)
+
+_PYTHON: Final = """\
+import importlib
+import os
+import signal
+import threading
+import unittest
+
+end = threading.Timer(END_SECONDS, os._exit, (9,))
+end.daemon = True
+end.start()
+
+
+class Late(BaseException):
+    pass
+
+
+def late(*_):
+    raise Late
+
+
+def load(names):
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        for name in names:
+            try:
+                importlib.import_module(name)
+            except Late:
+                return
+            except BaseException:
+                pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before or signal.SIG_DFL)
+
+
+try:
+    load(NAMES)
+except BaseException:
+    pass
+
+
+class Test(unittest.TestCase):
+    def test_TOKENa(self):
+        self.assertEqual("a".upper(), "A")
+
+    def test_TOKENb(self):
+        self.assertEqual("a".upper(), "a")
+"""
+_GO: Final = """\
+package PACKAGE
+import "testing"
+func Test_TOKENa(t *testing.T) {}
+func Test_TOKENb(t *testing.T) { t.Error("b") }
+"""
+_RUST: Final = """\
+#[test] fn TOKENa() {}
+#[test] fn TOKENb() { assert_eq!("a".to_uppercase(), "a"); }
+"""
+
+
+def _pytest(call: ToolCall, project: Project, token: str) -> Canary | None:
+    """A file beside a test that passed, and one beside each conftest that was changed."""
+    targets = call.targets(f"{_PYTEST_DROPPED} {_PYTEST_VALUED}", project.holds)
+    first = project.sibling(_PYTHON_TEST, targets) or project.sibling(re.compile(r"\.py$"), targets)
+    if not first:
+        return None
+    hooks = [path for path in project.changed if PurePosixPath(path).name == "conftest.py"]
+    folders = dict.fromkeys(posixpath.dirname(path) for path in (first, *hooks[:3]))
+    files = {
+        posixpath.join(folder, f"test_{token}{at}.py"): _python(project, f"{token}{at}")
+        for at, folder in enumerate(folders)
+    }
+    options = call.kept(_PYTEST_DROPPED, _PYTEST_VALUED, project.holds)
+    given = " ".join((*call.rest, project.addopts))
+    single = ("-n0",) if re.search(r"(?<!\S)(-n ?\w|--numprocesses)", given) else ()
+    unmeasured = ("--no-cov",) if re.search(r"(?<!\S)--cov\b", given) else ()
+    # The last of each wins over the command's own and the settings'.
+    selected = ("-k", "", "-m", "", "--maxfail=0")
+    return Canary(
+        (*call.head, *options, *single, *unmeasured, *selected, "--junitxml={junit}", *files),
+        files,
+        fails=tuple(f"{token}{at}b" for at in range(len(files))),
+        passes=tuple(f"{token}{at}a" for at in range(len(files))),
+    )
+
+
+def _unittest(call: ToolCall, project: Project, token: str) -> Canary | None:
+    named = call.targets(_UNITTEST_VALUED, lambda word: True)
+    if not named or named[0] == "discover":
+        start = call.value_of("-s", "--start-directory") or "".join(named[1:2]) or "."
+        top = call.value_of("-t", "--top-level-directory")
+        if not project.holds(start):
+            return None
+        reached = (path for path in sorted(project.files) if _PYTHON_TEST.search(path))
+        folders = (posixpath.dirname(path) for path in reached if _is_discovered(path, start, project))
+        folder = next(folders, start)
+        run = ("discover", "-v", "-s", start, *(("-t", top) if top else ()), "-p", f"test_{token}.py")
+    else:
+        parts = named[0].removesuffix(".py").replace("/", ".").split(".")
+        ends = range(len(parts), 0, -1)
+        end = next((end for end in ends if "/".join(parts[:end]) + ".py" in project.files), 0)
+        if not end:
+            return None
+        folder = "/".join(parts[: end - 1])
+        run = ("-v", ".".join((*parts[: end - 1], f"test_{token}")))
+    file = posixpath.normpath(posixpath.join(folder, f"test_{token}.py"))
+    text = _python(project, token)
+    return Canary((*call.head, *run), {file: text}, (f"{token}b",), (f"{token}a",), is_printed=True)
+
+
+def _is_discovered(path: str, start: str, project: Project) -> bool:
+    """Whether `unittest discover`, which enters packages alone, gets from `start` to a file."""
+    start = posixpath.normpath(start)
+    below = path if start == "." else path.removeprefix(f"{start}/")
+    folders = PurePosixPath(below).parents
+    inner = (posixpath.normpath(posixpath.join(start, folder)) for folder in folders if str(folder) != ".")
+    return (below != path or start == ".") and all(
+        f"{folder}/__init__.py" in project.files for folder in inner
+    )
+
+
+def _go(call: ToolCall, project: Project, token: str) -> Canary | None:
+    if call.rest[:1] != ("test",):
+        return None
+    folders = [posixpath.dirname(path) for path in project.changed if path.endswith(".go")]
+    beside = project.sibling(_GO_TEST, folders) or project.sibling(_GO_TEST)
+    package = re.search(r"^package (\w+)", project.read(beside), re.MULTILINE) if beside else None
+    if package is None:
+        return None
+    folder = posixpath.dirname(beside)
+    own = call._replace(rest=call.rest[1:])
+    options = own.kept(_GO_DROPPED, _GO_VALUED, lambda word: True)
+    run = ("-json", "-count=1", "-run", f"^Test_{token}[ab]$", f"./{folder}")
+    text = _GO.replace("PACKAGE", package[1]).replace("TOKEN", token)
+    file = posixpath.join(folder, f"{token}_test.go")
+    names = (f"Test_{token}b",), (f"Test_{token}a",)
+    return Canary((*call.head, "test", *options, *run), {file: text}, *names, output="go-test")
+
+
+def _cargo(call: ToolCall, project: Project, token: str) -> Canary | None:
+    if call.rest[:1] != ("test",) or not re.search(r"^\[package\]", project.read("Cargo.toml"), re.MULTILINE):
+        return None
+    own = call._replace(rest=call.rest[1:])
+    options = own.kept(_CARGO_DROPPED, _CARGO_VALUED, lambda word: True)
+    command = (*call.head, "test", *options, "--test", token)
+    file, text = f"tests/{token}.rs", _RUST.replace("TOKEN", token)
+    return Canary(command, {file: text}, (f"{token}b",), (f"{token}a",), output="cargo-test")
+
+
+def _python(project: Project, token: str) -> str:
+    names = repr(list(_modules(project))[:_MOST])
+    text = _PYTHON.replace("END_SECONDS", str(_END_SECONDS)).replace("SECONDS", str(_IMPORT_SECONDS))
+    return text.replace("NAMES", names).replace("TOKEN", token)
+
+
+def _modules(project: Project) -> Iterator[str]:
+    for path in project.changed:
+        root = next((root for root in project.roots if root and path.startswith(f"{root}/")), "")
+        parts = PurePosixPath(path).relative_to(root).with_suffix("").parts
+        is_code = path.endswith(".py") and path in project.files and not _PYTHON_TEST.search(path)
+        if is_code and all(part.isidentifier() for part in parts) and _NO_MODULES.isdisjoint(parts):
+            yield ".".join(parts).removesuffix(".__init__")
+
+
+RUNNER_CANARIES: Final[Mapping[str, MakesCanary]] = {
+    "pytest": _pytest,
+    "py.test": _pytest,
+    "unittest": _unittest,
+    "go": _go,
+    "cargo": _cargo,
+}

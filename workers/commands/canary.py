@@ -1,0 +1,221 @@
+"""The judges of runners: after a fix each check has to find what is put there for it, and to run no fewer tests.
+
+A canary is added where the checks ran, when these have ended, for one run whose report nothing else reads. Before a
+runner is blamed the same canary has to show on the trusted tree: where it does not, the project is an unusual one.
+"""
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from fixloop.configuration import layout
+from fixloop.configuration.declarations import declarations_of, text_of, toml_of
+from fixloop.configuration.model import Check
+from fixloop.configuration.python_project import pytest_settings
+from fixloop.integrity.canary import canary_of, unseen
+from fixloop.integrity.tool_call import Canary, Project
+from fixloop.protocol.checks import CheckResult, Finding, RunOutcome
+from fixloop.repository.tree import tracked_in_tree, tree_id
+from workers.commands.check_run import Run, run_check
+from workers.commands.claim import Claim
+from workers.workspaces.ground import Ground, Site, site_of
+from workers.workspaces.interpreter import source_roots
+
+LIES: Final = "runner-lies"
+FEWER: Final = "fewer-tests"
+MOST_NAMED: Final = 5
+_MOST_KEPT: Final = 1000
+
+_ON_TRUSTED: Final[dict[tuple[str, ...], "Shown"]] = {}
+"""What canaries showed there, as long as this process lives; in a file, a fix could write it."""
+
+
+class Withdrawn(Exception):
+    """Nobody wants the result any more."""
+
+
+class Shown(NamedTuple):
+    """What came of a canary."""
+
+    unseen: frozenset[str]
+    """Of what it has to show, without the name it was given."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a fix made, and what it is compared with."""
+
+    site: Site
+    ground: Ground
+    """The fix's, where its checks passed."""
+    trusted: str
+    """The commit before it."""
+    changed: tuple[str, ...]
+    """Paths from the top."""
+    run: Run
+    grounds: ExitStack = field(default_factory=ExitStack)
+
+    def liars(self, checks: Iterable[tuple[Check, CheckResult]], words: dict[str, str]) -> Iterator[Finding]:
+        """Of the checks that passed, those that do not find what is put there for them. `words`: gets one for each."""
+        with self.grounds:
+            for check, result in checks:
+                if result.outcome is RunOutcome.PASSED:
+                    yield from self._judged(check, result, words)
+
+    def _judged(self, check: Check, result: CheckResult, words: dict[str, str]) -> Iterator[Finding]:
+        token = f"c{secrets.token_hex(4)}"
+        canary = canary_of(check.command, self._project(self.ground, result.passed_names), token)
+        if canary is None:
+            words[check.name] = "none"
+            return
+        shown = self._shown(check, self.ground, canary, token)
+        before = self._before(check, canary, token) if shown.unseen else shown
+        lies = shown.unseen - before.unseen
+        if lies == _all_of(canary, token):
+            # Nothing of it: what only broke down once is no liar.
+            shown = self._shown(check, self.ground, canary, token)
+            lies = shown.unseen - before.unseen
+        if lies:
+            words[check.name] = "unseen"
+            yield self._finding(check, lies, shown, before)
+        else:
+            is_blind = {name.removeprefix(token) for name in canary.fails} <= shown.unseen
+            words[check.name] = "none" if is_blind else "seen"
+
+    def _before(self, check: Check, canary: Canary, token: str) -> Shown:
+        """What the same canary shows on the trusted tree."""
+        paths = sorted(path.replace(token, "") for path in canary.files)
+        key = (self.site.snapshot.source, self.trusted, check.model_dump_json(), *paths)
+        if key not in _ON_TRUSTED:
+            site = replace(self.site, name=f"{self.site.name}.canary")
+            ground = self.grounds.enter_context(site.ground(self.trusted))
+            nothing = Shown(_all_of(canary, token), ground.problem)
+            _ON_TRUSTED[key] = nothing if ground.problem else self._shown(check, ground, canary, token)
+        return _ON_TRUSTED[key]
+
+    def _shown(self, check: Check, ground: Ground, canary: Canary, token: str) -> Shown:
+        """What the check's tool says of a canary. Raises Withdrawn."""
+        what = {"command": canary.command, "output": canary.output, "coverage_percent": None, "paths": ()}
+        try:
+            with _added(ground, canary.files):
+                ran = run_check(check.model_copy(update=what), ground, "", self.run)
+        except OSError as error:
+            return Shown(_all_of(canary, token), f"it cannot be put there: {error.strerror or error}")
+        if ran is None:
+            raise Withdrawn
+        result = ran.result
+        missing = unseen(
+            canary,
+            exit_code=result.evidence.exit_code,
+            failed=[f"{failure.file} {failure.name}" for failure in result.failures],
+            passed=result.passed_names,
+            output=ran.output,
+        )
+        reason = f"{result.reason} (exit code {result.evidence.exit_code})".replace(token, "canary")
+        return Shown(frozenset(name.removeprefix(token) for name in missing), reason[:_MOST_KEPT])
+
+    def _project(self, ground: Ground, passed: tuple[str, ...]) -> Project:
+        directory, workspace = ground.workspace.directory, ground.workspace
+        top = f"{self.site.snapshot.subdirectory}/".lstrip("/")
+        tracked = (
+            path.decode(errors="replace") for path in tracked_in_tree(workspace.mirror.git, workspace.commit)
+        )
+        files = frozenset(path.removeprefix(top) for path in tracked if path.startswith(top))
+        changed = (path.removeprefix(top) for path in self.changed if path.startswith(top))
+        declared = declarations_of(directory, toml_of(directory / "pyproject.toml"))
+        roots = (root.relative_to(directory).as_posix() for root in source_roots(directory))
+        return Project(
+            files=files,
+            # Tests and pages last: tools are often told to leave them alone.
+            changed=tuple(sorted(files & set(changed), key=lambda path: (_is_beside(path), path))),
+            passed=passed,
+            roots=tuple(root for root in roots if root != "."),
+            addopts=pytest_settings(declared).addopts,
+            read=lambda path: text_of(directory / path),
+        )
+
+    def _finding(self, check: Check, lies: frozenset[str], shown: Shown, before: Shown) -> Finding:
+        named = ", ".join(self.changed[:MOST_NAMED])
+        more = f" and {len(self.changed) - MOST_NAMED} more" if len(self.changed) > MOST_NAMED else ""
+        what = "pass what passes" if all(name.endswith("a") for name in lies) else "find what is wrong"
+        text = f"{check.name} does not {what} where that is put there for it, and did before; changed: {named}{more}"
+        return Finding(
+            rule=LIES, text=text, check=check.name, file=self.changed[0], old=before.reason, new=shown.reason
+        )
+
+
+def runner_lies(claim: Claim) -> Iterator[Finding]:
+    """The checks whose runner cannot fail any more."""
+    trial = Trial(
+        site_of(claim.work, claim.configuration, claim.cache),
+        claim.ground,
+        claim.trusted,
+        tuple(delta.path.decode(errors="replace") for delta in claim.changed),
+        claim.run,
+    )
+    with suppress(Withdrawn):
+        yield from trial.liars(
+            zip(claim.checks, (each.result for each in claim.ran), strict=True), claim.canaries
+        )
+
+
+def fewer_tests(claim: Claim) -> Iterator[Finding]:
+    """The checks without a report that say they ran fewer tests than on the trusted tree, or say it no more."""
+    silent = {check.name for check in claim.checks if not check.report_kinds()}
+    before = _counts_before(claim) if silent else {}
+    for evidence in (ran.result.evidence for ran in claim.ran):
+        had, has = before.get(evidence.check), evidence.tests
+        if evidence.check in silent and had and (has is None or has < had):
+            now = "does not say how many tests it ran" if has is None else f"ran {has} tests"
+            yield Finding(
+                rule=FEWER,
+                text=f"{evidence.check} {now}, and before the fix it ran {had}",
+                check=evidence.check,
+                old=f"{had} tests",
+                new="" if has is None else f"{has} tests",
+            )
+
+
+def _counts_before(claim: Claim) -> Mapping[str, int | None]:
+    """How many tests each check ran on the trusted tree, or else in the specialist's first run."""
+    work = claim.work
+    tree = tree_id(claim.ground.workspace.mirror.git, claim.trusted)
+    events = (entry.body["event"] for entry in work.store.history(work.holding.ticket.workflow))
+    runs = [
+        event
+        for event in events
+        if event["kind"] == "run-finished" and event["specialist"] == work.holding.ticket.specialist
+    ]
+    chosen = [event for event in runs if event["tree"] == tree][-1:] or runs[:1]
+    return {each["check"]: each.get("tests") for event in chosen for each in event.get("evidence", ())}
+
+
+@contextmanager
+def _added(ground: Ground, files: Mapping[str, str]) -> Iterator[None]:
+    """Files that are there for a while. Raises OSError: one is there already, or would be outside."""
+    top, made = ground.workspace.path.resolve(), []
+    try:
+        for path, text in files.items():
+            place = ground.workspace.directory / path
+            if not place.parent.resolve().is_relative_to(top):
+                raise OSError(f"{path} would be outside of the workspace")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with place.open("x", encoding="utf-8") as file:
+                made.append(place)
+                file.write(text)
+        yield
+    finally:
+        for place in made:
+            with suppress(OSError):
+                place.unlink()
+
+
+def _all_of(canary: Canary, token: str) -> frozenset[str]:
+    return frozenset(name.removeprefix(token) for name in (*canary.fails, *canary.passes))
+
+
+def _is_beside(path: str) -> bool:
+    return not layout.NOT_SOURCES.isdisjoint(path.split("/"))
