@@ -86,7 +86,7 @@ class Bench:
         )
         holding = SimpleNamespace(state=state, ticket=SimpleNamespace(id="t", specialist=specialist), fence=1)
         work: Any = SimpleNamespace(holding=holding, cancelled=lambda: False)
-        runs = []
+        runs: list[Sequence[str]] = []
 
         def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
             runs.append(argv)

@@ -49,7 +49,9 @@ class _Apart(NamedTuple):
 def apart(claim: Claim) -> Iterator[Finding]:
     """The files that judge without whose changes the checks do not pass."""
     git = claim.ground.workspace.mirror.git
-    changed = {} if RULE in claim.configuration.integrity.off else changed_judges(claim, git)
+    changed: dict[Delta, Kind] = (
+        {} if RULE in claim.configuration.integrity.off else changed_judges(claim, git)
+    )
     if not changed:
         return
     moves = Moves(git, claim.trusted, claim.work.holding.state.tip)

@@ -16,7 +16,7 @@ from fixloop.repository.tree import ABSENT, Delta, deltas, tree_id
 DIFF_BYTES: Final = 1024 * 1024
 """Nobody reads more; the commit itself is whole."""
 _MOST_SOUGHT: Final = 50
-"""Of a change with more files none is looked for in the tests: each costs a search of the tree."""
+"""Of a change's files, in the tests: each costs a search of the tree."""
 _ASSERTS: Final = re.compile(r"^\s*assert|AssertionError|pytest|unittest", re.MULTILINE)
 
 
@@ -53,13 +53,20 @@ def is_test(path: str) -> bool:
 def judging(git: Git, old: str, changed: Sequence[Delta], trust: Trust = UNTOLD) -> dict[bytes, Kind]:
     """Those of the paths changed since `old` that judge, with what they are."""
     found: dict[bytes, Kind] = {}
+    lists = shipped()
+    sought = 0
     for delta in changed:
         path = os.fsdecode(delta.path)
         kind = kind_of(path, trust, is_new=delta.is_addition)
         if kind is Kind.PRODUCT and trust.said_of(path) is None:
             if has_parts(path):
                 kind = Kind.GATE if _judging_part_changed(git, delta) else kind
-            elif not delta.is_addition and len(changed) <= _MOST_SOUGHT:
+            elif (
+                not delta.is_addition
+                and sought < _MOST_SOUGHT
+                and matches(path, lists["data"] + lists["helper"])
+            ):
+                sought += 1
                 kind = Kind.TEST if _is_read_by_tests_alone(git, old, path, trust) else kind
         if kind is not Kind.PRODUCT:
             found[delta.path] = kind
@@ -67,7 +74,7 @@ def judging(git: Git, old: str, changed: Sequence[Delta], trust: Trust = UNTOLD)
     judged = [os.fsdecode(delta.path) for delta in changed if delta.path not in found]
     for path in (os.fsdecode(path) for path in list(found)):
         manifests = {
-            name for lock, names in shipped()["locks"].items() if matches(path, (lock,)) for name in names
+            name for lock, names in lists["locks"].items() if matches(path, (lock,)) for name in names
         }
         above = path.rpartition("/")[0]
         goes_along = any(
