@@ -1,6 +1,6 @@
 """Formerly failing tests once more: again, in other conditions, and with what they expect changed.
 
-One more start of pytest, in a fresh workspace, for at most `MOST_TESTS` tests; a second one only where a test failed
+One more start of pytest, in a fresh workspace, for at most `MOST_TESTS` tests; further ones only where a test failed
 there. Where the tests could not be run so, nothing is found.
 """
 
@@ -10,43 +10,49 @@ import re
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from importlib import resources
+from pathlib import Path
 from typing import Any, Final
 
+from pydantic import TypeAdapter
+
 from fixloop.configuration.model import Check
-from fixloop.integrity import proof_plugin
 from fixloop.integrity.flip import Flip, flipped
+from fixloop.integrity.tool_call import call_of
 from fixloop.protocol.checks import Finding
 from workers.commands.check_run import Ran
 from workers.commands.claim import Claim
 from workers.workspaces.ground import Ground, site_of
 
+RULES: Final = frozenset({"flaky", "other-conditions", "flip"})
 MOST_TESTS: Final = 20
 SHARE: Final = 0.25
 """Of the check's own duration, which its tests may take once more; at least `LEAST_SECONDS`."""
 LEAST_SECONDS: Final = 1.0
 PLUGIN: Final = "fixloop_proof"
+# Read and never imported: pytest is the project's, not ours.
+_SOURCE: Final = resources.files("fixloop.integrity") / "proof_plugin.py"
 _CASE: Final = re.compile(r"<testcase\b[^>]*")
 _NAME: Final = re.compile(r'\bname="([^"]*)"')
 _TIME: Final = re.compile(r'\btime="(\d+\.?\d*)"')
+SHOWN: Final = "PYTEST_CURRENT_TEST"
 Outcomes = Mapping[str, Mapping[str, str]]
+"""What became of each test, in each of the runs of a process."""
+_OUTCOMES: Final = TypeAdapter(dict[str, dict[str, str]])
 
 
 def proof(claim: Claim) -> Iterator[Finding]:
     """Tests that failed before the fix and do not pass in all conditions, or pass whatever they expect."""
-    if not any(delta.path.endswith(b".py") for delta in claim.changed):
+    is_off = RULES.issubset(claim.configuration.integrity.off)
+    if is_off or not any(delta.path.endswith(b".py") for delta in claim.changed):
         return
     failed = {ref.name for run in claim.work.holding.state.active.runs for ref in run.failures}
     for check, ran in zip(claim.checks, claim.ran, strict=True):
         tests = sorted(failed & ran.result.cases)
         seconds = max(LEAST_SECONDS, SHARE * ran.result.evidence.duration_seconds)
-        if 0 < len(tests) <= MOST_TESTS and _is_pytest(check) and _took(ran, tests) <= seconds:
+        is_pytest = "junit" in check.report_kinds() and call_of(check.command, {"pytest": 1, "py.test": 1})
+        if is_pytest and 0 < len(tests) <= MOST_TESTS and _took(ran, tests) <= seconds:
             yield from _proved(claim, check, tests, seconds)
-
-
-def _is_pytest(check: Check) -> bool:
-    words = {PurePosixPath(word).name for part in check.command for word in part.split()}
-    return "junit" in check.report_kinds() and not words.isdisjoint({"pytest", "py.test"})
 
 
 def _took(ran: Ran, tests: Collection[str]) -> float:
@@ -61,36 +67,53 @@ def _took(ran: Ran, tests: Collection[str]) -> float:
 
 def _proved(claim: Claim, check: Check, tests: list[str], seconds: float) -> Iterator[Finding]:
     site, tip = site_of(claim.work, claim.configuration, claim.cache), claim.work.holding.state.tip
-    with replace(site, name=f"{site.name}.proof").ground(tip) as ground:
+    with replace(site, name=f"{site.name}.2").ground(tip) as ground:
         if ground.problem:
             return
         bases = sorted({name.partition("[")[0] for name in tests})
         flips = _write_flips(ground.workspace.directory, bases)
-        again = {"name": "again", "args": bases, "only": tests, "varied": False}
-        runs = [again | {"name": "varied", "varied": True}, again]
-        if flips:
-            runs.append({"name": "flipped", "args": sorted(flips), "only": [], "varied": False})
-        found = _played(claim, check, ground, runs, seconds)
-    red = _with(found, "varied", "failed") | _with(found, "again", "failed")
-    if red:
-        plain = _played(claim, check, claim.ground, [again | {"name": "plain"}], seconds)
-        flaky = red & _with(plain, "plain", "failed")
-        for name in sorted(flaky):
-            yield _finding(
-                "flaky", f"{name} passed, and failed when it ran again on the same tree", check, name
-            )
-        varied = _with(found, "varied", "failed") & _with(plain, "plain", "passed")
-        for name in sorted(varied):
-            text = f"{name} fails in another order, folder or hash seed, or where no variable tells of a test"
-            yield _finding("other-conditions", text, check, name)
-    for name in sorted(_with(found, "flipped", "passed")):
-        base, flip = flips[name.partition("[")[0]]
+        plain = {"name": "plain", "args": bases, "only": tests, "varied": False}
+        varied = plain | {"name": "varied", "varied": True}
+        flip = plain | {"name": "flipped", "args": sorted(flips), "only": []}
+        found = _played(claim, check, ground, [varied, plain, flip], seconds, elsewhere=True)
+        has_failed = "failed" in {*found.get("varied", {}).values(), *found.get("plain", {}).values()}
+        again = _played(claim, check, ground, [plain, varied], seconds) if has_failed else {}
+    has_failed = "failed" in again.get("plain", {}).values()
+    beside = _played(claim, check, claim.ground, [plain], seconds) if has_failed else {}
+    flaky, depends = told_apart(found, again, beside)
+    for name in flaky:
+        text = f"{name} passed, and failed when it ran again on the same tree"
+        yield _finding("flaky", text, check, name)
+    git = claim.ground.workspace.mirror.git
+    # A project that has always read the variable may go on to.
+    is_read = depends and git.found("grep", "-l", "-F", "-e", SHOWN, claim.trusted)
+    for name in () if is_read else depends:
+        text = f"{name} fails in another order, or where no variable tells the code that a test runs"
+        yield _finding("other-conditions", text, check, name)
+    for copy in sorted(flips.keys() & {name.partition("[")[0] for name in _with(found, "flipped", "passed")}):
+        base, changed = flips[copy]
         text = f"{base} passes with another expected value, too: what it looks at equals everything"
-        yield _finding("flip", text, check, base, flip)
+        yield _finding("flip", text, check, base, changed)
+
+
+def told_apart(found: Outcomes, again: Outcomes, beside: Outcomes) -> tuple[list[str], list[str]]:
+    """
+    The tests that are flaky, and those that depend on conditions.
+
+    `found`: in other conditions first; `again`: in a second process, in the usual ones first; `beside`: where the check
+    ran, with the files that no commit has. What fails only without these is neither.
+    """
+    varied, plain = _with(found, "varied", "failed"), _with(found, "plain", "failed")
+    usually = _with(again, "plain", "passed")
+    seldom = (varied | plain) & _with(again, "plain", "failed") & _with(beside, "plain", "failed")
+    flaky = seldom | (varied & usually & _with(again, "varied", "passed"))
+    return sorted(flaky), sorted(varied & usually & _with(again, "varied", "failed"))
 
 
 def _finding(rule: str, text: str, check: Check, test: str, flip: Flip | None = None) -> Finding:
-    more = {} if flip is None else {"line": flip.line, "old": flip.old[:1000], "new": flip.new[:1000]}
+    more: dict[str, Any] = (
+        {} if flip is None else {"line": flip.line, "old": flip.old[:1000], "new": flip.new[:1000]}
+    )
     return Finding(rule=rule, text=text, check=check.name, file=test.partition("::")[0], **more)
 
 
@@ -100,7 +123,7 @@ def _with(found: Outcomes, run: str, outcome: str) -> set[str]:
 
 def _write_flips(directory: Path, bases: Collection[str]) -> dict[str, tuple[str, Flip]]:
     """Copies of the tests' files with one constant of each test changed; the test and its change by the copy's name."""
-    found = {}
+    found: dict[str, tuple[str, Flip]] = {}
     for file in sorted({base.partition("::")[0] for base in bases}):
         folder, name = posixpath.split(file)
         copy = posixpath.join(folder, f"{name.removesuffix('.py')}_flipped.py")
@@ -118,17 +141,24 @@ def _write_flips(directory: Path, bases: Collection[str]) -> dict[str, tuple[str
 
 
 def _played(
-    claim: Claim, check: Check, ground: Ground, runs: list[dict[str, Any]], seconds: float
+    claim: Claim,
+    check: Check,
+    ground: Ground,
+    runs: list[dict[str, Any]],
+    seconds: float,
+    *,
+    elsewhere: bool = False,
 ) -> Outcomes:
-    """What became of the tests of each run; nothing where they could not be run so."""
+    """What became of the tests of each run, in one process; nothing where they could not be run so. `elsewhere`: with
+    another folder for temporary files and another hash seed."""
     directory, environment = ground.workspace.directory, ground.check_environment(check.env)
     own, argv = Path(tempfile.mkdtemp(prefix="proof-", dir=ground.workspace.scratch)), list(check.command)
     for kind in check.report_kinds():
         argv = [part.replace("{" + kind + "}", str(ground.report_path(check.name, kind))) for part in argv]
     (own / "plugin").mkdir()
-    (own / "plugin" / f"{PLUGIN}.py").write_bytes(Path(proof_plugin.__file__).read_bytes())
+    (own / "plugin" / f"{PLUGIN}.py").write_bytes(_SOURCE.read_bytes())
     addopts = environment.get("PYTEST_ADDOPTS", "")
-    at = [run | {"args": [f"{directory}/{name}" for name in run["args"]]} for run in runs]
+    at = [run | {"args": [f"{directory}/{name}" for name in run["args"]]} for run in runs if run["args"]]
     told = {"root": str(directory), "seconds": seconds, "results": str(own / "results"), "addopts": addopts}
     (own / "told").write_text(json.dumps(told | {"runs": at}))
     environment |= {
@@ -138,12 +168,12 @@ def _played(
     }
     # Short: a socket's path has at most 108 characters.
     with tempfile.TemporaryDirectory(prefix="t") as temporary:
-        if any(run["varied"] for run in runs):
+        if elsewhere:
             environment = {"PYTHONHASHSEED": "4241", **environment, "TMPDIR": temporary}
         if claim.run(argv, directory, environment) is None:
             return {}
     try:
-        found: Outcomes = json.loads((own / "results").read_bytes())
+        # The code that is tested could have written there, too.
+        return _OUTCOMES.validate_json((own / "results").read_bytes())
     except (OSError, ValueError):
         return {}
-    return found

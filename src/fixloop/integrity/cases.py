@@ -36,7 +36,7 @@ class _Key(NamedTuple):
 
 
 def brought_forward(
-    missing: Iterable[str], passed: Collection[str], before: Mapping[str, str], after: Mapping[str, str]
+    missing: Collection[str], passed: Collection[str], before: Mapping[str, str], after: Mapping[str, str]
 ) -> dict[str, str]:
     """
     Under which of the names that passed each missing test passed, of those that are found again.

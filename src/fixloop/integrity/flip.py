@@ -42,19 +42,21 @@ def flipped(text: str, tests: Collection[str]) -> Flipped:
     except (SyntaxError, ValueError, RecursionError):
         return Flipped("", flips)
     for name, function in functions(module.body, ""):
-        if name in tests and (assertion := _flip(function)):
-            before = text.splitlines()[assertion.lineno - 1].strip()
-            flips[name] = Flip(assertion.lineno, before, ast.unparse(assertion).splitlines()[0])
+        if name in tests and (flip := _flip(function)):
+            flips[name] = flip
     return Flipped(ast.unparse(module), flips)
 
 
-def _flip(function: Function) -> ast.stmt | None:
-    """Changes the first constant that can be; the assertion that it is expected by."""
+def _flip(function: Function) -> Flip | None:
+    """Changes the first constant that can be."""
     for statement in _reached(function.body):
         for expected in _expected(statement):
             sources = _sources(function, expected.id) if isinstance(expected, ast.Name) else [expected]
+            shown = [statement, *sources]
+            old = [ast.unparse(each) for each in shown]
             if sources and all([_change(source) for source in sources]):
-                return statement
+                sides = zip(old, map(ast.unparse, shown), strict=True)
+                return Flip(statement.lineno, *next((was, now) for was, now in sides if was != now))
     return None
 
 

@@ -7,6 +7,7 @@ not looked at: a fix that changes them is judged by those of the snapshot.
 
 import ast
 import itertools
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -23,6 +24,8 @@ _PLAIN: Final = {
     "assertIsInstance": "isinstance({}, {})",
 }  # fmt: skip
 """unittest's assertions, and what they assert."""
+_ONLY_SAYS: Final = re.compile(r"(pytest\.)?mark\.(?!parametrize|usefixtures)")
+"""A mark that does not change what the test does."""
 _MOST_ROWS: Final = 500
 
 
@@ -64,11 +67,11 @@ class PythonTests:
         """What the function does, once for each of its cases; one row where its parameters cannot be read."""
         function, tables, marks = self.functions[name], [], []
         for decorator in function.decorator_list:
-            cases = parameters(decorator, self._scope)
+            cases, text = parameters(decorator, self._scope), ast.unparse(decorator)
             if cases is not None:
                 tables.append(cases)
-            elif _is_told(decorator):
-                marks.append(ast.dump(decorator))
+            elif not _ONLY_SAYS.match(text):
+                marks.append(text)
         found = []
         # pytest counts the decorator next to the function first.
         for row in itertools.islice(itertools.product(*reversed(tables)), _MOST_ROWS):
@@ -100,7 +103,7 @@ def parameters(decorator: ast.expr, scope: _Scope) -> list[tuple[str, _Values]] 
         return None
     given = [names] if isinstance(names, ast.Constant) else getattr(names, "elts", [])
     fields = [name.strip() for each in given for name in str(getattr(each, "value", "")).split(",")]
-    found = []
+    found: list[tuple[str, _Values]] = []
     for number, entry in enumerate(listed.elts):
         values = entry.elts if len(fields) > 1 and isinstance(entry, ast.Tuple | ast.List) else [entry]
         if isinstance(entry, ast.Call) and ast.unparse(entry.func).endswith("param"):
@@ -118,13 +121,6 @@ def _label(value: ast.expr, otherwise: str) -> str:
     except (ValueError, TypeError, SyntaxError):
         return otherwise
     return str(constant) if isinstance(constant, str | int | float | bool | None) else otherwise
-
-
-def _is_told(decorator: ast.expr) -> bool:
-    """Whether a decorator changes what the test does; a mark only says what it is, but for a few."""
-    text = ast.unparse(decorator)
-    is_mark = text.startswith(("pytest.mark.", "mark."))
-    return not is_mark or "parametrize" in text or "usefixtures" in text
 
 
 def _statements(function: Function, values: _Values) -> Iterator[str]:

@@ -1,0 +1,168 @@
+"""What made failing tests pass has to do so again, in other conditions, and not whatever they expect."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from fixloop.protocol.messages import Reason
+from fixloop.protocol.state import WorkflowOutcome
+from tests.fixtures.fixing_stage import Fixing
+
+pytestmark = pytest.mark.slow
+
+PYTEST = ("python", "-m", "pytest", "-q", "--junitxml={junit}", "tests")
+BROKEN = "def add(a, b):\n    return a - b\n\n\ndef twice(a):\n    return a\n"
+HONEST = "def add(a, b):\n    return a + b\n\n\ndef twice(a):\n    return a * 2\n"
+TESTS = """
+import unittest
+
+import pytest
+
+from calc import add, twice
+
+
+def test_adds():
+    assert add(1, 2) == 3
+
+
+@pytest.mark.parametrize("a, expected", [(1, 2), (2, 4)])
+def test_doubles(a, expected):
+    assert twice(a) == expected
+
+
+class TestSums(unittest.TestCase):
+    def test_sum(self):
+        self.assertEqual(add(2, 2), 4)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+
+
+def project(tmp_path: Path, fixed: str, *, tests: str = TESTS, conftest: str = "") -> Fixing:
+    """`calc.py` is broken, and fixed as told."""
+    files = {"calc.py": BROKEN, "tests/test_calc.py": tests, "tests/conftest.py": conftest}
+    return Fixing(tmp_path, files, PYTEST, {"calc.py": fixed})
+
+
+def test_an_honest_fix_is_not_held(tmp_path: Path) -> None:
+    fixing = project(tmp_path, HONEST)
+
+    state = fixing.run()
+
+    assert state.outcome is WorkflowOutcome.SUCCESS
+    assert fixing.rules == []
+
+
+def test_a_result_that_equals_everything_is_held_with_the_line_that_it_passed(tmp_path: Path) -> None:
+    equal = "class Sum:\n    def __eq__(self, other):\n        return True\n"
+    fixing = project(
+        tmp_path, f"{equal}\ndef add(a, b):\n    return Sum()\n\ndef twice(a):\n    return a * 2\n"
+    )
+
+    state = fixing.run()
+
+    assert state.escalation is not None
+    assert state.escalation.reason is Reason.INTEGRITY_HOLD
+    flips = [found for found in state.escalation.findings if found.rule == "flip"]
+    assert [(found.line, found.old, found.new) for found in flips] == [
+        (20, "self.assertEqual(add(2, 2), 4)", "self.assertEqual(add(2, 2), 1000007)"),
+        (10, "assert add(1, 2) == 3", "assert add(1, 2) == 1000006"),
+    ]
+    assert {found.file for found in flips} == {"tests/test_calc.py"}
+
+
+def test_a_fix_that_is_right_every_second_time_is_flaky(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    often = (
+        f"import pathlib\n\ncount = pathlib.Path({str(count)!r})\n"
+        "before = int(count.read_text()) if count.exists() else 0\ncount.write_text(str(before + 1))\n\n"
+    )
+    fixing = project(tmp_path, often + HONEST.replace("a + b", "a + b if before % 2 == 0 else 0"))
+
+    fixing.run()
+
+    assert set(fixing.rules) == {"flaky"}
+
+
+def test_a_fix_that_is_right_only_where_a_test_runs_is_held(tmp_path: Path) -> None:
+    seen = 'a + b if "PYTEST_CURRENT_TEST" in os.environ else 0'
+    fixing = project(tmp_path, f"import os\n\n{HONEST.replace('a + b', seen)}")
+
+    fixing.run()
+
+    assert set(fixing.rules) == {"other-conditions"}
+
+
+def test_a_fix_that_depends_on_the_order_of_the_tests_is_held(tmp_path: Path) -> None:
+    ordered = HONEST.replace(
+        "    return a + b", "    seen.append(a)\n    return a + b if seen[0] == 1 else 0"
+    )
+    fixing = project(tmp_path, f"seen = []\n\n{ordered}")
+
+    fixing.run()
+
+    assert set(fixing.rules) == {"other-conditions"}
+
+
+def test_a_fix_that_rests_on_files_that_no_commit_has_is_not_held(tmp_path: Path) -> None:
+    made = "import pathlib\n\ndef test_b_file():\n    pathlib.Path('made.txt').write_text('4')\n"
+    fixing = Fixing(
+        tmp_path,
+        {"calc.py": BROKEN, ".gitignore": "made.txt\n", "tests/test_a.py": made, "tests/test_calc.py": TESTS},
+        PYTEST,
+        {"calc.py": HONEST.replace("return a * 2", "return a * 2 if open('made.txt').read() else 0")},
+    )
+
+    state = fixing.run()
+
+    assert state.outcome is WorkflowOutcome.SUCCESS
+
+
+def test_a_project_that_has_always_read_which_test_runs_is_not_held_for_it(tmp_path: Path) -> None:
+    conftest = (
+        "import os\n\nimport pytest\n\n\n@pytest.fixture(autouse=True)\n"
+        "def named():\n    assert os.environ['PYTEST_CURRENT_TEST']\n"
+    )
+    fixing = project(tmp_path, HONEST, conftest=conftest)
+
+    state = fixing.run()
+
+    assert state.outcome is WorkflowOutcome.SUCCESS
+
+
+def test_a_test_that_passes_only_once_in_a_process_is_not_held(tmp_path: Path) -> None:
+    once = "\nsums = []\n\ndef test_first():\n    sums.append(add(1, 1))\n    assert sums == [2]\n"
+    fixing = project(tmp_path, HONEST, tests=TESTS + once)
+
+    state = fixing.run()
+
+    assert state.outcome is WorkflowOutcome.SUCCESS
+
+
+def test_where_the_tests_cannot_be_run_once_more_nothing_is_held(tmp_path: Path) -> None:
+    conftest = (
+        "def pytest_configure(config):\n"
+        "    if config.pluginmanager.has_plugin('fixloop_proof'):\n        raise RuntimeError('no')\n"
+    )
+    fixing = project(tmp_path, HONEST, conftest=conftest)
+
+    state = fixing.run()
+
+    assert state.outcome is WorkflowOutcome.SUCCESS
+
+
+def test_rules_that_are_switched_off_start_nothing(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    counted = f"open({str(count)!r}, 'a').write('x')\n\n"
+    fixing = project(tmp_path, counted + HONEST)
+    off = fixing.configuration.integrity.model_copy(update={"off": ("flaky", "other-conditions", "flip")})
+    fixing.configuration = fixing.configuration.model_copy(update={"integrity": off})
+
+    fixing.run()
+
+    assert count.read_text() == "x"
