@@ -5,7 +5,6 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,9 +14,8 @@ from fixloop.machine.guard import GuardedResult, run_guarded
 from fixloop.protocol.checks import Finding, RunOutcome
 from fixloop.repository.snapshot import take_snapshot
 from tests.fixtures.repositories import make_repository, write
-from workers.commands.canary import Trial, fewer_tests
+from workers.commands.canary import Trial
 from workers.commands.check_run import run_check
-from workers.commands.claim import Claim
 from workers.workspaces.ground import Site
 
 pytestmark = pytest.mark.slow
@@ -235,40 +233,3 @@ def test_gos_tests_are_seen_to_fail(tmp_path: Path) -> None:
     fix = {"shop.go": files["shop.go"].replace("1", "2")}
 
     assert tried(tmp_path, files, fix, "go", "test", "-json", "./...", output="go-test") == ("seen", [])
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "held"),
-    [(2, 1, True), (2, None, True), (2, 2, False), (2, 3, False), (None, None, False)],
-)
-def test_a_check_without_a_report_has_to_run_as_many_tests_as_before(
-    tmp_path: Path, before: int | None, now: int | None, held: bool
-) -> None:
-    repository, cache = make_repository(tmp_path / "shop", UNITTEST), tmp_path / "cache"
-    snapshot = take_snapshot(repository, issue=0, cache=cache)
-    site = Site(snapshot, Configuration(), cache, "canaries")
-    shown = {"check": "unittest", **({"tests": before} if before else {})}
-    first = {"kind": "run-finished", "specialist": "test-runner", "tree": snapshot.tree, "evidence": [shown]}
-    others = [
-        {**first, "specialist": "unit-test", "evidence": [{**shown, "tests": 9}]},
-        {**first, "tree": "another", "evidence": [{**shown, "tests": 9}]},
-        {"kind": "paused"},
-    ]
-    history = [SimpleNamespace(body={"event": event}) for event in (others[0], first, *others[1:])]
-    state = SimpleNamespace(trusted=snapshot.commit)
-    ticket = SimpleNamespace(specialist="test-runner", workflow="w")
-    work: Any = SimpleNamespace(
-        holding=SimpleNamespace(state=state, ticket=ticket),
-        store=SimpleNamespace(history=lambda workflow: history),
-    )
-    check = Check(name="unittest", command=DISCOVER)
-    with site.ground(snapshot.commit) as ground:
-        ran = run_check(check, ground, "", run)
-        assert ran is not None
-        evidence = ran.result.evidence.model_copy(update={"tests": now})
-        ran = ran._replace(result=ran.result.model_copy(update={"evidence": evidence}))
-        claim = Claim(work, Configuration(), cache, ground, (check,), (ran,), (), run, {})
-
-        found = list(fewer_tests(claim))
-
-    assert [each.rule for each in found] == ["fewer-tests"] * held

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,9 @@ from fixloop.protocol.checks import CheckResult, Evidence, Finding, RunOutcome
 from fixloop.repository.snapshot import Snapshot, mirror_of, take_snapshot
 from fixloop.secrets.redaction import Redaction
 from tests.fixtures.repositories import make_repository, write
-from workers.commands.canary import Trial
+from workers.commands.canary import Trial, fewer_tests
+from workers.commands.check_run import Ran
+from workers.commands.claim import Claim
 from workers.workspaces.ground import Ground, Site
 from workers.workspaces.workspace import open_workspace
 
@@ -161,3 +165,39 @@ def test_a_command_that_is_no_known_tool_is_not_asked(bench: Bench) -> None:
 
     assert bench.held(honest, check, shop="number = 1\n") == []
     assert (bench.words, bench.asked) == ({"make": "none"}, [])
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "held"),
+    [(2, 1, True), (2, None, True), (2, 2, False), (2, 3, False), (None, None, False)],
+)
+def test_a_check_without_a_report_has_to_run_as_many_tests_as_before(
+    bench: Bench, before: int | None, now: int | None, held: bool
+) -> None:
+    snapshot, specialist = bench.snapshot, "test-runner"
+    shown = {"check": "unittest", **({"tests": before} if before else {})}
+    more = [{"check": "unittest", "tests": 9}]
+    first = {"kind": "run-finished", "specialist": specialist, "tree": snapshot.tree, "evidence": [shown]}
+    events = [{**first, "specialist": "unit-test", "evidence": more}, first, {"kind": "paused"}]
+    history = [
+        SimpleNamespace(body={"event": event})
+        for event in (*events, {**first, "tree": "t", "evidence": more})
+    ]
+    held_by = SimpleNamespace(
+        state=SimpleNamespace(trusted=snapshot.commit),
+        ticket=SimpleNamespace(specialist=specialist, workflow="w"),
+    )
+    work: Any = SimpleNamespace(holding=held_by, store=SimpleNamespace(history=lambda workflow: history))
+    check = Check(name="unittest", command=("python", "-m", "unittest"))
+    evidence = Evidence(check="unittest", command="python -m unittest", tests=now)
+    ran = Ran(CheckResult(check="unittest", outcome=RunOutcome.PASSED, evidence=evidence), "")
+    mirror = mirror_of(snapshot, bench.cache)
+    with open_workspace(bench.cache, mirror, snapshot.commit, ticket="t", fence=1) as workspace:
+        ground = Ground(workspace, Interpreter("", "", "none"), False, Redaction())
+        claim = Claim(
+            work, Configuration(), bench.cache, ground, (check,), (ran,), (), lambda argv, cwd, env: None, {}
+        )
+
+        found = list(fewer_tests(claim))
+
+    assert [each.rule for each in found] == ["fewer-tests"] * held

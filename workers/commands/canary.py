@@ -4,6 +4,7 @@ A canary is added where the checks ran, when these have ended, for one run whose
 runner is blamed the same canary has to show on the trusted tree: where it does not, the project is an unusual one.
 """
 
+import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -27,6 +28,8 @@ LIES: Final = "runner-lies"
 FEWER: Final = "fewer-tests"
 MOST_NAMED: Final = 5
 _MOST_KEPT: Final = 1000
+_PASSES: Final = re.compile("a$")
+_BESIDE: Final = re.compile(rf"(^|/)({'|'.join(layout.NOT_SOURCES)})/")
 
 _ON_TRUSTED: Final[dict[tuple[str, ...], "Shown"]] = {}
 """What canaries showed there, as long as this process lives; in a file, a fix could write it."""
@@ -62,28 +65,33 @@ class Trial:
         """Of the checks that passed, those that do not find what is put there for them. `words`: gets one for each."""
         with self.grounds:
             for check, result in checks:
-                if result.outcome is RunOutcome.PASSED:
-                    yield from self._judged(check, result, words)
-
-    def _judged(self, check: Check, result: CheckResult, words: dict[str, str]) -> Iterator[Finding]:
-        token = f"c{secrets.token_hex(4)}"
-        canary = canary_of(check.command, self._project(self.ground, result.passed_names), token)
-        if canary is None:
-            words[check.name] = "none"
-            return
-        shown = self._shown(check, self.ground, canary, token)
-        before = self._before(check, canary, token) if shown.unseen else shown
-        lies = shown.unseen - before.unseen
-        if lies == _all_of(canary, token):
-            # Nothing of it: what only broke down once is no liar.
-            shown = self._shown(check, self.ground, canary, token)
-            lies = shown.unseen - before.unseen
-        if lies:
-            words[check.name] = "unseen"
-            yield self._finding(check, lies, shown, before)
-        else:
-            is_blind = {name.removeprefix(token) for name in canary.fails} <= shown.unseen
-            words[check.name] = "none" if is_blind else "seen"
+                token = f"c{secrets.token_hex(4)}"
+                canary = canary_of(check.command, self._project(result.passed_names), token)
+                if result.outcome is not RunOutcome.PASSED or canary is None:
+                    words[check.name] = "none"
+                    continue
+                shown = self._shown(check, self.ground, canary, token)
+                before = self._before(check, canary, token) if shown.unseen else shown
+                lies = shown.unseen - before.unseen
+                if lies == _all_of(canary, token):
+                    # Nothing of it: what only broke down once is no liar.
+                    shown = self._shown(check, self.ground, canary, token)
+                    lies = shown.unseen - before.unseen
+                is_blind = {name.removeprefix(token) for name in canary.fails} <= shown.unseen
+                words[check.name] = "unseen" if lies else "none" if is_blind else "seen"
+                if lies:
+                    what = "pass what passes" if all(map(_PASSES.search, lies)) else "find what is wrong"
+                    rest = ("…",) if len(self.changed) > MOST_NAMED else ()
+                    named = ", ".join((*self.changed[:MOST_NAMED], *rest))
+                    yield Finding(
+                        rule=LIES,
+                        text=f"{check.name} does not {what} where that is put there for it, and did before; "
+                        f"changed: {named}",
+                        check=check.name,
+                        file=self.changed[0],
+                        old=before.reason,
+                        new=shown.reason,
+                    )
 
     def _before(self, check: Check, canary: Canary, token: str) -> Shown:
         """What the same canary shows on the trusted tree."""
@@ -117,8 +125,8 @@ class Trial:
         reason = f"{result.reason} (exit code {result.evidence.exit_code})".replace(token, "canary")
         return Shown(frozenset(name.removeprefix(token) for name in missing), reason[:_MOST_KEPT])
 
-    def _project(self, ground: Ground, passed: tuple[str, ...]) -> Project:
-        directory, workspace = ground.workspace.directory, ground.workspace
+    def _project(self, passed: tuple[str, ...]) -> Project:
+        directory, workspace = self.ground.workspace.directory, self.ground.workspace
         top = f"{self.site.snapshot.subdirectory}/".lstrip("/")
         tracked = (
             path.decode(errors="replace") for path in tracked_in_tree(workspace.mirror.git, workspace.commit)
@@ -130,20 +138,13 @@ class Trial:
         return Project(
             files=files,
             # Tests and pages last: tools are often told to leave them alone.
-            changed=tuple(sorted(files & set(changed), key=lambda path: (_is_beside(path), path))),
+            changed=tuple(
+                sorted(files & set(changed), key=lambda path: (_BESIDE.search(path) is not None, path))
+            ),
             passed=passed,
             roots=tuple(root for root in roots if root != "."),
             addopts=pytest_settings(declared).addopts,
             read=lambda path: text_of(directory / path),
-        )
-
-    def _finding(self, check: Check, lies: frozenset[str], shown: Shown, before: Shown) -> Finding:
-        named = ", ".join(self.changed[:MOST_NAMED])
-        more = f" and {len(self.changed) - MOST_NAMED} more" if len(self.changed) > MOST_NAMED else ""
-        what = "pass what passes" if all(name.endswith("a") for name in lies) else "find what is wrong"
-        text = f"{check.name} does not {what} where that is put there for it, and did before; changed: {named}{more}"
-        return Finding(
-            rule=LIES, text=text, check=check.name, file=self.changed[0], old=before.reason, new=shown.reason
         )
 
 
@@ -163,34 +164,23 @@ def runner_lies(claim: Claim) -> Iterator[Finding]:
 
 
 def fewer_tests(claim: Claim) -> Iterator[Finding]:
-    """The checks without a report that say they ran fewer tests than on the trusted tree, or say it no more."""
+    """The checks without a report that say they ran fewer tests than on the trusted tree, or else in the specialist's
+    first run; or that say it no more."""
     silent = {check.name for check in claim.checks if not check.report_kinds()}
-    before = _counts_before(claim) if silent else {}
-    for evidence in (ran.result.evidence for ran in claim.ran):
-        had, has = before.get(evidence.check), evidence.tests
-        if evidence.check in silent and had and (has is None or has < had):
-            now = "does not say how many tests it ran" if has is None else f"ran {has} tests"
-            yield Finding(
-                rule=FEWER,
-                text=f"{evidence.check} {now}, and before the fix it ran {had}",
-                check=evidence.check,
-                old=f"{had} tests",
-                new="" if has is None else f"{has} tests",
-            )
-
-
-def _counts_before(claim: Claim) -> Mapping[str, int | None]:
-    """How many tests each check ran on the trusted tree, or else in the specialist's first run."""
-    work = claim.work
+    if not silent:
+        return
+    work, specialist = claim.work, claim.work.holding.ticket.specialist
     tree = tree_id(claim.ground.workspace.mirror.git, claim.trusted)
     events = (entry.body["event"] for entry in work.store.history(work.holding.ticket.workflow))
-    runs = [
-        event
-        for event in events
-        if event["kind"] == "run-finished" and event["specialist"] == work.holding.ticket.specialist
-    ]
-    chosen = [event for event in runs if event["tree"] == tree][-1:] or runs[:1]
-    return {each["check"]: each.get("tests") for event in chosen for each in event.get("evidence", ())}
+    runs = [each for each in events if each["kind"] == "run-finished" and each["specialist"] == specialist]
+    chosen = [each for each in runs if each["tree"] == tree][-1:] or runs[:1]
+    before = {each["check"]: each.get("tests") for event in chosen for each in event.get("evidence", ())}
+    for evidence in (ran.result.evidence for ran in claim.ran if ran.result.check in silent):
+        had, has = before.get(evidence.check), evidence.tests
+        if had and (has is None or has < had):
+            now = "does not say how many tests it ran" if has is None else f"ran {has} tests"
+            text = f"{evidence.check} {now}, and before the fix it ran {had}"
+            yield Finding(rule=FEWER, text=text, check=evidence.check, old=f"{had} tests", new=now)
 
 
 @contextmanager
@@ -215,7 +205,3 @@ def _added(ground: Ground, files: Mapping[str, str]) -> Iterator[None]:
 
 def _all_of(canary: Canary, token: str) -> frozenset[str]:
     return frozenset(name.removeprefix(token) for name in (*canary.fails, *canary.passes))
-
-
-def _is_beside(path: str) -> bool:
-    return not layout.NOT_SOURCES.isdisjoint(path.split("/"))

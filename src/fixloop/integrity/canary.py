@@ -4,17 +4,21 @@ Owns which tools there is one for, and whether it was seen. It says nothing of a
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
-from fixloop.integrity.javascript_canaries import JAVASCRIPT_CANARIES
+from fixloop.integrity.javascript_canaries import RUNNERS, javascript_canary
 from fixloop.integrity.linter_canaries import LINTERS, linter_canary, typescript_canary
-from fixloop.integrity.runner_canaries import RUNNER_CANARIES
-from fixloop.integrity.tool_call import Canary, MakesCanary, Project, call_of
+from fixloop.integrity.runner_canaries import cargo_canary, go_canary, pytest_canary, unittest_canary
+from fixloop.integrity.tool_call import Canary, Project, ToolCall, call_of
 
-_CANARIES: Final[Mapping[str, MakesCanary]] = {
-    **RUNNER_CANARIES,
-    **JAVASCRIPT_CANARIES,
+_CANARIES: Final[Mapping[str, Callable[[ToolCall, Project, str], Canary | None]]] = {
+    "pytest": pytest_canary,
+    "py.test": pytest_canary,
+    "unittest": unittest_canary,
+    "go": go_canary,
+    "cargo": cargo_canary,
+    **dict.fromkeys(RUNNERS, javascript_canary),
     **dict.fromkeys(LINTERS, linter_canary),
     "tsc": typescript_canary,
 }

@@ -8,11 +8,9 @@ kept from it.
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Final, NamedTuple
 
-from fixloop.integrity.tool_call import Canary, MakesCanary, Project, ToolCall
+from fixloop.integrity.tool_call import Canary, Project, ToolCall
 
 _TEST: Final = re.compile(
     r"([._-](test|spec)|(^|/)(test|tests|__tests__|spec)/.*|(^|/)test[-_.][^/]*)\.[cm]?[jt]sx?$"
@@ -22,7 +20,7 @@ _CONFIGURES: Final = re.compile(r"\.config\.|(^|/)(setup|jest|vitest|mocha)[^/]*
 _TEXT: Final = """\
 // @ts-nocheck
 BEGIN
-const changed = [LOADS];
+const changed = LOADS;
 setTimeout(() => process.exit(9), 60000).unref?.();
 it("TOKENa", () => {});
 it("TOKENb", async () => {
@@ -48,7 +46,7 @@ class _Runner(NamedTuple):
     """What restricts it to one file."""
 
 
-_RUNNERS: Final = {
+RUNNERS: Final = {
     "jest": _Runner(
         ("--json", "--outputFile={jest}"),
         "--json --outputFile= --reporters= --coverage --collectCoverage --coverageReporters= --coverageThreshold= "
@@ -82,7 +80,8 @@ _RUNNERS: Final = {
 }
 
 
-def _canary(runner: _Runner, call: ToolCall, project: Project, token: str) -> Canary | None:
+def javascript_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
+    runner = RUNNERS[call.tool]
     if call.tool == "node" and "--test" not in call.rest:
         return None
     targets = call.targets(f"{runner.dropped} {runner.valued}", project.holds)
@@ -90,29 +89,19 @@ def _canary(runner: _Runner, call: ToolCall, project: Project, token: str) -> Ca
     if not beside:
         return None
     folder, name = posixpath.split(beside)
-    file = posixpath.join(folder, _named(name, token))
+    # What finds its neighbour finds it: with the same ending, and the same word before that.
+    stem, dot, endings = name.partition(".")
+    kept = ["".join(re.findall(word, stem)) for word in (r"^test[-_]", r"[-_](?:test|spec)$")]
+    file = posixpath.join(folder, f"{kept[0]}{token}{kept[1]}{dot}{endings}")
+    others = (_TEST, _CONFIGURES)
+    changed = [
+        f"./{posixpath.relpath(path, folder or '.')}"
+        for path in project.changed
+        if _MODULE.search(path) and not any(pattern.search(path) for pattern in others)
+    ]
     text = _TEXT.replace("BEGIN", runner.begin).replace("END", runner.end)
-    text = text.replace("LOADS", ", ".join(_loaded(project, folder))).replace("LOAD", runner.load)
+    text = text.replace("LOADS", json.dumps(changed)).replace("LOAD", runner.load)
     options = call.kept(runner.dropped, runner.valued, project.holds)
     only = tuple(word.replace("TOKEN", token) for word in runner.run)
     command = (*call.head, *options, *runner.report, *only, file)
     return Canary(command, {file: text.replace("TOKEN", token)}, (f"{token}b",), (f"{token}a",))
-
-
-def _named(name: str, token: str) -> str:
-    """A name that is found by what finds `name`: with the same ending, and the same word before it."""
-    stem, dot, endings = name.partition(".")
-    before, after = re.match(r"test[-_]", stem), re.search(r"[-_](test|spec)$", stem)
-    return f"{before[0] if before else ''}{token}{after[0] if after else ''}{dot}{endings}"
-
-
-def _loaded(project: Project, folder: str) -> Iterator[str]:
-    for path in project.changed:
-        if _MODULE.search(path) and not _TEST.search(path) and not _CONFIGURES.search(path):
-            relative = posixpath.relpath(path, folder or ".")
-            yield json.dumps(relative if relative.startswith(".") else f"./{relative}")
-
-
-JAVASCRIPT_CANARIES: Final[Mapping[str, MakesCanary]] = {
-    name: partial(_canary, runner) for name, runner in _RUNNERS.items()
-}

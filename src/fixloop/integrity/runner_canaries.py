@@ -6,11 +6,10 @@ that code which changes its runner is at work; an import that takes long is brok
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Final
 
-from fixloop.integrity.tool_call import Canary, MakesCanary, Project, ToolCall, words
+from fixloop.integrity.tool_call import Canary, Project, ToolCall, words
 
 _IMPORT_SECONDS: Final = 1.0
 _END_SECONDS: Final = 60
@@ -100,7 +99,7 @@ _RUST: Final = """\
 """
 
 
-def _pytest(call: ToolCall, project: Project, token: str) -> Canary | None:
+def pytest_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
     """A file beside a test that passed, and one beside each conftest that was changed."""
     targets = call.targets(f"{_PYTEST_DROPPED} {_PYTEST_VALUED}", project.holds)
     first = project.sibling(_PYTHON_TEST, targets) or project.sibling(re.compile(r"\.py$"), targets)
@@ -126,7 +125,7 @@ def _pytest(call: ToolCall, project: Project, token: str) -> Canary | None:
     )
 
 
-def _unittest(call: ToolCall, project: Project, token: str) -> Canary | None:
+def unittest_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
     named = call.targets(_UNITTEST_VALUED, lambda word: True)
     if not named or named[0] == "discover":
         start = call.value_of("-s", "--start-directory") or "".join(named[1:2]) or "."
@@ -161,7 +160,7 @@ def _is_discovered(path: str, start: str, project: Project) -> bool:
     )
 
 
-def _go(call: ToolCall, project: Project, token: str) -> Canary | None:
+def go_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
     if call.rest[:1] != ("test",):
         return None
     folders = [posixpath.dirname(path) for path in project.changed if path.endswith(".go")]
@@ -175,11 +174,11 @@ def _go(call: ToolCall, project: Project, token: str) -> Canary | None:
     run = ("-json", "-count=1", "-run", f"^Test_{token}[ab]$", f"./{folder}")
     text = _GO.replace("PACKAGE", package[1]).replace("TOKEN", token)
     file = posixpath.join(folder, f"{token}_test.go")
-    names = (f"Test_{token}b",), (f"Test_{token}a",)
-    return Canary((*call.head, "test", *options, *run), {file: text}, *names, output="go-test")
+    command = (*call.head, "test", *options, *run)
+    return Canary(command, {file: text}, (f"{token}b",), (f"{token}a",), output="go-test")
 
 
-def _cargo(call: ToolCall, project: Project, token: str) -> Canary | None:
+def cargo_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
     if call.rest[:1] != ("test",) or not re.search(r"^\[package\]", project.read("Cargo.toml"), re.MULTILINE):
         return None
     own = call._replace(rest=call.rest[1:])
@@ -190,24 +189,12 @@ def _cargo(call: ToolCall, project: Project, token: str) -> Canary | None:
 
 
 def _python(project: Project, token: str) -> str:
-    names = repr(list(_modules(project))[:_MOST])
-    text = _PYTHON.replace("END_SECONDS", str(_END_SECONDS)).replace("SECONDS", str(_IMPORT_SECONDS))
-    return text.replace("NAMES", names).replace("TOKEN", token)
-
-
-def _modules(project: Project) -> Iterator[str]:
+    names = []
     for path in project.changed:
-        root = next((root for root in project.roots if root and path.startswith(f"{root}/")), "")
+        root = next((root for root in project.roots if path.startswith(f"{root}/")), "")
         parts = PurePosixPath(path).relative_to(root).with_suffix("").parts
-        is_code = path.endswith(".py") and path in project.files and not _PYTHON_TEST.search(path)
+        is_code = path.endswith(".py") and not _PYTHON_TEST.search(path)
         if is_code and all(part.isidentifier() for part in parts) and _NO_MODULES.isdisjoint(parts):
-            yield ".".join(parts).removesuffix(".__init__")
-
-
-RUNNER_CANARIES: Final[Mapping[str, MakesCanary]] = {
-    "pytest": _pytest,
-    "py.test": _pytest,
-    "unittest": _unittest,
-    "go": _go,
-    "cargo": _cargo,
-}
+            names.append(".".join(parts).removesuffix(".__init__"))
+    text = _PYTHON.replace("END_SECONDS", str(_END_SECONDS)).replace("SECONDS", str(_IMPORT_SECONDS))
+    return text.replace("NAMES", repr(names[:_MOST])).replace("TOKEN", token)

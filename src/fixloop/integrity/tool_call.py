@@ -144,7 +144,3 @@ class Canary(NamedTuple):
     """How what the command prints is read, as a check's `output`."""
     is_printed: bool = False
     """The runner writes no report: it prints a line for each test."""
-
-
-MakesCanary = Callable[[ToolCall, Project, str], Canary | None]
-"""From a call and what the canary is named after; None where it cannot be made to fit."""
