@@ -76,17 +76,18 @@ def test_a_result_that_equals_everything_is_held_with_the_line_that_it_passed(tm
     assert {found.file for found in flips} == {"tests/test_calc.py"}
 
 
-def test_a_fix_that_is_right_every_second_time_is_flaky(tmp_path: Path) -> None:
+def test_a_fix_that_is_right_only_the_first_time_is_flaky(tmp_path: Path) -> None:
     count = tmp_path / "count"
     often = (
         f"import pathlib\n\ncount = pathlib.Path({str(count)!r})\n"
         "before = int(count.read_text()) if count.exists() else 0\ncount.write_text(str(before + 1))\n\n"
     )
-    fixing = project(tmp_path, often + HONEST.replace("a + b", "a + b if before % 2 == 0 else 0"))
+    fixing = project(tmp_path, often + HONEST.replace("a + b", "a + b if before == 0 else 0"))
 
     fixing.run()
 
-    assert set(fixing.rules) == {"flaky"}
+    assert "flaky" in fixing.rules
+    assert "other-conditions" not in fixing.rules
 
 
 def test_a_fix_that_is_right_only_where_a_test_runs_is_held(tmp_path: Path) -> None:
@@ -95,7 +96,8 @@ def test_a_fix_that_is_right_only_where_a_test_runs_is_held(tmp_path: Path) -> N
 
     fixing.run()
 
-    assert set(fixing.rules) == {"other-conditions"}
+    assert "other-conditions" in fixing.rules
+    assert "flaky" not in fixing.rules
 
 
 def test_a_fix_that_depends_on_the_order_of_the_tests_is_held(tmp_path: Path) -> None:
@@ -106,7 +108,8 @@ def test_a_fix_that_depends_on_the_order_of_the_tests_is_held(tmp_path: Path) ->
 
     fixing.run()
 
-    assert set(fixing.rules) == {"other-conditions"}
+    assert "other-conditions" in fixing.rules
+    assert "flaky" not in fixing.rules
 
 
 def test_a_fix_that_rests_on_files_that_no_commit_has_is_not_held(tmp_path: Path) -> None:
@@ -160,7 +163,9 @@ def test_rules_that_are_switched_off_start_nothing(tmp_path: Path) -> None:
     count = tmp_path / "count"
     counted = f"open({str(count)!r}, 'a').write('x')\n\n"
     fixing = project(tmp_path, counted + HONEST)
-    off = fixing.configuration.integrity.model_copy(update={"off": ("flaky", "other-conditions", "flip")})
+    off = fixing.configuration.integrity.model_copy(
+        update={"off": ("flaky", "other-conditions", "flip", "runner-lies")}
+    )
     fixing.configuration = fixing.configuration.model_copy(update={"integrity": off})
 
     fixing.run()

@@ -48,7 +48,8 @@ def proof(claim: Claim) -> Iterator[Finding]:
         return
     failed = {ref.name for run in claim.work.holding.state.active.runs for ref in run.failures}
     for check, ran in zip(claim.checks, claim.ran, strict=True):
-        tests = sorted(failed & ran.result.cases)
+        # In the order of its report, which is the usual one.
+        tests = [name for name in dict.fromkeys(ran.result.passed_names) if name in failed & ran.result.cases]
         seconds = max(LEAST_SECONDS, SHARE * ran.result.evidence.duration_seconds)
         is_pytest = "junit" in check.report_kinds() and call_of(check.command, {"pytest": 1, "py.test": 1})
         if is_pytest and 0 < len(tests) <= MOST_TESTS and _took(ran, tests) <= seconds:
@@ -70,14 +71,16 @@ def _proved(claim: Claim, check: Check, tests: list[str], seconds: float) -> Ite
     with replace(site, name=f"{site.name}.2").ground(tip) as ground:
         if ground.problem:
             return
-        bases = sorted({name.partition("[")[0] for name in tests})
+        bases = list(dict.fromkeys(name.partition("[")[0] for name in tests))
         flips = _write_flips(ground.workspace.directory, bases)
         plain = {"name": "plain", "args": bases, "only": tests, "varied": False}
         varied = plain | {"name": "varied", "varied": True}
         flip = plain | {"name": "flipped", "args": sorted(flips), "only": []}
         found = _played(claim, check, ground, [varied, plain, flip], seconds, elsewhere=True)
-        has_failed = "failed" in {*found.get("varied", {}).values(), *found.get("plain", {}).values()}
-        again = _played(claim, check, ground, [plain, varied], seconds) if has_failed else {}
+        again: Outcomes = {}
+        if "failed" in {*found.get("varied", {}).values(), *found.get("plain", {}).values()}:
+            usual = _played(claim, check, ground, [plain], seconds)
+            again = {**usual, **_played(claim, check, ground, [varied], seconds, elsewhere=True)}
     has_failed = "failed" in again.get("plain", {}).values()
     beside = _played(claim, check, claim.ground, [plain], seconds) if has_failed else {}
     flaky, depends = told_apart(found, again, beside)
@@ -87,8 +90,8 @@ def _proved(claim: Claim, check: Check, tests: list[str], seconds: float) -> Ite
     git = claim.ground.workspace.mirror.git
     # A project that has always read the variable may go on to.
     is_read = depends and git.found("grep", "-l", "-F", "-e", SHOWN, claim.trusted)
-    for name in () if is_read else depends:
-        text = f"{name} fails in another order, or where no variable tells the code that a test runs"
+    for name in depends if not is_read else []:
+        text = f"{name} fails in another order, with another hash seed or where no variable tells of a test"
         yield _finding("other-conditions", text, check, name)
     for copy in sorted(flips.keys() & {name.partition("[")[0] for name in _with(found, "flipped", "passed")}):
         base, changed = flips[copy]
@@ -100,8 +103,8 @@ def told_apart(found: Outcomes, again: Outcomes, beside: Outcomes) -> tuple[list
     """
     The tests that are flaky, and those that depend on conditions.
 
-    `found`: in other conditions first; `again`: in a second process, in the usual ones first; `beside`: where the check
-    ran, with the files that no commit has. What fails only without these is neither.
+    `found`: first in other conditions, then in the usual ones; `again`: the same, each in a process of its own;
+    `beside`: where the check ran, with the files that no commit has. What fails only without these is neither.
     """
     varied, plain = _with(found, "varied", "failed"), _with(found, "plain", "failed")
     usually = _with(again, "plain", "passed")
