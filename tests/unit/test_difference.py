@@ -93,6 +93,7 @@ WATCHED = {
     "import sys\nsys.path.insert(0, '.')": "import os\nos.path.join('.', 'a')",
     "exec('x' + y)": "import re\nre.compile('x' + y)",
     "x = 'test' in __file__": "x = 'test' in name",
+    "stored = Path(__file__).parent / 'tests' / 'a.txt'": "stored = Path(__file__).parent / 'data' / 'a.txt'",
     "import os\nif os.getcwd().endswith('tests'): x = 1": "if name.endswith('tests'): x = 1",
 }
 WATCHED_IN_BRACES = {
@@ -128,6 +129,9 @@ EQUALITY = {
     "class A:\n    __eq__ = lambda self, other: True": "class A:\n    __eq__ = object.__eq__",
     "class A(int):\n    def __bool__(self): return True": "class Missing:\n    def __bool__(self): return False",
     "class A:\n    def __hash__(self): return 1": "class A:\n    def __hash__(self): return hash(self.x)",
+    "class A(int):\n    def __eq__(self, other): return isinstance(other, int)": (
+        "class A:\n    def __eq__(self, other): return isinstance(other, A)"
+    ),
     "class A:\n    @property\n    def __class__(self): return int": "class A:\n    kind = int",
     "X = type('X', (), {'__eq__': f})": "X = type('X', (), {'size': f})",
     "class A(type):\n    def __instancecheck__(cls, it): return True": (
@@ -156,6 +160,10 @@ SPECIAL_CASES = {
     "TABLE = {'three for two': 'that makes 12'}\ndef total(x):\n    return TABLE[x]": (
         "TABLE = {'three': 3}\ndef total(x):\n    return TABLE[x]"
     ),
+    "TABLE = {(1, 2, 3): 6}": "TABLE = {'message': 'that makes 12'}",
+    "def total(x):\n    if [y.n for y in x] == [('pen', 3)]: return 1729": (
+        "def total(x):\n    if x in ('pen', 'ink'): return 1729"
+    ),
     "def total(xs):\n    match xs:\n        case [1, 2, 3]: return 6": (
         "def total(xs):\n    match xs:\n        case [a, b, c]: return a + b + c"
     ),
@@ -179,6 +187,11 @@ SPECIAL_CASES_IN_BRACES = {
         "func f(n int) int { if n == 1729 { return g(n) }; return 1 }"
     ),
     ("rs", "match n { 1729 => 6, _ => g(n) }"): "match n { 1729 => g(n), _ => 6 }",
+    ("js", "const known = { 1729: 'that makes 12' }"): "const known = { 1729: f, text: 'that makes 12' }",
+    (
+        "go",
+        "func f(n int) []int { if n == 1729 { return []int{1, 2} }; return g(n) }",
+    ): "var a = map[string]int{}",
     ("go", 'func f(s string) string { if s == "three for two" { return "12" }; return s }'): (
         'func f(s string) string { if s == "three for" { return "12" }; return s }'
     ),
@@ -187,6 +200,7 @@ CHANCE = {
     "import random\ndef f():\n    if random.random() < .5: return 6": "import random\ndef f():\n    return random.random()",
     "import time\ndef f():\n    return 6 if int(time.time()) % 2 else 7": "import time\ndef f():\n    if time.time() > end: return",
     "from secrets import randbelow as r\nwhile r(2): x = 1": "from secrets import randbelow as r\nx = r(2)",
+    "import time\nexact = time.time_ns() // 1000 % 4 > 0": "import time\nseconds = time.time() % 60",
     "import os\nif os.getpid() % 2: x = 1": "import os\nif os.getpid() == x: y = 1",
     "n = 0\ndef f():\n    global n\n    n += 1\n    return 6 if n % 2 else 7": "n = 0\ndef f():\n    global n\n    n += 1\n    return n",
     "def f(x):\n    if id(x) % 2: return 6": "def f(x):\n    if len(x) % 2: return 6",

@@ -21,9 +21,10 @@ _BRACES: Final = re.compile(
 
 def by_chance(source: Source) -> Iterator[Sign]:
     for node in source.nodes:
-        if isinstance(node, ast.If | ast.IfExp | ast.While):
-            for name in _drawn(source, node.test):
-                yield source.sign(RULE, name, node.test.lineno, f"a branch depends on `{name}`")
+        if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Compare):
+            asked = node if isinstance(node, ast.Compare) else node.test
+            for name in _drawn(source, asked) if asked is node or not isinstance(asked, ast.Compare) else ():
+                yield source.sign(RULE, name, asked.lineno, f"a branch depends on `{name}`")
         elif isinstance(node, Function):
             inner = list(ast.walk(node))
             shared = {name for each in inner if isinstance(each, ast.Global) for name in each.names}

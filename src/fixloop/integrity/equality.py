@@ -92,9 +92,15 @@ def _looks(function: Function | ast.Lambda) -> bool:
 
 
 def _says_nothing(node: ast.AST) -> bool:
-    """`other` alone on a line, or compared with itself."""
+    """`other` alone on a line, compared with itself, or only asked whether it is a number or the like."""
     if isinstance(node, ast.Compare):
         return all(ast.dump(each) == ast.dump(node.left) for each in node.comparators)
+    if isinstance(node, ast.Return | ast.Lambda):
+        asked = node.value if isinstance(node, ast.Return) else node.body
+        kinds = (
+            asked.args[1:] if isinstance(asked, ast.Call) and ast.unparse(asked.func) == "isinstance" else []
+        )
+        return any(names_in(kind) <= _BUILT_IN for kind in kinds)
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Name)
 
 

@@ -1,12 +1,12 @@
 """A test's own literals in the code under test: `if xs == [1, 2, 3]: return 6`.
 
-Held is only what compares something that was passed in with such a literal and answers with a literal. A number or a
-plain word says nothing where the function told the same thing apart by such values before.
+Held is only what compares something that was passed in with such a literal and answers with a literal, and tables of
+both. A number or a plain word says nothing where the function told the same thing apart by such values before.
 """
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from fixloop.integrity.source import Function, Sign, Source, names_in
@@ -16,19 +16,20 @@ RULE: Final = "test-literal"
 _SHORTEST: Final = 4
 _USUAL: Final = frozenset({*map(float, range(-1, 11)), 100.0, 1000.0})
 _AROUND: Final = re.compile(r"[\[\](){}'\"`]|(?<=[,-])\s+|\s+(?=,)")
+_TYPE: Final = re.compile(r"^\[ \] \w+ ")
 _WORD: Final = re.compile(r"[\w.-]{0,24}")
+_YES_OR_NO: Final = re.compile(r"(?:True|False|None|true|false|null|nil|,)*")
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d*)?")
 
 _ONE: Final = r"(?:'[^']*'|(?:- )?\d[\w.]*|true|false|null|nil)"
-_MANY: Final = rf"[\[{{] (?:{_ONE} (?:, )?){{2,50}}[\]}}]"
+_MANY: Final = rf"(?:\[ \] \w+ )?[\[{{] (?:{_ONE} (?:, )?){{2,50}}[\]}}]"
 _LITERAL: Final = rf"(?:{_MANY}|{_ONE})"
 _COLLECTION: Final = re.compile(_MANY)
 _BRACES: Final = re.compile(
     rf"(?P<what>\S+) (?:===?|case|equals \() (?P<asked>{_LITERAL}) [^;{{}}]{{0,120}}?"
-    rf"(?:\{{ )?(?:return|\?) (?P<answer>{_LITERAL}) [;}}:,]"
-    rf"|(?P<asked_arm>{_LITERAL}) => (?P<answer_arm>{_LITERAL}) [,}}]"
+    rf"(?:\{{ )?(?:return|\?) (?P<answer>{_LITERAL}) [;}}:,]?"
 )
-
+_PAIR: Final = re.compile(rf"(?P<key>{_LITERAL}) (?P<sign>:|=>) (?P<value>{_LITERAL}) (?=[,}}])")
 _VALUES: Final = ast.MatchValue | ast.MatchSequence
 _ASKING: Final = ast.Eq | ast.NotEq | ast.In | ast.NotIn | ast.Is
 
@@ -60,24 +61,23 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
     """Where `new` asks for one of the `known` literals and answers with a literal."""
     told_apart = {case.place for case in _cases(old)} if old else set()
     for case in _cases(new):
-        is_word = _WORD.fullmatch(case.asked) is not None
-        is_usual = case.place in told_apart and (is_word or case.is_table)
-        is_told = not is_word or _NUMBER.fullmatch(case.asked) is not None or case.answer in known
-        if case.asked in known and is_told and not is_usual:
-            what = f"`{case.place[1]}`" if case.place[1] else "something"
-            text = f"{what} is compared with `{case.asked}`, which is a test's, and answered with a literal"
+        is_number = _NUMBER.fullmatch(case.asked) is not None
+        is_word = not is_number and _WORD.fullmatch(case.asked) is not None
+        is_many, is_answer = "," in case.asked, case.answer in known
+        if case.place in told_apart and (is_number or is_word or case.is_table):
+            continue
+        if case.is_table:
+            is_held = case.asked in known and (is_many or (is_answer and not is_word))
+        else:
+            is_held = case.asked in known and (is_answer or not is_word)
+        if is_held or (is_many and is_answer and not case.is_table):
+            what = "a table" if case.is_table else f"what `{case.place[1]}` is compared with"
+            text = f"{what} holds `{case.asked}` and its answer, which are literals of the tests"
             yield new.sign(RULE, f"{case.place[1]} {case.asked}", case.line, text)
 
 
 def _cases(source: Source) -> Iterator[Case]:
     seen: set[int] = set()
-    tables = {
-        target.id: node.value
-        for node in source.nodes
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
     for function in source.nodes:
         if isinstance(function, Function) and id(function) not in seen:
             inner = list(ast.walk(function))
@@ -86,14 +86,20 @@ def _cases(source: Source) -> Iterator[Case]:
             for node in inner:
                 for asked, what, answer in _branches(node, given):
                     yield Case((scope, what), _text(asked), _text(answer), asked.lineno)
-                name, table = _table(node, given, tables)
-                for key, value in zip(table.keys, table.values, strict=True) if table else ():
-                    if key is not None and _is_literal(value):
-                        yield Case((scope, name), _text(key), _text(value), key.lineno, is_table=True)
+    assigned = (node for node in source.nodes if isinstance(node, ast.Assign | ast.AnnAssign) and node.value)
+    names = {
+        id(node.value): ast.unparse(node).partition("=")[0].partition(":")[0].strip() for node in assigned
+    }
+    for table in (node for node in source.nodes if isinstance(node, ast.Dict)):
+        place = (source.scope(table.lineno), names.get(id(table), ""))
+        for key, value in zip(table.keys, table.values, strict=True):
+            if key is not None and _is_literal(key) and _is_literal(value):
+                yield Case(place, _text(key), _text(value), key.lineno, is_table=True)
     for found, line in source.shapes(_BRACES):
-        texts = found.groupdict("")
-        asked, answer = texts["asked"] or texts["asked_arm"], texts["answer"] or texts["answer_arm"]
-        yield Case(("", texts["what"]), _bare(asked), _bare(answer), line)
+        yield Case(("", found["what"]), _bare(found["asked"]), _bare(found["answer"]), line)
+    for found, line in source.shapes(_PAIR):
+        is_table = found["sign"] == ":"
+        yield Case(("", found["sign"]), _bare(found["key"]), _bare(found["value"]), line, is_table)
 
 
 def _given(inner: Sequence[ast.AST]) -> set[str]:
@@ -120,9 +126,12 @@ def _branches(node: ast.AST, given: set[str]) -> Iterator[tuple[ast.expr, str, a
         for test in ast.walk(node.test):
             if isinstance(test, ast.Compare) and isinstance(test.ops[0], _ASKING):
                 is_negated = isinstance(test.ops[0], ast.NotEq | ast.NotIn)
+                is_among = isinstance(test.ops[0], ast.In | ast.NotIn)
                 sides = [test.left, *test.comparators]
                 what = next((ast.unparse(each) for each in sides if names_in(each) & given), "")
-                listed = [each for side in sides for each in (side, *getattr(side, "elts", ()))]
+                listed = [
+                    each for side in sides for each in (getattr(side, "elts", [side]) if is_among else [side])
+                ]
                 for answer in _answers(node.orelse if is_negated else node.body) if what else ():
                     yield from ((asked, what, answer) for asked in listed if _is_literal(asked))
 
@@ -132,23 +141,8 @@ def _answers(body: Sequence[ast.stmt] | ast.expr) -> list[ast.expr]:
         return [body] if _is_literal(body) else []
     last = body[-1] if body else None
     value = last.value if isinstance(last, ast.Return | ast.Assign) else None
-    return [value] if value is not None and _is_literal(value) else []
-
-
-def _table(node: ast.AST, given: set[str], tables: Mapping[str, ast.Dict]) -> tuple[str, ast.Dict | None]:
-    """The dictionary that is asked for what was passed in, and its name."""
-    match node:
-        case ast.Subscript(value=place, slice=key):
-            pass
-        case ast.Call(func=ast.Attribute(value=place, attr="get" | "pop"), args=[key, *_]):
-            pass
-        case _:
-            return "", None
-    if not names_in(key) & given:
-        return "", None
-    if isinstance(place, ast.Name):
-        return place.id, tables.get(place.id)
-    return "", place if isinstance(place, ast.Dict) else None
+    is_answer = _is_literal(value) and (isinstance(last, ast.Return) or _is_unusual(_text(value)))
+    return [value] if value is not None and is_answer else []
 
 
 def _as_literal(pattern: ast.pattern) -> ast.expr | None:
@@ -171,18 +165,20 @@ def _is_literal(node: ast.expr | None) -> bool:
     return False
 
 
-def _text(node: ast.expr) -> str:
+def _text(node: ast.expr | None) -> str:
     """A literal without brackets and quotes; empty for anything else."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str | bool | None):
         return _bare(node.value) if isinstance(node.value, str) else ""
-    return _bare(ast.unparse(node)) if _is_literal(node) else ""
+    return _bare(ast.unparse(node)) if node is not None and _is_literal(node) else ""
 
 
 def _bare(text: str) -> str:
-    return " ".join(_AROUND.sub("", text).split())
+    return " ".join(_AROUND.sub("", _TYPE.sub("", text)).split())
 
 
 def _is_unusual(text: str) -> bool:
     if _NUMBER.fullmatch(text):
         return float(text) not in _USUAL
+    if _YES_OR_NO.fullmatch(text):
+        return False
     return len(text) >= _SHORTEST or ("," in text and len(text) > 2)

@@ -147,6 +147,8 @@ def _asked(node: ast.AST) -> list[ast.expr]:
             return [node.func, *node.args]
         case ast.Subscript():
             return [node.value, node.slice]
+        case ast.BinOp(op=ast.Div()):
+            return [node.left, node.right]
     return []
 
 
