@@ -4,23 +4,13 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 
 import pytest
 
-from fixloop.configuration.model import Check, Configuration, SpecialistChecks
-from fixloop.configuration.settings import IntegritySettings
-from fixloop.machine.guard import GuardedResult, run_guarded
-from fixloop.protocol.checks import Finding, RunOutcome
-from fixloop.repository.git import Git
-from fixloop.repository.snapshot import mirror_of, take_snapshot
-from fixloop.repository.tree import deltas
-from tests.fixtures.repositories import git, make_repository, write
+from fixloop.protocol.checks import Finding
+from tests.fixtures.bench import Bench
 from workers.commands.apart import apart
-from workers.commands.baseline import Comparison
-from workers.commands.claim import Claim
-from workers.workspaces.ground import site_of
 
 pytestmark = pytest.mark.slow
 
@@ -47,75 +37,23 @@ class Seen(NamedTuple):
         return [found.file for found in self.findings]
 
 
-class Bench:
-    """A repository at its snapshot, and a fix."""
-
-    def __init__(self, folder: Path, files: Mapping[str, str], below: str = "") -> None:
-        self.cache, self.top = folder / "cache", make_repository(folder / "shop", dict(files))
-        self.snapshot = take_snapshot(self.top / below, issue=0, cache=self.cache, ref=None)
-
-    def seen(
-        self,
-        fix: Mapping[str, str],
-        *commands: Sequence[str],
-        specialist: str = "test-runner",
-        withdrawn: bool = False,
-        **settings: Any,
-    ) -> Seen:
-        """What `apart` finds after a fix; an empty text removes a file."""
-        write(self.top, dict(fix))
-        for name in (name for name, text in fix.items() if not text):
-            (self.top / name).unlink()
-        git(self.top, "add", "-A")
-        git(self.top, "commit", "-qm", "fixed")
-        tip, mirror = git(self.top, "rev-parse", "HEAD"), mirror_of(self.snapshot, self.cache)
-        mirror.receive(Git(self.top), tip, "fixed")
-        checks = tuple(
-            Check(name=f"check-{n}", command=tuple(each)) for n, each in enumerate(commands or [CHECK])
-        )
-        configuration = Configuration(
-            specialists=(SpecialistChecks(name=specialist, checks=checks),),
-            integrity=IntegritySettings(**settings),
-        )
-        state = SimpleNamespace(
-            tip=tip,
-            trusted=self.snapshot.commit,
-            snapshot=self.snapshot.model_dump_json(),
-            issue=0,
-            queue="q",
-        )
-        holding = SimpleNamespace(state=state, ticket=SimpleNamespace(id="t", specialist=specialist), fence=1)
-        work: Any = SimpleNamespace(holding=holding, cancelled=lambda: False)
-        runs: list[Sequence[str]] = []
-
-        def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
-            runs.append(argv)
-            if withdrawn and len(runs) > len(checks):
-                return None
-            return run_guarded(argv, cwd=cwd, env=env, stdin=b"", timeout_seconds=60)
-
-        site = site_of(work, configuration, self.cache)
-        with site.ground(tip) as ground, Comparison(site, run) as comparison:
-            ran = [
-                comparison.checked(specialist, check, ground, ground.workspace.tree_hash())
-                for check in checks
-            ]
-            passed = tuple(each for each in ran if each and each.result.outcome is RunOutcome.PASSED)
-            assert len(passed) == len(ran), ran
-            changed = tuple(deltas(mirror.git, self.snapshot.commit, tip))
-            claim = Claim(work, configuration, self.cache, ground, checks, passed, changed, run, {})
-            return Seen(tuple(apart(claim)), len(runs) - len(checks))
+class ApartBench(Bench):
+    def seen(self, fix: Mapping[str, str], *commands: Sequence[str], **settings: Any) -> Seen:
+        """What `apart` finds after a fix."""
+        with self.claim(fix, *(commands or [CHECK]), **settings) as claim:
+            found = tuple(apart(claim))
+            return Seen(found, len(self.runs) - len(claim.checks))
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ApartBench:
     # A shim on the PATH takes longer to be looked for than all of this.
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    return Bench(tmp_path, FILES)
+    return ApartBench(tmp_path, FILES)
 
 
 @pytest.mark.proves("I2")
-def test_where_only_product_files_changed_nothing_runs_and_nothing_is_found(bench: Bench) -> None:
+def test_where_only_product_files_changed_nothing_runs_and_nothing_is_found(bench: ApartBench) -> None:
     assert bench.seen({"sum": "5", "new": "x"}) == ((), 0)
 
 
@@ -130,7 +68,7 @@ def test_where_only_product_files_changed_nothing_runs_and_nothing_is_found(benc
     ],
 )
 def test_what_passes_only_with_judges_of_its_own_is_found_with_both_sides(
-    bench: Bench, fix: dict[str, str], file: str
+    bench: ApartBench, fix: dict[str, str], file: str
 ) -> None:
     seen = bench.seen(fix)
 
@@ -143,7 +81,7 @@ def test_what_passes_only_with_judges_of_its_own_is_found_with_both_sides(
     assert (len(seen.findings), seen.runs) == (len(fix), 1)
 
 
-def test_a_removed_judge_is_back_and_shown_whole(bench: Bench) -> None:
+def test_a_removed_judge_is_back_and_shown_whole(bench: ApartBench) -> None:
     seen = bench.seen({"tests/run.sh": "", "tests/other.sh": "true\n", "check.sh": "sh tests/other.sh\n"})
 
     assert [(each.file, each.old, each.new) for each in seen.findings] == [
@@ -154,13 +92,13 @@ def test_a_removed_judge_is_back_and_shown_whole(bench: Bench) -> None:
 
 
 @pytest.mark.proves("I2")
-def test_an_honest_fix_with_new_tests_and_better_ones_passes_with_both(bench: Bench) -> None:
+def test_an_honest_fix_with_new_tests_and_better_ones_passes_with_both(bench: ApartBench) -> None:
     better = {"sum": "5", "tests/more.csv": "6", "tests/run.sh": SUM + "test -s tests/more.csv\n"}
 
     assert bench.seen(better) == ((), 1)
 
 
-def test_what_a_project_lets_a_fix_change_judges_as_the_fix_left_it(bench: Bench) -> None:
+def test_what_a_project_lets_a_fix_change_judges_as_the_fix_left_it(bench: ApartBench) -> None:
     fix = {"sum": "6", "tests/cases.csv": "6"}
 
     assert bench.seen(fix).files == ["tests/cases.csv"]
@@ -168,7 +106,7 @@ def test_what_a_project_lets_a_fix_change_judges_as_the_fix_left_it(bench: Bench
 
 
 @pytest.mark.proves("I1")
-def test_a_project_adds_to_what_judges_and_takes_from_it(bench: Bench) -> None:
+def test_a_project_adds_to_what_judges_and_takes_from_it(bench: ApartBench) -> None:
     script = ("sh", "-c", "grep -q wrong ignore.cfg || sh tests/run.sh")
 
     assert bench.seen({"ignore.cfg": "wrong"}, script) == ((), 0)
@@ -177,33 +115,33 @@ def test_a_project_adds_to_what_judges_and_takes_from_it(bench: Bench) -> None:
     assert bench.seen({"tests/cases.csv": "4"}, product=("tests/*.csv",)) == ((), 0)
 
 
-def test_the_first_check_that_fails_is_named_and_no_other_runs(bench: Bench) -> None:
+def test_the_first_check_that_fails_is_named_and_no_other_runs(bench: ApartBench) -> None:
     seen = bench.seen({"tests/cases.csv": "4"}, ("true",), CHECK, ("test", "-e", "sum"))
 
     assert [each.check for each in seen.findings] == ["check-1"]
     assert seen.runs == 2
 
 
-def test_a_check_that_cannot_run_with_the_former_judges_is_told(bench: Bench) -> None:
+def test_a_check_that_cannot_run_with_the_former_judges_is_told(bench: ApartBench) -> None:
     seen = bench.seen({"tests/tool.sh": "#!/bin/sh\n"}, ("sh", "-c", "test -e tests/tool.sh || exit 127"))
 
     assert "`check-0` fails: " in seen.findings[0].text
     assert seen.files == ["tests/tool.sh"]
 
 
-def test_a_linter_looks_at_tests_as_at_other_code(bench: Bench) -> None:
+def test_a_linter_looks_at_tests_as_at_other_code(bench: ApartBench) -> None:
     lint = ("sh", "-c", "! grep -Hn 5 tests/cases.csv")
 
     assert bench.seen({"tests/cases.csv": "4"}, lint, specialist="code-quality") == ((), 0)
 
 
 def test_in_a_part_of_a_repository_patterns_start_there(tmp_path: Path) -> None:
-    below = Bench(tmp_path, {f"web/{name}": text for name, text in FILES.items()}, below="web")
+    below = ApartBench(tmp_path, {f"web/{name}": text for name, text in FILES.items()}, below="web")
 
     fix = {"web/check.sh": "true\n", "web/tests/cases.csv": "4"}
     assert below.seen(fix).files == ["web/check.sh", "web/tests/cases.csv"]
     assert below.seen({"web/new": "x"}, tests_may_change=("tests/**",), product=("check.sh",)) == ((), 0)
 
 
-def test_nothing_is_found_where_nobody_wants_it_any_more(bench: Bench) -> None:
+def test_nothing_is_found_where_nobody_wants_it_any_more(bench: ApartBench) -> None:
     assert bench.seen({"tests/cases.csv": "4"}, withdrawn=True) == ((), 1)

@@ -1,0 +1,82 @@
+"""What a fix has written into product files, read from a real mirror."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.fixtures.bench import Bench
+from workers.commands.difference import difference
+
+pytestmark = pytest.mark.slow
+
+FILES: Final = {
+    "shop.py": "def total(xs):\n    return 0\n",
+    "plugin.py": "import gc\ngc.get_objects()\n",
+    "tests/test_shop.py": "import gc, os\ndef test_a():\n    os._exit\n    assert total([1, 2, 3]) == 6\n",
+}
+CHEAT: Final = {
+    "shop.py": "import gc, os\ndef total(xs):\n    gc.get_objects()\n"
+    "    if xs == [1, 2, 3]: return 6  # noqa\n    os._exit(0)\n",
+    "tests/test_shop.py": FILES["tests/test_shop.py"].replace("def", "@pytest.mark.skip\ndef"),
+    "made.bin": "import pytest\0",
+    "made.py": "import pytest\n" * 100_000,
+}
+SKIPPED: Final = ("suppression", "tests/test_shop.py", 2)
+SILENCED: Final = ("suppression", "shop.py", 4)
+LEAVES: Final = ("watched", "shop.py", 5)
+ANSWER: Final = ("test-literal", "shop.py", 4)
+
+
+def found(
+    bench: Bench, fix: Mapping[str, str], command: str = "true", **settings: Any
+) -> set[tuple[Any, ...]]:
+    with bench.claim(fix, [command], failures=["tests/test_shop.py"], **settings) as claim:
+        return {(each.rule, each.file, each.line) for each in difference(claim)}
+
+
+@pytest.mark.proves("I7", "I8")
+def test_what_is_new_in_product_files_is_found_and_what_the_project_named_before_is_not(
+    tmp_path: Path,
+) -> None:
+    assert found(Bench(tmp_path, FILES), CHEAT) == {SKIPPED, SILENCED, LEAVES, ANSWER}
+
+
+@pytest.mark.proves("I7")
+@pytest.mark.parametrize(
+    ("settings", "rest"),
+    [
+        ({"allow": ("suppression *.py 1", "watched shop.py")}, {ANSWER}),
+        ({"allow": ("suppression tests/",), "tests_may_change": ("tests/**",)}, {SILENCED, LEAVES, ANSWER}),
+        (
+            {
+                "off": (
+                    "suppression",
+                    "watched",
+                    "test-literal",
+                    "equals-everything",
+                    "types-given-away",
+                    "by-chance",
+                )
+            },
+            set(),
+        ),
+    ],
+)
+def test_a_project_below_the_top_allows_by_its_own_paths(
+    tmp_path: Path, settings: dict[str, Any], rest: set[tuple[Any, ...]]
+) -> None:
+    bench = Bench(tmp_path, {f"web/{name}": text for name, text in FILES.items()}, below="web")
+    fix = {f"web/{name}": text for name, text in CHEAT.items()}
+
+    assert found(bench, fix, **settings) == {(rule, f"web/{file}", line) for rule, file, line in rest}
+
+
+def test_an_honest_fix_in_a_file_that_moves_is_found_nowhere(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, FILES)
+
+    assert (
+        found(bench, {"shop.py": "", "src/shop.py": "def total(xs):\n    return sum(xs)\n", "plugin.py": ""})
+        == set()
+    )
