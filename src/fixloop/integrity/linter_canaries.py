@@ -78,7 +78,7 @@ def linter_canary(call: ToolCall, project: Project, token: str) -> Canary | None
     else:
         options = call.kept(linter.dropped, linter.valued, project.holds)
         command = (*call.head, *options, *linter.report, *files)
-    return Canary(command, files, tuple(f"{token}{at}" for at in range(len(files))))
+    return Canary(command, files, tuple(f"{token}{at}." for at in range(len(files))))
 
 
 def typescript_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
@@ -100,4 +100,4 @@ def typescript_canary(call: ToolCall, project: Project, token: str) -> Canary | 
     }
     options = call.kept("-p= --project=", "", lambda word: False)
     files = {file: 'export const text: number = "";\n', own: json.dumps(text)}
-    return Canary((*call.head, *options, "-p", own), files, (f"{token}0",))
+    return Canary((*call.head, *options, "-p", own), files, (f"{token}0.",))
