@@ -7,7 +7,6 @@ written for any Python that pytest runs on. What it is told stands in a file; wh
 import faulthandler
 import json
 import os
-import sys
 import time
 from typing import Any, Callable, Dict, Iterator, List  # noqa: UP035
 
@@ -40,7 +39,7 @@ def pytest_cmdline_main(config: Any) -> Iterator[None]:
 def pytest_runtestloop(session: Any) -> bool:
     until = time.monotonic() + _told["seconds"]
     # Ends all where a test waits for what is not there; no thread that tests could count.
-    faulthandler.dump_traceback_later(_told["seconds"] * 2 + 10, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(_told["seconds"] * 2 + 10, exit=True, file=2)
     found = {}
     try:
         for number, run in enumerate(_told["runs"]):
