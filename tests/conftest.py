@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +21,9 @@ for _name in [name for name in os.environ if name.startswith("FIXLOOP_")]:
 
 # A project that a test leaves waiting would have a process of its own; tests of that process say otherwise.
 os.environ["FIXLOOP_KEEP"] = "0"
+
+# Scripted checks and agents count in their test's folder what they did; tests of the sandbox say otherwise.
+os.environ["FIXLOOP_SANDBOX_WRITABLE"] = tempfile.gettempdir()
 
 # Where it is set, every process that a test starts would compile the whole of fixloop again, and pytest every test.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

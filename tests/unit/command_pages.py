@@ -24,6 +24,8 @@ SETTINGS: Final = {
     "replica_seconds": "How long they may take, at most 2; 1.",
     "cache_dir": "Where mirrors and workspaces lie, outside any checkout; `~/.cache/fixloop` if not given.",
     "guard": "What keeps commands from leaving processes behind: auto, namespace or watched; auto.",
+    "sandbox": "What confines checks and fixers, whatever a project says: auto, require, off, landlock or bubblewrap.",
+    "sandbox_writable": "What all checks and fixers may write, too, separated by colons; nothing.",
     "keep": "Whether clocks of an embedded Redis run on while somebody outside is waited for; yes.",
     "archive_dir": "Where ended workflows are moved to and still read from; they stay in Redis if not given.",
     "archive_after_days": "How many days after their end workers move them there; 30.",

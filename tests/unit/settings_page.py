@@ -25,6 +25,7 @@ TABLES: Final = (
     ("[limits]",),
     ("[fixer]", "[agent.NAME]", "[workspace]"),
     ("[integrity]",),
+    ("[sandbox]",),
     ("[specialist.NAME]", "[[specialist.NAME.check]]"),
     ("[cycle]", "[handoff]"),
     ("[cycle.agent.NAME]", "[handoff.agent.NAME]"),

@@ -168,6 +168,7 @@ def test_the_settings_page_has_every_key_with_its_default() -> None:
         "fixer",
         "workspace",
         "integrity",
+        "sandbox",
         "limits",
         "specialist",
         "cycle",

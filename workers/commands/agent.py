@@ -21,7 +21,8 @@ from fixloop.statefiles.sync import lay
 from workers.commands import child_workflows
 from workers.commands.fixer import end_of
 from workers.steps.step import Step, with_grace
-from workers.workspaces.ground import Ground, open_ground
+from workers.workspaces.confinement import AGENTS
+from workers.workspaces.ground import Ground, open_ground, site_of
 
 SHOWN_CHARACTERS: Final = 300
 
@@ -41,17 +42,19 @@ def play(work: Step, configuration: Configuration, snapshot: bytes, cache: Path)
         limit = state.limits.seconds_of(key)
         if limit is not None:
             limit += getattr(state.limits, "converge_seconds", 0.0)
+        env = ground.environment(role.env) | {
+            "FIXLOOP_WORKFLOW": ticket.workflow,
+            "FIXLOOP_ISSUE": str(state.issue),
+            "FIXLOOP_ROLE": key,
+            "FIXLOOP_ITERATION": str(ticket.iteration),
+            "FIXLOOP_ATTEMPT": str(ticket.attempt),
+        }
+        folder = ground.workspace.directory
         result = work.run(
             role.command,
-            cwd=ground.workspace.directory,
-            env=ground.environment(role.env)
-            | {
-                "FIXLOOP_WORKFLOW": ticket.workflow,
-                "FIXLOOP_ISSUE": str(state.issue),
-                "FIXLOOP_ROLE": key,
-                "FIXLOOP_ITERATION": str(ticket.iteration),
-                "FIXLOOP_ATTEMPT": str(ticket.attempt),
-            },
+            cwd=folder,
+            env=env,
+            confined=site_of(work, configuration, cache).confined(folder, env, writable=AGENTS),
             stdin=request_for(work.store, snapshot, key).encode(),
             unheard_seconds=with_grace(limit),
             apart=True,

@@ -71,6 +71,7 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
         interpreter="" if is_foreign(check.command) else ground.interpreter.path,
         tree=tree,
         duration_seconds=round(result.duration_seconds, 3),
+        sandbox=result.sandbox,
     )
     wrong = _violation(ground, tree, began)
     if not wrong and result.timed_out:

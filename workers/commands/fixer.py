@@ -28,7 +28,8 @@ from fixloop.reports.limits import clean
 from workers.commands import child_workflows
 from workers.steps.step import Step, with_grace
 from workers.steps.validation_steps import fix_failed
-from workers.workspaces.ground import Ground, open_ground
+from workers.workspaces.confinement import AGENTS
+from workers.workspaces.ground import Ground, Site, open_ground, site_of
 from workers.workspaces.node_modules import written_into
 
 TAIL_CHARACTERS: Final = 4000
@@ -45,7 +46,8 @@ def fix(work: Step, configuration: Configuration, cache: Path) -> Done | None:
     report = open_report(work.store, work.holding.ticket.workflow, work.holding.version)
     with open_ground(work, configuration, cache) as ground:
         began = time.time()
-        result = _run(work, configuration.fixer, ground, report)
+        site = site_of(work, configuration, cache)
+        result = _run(work, configuration.fixer, site, ground, report)
         if result is None:
             return None
         if injury := ground.workspace.injury() or written_into(ground.donors, began):
@@ -54,26 +56,29 @@ def fix(work: Step, configuration: Configuration, cache: Path) -> Done | None:
         return _answer(work, ground, result)
 
 
-def _run(work: Step, fixer: Fixer, ground: Ground, report: Said) -> GuardedResult | None:
+def _run(work: Step, fixer: Fixer, site: Site, ground: Ground, report: Said) -> GuardedResult | None:
     ticket, scratch = work.holding.ticket, ground.workspace.scratch
     request, answer, failures = scratch / "request.json", scratch / "answer", scratch / "failures.json"
     wanted = request_json(report.message)
     wanted |= {"workspace": str(ground.workspace.directory), "answer": str(answer)}
     request.write_text(json.dumps(wanted, indent=2))
     failures.write_bytes(all_failures(work.store, work.holding.state))
+    folder = ground.workspace.directory
+    env = ground.environment(fixer.env) | {
+        "FIXLOOP_REQUEST": str(request),
+        "FIXLOOP_ANSWER": str(answer),
+        "FIXLOOP_FAILURES": str(failures),
+        "FIXLOOP_ROLE": worker_of(ticket),
+        "FIXLOOP_ISSUE": str(work.holding.state.issue),
+        "FIXLOOP_SPECIALIST": ticket.specialist,
+        "FIXLOOP_ITERATION": str(ticket.iteration),
+    }
+    writable = AGENTS if fixer.writable is None or site.shared else fixer.writable
     return work.run(
         fixer.command,
-        cwd=ground.workspace.directory,
-        env=ground.environment(fixer.env)
-        | {
-            "FIXLOOP_REQUEST": str(request),
-            "FIXLOOP_ANSWER": str(answer),
-            "FIXLOOP_FAILURES": str(failures),
-            "FIXLOOP_ROLE": worker_of(ticket),
-            "FIXLOOP_ISSUE": str(work.holding.state.issue),
-            "FIXLOOP_SPECIALIST": ticket.specialist,
-            "FIXLOOP_ITERATION": str(ticket.iteration),
-        },
+        cwd=folder,
+        env=env,
+        confined=site.confined(folder, env, writable=writable, network=fixer.network),
         stdin=render_delivery(report.message, to_command=True).encode(),
         unheard_seconds=with_grace(work.holding.state.patience_seconds),
     )

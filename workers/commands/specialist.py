@@ -86,7 +86,8 @@ def _has_passed(ran: Sequence[Ran]) -> bool:
 
 def _comparison(work: Step, configuration: Configuration, cache: Path) -> Comparison:
     state, ticket = work.holding.state, work.holding.ticket
-    limit = with_grace(state.patience_seconds)
+    limit, site = with_grace(state.patience_seconds), site_of(work, configuration, cache)
+    network = configuration.specialist(ticket.specialist).network
 
     def begins(check: str, base: str) -> None:
         event = BaselineBegun(specialist=ticket.specialist, check=check, base=base, sender=worker_of(ticket))
@@ -94,9 +95,10 @@ def _comparison(work: Step, configuration: Configuration, cache: Path) -> Compar
 
     def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
         variables = {**env, "FIXLOOP_ROLE": worker_of(ticket)}
-        return work.run(argv, cwd=cwd, env=variables, unheard_seconds=limit)
+        confined = site.confined(cwd, variables, network=network)
+        return work.run(argv, cwd=cwd, env=variables, unheard_seconds=limit, confined=confined)
 
-    return Comparison(site_of(work, configuration, cache), run, begins)
+    return Comparison(site, run, begins)
 
 
 def _with_old_kept(work: Step, result: CheckResult) -> CheckResult:

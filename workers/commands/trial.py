@@ -56,7 +56,7 @@ def tried(asked: Asked) -> Iterator[Tried]:
                 )
                 yield Tried(specialist=entry.name, result=failed)
                 return
-            run = _limited(entry, configuration.limits.validation_minutes)
+            run = _limited(entry, configuration.limits.validation_minutes, site)
             tree = ground.workspace.tree_hash()
             with Comparison(site, run) as comparison:
                 for check in entry.checks:
@@ -64,7 +64,7 @@ def tried(asked: Asked) -> Iterator[Tried]:
                         yield Tried(specialist=entry.name, result=ran.result)
 
 
-def _limited(entry: SpecialistChecks, usual_minutes: float | None) -> Run:
+def _limited(entry: SpecialistChecks, usual_minutes: float | None, site: Site) -> Run:
     """Runs commands; the limit is for all checks of a specialist together, as for a run of the loop."""
     minutes = usual_minutes if entry.timeout_minutes is None else entry.timeout_minutes
     until = time.monotonic() + (minutes * 60 if minutes else NO_LIMIT_SECONDS)
@@ -72,7 +72,9 @@ def _limited(entry: SpecialistChecks, usual_minutes: float | None) -> Run:
 
     def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult:
         rest = max(until - time.monotonic(), 0.1)
-        return run_guarded(argv, cwd=cwd, env={**env, "FIXLOOP_ROLE": handle}, timeout_seconds=rest)
+        variables = {**env, "FIXLOOP_ROLE": handle}
+        confined = site.confined(cwd, variables, network=entry.network)
+        return run_guarded(argv, cwd=cwd, env=variables, timeout_seconds=rest, confined=confined)
 
     return run
 

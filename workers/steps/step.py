@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.engine.engine import ProfileApplied, ProfileEngine, ProfileHolding
 from fixloop.errors import InfrastructureError
-from fixloop.machine.guard import GuardedResult, run_guarded
+from fixloop.machine.guard import UNCONFINED, Confined, GuardedResult, run_guarded
 from fixloop.outside.mailbox import Letter, Mailboxes
 from fixloop.protocol.event import Event
 from fixloop.protocol.refusals import Repeated, Unexpected
@@ -82,6 +82,7 @@ class Step:
         unheard_seconds: float,
         stdin: bytes = b"",
         apart: bool = False,
+        confined: Confined = UNCONFINED,
     ) -> GuardedResult | None:
         """Run a command under guard, see `run_guarded`; None when the ticket was withdrawn meanwhile. Its limit is the
         state's to enforce, by the engine's clock: only where that could not be heard for `unheard_seconds` is it ended
@@ -95,6 +96,7 @@ class Step:
             since=lambda: self.heard_at,
             cancelled=self.cancelled,
             apart=apart,
+            confined=confined,
         )
         if result.cancelled or self.cancelled():
             return None

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING
 from fixloop.configuration.model import Configuration
 from fixloop.errors import FixloopError
 from fixloop.intake.redaction_scope import redaction_of
+from fixloop.machine.guard import Confined
 from fixloop.machine.interpreters import Interpreter, choose_interpreter
+from fixloop.machine.sandbox import confined, required
 from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.repository.snapshot import Snapshot, mirror_of
 from fixloop.secrets.redaction import Redaction
 from fixloop.servers.settings import load_settings
+from workers.workspaces.confinement import confinement_in, setup_confinement
 from workers.workspaces.environment import allowed_names, allowed_variables, environment_for, with_named
 from workers.workspaces.home import in_own_home
 from workers.workspaces.interpreter import probe_imports
@@ -89,6 +92,29 @@ class Site:
     shared: bool = False
     cancelled: Callable[[], bool] = lambda: False
 
+    @property
+    def source(self) -> Path | None:
+        """The user's checkout, where it is on this machine."""
+        return None if self.snapshot.is_url else Path(self.snapshot.source)
+
+    def confined(
+        self, cwd: Path, env: Mapping[str, str], *, writable: Sequence[str] = (), network: bool = True
+    ) -> Confined:
+        """How a command is confined that runs in `cwd`, in one of this site's workspaces. On a worker for everybody a
+        project can neither switch that off nor name places of the operator's."""
+        named = (*writable, *(() if self.shared else self.configuration.sandbox.writable))
+        what = confinement_in(self.cache, self.source, cwd, env, named)._replace(network=network)
+        return confined(what, env, cwd=cwd, mode=self._sandbox)
+
+    @property
+    def _sandbox(self) -> str:
+        mode = self.configuration.sandbox.mode
+        return "auto" if self.shared and mode == "off" else mode
+
+    def _confined_setup(self, folder: Path) -> Confined:
+        what = setup_confinement(self.cache, self.source, folder)
+        return confined(what, allowed_variables(os.environ), cwd=folder, mode=self._sandbox)
+
     @contextmanager
     def ground(self, commit: str) -> Iterator[Ground]:
         """A workspace at a commit that is in the snapshot's mirror, made ready; removed at the end."""
@@ -108,12 +134,14 @@ class Site:
         snapshot, hidden, made = self.snapshot, redaction_of(self.configuration), None
         subdirectory = snapshot.subdirectory
         try:
+            required(self._sandbox)
             if command := self.configuration.workspace.setup:
                 setup = Setup(
                     command,
                     allowed_variables(os.environ),
                     copied=snapshot.copied,
                     cancelled=self.cancelled,
+                    confined=self._confined_setup,
                     hide=hidden.text,
                 )
                 made = prepare(
@@ -123,7 +151,7 @@ class Site:
         except FixloopError as error:
             nothing = Interpreter("", "", "none")
             return Ground(workspace, nothing, self.shared, hidden, problem=hidden.text(str(error)))
-        source = None if snapshot.is_url else Path(snapshot.source)
+        source = self.source
         donors = lend_node_modules(
             workspace.path, workspace.directory, [place for place in (made, source) if place]
         )
@@ -139,7 +167,14 @@ class Site:
             setup=made.parent.name.partition(".")[0] if made else "",
         )
         environment = ground.check_environment(())
-        problem = probe_imports(chosen, workspace.directory, workspace.path, environment, hide=hidden.text)
+        problem = probe_imports(
+            chosen,
+            workspace.directory,
+            workspace.path,
+            environment,
+            hide=hidden.text,
+            confined=self.confined(workspace.directory, environment),
+        )
         return replace(ground, problem=problem) if problem else ground
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from fixloop.machine.guard import run_guarded
+from fixloop.machine.guard import UNCONFINED, Confined, run_guarded
 from fixloop.machine.interpreters import Interpreter
 from fixloop.repository.git import one_line
 
@@ -58,6 +58,7 @@ def probe_imports(
     env: Mapping[str, str],
     *,
     hide: Callable[[str], str] = str,
+    confined: Confined = UNCONFINED,
 ) -> str | None:
     """Look for each of the project's top-level packages as a check would, without importing it. One that is found
     outside `top`, the workspace's checkout, fools the check: a sentence that names both paths."""
@@ -72,6 +73,7 @@ def probe_imports(
         env=env,
         timeout_seconds=PROBE_SECONDS,
         apart=True,
+        confined=confined,
     )
     if done.not_found or done.timed_out:
         why = "it cannot be started" if done.not_found else f"no answer within {PROBE_SECONDS:.0f} s"

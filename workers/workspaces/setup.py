@@ -15,7 +15,8 @@ from typing import Final
 
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.files.locks import held
-from fixloop.machine.guard import GuardedResult, run_guarded
+from fixloop.machine.guard import UNCONFINED, Confined, GuardedResult, run_guarded
+from fixloop.machine.sandbox import own_temporary
 from fixloop.repository.git import one_line
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.tree import tracked_in_tree
@@ -39,6 +40,8 @@ class Setup:
     """A commit with the files that are copied along."""
     timeout_seconds: float = 1800.0
     cancelled: Callable[[], bool] = lambda: False
+    confined: Callable[[Path], Confined] = lambda folder: UNCONFINED
+    """How it is confined in a folder that is made for it."""
     hide: Callable[[str], str] = str
     """Cuts secrets out of what the command prints."""
 
@@ -69,6 +72,7 @@ def prepare(cache: Path, mirror: Mirror, commit: str, *, subdirectory: str, setu
 
 def _build(link: Path, mirror: Mirror, commit: str, subdirectory: str, setup: Setup) -> None:
     for left in link.parent.glob(f"{link.name}.made-*"):
+        remove_folder(own_temporary(left))
         remove_folder(left)
     folder = Path(tempfile.mkdtemp(prefix=f"{link.name}.made-", dir=link.parent))
     (folder / "tree").mkdir()
@@ -79,7 +83,9 @@ def _build(link: Path, mirror: Mirror, commit: str, subdirectory: str, setup: Se
         env=setup.variables,
         timeout_seconds=setup.timeout_seconds,
         cancelled=setup.cancelled,
+        confined=setup.confined(folder),
     )
+    remove_folder(own_temporary(folder))
     if result.exit_code != 0:
         remove_folder(folder)
         raise _failure(setup, result)

@@ -19,6 +19,7 @@ from typing import Final
 from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.files.locks import take
 from fixloop.machine.disk import obstacle
+from fixloop.machine.sandbox import own_temporary
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths, lay_copied
 from fixloop.repository.git import Git, shown
@@ -123,6 +124,7 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
     def close(self) -> None:
         """Remove the directory. May be called twice."""
         if self.lock >= 0:
+            remove_folder(own_temporary(self.folder))
             remove_folder(self.folder)
             os.close(self.lock)
             self.lock = -1
@@ -193,6 +195,7 @@ def sweep_workspaces(cache: Path) -> list[str]:
     removed = []
     for folder in sorted((cache / "work").glob("*/")):
         if _is_left_over(folder):
+            remove_folder(own_temporary(folder))
             remove_folder(folder)
             removed.append(folder.name)
     return removed

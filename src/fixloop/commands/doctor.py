@@ -23,6 +23,7 @@ from fixloop.configuration.preflight import Preflight, as_document, lines
 from fixloop.errors import FixloopError, InfrastructureError, NotVerifiedError
 from fixloop.intake.frozen_configuration import preflight_at
 from fixloop.machine.guard import mode_in_use
+from fixloop.machine.sandbox import means_in_use
 from fixloop.repository.identity import top_of
 from fixloop.servers.broker_url import is_rabbitmq
 from fixloop.servers.connection_errors import reason_of
@@ -177,6 +178,12 @@ def _machine(directory: Path, cache: Path) -> Iterator[Finding]:
     is_namespace = mode.name == "namespace"
     detail = "each command in a PID namespace" if is_namespace else "commands are watched by their worker"
     yield Finding("guard", True, f"{detail}{f' ({mode.reason})' if mode.reason else ''}")
+    means = means_in_use()
+    is_missing = False if (load_settings().sandbox or "off") not in ("auto", "off") else None
+    detail = f"{means.name} confines checks and fixers where `[sandbox] mode` says so"
+    if means.reason:
+        detail = f"checks and fixers may write whatever you may: {means.reason}"
+    yield Finding("sandbox", is_missing if means.reason else True, detail, "install bubblewrap")
 
 
 def _numbers(text: str) -> tuple[int, ...]:

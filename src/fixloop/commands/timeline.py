@@ -83,7 +83,7 @@ def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
                 parts.append(f"not compared with the base: {evidence['no_baseline']}")
             kept = [
                 name
-                for name in ("interpreter", "tree", "report_digest", "tests", "canary")
+                for name in ("interpreter", "tree", "report_digest", "tests", "canary", "sandbox")
                 if evidence.get(name)
             ]
             parts += (f"{name.replace('_', ' ')} {evidence[name]}" for name in kept)

@@ -81,7 +81,8 @@ def _fixer(written: FileSettings, flag: str | None, place: Place) -> Fixer | Non
             )
         if written.handoff is None:
             raise section.error(f"is {HANDOFFS!r}, and there is no [handoff] that says who its agents are")
-    return Fixer(command=command, timeout_minutes=written.fixer.timeout_minutes, env=written.fixer.env)
+    keys = ("timeout_minutes", "env", "writable", "network")
+    return Fixer(command=command, **{key: getattr(written.fixer, key) for key in keys})
 
 
 def _agent(written: FileSettings, flag: str | None, place: Place) -> OutsideAgent | None:
@@ -99,8 +100,11 @@ def _agent(written: FileSettings, flag: str | None, place: Place) -> OutsideAgen
         return None
     if fixer.command:
         raise section.error("has a command and an agent; keep one of them")
-    if "env" in fixer.model_fields_set:
-        raise section.at("env").error("has no effect, because an outside agent has an environment of its own")
+    for key in ("env", "writable", "network"):
+        if key in fixer.model_fields_set:
+            raise section.at(key).error(
+                "has no effect, because an outside agent has an environment of its own"
+            )
     if flag is not None:
         return None
     return OutsideAgent(name=name, acks=declared[name].acks, timeout_minutes=fixer.timeout_minutes)

@@ -66,6 +66,7 @@ class SpecialistChecks(BaseModel):
     checks: tuple[Check, ...]
     timeout_minutes: float | None = None
     """For each of its runs; None: as `limits` says; 0: no limit."""
+    network: bool = True
 
 
 class Fixer(FixerSettings):

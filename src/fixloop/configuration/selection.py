@@ -51,6 +51,7 @@ def select_checks(written: FileSettings, found: Found, place: Place) -> Selectio
             name=name,
             checks=settled.checks,
             timeout_minutes=named[name].timeout_minutes if name in named else None,
+            network=named[name].network if name in named else True,
         )
         for name, settled in each.items()
         if settled.checks

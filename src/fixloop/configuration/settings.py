@@ -31,8 +31,10 @@ from fixloop.configuration.values import (
     NumberOrOff,
     Output,
     Percent,
+    Places,
     Revision,
     Rules,
+    SandboxMode,
     Truth,
     UtcOffset,
     Variables,
@@ -98,6 +100,25 @@ class FixerSettings(Section):
         default=None, description="its limit"
     )
     env: Variables = Field(default=(), description="names of variables it may see")
+    writable: Annotated[Places | None, Unset("where the usual agents keep their sessions")] = Field(
+        default=None,
+        description="folders and files outside its workspace that it may write, each from `/` or `~/` "
+        "([the sandbox](security.md#the-sandbox))",
+    )
+    network: Truth = Field(default=True, description="whether it may reach the network")
+
+
+class SandboxSettings(Section):
+    """`[sandbox]`: what keeps checks and agents to their workspaces."""
+
+    mode: SandboxMode = Field(
+        default="off",
+        description='`"auto"`: bubblewrap or Landlock where the system has one; `"require"`: nothing is run without '
+        'one; `"off"`: neither. `FIXLOOP_SANDBOX` wins',
+    )
+    writable: Places = Field(
+        default=(), description="folders and files that checks may write, too, each from `/` or `~/`"
+    )
 
 
 class AgentSettings(Section):
@@ -211,6 +232,10 @@ class SpecialistSettings(CheckKeys):
         MinutesOrOff | None, Unset("as `validation_minutes` and `revalidation_minutes`")
     ] = Field(default=None, description="the limit of each of its runs")
     check: tuple[CheckSettings, ...] = Field(default=(), description="several checks instead of one command")
+    network: Truth = Field(
+        default=True,
+        description="`false`: its checks reach neither the network nor, without bubblewrap, themselves",
+    )
 
 
 class Role(Section):
@@ -344,6 +369,9 @@ class SharedSettings(Section):
     )
     integrity: Annotated[IntegritySettings, Before("agent")] = Field(
         default=IntegritySettings(), description="what a fix may change without a person being asked"
+    )
+    sandbox: Annotated[SandboxSettings, Before("agent")] = Field(
+        default=SandboxSettings(), description="what keeps checks and agents to their workspaces"
     )
 
 

@@ -220,6 +220,15 @@ Allowances = Annotated[
         pattern=f"^{ALLOWANCE.pattern}$",
     ),
 ]
+Places = Annotated[
+    tuple[str, ...],
+    _list_of(
+        "a list of folders and files, each from / or ~/",
+        lambda path: path.startswith(("/", "~/")) and "\0" not in path,
+        pattern="^~?/",
+    ),
+]
+SandboxMode = Annotated[str, _one_of(str, ("auto", "require", "off"))]
 Command = Annotated[tuple[str, ...], Kind(split_command, _COMMAND)]
 CheckCommand = Annotated[
     tuple[str, ...],

@@ -13,9 +13,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Final, NamedTuple
 
 from fixloop.errors import InfrastructureError
@@ -44,6 +45,19 @@ class Mode(NamedTuple):
     """Why there is no namespace."""
 
 
+class Confined(NamedTuple):
+    """How a command is kept from what is not its own, see `sandbox`."""
+
+    name: str = ""
+    """Of the means; empty where nobody asked for one."""
+    before: tuple[str, ...] = ()
+    """The command line of a program that confines what comes behind it."""
+    rules: str = ""
+    """For the guard, see `landlock`."""
+    variables: Mapping[str, str] = MappingProxyType({})
+
+
+UNCONFINED: Final = Confined()
 RUNNER: Final = "FIXLOOP_RUNNER"
 """The socket of the runner that has guards where no state is; without it they are children of this process."""
 _PYTHON: Final = (sys.executable, "-I", "-S")
@@ -68,6 +82,8 @@ class GuardedResult:
     not_found: bool = False
     """The command does not exist or cannot be executed."""
     duration_seconds: float = 0.0
+    sandbox: str = ""
+    """The name of what confined it."""
 
     @property
     def injured(self) -> bool:
@@ -86,6 +102,7 @@ def run_guarded(
     cancelled: Callable[[], bool] = lambda: False,
     since: Callable[[], float] = lambda: 0.0,
     apart: bool = False,
+    confined: Confined = UNCONFINED,
 ) -> GuardedResult:
     """
     Run a command to its end, its time limit or its cancellation, whichever comes first.
@@ -93,7 +110,7 @@ def run_guarded(
     When this returns or raises, and also when this process is killed, the command and everything it started is gone.
     `argv` is looked up on the PATH of `env`. The time counts from its start, or from what `since` says (as
     `time.monotonic`) where that is later; `cancelled` is asked four times a second; `apart` keeps stderr by itself,
-    each with the limit.
+    each with the limit; `confined` says what it may do (of the worker's user: everything).
     """
     while True:
         started = time.monotonic()
@@ -104,15 +121,17 @@ def run_guarded(
         with contextlib.ExitStack() as held:
             mode = _mode()
             ward = held.enter_context(adopting()) if mode == "watched" else None
-            guard = _started(mode, argv, cwd, env, apart=apart)
+            guard = _started(mode, argv, cwd, env, apart=apart, confined=confined)
             watched = _Watched(guard, ward, stdin, output_limit_bytes)
             try:
                 reason = watched.watch(until, cancelled)
             finally:
                 watched.end()
-        if not watched.word.startswith("unavailable"):
-            return watched.result(reason, time.monotonic() - started)
-        refusal = watched.word.partition(" ")[2]
+        told, _, refusal = watched.word.partition(" ")
+        if told == "unconfined":
+            raise InfrastructureError(f"{argv[0]!r} was not started, {confined.name} refused: {refusal}")
+        if told != "unavailable":
+            return _seen_from_outside(watched.result(reason, time.monotonic() - started), confined)
         if load_settings().guard == "namespace":
             raise InfrastructureError(
                 f"FIXLOOP_GUARD asks for a namespace and this machine refuses one ({refusal}); "
@@ -120,6 +139,16 @@ def run_guarded(
             )
         log.info("commands are watched by this process, without a PID namespace: %s", refusal)
         _refusals.append(refusal)
+
+
+def _seen_from_outside(result: GuardedResult, confined: Confined) -> GuardedResult:
+    """What the program in front of a command says of it by its exit code, as if the command itself had been seen."""
+    code = result.exit_code or 0
+    if confined.before and code - 128 in (signal.SIGKILL, signal.SIGTERM):
+        result = replace(result, exit_code=None, signal=code - 128)
+    elif confined.before and code == 1 and (result.talk or result.output).startswith("bwrap: execvp "):
+        result = replace(result, exit_code=None, not_found=True)
+    return replace(result, sandbox=confined.name)
 
 
 def mode_in_use() -> Mode:
@@ -138,17 +167,20 @@ _Guard = tuple[subprocess.Popen[bytes], int, int]
 """With the worker's ends of its pipes for life and status."""
 
 
-def _started(mode: str, argv: Sequence[str], cwd: Path, env: Mapping[str, str], *, apart: bool) -> _Guard:
+def _started(
+    mode: str, argv: Sequence[str], cwd: Path, env: Mapping[str, str], *, apart: bool, confined: Confined
+) -> _Guard:
     # The worker keeps the writing end of `life` open: when it is gone, however it went, the pipe ends.
     life_read, life_write = os.pipe()
     status_read, status_write = os.pipe()
     runner = os.environ.get(RUNNER, "")
     program = (remote_guard.__file__, runner) if runner else (guard_program.__file__,)
+    options = (mode, str(life_read), str(status_write), confined.rules)
     try:
         process = subprocess.Popen(
-            [*_PYTHON, *program, mode, str(life_read), str(status_write), *argv],
+            [*_PYTHON, *program, *options, *confined.before, *argv],
             cwd=cwd,
-            env=env,
+            env={**env, **confined.variables},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if apart else subprocess.STDOUT,

@@ -1,14 +1,17 @@
 """The guard: runs one command and sees to it that nothing of it outlives the worker.
 
-A separate program, started as `python -I -S guard_program.py MODE LIFE STATUS ARGV…`, standard library only.
+A separate program, started as `python -I -S guard_program.py MODE LIFE STATUS RULES ARGV…`, standard library only.
 MODE `namespace` runs the command in a PID namespace with a `/proc` to match: nothing in there can signal the guard,
 and when the namespace's first process ends, the kernel kills all others. MODE `watched` needs nothing of the kernel:
 the guard is a subreaper and kills what descends from it; a command that kills its guard is left to the worker.
+RULES are those of `landlock.py`; they confine the command and not the guard, and none leave it all that the user may.
+A line `tmp PATH` among them names a folder that a namespace lays over `/tmp`.
 
 LIFE is a pipe from the worker: a byte is a question, its end means that the worker is gone or wants an end, and
 everything the command started is killed. STATUS gets a line for each thing that happens: `unavailable REASON` (no
-namespace; nothing was started), `starting`, `unstartable ERRNO`, `started PID` (0 in a namespace), `alive` for each
-question, `ending` when it begins to kill, and last `exited N` or `signalled N`.
+namespace; nothing was started), `unconfined REASON` (the rules do not hold here; nothing was started), `starting`,
+`unstartable ERRNO`, `started PID` (0 in a namespace), `alive` for each question, `ending` when it begins to kill, and
+last `exited N` or `signalled N`.
 """
 
 import ctypes
@@ -24,7 +27,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_SLAVE = 0x2, 0x4, 0x8, 0x4000, 0x80000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_SLAVE = 0x2, 0x4, 0x8, 0x1000, 0x4000, 0x80000
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 KILL_SECONDS = 5.0
 """A process in an uninterruptible wait does not die; nobody waits longer for it."""
@@ -32,20 +35,26 @@ KILL_SECONDS = 5.0
 
 def main() -> None:
     """Run the command, report how it ended, kill what it left behind."""
-    mode, life, status = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    mode, life, status, rules = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     os.set_inheritable(life, False)
     os.set_inheritable(status, False)
     is_first = mode == "namespace"
     if is_first:
         _become_first_process(life, status)
+        rules = _with_own_tmp(rules)
     else:
         set_subreaper(on=True)
     # From here on, no process of the same user opens the guard's pipes by way of /proc.
     prctl(PR_SET_DUMPABLE, 0)
     # Without a handler, the first process of a namespace gets no signal from inside.
     wake = _wake_on(signal.SIGCHLD) if is_first else _wake_on(signal.SIGCHLD, *ENDING)
+    try:
+        confine = _confining(rules)
+    except OSError as told:
+        _tell(status, f"unconfined {told.strerror}")
+        return
     _tell(status, "starting")
-    child, error = _start(sys.argv[4:])
+    child, error = _start(sys.argv[5:], confine)
     _let_go_of_standard_streams()
     if child == 0:
         _tell(status, f"unstartable {error}")
@@ -101,6 +110,21 @@ def _become_first_process(life: int, status: int) -> None:
         _give_up(status, f"mount /proc: {error.strerror}")
 
 
+def _with_own_tmp(rules: str) -> str:
+    """Lay the folder that the rules name over `/tmp`; the rules as they are then."""
+    named = [line for line in rules.splitlines() if line.startswith("tmp ")]
+    for line in named:
+        try:
+            _called("mount", os.fsencode(line[4:]), b"/tmp", None, MS_BIND, None)
+        except OSError:
+            return rules
+        os.environ["TMPDIR"] = "/tmp"
+        # What was hidden below it is gone.
+        left = [each for each in rules.splitlines() if " /tmp/" not in each]
+        rules = "\n".join((*left, "writable /tmp"))
+    return rules
+
+
 def _called(name: str, *arguments: object) -> None:
     if sys.platform != "linux":
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
@@ -154,7 +178,17 @@ def _wake_on(*numbers: signal.Signals) -> int:
     return readable
 
 
-def _start(argv: list[str]) -> tuple[int, int]:
+def _confining(rules: str) -> Callable[[], None]:
+    """A step for the command's process before it becomes the command; everything that can go wrong is done here."""
+    if not rules:
+        return lambda: None
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    landlock = __import__("landlock")
+    made = landlock.ruleset(rules)
+    return lambda: landlock.enforce(made)
+
+
+def _start(argv: list[str], confine: Callable[[], None]) -> tuple[int, int]:
     """The child's pid, or 0 and the errno that kept it from starting."""
     told, tell = os.pipe()
     guard = os.getpid()
@@ -172,6 +206,7 @@ def _start(argv: list[str]) -> tuple[int, int]:
                     signal.signal(number, signal.SIG_DFL)
                 except (OSError, ValueError):
                     continue
+            confine()
             os.execvp(argv[0], argv)
         except OSError as error:
             os.write(tell, str(error.errno or errno.ENOENT).encode())

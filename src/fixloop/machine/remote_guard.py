@@ -1,6 +1,6 @@
 """A guard's stand-in where commands run in another container: hands the command and its pipes to the runner there.
 
-A separate program, started as `python -I -S remote_guard.py SOCKET MODE LIFE STATUS ARGV…` in place of
+A separate program, started as `python -I -S remote_guard.py SOCKET MODE LIFE STATUS RULES ARGV…` in place of
 `guard_program.py`, standard library only. It says on STATUS what the guard says there.
 A runner that is away for long is an injury: it ends without a word.
 """
@@ -13,7 +13,8 @@ import sys
 import time
 
 WORDS = re.compile(
-    rb"(?:starting|alive|ending|unavailable [^\n]{0,200}|(?:started|exited|signalled|unstartable) [0-9]{1,10})\n"
+    rb"(?:starting|alive|ending|(?:unavailable|unconfined) [^\n]{0,200}"
+    rb"|(?:started|exited|signalled|unstartable) [0-9]{1,10})\n"
 )
 PATIENCE_SECONDS = 30.0
 """How long a runner that restarts may take."""
@@ -22,7 +23,8 @@ PATIENCE_SECONDS = 30.0
 def main() -> None:
     """Hand the command over, pass on what is said of it."""
     mode, life, status = sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    command = {"mode": mode, "argv": sys.argv[5:], "cwd": os.getcwd(), "env": dict(os.environ)}
+    argv, rules = sys.argv[6:], sys.argv[5]
+    command = {"mode": mode, "rules": rules, "argv": argv, "cwd": os.getcwd(), "env": dict(os.environ)}
     asked = json.dumps(command).encode()
     until = time.monotonic() + PATIENCE_SECONDS
     while True:

@@ -69,6 +69,8 @@ class Evidence(Value):
     """Digest of the artifact that lists them, see `OldFailures`."""
     no_baseline: str = ""
     """Why all its failures count although only new ones should, in one clause."""
+    sandbox: str = ""
+    """What confined it: `bubblewrap`, `landlock` and its version, or `none`; empty in older records."""
     tests: int | None = None
     """How many tests its output says it ran, where it writes no report; None: nothing counts them."""
     canary: str = ""

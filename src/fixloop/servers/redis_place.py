@@ -83,15 +83,19 @@ def runtime_directory() -> Path:
     session = os.environ.get("XDG_RUNTIME_DIR", "")
     if os.path.isabs(session) and _objection(Path(session)) == "":
         directory = Path(session, "fixloop")
-        if len(os.fsencode(directory / f"{'0' * 16}.sock")) <= SOCKET_PATH_BYTES and _made(directory) == "":
+        if (
+            len(os.fsencode(directory / f"{'0' * 16}.sock")) <= SOCKET_PATH_BYTES
+            and made_own(directory) == ""
+        ):
             return directory
     directory = Path(f"/tmp/fixloop-{os.getuid()}")
-    if objection := _made(directory):
+    if objection := made_own(directory):
         raise UsageError(f"{directory} cannot hold the embedded Redis' socket: {objection}; remove it")
     return directory
 
 
-def _made(directory: Path) -> str:
+def made_own(directory: Path) -> str:
+    """Make a folder that nobody else may look into; why the one that is there is none, empty if it is."""
     try:
         directory.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:

@@ -59,6 +59,10 @@ class Settings(BaseSettings):
     """Variables a shared worker may pass on to checks and fixers, separated by commas."""
     guard: Literal["auto", "namespace", "watched"] = "auto"
     """How commands are kept from leaving processes: a PID namespace where the kernel grants one, always, or never."""
+    sandbox: Literal["auto", "require", "off", "landlock", "bubblewrap"] | None = None
+    """What confines commands, whatever their projects say: what there is, nothing without one, none, or that one."""
+    sandbox_writable: Annotated[tuple[Path, ...], NoDecode] = ()
+    """What all commands of this machine may write, too, separated as in PATH."""
     embedded: Path | None = None
     """The project whose embedded Redis to join; set for the processes a command starts."""
     keep: bool = True
@@ -91,6 +95,13 @@ class Settings(BaseSettings):
         if path and str(info.field_name).startswith("tls_") and not os.access(path, os.R_OK):
             raise ValueError("there is no such file, or it cannot be read")
         return path
+
+    @field_validator("sandbox_writable", mode="before")
+    @classmethod
+    def _split_places(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        return tuple(Path(place).expanduser().absolute() for place in value.split(os.pathsep) if place)
 
     @field_validator("allow_env", mode="before")
     @classmethod

@@ -1,0 +1,177 @@
+"""The sandbox: what a command may read, write and reach, and which means of the system keeps it to that.
+
+Bubblewrap where it runs, else Landlock, else none, which is said. Owns the choice and the words for both; refuses to
+guess: bubblewrap is tried by running something in it, and a command whose rules do not hold is not started.
+"""
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fixloop.errors import InfrastructureError
+from fixloop.machine import landlock
+from fixloop.machine.guard import Confined, run_guarded
+from fixloop.servers.redis_place import made_own
+from fixloop.servers.settings import load_settings
+
+PROBE_SECONDS: Final = 30.0
+TEMPORARY: Final = "/tmp"
+# What root would get out with; who is not root has none of them in there.
+_DROPPED: Final = (
+    "DAC_READ_SEARCH",
+    "MKNOD",
+    "SYS_ADMIN",
+    "SYS_BOOT",
+    "SYS_MODULE",
+    "SYS_PTRACE",
+    "SYS_RAWIO",
+)
+_answers: Final[dict[str, str]] = {}
+"""Why bubblewrap does not run here, by its program; empty where it does. It is asked once for each process."""
+
+
+class Confinement(NamedTuple):
+    """What is left to a command: it reads everything but what is hidden, and writes what is writable."""
+
+    writable: tuple[Path, ...]
+    hidden: tuple[Path, ...] = ()
+    shown: tuple[Path, ...] = ()
+    """Below what is hidden."""
+    tmp: Path = Path(TEMPORARY)
+    """Its own folder for temporary files, which takes the place of everybody's."""
+    network: bool = True
+
+
+class Means(NamedTuple):
+    """What keeps commands to their confinement."""
+
+    name: str
+    """`bubblewrap`, `landlock` and its version, or `none`."""
+    reason: str = ""
+    """Why there is none."""
+
+
+def means_in_use(mode: str = "auto") -> Means:
+    """What commands are confined by, where a project says `mode`; `FIXLOOP_SANDBOX` says more than a project."""
+    wanted = load_settings().sandbox or mode
+    if wanted == "off":
+        return Means("none", "it is switched off")
+    if sys.platform != "linux":
+        return Means("none", "this system has neither bubblewrap nor Landlock")
+    refusal = _refusal_of_bubblewrap() if wanted != "landlock" else ""
+    if wanted != "landlock" and not refusal:
+        return Means("bubblewrap")
+    version = landlock.version()
+    if wanted != "bubblewrap" and version >= landlock.OLDEST:
+        return Means(f"landlock {min(version, landlock.KNOWN)}")
+    told = f"the kernel's Landlock is {version or 'absent'}, {landlock.OLDEST} is needed"
+    return Means("none", "; ".join(filter(None, (refusal, told if wanted != "bubblewrap" else ""))))
+
+
+def required(mode: str) -> None:
+    """InfrastructureError where there is no means and none is allowed to be missing."""
+    means = means_in_use(mode)
+    if means.name == "none" and (load_settings().sandbox or mode) not in ("auto", "off"):
+        raise InfrastructureError(f"a sandbox is required, and there is none: {means.reason}")
+
+
+def confined(what: Confinement, env: Mapping[str, str], *, cwd: Path, mode: str = "auto") -> Confined:
+    """How `run_guarded` starts a command in `cwd` that is confined to that; see `required`."""
+    required(mode)
+    means = means_in_use(mode)
+    if means.name == "none":
+        return Confined(means.name)
+    if not what.network and means.name.startswith("landlock") and landlock.version() < landlock.WITH_NETWORK:
+        raise InfrastructureError("`network = false` needs bubblewrap or Landlock 4 (Linux 6.7)")
+    real = _real(what)
+    # A folder over /tmp would hide what the command needs from there.
+    words = [str(cwd), *map(str, real.writable)]
+    words += [word for value in env.values() for word in value.split(os.pathsep)]
+    covers = not any(os.path.realpath(word).startswith(f"{TEMPORARY}/") for word in words if "/" in word)
+    if means.name == "bubblewrap":
+        own = {"TMPDIR": TEMPORARY if covers else str(real.tmp)}
+        return Confined(means.name, before=_bubblewrap(real, cwd, covers=covers), variables=own)
+    rules = [f"{kind} {path}" for kind in ("hidden", "shown", "writable") for path in getattr(real, kind)]
+    rules += [f"writable {real.tmp}", *([f"tmp {real.tmp}"] if covers else ())]
+    rules += [] if real.network else ["network off"]
+    return Confined(means.name, rules="\n".join(rules), variables={"TMPDIR": str(real.tmp)})
+
+
+def own_temporary(folder: Path) -> Path:
+    """Where the commands of a workspace have their temporary files: a short path, because names of sockets are."""
+    top = Path(tempfile.gettempdir(), f"fixloop-{os.getuid()}")
+    return top / hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
+
+
+def make_own_temporary(folder: Path) -> Path:
+    """The same, made where it is not there yet."""
+    own = own_temporary(folder)
+    for place in (own.parent, own):
+        if objection := made_own(place):
+            raise InfrastructureError(f"{place} cannot hold temporary files: {objection}; remove it")
+    return own
+
+
+def _real(what: Confinement) -> Confinement:
+    """With the paths that the kernel goes by, of what is there."""
+
+    def there(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+        real = (Path(os.path.realpath(path)) for path in paths)
+        return tuple(dict.fromkeys(path for path in real if path.exists() and "\n" not in str(path)))
+
+    return Confinement(
+        there(what.writable),
+        there(what.hidden),
+        there(what.shown),
+        Path(os.path.realpath(what.tmp)),
+        what.network,
+    )
+
+
+def _program() -> str:
+    beside = Path(sys.prefix, "bin", "bwrap")
+    return shutil.which("bwrap") or (str(beside) if beside.is_file() else "")
+
+
+def _refusal_of_bubblewrap() -> str:
+    program = _program()
+    if not program:
+        return "bubblewrap is not installed"
+    if program not in _answers:
+        before = _bubblewrap(Confinement(()), Path("/"), covers=False)
+        env = {"PATH": os.defpath}
+        ran = run_guarded((*before, "true"), cwd=Path("/"), env=env, timeout_seconds=PROBE_SECONDS)
+        said = " ".join(ran.output.split())[:200]
+        _answers[program] = "" if ran.exit_code == 0 else f"bubblewrap does not run here ({said})"
+    return _answers[program]
+
+
+def _bubblewrap(what: Confinement, cwd: Path, *, covers: bool) -> tuple[str, ...]:
+    """Its command line up to the command: what is on top of something else comes later."""
+    laid: list[tuple[Path, tuple[str, ...]]] = [
+        (Path("/"), ("--ro-bind", "/")),
+        (Path("/dev"), ("--dev",)),
+        (Path("/proc"), ("--proc",)),
+    ]
+    for path in what.hidden:
+        laid.append((path, ("--tmpfs",) if path.is_dir() else ("--ro-bind", "/dev/null")))
+    laid += [(path, ("--ro-bind", str(path))) for path in what.shown]
+    laid += [(path, ("--bind", str(path))) for path in what.writable]
+    laid.append((Path(TEMPORARY) if covers else what.tmp, ("--bind", str(what.tmp))))
+    inside = Path(TEMPORARY)
+    steps = [
+        (*how, str(path))
+        for path, how in sorted(laid, key=lambda each: len(each[0].parts))
+        if not covers or path == inside or inside not in path.parents
+    ]
+    closed = [("--remount-ro", step[-1]) for step in steps if step[0] == "--tmpfs"]
+    start = ["--die-with-parent", "--unshare-pid", "--chdir", str(cwd)]
+    start += [] if what.network else ["--unshare-net"]
+    if os.geteuid() == 0:
+        start += [word for name in _DROPPED for word in ("--cap-drop", f"CAP_{name}")]
+    return (_program(), *start, *(word for step in (*steps, *closed) for word in step), "--")

@@ -1,0 +1,265 @@
+"""The sandbox: what a check or a fixer is refused, and what it needs and gets, by each means that the system has."""
+
+import os
+import resource
+import shlex
+import shutil
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from fixloop.configuration.model import Configuration
+from fixloop.machine.guard import RUNNER, UNCONFINED, Confined, GuardedResult, mode_in_use, run_guarded
+from fixloop.machine.sandbox import means_in_use, own_temporary
+from fixloop.repository.snapshot import take_snapshot
+from tests.fixtures.processes import running
+from tests.fixtures.repositories import make_repository
+from tests.integration.test_runner import serving
+from workers.workspaces.ground import Ground, Site
+
+pytestmark = pytest.mark.slow
+
+
+class Scene(NamedTuple):
+    """A project with a workspace, as a step has it, and what is not the step's."""
+
+    site: Site
+    ground: Ground
+    project: Path
+    home: Path
+
+    def run(self, command: str, *writable: str, network: bool = True, **variables: str) -> GuardedResult:
+        folder = self.ground.workspace.directory
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.home), **variables}
+        confined = self.site.confined(folder, env, writable=writable, network=network)
+        return run_guarded(["sh", "-c", command], cwd=folder, env=env, timeout_seconds=60, confined=confined)
+
+    def unconfined(self, command: str) -> GuardedResult:
+        folder, env = self.ground.workspace.directory, {"PATH": os.environ["PATH"], "HOME": str(self.home)}
+        return run_guarded(["sh", "-c", command], cwd=folder, env=env, timeout_seconds=60)
+
+
+@pytest.fixture(params=["landlock", "bubblewrap"])
+def means(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each test by both means, where the system has them."""
+    monkeypatch.setenv("FIXLOOP_SANDBOX", request.param)
+    monkeypatch.delenv("FIXLOOP_SANDBOX_WRITABLE")
+    found = means_in_use()
+    if found.name == "none":
+        pytest.skip(f"no {request.param} here: {found.reason}")
+    return str(request.param)
+
+
+@pytest.fixture(params=["namespace", "watched"])
+def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "namespace" and mode_in_use().name != request.param:
+        pytest.skip(f"no PID namespace here: {mode_in_use().reason}")
+    monkeypatch.setenv("FIXLOOP_GUARD", request.param)
+    return str(request.param)
+
+
+@pytest.fixture
+def scene(tmp_path: Path, means: str) -> Iterator[Scene]:
+    project = make_repository(tmp_path / "shop", {"shop.py": "", ".gitignore": ".venv\n.fixloop\n"})
+    (project / ".venv").mkdir()
+    (project / ".fixloop" / "redis").mkdir(parents=True)
+    (project / ".fixloop" / "redis" / "seal.key").write_text("key")
+    cache, home = tmp_path / "cache", tmp_path / "home"
+    home.mkdir()
+    other = cache / "work" / "other.1" / "tree" / "shop"
+    other.mkdir(parents=True)
+    (other / "shop.py").write_text("its own\n")
+    snapshot = take_snapshot(project, issue=1, cache=cache)
+    site = Site(snapshot, Configuration(), cache, "mine")
+    with site.ground(snapshot.commit) as ground:
+        assert not ground.problem
+        yield Scene(site, ground, project, home)
+
+
+FORBIDDEN = {
+    "the environment": "echo 1 > {project}/.venv/planted.pth",
+    "the checkout": "echo 1 > {project}/shop.py",
+    "the home folder": "echo 1 > ~/.gitconfig",
+    "settings above the workspace": "echo 1 > ../ruff.toml",
+    "another workspace": "echo 1 > {cache}/work/other.1/tree/shop/shop.py",
+    "what is in another workspace": "cat {cache}/work/other.1/tree/shop/shop.py",
+    "the mirror": "cd {cache}/mirrors && echo 1 > config",
+    "the state": "echo 1 > {project}/.fixloop/redis/planted",
+    "the seal": "cat {project}/.fixloop/redis/seal.key",
+    "a signal to the worker": "kill -0 {worker}",
+    "the environment of the worker": "cat /proc/{worker}/environ > /dev/null",
+    "the worker's files": "readlink /proc/{worker}/fd/0",
+    "another's temporary files": "echo 1 > {temporary}/planted",
+}
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_what_is_not_its_own_is_refused_to_a_command(scene: Scene, mode: str, what: str) -> None:
+    temporary = own_temporary(Path("another"))
+    temporary.mkdir(parents=True, exist_ok=True, mode=0o700)
+    command = FORBIDDEN[what].format(
+        project=scene.project, cache=scene.site.cache, worker=os.getpid(), temporary=temporary
+    )
+
+    assert scene.run(command).exit_code not in (0, None)
+    if mode == "watched":
+        assert scene.unconfined(command).exit_code == 0
+
+
+def test_a_command_has_what_it_needs(scene: Scene, mode: str) -> None:
+    python = shlex.quote(sys.executable)
+    needs = (
+        "echo 1 > new && mkdir -p a/b && mv new a/b/moved && ln a/b/moved a/link && rm -r a",
+        "echo 1 > ../../scratch/report",
+        "git status --short > /dev/null && git add -A && git commit --quiet --allow-empty -m mine",
+        'echo 1 > "$(mktemp)" && test -w "$TMPDIR"',
+        "ls / ~ /usr/bin > /dev/null && cat /etc/passwd > /dev/null && echo seen > /dev/stdout",
+        f"{python} -c 'import multiprocessing; multiprocessing.Lock()'",
+        f"{python} -c 'from multiprocessing import Manager; Manager().list()'",
+        "sleep 60 & kill $!",
+        f"cat {scene.project}/shop.py",
+    )
+    for need in needs:
+        ran = scene.run(need)
+
+        assert (ran.exit_code, need) == (0, need), ran.output
+        assert ran.sandbox == means_in_use().name
+
+
+def test_everybodys_folder_for_temporary_files_is_its_own_where_nothing_it_needs_is_in_there(
+    mode: str, means: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if (mode, means) == ("watched", "landlock"):
+        pytest.skip("without a namespace nothing can be laid over /tmp")
+    folder = Path.home() / f".fixloop-test-{os.getpid()}"
+    try:
+        project = make_repository(folder / "shop", {"shop.py": ""})
+        snapshot = take_snapshot(project, issue=1, cache=folder / "cache")
+        site = Site(snapshot, Configuration(), folder / "cache", "mine")
+        with site.ground(snapshot.commit) as ground:
+            env = {"PATH": os.defpath}
+            cwd = ground.workspace.directory
+            confined = site.confined(cwd, env)
+            name = f"fixloop-seen-{os.getpid()}"
+            ran = run_guarded(
+                ["sh", "-c", f"echo 1 > /tmp/{name} && echo $TMPDIR"],
+                cwd=cwd,
+                env=env,
+                timeout_seconds=60,
+                confined=confined,
+            )
+            own = own_temporary(ground.workspace.folder)
+
+            assert (ran.exit_code, ran.output) == (0, "/tmp\n")
+            assert (own / name).exists()
+            assert not Path("/tmp", name).exists()
+        assert not own.exists()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_what_is_named_is_writable_and_what_is_hidden_in_it_is_not(scene: Scene) -> None:
+    named = str(scene.project)
+
+    assert scene.run(f"echo 1 > {named}/shop.py", named).exit_code == 0
+    assert scene.run(f"echo 1 > {named}/.fixloop/redis/planted", named).exit_code not in (0, None)
+
+
+def test_build_caches_of_other_languages_are_writable_and_their_tools_are_not(scene: Scene) -> None:
+    folder = scene.ground.workspace.directory
+    (folder / "go.mod").write_text("module shop\n")
+    (folder / "Cargo.toml").write_text("[package]\n")
+    (scene.home / ".cargo" / "bin").mkdir(parents=True)
+    for cache in (".cache/go-build", "go/pkg/mod", ".cargo/registry"):
+        assert scene.run(f"echo 1 > ~/{cache}/entry").exit_code == 0
+    assert scene.run("echo 1 > ~/.cargo/bin/cargo").exit_code not in (0, None)
+
+
+def test_a_daemon_does_not_outlive_its_command(scene: Scene, mode: str) -> None:
+    marker = scene.ground.workspace.directory / "begun"
+
+    ran = scene.run(
+        f"(setsid sh -c 'touch {marker}; sleep 600; true' &); while ! test -e {marker}; do :; done"
+    )
+
+    assert ran.exit_code == 0
+    assert running(marker) == []
+
+
+def test_without_a_network_nothing_is_reached(scene: Scene) -> None:
+    asks = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)"
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+        command = f"{sys.executable} -c {shlex.quote(asks)} {listening.getsockname()[1]}"
+
+        assert scene.run(command).exit_code == 0
+        assert scene.run(command, network=False).exit_code == 1
+
+
+def test_how_a_command_ends_is_seen_through_the_sandbox(scene: Scene, mode: str) -> None:
+    assert scene.run("exit 7").exit_code == 7
+    assert scene.run("kill -KILL $$").injured
+    env = {"PATH": os.environ["PATH"]}
+    folder = scene.ground.workspace.directory
+    confined = scene.site.confined(folder, env)
+    absent = run_guarded(["no-such-tool"], cwd=folder, env=env, timeout_seconds=60, confined=confined)
+    assert absent.not_found
+
+
+def test_a_command_in_a_runner_is_confined_there(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "runner"
+    monkeypatch.setenv(RUNNER, str(place))
+    with serving(place):
+        assert scene.run("echo 1 > new").exit_code == 0
+        assert scene.run(f"echo 1 > {scene.project}/shop.py").exit_code not in (0, None)
+
+
+def test_a_command_in_a_runner_cannot_have_it_start_another_one(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    place = tmp_path / "runner"
+    monkeypatch.setenv(RUNNER, str(place))
+    asks = """
+import socket, sys
+with socket.socket(socket.AF_UNIX) as asking:
+    asking.settimeout(20)
+    asking.connect(sys.argv[1])
+    sys.exit(asking.recv(1) != b"")
+"""
+    with serving(place):
+        assert scene.run(f"{sys.executable} -c {shlex.quote(asks)} {place}").exit_code == 0
+
+
+def test_one_that_is_required_and_missing_is_a_problem_of_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    project = make_repository(tmp_path / "shop", {"shop.txt": ""})
+    snapshot = take_snapshot(project, issue=1, cache=tmp_path / "cache")
+    asked = Configuration.model_validate({"sandbox": {"mode": "require"}})
+
+    with Site(snapshot, asked, tmp_path / "cache", "mine").ground(snapshot.commit) as ground:
+        assert ground.problem == (
+            "a sandbox is required, and there is none: this system has neither bubblewrap nor Landlock"
+        )
+
+
+def test_it_costs_less_than_five_milliseconds_of_a_processor(scene: Scene, means: str) -> None:
+    if means != "landlock":
+        pytest.skip("bubblewrap starts a program of its own")
+    folder, env = scene.ground.workspace.directory, {"PATH": os.defpath}
+
+    def seconds(confined: Confined) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        for _ in range(20):
+            run_guarded(["true"], cwd=folder, env=env, timeout_seconds=60, confined=confined)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / 20
+
+    assert seconds(scene.site.confined(folder, env)) - seconds(UNCONFINED) < 0.005

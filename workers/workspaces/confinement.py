@@ -1,0 +1,76 @@
+"""What commands in a workspace may write, and what of fixloop's own is hidden from them.
+
+Owns the folders of tools outside a workspace that a command needs to write. What is installed is in none of them.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from fixloop.machine.sandbox import Confinement, make_own_temporary
+from fixloop.servers.redis_place import Place
+from fixloop.servers.settings import load_settings
+
+AGENTS: Final = (
+    *("~/.claude", "~/.claude.json", "~/.codex", "~/.gemini", "~/.cursor", "~/.copilot", "~/.aider"),
+    *("~/.config/opencode", "~/.local/share/opencode", "~/.local/state/opencode"),
+)
+"""Where the usual agents keep their logins and sessions."""
+
+
+def confinement_in(
+    cache: Path, source: Path | None, cwd: Path, env: Mapping[str, str], writable: Iterable[str]
+) -> Confinement:
+    """That of a command in `cwd`, a folder of a workspace below `cache`; `writable` are further places, `~` in front of
+    some. `source`: the user's checkout."""
+    work = Path(os.path.abspath(cache)) / "work"
+    folder = work / cwd.relative_to(work).parts[0]
+    tmp = make_own_temporary(folder)
+    written = (*(folder / "tree").iterdir(), folder / "scratch", *_caches(cwd, env))
+    named = (*(Path(place).expanduser() for place in writable), *load_settings().sandbox_writable)
+    return Confinement((*written, *named), (work, tmp.parent, *_state(source)), (folder,), tmp)
+
+
+def setup_confinement(cache: Path, source: Path | None, folder: Path) -> Confinement:
+    """That of `[workspace] setup`, which may install whatever and wherever it has to."""
+    tmp = make_own_temporary(folder)
+    work = Path(os.path.abspath(cache)) / "work"
+    return Confinement((Path("/"),), (work, tmp.parent, *_state(source)), (), tmp)
+
+
+def _state(source: Path | None) -> Iterator[Path]:
+    """What a command could forge results with: data and socket of the embedded server, keys."""
+    settings = load_settings()
+    for project in filter(None, (source, settings.embedded)):
+        yield project / ".fixloop"
+        if socket := Place(project).recorded_socket():
+            yield socket.parent
+    yield from filter(None, (settings.seal_key_file, settings.tls_key))
+
+
+def _caches(cwd: Path, env: Mapping[str, str]) -> Iterator[Path]:
+    """Without these, tools of the project's language do not even start; made, because the folders above are closed."""
+    home = Path(env.get("HOME") or Path.home())
+
+    def named(variable: str, otherwise: Path) -> Path:
+        return Path(env.get(variable) or otherwise)
+
+    cache, go = named("XDG_CACHE_HOME", home / ".cache"), named("GOPATH", home / "go")
+    cargo, gradle = named("CARGO_HOME", home / ".cargo"), named("GRADLE_USER_HOME", Path.home() / ".gradle")
+    known = {
+        "go.mod": (named("GOCACHE", cache / "go-build"), named("GOMODCACHE", go / "pkg" / "mod"), go / "pkg"),
+        "Cargo.toml": (cargo / "registry", cargo / "git"),
+        "package.json": (named("npm_config_cache", home / ".npm"),),
+        "uv.lock": (named("UV_CACHE_DIR", cache / "uv"),),
+        "pom.xml": (Path.home() / ".m2" / "repository",),
+        "gradlew": tuple(
+            gradle / name for name in ("caches", "daemon", "native", "notifications", "wrapper")
+        ),
+        ".pre-commit-config.yaml": (named("PRE_COMMIT_HOME", cache / "pre-commit"),),
+    }
+    for name, places in known.items():
+        for place in places if (cwd / name).is_file() else ():
+            if place.is_absolute():
+                place.mkdir(parents=True, exist_ok=True)
+                yield place
