@@ -169,7 +169,7 @@ def test_a_hold_that_is_skipped_leaves_its_rules_as_known_issues() -> None:
 @pytest.mark.proves("I11", "K20")
 def test_after_a_manual_fix_a_hold_keeps_that_the_next_failure_escalates() -> None:
     stage = staged(*[fails("a")] * 3)
-    assert stage.escalation.reason is Reason.DEADLOCK
+    assert [stage.escalation.reason] == [Reason.DEADLOCK]
     stage.decide("manual-fix")
     stage.script.runs["test-runner"] = [WORDS, fails("b")]
     stage.done_by_hand()

@@ -10,7 +10,7 @@ from fixloop.machine.interpreters import Interpreter
 from fixloop.protocol import events as ev
 from fixloop.protocol.checks import RunOutcome
 from tests.fixtures.repositories import write
-from tests.fixtures.script import SILENT, errs
+from tests.fixtures.script import SILENT, Result, Silent, errs
 from tests.fixtures.validation_stage import Stage
 from workers.steps.validation_steps import run_finished
 from workers.workspaces.frozen_environment import changes, listing
@@ -133,7 +133,8 @@ def test_what_an_error_says_of_the_environment_is_not_kept() -> None:
 
 @pytest.mark.parametrize("decision", ["extend", "manual-fix"])
 def test_who_decides_on_a_specialists_error_takes_the_environment_as_it_is(decision: str) -> None:
-    stage = Stage({"test-runner": [SILENT], "security": [errs(), errs()]}).run()
+    runs: dict[str, list[Result | Silent]] = {"test-runner": [SILENT], "security": [errs(), errs()]}
+    stage = Stage(runs).run()
     a_run(stage, RunOutcome.PASSED, here="1")
     stage.run()
     assert stage.state.escalation is not None

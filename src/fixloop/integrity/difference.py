@@ -75,7 +75,8 @@ class Scope(NamedTuple):
 
 def findings(changes: Sequence[Change], scope: Scope) -> list[Finding]:
     """What is new in these changes, each kind once for each file."""
-    was, now = [], []
+    was: list[Sign] = []
+    now: list[Sign] = []
     for change in changes:
         old = Source(change.path, change.old) if change.old is not None else None
         was += _signs(old, None, change, scope) if old else ()

@@ -92,9 +92,9 @@ def _cases(source: Source) -> Iterator[Case]:
     }
     for table in (node for node in source.nodes if isinstance(node, ast.Dict)):
         place = (source.scope(table.lineno), names.get(id(table), ""))
-        for key, value in zip(table.keys, table.values, strict=True):
-            if key is not None and _is_literal(key) and _is_literal(value):
-                yield Case(place, _text(key), _text(value), key.lineno, is_table=True)
+        for key, answer in zip(table.keys, table.values, strict=True):
+            if key is not None and _is_literal(key) and _is_literal(answer):
+                yield Case(place, _text(key), _text(answer), key.lineno, is_table=True)
     for found, line in source.shapes(_BRACES):
         yield Case(("", found["what"]), _bare(found["asked"]), _bare(found["answer"]), line)
     for found, line in source.shapes(_PAIR):

@@ -157,7 +157,7 @@ def ended_runs(entries: Sequence[Recorded]) -> Iterator[EndedRun]:
         confirms = event.step == "confirm"
         # A confirmation that fails is run n+1, unless no run was left for it (K37).
         becomes_run = confirms and effect.says("revalidation-trigger") is not None
-        result = ("could not run" if event.outcome == "error" else "failed") if failed else event.outcome
+        result: str = ("could not run" if event.outcome == "error" else "failed") if failed else event.outcome
         if result == "passed" and effect.says("escalation") is not None:
             result = "held"
         yield EndedRun(event.specialist, event.iteration + becomes_run, result, confirms, index)
