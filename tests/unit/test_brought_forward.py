@@ -146,6 +146,12 @@ def test_a_table_whose_labels_are_not_its_values_is_known_again_when_all_of_it_p
     assert forward(name, first, text.format("a"), new) == ""
 
 
+def test_a_table_without_cases_brings_nothing_forward() -> None:
+    old = "import pytest\n@pytest.mark.parametrize('a', [])\ndef test_a(a):\n    assert a\n"
+
+    assert forward("tests/test_a.py::test_a[x]", "tests/test_calc.py::test_a[x]", old, old) == ""
+
+
 def test_what_did_not_pass_is_not_brought_forward() -> None:
     new = "from calc import add\ndef test_sum():\n    assert add(2, 2) == 4\n"
 

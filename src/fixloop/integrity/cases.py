@@ -6,7 +6,7 @@ Where that cannot be read, it is not: then what was owed stays owed.
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from fixloop.integrity.python_tests import PythonTests, Row
@@ -22,6 +22,10 @@ _STARTS: Final = {"go": _GO, "rs": _RUST} | dict.fromkeys(
     ("js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"), _TITLED
 )
 _GO_NAME: Final = re.compile(r"(?P<package>.*)\.(?P<name>(?:Test|Example|Fuzz)\w*)(?P<sub>/.*)?")
+_MOST_COMPARED: Final = 1_000_000
+_MOST_TOKENS: Final = 10_000
+_Bodies = Mapping[str, list[tuple[str, tuple[str, ...]]]]
+"""For languages with braces: by the test's name, files and the tokens of its body."""
 READ: Final = frozenset({"py", *_STARTS})
 """Endings of the files whose tests are known again."""
 
@@ -69,17 +73,19 @@ def _python(
     sought = [name for name in missing if ".py::" in name]
     if not sought:
         return {}
-    old = {path: PythonTests(path, text) for path, text in before.items() if path.endswith(".py")}
-    new = {path: PythonTests(path, text) for path, text in after.items() if path.endswith(".py")}
+    were, are = ({name.partition("::")[0] for name in names} for names in (sought, passed))
+    old = {path: PythonTests(path, text) for path, text in before.items() if path in were}
+    new = {path: PythonTests(path, text) for path, text in after.items() if path in are}
     bases = dict.fromkeys(name.partition("[")[0] for name in sorted(passed))
     candidates = {
         base: tests.rows(base)
         for base in bases
         if (tests := new.get(base.partition("::")[0])) and base in tests.functions
     }
-    alike: dict[str, list[str]] = defaultdict(list)
-    for base in candidates:
-        alike[base.rpartition("::")[2]].append(base)
+    alike: dict[str | tuple[str, ...], list[str]] = defaultdict(list)
+    for base, rows in candidates.items():
+        for known_by in (base.rpartition("::")[2], *(row.does for row in rows)):
+            alike[known_by].append(base)
     found = {}
     for name in sought:
         base, bracket, suffix = name.partition("[")
@@ -88,9 +94,12 @@ def _python(
             continue
         rows = tests.rows(base)
         wanted = [row for row in rows if row.suffix and f"{row.suffix}]" == suffix] or list(rows)
-        # Its own name first, then its name in another file.
-        near = [each for each in (base, *alike[base.rpartition("::")[2]]) if each in candidates]
-        for candidate in (*near, *candidates):
+        if not wanted:
+            continue
+        # Its own name first, then its name in another file, then what does just the same.
+        near = [base, *alike[base.rpartition("::")[2]], *alike[wanted[0].does]]
+        far = candidates if len(sought) * len(candidates) <= _MOST_COMPARED else {}
+        for candidate in (each for each in (*near, *far) if each in candidates):
             if now := _name_now(wanted, candidate, candidates[candidate], bracket + suffix, passed):
                 found[name] = now
                 break
@@ -116,23 +125,18 @@ def _name_now(
 
 
 def _others(
-    missing: Iterable[str], passed: Collection[str], before: Mapping[str, str], after: Mapping[str, str]
+    missing: Collection[str], passed: Collection[str], before: Mapping[str, str], after: Mapping[str, str]
 ) -> dict[str, str]:
-    old, new = (list(_bodies(texts)) if missing else [] for texts in (before, after))
-    found = {}
-    for name in missing:
-        key = _key(name)
-        was = _of(key, old)
-        for other in sorted(passed) if was else ():
-            there = _key(other)
-            if there.suffix == key.suffix and was <= _of(there, new):
-                found[name] = other
-                break
-    return found
+    if not missing:
+        return {}
+    old, new = _bodies(before), _bodies(after)
+    known = {(key.suffix, _of(key, new)): name for name in sorted(passed) if _of(key := _key(name), new)}
+    now = {name: known.get((key.suffix, _of(key, old)), "") for name in missing for key in [_key(name)]}
+    return {name: other for name, other in now.items() if other}
 
 
-def _of(key: _Key, bodies: Iterable[tuple[str, str, tuple[str, ...]]]) -> set[tuple[str, ...]]:
-    return {body for path, test, body in bodies if test == key.test and key.file in ("", path)}
+def _of(key: _Key, bodies: _Bodies) -> frozenset[tuple[str, ...]]:
+    return frozenset(body for path, body in bodies.get(key.test, ()) if key.file in ("", path))
 
 
 def _key(name: str) -> _Key:
@@ -144,19 +148,20 @@ def _key(name: str) -> _Key:
     return _Key("", name.rpartition("::")[2])
 
 
-def _bodies(texts: Mapping[str, str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """File, test and the tokens of its body, for languages with braces."""
+def _bodies(texts: Mapping[str, str]) -> _Bodies:
+    found: dict[str, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
     for path, text in texts.items():
         start = _STARTS.get(path.rpartition(".")[2])
         for begun in start.finditer(text) if start else ():
             names = begun.groupdict()
             title = names["quoted"][1:-1] if "quoted" in names else names["name"]
-            body, depth = [], int("quoted" in names)
+            body, depth = list[str](), int("quoted" in names)
             for token in _TOKEN.finditer(text, begun.end()):
                 if token["skip"]:
                     continue
                 depth += (token[0] in "({[") - (token[0] in ")}]")
                 body.append(token[0])
-                if depth <= 0:
+                if depth <= 0 or len(body) > _MOST_TOKENS:
                     break
-            yield path, title, tuple(body)
+            found[title].append((path, tuple(body)))
+    return found
