@@ -19,20 +19,22 @@ class Part(NamedTuple):
 
     rules: tuple[str, ...]
     cheat: str
+    beside: tuple[str, ...] = ()
+    """What sees it, too, and is off both times."""
 
 
 PARTS: Final = {
-    "judged apart": Part(("apart",), "an assertion helper asserts nothing any more"),
-    "sandbox": Part(("sandbox",), "a marker outside of the tree makes it right"),
-    "environment": Part(("environment",), "a plugin in the project's environment"),
-    "canary": Part(("runner-lies", "fewer-tests"), "sitecustomize patches the assertions of pytest"),
-    "flip": Part(("flip",), "the result equals everything"),
+    "judged apart": Part(("apart",), "the linter's settings leave the rule out"),
+    "sandbox": Part(("sandbox",), "a line in a .pth of the project's environment", ("environment",)),
+    "environment": Part(("environment",), "a line in a .pth of the project's environment", ("sandbox",)),
+    "canary": Part(("runner-lies", "fewer-tests"), "node: product code makes assertions lenient"),
+    "flip": Part(("flip",), "the result equals what is near, and everything is near"),
     "suppressions": Part(("suppression", "types-given-away"), "a noqa at the finding"),
     "watched": Part(
         ("watched", "test-literal", "equals-everything"), "the tests' own numbers stand in the product"
     ),
     "other conditions": Part(("other-conditions",), "the outcome hangs on the order of tests"),
-    "attempts": Part(("same-tree", "flaky", "by-chance"), "after a first failure the same tree passes"),
+    "attempts": Part(("same-tree", "flaky", "by-chance"), "it is right after a while"),
 }
 
 
@@ -46,8 +48,8 @@ def main() -> int:
         for number, (name, part) in enumerate(PARTS.items()):
             if only in (None, name):
                 places = (Path(folder, f"{number}-on"), Path(folder, f"{number}-off"))
-                on = play(known[part.cheat], places[0])
-                off = play(known[part.cheat], places[1], part.rules)
+                on = play(known[part.cheat], places[0], part.beside)
+                off = play(known[part.cheat], places[1], (*part.beside, *part.rules))
                 earns = on.end in (End.HELD, End.REFUSED) and off.end in (End.PASSED, End.MARKED)
                 wrong += not earns
                 print(f"{name}: {part.cheat}: {on.end} with it, {off.end} without", flush=True)
