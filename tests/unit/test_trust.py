@@ -54,6 +54,14 @@ def test_a_path_tells_what_judges_and_what_is_judged(kind: Kind, paths: str) -> 
     assert {path: kind_of(path) for path in paths.split()} == dict.fromkeys(paths.split(), kind)
 
 
+def test_what_shadows_the_library_beside_a_script_that_a_check_starts_is_a_runner() -> None:
+    trust = Trust(started=frozenset({"tools/verify.py"}))
+
+    assert kind_of("tools/difflib.py", trust, is_new=True) is Kind.RUNNER
+    assert kind_of("tools/difflib.py", trust) is Kind.PRODUCT
+    assert kind_of("shop/difflib.py", trust, is_new=True) is Kind.PRODUCT
+
+
 def test_what_shadows_a_tool_is_a_runner_where_a_fix_has_added_it_and_else_the_projects_own() -> None:
     found = {path: (kind_of(path), kind_of(path, is_new=True)) for path in ONLY_WHEN_NEW.split()}
 

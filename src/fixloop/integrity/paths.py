@@ -50,6 +50,13 @@ class Trust:
                 return kind
         return Kind.RUNNER if path in self.started else None
 
+    def shadows_beside(self, path: str) -> bool:
+        """Whether a script that a check starts imports this instead of a tool or a part of Python's library."""
+        folder, _, name = path.rpartition("/")
+        return _shadows(name) and any(
+            script.endswith(".py") and script.rpartition("/")[0] == folder for script in self.started
+        )
+
     def inside(self, path: str) -> str:
         """The path as it is seen from the project's directory."""
         return path.removeprefix(f"{self.directory}/") if self.directory else path
@@ -60,7 +67,10 @@ UNTOLD: Final = Trust()
 
 def kind_of(path: str, trust: Trust = UNTOLD, *, is_new: bool = False) -> Kind:
     """What the file at `path`, seen from the top, is; `is_new`: the fix has added it."""
-    return trust.said_of(path) or _shipped_kind(trust.inside(path), is_new)
+    said = trust.said_of(path)
+    if said is None and is_new and trust.shadows_beside(path):
+        return Kind.RUNNER
+    return said or _shipped_kind(trust.inside(path), is_new)
 
 
 @functools.lru_cache(maxsize=4096)
