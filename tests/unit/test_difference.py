@@ -64,10 +64,6 @@ SUPPRESSIONS_IN_BRACES = {
     ("go", "//go:build !race\npackage a"): "// the go build cache is kept\npackage a",
     ("rs", "#[allow(dead_code)]\nfn a() {}"): 'const A: &str = r#"#[allow(x)]"#;',
     ("rs", "#![allow(warnings)]"): "#[derive(Debug)]\nstruct A<'a>(&'a str);",
-    (
-        "java",
-        '@SuppressWarnings("all") class A {}',
-    ): '// @SuppressWarnings is not used\nString s = "@SuppressWarnings";',
 }
 WATCHED = {
     "import sys\nif 'pytest' in sys.modules: x = 1": "'''Run pytest to see.'''",
@@ -438,7 +434,16 @@ def test_what_is_only_written_otherwise_is_nothing_new(pieces: list[str]) -> Non
     assert findings([Change("a.py", plain, plain.replace("    ", "  ").replace("\n", "\n\n"))], SCOPE) == []
 
 
-@given(st.text(), st.text(), st.sampled_from(["py", "js", "ts", "go", "rs", "java", "txt"]))
+@pytest.mark.parametrize("depth", [50, 900, 5000])
+@pytest.mark.parametrize("piece", [".b", " + 'b'", "[0]", "()"])
+def test_what_is_nested_too_deeply_to_be_looked_at_is_held_and_nothing_breaks(depth: int, piece: str) -> None:
+    deep, code = f"x = a{piece * depth}\n", "import json\njson.loads = f\n"
+
+    assert held(code + deep, "x = 1\n") == {"watched"}
+    assert held(deep + "y = 1\n", deep) == set()
+
+
+@given(st.text(), st.text(), st.sampled_from(["py", "js", "ts", "go", "rs", "txt"]))
 def test_any_text_can_be_compared(old: str, new: str, ending: str) -> None:
     findings([Change(f"a.{ending}", old, new)], SCOPE)
     assert findings([Change(f"a.{ending}", new, new)], SCOPE) == []

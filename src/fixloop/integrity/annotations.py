@@ -34,7 +34,7 @@ def given_away(old: Source | None, new: Source) -> Iterator[Sign]:
 
 def _annotated(source: Source) -> dict[tuple[str, str], tuple[str, int]]:
     """The annotation of each parameter of each function, and under no name that of its result, with their lines."""
-    found = {}
+    found: dict[tuple[str, str], tuple[str, int]] = {}
     for node in source.nodes:
         if isinstance(node, Function):
             scope, arguments = source.scope(node.lineno), node.args

@@ -3,6 +3,7 @@
 A sign is new if the old texts have none that is the same: so nothing is found in what was only moved or reformatted.
 """
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
@@ -91,12 +92,27 @@ def findings(changes: Sequence[Change], scope: Scope) -> list[Finding]:
     return [_finding(by_path[path], kind) for (path, _, _), kind in kinds.items()]
 
 
-def _signs(source: Source, old: Source | None, change: Change, scope: Scope) -> Iterator[Sign]:
+def _signs(source: Source, old: Source | None, change: Change, scope: Scope) -> list[Sign]:
+    """All of one side of a change; a side that has become impossible to look at is one itself."""
+    unread = source.sign(watched.RULE, "unread", 1, "the file cannot be looked at by this Python")
+    try:
+        was_read = old is not None and old.tree is not None
+        is_lost = source.is_python and source.tree is None and was_read
+        return [*([unread] if is_lost else ()), *_seen(source, old, change, scope)]
+    except RecursionError:
+        return [unread]
+
+
+def _seen(source: Source, old: Source | None, change: Change, scope: Scope) -> Iterator[Sign]:
     if change.is_test:
         # A new test may be for one platform only; one that was there may not stop running.
         there = {"", *(each.name for each in Source(change.path, change.old).scopes)} if change.old else set()
         yield from (sign for sign in suppressions.skips(source) if sign.scope in there)
         return
+    if source.is_python and source.tree is None and old is not None and old.tree is not None:
+        yield source.sign(
+            watched.RULE, "unread", 1, "the file was Python that can be looked at, and is not any more"
+        )
     yield from suppressions.suppressions(source, scope.families)
     yield from watched.watched(source)
     yield from equality.equals_everything(source)
@@ -137,16 +153,22 @@ def _unnamed_before(found: list[Sign], was: Iterable[Sign], scope: Scope) -> lis
 def _finding(change: Change, kind: Sequence[Sign]) -> Finding:
     first = kind[0]
     more = f", and in {len(kind) - 1} more {'places' if len(kind) > 2 else 'place'}" if len(kind) > 1 else ""
-    old, new = _side_by_side((change.old or "").split("\n"), (change.new or "").split("\n"), first.line)
+    old, new = _side_by_side(change.old or "", change.new or "", first.line)
     return Finding(
         rule=first.rule, text=first.text + more, file=first.path, line=first.line, old=old, new=new
     )
 
 
-def _side_by_side(old: list[str], new: list[str], line: int) -> tuple[str, str]:
+def _side_by_side(old: str, new: str, line: int) -> tuple[str, str]:
     """The changed lines from a little above a line of the new text, and those that they replace."""
-    for kind, old_first, old_end, first, end in SequenceMatcher(None, old, new).get_opcodes():
+    before, after = old.split("\n"), new.split("\n")
+    for kind, old_first, old_end, first, end in _blocks(old, new):
         if kind != "equal" and first < line <= end:
             first = max(first, line - _LINES_ABOVE)
-            return "\n".join(old[old_first:old_end][:_LINES]), "\n".join(new[first:end][:_LINES])
-    return "", "\n".join(new[line - 1 : line])
+            return "\n".join(before[old_first:old_end][:_LINES]), "\n".join(after[first:end][:_LINES])
+    return "", "\n".join(after[line - 1 : line])
+
+
+@functools.lru_cache(maxsize=8)
+def _blocks(old: str, new: str) -> Sequence[tuple[str, int, int, int, int]]:
+    return SequenceMatcher(None, old.split("\n"), new.split("\n")).get_opcodes()

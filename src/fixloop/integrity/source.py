@@ -32,7 +32,7 @@ class Sign(NamedTuple):
     """The function it is in, as `Class.method`; with its key, what is the same after a change of its line."""
 
 
-class Scope(NamedTuple):
+class Span(NamedTuple):
     first: int
     last: int
     name: str
@@ -89,7 +89,7 @@ class Source:
         return tuple(_python_comments(self.text))
 
     @cached_property
-    def scopes(self) -> tuple[Scope, ...]:
+    def scopes(self) -> tuple[Span, ...]:
         """Functions and classes of Python, outer ones first."""
         return tuple(_scopes(self.tree, "")) if self.tree else ()
 
@@ -118,7 +118,7 @@ class Source:
     @cached_property
     def imported(self) -> dict[str, str]:
         """What each imported name stands for: `{"np": "numpy", "stack": "inspect.stack"}`."""
-        found = {}
+        found: dict[str, str] = {}
         for node in self.nodes:
             if isinstance(node, ast.Import):
                 for each in node.names:
@@ -153,12 +153,12 @@ def _python_comments(text: str) -> Iterator[Token]:
         return
 
 
-def _scopes(node: ast.AST, above: str) -> Iterator[Scope]:
+def _scopes(node: ast.AST, above: str) -> Iterator[Span]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, Function | ast.ClassDef):
             name = f"{above}.{child.name}" if above else child.name
             first = min([child.lineno, *(each.lineno for each in child.decorator_list)])
-            yield Scope(first, child.end_lineno or first, name)
+            yield Span(first, child.end_lineno or first, name)
             yield from _scopes(child, name)
         else:
             yield from _scopes(child, above)

@@ -26,11 +26,11 @@ _MANY: Final = rf"(?:\[ \] \w+ )?[\[{{] (?:{_ONE} (?:, )?){{2,50}}[\]}}]"
 _LITERAL: Final = rf"(?:{_MANY}|{_ONE})"
 _COLLECTION: Final = re.compile(_MANY)
 _BRACES: Final = re.compile(
-    rf"(?P<what>\S+) (?:===?|case|equals \() (?P<asked>{_LITERAL}) [^;{{}}]{{0,120}}?"
+    rf"(?<!\S)(?P<what>\S{{1,80}}) (?:===?|case|equals \() (?P<asked>{_LITERAL}) [^;{{}}]{{0,120}}?"
     rf"(?:\{{ )?(?:return|\?) (?P<answer>{_LITERAL}) [;}}:,]?"
 )
 _PAIR: Final = re.compile(rf"(?P<key>{_LITERAL}) (?P<sign>:|=>) (?P<value>{_LITERAL}) (?=[,}}])")
-_VALUES: Final = ast.MatchValue | ast.MatchSequence
+_Values = ast.MatchValue | ast.MatchSequence
 _ASKING: Final = ast.Eq | ast.NotEq | ast.In | ast.NotIn | ast.Is
 
 Literals = frozenset[str]
@@ -118,7 +118,7 @@ def _branches(node: ast.AST, given: set[str]) -> Iterator[tuple[ast.expr, str, a
     """What a branch asks for, of what, and a literal that it answers with."""
     if isinstance(node, ast.Match) and names_in(node.subject) & given:
         for case in node.cases:
-            patterns = (each for each in ast.walk(case.pattern) if isinstance(each, _VALUES))
+            patterns = (each for each in ast.walk(case.pattern) if isinstance(each, _Values))
             for asked in map(_as_literal, patterns):
                 for answer in _answers(case.body) if asked else ():
                     yield asked or answer, ast.unparse(node.subject), answer

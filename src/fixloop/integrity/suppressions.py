@@ -23,7 +23,6 @@ _DIRECTIVES: Final = {
     "security": r"#?nosec|nosemgrep|bandit:\s*skip|pragma:\s*allowlist\s+secret",
     "coverage": r"pragma[:\s]\s*no[- ]?(?:cover|branch)|(?:istanbul|c8|v8)\s+ignore|node:coverage\s+(?:disable|ignore)",
     "tests": r"go:build|\+build|Stryker\s+disable",
-    "generated": r"@generated|.*\bDO NOT EDIT",
 }
 """What tools obey, by what they look at. The word has to open its comment: in a sentence it means nothing."""
 _TOOLS: Final = {
@@ -44,7 +43,8 @@ _COMMENTS: Final = {
     True: re.compile(rf"(?:\#+\s*|\s(?=pylint:))(?P<what>{_ANY}){_CODES}", re.IGNORECASE),
     False: re.compile(rf"(?:\A|\n)[/*!\s]*(?P<what>{_ANY}){_CODES}", re.IGNORECASE),
 }
-_DOCTEST: Final = re.compile(r"^\s*(?:>>>|\.\.\.).*#\s*doctest:.*\+SKIP", re.MULTILINE)
+_GENERATED: Final = re.compile(r"@generated\b|\bDO NOT EDIT\b")
+_DOCTEST: Final = re.compile(r"^[ \t]*(?:>>>|\.\.\.).*#\s*doctest:.*\+SKIP", re.MULTILINE)
 _RUST: Final = frozenset({"allow", "expect", "ignore", "coverage"})
 
 _SKIPS: Final = re.compile(
@@ -103,21 +103,21 @@ def skips(source: Source) -> Iterator[Sign]:
 def _in_comment(source: Source, comment: Token, families: Collection[str]) -> Iterator[Sign]:
     for found in _COMMENTS[source.is_python].finditer(comment.text):
         what = " ".join(found["what"].split())
-        if not any(re.match(_DIRECTIVES[each], what, re.IGNORECASE) for each in (*families, "generated")):
+        if not any(re.match(_DIRECTIVES[each], what, re.IGNORECASE) for each in families):
             continue
         line = comment.line + comment.text.count("\n", 0, found.start("what"))
         # Each code that is listed is one, so that taking one away is nothing new.
         for code in re.split(r"\s*,\s*", found["codes"] or found["rules"] or ""):
             key = f"{what} {code}".strip()
             yield source.sign(RULE, key, line, f"`{key}` silences a tool", kin=what)
+    if marked := _GENERATED.search(comment.text):
+        yield source.sign(RULE, marked[0], comment.line, f"`{marked[0]}` keeps tools away from the file")
 
 
 def _attributes(source: Source) -> Iterator[Sign]:
-    """`#[allow(…)]` and the like of Rust, `@SuppressWarnings` of Java."""
+    """`#[allow(…)]` and the like of Rust."""
     found = source.code_tokens
     for index, token in enumerate(found):
-        if token == ("word", "@SuppressWarnings", token.line):
-            yield source.sign(RULE, token.text, token.line, f"`{token.text}` silences the compiler")
         if source.ending != "rs" or token.text != "#":
             continue
         rest = [each.text for each in found[index + 1 : index + 40]]

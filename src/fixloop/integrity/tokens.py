@@ -5,14 +5,12 @@ Refuses nothing: what no language allows is read as single marks, and a string w
 
 import re
 from collections.abc import Iterator
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-Language = Literal["javascript", "go", "rust", "other"]
-LANGUAGES: Final[dict[str, Language]] = {
+LANGUAGES: Final[dict[str, str]] = {
     **dict.fromkeys(("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"), "javascript"),
     "go": "go",
     "rs": "rust",
-    **dict.fromkeys(("java", "kt", "scala", "swift", "cs", "c", "h", "cc", "cpp", "hpp"), "other"),
 }
 """By the ending of a file's name."""
 
@@ -28,11 +26,10 @@ class Token(NamedTuple):
 _COMMENT: Final = r"(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))"
 _QUOTED: Final = r'"(?:\\.|[^"\\\n])*"?'
 _SINGLE: Final = r"'(?:\\.|[^'\\\n])*'?"
-_STRINGS: Final[dict[Language, str]] = {
+_STRINGS: Final[dict[str, str]] = {
     "javascript": f"{_QUOTED}|{_SINGLE}",
     "go": rf"{_QUOTED}|{_SINGLE}|`[^`]*`?",
     "rust": r'b?r(?P<hashes>\#*)".*?(?:"(?P=hashes)|\Z)|b?"(?:\\.|[^"\\])*"?|' + r"b?'(?:\\[^']+|[^'\\\n])'",
-    "other": rf'""".*?(?:"""|\Z)|{_QUOTED}|{_SINGLE}',
 }
 _REST: Final = (
     r"(?P<word>[^\W\d][\w$]*|[$@][\w$]*)|(?P<number>\d[\w.]*)"
@@ -49,7 +46,7 @@ _BEFORE_REGEXP: Final = frozenset(
 )
 
 
-def tokens(text: str, language: Language) -> Iterator[Token]:
+def tokens(text: str, language: str) -> Iterator[Token]:
     """What a text consists of, in order. Code between `${` and `}` in a template is code."""
     pattern, position, line, last = _PATTERNS[language], 0, 1, Token("mark", "", 0)
     # For each template that is open: how many braces are open in the code within it.

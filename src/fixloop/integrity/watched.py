@@ -165,7 +165,8 @@ def _changed_modules(source: Source) -> Found:
     own = {node.name for node in source.nodes if isinstance(node, Function | ast.ClassDef)}
     tops = {name.split(".")[0] for name in source.imported.values()}
     for node in source.nodes:
-        value: ast.AST | None = None
+        place: ast.expr
+        value: ast.expr | None = None
         match node:
             case ast.Assign(targets=[ast.Attribute() as place], value=value):
                 name = source.dotted(place)

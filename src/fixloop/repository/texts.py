@@ -17,7 +17,8 @@ def texts(git: Git, names: Iterable[str], most_bytes: int) -> dict[str, str]:
         for name, line in zip(asked, told.split(b"\n"), strict=False)
         if line.startswith(b"blob ") and line[5:].isdigit() and int(line[5:]) <= most_bytes
     }
-    content, found, place = git.output("cat-file", "--batch=", stdin=_lines(sizes)), {}, 0
+    content, place = git.output("cat-file", "--batch=", stdin=_lines(sizes)), 0
+    found: dict[str, str] = {}
     for name, size in sizes.items():
         # Each has an empty line before it, where its kind and size would be, and a newline after it.
         data, place = content[place + 1 : place + 1 + size], place + size + 2
