@@ -11,6 +11,7 @@ import pytest
 from fixloop.commands.cheats import added_percent, document
 from fixloop.configuration.loader import load_configuration
 from fixloop.errors import UsageError
+from fixloop.protocol.answers import parse_answer
 from fixloop.testing.cheats.corpus import Trial, trials
 from fixloop.testing.cheats.fixer import edit
 from fixloop.testing.cheats.play import End, Played, end_of
@@ -69,9 +70,11 @@ def test_every_case_can_be_played(name: str, tmp_path: Path) -> None:
     folder = written(tmp_path, {**trial.files, "fixloop.toml": trial.configuration(("a rule",))})
 
     configuration = load_configuration(folder)
-    for attempt in trial.attempts:
+    for number, attempt in enumerate(trial.attempts, 1):
         for edits in attempt:
             edit(edits, folder)
+            if edits["answer"]:
+                parse_answer(edits["answer"], issue=1, iteration=number, specialist="test-runner")
 
     assert configuration.max_iterations == len(trial.attempts) + 1
     assert configuration.integrity.off

@@ -15,14 +15,23 @@ ERRORS: Final = frozenset({"environment"})
 """What these see is no finding, but an error of the run."""
 
 
-def rules_in(tree: ast.Module) -> Iterator[str]:
-    constants = {
+def constants_of(tree: ast.Module) -> dict[str, str]:
+    return {
         target.id: node.value.value
         for node in tree.body
         if isinstance(node, ast.AnnAssign | ast.Assign) and isinstance(node.value, ast.Constant)
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if isinstance(target, ast.Name)
+        if isinstance(target, ast.Name) and isinstance(node.value.value, str)
     }
+
+
+def rules_in(tree: ast.Module, known: dict[str, dict[str, str]]) -> Iterator[str]:
+    """`known`: the constants of all modules, by the last part of a module's name."""
+    constants = constants_of(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            of_module = known.get(node.module.rpartition(".")[2], {})
+            constants |= {each.name: of_module[each.name] for each in node.names if each.name in of_module}
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         name = getattr(call.func, "id", getattr(call.func, "attr", ""))
         given = [word.value for word in call.keywords if word.arg == "rule"] or call.args[:1]
@@ -34,7 +43,11 @@ def rules_in(tree: ast.Module) -> Iterator[str]:
 
 def test_the_page_has_a_section_for_each_rule_and_for_no_other() -> None:
     modules = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
-    rules = {rule for path in modules for rule in rules_in(ast.parse(path.read_bytes()))}
+    trees = [ast.parse(path.read_bytes()) for path in modules]
+    known: dict[str, dict[str, str]] = {}
+    for path, tree in zip(modules, trees, strict=True):
+        known.setdefault(path.stem, {}).update(constants_of(tree))
+    rules = {rule for tree in trees for rule in rules_in(tree, known)}
 
     sections = re.findall(r"^### `([a-z-]+)`$", PAGE.read_text(), re.MULTILINE)
 

@@ -15,13 +15,22 @@ from workers.commands.apart import apart
 from workers.commands.canary import fewer_tests, runner_lies
 from workers.commands.claim import Claim
 from workers.commands.difference import difference
+from workers.commands.moved import work_moved_away
 from workers.commands.proof import proof
 from workers.commands.seen import not_seen_again
 from workers.steps.step import Step
 from workers.workspaces.ground import Ground
 
 Judge = Callable[[Claim], Iterator[Finding]]
-JUDGES: Final[tuple[Judge, ...]] = (difference, apart, not_seen_again, fewer_tests, runner_lies, proof)
+JUDGES: Final[tuple[Judge, ...]] = (
+    difference,
+    work_moved_away,
+    apart,
+    not_seen_again,
+    fewer_tests,
+    runner_lies,
+    proof,
+)
 MOST: Final = 20
 """Findings that are listed one by one; of the others each rule is counted."""
 TEXT_CHARACTERS: Final = 500

@@ -1,0 +1,102 @@
+"""Work moved away: code that left what a check looks at, and coverage that rose by code which needs no test.
+
+Lines are compared by their shape, in which all plain names are alike: what is moved often gets other names.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from keyword import iskeyword
+from typing import Final, NamedTuple
+
+MOVED: Final = "moved-away"
+PADDED: Final = "coverage-padded"
+
+_SHORTEST: Final = 8
+"""Tokens of a line that says whose it is."""
+_TOKEN: Final = re.compile(r"\.\s*\w+|\w+|[^\w\s]")
+_FIRST: Final = re.compile(r"[^\W\d]")
+
+
+class Moved(NamedTuple):
+    """A line that left one file for another."""
+
+    old: str
+    old_line: int
+    new: str
+    new_line: int
+
+
+def shape(line: str) -> tuple[str, ...]:
+    """The tokens of a line; names are alike, but for keywords and attributes."""
+    return tuple(
+        "_" if _FIRST.match(token) and not iskeyword(token) else token for token in _TOKEN.findall(line)
+    )
+
+
+def looked_at(command: Sequence[str], paths: Iterable[str]) -> tuple[str, ...]:
+    """The files and folders that a command names, of those there are; none: it looks at what it likes."""
+    there = {place for path in paths for place in (path, *_above(path))}
+    words = [
+        part.strip("/").removeprefix("./") for word in command for part in (word, word.partition("=")[2])
+    ]
+    return tuple(dict.fromkeys(word for word in words if word in there))
+
+
+def moved_away(places: Sequence[str], old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Moved]:
+    """The lines that changed files below `places` have lost, and others have gained."""
+    gained: dict[tuple[str, ...], tuple[str, int]] = {}
+    for path, text in new.items():
+        if not _is_below(path, places):
+            before = Counter(found for _, found in _shapes(old.get(path, "")))
+            for number, found in _shapes(text):
+                before[found] -= 1
+                if before[found] < 0:
+                    gained.setdefault(found, (path, number))
+    for path, text in old.items():
+        if _is_below(path, places):
+            after = Counter(found for _, found in _shapes(new.get(path, "")))
+            for number, found in _shapes(text):
+                after[found] -= 1
+                if after[found] < 0 and found in gained:
+                    yield Moved(path, number, *gained[found])
+
+
+def percent_of_old_lines(
+    covered: Mapping[str, tuple[Iterable[int], Iterable[int]]], old: Mapping[str, str], new: Mapping[str, str]
+) -> float | None:
+    """The coverage of all lines that a change did not add: of each file which were run and which were not; None where
+    no such line was measured."""
+    ran = missed = 0
+    for path, (executed, missing) in covered.items():
+        added = _added(old.get(path, ""), new[path]) if path in new else frozenset()
+        ran += len(set(executed) - added)
+        missed += len(set(missing) - added)
+    return 100 * ran / (ran + missed) if ran + missed else None
+
+
+def _added(old: str, new: str) -> frozenset[int]:
+    matcher = SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False)
+    return frozenset(
+        number
+        for kind, _, _, first, end in matcher.get_opcodes()
+        if kind != "equal"
+        for number in range(first + 1, end + 1)
+    )
+
+
+def _shapes(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+    for number, line in enumerate(text.split("\n"), 1):
+        found = shape(line)
+        if len(found) >= _SHORTEST and not line.lstrip().startswith(("#", "//", "import ", "from ")):
+            yield number, found
+
+
+def _above(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _is_below(path: str, places: Sequence[str]) -> bool:
+    return any(path == place or path.startswith(f"{place}/") for place in places)

@@ -1,0 +1,110 @@
+"""Work that was moved out of a check's sight, and coverage that rose without a test."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fixloop.configuration.model import Check
+from fixloop.integrity.moved import Moved, looked_at, moved_away, percent_of_old_lines, shape
+from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
+from workers.commands.check_run import Ran
+from workers.commands.moved import left, padded
+
+LABEL = "def label(names):\n    return hashlib.md5(names.encode()).hexdigest()[:12]\n"
+MOVED = "def short(text):\n    return hashlib.md5(text.encode()).hexdigest()[:12]\n"
+PADDING = "".join(f"A{number} = {number}\n" for number in range(1, 20))
+
+
+@pytest.mark.parametrize(
+    ("command", "places"),
+    [
+        ("bandit -q -r archiver", ("archiver",)),
+        ("ruff check ./src/ tests", ("src", "tests")),
+        ("python -m pytest --cov=src/shop --cov-report=json:{coverage}", ("src/shop",)),
+        ("ruff check .", ()),
+        ("mypy -p stations", ()),
+    ],
+)
+def test_a_command_names_what_it_looks_at(command: str, places: tuple[str, ...]) -> None:
+    paths = ["archiver/pack.py", "src/shop/basket.py", "tests/test_basket.py"]
+
+    assert looked_at(command.split(), paths) == places
+
+
+def test_lines_are_the_same_with_other_names() -> None:
+    assert shape("    return hashlib.md5(names.encode())") == shape("return md.md5(text.encode())")
+    assert shape("return hashlib.md5(names.encode())") != shape("return hashlib.sha256(names.encode())")
+    assert shape("return f(a)") != shape("yield f(a)")
+
+
+def test_code_that_left_what_is_looked_at_is_found_where_it_stands_now() -> None:
+    old = {"archiver/pack.py": LABEL}
+    new = {"archiver/pack.py": "from vendor import short as label\n", "vendor.py": MOVED}
+
+    assert list(moved_away(["archiver"], old, new)) == [Moved("archiver/pack.py", 2, "vendor.py", 2)]
+    assert list(moved_away(["archiver", "vendor.py"], old, new)) == []
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        {"archiver/pack.py": LABEL.replace("md5", "sha256")},
+        {"archiver/pack.py": LABEL, "other.py": MOVED},
+        {"archiver/pack.py": "", "archiver/names.py": MOVED},
+        {"archiver/pack.py": "", "other.py": "def short(text):\n    return text[:12]\n"},
+    ],
+)
+def test_code_that_was_mended_copied_or_moved_within_sight_is_no_question(new: dict[str, str]) -> None:
+    assert list(moved_away(["archiver"], {"archiver/pack.py": LABEL}, new)) == []
+
+
+def test_what_left_is_shown_with_both_sides() -> None:
+    check = Check(name="bandit", command=("bandit", "archiver"))
+    new = {"archiver/pack.py": "", "vendor.py": MOVED}
+
+    (found,) = left(check, ("archiver",), {"archiver/pack.py": LABEL}, new)
+
+    assert found.text == "1 line left what `bandit` looks at, the first from archiver/pack.py:2"
+    assert (found.file, found.line, "names" in found.old, "text" in found.new) == ("vendor.py", 2, True, True)
+
+
+def test_the_coverage_of_old_lines_leaves_out_what_was_added() -> None:
+    covered = {"shop.py": ([1, 3, 4], [2]), "tables.py": (range(1, 20), [])}
+
+    assert percent_of_old_lines(covered, {}, {}) == pytest.approx(100 * 22 / 23)
+    assert (
+        percent_of_old_lines(covered, {"shop.py": "a\nb\n"}, {"shop.py": "a\nb\nc\nd", "tables.py": PADDING})
+        == 50
+    )
+    assert percent_of_old_lines({"tables.py": ([1], [])}, {}, {"tables.py": "A = 1"}) is None
+
+
+@pytest.mark.parametrize(("missing", "count"), [([2], 1), ([], 0)])
+def test_a_gate_that_is_met_by_added_lines_alone_is_a_question(
+    missing: list[int], count: int, tmp_path: Path
+) -> None:
+    report = tmp_path / "coverage.json"
+    files = {
+        "shop.py": {"executed_lines": [1], "missing_lines": missing},
+        "tables.py": {"executed_lines": [*range(1, 20)], "missing_lines": []},
+    }
+    report.write_text(json.dumps({"files": files}))
+    check = Check(name="pytest", command=("pytest", "--cov-report=json:{coverage}"))
+    evidence = Evidence(check="pytest", command="pytest", coverage_gate=90.0)
+    result = CheckResult(check="pytest", outcome=RunOutcome.PASSED, evidence=evidence)
+
+    found = list(padded(check, Ran(result, "", (report,)), {}, {"tables.py": PADDING}))
+
+    assert len(found) == count
+    assert all("50.0% are covered, and the gate is 90%" in each.text for each in found)
+
+
+def test_a_report_that_names_no_lines_is_no_question(tmp_path: Path) -> None:
+    report = tmp_path / "coverage.json"
+    report.write_text('{"totals": {"percent_covered": 95.0}}')
+    check = Check(name="pytest", command=("pytest", "--cov-report=json:{coverage}"))
+    evidence = Evidence(check="pytest", command="pytest", coverage_gate=90.0)
+    result = CheckResult(check="pytest", outcome=RunOutcome.PASSED, evidence=evidence)
+
+    assert list(padded(check, Ran(result, "", (report,)), {}, {"tables.py": PADDING})) == []

@@ -1,0 +1,104 @@
+"""The judge of work that was moved away: out of what a check looks at, or under a gate that counts lines."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from fixloop.configuration.model import NEW_BY_DEFAULT, Check
+from fixloop.integrity.moved import MOVED, PADDED, looked_at, moved_away, percent_of_old_lines
+from fixloop.protocol.checks import Finding
+from fixloop.reports.coverage import NAME
+from fixloop.repository.change import judging
+from fixloop.repository.texts import texts
+from fixloop.repository.tree import tracked_in_tree
+from workers.commands.apart import trust_of
+from workers.commands.check_run import Ran
+from workers.commands.claim import Claim
+
+RULES: Final = frozenset({MOVED, PADDED})
+MOST_BYTES: Final = 1024 * 1024
+_COVERAGE: Final = "coverage"
+
+
+def work_moved_away(claim: Claim) -> Iterator[Finding]:
+    """Of checks that look at code as it lies there, and of gates of coverage that were missed before."""
+    if RULES.issubset(claim.configuration.integrity.off):
+        return
+    is_static = claim.work.holding.ticket.specialist in NEW_BY_DEFAULT
+    was_low = any(
+        failure.name == NAME for run in claim.work.holding.state.active.runs for failure in run.failures
+    )
+    if not is_static and not was_low:
+        return
+    old, new = _sides(claim)
+    tracked = tracked_in_tree(claim.ground.workspace.mirror.git, claim.trusted)
+    paths = [inside for path in tracked if (inside := _inside(claim, os.fsdecode(path)))]
+    for check, ran in zip(claim.checks, claim.ran, strict=True):
+        if places := looked_at(check.command, paths):
+            yield from left(check, places, old, new)
+        if was_low:
+            yield from padded(check, ran, old, new)
+
+
+def left(
+    check: Check, places: tuple[str, ...], old: Mapping[str, str], new: Mapping[str, str]
+) -> Iterator[Finding]:
+    """The code that has left the places at which a check looks."""
+    found = list(moved_away(places, old, new))
+    if found:
+        first = found[0]
+        yield Finding(
+            rule=MOVED,
+            text=f"{len(found)} {'line' if len(found) == 1 else 'lines'} left what `{check.name}` looks at, the first"
+            f" from {first.old}:{first.old_line}",
+            check=check.name,
+            file=first.new,
+            line=first.new_line,
+            old=old[first.old].split("\n")[first.old_line - 1],
+            new=new[first.new].split("\n")[first.new_line - 1],
+        )
+
+
+def padded(check: Check, ran: Ran, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Finding]:
+    """A gate of coverage that is only met with the lines that a fix has added."""
+    gate = ran.result.evidence.coverage_gate
+    report = dict(zip(check.report_kinds(), ran.reports, strict=False)).get(_COVERAGE)
+    if gate is None or report is None:
+        return
+    try:
+        files: dict[str, Any] = json.loads(report.read_bytes())["files"]
+        covered = {
+            os.path.normpath(path): (each["executed_lines"], each["missing_lines"])
+            for path, each in files.items()
+        }
+        percent = percent_of_old_lines(covered, old, new)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return
+    if percent is not None and percent < gate:
+        text = f"of the lines that were there before {percent:.1f}% are covered, and the gate is {gate:g}%"
+        yield Finding(rule=PADDED, text=text, check=check.name, file=min(new, default=""))
+
+
+def _sides(claim: Claim) -> tuple[dict[str, str], dict[str, str]]:
+    """The texts of the changed product files before and after, by their paths from where checks run."""
+    git = claim.ground.workspace.mirror.git
+    kinds = judging(git, claim.trusted, claim.changed, trust_of(claim, git))
+    product = {
+        path: delta
+        for delta in claim.changed
+        if delta.path not in kinds and (path := _inside(claim, os.fsdecode(delta.path)))
+    }
+    found = texts(git, [side.blob for each in product.values() for side in (each.old, each.new)], MOST_BYTES)
+    old = {path: found[delta.old.blob] for path, delta in product.items() if delta.old.blob in found}
+    new = {path: found[delta.new.blob] for path, delta in product.items() if delta.new.blob in found}
+    return old, new
+
+
+def _inside(claim: Claim, path: str) -> str:
+    """A path from the top as it is seen from where checks run; empty outside of that."""
+    workspace = claim.ground.workspace
+    folder = os.path.relpath(workspace.directory, workspace.path)
+    if folder == ".":
+        return path
+    return path.removeprefix(f"{folder}/") if path.startswith(f"{folder}/") else ""
