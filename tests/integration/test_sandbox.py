@@ -12,17 +12,28 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import redis
 
 from fixloop.configuration.model import Configuration
 from fixloop.machine.guard import RUNNER, UNCONFINED, Confined, GuardedResult, mode_in_use, run_guarded
 from fixloop.machine.sandbox import means_in_use, own_temporary
 from fixloop.repository.snapshot import take_snapshot
+from fixloop.servers.embedded import embedded_redis
+from fixloop.servers.redis_place import Place
 from tests.fixtures.processes import running
 from tests.fixtures.repositories import make_repository
 from tests.integration.test_runner import serving
 from workers.workspaces.ground import Ground, Site
 
 pytestmark = pytest.mark.slow
+
+ASKS = """
+import socket, sys
+with socket.socket(socket.AF_UNIX) as asking:
+    asking.connect(sys.argv[1])
+    asking.sendall(b"PING\\r\\n")
+    sys.exit(asking.recv(100) != b"+PONG\\r\\n")
+"""
 
 
 class Scene(NamedTuple):
@@ -109,6 +120,13 @@ def test_what_is_not_its_own_is_refused_to_a_command(scene: Scene, mode: str, wh
     assert scene.run(command).exit_code not in (0, None)
     if mode == "watched":
         assert scene.unconfined(command).exit_code == 0
+
+
+def test_the_embedded_server_is_refused_to_a_command(scene: Scene, mode: str) -> None:
+    with embedded_redis(scene.project):
+        reached = Place(scene.project).recorded_socket()
+
+        assert scene.run(f"{sys.executable} -c {shlex.quote(ASKS)} {reached}").exit_code == 1
 
 
 def test_a_command_has_what_it_needs(scene: Scene, mode: str) -> None:
@@ -248,6 +266,17 @@ def test_one_that_is_required_and_missing_is_a_problem_of_the_workspace(
         assert ground.problem == (
             "a sandbox is required, and there is none: this system has neither bubblewrap nor Landlock"
         )
+
+
+def test_the_embedded_server_answers_only_who_can_read_its_data(tmp_path: Path) -> None:
+    with embedded_redis(tmp_path) as url:
+        place = Place(tmp_path)
+        with closing(redis.Redis.from_url(url)) as client:
+            assert client.ping()
+        stranger = redis.Redis(unix_socket_path=str(place.recorded_socket()))
+        with closing(stranger), pytest.raises(redis.AuthenticationError):
+            stranger.ping()
+        assert (place.data / "access.conf").stat().st_mode & 0o077 == 0
 
 
 def test_it_costs_less_than_five_milliseconds_of_a_processor(scene: Scene, means: str) -> None:

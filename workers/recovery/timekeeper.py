@@ -19,6 +19,7 @@ from fixloop.errors import FixloopError
 from fixloop.files.locks import Lock
 from fixloop.machine.timekeeper import LOCK, Clocks, Kept
 from fixloop.servers.embedded import embedded_redis
+from fixloop.servers.keeper import password_in
 from fixloop.servers.redis_place import SEAL_KEY, Place
 
 log = logging.getLogger("fixloop.timekeeper")
@@ -105,7 +106,7 @@ class Timekeeper:
 
     def _clocks(self) -> Clocks:
         # A new one each time: a Redis that was started again has another socket behind the same path.
-        return Clocks(str(self._place.recorded_socket()))
+        return Clocks(str(self._place.recorded_socket()), password_in(self._place.data))
 
     def _round(self) -> float | None:
         """Let clocks run and have done what is due; how long to rest, None when nothing waits."""

@@ -17,6 +17,7 @@ from fixloop.errors import InfrastructureError
 from fixloop.files.app_folder import app_folder
 from fixloop.files.locks import Lock
 from fixloop.machine.owner import identity
+from fixloop.servers.keeper import password_in
 from fixloop.servers.redis_place import Place
 from fixloop.store.keys import SHARDS, shard_keys, workflow_key_prefix
 from fixloop.store.limits import HORIZON_SECONDS, MOST_PER_SWEEP, SHARD_LEASE_SECONDS
@@ -46,14 +47,16 @@ class Kept(NamedTuple):
 class Clocks:
     """What a timekeeper asks of the embedded Redis; every call is one round trip for each shard."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, password: str = "") -> None:
         self._owner = identity()
         self._replies = hiredis.Reader()
         self._connection = socket.socket(socket.AF_UNIX)
         try:
             self._connection.settimeout(ANSWER_SECONDS)
             self._connection.connect(path)
-        except OSError:
+            if password:
+                self._ask("AUTH", password)
+        except (OSError, InfrastructureError):
             self._connection.close()
             raise
 
@@ -84,7 +87,10 @@ class Clocks:
 
     def _run(self, script: str, shard: int, *arguments: object) -> Sequence[Any]:
         names = shard_keys(shard)
-        words: Any = ("EVAL", source(script), len(names), *names, *map(str, arguments))
+        answer: Sequence[Any] = self._ask("EVAL", source(script), len(names), *names, *map(str, arguments))
+        return answer
+
+    def _ask(self, *words: Any) -> Any:
         self._connection.sendall(hiredis.pack_command(words))
         while (reply := self._replies.gets()) is False:
             data = self._connection.recv(65_536)
@@ -93,8 +99,7 @@ class Clocks:
             self._replies.feed(data)
         if isinstance(reply, Exception):
             raise InfrastructureError(f"the embedded Redis cannot serve now: {reply}")
-        answer: Sequence[Any] = reply
-        return answer
+        return reply
 
 
 def keep_time(place: Place) -> int:
@@ -102,7 +107,7 @@ def keep_time(place: Place) -> int:
     with closing(Lock(place.data / LOCK)) as charge:
         if not charge.take():
             return 0
-        with closing(Clocks(str(place.recorded_socket()))) as clocks:
+        with closing(Clocks(str(place.recorded_socket()), password_in(place.data))) as clocks:
             if not clocks.kept():
                 return 0
         with closing(Lock(place.data / "users.lock")) as user:

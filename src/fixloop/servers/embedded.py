@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.files.locks import Lock
-from fixloop.servers.keeper import SILENCE_SECONDS, Assignment, ping
+from fixloop.servers.keeper import SILENCE_SECONDS, Assignment, password_in, ping
 from fixloop.servers.redis_binary import server_for, write_written_by
 from fixloop.servers.redis_place import Place
 
@@ -51,7 +51,8 @@ def embedded_redis(project_directory: Path) -> Iterator[str]:
         watch = threading.Thread(target=_watch, args=(place, done), name="embedded-redis", daemon=True)
         watch.start()
         try:
-            yield f"unix://{quote(str(socket))}"
+            password = password_in(place.data)
+            yield f"unix://{password and f':{password}@'}{quote(str(socket))}"
         finally:
             done.set()
             watch.join(timeout=1)
@@ -75,7 +76,7 @@ def _reach(place: Place) -> Path:
     while time.monotonic() < deadline:
         socket = place.recorded_socket()
         if socket is not None and _is_kept(place):
-            answer = ping(socket)
+            answer = ping(socket, password_in(place.data))
             if answer.ready:
                 return socket
             if answer.loading:

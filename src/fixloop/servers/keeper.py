@@ -25,6 +25,8 @@ from fixloop.files.locks import Lock
 SILENCE_SECONDS: Final = 5.0
 """A server that says nothing for so long is called frozen; one that is loading its data says so."""
 
+ACCESS: Final = "access.conf"
+"""Among a server's data: what it asks of everybody. Who cannot read them reaches its socket, and gets no further."""
 POLL_SECONDS: Final = 0.1
 SHORTEST_LIFE_SECONDS: Final = 2.0
 LONGEST_BACKOFF_SECONDS: Final = 2.0
@@ -50,20 +52,33 @@ class Answer(NamedTuple):
     loading: bool = False
 
 
-def ping(path: str | Path, *, timeout_seconds: float = 1.0) -> Answer:
+def password_in(data: str | Path) -> str:
+    """The password of the server of these data; empty where an older version started it."""
+    try:
+        return Path(data, ACCESS).read_text(encoding="ascii").split()[1]
+    except (OSError, ValueError, IndexError):
+        return ""
+
+
+def ping(path: str | Path, password: str = "", *, timeout_seconds: float = 1.0) -> Answer:
     """Ask the server at socket `path` whether it is ready; one that is away or frozen is not."""
-    said = _say(path, b"PING\r\n", timeout_seconds)
+    said = _say(path, b"PING", password, timeout_seconds)
     return Answer(ready=said.startswith(b"+PONG"), loading=said.startswith(b"-LOADING"))
 
 
-def _say(path: str | Path, command: bytes, timeout_seconds: float) -> bytes:
+def _say(path: str | Path, command: bytes, password: str, timeout_seconds: float) -> bytes:
+    """The answer to one command."""
+    lines = [*([b"AUTH " + password.encode()] if password else []), command]
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(timeout_seconds)
             connection.connect(str(path))
-            connection.sendall(command)
-            return connection.recv(256)
-    except OSError:
+            connection.sendall(b"".join(line + b"\r\n" for line in lines))
+            said = b""
+            while said.count(b"\r\n") < len(lines) and (more := connection.recv(256)):
+                said += more
+            return said.split(b"\r\n")[len(lines) - 1]
+    except (OSError, IndexError):
         return b""
 
 
@@ -86,7 +101,12 @@ def _arguments(assignment: Assignment) -> list[str]:
         "daemonize": "no",
         "logfile": str(assignment.path("server.log")),
     }
-    return [assignment.server, *(part for name, value in settings.items() for part in (f"--{name}", value))]
+    access = str(assignment.path(ACCESS))
+    return [
+        assignment.server,
+        access,
+        *(part for name, value in settings.items() for part in (f"--{name}", value)),
+    ]
 
 
 def _die_with(keeper: int) -> Callable[[], None]:
@@ -119,13 +139,16 @@ class Server:
             if not lock.take(patience_seconds=0.5):
                 # Where the kernel cannot tie the server to its keeper, a killed keeper leaves one behind.
                 _log("asking the server of a lost keeper to end")
-                _say(self.assignment.socket, b"SHUTDOWN NOSAVE\r\n", 1.0)
+                _say(self.assignment.socket, b"SHUTDOWN NOSAVE", password_in(self.assignment.data), 1.0)
                 if not lock.take(patience_seconds=SILENCE_SECONDS / 2):
                     return "another server still uses this data"
             socket_path = Path(self.assignment.socket)
             socket_path.parent.mkdir(mode=0o700, exist_ok=True)
             # There may answer yet a server whose data were removed.
             socket_path.unlink(missing_ok=True)
+            if not password_in(self.assignment.data):
+                text = f"requirepass {os.urandom(16).hex()}\n"
+                write_whole(self.assignment.path(ACCESS), text.encode(), mode=0o600, synced=True)
             write_whole(self.assignment.path("socket"), self.assignment.socket.encode(), synced=True)
             # The server inherits this descriptor: the data stays locked exactly as long as it lives.
             self.process = subprocess.Popen(
@@ -147,7 +170,7 @@ class Server:
         while time.monotonic() < deadline:
             if not self.is_alive():
                 return "the server ended at once"
-            answer = ping(self.assignment.socket)
+            answer = ping(self.assignment.socket, password_in(self.assignment.data))
             if answer.ready:
                 return ""
             if answer.loading:
