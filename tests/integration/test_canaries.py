@@ -30,6 +30,7 @@ CASES = (
     "    def test_total(self):\n        self.assertEqual(shop.total([1, 2]), 3)\n"
 )
 UNITTEST = {"shop.py": WRONG, "tests/__init__.py": "", "tests/test_shop.py": CASES}
+MARKED = "[pytest]\naddopts = --strict-markers -m 'not slow'\nmarkers =\n    slow\n"
 EMPTY = "def test_nothing():\n    pass\n"
 PYTEST = ("python", "-m", "pytest", "--junitxml={junit}")
 DISCOVER = ("python", "-m", "unittest")
@@ -53,6 +54,7 @@ PATCH = (
 @pytest.fixture(autouse=True)
 def interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
 
 
 def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult:
@@ -87,7 +89,7 @@ def tried(
         (SHOP, {"shop.py": RIGHT}, PYTEST),
         (SHOP, {"shop.py": RIGHT}, ("pytest", "-q", "-x", "tests")),
         (SHOP, {"shop.py": RIGHT}, (*PYTEST, "--cov=shop", "--cov-fail-under=90", "-n", "2")),
-        (SHOP | {"pytest.ini": "[pytest]\naddopts = --strict-markers -m 'not slow'\n"}, {"shop.py": RIGHT}, PYTEST),
+        (SHOP | {"pytest.ini": MARKED}, {"shop.py": RIGHT}, PYTEST),
         (SHOP, {"shop.py": RIGHT}, ("coverage", "run", "-m", "pytest", "--junitxml={junit}")),
         (SHOP | {"tests/test_shop.py": EMPTY}, {"shop.py": RIGHT + "\nraise SystemExit\n"}, PYTEST),
         (UNITTEST, {"shop.py": RIGHT}, DISCOVER),
@@ -196,7 +198,7 @@ def test_nodes_own_runner_is_seen_to_fail(tmp_path: Path, kind: str) -> None:
 
 CRATE = {
     "Cargo.toml": '[package]\nname = "shop"\nversion = "0.1.0"\nedition = "2021"\n',
-    "Cargo.lock": 'version = 3\n\n[[package]]\nname = "shop"\nversion = "0.1.0"\n',
+    ".gitignore": "Cargo.lock\n",
     "src/lib.rs": (
         "pub fn total() -> i32 {\n    1\n}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n"
         "    fn total() {\n        assert_eq!(super::total(), 2);\n    }\n}\n"
