@@ -59,6 +59,9 @@ SUPPRESSIONS_IN_BRACES = {
     ("js", "a() // eslint-disable-line"): "const a = /\\/\\/ eslint-disable-line/",
     ("js", "/* istanbul ignore next */ if (x) {}"): "const s = `/* istanbul ignore next */`",
     ("tsx", "const a = `${b /* @ts-expect-error */}`"): "const a = `/* @ts-nocheck */ ${b}`",
+    ("js", "try { f() } catch (e) { }"): "try { f() } catch (e) { log(e) }",
+    ("ts", "try { f() } catch { return null; }"): "f().catch(() => null)",
+    ("js", "/* eslint no-alert: 0 */"): "// eslint is quiet",
     ("js", "test.skip('a', () => {})"): "cursor.skip(3)",
     ("go", "f() //nolint:errcheck"): "s := `//nolint:errcheck`",
     ("go", "//go:build !race\npackage a"): "// the go build cache is kept\npackage a",
@@ -75,6 +78,10 @@ WATCHED = {
     "from inspect import stack as s\ns()": "from inspect import signature as s\ns(f)",
     "import sys\nf = sys._getframe(1)": "import sys\nf = sys.getsizeof(1)",
     "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    f = e.__traceback__.tb_frame.f_back": "e.__traceback__",
+    "import sys\nf = getattr(sys, '_get' + 'frame')(1)": "import sys\nf = getattr(sys, 'maxsize')",
+    "__import__('os')._exit(0)": "__import__('os').remove(a)",
+    "f = open('/proc/self/cmdline')": "f = open('/proc/meminfo')",
+    "exec('x = 1')": "executor.exec('x = 1')",
     "import sys\nx = sys.gettrace()": "import sys\nx = sys.getrecursionlimit()",
     "import os\nos._exit(0)": "import os\nos.remove('a')",
     "import sys\nsys.exit(0)": "import sys\nif __name__ == '__main__':\n    sys.exit(0)",
@@ -124,6 +131,7 @@ EQUALITY = {
     ),
     "class A:\n    __eq__ = lambda self, other: True": "class A:\n    __eq__ = object.__eq__",
     "class A(int):\n    def __bool__(self): return True": "class Missing:\n    def __bool__(self): return False",
+    "class A(float):\n    def __sub__(self, other): return 0.0": "class A(float):\n    def __repr__(self): return 'A'",
     "class A:\n    def __hash__(self): return 1": "class A:\n    def __hash__(self): return hash(self.x)",
     "class A(int):\n    def __eq__(self, other): return isinstance(other, int)": (
         "class A:\n    def __eq__(self, other): return isinstance(other, A)"
@@ -356,7 +364,7 @@ def test_a_finding_shows_both_sides_and_counts_what_is_the_same() -> None:
 
     (found,) = findings([Change("shop.py", old, new)], Scope())
 
-    assert found.text == "product code calls `eval` on what it puts together, and in 1 more place"
+    assert found.text == "product code calls `eval`, and in 1 more place"
     assert (found.file, found.line, found.old) == ("shop.py", 2, "")
     assert found.new == "    eval(x + y)"
     (long,) = findings([Change("a.py", "x\n" * 5000, "eval(a + b)\n" + "y\n" * 5000)], Scope())

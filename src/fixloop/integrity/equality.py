@@ -16,6 +16,8 @@ _COMPARISONS: Final = frozenset(
 _BUILT_IN: Final = frozenset(
     ("bool", "bytes", "dict", "float", "frozenset", "int", "list", "object", "set", "str", "tuple")
 )
+_SPECIAL: Final = re.compile(r"__(?!repr|reduce|init|new|post|class|set|del|exit)\w+__")
+"""Methods that Python calls; of a number, `__sub__` decides whether it is nearly another."""
 _CONSTANT: Final = r"(?:'[^']*'|[\d.]+|true|false|null|! [01]|\[ [^\[\]]*\])"
 _BRACES: Final = re.compile(
     r"(?:\b(?:valueOf|toJSON|equals|isEqual|asymmetricMatch)|toPrimitive \]) (?:[:=] )?(?:function )?"
@@ -55,9 +57,9 @@ def _constant(source: Source, statement: ast.stmt, owner: ast.ClassDef) -> str:
             return "__class__"
         case ast.FunctionDef(name=name) if name in _COMPARISONS:
             return "" if _looks(statement) else name
-        case ast.FunctionDef(name=("__hash__" | "__bool__") as name):
+        case ast.FunctionDef(name=name) if _SPECIAL.fullmatch(name):
             # A marker such as `MISSING` is false by right; a number or a list that always is, is not.
-            is_usual = name == "__bool__" and not any(
+            is_usual = name != "__hash__" and not any(
                 source.dotted(each) in _BUILT_IN for each in owner.bases
             )
             answers = _answers(statement)

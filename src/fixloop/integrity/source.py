@@ -136,11 +136,29 @@ class Source:
         if isinstance(node, ast.Attribute):
             above = self.dotted(node.value)
             return f"{above}.{node.attr}" if above else ""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            # Names that are put together: `getattr(sys, "_get" + "frame")`, `__import__("os")._exit`.
+            name, words = self.dotted(node.func), [text for each in node.args for text in strings_of(each)]
+            if name == "getattr" and words and (above := self.dotted(node.args[0])):
+                return f"{above}.{words[0]}"
+            return words[0] if words and name in ("__import__", "importlib.import_module") else ""
         return ""
 
 
 def names_in(node: ast.AST) -> set[str]:
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def strings_of(node: ast.AST) -> Iterator[str]:
+    """The string that an expression is, be it in pieces."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        parts = [text for side in (node.left, node.right) for text in list(strings_of(side))[:1]]
+        yield from ["".join(parts)] if len(parts) == 2 else []
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join":
+        pieces = [each for arg in node.args for each in getattr(arg, "elts", ())]
+        yield "".join(text for each in pieces for text in strings_of(each))
 
 
 def _python_comments(text: str) -> Iterator[Token]:

@@ -17,7 +17,7 @@ EVERYTHING: Final = frozenset({"lint", "types", "security", "coverage", "tests"}
 _DIRECTIVES: Final = {
     "lint": r"(?:(?:flake8|ruff)[:=]\s*)?noqa|(?:ruff|pylint):\s*(?:disable(?:-next|-msg)?|skip-file|ignore)"
     r"|(?:eslint|oxlint|tslint|jshint|stylelint)[-:]?\s*(?:disable|ignore)(?:[-:]next-line|[-:]line)?"
-    r"|biome-ignore(?:-all)?|deno-lint-ignore(?:-file)?|nolint|lint:(?:file-)?ignore",
+    r"|eslint\s+[\w@/-]+(?=\s*:)|revive:disable|biome-ignore(?:-all)?|deno-lint-ignore(?:-file)?|nolint|lint:(?:file-)?ignore",
     "types": r"(?:type|ty|pyrefly):\s*ignore|pyright:\s*(?:ignore|basic|off|\w+\s*=)|(?:mypy|pytype):\s*\w+|pyre-\w+"
     r"|@ts-(?:ignore|expect-error|nocheck)|\$Flow(?:FixMe|Ignore)",
     "security": r"#?nosec|nosemgrep|bandit:\s*skip|pragma:\s*allowlist\s+secret",
@@ -25,6 +25,7 @@ _DIRECTIVES: Final = {
     "tests": r"go:build|\+build|Stryker\s+disable",
 }
 """What tools obey, by what they look at. The word has to open its comment: in a sentence it means nothing."""
+_FAMILIES: Final = {name: re.compile(words, re.IGNORECASE) for name, words in _DIRECTIVES.items()}
 _TOOLS: Final = {
     "lint": r"ruff|flake8|pylint|pycodestyle|pyflakes|eslint|oxlint|biome|tslint|stylelint|golangci-lint|staticcheck"
     r"|vet|revive|clippy",
@@ -58,6 +59,9 @@ _SKIPPED_CALLS: Final = frozenset(
 ) | {"t . Skip", "t . Skipf", "t . SkipNow", "this . skip"}
 _SKIPPED_WORDS: Final = frozenset({"xit", "xdescribe", "xtest", "fit", "fdescribe"})
 
+_EMPTY_CATCH: Final = re.compile(
+    r"\bcatch (?:\( \w+ \) )?\{ (?:return (?:(?:null|undefined|false|true|''|0|\[ \]|\{ \}) )?;? ?)?\}"
+)
 _BROAD: Final = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
 
 
@@ -103,7 +107,7 @@ def skips(source: Source) -> Iterator[Sign]:
 def _in_comment(source: Source, comment: Token, families: Collection[str]) -> Iterator[Sign]:
     for found in _COMMENTS[source.is_python].finditer(comment.text):
         what = " ".join(found["what"].split())
-        if not any(re.match(_DIRECTIVES[each], what, re.IGNORECASE) for each in families):
+        if not any(_FAMILIES[each].match(comment.text, found.start("what")) for each in families):
             continue
         line = comment.line + comment.text.count("\n", 0, found.start("what"))
         # Each code that is listed is one, so that taking one away is nothing new.
@@ -129,6 +133,10 @@ def _attributes(source: Source) -> Iterator[Sign]:
 
 
 def _swallowed(source: Source) -> Iterator[Sign]:
+    for _, line in source.shapes(_EMPTY_CATCH):
+        yield source.sign(
+            RULE, "empty catch", line, "every exception is caught here and nothing is done with it"
+        )
     for node in source.nodes:
         if isinstance(node, ast.ExceptHandler):
             caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]

@@ -9,12 +9,12 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
-from fixloop.integrity.source import Function, Sign, Source, names_in
+from fixloop.integrity.source import Function, Sign, Source, names_in, strings_of
 
 RULE: Final = "watched"
 
 _RUNNER: Final = re.compile(
-    r"[\w.:/\\-]*(?:py\.?test|unittest|junit_?xml|\bnose\b|\bvitest\b|\bjest\b|jest_worker)[\w.:/\\-]*",
+    r"[\w.:/\\-]*(?:py\.?test|unittest|junit_?xml|/proc/self|\bnose\b|\bvitest\b|\bjest\b|jest_worker)[\w.:/\\-]*",
     re.IGNORECASE,
 )
 _RUNNERS: Final = frozenset(
@@ -28,7 +28,8 @@ _NAMES: Final = re.compile(
     r"inspect\.(?:stack|trace|currentframe|getouterframes|getinnerframes)|sys\._(?:getframe|current_frames)\w*"
     r"|traceback\.(?:extract_stack|format_stack|walk_stack|print_stack|StackSummary)|sys\.(?:[sg]ettrace|[sg]etprofile"
     r"|monitoring|addaudithook|meta_path|path_hooks|path_importer_cache)|threading\.(?:settrace|setprofile)"
-    r"|os\.(?:_exit|abort|getppid)|gc\.get_(?:objects|referrers|referents)|importlib\.reload|ctypes\.pythonapi"
+    r"|os\.(?:_exit|abort|getppid|exec[lv]\w*)|signal\.raise_signal|logging\.currentframe"
+    r"|gc\.get_(?:objects|referrers|referents)|importlib\.reload|ctypes\.pythonapi"
     r"|site\.addsitedir|__builtins__|builtins\.(?:exec|eval|compile|__import__)"
 )
 _FRAMES: Final = frozenset({"f_back", "tb_frame", "f_locals", "f_globals", "co_filename"})
@@ -99,8 +100,11 @@ def _named(source: Source) -> Found:
                 yield key, node.lineno, f"product code uses `{key}`"
         elif isinstance(node, ast.Call):
             name = source.dotted(node.func)
-            if name in _CALLS and not all(isinstance(each, ast.Constant) for each in node.args[:1]):
-                yield name, node.lineno, f"product code calls `{name}` on what it puts together"
+            if _NAMES.fullmatch(made := source.dotted(node)):
+                yield made, node.lineno, f"product code uses `{made}`"
+            is_plain = all(isinstance(each, ast.Constant) for each in node.args[:1])
+            if name in _CALLS and not (is_plain and name == "__import__"):
+                yield name, node.lineno, f"product code calls `{name}`"
             elif _PATHS.fullmatch(name):
                 yield "sys.path", node.lineno, "product code changes where modules are looked for"
 
@@ -108,11 +112,11 @@ def _named(source: Source) -> Found:
 def _strings(source: Source) -> Found:
     told = {id(node.value) for node in source.nodes if isinstance(node, ast.Expr)}
     for node in source.nodes:
-        for text in _texts(node) if id(node) not in told else ():
+        for text in strings_of(node) if id(node) not in told else ():
             if _RUNNER.fullmatch(text) and len(text) <= 80:
                 yield text, getattr(node, "lineno", 1), f"product code names `{text}`"
         parts = _asked(node)
-        words = [text for part in parts for text in _texts(part)]
+        words = [text for part in parts for text in strings_of(part)]
         for word in words:
             if not _VARIABLES.fullmatch(word) and not _TESTS.fullmatch(word):
                 continue
@@ -124,18 +128,6 @@ def _strings(source: Source) -> Found:
                     getattr(node, "lineno", 1),
                     f"product code looks for `{word}` in `{place}`",
                 )
-
-
-def _texts(node: ast.AST) -> Iterator[str]:
-    """The string that an expression is, be it in pieces."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield node.value
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        parts = [text for side in (node.left, node.right) for text in list(_texts(side))[:1]]
-        yield from ["".join(parts)] if len(parts) == 2 else []
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join":
-        pieces = [each for arg in node.args for each in getattr(arg, "elts", ())]
-        yield "".join(text for each in pieces for text in _texts(each))
 
 
 def _asked(node: ast.AST) -> list[ast.expr]:
