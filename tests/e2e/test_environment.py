@@ -30,6 +30,7 @@ sys.exit(seen != (sys.argv[1] == "seen"))
 """
 
 
+@pytest.mark.proves("I4")
 def test_an_environment_that_changed_with_a_fix_is_an_error_until_that_is_undone(host: Host) -> None:
     toml = f'[fixer]\ncommand = "python fixer.py"\n[limits]\nspecialist_attempts = 1\n{TOML}'
     project = host.project("planted", toml=toml, files={"fixer.py": FIXER, ".gitignore": ".venv\n"})

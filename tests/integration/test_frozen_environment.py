@@ -46,6 +46,7 @@ def replace_python(venv: Path) -> None:
     write(venv, {"bin/python": "#!/bin/sh\n"})
 
 
+@pytest.mark.proves("I4")
 @pytest.mark.parametrize(
     ("act", "told"),
     [
@@ -71,6 +72,7 @@ def test_what_is_done_to_an_environment_is_told_with_its_file(
     assert any(change.endswith(told) for change in changes(before, listed(venv)))
 
 
+@pytest.mark.proves("I4")
 def test_what_runs_and_what_is_installed_again_as_it_was_changes_nothing(venv: Path) -> None:
     before = listed(venv)
 
