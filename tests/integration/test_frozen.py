@@ -46,7 +46,7 @@ class Runs:
         )
         specialist = SimpleNamespace(runs=(SimpleNamespace(passed=not failed),))
         state = SimpleNamespace(
-            workflow="w", trusted=trusted, environments=dict(kept), specialists=(specialist,)
+            workflow="0a1b2c3d-42-1", trusted=trusted, environments=dict(kept), specialists=(specialist,)
         )
         work: Any = SimpleNamespace(holding=SimpleNamespace(state=state), store=self.store)
         with self.ground(configuration) as ground:

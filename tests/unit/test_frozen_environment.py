@@ -31,9 +31,9 @@ def test_a_place_that_is_new_gone_or_otherwise_is_named() -> None:
     now = {"/v/bin/python": "1", "/v/b.py": "4", "/v/evil.pth": "5"}
 
     assert [*changes(before, now)] == [
-        "/v/a.pth was removed",
         "/v/b.py was changed",
         "/v/evil.pth was added",
+        "/v/a.pth was removed",
     ]
     assert [*changes(before, before)] == []
 

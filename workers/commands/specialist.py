@@ -60,13 +60,14 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
         environments = frozen.kept()
         ran = [_with_shown(one, claim.canaries, environments) for one in ran]
         # What the results rest on, before the commit that names it.
-        artifacts = [*environments.values()]
+        artifacts: list[str] = []
         for one in ran:
             artifacts += work.keep(one.output)
             for path in one.reports:
                 if path.is_file() and not path.is_symlink() and path.stat().st_size <= REPORT_LIMIT_BYTES:
                     report = ground.redaction.data(path.read_bytes())
                     artifacts.append(work.store.put_artifact(state.workflow, report))
+        artifacts += environments.values()
     event = _finished(work, [one.result for one in ran], tree, artifacts)
     seen = noted(work, ran, event, ground.workspace.mirror)
     return event.model_copy(update={"findings": found, "environments": environments, **seen})

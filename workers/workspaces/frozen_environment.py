@@ -49,10 +49,10 @@ def listing(
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
-    """How two listings differ, a clause for each thing. What was installed again as it was is no change: the list of
-    its package, which is the same, vouches for it."""
+    """How two listings differ, a clause for each thing, what is gone last. What was installed again as it was is no
+    change: the list of its package, which is the same, vouches for it."""
     recorded: dict[str, str] | None = None
-    for place in {**before, **now}:
+    for place in {**now, **before}:
         if before.get(place) == now.get(place):
             continue
         if place not in now or place not in before:
