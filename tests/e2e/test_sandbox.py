@@ -67,7 +67,8 @@ def test_a_fixer_that_declines_leads_to_a_person_with_the_test_beside_its_claim(
     told = project.hand_in()
 
     assert told.code == 3
-    (asked,) = project.fixloop("inbox", "--json").document["items"]
+    items = project.fixloop("inbox", "--json").document["items"]
+    (asked,) = [item for item in items if item["name"] == "declining"]
     assert asked["detail"] == "fixer declines, test-is-wrong: 1 + 2 is -1 here"
     assert asked["iteration"] == 1
     entries = project.fixloop("log", "1", "--json").document["entries"]
@@ -84,5 +85,5 @@ def test_somebody_outside_declines_by_a_command(host: Host) -> None:
     assert "'too-hard' is no reason to decline" in refused.err
     assert told.code == 0, told.err
     items = project.fixloop("inbox", "--json").document["items"]
-    (asked,) = [item for item in items if item["waits_for"] == "decision"]
+    (asked,) = [item for item in items if item["name"] == "asking"]
     assert asked["detail"].endswith(" declines, needs-info: which rounding?")
