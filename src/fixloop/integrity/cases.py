@@ -84,8 +84,9 @@ def _python(
     }
     alike: dict[str | tuple[str, ...], list[str]] = defaultdict(list)
     for base, rows in candidates.items():
-        for known_by in (base.rpartition("::")[2], *(row.does for row in rows)):
-            alike[known_by].append(base)
+        alike[base.rpartition("::")[2]].append(base)
+        for row in rows:
+            alike[row.does].append(base)
     found = {}
     for name in sought:
         base, bracket, suffix = name.partition("[")
