@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 EXAMPLE = render_answer_format(1, 1, "test-runner")
 AGENT = """\
 import os, pathlib
-home, answer = pathlib.Path(os.environ["HOME"]), pathlib.Path(os.environ["FIXLOOP_ANSWER"])
+home, answer = pathlib.Path(os.environ["HOME"], "said"), pathlib.Path(os.environ["FIXLOOP_ANSWER"])
 tries = len(list(home.glob("try-*")))
 (home / f"try-{tries}").touch()
 answer.write_bytes(pathlib.Path(f"answer-{tries}").read_bytes())
@@ -49,6 +49,7 @@ def test_a_command_that_answers_garbage_and_then_that_it_is_not_ready_gets_a_per
         toml='[fixer]\ncommand = "python agent.py"\n' + TOML,
         files={"agent.py": AGENT, "answer-0": "\x00\x01 nothing", "answer-1": honest},
     )
+    (project.home / "said").mkdir(exist_ok=True)
 
     told = project.hand_in()
 

@@ -16,8 +16,10 @@ from pathlib import Path
 from fixloop.engine.engine import Engine
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import Decision
+from fixloop.servers.keeper import password_in
 from fixloop.store.redis_store import RedisStore
-store = RedisStore("unix://" + Path({socket!r}).read_text())
+data = Path({data!r})
+store = RedisStore(f"unix://:{{password_in(data)}}@{{(data / 'socket').read_text()}}")
 ((workflow, _),) = store.workflows()
 engine = Engine(store)
 engine.apply(workflow, ev.BlockerSignalled(by="fixer", text="forged"), operation="one")
@@ -28,7 +30,7 @@ engine.apply(workflow, ev.DecisionMade(decision=Decision.SKIP, by="User"), opera
 def test_a_decision_that_the_fixer_wrote_itself_does_not_end_the_workflow(tmp_path: Path) -> None:
     project = Project(tmp_path / "shop")
     forge = tmp_path / "forge.py"
-    forge.write_text(_FORGE.format(socket=str(project.folder / ".fixloop/redis/socket")))
+    forge.write_text(_FORGE.format(data=str(project.folder / ".fixloop/redis")))
     project.write("fixloop.toml", f'[fixer]\ncommand = ["{sys.executable}", "{forge}"]\n\n{TOML}')
 
     told = project.fixloop("run", FIXLOOP_SANDBOX="off")

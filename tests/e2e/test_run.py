@@ -336,17 +336,16 @@ def test_a_fix_that_weakens_a_test_is_marked_and_held(host: Host) -> None:
 
 @pytest.mark.proves("A73", "K5")
 def test_a_fixer_that_fails_three_times_is_unresponsive(host: Host) -> None:
-    failing = (
-        "[fixer]\ncommand = \"sh -c 'echo tried >> $HOME/tries; echo out of credit; rm calc.py; exit 1'\"\n"
-    )
+    failing = "[fixer]\ncommand = \"sh -c 'echo tried >> $HOME/said/tries; echo out of credit; rm calc.py; exit 1'\"\n"
     notify = "notify = \"sh -c 'cat > $HOME/told'\"\n"
     project = host.project("failing", toml=notify + failing + TOML)
+    (project.home / "said").mkdir(exist_ok=True)
 
     told = project.hand_in()
 
     assert told.code == 3
     assert "No fix was made: the fixer ended with exit code 1; it said last: out of credit" in told.out
-    assert (project.home / "tries").read_text().count("tried") == 3
+    assert (project.home / "said" / "tries").read_text().count("tried") == 3
     assert "it said last: out of credit" in project.log()
     assert "out of credit" in project.fixloop("log", "1", "--format", "markdown").out
     escalation = until(lambda: (project.home / "told").exists() and (project.home / "told").read_text())
@@ -362,7 +361,7 @@ def test_a_fixer_that_answers_is_believed_when_the_answer_is_valid(host: Host) -
         "assert request['workspace'] == os.getcwd(), request\n"
         "assert (os.environ['FIXLOOP_ISSUE'], os.environ['FIXLOOP_ITERATION']) == ('1', '1')\n"
         "assert 'FIXREQ-1-1' in sys.stdin.read()\n"
-        "tries = pathlib.Path(os.environ['HOME'], 'answers')\n"
+        "tries = pathlib.Path(os.environ['HOME'], 'said', 'answers')\n"
         "text = pathlib.Path('answer.md').read_text() if tries.exists() else 'done'\n"
         "tries.touch()\n"
         "pathlib.Path(os.environ['FIXLOOP_ANSWER']).write_text(text)\n"
@@ -374,6 +373,7 @@ def test_a_fixer_that_answers_is_believed_when_the_answer_is_valid(host: Host) -
         toml='[fixer]\ncommand = "python agent.py"\n' + TOML,
         files={"agent.py": agent, "answer.md": ANSWER},
     )
+    (project.home / "said").mkdir(exist_ok=True)
 
     told = project.hand_in()
 

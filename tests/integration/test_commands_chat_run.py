@@ -190,6 +190,7 @@ def test_a_command_knows_chat_role_number_and_branch(
     stage: Stage, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("FIXLOOP_KEEP")
+    monkeypatch.delenv("FIXLOOP_SANDBOX_WRITABLE")
     run(architect="env | grep ^FIXLOOP_ | sort > told; cat architect.md", further=("--messages", "1"))
 
     assert Path("told").read_text().splitlines() == [

@@ -131,7 +131,8 @@ def test_two_places_of_configuration_are_refused(tmp_path: Path) -> None:
         ),
         (
             "[fixer]\nzzz = 1",
-            "fixloop.toml: unknown key 'zzz' in [fixer]; known are command, agent, timeout_minutes, env",
+            "fixloop.toml: unknown key 'zzz' in [fixer]; known are command, agent, timeout_minutes, env, "
+            "writable, network",
         ),
         (
             "[[specialist.security.check]]\ncommand='a'\n[[specialist.security.check]]\nnam='b'\ncommand='b'",

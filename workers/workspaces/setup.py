@@ -16,11 +16,10 @@ from typing import Final
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.files.locks import held
 from fixloop.machine.guard import UNCONFINED, Confined, GuardedResult, run_guarded
-from fixloop.machine.sandbox import own_temporary
 from fixloop.repository.git import one_line
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.tree import tracked_in_tree
-from workers.workspaces.workspace import check_out, remove_folder
+from workers.workspaces.workspace import check_out, remove_folder, remove_temporary_files
 
 DEPENDENCY_FILE: Final = re.compile(
     r"pyproject\.toml|setup\.(py|cfg)|[\w.-]*requirements[\w.-]*\.(txt|in)|constraints[\w.-]*\.txt|Pipfile"
@@ -72,7 +71,7 @@ def prepare(cache: Path, mirror: Mirror, commit: str, *, subdirectory: str, setu
 
 def _build(link: Path, mirror: Mirror, commit: str, subdirectory: str, setup: Setup) -> None:
     for left in link.parent.glob(f"{link.name}.made-*"):
-        remove_folder(own_temporary(left))
+        remove_temporary_files(left)
         remove_folder(left)
     folder = Path(tempfile.mkdtemp(prefix=f"{link.name}.made-", dir=link.parent))
     (folder / "tree").mkdir()
@@ -85,7 +84,7 @@ def _build(link: Path, mirror: Mirror, commit: str, subdirectory: str, setup: Se
         cancelled=setup.cancelled,
         confined=setup.confined(folder),
     )
-    remove_folder(own_temporary(folder))
+    remove_temporary_files(folder)
     if result.exit_code != 0:
         remove_folder(folder)
         raise _failure(setup, result)

@@ -124,7 +124,7 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
     def close(self) -> None:
         """Remove the directory. May be called twice."""
         if self.lock >= 0:
-            remove_folder(own_temporary(self.folder))
+            remove_temporary_files(self.folder)
             remove_folder(self.folder)
             os.close(self.lock)
             self.lock = -1
@@ -195,7 +195,7 @@ def sweep_workspaces(cache: Path) -> list[str]:
     removed = []
     for folder in sorted((cache / "work").glob("*/")):
         if _is_left_over(folder):
-            remove_folder(own_temporary(folder))
+            remove_temporary_files(folder)
             remove_folder(folder)
             removed.append(folder.name)
     return removed
@@ -210,6 +210,14 @@ def remove_folder(folder: Path) -> None:
         with contextlib.suppress(OSError):
             os.chmod(inner, stat.S_IRWXU)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_temporary_files(folder: Path) -> None:
+    """Those of a workspace's commands, and the folder of everybody's where these were the last."""
+    own = own_temporary(folder)
+    remove_folder(own)
+    with contextlib.suppress(OSError):
+        own.parent.rmdir()
 
 
 def _fresh_folder(work: Path, name: str) -> Path:

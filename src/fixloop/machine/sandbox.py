@@ -111,9 +111,11 @@ def own_temporary(folder: Path) -> Path:
 def make_own_temporary(folder: Path) -> Path:
     """The same, made where it is not there yet."""
     own = own_temporary(folder)
-    for place in (own.parent, own):
-        if objection := made_own(place):
-            raise InfrastructureError(f"{place} cannot hold temporary files: {objection}; remove it")
+    while not own.is_dir():
+        for place in (own.parent, own):
+            # Whose is the last to be removed takes the folder of all of them along.
+            if (objection := made_own(place)) and place.parent.exists():
+                raise InfrastructureError(f"{place} cannot hold temporary files: {objection}; remove it")
     return own
 
 

@@ -11,10 +11,10 @@ SHOWN = 3
 
 
 def signalled(
-    state: State, git: Git, *, by: str, text: str, kind: Kind | None, artifacts: tuple[str, ...] = ()
+    state: State, git: Git | None, *, by: str, text: str, kind: Kind | None, artifacts: tuple[str, ...] = ()
 ) -> BlockerSignalled:
     """That somebody makes no fix, and how the tests in question stand at the workflow's tip."""
-    source = _tests(state, git) if kind is Kind.TEST_IS_WRONG else ""
+    source = _tests(state, git) if git is not None and kind is Kind.TEST_IS_WRONG else ""
     return BlockerSignalled(by=by, text=text, artifacts=artifacts, declined=kind, source=source)
 
 
