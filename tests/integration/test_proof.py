@@ -157,3 +157,17 @@ def test_where_the_tests_cannot_be_run_once_more_nothing_is_held(tmp_path: Path)
     state = fixing.run()
 
     assert state.outcome is WorkflowOutcome.SUCCESS
+
+
+def test_rules_that_are_switched_off_start_nothing(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    counted = f"open({str(count)!r}, 'a').write('x')\n\n"
+    fixing = project(tmp_path, counted + HONEST)
+    off = fixing.configuration.integrity.model_copy(
+        update={"off": ("flaky", "other-conditions", "flip", "runner-lies")}
+    )
+    fixing.configuration = fixing.configuration.model_copy(update={"integrity": off})
+
+    fixing.run()
+
+    assert count.read_text() == "x"
