@@ -37,7 +37,8 @@ class ParallelCrew(ScriptedCrew):
         if name == OUTLASTING and own == "ra.1.1":
             return "docs.1.1" in begun
         if name == OUTLASTING and own == "docs.1.1" and "vas.1.1" in begun:
-            return [held.ticket.id for held in work.store.read(ticket.workflow).tickets] == [ticket.id]
+            left: list[str] = [held.ticket.id for held in work.store.read(ticket.workflow).tickets]
+            return left == [ticket.id]
         return name != OUTLASTING or own != "docs.1.1"
 
     def _tickets(self, workflow: str) -> set[str]:
