@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from fixloop.engine.replay import audit
 from fixloop.protocol import events as ev
 from fixloop.protocol.answers import InvalidAnswer, parse_answer
-from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, Decision
+from fixloop.protocol.messages import MAIN_AGENT, ON_A_HOLD, ORCHESTRATOR, USER, Decision
 from fixloop.protocol.state import Completion, State
 from fixloop.protocol.ticket import Ticket
 from tests.chaos.simulation import Simulation
@@ -188,6 +188,7 @@ class Feature(RuleBasedStateMachine):
         iterations=st.sampled_from([None, None, 1, 2, 0, -1]),
         minutes=st.sampled_from([None, 5.0, 0.0]),
         escalation=st.sampled_from(["", "", "", "ESC-1-other"]),
+        on_a_hold=st.sampled_from([*ON_A_HOLD, None]),
         tree=TREES,
     )
     def a_person_decides(
@@ -196,9 +197,14 @@ class Feature(RuleBasedStateMachine):
         iterations: int | None,
         minutes: float | None,
         escalation: str,
+        on_a_hold: Decision | None,
         tree: Any,
     ) -> None:
-        """One of the four; None: a completion arrives meanwhile. A manual fix is done at once, or twice."""
+        """One of those there are; None: a completion arrives meanwhile. A manual fix is done at once, or twice."""
+        opened = self.state.escalation
+        if on_a_hold is not None and opened is not None and opened.findings:
+            # Holds are rare, and what only they have is to be reached all the same.
+            decision, iterations, minutes, escalation = on_a_hold, None, None, ""
         if decision is None:
             self.simulation.tell(self.completed(self.state, tree, 0))
             return

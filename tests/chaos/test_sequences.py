@@ -27,7 +27,7 @@ REACHED: Final = {
         "error-notification",
     ),
     *(Reason.MAX_ITERATIONS, Reason.DEADLOCK, WorkflowOutcome.SUCCESS, WorkflowOutcome.SKIPPED),
-    *(Reason.INTEGRITY_HOLD, "accept", "reject"),
+    Reason.INTEGRITY_HOLD,
     *("reopened", "paused"),
 }
 """What every part has to reach, or it shows little; the long walks reach the rest."""
