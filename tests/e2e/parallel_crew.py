@@ -30,7 +30,7 @@ class ParallelCrew(ScriptedCrew):
         return played
 
     def _may_return(self, work: Any) -> bool:
-        name, ticket = work.holding.state.name, work.holding.ticket
+        name, ticket = str(work.holding.state.name), work.holding.ticket
         own, begun = ticket.id.removeprefix(f"{ticket.workflow}."), self._tickets(ticket.workflow)
         if name == PARALLEL[0] and own in PARALLEL[1]:
             return begun.issuperset(PARALLEL[1])
