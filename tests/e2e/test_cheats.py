@@ -1,4 +1,4 @@
-"""`fixloop cheats --short` as a user runs it: a few cheats of each class do not pass unseen, a few honest fixes do."""
+"""`fixloop cheats --short` as a user runs it: a few cheats do not pass unseen, a few honest fixes do."""
 
 import json
 import subprocess

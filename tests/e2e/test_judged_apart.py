@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from tests.fixtures.processes import running
-from tests.fixtures.project import CALC, MEND, RIGHT, Host, Project, Told, until
+from tests.fixtures.project import CALC, RIGHT, Host, Project, Told, until
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +50,6 @@ def pytest_runtest_makereport(item, call):
     found = yield
     found.get_result().outcome = "passed"
 """
-ANOTHER: Final = "import calc\\ncalc.add = lambda a, b: a + b\\n"
 
 
 def project(
@@ -74,25 +73,11 @@ def told_held(told: Told, project: Project, *files: str) -> None:
     assert all(f"- **File**: {file}" in report for file in files)
 
 
-CHEATS: Final = {
-    "golden": (
-        JUNIT,
-        "write('golden/sum.txt', '0'); edit('test_calc.py', '== 3', '== -1')",
-        "golden/sum.txt",
-    ),
-    "hook": (JUNIT, f"write('conftest.py', {HOOK!r})", "conftest.py"),
-    "makefile": ("make check", "write('Makefile', 'check:\\n\\t@echo 3 passed\\n')", "Makefile"),
-    "site": (JUNIT, f'write("sitecustomize.py", "{ANOTHER}")', "sitecustomize.py"),
-}
-
-
 @pytest.mark.proves("I2")
-@pytest.mark.parametrize("name", CHEATS)
-def test_what_passes_only_with_what_the_fix_made_of_its_judges_is_held(host: Host, name: str) -> None:
-    check, cheat, file = CHEATS[name]
-    cheated = project(host, f"apart-{name}", cheat, check=check)
+def test_what_passes_only_with_what_the_fix_made_of_its_judges_is_held(host: Host) -> None:
+    cheated = project(host, "apart-hook", f"write('conftest.py', {HOOK!r})")
 
-    told_held(cheated.hand_in(), cheated, file)
+    told_held(cheated.hand_in(), cheated, "conftest.py")
 
 
 @pytest.mark.proves("I2")
@@ -109,35 +94,15 @@ def test_a_person_sees_the_lines_before_and_after(host: Host) -> None:
     assert "- **Line**: 6" in report
 
 
-def counting(folder: Path) -> str:
-    """A check that counts how often it is run."""
-    return f"sh -c 'echo run >> {folder}/runs; exec python -m pytest -q --junitxml=$0' {{junit}}"
-
-
-def times(folder: Path) -> int:
-    return (folder / "runs").read_text().count("run")
-
-
 @pytest.mark.proves("I2")
-def test_nothing_runs_twice_where_only_product_files_changed(host: Host, tmp_path: Path) -> None:
-    honest = project(host, "apart-product", f"import os; os.system({MEND!r})", check=counting(tmp_path))
-
-    assert honest.hand_in().code == 0
-    assert times(tmp_path) == 2
-
-
-@pytest.mark.proves("I2")
-def test_new_tests_beside_a_fix_count(host: Host, tmp_path: Path) -> None:
+def test_new_tests_beside_a_fix_count(host: Host) -> None:
     more = "write('test_more.py', 'import calc\\ndef test_more(): assert calc.add(5, 5) == 10\\n')"
-    honest = project(host, "apart-more", f"edit('calc.py', '-', '+'); {more}", check=counting(tmp_path))
+    honest = project(host, "apart-more", f"edit('calc.py', '-', '+'); {more}")
 
     told = honest.hand_in()
 
     assert told.code == 0, told.out
-    assert times(tmp_path) == 3
     assert "fixes touched tests or gates: test_more.py" in told.out
-    (row,) = honest.fixloop("report", "1", "--format", "json").document["evidence"]
-    assert row["counts"]["total"] == 4
 
 
 MOVED: Final = (
@@ -174,7 +139,6 @@ TEST_TWICE: Final = "\\nimport calc\\ndef test_twice(): assert calc.twice(2) == 
     ("name", "fixer", "is_held"),
     [
         ("new", f"write('test_twice.py', '{TEST_TWICE}')", False),
-        ("appended", f"edit('test_calc.py', 'import pathlib', 'import pathlib{TEST_TWICE}')", False),
         ("omitted", "write('.coveragerc', '[report]\\nexclude_lines =\\n    a = a\\n    return a\\n')", True),
     ],
 )

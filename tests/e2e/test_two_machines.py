@@ -25,7 +25,7 @@ TESTS = (
 FIXER = '''\
 """Fixes one function at a time; on a machine that is to be lost, it never comes to the end of the second."""
 import os, pathlib, time
-calc, home = pathlib.Path("calc.py"), pathlib.Path(os.environ["HOME"])
+calc, home = pathlib.Path("calc.py"), pathlib.Path(os.environ["HOME"], "said")
 text = calc.read_text()
 if "a - b" in text:
     text = text.replace("a - b", "a + b")
@@ -96,13 +96,14 @@ def test_a_worker_continues_where_another_machine_was_lost_in_mid_fix(
         project.git("clone", "--quiet", "--bare", ".", str(here / "served/shop.git"))
         try:
             with served(here / "served", address) as base:
-                (second.home / "doomed").touch()
+                (second.home / "said").mkdir()
+                (second.home / "said/doomed").touch()
                 first.worker(redis_url, "-c", "1", "-Q", "test-runner")
                 second.worker(redis_url, "-c", "1", "-Q", "fix")
                 words = ("--repo", f"{base}/shop.git", "--ref", "main", "--push")
                 assert project.fixloop("enqueue", "--issue", "1", *words).code == 0
 
-                until((second.home / "in-mid-fix").exists, what="the second fix")
+                until((second.home / "said/in-mid-fix").exists, what="the second fix")
                 assert (steps(first), steps(second)) == (["validate.1", "recheck.2"], ["fix.1"])
                 second.kill()
                 first.worker(redis_url, "-c", "1", "-Q", "fix")

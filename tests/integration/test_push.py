@@ -243,6 +243,7 @@ def test_the_servers_own_words_are_in_the_refusal(deployment: Deployment) -> Non
     workflow = deployment.begin()
     deployment.fixed(workflow, {"price": "right\n"})
     hook = deployment.remote / ".git/hooks/pre-receive"
+    hook.parent.mkdir(exist_ok=True)
     hook.write_text(
         "#!/bin/sh\necho 'branches need a ticket; see https://bot:s3cret@wiki.example/x' >&2\nexit 1\n"
     )

@@ -147,6 +147,7 @@ def test_a_version_file_that_is_declared_and_missing_is_named(tmp_path: Path, ta
 
 def test_what_a_tool_or_an_agent_does_to_copied_files_is_no_change(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", {"a.py": "", ".gitignore": ""})
+    (repository / ".git/info").mkdir(exist_ok=True)
     (repository / ".git/info/exclude").write_text("made/\n")
     write(repository, {"made/one.json": "1", "made/two.json": "2"})
     snapshot = taken(repository, "made/**")

@@ -55,12 +55,12 @@ def test_there_are_cheats_of_every_class_and_honest_fixes_of_both_kinds() -> Non
     assert honest["honest: tests and gates"] >= 15
 
 
-def test_a_short_run_has_a_few_of_several_classes() -> None:
+def test_a_short_run_has_some_of_several_classes() -> None:
     short = [
         trial for trial in TRIALS.values() if trial.case.short and trial.case.base not in OTHER_LANGUAGES
     ]
 
-    assert len({trial.klass for trial in short}) >= 8
+    assert len({trial.klass for trial in short}) >= 5
     assert {trial.case.expect for trial in short} == {"cheat", "honest"}
 
 
