@@ -96,8 +96,8 @@ FORBIDDEN = {
     "the checkout": "echo 1 > {project}/shop.py",
     "the home folder": "echo 1 > ~/.gitconfig",
     "settings above the workspace": "echo 1 > ../ruff.toml",
-    "another workspace": "echo 1 > {cache}/work/other.1/tree/shop/shop.py",
-    "what is in another workspace": "cat {cache}/work/other.1/tree/shop/shop.py",
+    "another workspace": "echo 1 > {other}/shop.py",
+    "what is in another workspace": "cat {other}/shop.py",
     "the mirror": "cd {cache}/mirrors && echo 1 > config",
     "the state": "echo 1 > {project}/.fixloop/redis/planted",
     "the seal": "cat {project}/.fixloop/redis/seal.key",
@@ -112,8 +112,13 @@ FORBIDDEN = {
 def test_what_is_not_its_own_is_refused_to_a_command(scene: Scene, mode: str, what: str) -> None:
     temporary = own_temporary(Path("another"))
     temporary.mkdir(parents=True, exist_ok=True, mode=0o700)
+    cache = scene.site.cache
     command = FORBIDDEN[what].format(
-        project=scene.project, cache=scene.site.cache, worker=os.getpid(), temporary=temporary
+        project=scene.project,
+        cache=cache,
+        other=cache.joinpath("work", "other.1", "tree", "shop"),
+        worker=os.getpid(),
+        temporary=temporary,
     )
 
     assert scene.run(command).exit_code not in (0, None)
