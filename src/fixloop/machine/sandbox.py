@@ -21,6 +21,8 @@ from fixloop.servers.settings import load_settings
 
 PROBE_SECONDS: Final = 30.0
 TEMPORARY: Final = "/tmp"
+TRIES: Final = 20
+"""Whose temporary files are the last to be removed takes the folder of everybody's along."""
 # What root would get out with; who is not root has none of them in there.
 _DROPPED: Final = (
     "DAC_READ_SEARCH",
@@ -109,14 +111,14 @@ def own_temporary(folder: Path) -> Path:
 
 
 def make_own_temporary(folder: Path) -> Path:
-    """The same, made where it is not there yet."""
+    """The same, made where it is not there yet. Raises InfrastructureError: it cannot be."""
     own = own_temporary(folder)
-    while not own.is_dir():
-        for place in (own.parent, own):
-            # Whose is the last to be removed takes the folder of all of them along.
-            if (objection := made_own(place)) and place.parent.exists():
-                raise InfrastructureError(f"{place} cannot hold temporary files: {objection}; remove it")
-    return own
+    for _ in range(TRIES):
+        places = ((place, made_own(place)) for place in (own.parent, own))
+        place, objection = next((each for each in places if each[1]), (own, ""))
+        if not objection:
+            return own
+    raise InfrastructureError(f"{place} cannot hold temporary files: {objection}; remove it")
 
 
 def _real(what: Confinement) -> Confinement:
