@@ -3,10 +3,12 @@
 import os
 import shlex
 import shutil
+import signal
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -225,11 +227,20 @@ def test_without_a_network_nothing_is_reached(scene: Scene) -> None:
 def test_how_a_command_ends_is_seen_through_the_sandbox(scene: Scene, mode: str) -> None:
     assert scene.run("exit 7").exit_code == 7
     assert scene.run("kill -KILL $$").injured
+    assert scene.run("ulimit -c 0; kill -ABRT $$").signal == signal.SIGABRT
     env = {"PATH": os.environ["PATH"]}
     folder = scene.ground.workspace.directory
     confined = scene.site.confined(folder, env)
     absent = run_guarded(["no-such-tool"], cwd=folder, env=env, timeout_seconds=60, confined=confined)
     assert absent.not_found
+
+
+def test_setup_runs_in_its_own_copy_of_the_project(scene: Scene) -> None:
+    setup = {"workspace": {"setup": ["sh", "-c", "test -e shop.py"]}}
+    site = replace(scene.site, configuration=Configuration.model_validate(setup), name="made")
+
+    with site.ground(site.snapshot.commit) as ground:
+        assert ground.problem == ""
 
 
 def test_a_command_in_a_runner_is_confined_there(

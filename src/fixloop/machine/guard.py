@@ -144,7 +144,7 @@ def run_guarded(
 def _seen_from_outside(result: GuardedResult, confined: Confined) -> GuardedResult:
     """What the program in front of a command says of it by its exit code, as if the command itself had been seen."""
     code = result.exit_code or 0
-    if confined.before and code - 128 in (signal.SIGKILL, signal.SIGTERM):
+    if confined.before and code - 128 in signal.valid_signals():
         result = replace(result, exit_code=None, signal=code - 128)
     elif confined.before and code == 1 and (result.talk or result.output).startswith("bwrap: execvp "):
         result = replace(result, exit_code=None, not_found=True)

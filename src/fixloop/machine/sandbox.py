@@ -97,7 +97,7 @@ def confined(what: Confinement, env: Mapping[str, str], *, cwd: Path, mode: str 
     covers = not any(os.path.realpath(word).startswith(f"{TEMPORARY}/") for word in words if "/" in word)
     if means.name == "bubblewrap":
         own = {"TMPDIR": TEMPORARY if covers else str(real.tmp)}
-        return Confined(means.name, before=_bubblewrap(real, cwd, covers=covers), variables=own)
+        return Confined(means.name, before=_bubblewrap(real, covers=covers), variables=own)
     rules = [f"{kind} {path}" for kind in ("hidden", "shown", "writable") for path in getattr(real, kind)]
     rules += [f"writable {real.tmp}", *([f"tmp {real.tmp}"] if covers else ())]
     rules += [] if real.network else ["network off"]
@@ -147,7 +147,7 @@ def _refusal_of_bubblewrap() -> str:
     if not program:
         return "bubblewrap is not installed"
     if program not in _answers:
-        before = _bubblewrap(Confinement(()), Path("/"), covers=False)
+        before = _bubblewrap(Confinement(()), covers=False)
         env = {"PATH": os.defpath}
         ran = run_guarded((*before, "true"), cwd=Path("/"), env=env, timeout_seconds=PROBE_SECONDS)
         said = " ".join(ran.output.split())[:200]
@@ -155,7 +155,7 @@ def _refusal_of_bubblewrap() -> str:
     return _answers[program]
 
 
-def _bubblewrap(what: Confinement, cwd: Path, *, covers: bool) -> tuple[str, ...]:
+def _bubblewrap(what: Confinement, *, covers: bool) -> tuple[str, ...]:
     """Its command line up to the command: what is on top of something else comes later."""
     laid: list[tuple[Path, tuple[str, ...]]] = [
         (Path("/"), ("--ro-bind", "/")),
@@ -174,7 +174,7 @@ def _bubblewrap(what: Confinement, cwd: Path, *, covers: bool) -> tuple[str, ...
         if not covers or path == inside or inside not in path.parents
     ]
     closed = [("--remount-ro", step[-1]) for step in steps if step[0] == "--tmpfs"]
-    start = ["--die-with-parent", "--unshare-pid", "--chdir", str(cwd)]
+    start = ["--die-with-parent", "--unshare-pid"]
     start += [] if what.network else ["--unshare-net"]
     if os.geteuid() == 0:
         start += [word for name in _DROPPED for word in ("--cap-drop", f"CAP_{name}")]
