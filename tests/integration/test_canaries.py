@@ -13,6 +13,7 @@ from fixloop.configuration.model import Check, Configuration
 from fixloop.machine.guard import GuardedResult, run_guarded
 from fixloop.protocol.checks import Finding, RunOutcome
 from fixloop.repository.snapshot import take_snapshot
+from tests.fixtures.imported import with_known_imports
 from tests.fixtures.repositories import make_repository, write
 from workers.commands.canary import Trial
 from workers.commands.check_run import run_check
@@ -65,7 +66,7 @@ def tried(
     folder: Path, files: Mapping[str, str], fix: Mapping[str, str], *command: str, **keys: Any
 ) -> tuple[str, list[Finding]]:
     """What the evidence of a check says after a fix with which it passes, and why it is held."""
-    repository, cache = make_repository(folder / "shop", dict(files)), folder / "cache"
+    repository, cache = make_repository(folder / "shop", dict(files)), with_known_imports(folder / "cache")
     snapshot = take_snapshot(repository, issue=0, cache=cache)
     site = Site(snapshot, Configuration(), cache, "canaries")
     with site.ground(snapshot.commit) as ground:

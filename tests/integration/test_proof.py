@@ -1,6 +1,5 @@
 """What made failing tests pass has to do so again, in other conditions, and not whatever they expect."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -40,7 +39,7 @@ class TestSums(unittest.TestCase):
 
 @pytest.fixture(autouse=True)
 def _own_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
 
 
 def project(tmp_path: Path, fixed: str, *, tests: str = TESTS, conftest: str = "") -> Fixing:

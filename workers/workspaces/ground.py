@@ -1,5 +1,6 @@
 """The ground a command stands on: workspace, interpreter, environment, fresh places for its reports."""
 
+import math
 import os
 import re
 import tempfile
@@ -20,6 +21,7 @@ from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.repository.snapshot import Snapshot, mirror_of
 from fixloop.secrets.redaction import Redaction
 from fixloop.servers.settings import load_settings
+from workers.workspaces.bytecode import give_back, lend
 from workers.workspaces.confinement import confinement_in, setup_confinement
 from workers.workspaces.environment import allowed_names, allowed_variables, environment_for, with_named
 from workers.workspaces.home import in_own_home
@@ -51,10 +53,14 @@ class Ground:
     """For which state of the dependency files `[workspace] setup` ran; empty where there is none."""
     problem: str = ""
     """Why nothing can be checked here, in one sentence; empty when all is well."""
+    lend: Callable[[Path], None] = lambda pycache: None
+    """Puts compiled libraries into a new cache for bytecode."""
 
     @cached_property
     def _environment(self) -> dict[str, str]:
-        return environment_for(self.workspace, self.interpreter)
+        made = environment_for(self.workspace, self.interpreter)
+        self.lend(Path(made["PYTHONPYCACHEPREFIX"]))
+        return made
 
     def environment(self, names: Sequence[str]) -> dict[str, str]:
         """What a command sees, with `names` from the configuration; its caches are shared by all commands here."""
@@ -91,6 +97,8 @@ class Site:
     issue: int = 0
     shared: bool = False
     cancelled: Callable[[], bool] = lambda: False
+    started: float = math.inf
+    """Seconds since the epoch at which the workflow began: what was compiled later may be a fixer's."""
 
     @property
     def source(self) -> Path | None:
@@ -127,7 +135,12 @@ class Site:
             subdirectory=self.snapshot.subdirectory,
             copied=self.snapshot.copied,
         ) as workspace:
-            yield self._made_ready(workspace)
+            ground = self._made_ready(workspace)
+            try:
+                yield ground
+            finally:
+                for pycache in workspace.scratch.glob("run-*/pycache"):
+                    give_back(pycache, self.cache, ground.interpreter)
 
     def _made_ready(self, workspace: Workspace) -> Ground:
         """Run setup, choose the interpreter, and look whether it imports the project from the workspace."""
@@ -165,6 +178,7 @@ class Site:
             sees_home=self.configuration.workspace.home,
             # Without what tells two copies for the same state apart.
             setup=made.parent.name.partition(".")[0] if made else "",
+            lend=lambda pycache: lend(pycache, self.cache, chosen, self.started),
         )
         environment = ground.check_environment(())
         problem = probe_imports(
@@ -181,7 +195,8 @@ class Site:
 def site_of(work: "Step", configuration: Configuration, cache: Path) -> Site:
     state, ticket, fence = work.holding.state, work.holding.ticket.id, work.holding.fence
     snapshot, shared = snapshot_in(state), not state.queue
-    return Site(snapshot, configuration, cache, ticket, fence, state.issue, shared, work.cancelled)
+    cancelled, started = work.cancelled, state.started_at.timestamp()
+    return Site(snapshot, configuration, cache, ticket, fence, state.issue, shared, cancelled, started)
 
 
 @contextmanager

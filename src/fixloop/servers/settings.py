@@ -6,6 +6,7 @@ Gates are not here: the environment never decides what passes.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
 
@@ -26,6 +27,7 @@ from fixloop.servers.redis_url import (
 )
 
 _PREFIX: Final = "FIXLOOP_"
+_OF_DEFAULTS: Final = ("HOME", "XDG_CACHE_HOME")
 
 
 class Settings(BaseSettings):
@@ -157,6 +159,14 @@ class RedisUrls(NamedTuple):
 
 def load_settings() -> Settings:
     """The settings of this process' environment; refuses a value that cannot be, naming variable and value."""
+    # A step asks dozens of times, and reading them takes as long as starting git.
+    names = (name for name in os.environ if name.upper().startswith((_PREFIX.upper(), *_OF_DEFAULTS)))
+    return _settings(tuple((name, os.environ[name]) for name in sorted(names)))
+
+
+@lru_cache(maxsize=4)
+def _settings(variables: tuple[tuple[str, str], ...]) -> Settings:
+    """`variables`: what they are read from, for the cache."""
     try:
         return Settings()
     except ValidationError as error:

@@ -1,0 +1,113 @@
+"""Compiled libraries that are lent to a workspace, with a real interpreter."""
+
+import math
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fixloop.configuration.model import Configuration
+from fixloop.machine.interpreters import Interpreter
+from fixloop.repository.snapshot import take_snapshot
+from tests.fixtures.repositories import make_repository
+from workers.workspaces.bytecode import give_back, lend
+from workers.workspaces.ground import Ground, Site
+
+pytestmark = pytest.mark.slow
+
+OWN = Interpreter(sys.executable, "", "PATH")
+
+
+def compiled(pycache: Path, *, lent: bool) -> set[str]:
+    """The modules there, that were lent or that commands compiled."""
+    return {
+        path.name.partition(".")[0]
+        for path in pycache.rglob("*.pyc")
+        if path.is_symlink() is lent and path.name.startswith(("decoder", "calc"))
+    }
+
+
+def play(ground: Ground) -> Path:
+    """Import a module of a library and one of the project; where its bytecode is."""
+    environment = ground.check_environment(())
+    program = [ground.interpreter.path, "-c", "import json.decoder, calc"]
+    subprocess.run(program, cwd=ground.workspace.directory, env=environment, check=True)
+    return Path(environment["PYTHONPYCACHEPREFIX"])
+
+
+def test_libraries_are_compiled_once_and_the_project_each_time(tmp_path: Path) -> None:
+    repository, cache = make_repository(tmp_path / "calc", {"calc.py": ""}), tmp_path / "cache"
+    snapshot = take_snapshot(repository, issue=1, cache=cache)
+    site = Site(snapshot, Configuration(), cache, "mine")
+    with site.ground(snapshot.commit) as ground:
+        first = play(ground)
+        assert compiled(first, lent=True) == set()
+        assert compiled(first, lent=False) == {"decoder", "calc"}
+
+    with site.ground(snapshot.commit) as ground:
+        second = play(ground)
+
+        assert compiled(second, lent=True) == {"decoder"}
+        assert compiled(second, lent=False) == {"calc"}
+
+
+NAME = "tool.cpython-311.pyc"
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    """One with a compiled module, which a command has imported and given back."""
+    library = tmp_path / "venv/lib/python3.11/site-packages"
+    library.joinpath("__pycache__").mkdir(parents=True)
+    (library / "__pycache__" / NAME).write_bytes(b"bytecode")
+    used = Path(f"{tmp_path}/used{library}")
+    used.mkdir(parents=True)
+    (used / NAME).write_bytes(b"planted")
+    give_back(tmp_path / "used", tmp_path / "cache", OWN)
+    return library
+
+
+def test_what_a_command_wrote_is_never_lent(library: Path, tmp_path: Path) -> None:
+    lend(tmp_path / "next", tmp_path / "cache", OWN, math.inf)
+
+    [lent] = [path for path in (tmp_path / "next").rglob("*") if not path.is_dir()]
+    assert lent.readlink() == library / "__pycache__" / NAME
+
+
+def test_a_folder_is_lent_to_one_at_a_time(library: Path, tmp_path: Path) -> None:
+    for name in ("next", "another"):
+        lend(tmp_path / name, tmp_path / "cache", OWN, math.inf)
+
+    assert (tmp_path / "next").exists()
+    assert not (tmp_path / "another").exists()
+
+
+def test_what_was_compiled_after_the_workflow_began_is_not_lent(library: Path, tmp_path: Path) -> None:
+    began = time.time() - 60
+    os.utime(library / "__pycache__" / NAME, (began - 60, began - 60))
+
+    lend(tmp_path / "next", tmp_path / "cache", OWN, began)
+
+    assert not (tmp_path / "next").exists()
+
+
+def test_links_that_lead_elsewhere_and_files_are_removed(library: Path, tmp_path: Path) -> None:
+    [folders] = (tmp_path / "cache/imported").iterdir()
+    [kept] = folders.iterdir()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    elsewhere.joinpath(NAME).write_bytes(b"planted")
+    inside = kept / library.relative_to("/")
+    (inside / NAME).unlink()
+    (inside / NAME).symlink_to(elsewhere / NAME)
+    (inside / "written.cpython-311.pyc").write_bytes(b"planted")
+    (inside / "package").symlink_to(elsewhere)
+    (kept / NAME).symlink_to(f"/__pycache__/{NAME}")
+
+    lend(tmp_path / "next", tmp_path / "cache", OWN, math.inf)
+
+    assert not (tmp_path / "next").exists()
+    assert elsewhere.joinpath(NAME).exists()
