@@ -25,6 +25,7 @@ COLLECT_AFTER: Final = 200_000
 """Objects made and not yet let go: more than any command loads."""
 _COMMANDS: Final = {
     "run": "run:run",
+    "check": "check:check",
     "resume": "run:resume",
     "enqueue": "run:enqueue_command",
     "apply": "apply:apply_command",

@@ -8,7 +8,6 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from fixloop.configuration.model import Check
 from fixloop.configuration.values import Policy
 from fixloop.errors import FixloopError
 from fixloop.files.atomic import write_whole
+from fixloop.machine.interpreters import stamps
 from fixloop.protocol.checks import CheckResult, RunOutcome
 from fixloop.protocol.failures import Failure
 from fixloop.reports.baseline import comparable, tell_apart
@@ -175,18 +175,6 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
 
     def _key(self, check: Check, ground: Ground, base_tree: str) -> str:
         snapshot, environment = self.site.snapshot, ground.environment(check.env)
-        # What tells that a tool was installed again: the interpreter, its packages' folder, and each program named.
-        path, interpreter = ground.environment(())["PATH"], Path(ground.interpreter.path)
-        programs = [shutil.which(word, path=path) for word in check.command if not word.startswith("-")]
-        packages = map(str, interpreter.parent.parent.glob("lib/python*/site-packages"))
-        tools = []
-        for place in (ground.interpreter.path, *packages, *filter(None, programs)):
-            try:
-                found = os.stat(place)
-            except OSError:
-                tools.append(place)
-            else:
-                tools.append(f"{os.path.realpath(place)} {found.st_size} {found.st_mtime_ns}")
         return key_of(
             snapshot.source,
             snapshot.subdirectory,
@@ -195,7 +183,7 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
             check.model_dump_json(),
             " ".join(self.site.configuration.workspace.setup),
             *(f"{name}={environment.get(name, '')}" for name in check.env),
-            *tools,
+            *stamps(ground.interpreter, check.command, environment["PATH"]),
         )
 
 

@@ -1,6 +1,6 @@
 """`run --dry`: what would run and why, and each check once, without a workflow."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fixloop.commands.exit_codes import ExitCode
@@ -36,11 +36,10 @@ def try_feature(feature: Feature) -> ExitCode:
             refs = [FailureRef.of(failure) for failure in result.failures]
             print_lines(*failure_lines(refs, len(refs)))
     name = feature.name or Path(prepared.snapshot.source).name.removesuffix(".git")
-    print_lines(*_ending(name, found, prepared.configuration.unverified))
-    if _of(found, RunOutcome.FAILED):
-        return ExitCode.WRONG
-    is_whole = _of(found, RunOutcome.PASSED) and not _of(found, RunOutcome.ERROR)
-    return ExitCode.DONE if is_whole and not blocking(prepared.configuration.unverified) else ExitCode.WAITS
+    unverified = prepared.configuration.unverified
+    print_lines(f"{short(name, 60)}: {verdict_of(found, unverified)}")
+    print_lines(*missing_lines(blocking(unverified) or (() if found else unverified)))
+    return exit_code_of(found, unverified)
 
 
 def preflight_lines(configuration: Configuration, snapshot: Snapshot) -> list[str]:
@@ -49,6 +48,13 @@ def preflight_lines(configuration: Configuration, snapshot: Snapshot) -> list[st
     if snapshot.is_url:
         return lines(preflight_of(configuration, home, None)._replace(directory=snapshot.source))
     return lines(preflight_of(configuration, home, Installed(interpreter_at(home), home, home)))
+
+
+def exit_code_of(found: Sequence[Tried], unverified: Sequence[Unverified]) -> ExitCode:
+    if _of(found, RunOutcome.FAILED):
+        return ExitCode.WRONG
+    is_whole = _of(found, RunOutcome.PASSED) and not _of(found, RunOutcome.ERROR)
+    return ExitCode.DONE if is_whole and not blocking(unverified) else ExitCode.WAITS
 
 
 def _came_to(result: CheckResult) -> str:
@@ -63,7 +69,8 @@ def _came_to(result: CheckResult) -> str:
     return f"could not run: {short(result.reason, 400)}"
 
 
-def _ending(name: str, found: Sequence[Tried], unverified: Sequence[Unverified]) -> Iterator[str]:
+def verdict_of(found: Sequence[Tried], unverified: Sequence[Unverified]) -> str:
+    """What the checks came to together, in one line."""
     failed, stopped = _of(found, RunOutcome.FAILED), _of(found, RunOutcome.ERROR)
     count = f"{len(found)} check{'s' * (len(found) > 1)}"
     if failed:
@@ -83,8 +90,7 @@ def _ending(name: str, found: Sequence[Tried], unverified: Sequence[Unverified])
     ]
     if optional:
         parts.append(f"left out, being optional: {', '.join(optional)}")
-    yield f"{short(name, 60)}: {'; '.join(parts)}"
-    yield from missing_lines(blocking(unverified) or (() if found else unverified))
+    return "; ".join(parts)
 
 
 def _of(found: Iterable[Tried], outcome: RunOutcome) -> list[Tried]:

@@ -98,6 +98,22 @@ def importable_modules(
     return frozenset(str(name) for name in found)
 
 
+def stamps(interpreter: Interpreter, words: Iterable[str], path: str) -> list[str]:
+    """What tells that a tool was installed again: the interpreter, its packages' folder, and each program that `words`
+    name on the PATH `path`, with size and date."""
+    programs = [shutil.which(word, path=path) for word in words if not word.startswith("-")]
+    packages = map(str, Path(interpreter.path).parent.parent.glob("lib/python*/site-packages"))
+    found = []
+    for place in (interpreter.path, *packages, *filter(None, programs)):
+        try:
+            status = os.stat(place)
+        except OSError:
+            found.append(place)
+        else:
+            found.append(f"{os.path.realpath(place)} {status.st_size} {status.st_mtime_ns}")
+    return found
+
+
 def _is_venv(folder: Path) -> bool:
     return (folder / "pyvenv.cfg").is_file() and os.access(_python_of(folder), os.X_OK)
 

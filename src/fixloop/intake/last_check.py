@@ -1,0 +1,100 @@
+"""What `fixloop check` found last in a folder: for each check its result, and under which circumstances.
+
+Owns `{cache}/checks/`, a file for each folder. A result under the same circumstances need not be found out again.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from fixloop.configuration.model import Check, Configuration, SpecialistChecks
+from fixloop.files.atomic import write_whole
+from fixloop.files.cache_folder import make_cache
+from fixloop.machine.interpreters import Interpreter, stamps
+from fixloop.protocol.checks import CheckResult, RunOutcome
+from fixloop.protocol.event import Value
+from fixloop.repository.snapshot import Snapshot
+
+FORMAT: Final = 1
+"""Raised when results are read or judged differently."""
+
+
+class Kept(Value):
+    """The last result of one check."""
+
+    specialist: str
+    circumstances: str
+    """Digest of all that the result depends on, as far as it can be known."""
+    result: CheckResult
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.specialist, self.result.check
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Sorts what failed last to the front, and then what is quick."""
+        return self.result.outcome is not RunOutcome.FAILED, self.result.evidence.duration_seconds
+
+
+class LastCheck(Value):
+    """All of them, in the order in which they ran."""
+
+    kept: tuple[Kept, ...] = ()
+
+    def of(self, specialist: str, check: str) -> Kept | None:
+        return next((each for each in self.kept if each.key == (specialist, check)), None)
+
+    def updated(self, found: Sequence[Kept]) -> "LastCheck":
+        """With newer results, which come first."""
+        newer = {each.key for each in found}
+        return LastCheck(kept=(*found, *(each for each in self.kept if each.key not in newer)))
+
+
+def circumstances(
+    entry: SpecialistChecks,
+    check: Check,
+    snapshot: Snapshot,
+    configuration: Configuration,
+    interpreter: Interpreter,
+) -> str:
+    """The digest for one check: tree, command, gates, base, variables, tools and the interpreter's packages."""
+    path = os.pathsep.join([os.path.dirname(interpreter.path), os.environ.get("PATH", os.defpath)])
+    told = [
+        FORMAT,
+        snapshot.tree,
+        snapshot.copied,
+        snapshot.base,
+        configuration.policy(entry.name, check),
+        configuration.workspace.model_dump_json(),
+        entry.model_dump_json(exclude={"checks"}),
+        check.model_dump_json(),
+        [os.environ.get(name, "") for name in check.env],
+        stamps(interpreter, check.command, path),
+    ]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def last_check(cache: Path, folder: Path) -> LastCheck:
+    """What is kept of a folder; nothing where it cannot be read."""
+    try:
+        return LastCheck.model_validate_json(_file(cache, folder).read_bytes())
+    except (OSError, ValidationError):
+        return LastCheck()
+
+
+def keep_check(cache: Path, folder: Path, last: LastCheck) -> None:
+    """Raises OSError: the cache cannot be written."""
+    make_cache(cache)
+    file = _file(cache, folder)
+    file.parent.mkdir(exist_ok=True)
+    write_whole(file, last.model_dump_json(exclude_defaults=True).encode(), mode=0o600)
+
+
+def _file(cache: Path, folder: Path) -> Path:
+    return cache / "checks" / f"{hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:24]}.json"

@@ -1,0 +1,127 @@
+"""`fixloop check`: the verdict on a checkout in one process, what has changed, and what need not run again."""
+
+from pathlib import Path
+
+import pytest
+
+from fixloop.commands.check import MOST_CHARACTERS, failure_rows
+from fixloop.protocol.failures import Failure
+from tests.fixtures.project import TOML, Project
+
+pytestmark = pytest.mark.slow
+
+NOWHERE = {"FIXLOOP_STATE_URL": "redis://127.0.0.1:1/0"}
+COUNTED = "[specialist.test-runner]\ncommand = \"sh -c 'echo >> {counted}'\"\n"
+FAILS = COUNTED.replace("test-runner", "code-quality").replace(
+    "counted}", "counted}; echo calc.py:1: no; exit 1"
+)
+
+
+def shop(tmp_path: Path, toml: str = TOML) -> Project:
+    counted = toml.replace("{counted}", str(tmp_path / "counted"))
+    return Project(tmp_path / "shop", toml=counted, variables=NOWHERE)
+
+
+def counted(project: Project) -> int:
+    """How often the check that counts has run."""
+    place = project.folder.parent / "counted"
+    return len(place.read_text().splitlines()) if place.exists() else 0
+
+
+def test_the_first_line_says_what_has_changed_and_files_and_branches_stay(tmp_path: Path) -> None:
+    project = shop(tmp_path)
+    refs = project.git("for-each-ref")
+
+    first = project.fixloop("check")
+    project.write("test_calc.py", project.read("test_calc.py") + "\n\ndef fails():\n    assert 0, 'no'\n")
+    second = project.fixloop("check")
+    project.write("calc.py", project.read("calc.py").replace("-", "+"))
+    third = project.fixloop("check")
+
+    assert [told.code for told in (first, second, third)] == [1, 1, 1]
+    assert first.out.splitlines()[:2] == [
+        "1 failure in 1 of 1 checks",
+        "F1 test_calc.py::adds (test_calc.py)",
+    ]
+    assert second.out.startswith("2 failures in 1 of 1 checks; 1 new, 1 left; was 1\n")
+    assert third.out.startswith("1 failure in 1 of 1 checks; 1 fixed, 1 left; was 2\n")
+    assert project.git("for-each-ref") == refs
+    assert project.git("status", "--porcelain").split() == ["M", "calc.py", "M", "test_calc.py"]
+    assert not list((project.home / "cache/fixloop/work").iterdir())
+
+
+def test_what_ran_on_the_same_tree_is_not_run_again_unless_asked(tmp_path: Path) -> None:
+    project = shop(tmp_path, COUNTED)
+
+    told = [project.fixloop("check").out for _ in range(2)]
+
+    assert told == ["passed (1 check)\n", "passed (1 check); nothing has changed since the last check\n"]
+    assert counted(project) == 1
+    assert project.fixloop("check", "--json").document["checks"][0]["reused"]
+    assert project.fixloop("check", "--again").code == 0
+    assert counted(project) == 2
+
+
+@pytest.mark.parametrize("change", ["tree", "command"])
+def test_another_tree_or_command_is_another_check(tmp_path: Path, change: str) -> None:
+    project = shop(tmp_path, COUNTED)
+    project.fixloop("check")
+
+    if change == "tree":
+        project.write("new.py", "\n")
+    else:
+        project.write("fixloop.toml", project.read("fixloop.toml").replace("echo", "echo again"))
+    project.fixloop("check")
+
+    assert counted(project) == 2
+
+
+def test_what_failed_last_runs_first_and_with_fail_fast_the_others_wait(tmp_path: Path) -> None:
+    project = shop(tmp_path, COUNTED + FAILS + 'baseline = "all"\n')
+    assert project.fixloop("check").code == 1
+    assert counted(project) == 2
+    project.write("new.py", "\n")
+
+    told = project.fixloop("check", "--fail-fast")
+
+    assert told.code == 1
+    assert told.out.startswith("1 failure in 1 of 1 checks; 1 left; was 1\n")
+    assert counted(project) == 3
+
+
+def test_what_could_not_run_does_not_pass_and_is_tried_again(tmp_path: Path) -> None:
+    project = shop(
+        tmp_path, "[specialist.security]\ncommand = \"sh -c 'echo >> {counted}; kill -ABRT $$'\"\n"
+    )
+
+    told = project.fixloop("check")
+
+    assert told.code == 3
+    assert told.out.startswith("not verified: ")
+    ran = counted(project)
+    assert project.fixloop("check").code == 3
+    assert counted(project) > ran
+
+
+def test_one_failure_is_shown_in_full(tmp_path: Path) -> None:
+    project = shop(tmp_path)
+    project.fixloop("check")
+
+    told = project.fixloop("check", "--show", "F1")
+
+    assert told.code == 0
+    assert told.out.startswith("F1 test_calc.py::adds test_calc.py")
+    assert "1 + 2 is not 3" in told.out
+    assert "it has F1 to F1" in project.fixloop("check", "--show", "F2").refusal
+
+
+def test_two_thousand_failures_are_told_in_four_thousand_characters() -> None:
+    numbered = [Failure(name=f"test_{n}", file="test_a.py", message=f"wrong {'x' * n}") for n in range(1000)]
+    alike = [(f"F{n}", Failure(name=f"alike_{n}", message="the same")) for n in range(1000)]
+    groups = [alike, *([(f"F{n + 1000}", failure)] for n, failure in enumerate(numbered))]
+
+    rows = list(failure_rows(groups))
+
+    assert sum(len(row) + 1 for row in rows) < MOST_CHARACTERS + 100
+    assert rows[0] == "F0 alike_0"
+    assert " more are not shown" in rows[-1]
