@@ -12,7 +12,6 @@ from fixloop.commands.session import Seen, look, open_session
 from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import refuse_unusable
 from fixloop.intake.submission import enqueue as _enqueue
-from fixloop.repository.snapshot import is_url
 
 __all__ = ["FeatureStatus", "SpecialistStatus", "enqueue", "status"]
 
@@ -100,7 +99,6 @@ def enqueue(
         InfrastructureError: Redis or git is away.
     """
     text = str(repo)
-    directory = Path.cwd() if is_url(text) else Path(text)
     feature = Feature(
         issue=issue,
         repo=text,
@@ -115,7 +113,7 @@ def enqueue(
         task=task,
     )
     refuse_unusable(feature)
-    with open_session(directory, create=True) as session:
+    with open_session(Path.cwd() if feature.is_url else Path(text), create=True) as session:
         handed_in = _enqueue(session.engine, feature, cache=session.settings.cache_dir)
         session.draw(handed_in.workflow)
         return _status(look(session, handed_in.workflow))

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +76,10 @@ def test_a_fixer_that_declines_leads_to_a_person_with_the_test_beside_its_claim(
     assert "assert calc.add(1, 2) == 3" in entries[-1]["rendered"]
 
 
+def items(project: Project) -> list[dict[str, Any]]:
+    return list(project.fixloop("inbox", "--json").document["items"])
+
+
 def test_somebody_outside_declines_by_a_command(host: Host) -> None:
     project = host.project("asking")
     assert project.hand_in().code == 3
@@ -84,6 +89,5 @@ def test_somebody_outside_declines_by_a_command(host: Host) -> None:
 
     assert "'too-hard' is no reason to decline" in refused.err
     assert told.code == 0, told.err
-    items = project.fixloop("inbox", "--json").document["items"]
-    (asked,) = [item for item in items if item["name"] == "asking"]
+    (asked,) = until(lambda: [each for each in items(project) if each["name"] == "asking"])
     assert asked["detail"].endswith(" declines, needs-info: which rounding?")

@@ -137,7 +137,8 @@ def test_huge_output_takes_bounded_memory_and_keeps_both_ends() -> None:
 def test_time_is_limited(tmp_path: Path) -> None:
     result = guarded("sh", "-c", family(tmp_path) + "echo before; wait", timeout_seconds=2.0)
 
-    assert (result.timed_out, result.output, result.injured) == (True, "before\n", False)
+    # A shell that is killed after its children may still have said that they were.
+    assert (result.timed_out, result.output.split()[0], result.injured) == (True, "before", False)
     assert 2.0 <= result.duration_seconds < 20.0
     assert are_there(tmp_path)
     assert running(tmp_path) == []

@@ -16,12 +16,12 @@ from fixloop.protocol.answers import LIMIT_LINES
 from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.failure_report import request_json
 from fixloop.protocol.failures import Failure
+from fixloop.protocol.limits import short_name
 from fixloop.protocol.messages import ErrorNotification, ErrorType, FailureReport, PersistentFailure
 from fixloop.protocol.rendering import DELIVERY_CHARACTERS, render, render_delivery
 from fixloop.reports import read_report
 from fixloop.reports.document import MAX_CONTAINERS
 from fixloop.reports.junit import MAX_DEPTH, MAX_ELEMENTS_OF_A_TEST
-from fixloop.reports.limits import short_name
 from fixloop.secrets.disguises import HIDDEN
 from fixloop.secrets.redaction import Redaction
 from fixloop.testing.parsing import parse

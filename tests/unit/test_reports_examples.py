@@ -6,6 +6,7 @@ import pytest
 
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.protocol.failures import Failure
+from fixloop.protocol.limits import plain
 from fixloop.reports.examples import (
     digest,
     explained,
@@ -14,7 +15,6 @@ from fixloop.reports.examples import (
     with_subtests,
     without_reports,
 )
-from fixloop.reports.limits import plain
 from fixloop.reports.tracebacks import deepest, source_around
 from fixloop.reports.tree import SourceTree
 

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixloop.protocol.failures import Failure
-from fixloop.reports import bound
-from fixloop.reports.limits import (
+from fixloop.protocol.limits import (
     FAILURE_BYTES,
     FULL_FAILURES,
     LINE_BYTES,
@@ -15,6 +14,7 @@ from fixloop.reports.limits import (
     cut,
     short_name,
 )
+from fixloop.reports import bound
 
 
 def size(failure: Failure) -> int:

@@ -15,10 +15,11 @@ from markdown_it import MarkdownIt
 
 from fixloop.errors import UsageError
 from fixloop.files.cache_folder import make_cache
+from fixloop.files.own_folder import own_folder
 from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.markdown import fence, line, unescape, unfence
 from fixloop.reports import read_report
-from fixloop.servers.redis_place import Place, own_folder
+from fixloop.servers.redis_place import Place
 from fixloop.store.entries import ARTIFACT_LIMIT_BYTES, excerpt
 from workers.app import app
 from workers.workspaces.environment import allowed_names, allowed_variables

@@ -13,8 +13,8 @@ from fixloop.configuration.model import NEW_BY_DEFAULT
 from fixloop.integrity.paths import Kind, Trust, matches
 from fixloop.integrity.started import started_by
 from fixloop.protocol.checks import Finding, RunOutcome
+from fixloop.protocol.limits import one_line
 from fixloop.reports.coverage import is_too_low
-from fixloop.reports.limits import one_line
 from fixloop.repository.change import judging
 from fixloop.repository.git import Git, shown
 from fixloop.repository.moves import Moves

@@ -22,8 +22,8 @@ from fixloop.files.atomic import write_whole
 from fixloop.machine.interpreters import stamps
 from fixloop.protocol.checks import CheckResult, RunOutcome
 from fixloop.protocol.failures import Failure
+from fixloop.protocol.limits import one_line
 from fixloop.reports.baseline import comparable, tell_apart
-from fixloop.reports.limits import one_line
 from fixloop.repository.feature_base import bring_base
 from fixloop.repository.moves import Moves
 from fixloop.repository.tree import tree_id

@@ -21,10 +21,10 @@ from fixloop.protocol.answers import LIMIT_BYTES, Answer, InvalidAnswer, decode_
 from fixloop.protocol.claims import Differences, differences
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed
 from fixloop.protocol.failure_report import request_json
+from fixloop.protocol.limits import clean
 from fixloop.protocol.rendering import render_delivery
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import Completion
-from fixloop.reports.limits import clean
 from workers.commands import child_workflows
 from workers.steps.step import Step, with_grace
 from workers.steps.validation_steps import fix_failed

@@ -9,8 +9,8 @@ from fixloop.configuration.model import Configuration
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
 from fixloop.protocol.events import BaselineBegun, RunFinished
+from fixloop.protocol.limits import failures_json
 from fixloop.protocol.roles import worker_of
-from fixloop.reports.limits import failures_json
 from workers.commands.baseline import Comparison
 from workers.commands.check_run import Ran
 from workers.commands.claim import Claim

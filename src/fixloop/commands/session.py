@@ -18,14 +18,14 @@ import typer
 from fixloop.commands.lookup import Lookup, NothingYet, lost_by
 from fixloop.commands.presenter import Presenter, Standing
 from fixloop.commands.screen import note, say
-from fixloop.configuration.document import project_at
 from fixloop.errors import Damaged, FixloopError, InfrastructureError, RefusedError, UsageError
+from fixloop.intake.preparation import project_at
 from fixloop.machine.disk import READ_ONLY, obstacle
 from fixloop.profile_table import loaded, profile_of, registered_in
 from fixloop.protocol.ids import called
 from fixloop.repository.identity import Project, top_of
 from fixloop.repository.snapshot import issues_handed_in
-from fixloop.servers.redis_place import Place, own_folder
+from fixloop.servers.redis_place import Place
 from fixloop.servers.settings import RedisUrls, Settings, load_settings, redis_urls
 from fixloop.store.contract import Store
 from fixloop.store.damage import BROKEN, reading
@@ -323,7 +323,7 @@ def project_folder(directory: Path, name: str, otherwise: str) -> Path:
     """A folder of this name in `.fixloop` at the project's top; `otherwise` is what to do where it cannot be made."""
     top, _ = top_of(directory)
     try:
-        folder = own_folder(top) / name
+        folder = Place(top).made() / name
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write to {top}: {error.strerror}; {otherwise}") from None

@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,16 +18,11 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import say
 from fixloop.commands.session import Session, open_session
 from fixloop.errors import UsageError
-from fixloop.files.app_folder import app_folder
 from fixloop.machine.health import healths, problems, well
-from fixloop.machine.processes import WORK_QUEUES, attached, environment_for, supervisor
+from fixloop.machine.processes import WORK_QUEUES, browser, supervisor
 from fixloop.servers.redis_url import shown_url
 
 POLL_SECONDS: Final = 0.2
-# Flower's own program, with the pipe that ends it when this process is gone (see workers/processes/lifeline.py).
-_FLOWER: Final = (
-    "from workers.processes.lifeline import attach; attach(); from celery.__main__ import main; main()"
-)
 
 
 def worker(
@@ -87,12 +81,7 @@ def flower(
         address = os.environ.get("FIXLOOP_FLOWER_ADDRESS") or "127.0.0.1"
         user = os.environ.get("FIXLOOP_FLOWER_AUTH", "").partition(":")[0]
         login = f"as {user}, with the password in FIXLOOP_FLOWER_AUTH" if user else "as shown below"
-        folder = app_folder()
-        command = [sys.executable, "-c", _FLOWER, "-A", "workers.app", "flower"]
-        command += [f"--conf={folder / 'config' / 'flowerconfig.py'}", f"--port={port}"]
-        # Celery puts the working directory first on its path: it has to be ours, not the user's project.
-        environment = environment_for(session.urls) | {"PYTHONPATH": str(folder)}
-        with _stoppable() as stopping, attached(command, environment, cwd=folder) as process:
+        with _stoppable() as stopping, browser(session.urls, port) as process:
             say(f"Flower at http://{address}:{port}, log in {login}; Ctrl-C ends it")
             _wait(process, stopping)
 

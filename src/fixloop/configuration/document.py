@@ -22,7 +22,6 @@ from fixloop.configuration.settings import (
 from fixloop.configuration.values import agent_name
 from fixloop.errors import UsageError
 from fixloop.protocol.specialists import NAMES
-from fixloop.repository.identity import Project, project_of
 
 FILE_NAME: Final = "fixloop.toml"
 PYPROJECT: Final = "pyproject.toml"
@@ -64,11 +63,6 @@ def read_document(directory: Path) -> Document:
     if inside is not None:
         return Document(Place(PYPROJECT, TABLE), inside, True, pyproject)
     return Document(Place(FILE_NAME), own or {}, own is not None, pyproject)
-
-
-def project_at(path: Path) -> Project:
-    """The project of a folder, by its configuration or its repository."""
-    return project_of(path, read_document(path).project)
 
 
 def _read_toml(directory: Path, name: str) -> dict[str, Any] | None:

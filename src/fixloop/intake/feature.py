@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from fixloop.profile_table import names
 from fixloop.protocol.messages import Priority as Priority
+from fixloop.repository.snapshot import is_url
 
 
 class Kind(StrEnum):
@@ -61,3 +62,7 @@ class Feature(BaseModel):
     """Cancel the live workflow of the same feature instead of refusing."""
     own_queue: bool = False
     """A queue for this workflow alone, for a `run` that brings its own worker."""
+
+    @property
+    def is_url(self) -> bool:
+        return is_url(self.repo)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fixloop.configuration.document import project_at, read_document
+from fixloop.configuration.document import read_document
 from fixloop.configuration.model import Configuration
 from fixloop.errors import UsageError
 from fixloop.intake.feature import Feature
@@ -20,8 +20,8 @@ from fixloop.machine.interpreters import choose_interpreter
 from fixloop.profile_table import loaded, registered
 from fixloop.protocol.event import Start
 from fixloop.repository.feature_base import with_base
-from fixloop.repository.identity import Project, project_of_url
-from fixloop.repository.snapshot import Snapshot, is_url, mirror_of, take_snapshot, take_snapshot_of_url
+from fixloop.repository.identity import Project, project_of, project_of_url
+from fixloop.repository.snapshot import Snapshot, mirror_of, take_snapshot, take_snapshot_of_url
 from fixloop.store.contract import Store
 
 
@@ -44,12 +44,17 @@ class Intake(NamedTuple):
     """What a workflow was asked to do."""
 
 
+def project_at(path: Path) -> Project:
+    """The project of a folder, by its configuration or its repository."""
+    return project_of(path, read_document(path).project)
+
+
 def refuse_unusable(feature: Feature) -> None:
     """Refuse a folder whose configuration or fixer cannot be used, before anything is started or written."""
     _refuse_push(feature)
     if feature.graph and (order := registered(feature.profile).order):
         loaded(order).check(feature.graph)
-    if not is_url(feature.repo) and not feature.ref:
+    if not feature.is_url and not feature.ref:
         directory = _directory(feature)
         _configuration(directory, feature, project_at(directory), directory)
 
@@ -59,7 +64,7 @@ def prepare(store: Store | None, feature: Feature, cache: Path) -> Prepared:
     if feature.issue is not None and not 0 < feature.issue < 10**15:
         raise UsageError(f"issue {feature.issue} is no issue number; use a positive whole number")
     _refuse_push(feature)
-    if is_url(feature.repo):
+    if feature.is_url:
         project = project_of_url(feature.repo)
         issue = _number(store, project, feature)
         snapshot = take_snapshot_of_url(feature.repo, feature.ref, issue=issue, cache=cache)
@@ -95,7 +100,7 @@ def exported(snapshot: Snapshot, commit: str, cache: Path) -> Iterator[Path]:
 
 
 def _refuse_push(feature: Feature) -> None:
-    if feature.push and not is_url(feature.repo):
+    if feature.push and not feature.is_url:
         raise UsageError(
             f"{feature.repo} is a path, and --push needs a URL to push to; leave it out: the branch fixloop/ISSUE "
             "is written into the repository itself"
@@ -171,7 +176,7 @@ def _check_commands(configuration: Configuration, directory: Path, feature: Feat
 
 def _is_installed(program: str, feature: Feature) -> bool:
     # Next to the project's interpreter, which is `python` by any name, and on the PATH.
-    if is_url(feature.repo):
+    if feature.is_url:
         chosen = choose_interpreter(made=None, source=None, subdirectory="", variables=os.environ)
     else:
         chosen = interpreter_at(Path(feature.repo))

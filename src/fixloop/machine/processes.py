@@ -16,6 +16,10 @@ from fixloop.servers.settings import RedisUrls
 WORK_QUEUES: Final = (*(queue for name in names() for queue in registered(name).queues), "prepare")
 """What a shared worker's processes for work serve, each as `fixloop.{name}`."""
 STOP_SECONDS: Final = 12.0
+# Flower's own program, with the pipe that ends it when this process is gone (see workers/processes/lifeline.py).
+_FLOWER: Final = (
+    "from workers.processes.lifeline import attach; attach(); from celery.__main__ import main; main()"
+)
 """How long a supervisor may take to drain before it is killed."""
 
 
@@ -37,6 +41,17 @@ def supervisor(
     launch = str(app_folder() / "workers" / "launch.py")
     command = [*entering, sys.executable, launch, "supervise", json.dumps(options)]
     with attached(command, environment_for(urls) | dict(environment or {}), log=log) as process:
+        yield process
+
+
+@contextmanager
+def browser(urls: RedisUrls, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Flower as a child, listening on `port`."""
+    folder = app_folder()
+    command = [sys.executable, "-c", _FLOWER, "-A", "workers.app", "flower"]
+    command += [f"--conf={folder / 'config' / 'flowerconfig.py'}", f"--port={port}"]
+    # Celery puts the working directory first on its path: it has to be ours, not the user's project.
+    with attached(command, environment_for(urls) | {"PYTHONPATH": str(folder)}, cwd=folder) as process:
         yield process
 
 

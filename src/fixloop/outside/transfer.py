@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.engine.profile import AnyState, profile_in
 from fixloop.errors import InfrastructureError, ProtocolError, RefusedError, UsageError
-from fixloop.reports.limits import clean
+from fixloop.outside.exposure import exposure
+from fixloop.protocol.limits import clean
 from fixloop.repository.change import Change, diff_between
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.publication import push
 from fixloop.repository.snapshot import Snapshot, bring, mirror_of
-from fixloop.secrets.exposure import exposure
 from fixloop.store.contract import Store
 from fixloop.store.entries import ARTIFACT_LIMIT_BYTES
 from fixloop.store.keys import number_of

@@ -1,6 +1,6 @@
 """Report files of tools to failures, counts and evidence."""
 
-from fixloop.reports.limits import bound
+from fixloop.protocol.limits import bound
 from fixloop.reports.reader import KINDS, read_report
 from fixloop.reports.report import Report, as_json
 from fixloop.reports.verdict import judge

@@ -11,8 +11,8 @@ from posixpath import join, normpath
 from typing import Final, NamedTuple, Protocol
 
 from fixloop.protocol.failures import Failure
+from fixloop.protocol.limits import one_line
 from fixloop.reports.coverage import NAME as COVERAGE
-from fixloop.reports.limits import one_line
 from fixloop.reports.output import measure_of
 from fixloop.repository.moves import LineMap
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from fixloop.reports.limits import clean
+from fixloop.protocol.limits import clean
 from fixloop.reports.report import Report, Tests, Unusable, place_in
 from fixloop.reports.tree import SourceTree
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from fixloop.protocol.checks import Counts, RunOutcome
 from fixloop.protocol.failures import Failure, Severity
+from fixloop.protocol.limits import MAX_FAILURES, short_name
 from fixloop.reports.document import json_object
-from fixloop.reports.limits import MAX_FAILURES, short_name
 from fixloop.reports.report import Report, Unusable
 from fixloop.reports.tree import SourceTree
 

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import Any, Final
 
-from fixloop.reports.limits import cut
+from fixloop.protocol.limits import cut
 from fixloop.reports.report import Unusable
 
 LIMIT_BYTES: Final = 64 * 1024 * 1024

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 from fixloop.protocol.checks import CheckResult
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.grouping import groups
+from fixloop.protocol.limits import FULL_FAILURES, bound, in_full
 from fixloop.protocol.state import FailureRef
-from fixloop.reports.limits import FULL_FAILURES, bound, in_full
 from fixloop.reports.tracebacks import Frame, deepest_of_test, frames_in, source_around
 from fixloop.reports.tree import SourceTree
 

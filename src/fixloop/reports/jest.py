@@ -6,8 +6,8 @@ Vitest's JSON reporter writes the same. Refuses a report that declares more test
 import re
 from typing import Final
 
+from fixloop.protocol.limits import clean
 from fixloop.reports.document import json_object
-from fixloop.reports.limits import clean
 from fixloop.reports.report import Report, Tests, Unusable
 from fixloop.reports.tracebacks import line_in
 from fixloop.reports.tree import SourceTree

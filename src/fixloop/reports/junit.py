@@ -15,7 +15,7 @@ from defusedxml import DefusedXmlException  # type: ignore[import-untyped, unuse
 from defusedxml.ElementTree import iterparse  # type: ignore[import-untyped, unused-ignore]
 
 from fixloop.protocol.checks import RunOutcome
-from fixloop.reports.limits import one_line, short_name
+from fixloop.protocol.limits import one_line, short_name
 from fixloop.reports.report import Report, Tests, Unusable
 from fixloop.reports.testcase import read_case, suite_failure
 from fixloop.reports.tree import SourceTree

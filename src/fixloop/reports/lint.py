@@ -8,8 +8,8 @@ import json
 from typing import Any
 
 from fixloop.protocol.failures import Failure
+from fixloop.protocol.limits import clean
 from fixloop.reports.document import json_object
-from fixloop.reports.limits import clean
 from fixloop.reports.report import Report, Unusable, finding, findings_report
 from fixloop.reports.tree import SourceTree
 

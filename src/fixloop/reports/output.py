@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from fixloop.protocol.failures import Failure, Severity
-from fixloop.reports.limits import MAX_FAILURES, cut, short_name
+from fixloop.protocol.limits import MAX_FAILURES, cut, short_name
 from fixloop.reports.report import finding
 from fixloop.reports.tree import SourceTree
 

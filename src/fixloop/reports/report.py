@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from fixloop.errors import UsageError
 from fixloop.protocol.checks import Counts, RunOutcome
 from fixloop.protocol.failures import Failure, Severity
-from fixloop.reports.limits import MAX_FAILURES, clean, short_name
+from fixloop.protocol.limits import MAX_FAILURES, clean, short_name
 from fixloop.reports.tree import SourceTree
 
 

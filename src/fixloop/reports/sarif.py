@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from fixloop.configuration.values import FailOn
 from fixloop.protocol.checks import Counts, RunOutcome
 from fixloop.protocol.failures import Failure
+from fixloop.protocol.limits import MAX_FAILURES, clean, one_line, short_name
 from fixloop.reports.document import json_object
-from fixloop.reports.limits import MAX_FAILURES, clean, one_line, short_name
 from fixloop.reports.report import Report, Unusable
 from fixloop.reports.sarif_model import LEVELS, ArtifactLocation, Finding, Message, Rule
 from fixloop.reports.tree import SourceTree

@@ -13,7 +13,7 @@ from junitparser import xunit2
 
 from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.failures import Failure, Severity
-from fixloop.reports.limits import CONTEXT_BYTES, cut, plain, short_name
+from fixloop.protocol.limits import CONTEXT_BYTES, cut, plain, short_name
 from fixloop.reports.report import place_in
 from fixloop.reports.tracebacks import deepest, error_type, line_in, raised_in
 from fixloop.reports.tree import SourceTree

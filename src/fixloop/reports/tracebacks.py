@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fixloop.reports.limits import cut
+from fixloop.protocol.limits import cut
 from fixloop.reports.tree import SourceTree
 from fixloop.repository.change import is_test
 

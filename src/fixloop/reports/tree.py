@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from fixloop.reports.limits import NAME_BYTES, clean, cut
+from fixloop.protocol.limits import NAME_BYTES, clean, cut
 
 # A drive, or an address: neither is a path below the workspace.
 _ELSEWHERE: Final = re.compile(r"/?[A-Za-z][A-Za-z0-9+.-]*:/")

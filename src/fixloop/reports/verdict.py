@@ -13,10 +13,10 @@ from fixloop.configuration.layout import has_python
 from fixloop.configuration.model import Check
 from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.protocol.failures import Failure
+from fixloop.protocol.limits import clean, one_line, tail
 from fixloop.reports.counted import counted
 from fixloop.reports.coverage import missed_thresholds
 from fixloop.reports.examples import with_subtests
-from fixloop.reports.limits import clean, one_line, tail
 from fixloop.reports.output import failures_in, whole_failure
 from fixloop.reports.reader import read_report
 from fixloop.reports.report import Report

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.errors import UsageError
+from fixloop.files.own_folder import make_real, own_folder
 
 # struct sockaddr_un has 108 bytes, the last one is a zero.
 SOCKET_PATH_BYTES: Final = 107
@@ -31,8 +32,8 @@ class Place:
         """Make the directories that are missing, and `.fixloop/.gitignore`."""
         try:
             place = cls(project_directory.resolve(strict=True))
-            own_folder(place.project)
-            _make_real(place.data)
+            place.made()
+            make_real(place.data)
             place.data.chmod(0o700)
             if not os.access(place.data, os.W_OK):
                 raise PermissionError(13, "Permission denied")
@@ -42,6 +43,10 @@ class Place:
                 " make the directory writable, or set FIXLOOP_STATE_URL to a running Redis"
             ) from None
         return place
+
+    def made(self) -> Path:
+        """`.fixloop`, which is made where it is not there."""
+        return own_folder(self.project)
 
     @property
     def data(self) -> Path:
@@ -60,22 +65,6 @@ class Place:
             return Path((self.data / "socket").read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError):
             return None
-
-
-def own_folder(project: Path) -> Path:
-    """`.fixloop` in a project; a link is refused: the author of a project does not decide where fixloop writes."""
-    folder = project / ".fixloop"
-    _make_real(folder)
-    ignore = folder / ".gitignore"
-    if not os.path.lexists(ignore):
-        ignore.write_text("*\n", encoding="utf-8")
-    return folder
-
-
-def _make_real(folder: Path) -> None:
-    if folder.is_symlink():
-        raise UsageError(f"{folder} is a link to {os.readlink(folder)}; replace it by a folder, or remove it")
-    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def runtime_directory() -> Path:

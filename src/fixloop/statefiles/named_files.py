@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from fixloop.files.atomic import File, Folders, is_ours, listed, place, read, swap, write_whole
 from fixloop.files.locks import held
-from fixloop.servers.redis_place import own_folder
+from fixloop.files.own_folder import own_folder
 
 LOCK_SECONDS: Final = 30.0
 _RECORDS: Final = Path(".fixloop", "files")
