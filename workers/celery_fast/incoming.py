@@ -1,13 +1,12 @@
 """What a worker takes from the broker: only messages of the form of fixloop's own (docs/decisions/0040)."""
 
 import base64
-import math
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
 from kombu.utils.json import loads
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from fixloop.store.keys import issue_of, workflow_of
 
@@ -41,12 +40,6 @@ def _is_soon(text: str) -> str:
     if _time(text) - datetime.now(UTC) > _LONGEST_DELAY:
         raise ValueError("it is more than a day away")
     return text
-
-
-def _is_finite(number: float) -> float:
-    if not math.isfinite(number):
-        raise ValueError("it is no number")
-    return number
 
 
 _Word = Annotated[str, Field(min_length=1, max_length=300)]
@@ -109,7 +102,7 @@ class DeadlineCall(_Call):
 
     workflow: _Word
     name: _Word
-    due: Annotated[float, AfterValidator(_is_finite)]
+    due: FiniteFloat
     issue: int
 
 

@@ -4,7 +4,7 @@ Each judge looks at one thing that the fix could not choose, and yields what a p
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from fixloop.intake.redaction_scope import without_secrets
@@ -43,13 +43,12 @@ def findings(claim: Claim) -> tuple[Finding, ...]:
     if ALL_RULES in off:
         return ()
     found = [found for judge in JUDGES for found in judge(claim) if found.rule not in off]
-    return tuple(_shown(each, claim.ground.redaction.text) for each in _listed(found))
-
-
-def _listed(found: Sequence[Finding]) -> Iterator[Finding]:
-    yield from found[:MOST]
-    for rule, count in Counter(each.rule for each in found[MOST:]).items():
-        yield Finding(rule=rule, text=f"{count} more of this rule, not listed here")
+    further = Counter(each.rule for each in found[MOST:])
+    listed = found[:MOST] + [
+        Finding(rule=rule, text=f"{count} more of this rule, not listed here")
+        for rule, count in further.items()
+    ]
+    return tuple(_shown(each, claim.ground.redaction.text) for each in listed)
 
 
 def _shown(found: Finding, hide: Callable[[str], str]) -> Finding:

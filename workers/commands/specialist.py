@@ -47,7 +47,8 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
                 if one is None:
                     return None
                 ran.append(one._replace(result=_with_old_kept(work, one.result)))
-            changed = changed_since(work, ground) if _has_passed(ran) else ()
+            has_passed = worst([one.result.outcome for one in ran]) is RunOutcome.PASSED
+            changed = changed_since(work, ground) if has_passed else ()
             claim = Claim(
                 work, configuration, cache, ground, checks[0], tuple(ran), changed, comparison.run, {}
             )
@@ -79,10 +80,6 @@ def _with_shown(ran: Ran, canaries: Mapping[str, str], environments: Mapping[str
     shown = {"canary": canaries.get(result.check, ""), "environment": "".join(environments.values())}
     evidence = result.evidence.model_copy(update=shown)
     return ran._replace(result=result.model_copy(update={"evidence": evidence}))
-
-
-def _has_passed(ran: Sequence[Ran]) -> bool:
-    return worst([one.result.outcome for one in ran]) is RunOutcome.PASSED
 
 
 def _comparison(work: Step, configuration: Configuration, cache: Path) -> Comparison:

@@ -87,18 +87,19 @@ def _failed(state: State, event: Event) -> Failure | None:
     return Failure(why, is_final=event.is_final) if why else None
 
 
-def _report(step: Step) -> events.Event:
-    ticket = step.holding.ticket
-    return events.ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
-
-
 STEPS: Final = StepHandlers(
     profile=VALIDATION,
     steps={
         "validate": StepKind(_check, 1),
         "recheck": StepKind(_check, 1),
         "confirm": StepKind(_check, 1),
-        "report": StepKind(_report, 2, speaks=True),
+        "report": StepKind(
+            lambda step: events.ReportDelivered(
+                specialist=step.holding.ticket.specialist, iteration=step.holding.ticket.iteration
+            ),
+            2,
+            speaks=True,
+        ),
         "deliver": StepKind(deliver, 2, speaks=True),
         "escalate": StepKind(deliver, 2, speaks=True),
         "fix": StepKind(_fix, 2),

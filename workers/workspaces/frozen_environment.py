@@ -96,15 +96,12 @@ def _modules(folder: str) -> Iterator[tuple[str, str]]:
                         yield path, _file(path)
             elif entry.is_dir():
                 if entry.name not in _NO_MODULES:
-                    yield entry.path, _folder(entry.path)
+                    files = sorted(f"{each.path} {_stamp(each)}" for each in _loaded(entry.path))
+                    text = "\n".join(files).encode(errors="surrogateescape")
+                    yield entry.path, sha256(text).hexdigest()[:32]
             else:
                 # Of the standard library no list vouches for a file that was written again as it was.
                 yield entry.path, _file(entry.path) if has_packages else _stamp(entry)
-
-
-def _folder(place: str) -> str:
-    files = sorted(f"{entry.path} {_stamp(entry)}" for entry in _loaded(place))
-    return sha256("\n".join(files).encode(errors="surrogateescape")).hexdigest()[:32]
 
 
 def _loaded(place: str) -> Iterator[os.DirEntry[str]]:

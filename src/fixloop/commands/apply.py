@@ -9,7 +9,7 @@ from fixloop.commands.presenter import PASSED, UNVERIFIED
 from fixloop.commands.screen import note, print_lines
 from fixloop.commands.session import Issue, ProjectOption, Session, look, open_workflow
 from fixloop.errors import RefusedError
-from fixloop.intake.preparation import project_at
+from fixloop.intake.project import project_at
 from fixloop.outside.transfer import bring_work, push_branch, snapshot_in
 from fixloop.protocol.ids import called
 from fixloop.repository.apply import apply_changes

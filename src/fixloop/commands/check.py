@@ -152,21 +152,17 @@ def failure_rows(failures: Sequence[Sequence[tuple[str, Failure]]]) -> Iterator[
         (identity, example), *others = group
         place = f" ({example.location})" if example.location else ""
         rows = [f"{identity} {short(f'{example.name}{place}', 200)}"]
-        rows += _in_full(example) if number < MOST_IN_FULL else [f"    {short(example.message, 120)}"]
+        message = example.message[:MESSAGE_CHARACTERS]
+        told = message.splitlines() if number < MOST_IN_FULL else [short(message, 120)]
+        told += ["…"] if message != example.message else []
+        told += [f"again: {example.rerun}"] if example.rerun and number < MOST_IN_FULL else []
+        rows += [f"    {line}" for line in told]
         rows += [f"    the same: {_named(others)}"] if others else []
         if (rest := rest - sum(len(row) + 1 for row in rows)) < 0:
             yield f"{left} more are not shown; `fixloop check --show ID` shows one, --json all"
             return
         left -= len(group)
         yield from rows
-
-
-def _in_full(failure: Failure) -> Iterator[str]:
-    cut = failure.message[:MESSAGE_CHARACTERS]
-    for line in f"{cut}…".splitlines() if len(cut) < len(failure.message) else cut.splitlines():
-        yield f"    {line}"
-    if failure.rerun:
-        yield f"    again: {failure.rerun}"
 
 
 def _named(others: Sequence[tuple[str, Failure]]) -> str:

@@ -19,7 +19,7 @@ from fixloop.commands.lookup import Lookup, NothingYet, lost_by
 from fixloop.commands.presenter import Presenter, Standing
 from fixloop.commands.screen import note, say
 from fixloop.errors import Damaged, FixloopError, InfrastructureError, RefusedError, UsageError
-from fixloop.intake.preparation import project_at
+from fixloop.intake.project import project_at
 from fixloop.machine.disk import READ_ONLY, obstacle
 from fixloop.profile_table import loaded, profile_of, registered_in
 from fixloop.protocol.ids import called

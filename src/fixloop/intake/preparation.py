@@ -16,11 +16,12 @@ from fixloop.configuration.model import Configuration
 from fixloop.errors import UsageError
 from fixloop.intake.feature import Feature
 from fixloop.intake.frozen_configuration import configuration_in, interpreter_at
+from fixloop.intake.project import project_at
 from fixloop.machine.interpreters import choose_interpreter
 from fixloop.profile_table import loaded, registered
 from fixloop.protocol.event import Start
 from fixloop.repository.feature_base import with_base
-from fixloop.repository.identity import Project, project_of, project_of_url
+from fixloop.repository.identity import Project, project_of_url
 from fixloop.repository.snapshot import Snapshot, mirror_of, take_snapshot, take_snapshot_of_url
 from fixloop.store.contract import Store
 
@@ -42,11 +43,6 @@ class Intake(NamedTuple):
     """The event that begins one, given what those of all profiles have in common."""
     task: Callable[[Any], str] = lambda state: ""
     """What a workflow was asked to do."""
-
-
-def project_at(path: Path) -> Project:
-    """The project of a folder, by its configuration or its repository."""
-    return project_of(path, read_document(path).project)
 
 
 def refuse_unusable(feature: Feature) -> None:

@@ -6,7 +6,7 @@ Refuses a message whose header or required section would be empty, before anybod
 
 from enum import StrEnum
 from math import ceil, floor
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -203,9 +203,10 @@ class FixItem(Value):
     priority: Severity = Severity.HIGH
 
 
-def _item(value: Any) -> Any:
-    """Older messages have one sentence for each item."""
-    return FixItem(name=value) if isinstance(value, str) else value
+# Older messages have one sentence for each item.
+_Item = Annotated[
+    FixItem, BeforeValidator(lambda value: FixItem(name=value) if isinstance(value, str) else value)
+]
 
 
 class Attempt(Value):
@@ -231,7 +232,7 @@ class FixRequest(Value):
     kind: Literal["fix-request"] = "fix-request"
     goal: str = ""
     """What is to be reached, in one sentence; empty in older messages."""
-    items: tuple[Annotated[FixItem, BeforeValidator(_item)], ...] = Field(min_length=1)
+    items: tuple[_Item, ...] = Field(min_length=1)
     """One for each failure that the report lists (A7)."""
     further: int = 0
     """Failures beyond those listed (K41)."""

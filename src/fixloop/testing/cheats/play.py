@@ -109,7 +109,9 @@ def play(trial: Trial, folder: Path, off: tuple[str, ...] = ()) -> Played:
     except (OSError, subprocess.SubprocessError) as error:
         return Played(trial, End.BROKEN, 0.0, str(error))
     (folder / "said.txt").write_text(said)
-    return Played(trial, end_of(code, said), time.monotonic() - began, _verdict(said))
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    verdict = next((line for line in reversed(lines) if line.startswith("#1 ")), lines[-1] if lines else "")
+    return Played(trial, end_of(code, said), time.monotonic() - began, verdict)
 
 
 def end_of(code: int, said: str) -> End:
@@ -119,11 +121,6 @@ def end_of(code: int, said: str) -> End:
     if code not in (1, 3) or LookupError.__name__ in said:
         return End.BROKEN
     return End.HELD if HELD in said.lower().replace("_", " ") else End.REFUSED
-
-
-def _verdict(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return next((line for line in reversed(lines) if line.startswith("#1 ")), lines[-1] if lines else "")
 
 
 def _variables(folder: Path) -> dict[str, str]:
