@@ -116,8 +116,7 @@ def test_the_supervisor_is_killed_and_takes_all_with_it_until_a_new_one_continue
     assert own.until(lambda: own.processes() == []) < 1.0 + SLACK_SECONDS
     assert seconds_to_next_execution(own) < undisturbed_seconds + 3.0 + SLACK_SECONDS
 
-    for process in own.processes():
-        os.kill(process.pid, signal.SIGKILL)
+    own.kill("")
     own.until(lambda: own.processes() == [])
     own.start()
     unharmed(own, *started)
