@@ -22,7 +22,7 @@ from fixloop.protocol.state import Completion, State
 from fixloop.repository.snapshot import Snapshot
 from fixloop.store.keys import workflow_id
 from fixloop.testing import ScriptedCrew
-from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.memory_store import MemoryStore
 
 PLAYS: Final = (
     ("a", ("test-runner",), "outside"),

@@ -23,7 +23,7 @@ from fixloop.profiles.cycle.phase_result import PhaseResult
 from fixloop.profiles.cycle.records import ResultStatus
 from fixloop.profiles.cycle.workers import WORKERS
 from fixloop.statefiles.sync import project
-from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.memory_store import MemoryStore
 
 WORKFLOW: Final = "0a1b2c3d-7-1"
 LIMIT_MS: Final = 1.0

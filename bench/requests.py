@@ -26,7 +26,7 @@ from fixloop.protocol.messages import FailureReport, FixRequest, Message
 from fixloop.protocol.rendering import render_delivery
 from fixloop.reports.examples import with_examples, without_reports
 from fixloop.reports.verdict import judge
-from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.memory_store import MemoryStore
 
 WORKFLOW: Final = "0a1b2c3d-47-1"
 COMMAND: Final = ("python", "-m", "pytest", "--junitxml={junit}")

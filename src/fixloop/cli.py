@@ -26,6 +26,7 @@ COLLECT_AFTER: Final = 200_000
 _COMMANDS: Final = {
     "run": "run:run",
     "check": "check:check",
+    "hook": "hook:group",
     "resume": "run:resume",
     "enqueue": "run:enqueue_command",
     "apply": "apply:apply_command",

@@ -16,8 +16,8 @@ from fixloop.protocol.statuses import Status
 from fixloop.protocol.validation import decide
 from fixloop.store.entries import digest_of
 from fixloop.store.records import Entry
-from fixloop.testing.memory_store import MemoryStore
-from fixloop.testing.parsing import parse
+from tests.fixtures.memory_store import MemoryStore
+from tests.parsing import parse
 from tests.scenarios.invariants import check_outcome, check_said
 
 LINES: Final = {

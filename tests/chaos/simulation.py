@@ -18,9 +18,9 @@ from fixloop.protocol.ticket import Ticket
 from fixloop.servers.broker_url import PRIORITY_STEPS
 from fixloop.store.keys import shard_of
 from fixloop.store.records import Lane, Snapshot
-from fixloop.testing.memory_store import MemoryStore
 from tests.chaos.history_checker import HistoryChecker
 from tests.fixtures.holdings import Applied, Holding, hold
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.store_samples import release_all_of
 from tests.fixtures.validation_stage import START
 

@@ -26,8 +26,8 @@ from fixloop.profiles.handoff.events import HandoffsStarted, LockAcquired
 from fixloop.profiles.handoff.state import Handoffs
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
-from fixloop.testing.memory_store import MemoryStore
 from tests.chaos.engine_racer import bring, name_of
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.profile_runs import SCRIPTS
 from tests.fixtures.store_world import START
 from tests.proofs import ROOT

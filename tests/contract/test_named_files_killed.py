@@ -16,8 +16,8 @@ from fixloop.protocol.moment import Moment
 from fixloop.statefiles.named_files import NamedFiles
 from fixloop.statefiles.rebuild import lost, rebuild
 from fixloop.statefiles.sync import place_of, project
-from fixloop.testing.memory_store import MemoryStore
 from tests.contract.test_named_files import tree_of, versions
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.profile_runs import FLOW
 
 EVERY = {"cycle": 5, "handoff": 3}

@@ -19,8 +19,8 @@ from fixloop.repository.tree import commit_tree
 from fixloop.statefiles.rebuild import lost, rebuild
 from fixloop.statefiles.sync import project
 from fixloop.store.contract import Store
-from fixloop.testing.memory_store import MemoryStore
 from tests.contract.test_named_files import PROGRESS, tree_of, versions
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.profile_runs import FLOW, SCRIPTS, carry_out
 from tests.fixtures.repositories import make_repository
 

@@ -27,7 +27,7 @@ from fixloop.store.keys import shard_of
 from fixloop.store.limits import LEASE_SECONDS, SEND_AGAIN
 from fixloop.store.records import Lane, Snapshot
 from fixloop.testing import ScriptedCrew
-from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.store_samples import release_all_of
 from tests.fixtures.validation_stage import START
 

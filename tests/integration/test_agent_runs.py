@@ -15,7 +15,7 @@ from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.cycle.intake import cycle_started
 from fixloop.repository.snapshot import take_snapshot
 from fixloop.statefiles.agent_run import Played
-from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.repositories import git, make_repository
 from workers.commands.crew import Commands
 from workers.steps.step import Heart, Step

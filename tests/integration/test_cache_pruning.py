@@ -20,7 +20,7 @@ from fixloop.protocol.events import Cancelled, RunFinished
 from fixloop.repository.publication import publish
 from fixloop.repository.tree import commit_tree, tree_id
 from fixloop.servers.settings import Settings
-from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.profile_runs import SCRIPTS
 from tests.fixtures.repositories import git
 from tests.integration.test_transfer import WORKFLOW, Loop

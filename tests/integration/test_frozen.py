@@ -17,7 +17,7 @@ from fixloop.configuration.model import Check, Configuration, SpecialistChecks
 from fixloop.configuration.settings import IntegritySettings, WorkspaceSettings
 from fixloop.errors import InfrastructureError
 from fixloop.repository.snapshot import Snapshot, take_snapshot
-from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.repositories import make_repository, write
 from tests.integration.test_interpreter import make_venv, site_packages
 from workers.commands.frozen import Frozen

@@ -24,12 +24,12 @@ from fixloop.reports.document import MAX_CONTAINERS
 from fixloop.reports.junit import MAX_DEPTH, MAX_ELEMENTS_OF_A_TEST
 from fixloop.secrets.disguises import HIDDEN
 from fixloop.secrets.redaction import Redaction
-from fixloop.testing.parsing import parse
 from tests.fixtures.chat_stage import ARCHITECT, Stage, message
 from tests.fixtures.message_samples import ERROR, REPORT
 from tests.fixtures.reports.samples import junit, read
 from tests.fixtures.script import Fix, fails
 from tests.fixtures.validation_stage import Stage as Played
+from tests.parsing import parse
 from tests.unit.test_answers import violations
 from tests.unit.test_chat_decision import refuse, written
 from tests.unit.test_diagnosis import escalated

@@ -17,7 +17,7 @@ from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.intake import handoffs_started
 from fixloop.protocol.event import Event
 from fixloop.protocol.ticket import Ticket
-from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.memory_store import MemoryStore
 from workers.steps.execution import STEP_HANDLERS
 from workers.steps.step import Heart, Step, crew
 

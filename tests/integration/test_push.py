@@ -32,7 +32,7 @@ from fixloop.protocol.ticket import Ticket
 from fixloop.repository.git import without_userinfo
 from fixloop.repository.merge import commit_of_directory
 from fixloop.repository.snapshot import Snapshot, mirror_of, take_snapshot_of_url
-from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.repositories import git, make_repository, write
 from workers.workspaces.workspace import open_workspace
 from workflows.validation import following

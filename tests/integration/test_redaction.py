@@ -13,7 +13,7 @@ from fixloop.engine.engine import ProfileEngine
 from fixloop.intake.feature import Feature
 from fixloop.intake.submission import enqueue
 from fixloop.profiles.validation.engine import VALIDATION
-from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.repositories import make_repository
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from fixloop.protocol.state import Completion, State
 from fixloop.repository.merge import commit_of_directory
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.snapshot import mirror_of, take_snapshot
-from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.repositories import make_repository, write
 from workers.workspaces.workspace import open_workspace, remove_folder
 

@@ -15,7 +15,7 @@ from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.rendering import render_whole
 from fixloop.protocol.state import State
 from fixloop.protocol.statuses import Status, check_transition
-from fixloop.testing.parsing import parse
+from tests.parsing import parse
 
 _READ: set[str] = set()
 

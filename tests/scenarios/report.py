@@ -7,7 +7,7 @@ from fixloop.protocol import events as ev
 from fixloop.protocol.moment import Moment
 from fixloop.store.records import Entry, Snapshot
 from fixloop.summary import Summary, summarize
-from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.validation_stage import START, Stage
 
 

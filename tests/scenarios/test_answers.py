@@ -11,9 +11,9 @@ from fixloop.protocol.refusals import Repeated
 from fixloop.protocol.rendering import render_answer_format, render_whole
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.protocol.statuses import Status
-from fixloop.testing.parsing import parse
 from tests.fixtures.script import SILENT, BadAnswer, Fix, fails, passes
 from tests.fixtures.validation_stage import Stage
+from tests.parsing import parse
 
 
 def answer(stage: Stage, text: str) -> None:

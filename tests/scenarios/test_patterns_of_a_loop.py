@@ -24,7 +24,7 @@ from fixloop.protocol.state import OperationName, State, WorkflowOutcome
 from fixloop.protocol.statuses import Status
 from fixloop.protocol.validation import decide
 from fixloop.store.records import Snapshot
-from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.script import SILENT, Fix, Result, errs, fails, passes
 from tests.fixtures.validation_stage import START, Stage, finished, started
 from tests.scenarios.documents import field, section

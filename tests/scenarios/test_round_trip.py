@@ -7,9 +7,9 @@ import pytest
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import Body
 from fixloop.protocol.rendering import render_whole
-from fixloop.testing.parsing import UnreadableMessage, parse
 from tests.fixtures.script import SILENT, BadAnswer, errs, fails, failure, passes
 from tests.fixtures.validation_stage import Stage
+from tests.parsing import UnreadableMessage, parse
 
 KINDS = {kind.model_fields["kind"].default for kind in get_args(get_args(Body)[0])}
 

@@ -25,9 +25,9 @@ from fixloop.profiles.handoff.outcome import Said
 from fixloop.profiles.handoff.state import SCHEMA_VERSION as HANDOFF_VERSION
 from fixloop.profiles.handoff.state import Handoffs
 from fixloop.protocol.event import Event
-from fixloop.testing.memory_store import MemoryStore
 from tests.fixtures.cycle_stage import CycleStage
 from tests.fixtures.handoff_stage import HandoffStage
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.profile_runs import FLOW, SCRIPTS, run
 from tests.scenarios.test_s17_cycle import the_seeds_cycle
 from tests.scenarios.test_s23_s27_handoff import the_seeds_example

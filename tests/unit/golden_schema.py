@@ -20,8 +20,8 @@ from fixloop.protocol import events as ev
 from fixloop.protocol.messages import Decision, Message
 from fixloop.protocol.state import SCHEMA_VERSION, Completion, Limits, State
 from fixloop.protocol.ticket import Ticket
-from fixloop.testing.memory_store import MemoryStore
 from tests.fixtures.command_stage import Agents
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.message_samples import SAMPLES
 from tests.fixtures.script import errs, fails
 from tests.fixtures.validation_stage import Stage

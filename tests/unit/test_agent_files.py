@@ -12,7 +12,7 @@ from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.cycle.phase_result import InvalidResult, PhaseResult
 from fixloop.profiles.cycle.records import ResultStatus
 from fixloop.statefiles.sync import lay
-from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.memory_store import MemoryStore
 
 WORKFLOW = "0a1b2c3d-7-1"
 CYCLE_ID = "cycle-v1-x"

@@ -15,8 +15,8 @@ from fixloop.protocol.events import Cancelled
 from fixloop.servers.settings import Settings
 from fixloop.store.contract import Store
 from fixloop.store.keys import artifact_key
-from fixloop.testing.memory_store import MemoryStore
 from tests.fixtures.command_stage import PROJECT, Agents
+from tests.fixtures.memory_store import MemoryStore
 from workers.recovery.cleanup import archive_round
 
 NOW: Final = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)

@@ -20,8 +20,8 @@ from fixloop.protocol.events import Cancelled, Continued, DecisionMade, FixCompl
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.state import Completion
-from fixloop.testing.memory_store import MemoryStore
 from tests.fixtures.command_stage import Agents
+from tests.fixtures.memory_store import MemoryStore
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 

@@ -11,8 +11,8 @@ from fixloop.commands.outcome import next_command, result_lines
 from fixloop.protocol import events as ev
 from fixloop.protocol.checks import Finding
 from fixloop.protocol.messages import Decision
-from fixloop.testing.memory_store import MemoryStore
 from tests.fixtures.command_stage import Agents
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.script import fails, held
 from tests.fixtures.validation_stage import Stage
 

@@ -24,8 +24,8 @@ from fixloop.protocol.messages import MAIN_AGENT
 from fixloop.protocol.outcome import Transition
 from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.state import Completion
-from fixloop.testing.memory_store import MemoryStore
 from tests.fixtures.command_stage import PROJECT, Agents
+from tests.fixtures.memory_store import MemoryStore
 
 
 @dataclass

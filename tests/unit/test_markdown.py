@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fixloop.protocol import markdown
-from fixloop.testing.parsing.document import Fence, Items, Paragraph, Table, read_blocks
+from tests.parsing.document import Fence, Items, Paragraph, Table, read_blocks
 from tests.unit.hostile import HOSTILE
 
 ANY = st.one_of(HOSTILE, st.text(st.characters(exclude_categories=["Cs"])))

@@ -10,7 +10,7 @@ from fixloop.engine.engine import ProfileEngine
 from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.profiles.handoff.events import Cancelled, HandoffsStarted, LockAcquired
 from fixloop.repository.snapshot import Snapshot
-from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.memory_store import MemoryStore
 from workers.recovery.named_files import Redrawing, draw
 
 ONE, TWO = "0a1b2c3d-7-1", "0a1b2c3d-8-1"

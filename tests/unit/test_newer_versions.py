@@ -12,9 +12,9 @@ from fixloop.errors import NewerVersion
 from fixloop.protocol.events import Paused
 from fixloop.protocol.state import SCHEMA_VERSION
 from fixloop.store.records import Commit
-from fixloop.testing.memory_store import MemoryStore
 from tests.fixtures.command_stage import Agents
 from tests.fixtures.holdings import hold
+from tests.fixtures.memory_store import MemoryStore
 from workers.steps.newer_versions import leave, leave_unknown, pause_seconds
 
 NOW: Final = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)

@@ -23,7 +23,7 @@ from fixloop.statefiles.rebuild import rebuild
 from fixloop.statefiles.rendering import drawn
 from fixloop.statefiles.sync import project
 from fixloop.store.records import Commit
-from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.profile_runs import FLOW, SCRIPTS
 from tests.unit.golden_profiles import KINDS, event_kinds, folder_of, schemas, text
 

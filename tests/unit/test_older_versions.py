@@ -24,7 +24,7 @@ from fixloop.protocol.rendering import render_whole
 from fixloop.protocol.state import SCHEMA_VERSION, Completion, State
 from fixloop.protocol.ticket import Ticket
 from fixloop.protocol.validation import decide
-from fixloop.testing.memory_store import MemoryStore
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.message_samples import SAMPLES
 from tests.unit.golden_schema import FOLDER, PRESENT, event_kinds, schemas, text
 from workers.steps.execution import STEP_HANDLERS

@@ -5,8 +5,8 @@ import pytest
 from fixloop.engine.history import open_report, what_is_asked
 from fixloop.errors import RefusedError
 from fixloop.protocol.failure_report import request_json
-from fixloop.testing.memory_store import MemoryStore
 from tests.fixtures.command_stage import Agents
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.message_samples import START
 
 

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from fixloop.protocol.messages import Message
 from fixloop.protocol.rendering import render, render_whole
-from fixloop.testing.parsing import LIMIT_CHARACTERS, LIMIT_LINES, UnreadableMessage, parse
-from fixloop.testing.parsing.document import read_blocks
 from tests.examples import at_most
 from tests.fixtures.message_samples import ESCALATION, FIX_REQUEST, REPORT, SAMPLES, STILL_FAILING
+from tests.parsing import LIMIT_CHARACTERS, LIMIT_LINES, UnreadableMessage, parse
+from tests.parsing.document import read_blocks
 from tests.unit.hostile import BODIES, HOSTILE, MESSAGES, messages_of
 
 #: Enough to meet each kind of hostile text in each field.

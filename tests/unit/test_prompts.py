@@ -23,9 +23,9 @@ from fixloop.profiles.handoff.returns import (
 )
 from fixloop.profiles.handoff.routes import AGENTS
 from fixloop.protocol.ticket import Ticket
-from fixloop.testing.memory_store import MemoryStore
 from tests.fixtures.cycle_stage import CycleStage
 from tests.fixtures.handoff_stage import HandoffStage
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.profile_runs import FLOW, SCRIPTS, carry_out
 
 

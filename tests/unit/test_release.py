@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 
 from fixloop.machine.owner import identity, machine
-from fixloop.testing.memory_store import MemoryStore
 from tests.fixtures.command_stage import Agents
+from tests.fixtures.memory_store import MemoryStore
 from workers.recovery.release import released
 
 DEAD: Final = f"{machine()}/{os.getpid()}/1"

@@ -14,8 +14,8 @@ from fixloop.profile_table import names, registered_in
 from fixloop.protocol.event import Event
 from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.contract import Store
-from fixloop.testing.memory_store import MemoryStore
 from tests.fixtures.deployment import wait_until
+from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.profile_runs import FLOW, SCRIPTS
 from tests.fixtures.validation_stage import START
 from workers.steps.agent_runs import heard_of

@@ -1,28 +1,38 @@
 """`check`: the verdict on a checkout as it is, in this process and without a workflow."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import hashlib
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
+from fixloop.commands.check_files import FORMS, Report, annotations, summary
 from fixloop.commands.dry_run import exit_code_of, verdict_of
+from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.outcome import blocking, missing_lines
 from fixloop.commands.run_options import All, BaseRevision, Only
-from fixloop.commands.screen import note, print_json, print_lines, print_text, short
-from fixloop.configuration.model import Configuration, SpecialistChecks
+from fixloop.commands.screen import few, note, print_json, print_lines, print_text, short
+from fixloop.configuration.model import Configuration
 from fixloop.errors import UsageError
 from fixloop.intake.feature import Feature
-from fixloop.intake.frozen_configuration import interpreter_at
-from fixloop.intake.last_check import Kept, LastCheck, circumstances, keep_check, last_check
+from fixloop.intake.hook_files import forget_let_go
+from fixloop.intake.last_check import Kept, LastCheck, keep_check, last_check
 from fixloop.intake.preparation import Prepared, prepare
-from fixloop.intake.trial import Tried, try_checks
+from fixloop.intake.recheck import Ran, recheck
+from fixloop.intake.trial import Tried
 from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.failures import Comparison, Failure, compare
 from fixloop.protocol.grouping import groups
 from fixloop.protocol.state import FailureRef
+from fixloop.repository.moves import Moves
+from fixloop.repository.snapshot import checkout_tree, mirror_of
 from fixloop.servers.settings import load_settings
 
+WATCH_SECONDS: Final = 0.5
 MOST_CHARACTERS: Final = 4_000
 """Of what is said about failures: an agent reads it after each of its edits."""
 MOST_IN_FULL: Final = 20
@@ -35,13 +45,38 @@ def check(
     only: Only = None,
     base: BaseRevision = None,
     all_: All = False,
+    fast: Annotated[
+        bool, typer.Option("--fast", help='Only checks with `speed = "fast"` in fixloop.toml.')
+    ] = False,
     fail_fast: Annotated[
         bool, typer.Option("--fail-fast", help="Stop at the first check that fails.")
     ] = False,
+    within: Annotated[
+        float,
+        typer.Option(
+            "--within",
+            metavar="SECONDS",
+            min=1,
+            help="Leave out what takes longer, and end what runs then.",
+            show_default="no limit",
+        ),
+    ] = inf,
     again: Annotated[
         bool, typer.Option("--again", help="Run also what ran already on the same tree, with the same tools.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Check again whenever a file changes, until Ctrl-C.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    sarif: Annotated[Path | None, typer.Option("--sarif", metavar="FILE", help="Also as SARIF.")] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Also as JUnit.")] = None,
+    code_quality: Annotated[
+        Path | None,
+        typer.Option("--code-quality", metavar="FILE", help="Also as GitLab's Code Quality."),
+    ] = None,
+    github: Annotated[
+        bool, typer.Option("--github", help="Also as annotations and summary of a job on GitHub.")
+    ] = False,
     show: Annotated[
         str | None, typer.Option("--show", metavar="ID", help="One failure of the last check in full.")
     ] = None,
@@ -57,75 +92,99 @@ def check(
     if show is not None:
         _show(last_check(cache, path), show)
         return
-    prepared = prepare(None, Feature(repo=str(path), only=only, base=base, gates_all=all_), cache)
-    note(*prepared.snapshot.notes)
-    last = last_check(cache, path)
-    found = _found(prepared, LastCheck() if again else last, cache, is_hasty=fail_fast)
-    kept = [each for each in found if each.result.outcome in _REUSED]
-    if any(each is not last.of(*each.key) for each in kept):
-        keep_check(cache, path, last.updated(kept))
-    tried = [Tried(specialist=each.specialist, result=each.result) for each in found]
+    if watch and not checkout_tree(path):
+        raise UsageError(
+            f"{path} is in no git repository, and --watch asks git what has changed; leave it out"
+        )
+    files = {"sarif": sarif, "junit": junit, "code_quality": code_quality}
+    while True:
+        until = time.monotonic() + within
+        prepared = prepare(None, Feature(repo=str(path), only=only, base=base, gates_all=all_), cache)
+        note(*prepared.snapshot.notes)
+        kept = last_check(cache, path)
+        last = LastCheck(cut_off=kept.cut_off) if again else kept
+        chosen = prepared._replace(configuration=_fast(prepared.configuration)) if fast else prepared
+        ran = recheck(chosen, last, cache, until=until, is_hasty=fail_fast)
+        reusable = [each for each in ran.found if each.result.outcome in _REUSED]
+        if ran.cut_off or any(each is not last.of(*each.key) for each in reusable):
+            keep_check(cache, path, last.updated(reusable, ran.cut_off))
+        told = _told(chosen, last, ran, within)
+        if told.code == ExitCode.DONE and only is None and not fast:
+            forget_let_go(cache, path)
+        if as_json:
+            print_json(_document(prepared, last, ran, told))
+        else:
+            print_lines(*told.rows)
+        _write(Report(told.verdict, [each.result for each in ran.found]), prepared, cache, files, github)
+        if not watch:
+            raise typer.Exit(told.code)
+        while checkout_tree(path) == prepared.snapshot.tree:
+            time.sleep(WATCH_SECONDS)
+
+
+class _Told(NamedTuple):
+    verdict: str
+    code: ExitCode
+    rows: list[str]
+
+
+def _told(prepared: Prepared, last: LastCheck, ran: Ran, within: float) -> _Told:
+    """What is said of a check, the verdict and the difference first."""
+    tried = [Tried(specialist=each.specialist, result=each.result) for each in ran.found]
     unverified = prepared.configuration.unverified
     code, verdict = exit_code_of(tried, unverified), verdict_of(tried, unverified)
-    difference = _difference(last, found)
-    failures = in_order(found)
-    if as_json:
-        print_json(_document(verdict, code, prepared, last, found))
-    else:
-        print_lines("; ".join(filter(None, (verdict, difference))), *failure_rows(failures))
-        errors = [each.result for each in found if each.result.outcome is RunOutcome.ERROR]
-        print_lines(*(f"  {each.check} could not run: {short(each.reason, 400)}" for each in errors))
-        print_lines(*missing_lines(blocking(unverified) or (() if found else unverified)))
-    raise typer.Exit(code)
-
-
-def _found(prepared: Prepared, last: LastCheck, cache: Path, *, is_hasty: bool) -> list[Kept]:
-    """The result of each check, those that are known already first."""
-    snapshot, configuration = prepared.snapshot, prepared.configuration
-    interpreter = interpreter_at(Path(snapshot.source) / snapshot.subdirectory)
-    digests = {
-        (entry.name, check.name): circumstances(entry, check, snapshot, configuration, interpreter)
-        for entry in configuration.specialists
-        for check in entry.checks
-    }
-    known = [each for each in last.kept if digests.get(each.key) == each.circumstances]
-    if is_hasty and any(each.result.outcome is RunOutcome.FAILED for each in known):
-        return known
-    rest = _without(configuration, {each.key for each in known}, last)
-    found = list(known)
-    for each in try_checks(snapshot, rest, cache) if rest.specialists else ():
-        # The names of ten thousand tests that passed are of no use here.
-        result = each.result.model_copy(update={"passed_names": ()})
-        digest = digests.get((each.specialist, result.check), "")
-        found.append(Kept(specialist=each.specialist, circumstances=digest, result=result))
-        if is_hasty and result.outcome is RunOutcome.FAILED:
-            break
-    return found
-
-
-def _without(configuration: Configuration, known: set[tuple[str, str]], last: LastCheck) -> Configuration:
-    """Only what has to run: what failed last first, then what was quick, then what was slow or is new."""
-
-    def rank(entry: SpecialistChecks) -> tuple[bool, float]:
-        ranks = [each.rank for check in entry.checks if (each := last.of(entry.name, check.name))]
-        return min(ranks, default=(True, float("inf")))
-
-    entries = []
-    for entry in configuration.specialists:
-        checks = tuple(check for check in entry.checks if (entry.name, check.name) not in known)
-        if checks:
-            entries.append(entry.model_copy(update={"checks": checks}))
-    return configuration.model_copy(update={"specialists": tuple(sorted(entries, key=rank))})
-
-
-def _difference(last: LastCheck, found: Sequence[Kept]) -> str:
-    """`2 fixed, 1 new, 3 left; was 5`, of the checks that ran before, too."""
-    if found and all(each is last.of(*each.key) for each in found):
-        return "nothing has changed since the last check"
-    compared = _compared(last, found)
+    if ran.left_out:
+        verdict = f"{verdict}; not run within {within:.0f} s: {few(ran.left_out)}"
+        code = code or ExitCode.WAITS
+    first, compared = [verdict], _compared(last, ran.found)
     counts = {"fixed": compared.resolved, "new": compared.new, "left": compared.persisting}
-    told = ", ".join(f"{len(names)} {word}" for word, names in counts.items() if names)
-    return f"{told}; was {compared.previous_count}" if told else ""
+    if ran.found and all(each is last.of(*each.key) for each in ran.found):
+        first.append("nothing has changed since the last check")
+    elif any(counts.values()):
+        # Of the checks that ran before, too.
+        told = ", ".join(f"{len(names)} {word}" for word, names in counts.items() if names)
+        first += [told, f"was {compared.previous_count}"]
+    rows = ["; ".join(first)]
+    rows += failure_rows(in_order(ran.found))
+    errors = [each.result for each in ran.found if each.result.outcome is RunOutcome.ERROR]
+    rows += [f"  {each.check} could not run: {short(each.reason, 400)}" for each in errors]
+    rows += missing_lines(blocking(unverified) or (() if ran.found else unverified))
+    return _Told(verdict, code, rows)
+
+
+def _fast(configuration: Configuration) -> Configuration:
+    chosen = []
+    for entry in configuration.specialists:
+        if checks := tuple(check for check in entry.checks if check.speed == "fast"):
+            chosen.append(entry.model_copy(update={"checks": checks}))
+    if not chosen:
+        raise UsageError(
+            'no check has `speed = "fast"` in fixloop.toml; say so of those that --fast is to run'
+        )
+    return configuration.model_copy(update={"specialists": tuple(chosen)})
+
+
+def _write(
+    report: Report, prepared: Prepared, cache: Path, files: Mapping[str, Path | None], is_github: bool
+) -> None:
+    """The report in the forms that were asked for."""
+    snapshot = prepared.snapshot
+    report = report._replace(folder=snapshot.subdirectory)
+    if is_github and snapshot.base:
+        moves = Moves(mirror_of(snapshot, cache).git, snapshot.base, snapshot.commit)
+        named = {report.path(failure) for failure in report.failures}
+        report = report._replace(changed={path: frozenset(moves.lines(path).added) for path in named})
+    texts = [(path, FORMS[name](report), "w") for name, path in files.items() if path is not None]
+    if is_github:
+        print_lines(*annotations(report))
+        if place := os.environ.get("GITHUB_STEP_SUMMARY"):
+            texts.append((Path(place), summary(report), "a"))
+    for path, text, mode in texts:
+        try:
+            with path.open(mode, encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise UsageError(f"cannot write {path}: {error.strerror}; name a file that can be") from None
 
 
 def _compared(last: LastCheck, found: Iterable[Kept]) -> Comparison:
@@ -186,13 +245,15 @@ def _show(last: LastCheck, identity: str) -> None:
     print_text("\n\n".join(filter(None, (heading, *parts))))
 
 
-def _document(
-    verdict: str, code: int, prepared: Prepared, last: LastCheck, found: Sequence[Kept]
-) -> dict[str, Any]:
-    compared = _compared(last, found)
+def _document(prepared: Prepared, last: LastCheck, ran: Ran, told: _Told) -> dict[str, Any]:
+    found, compared = ran.found, _compared(last, ran.found)
+    keys = sorted(str(failure.key) for each in found for failure in each.result.failures)
     return {
-        "verdict": verdict,
-        "exit_code": int(code),
+        "verdict": told.verdict,
+        "exit_code": int(told.code),
+        "text": told.rows,
+        "signature": hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16],
+        "left_out": ran.left_out,
         "tree": prepared.snapshot.tree,
         "base": prepared.snapshot.base,
         "difference": {"fixed": compared.resolved, "new": compared.new, "left": compared.persisting},

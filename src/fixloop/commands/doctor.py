@@ -22,8 +22,11 @@ from fixloop.commands.session import AsJson, here, open_session
 from fixloop.configuration.preflight import Preflight, as_document, lines
 from fixloop.errors import FixloopError, InfrastructureError, NotVerifiedError
 from fixloop.intake.frozen_configuration import preflight_at
+from fixloop.intake.hook_files import last_call
 from fixloop.machine.guard import mode_in_use
 from fixloop.machine.sandbox import means_in_use
+from fixloop.outside.hook_dialects import DIALECTS, is_installed
+from fixloop.protocol.durations import iso_stamp
 from fixloop.repository.identity import top_of
 from fixloop.servers.broker_url import is_rabbitmq
 from fixloop.servers.connection_errors import reason_of
@@ -88,7 +91,8 @@ def doctor(
         say(f"{found.total} were rejected in all, the last {len(found.kept)} of them are kept")
         return
     plan, checks = _checks_of(here())
-    findings = [*examine(load_settings(), top_of(here())[0]), *checks]
+    settings = load_settings()
+    findings = [*examine(settings, top_of(here())[0]), *checks, *_hooks(here(), settings.cache_dir)]
     if json:
         preflight = as_document(plan) if plan is not None else None
         print_json({"findings": [finding._asdict() for finding in findings], "preflight": preflight})
@@ -113,6 +117,20 @@ def _checks_of(directory: Path) -> tuple[Preflight | None, list[Finding]]:
     ]
     count = len(plan.checks)
     return plan, [Finding("checks", True, f"{count} check{'s' * (count > 1)} can run here"), *missing]
+
+
+def _hooks(folder: Path, cache: Path) -> Iterator[Finding]:
+    """When each hook that is installed here ran last."""
+    for name, dialect in DIALECTS.items():
+        file = folder / dialect.file
+        if not file.is_file() or not is_installed(file.read_text(errors="replace")):
+            continue
+        last = last_call(cache, name, folder)
+        told = (
+            f"ran last at {iso_stamp(last.at)}: {last.said}" if last else "it is installed and has never run"
+        )
+        remedy = dialect.trust or f"let {name} work here once; it may ask to trust the hook"
+        yield Finding(f"hook {name}", True if last else None, told, remedy)
 
 
 def examine(settings: Settings, directory: Path) -> list[Finding]:

@@ -13,7 +13,11 @@ from fixloop.commands.lookup import NothingYet, prefix_of
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.commands.session import AsJson, OnlyProject, Seen, here, open_session
 from fixloop.errors import Damaged, NewerVersion
+from fixloop.intake.hook_files import let_go
 from fixloop.protocol.checks import Finding
+from fixloop.protocol.durations import iso_stamp
+from fixloop.repository.identity import top_of
+from fixloop.servers.settings import load_settings
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.keys import project_hash
@@ -45,12 +49,13 @@ def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
         items = []
     if project is None:
         items += _asked_in_chats(here())
+        items += _let_go(load_settings().cache_dir, top_of(here())[0], here())
     items.sort(key=lambda item: str(item["since"]))
     if json:
         print_json({"items": items})
         return
     for item in items:
-        who = f"#{item['issue']}" if item["issue"] is not None else "chat"
+        who = f"#{item['issue']}" if item["issue"] is not None else item["profile"]
         print_lines(f"{who} {item['name']} waits for {_WHAT[item['waits_for']]} since {item['since']}")
         detail = f": {item['detail']}" if item["detail"] else ""
         print_lines(f"  {item['reason']}{detail}")
@@ -100,6 +105,22 @@ def _waiting(store: Store, cache: Path, prefix: str) -> Iterator[dict[str, Any]]
             yield from (common | dict(item) for item in items)
 
 
+def _let_go(cache: Path, *folders: Path) -> Iterator[dict[str, Any]]:
+    """Agents that their stop hook let stop although checks fail; until checks pass there."""
+    for session in (each for folder in dict.fromkeys(folders) for each in let_go(cache, folder)):
+        yield _item(
+            profile="hook",
+            name=session.agent,
+            specialist=session.agent,
+            iteration=session.blocks,
+            reason=session.verdict,
+            detail=f"it was let stop, because {session.let_go}",
+            since=iso_stamp(session.since) if session.since else "",
+            directory=session.folder,
+            commands=["fixloop check"],
+        )
+
+
 def _asked_in_chats(here: Path) -> Iterator[dict[str, Any]]:
     """What the chats of the project around `here` ask of a person: TO USER blocks that nobody went on after (E20)."""
     folder = default_chats(here)
@@ -109,22 +130,20 @@ def _asked_in_chats(here: Path) -> Iterator[dict[str, Any]]:
             continue
         asked = chat.journal.asked
         lines = [line.strip() for line in asked.text.splitlines() if line.strip() != TO_USER[0]]
-        yield {
-            "issue": None,
-            "name": chat.name,
-            "workflow_id": None,
-            "project": None,
-            "profile": "chat",
-            "specialist": "architect",
-            "iteration": chat.next_seq - 1,
-            "max_iterations": None,
-            "waits_for": "user",
-            "escalation_id": None,
-            "reason": "TO USER",
-            "detail": "; ".join(lines),
-            "target": "user",
-            "since": asked.at,
-            "directory": chat.path,
-            "options": [],
-            "commands": [f"fixloop chat read {chat.name}"],
-        }
+        yield _item(
+            profile="chat",
+            name=chat.name,
+            specialist="architect",
+            iteration=chat.next_seq - 1,
+            reason="TO USER",
+            detail="; ".join(lines),
+            since=asked.at,
+            directory=chat.path,
+            commands=[f"fixloop chat read {chat.name}"],
+        )
+
+
+def _item(**facts: Any) -> dict[str, Any]:
+    """What a person is asked outside any workflow."""
+    nothing = dict.fromkeys(("issue", "workflow_id", "project", "max_iterations", "escalation_id"))
+    return {**nothing, "waits_for": "user", "target": "user", "options": [], **facts}

@@ -35,6 +35,7 @@ from fixloop.configuration.values import (
     Revision,
     Rules,
     SandboxMode,
+    Speed,
     Truth,
     UtcOffset,
     Variables,
@@ -214,6 +215,9 @@ class CheckKeys(Section):
     ] = Field(
         default=None,
         description="which failures count: those that the base does not have, or all ([how](baseline.md))",
+    )
+    speed: Annotated[Speed, Unset("none")] = Field(
+        default="", description='`"fast"`: `fixloop check --fast` runs it'
     )
 
 

@@ -191,6 +191,7 @@ AgentNames = Annotated[
 """Agents of a profile, in small letters."""
 Output = Annotated[str, _one_of(str, OUTPUTS)]
 Level = Annotated[FailOn, _one_of(FailOn, FailOn, advises=True)]
+Speed = Annotated[str, _one_of(str, ("fast",))]
 Counted = Annotated[Policy, _one_of(Policy, Policy)]
 Variables = Annotated[
     tuple[str, ...],

@@ -6,11 +6,11 @@ Owns `{cache}/checks/`, a file for each folder. A result under the same circumst
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from fixloop.configuration.model import Check, Configuration, SpecialistChecks
 from fixloop.files.atomic import write_whole
@@ -46,14 +46,25 @@ class LastCheck(Value):
     """All of them, in the order in which they ran."""
 
     kept: tuple[Kept, ...] = ()
+    cut_off: dict[str, float] = Field(default_factory=dict)
+    """What was ended because there was no more time, by specialist and check: after how many seconds."""
 
     def of(self, specialist: str, check: str) -> Kept | None:
         return next((each for each in self.kept if each.key == (specialist, check)), None)
 
-    def updated(self, found: Sequence[Kept]) -> "LastCheck":
+    def seconds(self, specialist: str, check: str) -> float:
+        """How long a check takes, as far as it is known; one that was cut off is given half as much again."""
+        known = self.of(specialist, check)
+        ran = known.result.evidence.duration_seconds if known else 0.0
+        return max(ran, 1.5 * self.cut_off.get(f"{specialist}/{check}", 0.0))
+
+    def updated(self, found: Sequence[Kept], cut_off: Mapping[str, float]) -> "LastCheck":
         """With newer results, which come first."""
         newer = {each.key for each in found}
-        return LastCheck(kept=(*found, *(each for each in self.kept if each.key not in newer)))
+        kept = (*found, *(each for each in self.kept if each.key not in newer))
+        ran = {f"{specialist}/{check}" for specialist, check in newer}
+        still = {name: seconds for name, seconds in self.cut_off.items() if name not in ran}
+        return LastCheck(kept=kept, cut_off={**still, **cut_off})
 
 
 def circumstances(

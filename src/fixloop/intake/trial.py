@@ -6,9 +6,12 @@ The checks run in a process of the application, through the code that a worker's
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
+from threading import Timer
 from typing import Final
 
 from pydantic import TypeAdapter
@@ -51,11 +54,17 @@ class Refused(Value):
 _LINE: Final = TypeAdapter[Tried | Refused](Tried | Refused)
 
 
-def try_checks(snapshot: Snapshot, configuration: Configuration, cache: Path) -> Iterator[Tried]:
-    """Run every check of every specialist once, in the order of the phases; each result as soon as it is there. Where a
-    workspace cannot be made ready, the one result is an error of a check named `workspace`."""
+def try_checks(
+    snapshot: Snapshot, configuration: Configuration, cache: Path, until: float = inf
+) -> Iterator[Tried]:
+    """
+    Run every check of every specialist once, in the order of the phases; each result as soon as it is there.
+
+    Where a workspace cannot be made ready, the one result is an error of a check named `workspace`. What runs at
+    `until`, by the monotonic clock, is ended without a result.
+    """
     asked = Asked(snapshot=snapshot, configuration=configuration, cache=cache)
-    with _process() as process:
+    with _process() as process, _ended_at(until, process):
         assert process.stdin is not None
         assert process.stdout is not None
         # Of one that is gone already its exit code tells.
@@ -66,10 +75,23 @@ def try_checks(snapshot: Snapshot, configuration: Configuration, cache: Path) ->
             if isinstance(said, Refused):
                 raise UsageError(said.error) if said.is_usage else InfrastructureError(said.error)
             yield said
-        if process.wait() != 0:
+        if process.wait() != 0 and time.monotonic() < until:
             raise InfrastructureError(
                 f"the process that runs the checks ended with exit code {process.returncode}"
             )
+
+
+@contextmanager
+def _ended_at(until: float, process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    if until == inf:
+        yield
+        return
+    timer = Timer(max(until - time.monotonic(), 0), process.terminate)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @contextmanager

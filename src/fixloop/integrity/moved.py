@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from keyword import iskeyword
+from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 MOVED: Final = "moved-away"
@@ -37,7 +38,7 @@ def shape(line: str) -> tuple[str, ...]:
 
 def looked_at(command: Sequence[str], paths: Iterable[str]) -> tuple[str, ...]:
     """The files and folders that a command names, of those there are; none: it looks at what it likes."""
-    there = {place for path in paths for place in (path, *_above(path))}
+    there = {place for path in paths for place in (path, *map(str, PurePosixPath(path).parents[:-1]))}
     words = [
         part.strip("/").removeprefix("./") for word in command for part in (word, word.partition("=")[2])
     ]
@@ -91,11 +92,6 @@ def _shapes(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
         found = shape(line)
         if len(found) >= _SHORTEST and not line.lstrip().startswith(("#", "//", "import ", "from ")):
             yield number, found
-
-
-def _above(path: str) -> Iterator[str]:
-    while path := path.rpartition("/")[0]:
-        yield path
 
 
 def _is_below(path: str, places: Sequence[str]) -> bool:

@@ -49,7 +49,7 @@ class _Fault(NamedTuple):
 
 def read_case(element: Element, suite: str, tree: SourceTree) -> Case:
     """The test in `element`, whose <testsuite> is called `suite`."""
-    case: Any = xunit2.TestCase.fromelem(element)  # type: ignore[no-untyped-call]
+    case: Any = xunit2.TestCase.fromelem(element)
     results = list(case.result)
     faults = [
         _Fault(result._tag, result.type, result.message or "", "".join(result._elem.itertext()))

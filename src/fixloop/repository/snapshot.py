@@ -215,6 +215,13 @@ def import_checkout(top: Path, head: str) -> str:
     return commit_tree(git, tree, [head], MESSAGE, dated=date)
 
 
+def checkout_tree(path: Path) -> str:
+    """What the repository around `path` holds now, as a tree; empty where there is none."""
+    top, _ = top_of(path)
+    git = Git(top)
+    return tree_id(git, import_checkout(top, git.commit())) if is_repository(top) else ""
+
+
 def write_ref(git: Git, name: str, commit: str) -> None:
     """Point one of our refs in the user's repository at a commit; a lock file that a dead git left there is removed."""
     if git.found("rev-parse", "-q", "--verify", name) == commit:

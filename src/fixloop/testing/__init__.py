@@ -3,7 +3,6 @@
 `FIXLOOP_CREW=fixloop.testing:scripted_crew` makes a worker use the scripted crew. What it does is the feature's name:
 see `fixloop.testing.script` for the words, `AGENTS` for agents by name. `rehearse` plays a workflow in memory on a
 virtual clock, and `fixloop chaos` compares real, injured ones with that.
-`fixloop.testing.parsing.parse` reads a rendered message back.
 """
 
 from fixloop.testing.crew import ScriptedCrew, ScriptedError, scripted_crew

@@ -20,8 +20,8 @@ from pydantic import ValidationError
 from fixloop.protocol.messages import Body, Message, Priority
 from fixloop.protocol.rendering import ENVELOPE, render_whole
 from fixloop.protocol.specialists import NAMES
-from fixloop.testing.parsing import bodies
-from fixloop.testing.parsing.document import Document, UnreadableMessage, documents
+from tests.parsing import bodies
+from tests.parsing.document import Document, UnreadableMessage, documents
 
 __all__ = ["LIMIT_CHARACTERS", "LIMIT_LINES", "UnreadableMessage", "parse"]
 

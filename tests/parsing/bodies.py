@@ -7,7 +7,7 @@ from fixloop.protocol.checks import Finding
 from fixloop.protocol.failures import Comparison, Failure, Severity
 from fixloop.protocol.markdown import unescape
 from fixloop.protocol.statuses import Status
-from fixloop.testing.parsing.document import Document, Part, UnreadableMessage
+from tests.parsing.document import Document, Part, UnreadableMessage
 
 
 def failure_detected(document: Document) -> msg.FailureDetected:

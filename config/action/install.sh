@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# Installs fixloop into an environment of its own, so that nothing of the project's changes.
+set -euo pipefail
+"$FIXLOOP_ACTION_PYTHON" -m venv "$RUNNER_TEMP/fixloop"
+"$RUNNER_TEMP/fixloop/bin/python" -m pip install --quiet --disable-pip-version-check "$GITHUB_ACTION_PATH"
+echo "$RUNNER_TEMP/fixloop/bin" >>"$GITHUB_PATH"

@@ -1,0 +1,114 @@
+"""What is kept of agents' stop hooks, and how their settings are written.
+
+Owns `{cache}/hooks/`: for each folder what each agent's sessions came to, and when each agent's hook ran last.
+"""
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, TypeVar
+
+from pydantic import ValidationError
+
+from fixloop.files.atomic import write_whole
+from fixloop.files.cache_folder import make_cache
+from fixloop.intake.hook_session import Session
+from fixloop.protocol.event import Value
+
+KEPT_SECONDS: Final = 7 * 24 * 3600.0
+"""After that a session is over, and its file goes."""
+_V = TypeVar("_V", bound=Value)
+
+
+class Heartbeat(Value):
+    """The last call of a hook in a folder."""
+
+    at: datetime
+    said: str
+    """What it came to, in one line."""
+
+
+def session_of(cache: Path, agent: str, folder: Path, identity: str) -> Session:
+    """What is kept of a session; a new one where there is nothing that can be read."""
+    found = _read(_sessions(cache, folder) / _name(agent, identity), Session)
+    return found or Session(agent=agent, folder=str(folder))
+
+
+def keep_session(cache: Path, session: Session, identity: str) -> None:
+    """Raises OSError: the cache cannot be written."""
+    place = _sessions(cache, Path(session.folder))
+    _write(cache, place / _name(session.agent, identity), session)
+    oldest = time.time() - KEPT_SECONDS
+    for path in place.iterdir():
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < oldest:
+                path.unlink()
+
+
+def keep_heartbeat(cache: Path, agent: str, folder: Path, said: str) -> None:
+    """Raises OSError: the cache cannot be written."""
+    _write(cache, _place(cache, folder) / f"{agent}.json", Heartbeat(at=datetime.now(UTC), said=said))
+
+
+def last_call(cache: Path, agent: str, folder: Path) -> Heartbeat | None:
+    """When an agent's hook ran last in a folder; None: never."""
+    return _read(_place(cache, folder) / f"{agent}.json", Heartbeat)
+
+
+def let_go(cache: Path, folder: Path) -> Iterator[Session]:
+    """The sessions of a folder whose agents stopped although checks failed."""
+    for path in sorted(_sessions(cache, folder).glob("*.json")):
+        if (found := _read(path, Session)) and found.let_go:
+            yield found
+
+
+def forget_let_go(cache: Path, folder: Path) -> None:
+    """Checks passed, so nobody has to look at what agents left before."""
+    for path in _sessions(cache, folder).glob("*.json"):
+        if (found := _read(path, Session)) and found.let_go:
+            path.unlink(missing_ok=True)
+
+
+def write_settings(path: Path, text: str) -> None:
+    """
+    Replace an agent's settings, through a link and with the rights they have; an empty text removes them.
+
+    Raises OSError: they stay as they were.
+    """
+    target = path.resolve()
+    if not text:
+        target.unlink(missing_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666
+    write_whole(target, text.encode(), mode=mode)
+
+
+def _place(cache: Path, folder: Path) -> Path:
+    return cache / "hooks" / hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:24]
+
+
+def _sessions(cache: Path, folder: Path) -> Path:
+    return _place(cache, folder) / "sessions"
+
+
+def _name(agent: str, identity: str) -> str:
+    return f"{agent}-{hashlib.sha256(identity.encode(errors='replace')).hexdigest()[:24]}.json"
+
+
+def _write(cache: Path, path: Path, value: Value) -> None:
+    make_cache(cache)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, value.model_dump_json().encode(), mode=0o600)
+
+
+def _read(path: Path, kind: type[_V]) -> _V | None:
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None

@@ -1,0 +1,190 @@
+"""The stop hooks of coding agents: what each sends, how it is told to go on, and where its settings are.
+
+Decides nothing. The contracts are the makers' and change; `tests/unit/hook_calls/` has what each sends, by version.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+Document = dict[str, Any]
+
+_OURS: Final = re.compile(r"\bfixloop\W{0,4} hook \w")
+"""In the command of a hook, as it stands in JSON."""
+SHORT_SECONDS: Final = 20.0
+USUAL_SECONDS: Final = 45.0
+MARK: Final = ("<!-- fixloop hook -->", "<!-- /fixloop hook -->")
+LINES: Final = """\
+Before you say that you are done, run `fixloop check`. Its first line is the verdict; exit code 0 is passed, 1 failed,
+3 could not check. `fixloop check --show ID` shows one failure in full. Tests and gates are judged as they were before
+your change: if a test is wrong, say so instead of editing it.
+"""
+
+
+class Call(NamedTuple):
+    """What an agent sends when one of its hooks runs."""
+
+    session: str
+    folder: str
+    """Where the agent is; empty: it does not say."""
+    is_cut_off: bool
+    """A person or an error ended the agent's turn, so it must not be told to go on."""
+
+
+class Dialect(NamedTuple):
+    """One agent's contract."""
+
+    file: str
+    """Its settings, below the project's folder."""
+    starts: str
+    """Its event when a session begins."""
+    stops: str
+    """Its event when the agent wants to stop."""
+    block: Callable[[str], Document]
+    """Tells the agent to go on, and why."""
+    tell: Callable[[str], Document]
+    """Lets the agent stop and tells the person something; empty where the agent has no place for it."""
+    entry: Callable[[str], Document]
+    """How its settings name a command."""
+    seconds: float = USUAL_SECONDS
+    """How long a check may take: less than the agent waits for its hook."""
+    trust: str = ""
+    """What a person has to do before the agent runs it."""
+
+
+def read_call(sent: bytes) -> Call:
+    """
+    What stands on a hook's standard input, of any dialect: a byte-order mark and unknown fields are borne.
+
+    Raises ValueError: it is no JSON object.
+    """
+    document = json.loads(sent.decode("utf-8-sig"))
+    if not isinstance(document, dict):
+        raise ValueError("the agent sent JSON that is no object")
+    roots = document.get("workspace_roots")
+    root = roots[0] if isinstance(roots, list) and roots else ""
+    session = _text(document, "session_id", "sessionId", "conversation_id")
+    folder = _text(document, "cwd") or (root if isinstance(root, str) else "")
+    return Call(session, folder, _text(document, "status") in ("aborted", "error"))
+
+
+def command_of(program: str, name: str, *, is_start: bool) -> str:
+    """The command of a hook, for a shell."""
+    return f"{shlex.quote(program)} hook {name}{' --start' if is_start else ''}"
+
+
+def is_installed(settings: str) -> bool:
+    """Whether the text of an agent's settings has one of our hooks."""
+    return _OURS.search(settings) is not None
+
+
+def with_hooks(settings: Document, name: str, program: str) -> Document:
+    """An agent's settings with our hooks, once; everything else in them stays, in its order."""
+    dialect = DIALECTS[name]
+    made = without_hooks(settings)
+    if dialect.file.endswith("hooks.json") or dialect.file.startswith(".github/"):
+        made = {"version": 1, **made}
+    hooks = dict(made.get("hooks", {}))
+    for event, is_start in ((dialect.starts, True), (dialect.stops, False)):
+        entry = dialect.entry(command_of(program, name, is_start=is_start))
+        hooks[event] = [*hooks.get(event, ()), entry]
+    return {**made, "hooks": hooks}
+
+
+def without_hooks(settings: Document) -> Document:
+    """An agent's settings without our hooks and what they leave empty."""
+    hooks = settings.get("hooks")
+    if not isinstance(hooks, dict):
+        return settings
+    rest = {}
+    for event, entries in hooks.items():
+        left = [kept for each in entries if (kept := _kept(each))] if isinstance(entries, list) else entries
+        if left or left == entries:
+            rest[event] = left
+    made = {key: rest if key == "hooks" else value for key, value in settings.items()}
+    return made if rest or rest == hooks else {key: value for key, value in made.items() if key != "hooks"}
+
+
+def with_lines(text: str) -> str:
+    """A page for agents with what they should know of fixloop, once."""
+    rest = without_lines(text)
+    gap = "\n" if rest else ""
+    return f"{rest}{gap}{MARK[0]}\n{LINES}{MARK[1]}\n"
+
+
+def without_lines(text: str) -> str:
+    before, mark, rest = text.partition(MARK[0])
+    return before.removesuffix("\n") + rest.partition(f"{MARK[1]}\n")[2] if mark else text
+
+
+def _kept(entry: Any) -> Any:
+    """An entry without our command; nothing where it was only that."""
+    if not isinstance(entry, dict):
+        return entry
+    inner = entry.get("hooks")
+    if not isinstance(inner, list):
+        return None if _OURS.search(json.dumps(entry)) else entry
+    left = [each for each in inner if not _OURS.search(json.dumps(each))]
+    return entry if left == inner else {**entry, "hooks": left} if left else None
+
+
+def _text(document: Mapping[str, Any], *names: str) -> str:
+    found = (document.get(name) for name in names)
+    return next((value for value in found if isinstance(value, str) and value), "")
+
+
+def _blocks(reason: str) -> Document:
+    return {"decision": "block", "reason": reason}
+
+
+def _says(message: str) -> Document:
+    return {"systemMessage": message}
+
+
+def _silent(message: str) -> Document:
+    return {}
+
+
+def _grouped(timeout: int, **more: str) -> Callable[[str], Document]:
+    """An entry as Claude Code has them: a group of commands."""
+    matcher = {"matcher": "*"} if more else {}
+    return lambda command: {
+        **matcher,
+        "hooks": [{**more, "type": "command", "command": command, "timeout": timeout}],
+    }
+
+
+DIALECTS: Final = {
+    "claude": Dialect(
+        ".claude/settings.json", "SessionStart", "Stop", _blocks, _says, _grouped(60),
+    ),
+    "codex": Dialect(
+        ".codex/hooks.json", "SessionStart", "Stop", _blocks, _says, _grouped(60),
+        trust="codex skips a hook that is new or changed until you trust it: type /hooks there",
+    ),
+    "gemini": Dialect(
+        ".gemini/settings.json", "SessionStart", "AfterAgent",
+        lambda reason: {"decision": "deny", "reason": reason}, _says, _grouped(60_000, name="fixloop"),
+    ),
+    "cursor": Dialect(
+        ".cursor/hooks.json", "sessionStart", "stop",
+        lambda reason: {"followup_message": reason}, _silent,
+        lambda command: {"command": command, "timeout": 60, "loop_limit": 10},
+    ),
+    "copilot": Dialect(
+        ".github/hooks/fixloop.json", "sessionStart", "agentStop", _blocks, _silent,
+        lambda command: {"type": "command", "bash": command, "timeoutSec": 30}, SHORT_SECONDS,
+        "for the cloud agent the file has to be on the default branch, and fixloop installed by its set-up steps",
+    ),
+    "vscode": Dialect(
+        ".github/hooks/fixloop-vscode.json", "SessionStart", "Stop",
+        lambda reason: {"hookSpecificOutput": {"hookEventName": "Stop", **_blocks(reason)}}, _says,
+        lambda command: {"type": "command", "command": command, "timeout": 30}, SHORT_SECONDS,
+    ),
+    "qwen": Dialect(
+        ".qwen/settings.json", "SessionStart", "Stop", _blocks, _says, _grouped(60_000),
+    ),
+}  # fmt: skip
+"""By the word of `fixloop hook`. How long the agent waits stands in its entry, in its own unit."""
