@@ -1,12 +1,13 @@
 """`fixloop check`: the verdict on a checkout in one process, what has changed, and what need not run again."""
 
+import signal
 from pathlib import Path
 
 import pytest
 
 from fixloop.commands.check import MOST_CHARACTERS, failure_rows
 from fixloop.protocol.failures import Failure
-from tests.fixtures.project import TOML, Project
+from tests.fixtures.project import RIGHT, TOML, Project
 
 pytestmark = pytest.mark.slow
 
@@ -125,3 +126,54 @@ def test_two_thousand_failures_are_told_in_four_thousand_characters() -> None:
     assert sum(len(row) + 1 for row in rows) < MOST_CHARACTERS + 100
     assert rows[0] == "F0 alike_0"
     assert " more are not shown" in rows[-1]
+
+
+def test_the_gates_are_those_of_the_base_unless_it_has_none(tmp_path: Path) -> None:
+    project = shop(tmp_path)
+    project.git("checkout", "--quiet", "-b", "feature")
+    project.write("fixloop.toml", '[specialist.test-runner]\ncommand = "true"\n')
+
+    weakened, own = project.fixloop("check"), project.fixloop("check", "--base", "none")
+
+    assert weakened.code == 1
+    assert weakened.out.startswith("1 failure in 1 of 1 checks\n")
+    assert "judged by fixloop.toml of main (" in weakened.err
+    assert own.code == 0
+    assert own.err == ""
+
+
+def test_a_project_whose_base_says_nothing_is_judged_by_what_it_says_now(tmp_path: Path) -> None:
+    project = shop(tmp_path)
+    project.git("rm", "--quiet", "--cached", "fixloop.toml")
+    project.git("commit", "--quiet", "--amend", "--message=first")
+    project.git("checkout", "--quiet", "-b", "feature")
+
+    told = project.fixloop("check")
+
+    assert told.code == 1
+    assert told.err == ""
+
+
+def test_only_what_is_marked_as_fast_runs_with_fast(tmp_path: Path) -> None:
+    project = shop(tmp_path, COUNTED + FAILS + 'speed = "fast"\n')
+
+    told = project.fixloop("check", "--fast", "--base", "none")
+
+    assert told.code == 1
+    assert counted(project) == 1
+    project.write("fixloop.toml", TOML)
+    assert 'speed = "fast"' in project.fixloop("check", "--fast", "--base", "none").refusal
+
+
+def test_it_checks_again_when_a_file_changes(tmp_path: Path) -> None:
+    project = shop(tmp_path)
+    with project.start("check", "--watch") as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        project.write("calc.py", RIGHT)
+        second = next(line for line in process.stdout if "check" in line)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+
+    assert first == "1 failure in 1 of 1 checks\n"
+    assert second == "passed (1 check); 1 fixed; was 1\n"

@@ -45,13 +45,12 @@ def test_an_agent_is_told_to_go_on_until_the_checks_pass(shop: Project) -> None:
     assert passed == {"systemMessage": "fixloop: passed (1 check); 1 fixed; was 1"}
 
 
-@pytest.mark.parametrize("name", DIALECTS)
-def test_every_dialect_is_answered_in_its_words(shop: Project, name: str) -> None:
-    answer = hook(shop, name)
+def test_every_dialect_is_answered_in_its_words(shop: Project) -> None:
+    for name, dialect in DIALECTS.items():
+        answer = hook(shop, name)
 
-    reason = DIALECTS[name].block("why")
-    assert answer.keys() == reason.keys()
-    assert "F1 test_calc.py::adds" in json.dumps(answer)
+        assert answer.keys() == dialect.block("why").keys()
+        assert "F1 test_calc.py::adds" in json.dumps(answer)
 
 
 def test_a_session_that_changed_nothing_may_stop_at_once(shop: Project) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.configuration.init import Outcome, first_configuration, init
+from fixloop.configuration.init import FIXERS, Outcome, first_configuration, init
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.errors import UsageError
@@ -153,3 +153,17 @@ def test_each_check_names_the_file_it_comes_from(tmp_path: Path) -> None:
     text = text_of(written(tmp_path, {"test_x.py": "", "ruff.toml": ""}))
 
     assert "# because of ruff.toml\n[specialist.code-quality]" in text or "# because of ruff.toml\n[[" in text
+
+
+@pytest.mark.parametrize("agent", FIXERS)
+def test_an_agent_is_written_as_the_fixer(tmp_path: Path, agent: str) -> None:
+    written(tmp_path, PROJECT)
+    first = first_configuration(tmp_path, None)
+
+    written(tmp_path, {"fixloop.toml": init(first, agent=agent)})
+
+    fixer = load_configuration(tmp_path).fixer
+    assert fixer is not None
+    assert agent in " ".join(fixer.command)
+    assert fixer.env == (FIXERS[agent][1],)
+    assert fixer.timeout_minutes == 30

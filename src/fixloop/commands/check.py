@@ -21,7 +21,7 @@ from fixloop.errors import UsageError
 from fixloop.intake.feature import Feature
 from fixloop.intake.hook_files import forget_let_go
 from fixloop.intake.last_check import Kept, LastCheck, keep_check, last_check
-from fixloop.intake.preparation import Prepared, prepare
+from fixloop.intake.preparation import Prepared, prepare, with_gates_of_base
 from fixloop.intake.recheck import Ran, recheck
 from fixloop.intake.trial import Tried
 from fixloop.protocol.checks import RunOutcome
@@ -99,7 +99,8 @@ def check(
     files = {"sarif": sarif, "junit": junit, "code_quality": code_quality}
     while True:
         until = time.monotonic() + within
-        prepared = prepare(None, Feature(repo=str(path), only=only, base=base, gates_all=all_), cache)
+        feature = Feature(repo=str(path), only=only, base=base, gates_all=all_)
+        prepared = with_gates_of_base(prepare(None, feature, cache), feature, cache)
         note(*prepared.snapshot.notes)
         kept = last_check(cache, path)
         last = LastCheck(cut_off=kept.cut_off) if again else kept

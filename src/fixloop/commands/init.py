@@ -8,7 +8,7 @@ import typer
 
 from fixloop.commands.screen import print_lines, say
 from fixloop.configuration.document import FILE_NAME, Document, read_document
-from fixloop.configuration.init import Outcome, first_configuration, init, unmeasured
+from fixloop.configuration.init import FIXERS, Outcome, first_configuration, init, unmeasured
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
@@ -16,6 +16,7 @@ from fixloop.configuration.preflight import lines, preflight_of
 from fixloop.errors import RefusedError, UsageError
 from fixloop.intake.frozen_configuration import installed_at
 from fixloop.intake.trial import Tried, try_checks
+from fixloop.outside.hook_dialects import DIALECTS
 from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.notices import count_of
 from fixloop.reports import read_report
@@ -38,6 +39,9 @@ def init_command(
             show_default=f"that of {COVERAGE_REPORT} if there is one, else what is measured",
         ),
     ] = None,
+    agent: Annotated[
+        str, typer.Option("--agent", metavar="NAME", help=f"Who mends what fails: {', '.join(FIXERS)}.")
+    ] = "",
     no_try: Annotated[
         bool, typer.Option("--no-try", help="Write it without running the checks once.")
     ] = False,
@@ -50,7 +54,11 @@ def init_command(
     """
     if not path.is_dir():
         raise UsageError(f"{path} is not a folder; name the folder of the project")
-    text = _first_text(path, coverage=coverage, is_tried=not no_try)
+    if agent and agent not in FIXERS:
+        raise UsageError(
+            f"no agent {agent!r} is known; known are {', '.join(FIXERS)}, or write [fixer] yourself"
+        )
+    text = _first_text(path, agent, coverage=coverage, is_tried=not no_try)
     target = path / FILE_NAME
     try:
         with target.open("x", encoding="utf-8") as file:
@@ -61,9 +69,13 @@ def init_command(
         raise UsageError(f"cannot write {target}: {error.strerror}") from None
     print_lines(str(target))
     say("read it; `fixloop run` goes by it")
+    if agent:
+        say(f'try its command by hand once: makers change flags; `echo "say hello" | {agent} …`')
+    if agent in DIALECTS:
+        say(f"`fixloop hook install --agent {agent}` lets it ask for the verdict when it works by itself")
 
 
-def _first_text(directory: Path, *, coverage: float | None, is_tried: bool) -> str:
+def _first_text(directory: Path, agent: str, *, coverage: float | None, is_tried: bool) -> str:
     """What it will be; what will run, and what it came to, is said on stderr."""
     installed = installed_at(directory)
     first = first_configuration(directory, installed)
@@ -72,7 +84,7 @@ def _first_text(directory: Path, *, coverage: float | None, is_tried: bool) -> s
     if coverage is None and report.is_file():
         coverage = read_report(report, "coverage").coverage_percent
     if not is_tried or not first.specialists:
-        return init(first, measured_coverage=coverage)
+        return init(first, measured_coverage=coverage, agent=agent)
     found = _tried(directory, first, installed)
     failed = not all(_passed(each) for each in found.values() if each.specialist == TESTS)
     tests = next((entry for entry in first.specialists if entry.name == TESTS), None)
@@ -95,7 +107,7 @@ def _first_text(directory: Path, *, coverage: float | None, is_tried: bool) -> s
     measured = [each.result.evidence.coverage_percent for each in found.values()]
     if coverage is None:
         coverage = next((percent for percent in measured if percent is not None), None)
-    return init(first, measured_coverage=coverage, outcomes=outcomes)
+    return init(first, measured_coverage=coverage, outcomes=outcomes, agent=agent)
 
 
 def _tried(directory: Path, first: Configuration, installed: Installed) -> dict[tuple[str, str], Tried]:

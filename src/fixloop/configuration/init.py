@@ -31,10 +31,7 @@ max_iterations = {_ITERATIONS.default:<20}# {_ITERATIONS.description}
 
 # The main agent: gets each failure report on its standard input and edits the files in its working directory.
 # Without one, fixloop waits for you. `fixloop run --fixer COMMAND` names it for one run.
-# [fixer]
-# command = "claude -p --permission-mode acceptEdits"
-# timeout_minutes = 30
-# env = ["ANTHROPIC_API_KEY"]        # names of variables it may see
+@FIXER@
 # Or it works elsewhere and reads a mailbox (`fixloop mailbox coder --wait`): declare it as [agent.coder], and
 # write agent = "coder" here instead of a command.
 
@@ -45,6 +42,21 @@ max_iterations = {_ITERATIONS.default:<20}# {_ITERATIONS.description}
 # setup = "uv sync"                  # makes the environment of a fresh workspace
 # copy = ["src/**/_version.py"]      # ignored files that are needed
 """
+
+FIXERS: Final = {
+    "claude": ('"claude -p --permission-mode acceptEdits"', "ANTHROPIC_API_KEY"),
+    "codex": ('"codex exec --sandbox workspace-write -"', "OPENAI_API_KEY"),
+    "gemini": ('"gemini --approval-mode auto_edit"', "GEMINI_API_KEY"),
+    "qwen": ('"qwen --approval-mode auto-edit"', "OPENAI_API_KEY"),
+    "cursor": ("""["sh", "-c", 'cursor-agent --print --force "$(cat)"']""", "CURSOR_API_KEY"),
+    "copilot": ("""["sh", "-c", 'copilot --allow-all-tools --prompt "$(cat)"']""", "GH_TOKEN"),
+    "opencode": ("""["sh", "-c", 'opencode run "$(cat)"']""", "ANTHROPIC_API_KEY"),
+    "aider": (
+        """["sh", "-c", 'r=$(mktemp) && cat >"$r" && aider --yes-always --no-check-update --message-file "$r"']""",
+        "ANTHROPIC_API_KEY",
+    ),
+}
+"""Coding agents as fixers: the command as TOML, and the variable with its key. Their makers change the flags."""
 
 NOTHING_DETECTED: Final = """
 # Nothing that fixloop knows how to run was found here, so name the first command that has to succeed:
@@ -91,16 +103,25 @@ def init(
     *,
     measured_coverage: float | None = None,
     outcomes: Outcomes = MappingProxyType({}),
+    agent: str = "",
 ) -> str:
     """
     The text of a commented fixloop.toml, from what `first_configuration` gives.
 
     Below 80 a `measured_coverage` becomes the gate, rounded down: a gate that fails on the first day is switched off
     on the second. `outcomes`: what the checks came to; one that could not run is written as a comment.
+    `agent`: the fixer, one of FIXERS; without, one stands there as a comment.
     """
     if measured_coverage is not None and not 0 <= measured_coverage <= 100:
         raise UsageError(f"measured coverage must be from 0 to 100 percent, not {measured_coverage}")
-    parts = [HEAD]
+    command, key = FIXERS[agent or "claude"]
+    fixer = [
+        "[fixer]",
+        f"command = {command}",
+        "timeout_minutes = 30",
+        f'env = ["{key}"]{"":<{22 - len(key)}}# names of variables it may see; it may have a login of its own',
+    ]
+    parts = [HEAD.replace("@FIXER@", "\n".join(line if agent else f"# {line}" for line in fixer))]
     for entry in configuration.specialists:
         parts += [f"\n# {specialist(entry.name).phase}\n"]
         parts += [_check(entry, check, measured_coverage, outcomes) for check in entry.checks]

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from fixloop.configuration.document import Document
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
@@ -23,13 +24,21 @@ def configuration_in(
     project: str,
     profile: str = "validation",
     runs_here: bool = True,
+    document: Document | None = None,
 ) -> Configuration:
     """The configuration of a folder: what it writes, else what is detected, as far as it can be started. `home` is the
     folder's place in the user's checkout, whose interpreter will be used. Without `runs_here` only a worker can tell
-    what is installed. NotVerifiedError where nothing can be started."""
+    what is installed. `document` is taken instead of what is written there. NotVerifiedError where nothing can be
+    started."""
     installed = installed_at(directory, home) if runs_here else None
     loaded = load_configuration(
-        directory, fixer=fixer, only=only, project=project, installed=installed, profile=profile
+        directory,
+        fixer=fixer,
+        only=only,
+        project=project,
+        installed=installed,
+        profile=profile,
+        document=document,
     )
     return loaded.model_copy(update={"only": only or ""})
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fixloop.configuration.document import read_document
+from fixloop.configuration.document import FILE_NAME, PYPROJECT, Document, read_document
 from fixloop.configuration.model import Configuration
 from fixloop.errors import UsageError
 from fixloop.intake.feature import Feature
@@ -121,7 +121,36 @@ def _based(prepared: Prepared, feature: Feature, cache: Path) -> Prepared:
     return prepared._replace(snapshot=snapshot)
 
 
-def _configuration(directory: Path, feature: Feature, project: Project, home: Path) -> Configuration:
+def with_gates_of_base(prepared: Prepared, feature: Feature, cache: Path) -> Prepared:
+    """
+    The same, judged by what the base has written for fixloop where the checkout has something else.
+
+    Whoever works on a checkout could change it. Where the base has written nothing, the checkout's holds.
+    """
+    snapshot, directory = prepared.snapshot, _directory(feature)
+    if not snapshot.base:
+        return prepared
+    git = mirror_of(snapshot, cache).git
+    here = read_document(directory)
+    with tempfile.TemporaryDirectory(prefix="fixloop-") as folder:
+        for name in (FILE_NAME, PYPROJECT):
+            path = f"{snapshot.base}:{snapshot.subdirectory}/{name}".replace(":/", ":")
+            if git.found("cat-file", "-t", path) == "blob":
+                (Path(folder) / name).write_bytes(git.output("cat-file", "blob", path))
+        there = read_document(Path(folder))
+    if not there.is_written or there.table == here.table:
+        return prepared
+    document = there._replace(pyproject=here.pyproject)
+    configuration = _configuration(directory, feature, prepared.project, directory, document)
+    which = f"{snapshot.base_name or 'the base'} ({snapshot.base[:7]})"
+    note = f"judged by {there.place.file} of {which}, from which this one differs; `--base none` goes by this one"
+    noted = snapshot.model_copy(update={"notes": (*snapshot.notes, note)})
+    return prepared._replace(snapshot=noted, configuration=configuration)
+
+
+def _configuration(
+    directory: Path, feature: Feature, project: Project, home: Path, document: Document | None = None
+) -> Configuration:
     """The configuration of `directory`, with what the feature sets; `home` is its place in the user's checkout."""
     loaded = configuration_in(
         directory,
@@ -131,6 +160,7 @@ def _configuration(directory: Path, feature: Feature, project: Project, home: Pa
         project=project.name,
         profile=feature.profile,
         runs_here=feature.own_queue,
+        document=document,
     )
     given = {"base": feature.base, "gates_all": feature.gates_all or None}
     update = {name: value for name, value in given.items() if value is not None}
