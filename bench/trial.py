@@ -87,7 +87,7 @@ def tried(
 
     The checkout is as before afterwards. What each command printed lies in `checkout`/../logs.
     """
-    bench = _Bench(project, checkout, tell)
+    bench = Bench(project, checkout, tell)
     try:
         dry = bench.fixloop("dry", "run", ".", "--dry")
         trial = Trial(commit=stamp[0], day=stamp[1], dry=dry, init=bench.fixloop("init", "init"))
@@ -107,7 +107,7 @@ def tried(
     return trial
 
 
-class _Bench:
+class Bench:
     """Runs commands in one checkout with a cache that nothing else has used."""
 
     def __init__(self, project: Project, checkout: Path, tell: Callable[[str], None]) -> None:

@@ -11,11 +11,10 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 
 from fixloop.commands.check_files import FORMS, Report, annotations, summary
-from fixloop.commands.dry_run import exit_code_of, verdict_of
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.outcome import blocking, missing_lines
 from fixloop.commands.run_options import All, BaseRevision, Only
 from fixloop.commands.screen import few, note, print_json, print_lines, print_text, short
+from fixloop.commands.verdict import blocking, exit_code_of, missing_lines, verdict_of
 from fixloop.configuration.model import Configuration
 from fixloop.errors import UsageError
 from fixloop.intake.feature import Feature

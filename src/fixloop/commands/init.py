@@ -18,7 +18,7 @@ from fixloop.intake.frozen_configuration import installed_at
 from fixloop.intake.trial import Tried, try_checks
 from fixloop.outside.hook_dialects import DIALECTS
 from fixloop.protocol.checks import RunOutcome
-from fixloop.protocol.notices import count_of
+from fixloop.protocol.failures import count_of
 from fixloop.reports import read_report
 from fixloop.repository.snapshot import take_snapshot
 from fixloop.servers.settings import load_settings

@@ -1,6 +1,6 @@
 """How following a validation workflow ends: where it stands, and the lines that say what came of it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
@@ -8,11 +8,11 @@ from fixloop.commands.choices import choice_lines, choices, fix_choices, no_fixe
 from fixloop.commands.findings import finding_lines
 from fixloop.commands.presenter import Standing, way_out
 from fixloop.commands.screen import few, short
-from fixloop.protocol.checks import Unverified
+from fixloop.commands.verdict import blocking, missing_lines, passed_over
 from fixloop.protocol.durations import stamp
+from fixloop.protocol.failures import count_of
 from fixloop.protocol.ids import called
 from fixloop.protocol.messages import Decision
-from fixloop.protocol.notices import count_of
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import FailureRef, Hold, OpenEscalation, State, WorkflowOutcome
 from fixloop.protocol.statuses import Status
@@ -199,25 +199,3 @@ def failure_lines(found: Sequence[FailureRef], count: int) -> Iterator[str]:
         yield f"  {short(f'{ref.name}{where}: {ref.headline or ref.error_type}', 200)}"
     if count > SHOWN_FAILURES:
         yield f"  and {count_of(count - SHOWN_FAILURES)} more"
-
-
-def blocking(found: Iterable[Unverified]) -> list[Unverified]:
-    """The missing checks without which nothing counts as verified."""
-    return [each for each in found if each.blocks]
-
-
-def passed_over(found: Sequence[Unverified]) -> Iterator[str]:
-    """`not verified here: ruff (not installed in .venv)`, of those that do not block; nothing where there are none."""
-    named = [f"{each.name} ({short(each.reason)})" for each in found if not each.blocks]
-    if named:
-        yield f"not verified here: {', '.join(named)}"
-
-
-def missing_lines(found: Iterable[Unverified]) -> Iterator[str]:
-    """What each of them lacks, and how to add it or leave it out."""
-    for each in found:
-        yield f"  {each.name} of {each.specialist} does not run here: {short(each.reason, 300)}"
-        if each.remedy:
-            yield f"    {short(each.remedy, 300)}"
-        optional = f"optional = true in its [specialist.{each.specialist}]"
-        yield f"    or leave it out: name in fixloop.toml what is to run (`fixloop init` does), with {optional}"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from fixloop.commands.answer_file import read_given, text_in
 from fixloop.errors import UsageError
 from fixloop.intake.feature import Feature, Kind, Priority
 from fixloop.profile_table import names, registered
@@ -120,6 +119,9 @@ def feature_of(given: Mapping[str, Any], *, own_queue: bool = False) -> Feature:
 
 
 def _text(file: Path, what: str) -> str:
+    # It loads Redis' client, which `check` has no use for.
+    from fixloop.commands.answer_file import read_given, text_in
+
     raw = read_given(file, what, MOST_BYTES)
     text = text_in(raw, f"{what} {file}")
     if len(raw) > MOST_BYTES:

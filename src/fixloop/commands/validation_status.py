@@ -9,7 +9,6 @@ from fixloop.commands.choices import choice_lines, choices, fix_choices, no_fixe
 from fixloop.commands.clocks import deadline_line, deadline_of, since
 from fixloop.commands.findings import finding_lines
 from fixloop.commands.outcome import (
-    blocking,
     is_fixed,
     next_command,
     offered_since,
@@ -19,9 +18,10 @@ from fixloop.commands.outcome import (
     waits_for_agent,
 )
 from fixloop.commands.screen import row, table
+from fixloop.commands.verdict import blocking
 from fixloop.protocol.durations import iso_stamp, minutes_seconds, stamp
+from fixloop.protocol.failures import count_of
 from fixloop.protocol.monitoring import running
-from fixloop.protocol.notices import count_of
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import OperationName, State
 from fixloop.protocol.statuses import WITH_MAIN_AGENT, Status

@@ -2,17 +2,20 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fixloop.configuration.document import Document
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import Preflight, preflight_of
-from fixloop.engine.profile import AnyState
 from fixloop.errors import InfrastructureError
 from fixloop.machine.interpreters import Interpreter, choose_interpreter
 from fixloop.repository.identity import top_of
-from fixloop.store.contract import Store
+
+if TYPE_CHECKING:
+    from fixloop.engine.profile import AnyState
+    from fixloop.store.contract import Store
 
 
 def configuration_in(
@@ -60,7 +63,7 @@ def interpreter_at(home: Path) -> Interpreter:
     return choose_interpreter(made=None, source=top, subdirectory=subdirectory, variables=os.environ)
 
 
-def frozen_configuration(store: Store, state: AnyState) -> Configuration:
+def frozen_configuration(store: "Store", state: "AnyState") -> Configuration:
     """The configuration a workflow goes by; InfrastructureError where the store has lost it."""
     data = store.get_artifact(state.workflow, state.configuration)
     if data is None:

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fixloop.configuration.document import FILE_NAME, PYPROJECT, Document, read_document
 from fixloop.configuration.model import Configuration
@@ -23,7 +23,9 @@ from fixloop.protocol.event import Start
 from fixloop.repository.feature_base import with_base
 from fixloop.repository.identity import Project, project_of_url
 from fixloop.repository.snapshot import Snapshot, mirror_of, take_snapshot, take_snapshot_of_url
-from fixloop.store.contract import Store
+
+if TYPE_CHECKING:
+    from fixloop.store.contract import Store
 
 
 class Prepared(NamedTuple):
@@ -39,7 +41,7 @@ class Prepared(NamedTuple):
 class Intake(NamedTuple):
     """How workflows of a profile begin."""
 
-    begun: Callable[[Store, Prepared, Feature, Mapping[str, Any]], Start]
+    begun: "Callable[[Store, Prepared, Feature, Mapping[str, Any]], Start]"
     """The event that begins one, given what those of all profiles have in common."""
     task: Callable[[Any], str] = lambda state: ""
     """What a workflow was asked to do."""
@@ -55,7 +57,7 @@ def refuse_unusable(feature: Feature) -> None:
         _configuration(directory, feature, project_at(directory), directory)
 
 
-def prepare(store: Store | None, feature: Feature, cache: Path) -> Prepared:
+def prepare(store: "Store | None", feature: Feature, cache: Path) -> Prepared:
     """Find out all of it, and take the snapshot; without a store there will be no workflow, and no number is given."""
     if feature.issue is not None and not 0 < feature.issue < 10**15:
         raise UsageError(f"issue {feature.issue} is no issue number; use a positive whole number")
@@ -169,7 +171,7 @@ def _configuration(
     return configuration
 
 
-def _number(store: Store | None, project: Project, feature: Feature) -> int:
+def _number(store: "Store | None", project: Project, feature: Feature) -> int:
     if store is None:
         return 0
     if feature.issue is None:

@@ -90,6 +90,11 @@ class Comparison(Value):
         return len(self.resolved) + len(self.persisting)
 
 
+def count_of(count: int) -> str:
+    """`1 failure`, `3 failures`."""
+    return f"{count} failure" if count == 1 else f"{count} failures"
+
+
 def compare(previous: Iterable[FailureKey], current: Iterable[FailureKey]) -> Comparison:
     """Split two runs' keys into resolved, persisting and new, with multiplicity (B42)."""
     before, after = Counter(previous), Counter(current)

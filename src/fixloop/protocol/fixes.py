@@ -6,7 +6,8 @@ from fixloop.protocol import delivery, ids
 from fixloop.protocol import events as ev
 from fixloop.protocol import messages as msg
 from fixloop.protocol.failure_report import report_of, request_of
-from fixloop.protocol.notices import count_of, escalate, say_error, say_recovered
+from fixloop.protocol.failures import count_of
+from fixloop.protocol.notices import escalate, say_error, say_recovered
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.rendering import render_answer_format

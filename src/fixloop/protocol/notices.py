@@ -10,11 +10,6 @@ from fixloop.protocol.state import OpenEscalation, OperationName, PendingError, 
 from fixloop.protocol.statuses import Role, Status
 
 
-def count_of(count: int) -> str:
-    """`1 failure`, `3 failures`."""
-    return f"{count} failure" if count == 1 else f"{count} failures"
-
-
 def next_phase(state: State) -> str:
     """The phase after the current one; behind the last comes the end: nothing is deployed (U2)."""
     names = [entry.name for entry in state.specialists]

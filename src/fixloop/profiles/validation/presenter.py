@@ -13,10 +13,10 @@ from fixloop.commands.timeline import happenings
 from fixloop.engine.snapshots import load_state
 from fixloop.outside.offer import offered_at
 from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, minutes_seconds
+from fixloop.protocol.failures import count_of
 from fixloop.protocol.ids import called, request_id
 from fixloop.protocol.log import title
 from fixloop.protocol.messages import MAIN_AGENT, USER, Decision
-from fixloop.protocol.notices import count_of
 from fixloop.protocol.state import State
 from fixloop.store.records import Entry, Snapshot
 

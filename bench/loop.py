@@ -1,0 +1,181 @@
+"""What fixloop adds to a loop's own commands: `check`, `run`, red to green, and commands that only read.
+
+On a small project with pytest, ruff and mypy, by turns in one run: its commands as they are, then through fixloop. With
+`--project NAME`, on public projects instead: own commands and `fixloop check` without a bug, once more on the same
+tree, and with each of three bugs. Seconds are medians; a difference is what fixloop adds.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from bench.checkout import developer_environment, prepared, public_projects, restore
+from bench.trial import Bench
+from fixloop.servers.settings import Settings
+
+FIXLOOP: Final = Path(sys.executable).with_name("fixloop")
+COMMANDS: Final = {
+    "test-runner": f"{sys.executable} -m pytest -q --junitxml={{junit}}",
+    "code-quality": f"{Path(sys.executable).with_name('ruff')} check calc.py",
+    "security": f"{sys.executable} -m mypy --strict calc.py",
+}
+CALC: Final = "def add(a: int, b: int) -> int:\n    return a {} b\n"
+TEST: Final = "from calc import add\n\n\ndef test_add() -> None:\n    assert add(1, 2) == 3\n"
+SPINS: Final = (
+    f'{sys.executable} -c "import time; e = time.process_time() + 1.5\nwhile time.process_time() < e: pass"'
+)
+SPECIALISTS: Final = ("test-runner", "code-quality", "security", "accessibility")
+READING: Final = (("status",), ("inbox",), ("log", "1"), ("check", "--help"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--project", nargs="+", default=[], help="public projects, see bench/projects.toml")
+    options = parser.parse_args()
+    usual = median(options.turns, lambda: seconds([sys.executable, "-c", "pass"], Path(), {}))
+    print(f"python -c pass: {usual * 1000:.0f} ms")
+    if options.project:
+        on_public_projects(options.project)
+        return
+    with tempfile.TemporaryDirectory(prefix="loop-") as folder:
+        on_small_project(Path(folder), options.turns)
+
+
+def on_small_project(folder: Path, turns: int) -> None:
+    """Print what each way through the loop takes, beside its own commands."""
+    project = made(folder / "calc", COMMANDS)
+    variables = {"XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder)}
+    raw = [command.format(junit=folder / "report.xml") for command in COMMANDS.values()]
+    calc, numbers = project / "calc.py", iter(range(1, 1000))
+
+    def own() -> float:
+        return sum(seconds(["sh", "-c", command], project, variables) for command in raw)
+
+    def called(*words: str) -> float:
+        return seconds([str(FIXLOOP), *words], project, variables)
+
+    def mended() -> float:
+        calc.write_text(CALC.format("-"))
+        took = called("run", ".", "--issue", str(next(numbers)), "--fixer", "sed -i s/-.b/+\\ b/ calc.py")
+        calc.write_text(CALC.format("+"))
+        return took
+
+    ways: Mapping[str, Callable[[], float]] = {
+        "own commands": own,
+        "check": lambda: called("check", "--again"),
+        "check, same tree": lambda: called("check"),
+        "run": lambda: called("run", ".", "--issue", str(next(numbers))),
+        "run, red and mended": mended,
+    }
+    report("loop", by_turns(ways, turns))
+    four = made(folder / "four", dict.fromkeys(SPECIALISTS, SPINS))
+    parallel = {
+        "four commands": lambda: sum(seconds(["sh", "-c", SPINS], four, variables) for _ in range(4)),
+        "check": lambda: seconds([str(FIXLOOP), "check", "--again"], four, variables),
+        "run": lambda: seconds([str(FIXLOOP), "run", ".", "--issue", str(next(numbers))], four, variables),
+    }
+    report("four specialists", by_turns(parallel, turns))
+    imports = [sys.executable, "-c", "import redis, pydantic, typer, rich"]
+    reading = {"the imports": lambda: seconds(imports, project, variables)}
+    for words in READING:
+        reading[" ".join(words)] = lambda words=words: called(*words)  # type: ignore[misc]
+    report("reading", by_turns(reading, turns))
+
+
+def on_public_projects(names: Sequence[str]) -> None:
+    """Print for each project whether `check` tells the truth, and its seconds beside those of the own commands."""
+    folder = (Settings().cache_dir.parent / "fixloop-projects").resolve()
+    print(
+        "| project | own commands, s | check, s | same tree, s | verdict | bugs found |\n|---|--:|--:|--:|---|--:|"
+    )
+    for project in (each for each in public_projects() if each.name in names):
+        checkout = prepared(project, folder / project.name)
+        bench = Bench(project, checkout, lambda what: None)
+        try:
+            raw, first, again = (
+                bench.raw("raw"),
+                bench.fixloop("check", "check"),
+                bench.fixloop("again", "check"),
+            )
+            found = 0
+            for number, bug in enumerate(project.bugs, 1):
+                bug.apply(checkout)
+                is_red = not bench.raw(f"raw-bug-{number}").green
+                found += is_red and bench.fixloop(f"check-bug-{number}", "check").exit_code == 1
+                restore(checkout)
+        finally:
+            restore(checkout)
+        print(
+            f"| {project.name} | {raw.seconds:.1f} | {first.seconds:.1f} | {again.seconds:.1f} | {first.verdict} | "
+            f"{found} of {len(project.bugs)} |",
+            flush=True,
+        )
+
+
+def made(folder: Path, commands: Mapping[str, str]) -> Path:
+    """A project that is right, in a git repository."""
+    folder.mkdir(parents=True)
+    quoted = {
+        name: command.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        for name, command in commands.items()
+    }
+    text = "".join(f'[specialist.{name}]\ncommand = "{command}"\n' for name, command in quoted.items())
+    files = {
+        "calc.py": CALC.format("+"),
+        "test_calc.py": TEST,
+        "fixloop.toml": text,
+        ".gitignore": ".fixloop/\n__pycache__/\n.*_cache/\n",
+    }
+    for name, content in files.items():
+        (folder / name).write_text(content)
+    person = ("-c", "user.name=bench", "-c", "user.email=bench@example.invalid")
+    for words in (("init", "-q", "-b", "main"), ("add", "-A"), (*person, "commit", "-q", "-m", "first")):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    return folder
+
+
+def seconds(command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> float:
+    started = time.perf_counter()
+    subprocess.run(
+        command,
+        cwd=folder,
+        env={**developer_environment(), **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=300,
+    )
+    return time.perf_counter() - started
+
+
+def median(turns: int, measure: Callable[[], float]) -> float:
+    return statistics.median(measure() for _ in range(turns))
+
+
+def by_turns(ways: Mapping[str, Callable[[], float]], turns: int) -> dict[str, float]:
+    """The median of each, all measured `turns` times one after the other."""
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(turns):
+        for name, measure in ways.items():
+            taken[name].append(measure())
+    return {name: statistics.median(each) for name, each in taken.items()}
+
+
+def report(title: str, found: Mapping[str, float]) -> None:
+    base = next(iter(found.values()))
+    print(f"\n{title:<24} {'s':>7} {'more, s':>8} {'ratio':>6}")
+    for name, each in found.items():
+        print(f"{name:<24} {each:>7.2f} {each - base:>+8.2f} {each / base:>6.2f}")
+
+
+if __name__ == "__main__":
+    main()

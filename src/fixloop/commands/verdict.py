@@ -1,0 +1,69 @@
+"""The verdict on checks that were run once, and what is said of those that could not be."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.screen import short
+from fixloop.protocol.checks import RunOutcome, Unverified
+from fixloop.protocol.failures import count_of
+
+if TYPE_CHECKING:
+    from fixloop.intake.trial import Tried
+
+
+def exit_code_of(found: Sequence["Tried"], unverified: Sequence[Unverified]) -> ExitCode:
+    if _of(found, RunOutcome.FAILED):
+        return ExitCode.WRONG
+    is_whole = _of(found, RunOutcome.PASSED) and not _of(found, RunOutcome.ERROR)
+    return ExitCode.DONE if is_whole and not blocking(unverified) else ExitCode.WAITS
+
+
+def verdict_of(found: Sequence["Tried"], unverified: Sequence[Unverified]) -> str:
+    """What the checks came to together, in one line."""
+    failed, stopped = _of(found, RunOutcome.FAILED), _of(found, RunOutcome.ERROR)
+    count = f"{len(found)} check{'s' * (len(found) > 1)}"
+    if failed:
+        failures = sum(len(each.result.failures) for each in failed)
+        verdict = f"{count_of(failures)} in {len(failed)} of {len(found)} checks"
+    elif stopped:
+        verdict = f"not verified: {', '.join(each.result.check for each in stopped)} could not run"
+    elif not _of(found, RunOutcome.PASSED):
+        verdict = "not verified: nothing could run here"
+    elif blocking(unverified):
+        verdict = f"not verified (what ran has passed: {count})"
+    else:
+        verdict = f"passed ({count})"
+    parts = [verdict, *passed_over(unverified)]
+    optional = [
+        f"{each.result.check} ({short(each.result.reason)})" for each in _of(found, RunOutcome.SKIPPED)
+    ]
+    if optional:
+        parts.append(f"left out, being optional: {', '.join(optional)}")
+    return "; ".join(parts)
+
+
+def _of(found: Iterable["Tried"], outcome: RunOutcome) -> list["Tried"]:
+    return [each for each in found if each.result.outcome is outcome]
+
+
+def blocking(found: Iterable[Unverified]) -> list[Unverified]:
+    """The missing checks without which nothing counts as verified."""
+    return [each for each in found if each.blocks]
+
+
+def passed_over(found: Sequence[Unverified]) -> Iterator[str]:
+    """`not verified here: ruff (not installed in .venv)`, of those that do not block; nothing where there are none."""
+    named = [f"{each.name} ({short(each.reason)})" for each in found if not each.blocks]
+    if named:
+        yield f"not verified here: {', '.join(named)}"
+
+
+def missing_lines(found: Iterable[Unverified]) -> Iterator[str]:
+    """What each of them lacks, and how to add it or leave it out."""
+    for each in found:
+        yield f"  {each.name} of {each.specialist} does not run here: {short(each.reason, 300)}"
+        if each.remedy:
+            yield f"    {short(each.remedy, 300)}"
+        optional = f"optional = true in its [specialist.{each.specialist}]"
+        yield f"    or leave it out: name in fixloop.toml what is to run (`fixloop init` does), with {optional}"
