@@ -29,7 +29,7 @@ def test_golden():
     assert f"{calc.add(2, 2)}" == pathlib.Path("golden/sum.txt").read_text()
 """
 FILES: Final = {"test_calc.py": TESTS, "golden/sum.txt": "4", "Makefile": "check:\n\tpython -m pytest -q\n"}
-JUNIT: Final = "python -m pytest -q --junitxml={junit}"
+JUNIT: Final = "python -m pytest -p no:valkey -q --junitxml={junit}"
 HELD: Final = "with the tests, gates and runner files of the snapshot, "
 EDIT: Final = """\
 import pathlib, sys

@@ -33,7 +33,7 @@ CASES = (
 UNITTEST = {"shop.py": WRONG, "tests/__init__.py": "", "tests/test_shop.py": CASES}
 MARKED = "[pytest]\naddopts = --strict-markers -m 'not slow'\nmarkers =\n    slow\n"
 EMPTY = "def test_nothing():\n    pass\n"
-PYTEST = ("python", "-m", "pytest", "--junitxml={junit}")
+PYTEST = ("python", "-m", "pytest", "-p", "no:valkey", "--junitxml={junit}")
 DISCOVER = ("python", "-m", "unittest")
 RUFF = ("ruff", "check", "--no-fix", "--output-format", "sarif", "--output-file", "{sarif}", ".")
 MYPY = ("python", "-m", "mypy", "--no-pretty", "src")
