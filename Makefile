@@ -6,8 +6,8 @@
 # Where it is set, every process that a test starts would compile the whole of fixloop anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests that start processes wait more than they compute: two for each processor keep it busy.
-TESTERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+# Tests that start processes wait more than they compute: three for each processor keep it busy.
+TESTERS := $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
 
 PYTHON ?= $(shell for name in python3.12 python3.11 python3.13 python3.14 python3; do \
 	$$name -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)

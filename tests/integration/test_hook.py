@@ -212,5 +212,12 @@ def test_settings_that_cannot_be_read_are_left_as_they_are(shop: Project, settin
     assert not (shop.folder / ".codex").exists()
 
 
+def test_a_page_that_is_no_text_is_left_as_it_is(shop: Project) -> None:
+    (shop.folder / "AGENTS.md").write_bytes(b"\xff\xfe")
+
+    assert "AGENTS.md as text" in shop.fixloop("hook", "install", "--agent", "claude").refusal
+    assert not (shop.folder / ".claude").exists()
+
+
 def test_an_unknown_agent_is_refused(shop: Project) -> None:
     assert "known are claude, codex" in shop.fixloop("hook", "install", "--agent", "bard").refusal

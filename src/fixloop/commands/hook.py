@@ -116,9 +116,12 @@ def _change(
         if changed != settings:
             is_empty = set(changed) <= {"version"}
             text = "" if is_empty else json.dumps(changed, indent=2, ensure_ascii=False) + "\n"
-            written.append((path, path.read_text() if path.exists() else "", text))
+            written.append((path, path.read_text(encoding="utf-8") if path.exists() else "", text))
     page = folder / PAGE
-    before = page.read_text() if page.exists() else ""
+    try:
+        before = page.read_text(encoding="utf-8") if page.exists() else ""
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"cannot read {page} as text: {error}; mend it first") from None
     if (after := change_page(before)) != before:
         written.append((page, before, after))
     for path, old, new in written:
@@ -169,7 +172,8 @@ def answer(
     name = str(context.info_name)
     dialect = DIALECTS[name]
     try:
-        call = read_call(sys.stdin.buffer.read(MOST_BYTES))
+        # A person who tries it has nothing to send.
+        call = read_call(b"{}" if sys.stdin.isatty() else sys.stdin.buffer.read(MOST_BYTES))
         folder = _project(call, dialect)
         cache = load_settings().cache_dir
         reply = _reply(name, call, folder, cache, None if start else Limits(alike, blocks, minutes))
