@@ -17,7 +17,6 @@ from fixloop.intake.redaction_scope import redaction_of
 from fixloop.machine.guard import Confined
 from fixloop.machine.interpreters import Interpreter, choose_interpreter
 from fixloop.machine.sandbox import confined, required
-from fixloop.outside.transfer import bring_work, snapshot_in
 from fixloop.repository.snapshot import Snapshot, mirror_of
 from fixloop.secrets.redaction import Redaction
 from fixloop.servers.settings import load_settings
@@ -194,6 +193,9 @@ class Site:
 
 def site_of(work: "Step", configuration: Configuration, cache: Path) -> Site:
     state, ticket, fence = work.holding.state, work.holding.ticket.id, work.holding.fence
+    # It loads Redis' client, which the process of `fixloop check` has no use for.
+    from fixloop.outside.transfer import snapshot_in
+
     snapshot, shared = snapshot_in(state), not state.queue
     cancelled, started = work.cancelled, state.started_at.timestamp()
     return Site(snapshot, configuration, cache, ticket, fence, state.issue, shared, cancelled, started)
@@ -202,6 +204,8 @@ def site_of(work: "Step", configuration: Configuration, cache: Path) -> Site:
 @contextmanager
 def open_ground(work: "Step", configuration: Configuration, cache: Path) -> Iterator[Ground]:
     """A workspace of the ticket's own at the workflow's present tip, made ready; removed at the end."""
+    from fixloop.outside.transfer import bring_work
+
     state = work.holding.state
     bring_work(work.store, state, cache)
     with site_of(work, configuration, cache).ground(state.tip) as ground:

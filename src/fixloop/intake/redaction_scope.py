@@ -2,15 +2,17 @@
 
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
 from fixloop.configuration.model import Configuration
-from fixloop.engine.profile import AnyState
 from fixloop.intake.frozen_configuration import frozen_configuration
 from fixloop.secrets.redaction import Redaction
-from fixloop.store.contract import Store
+
+if TYPE_CHECKING:
+    from fixloop.engine.profile import AnyState
+    from fixloop.store.contract import Store
 
 T = TypeVar("T")
 
@@ -27,7 +29,7 @@ def redaction_of(configuration: Configuration) -> Redaction:
     return Redaction.of(frozenset(names), os.environ)
 
 
-def redaction_for(store: Store, state: AnyState) -> Redaction:
+def redaction_for(store: "Store", state: "AnyState") -> Redaction:
     """The same for a workflow, on this machine."""
     if not state.configuration:
         return Redaction.of((), os.environ)
