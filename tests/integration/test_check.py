@@ -177,3 +177,19 @@ def test_it_checks_again_when_a_file_changes(tmp_path: Path) -> None:
 
     assert first == "1 failure in 1 of 1 checks\n"
     assert second == "passed (1 check); 1 fixed; was 1\n"
+
+
+def test_linters_run_beside_the_tests_unless_there_is_one_processor(tmp_path: Path) -> None:
+    waits = "sh -c 'touch {here}; for i in $(seq 50); do test -e {other} && exit; sleep 0.1; done; exit 1'"
+    here, other = str(tmp_path / "here"), str(tmp_path / "other")
+    tests, lint = waits.format(here=here, other=other), waits.format(here=other, other=here)
+    text = f'[specialist.test-runner]\ncommand = "{tests}"\n[specialist.security]\ncommand = "{lint}"\n'
+    project = shop(tmp_path, text)
+
+    at_once = project.fixloop("check", FIXLOOP_AHEAD="1")
+    for name in (here, other):
+        Path(name).unlink()
+    one_by_one = project.fixloop("check", "--again", FIXLOOP_AHEAD="0")
+
+    assert at_once.out == "passed (2 checks)\n"
+    assert one_by_one.out.startswith("1 failure in 1 of 2 checks")

@@ -87,7 +87,8 @@ def check(
     the last check; what failed last runs first; what ran on the same tree is not run again. Exit codes: 0 passed,
     1 failed, 3 could not check.
     """
-    cache = load_settings().cache_dir
+    settings = load_settings()
+    cache = settings.cache_dir
     if show is not None:
         _show(last_check(cache, path), show)
         return
@@ -104,7 +105,7 @@ def check(
         kept = last_check(cache, path)
         last = LastCheck(cut_off=kept.cut_off) if again else kept
         chosen = prepared._replace(configuration=_fast(prepared.configuration)) if fast else prepared
-        ran = recheck(chosen, last, cache, until=until, is_hasty=fail_fast)
+        ran = recheck(chosen, last, cache, until=until, is_hasty=fail_fast, at_once=settings.ahead > 0)
         reusable = [each for each in ran.found if each.result.outcome in _REUSED]
         if ran.cut_off or any(each is not last.of(*each.key) for each in reusable):
             keep_check(cache, path, last.updated(reusable, ran.cut_off))

@@ -5,14 +5,16 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from fixloop.configuration.model import Configuration, SpecialistChecks
 from fixloop.intake.frozen_configuration import interpreter_at
 from fixloop.intake.last_check import Kept, LastCheck, circumstances
 from fixloop.intake.preparation import Prepared
-from fixloop.intake.trial import try_checks
+from fixloop.intake.trial import try_at_once, try_checks
 from fixloop.protocol.checks import RunOutcome
+
+READING: Final = frozenset({"code-quality", "security"})
 
 
 class Ran(NamedTuple):
@@ -27,12 +29,19 @@ class Ran(NamedTuple):
 
 
 def recheck(
-    prepared: Prepared, last: LastCheck, cache: Path, *, until: float = inf, is_hasty: bool = False
+    prepared: Prepared,
+    last: LastCheck,
+    cache: Path,
+    *,
+    until: float = inf,
+    is_hasty: bool = False,
+    at_once: bool = False,
 ) -> Ran:
     """
     Find out what is not known of a snapshot; what failed last runs first.
 
-    Ends at `until`, by the monotonic clock; where hasty, with the first check that fails.
+    Ends at `until`, by the monotonic clock; where hasty, with the first check that fails. `at_once`: what only reads
+    the code runs beside what runs it.
     """
     snapshot, configuration = prepared.snapshot, prepared.configuration
     interpreter = interpreter_at(Path(snapshot.source) / snapshot.subdirectory)
@@ -44,21 +53,41 @@ def recheck(
     known = [each for each in last.kept if digests.get(each.key) == each.circumstances]
     if is_hasty and any(each.result.outcome is RunOutcome.FAILED for each in known):
         return Ran(known)
-    due = _due(configuration, {each.key for each in known}, last, until - time.monotonic())
-    found, started = list(known), time.monotonic()
-    for each in try_checks(snapshot, due, cache, until) if due.specialists else ():
+    taken, seconds = {each.key for each in known}, until - time.monotonic()
+    halves = _halves(configuration) if at_once and not is_hasty else [configuration]
+    parts = [due for half in halves if (due := _due(half, taken, last, seconds)).specialists]
+    found, last_at = list(known), dict.fromkeys(range(len(parts)), time.monotonic())
+    begun = {
+        (entry.name, check.name): number
+        for number, part in enumerate(parts)
+        for entry in part.specialists
+        for check in entry.checks
+    }
+    is_one = len(parts) == 1
+    tries = (
+        try_checks(snapshot, parts[0], cache, until) if is_one else try_at_once(snapshot, parts, cache, until)
+    )
+    for each in tries:
         # The names of ten thousand tests that passed are of no use here.
         result = each.result.model_copy(update={"passed_names": ()})
-        digest = digests.get((each.specialist, result.check), "")
-        found.append(Kept(specialist=each.specialist, circumstances=digest, result=result))
-        started = time.monotonic()
+        key = each.specialist, result.check
+        found.append(Kept(specialist=each.specialist, circumstances=digests.get(key, ""), result=result))
+        last_at[begun.get(key, 0)] = time.monotonic()
         if is_hasty and result.outcome is RunOutcome.FAILED:
             return Ran(found)
-    came = {each.key for each in found}
-    begun = [(entry.name, check.name) for entry in due.specialists for check in entry.checks]
-    ended = [key for key in begun if key not in came] if time.monotonic() >= until else []
+    came, now = {each.key for each in found}, time.monotonic()
+    ended = [key for key in begun if key not in came] if now >= until else []
     left_out = ["/".join(key) for key in digests if key not in came and (key not in begun or key in ended)]
-    return Ran(found, left_out, {"/".join(key): time.monotonic() - started for key in ended[:1]})
+    # Of each part the first was running.
+    cut_off = {begun[key]: ("/".join(key), now - last_at[begun[key]]) for key in reversed(ended)}
+    return Ran(found, left_out, dict(cut_off.values()))
+
+
+def _halves(configuration: Configuration) -> list[Configuration]:
+    """What runs the code and what only reads it: the two do not disturb each other."""
+    reads = [entry for entry in configuration.specialists if entry.name in READING]
+    runs = [entry for entry in configuration.specialists if entry.name not in READING]
+    return [configuration.model_copy(update={"specialists": tuple(half)}) for half in (runs, reads)]
 
 
 def _due(

@@ -7,11 +7,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
-from threading import Timer
+from queue import SimpleQueue
+from threading import Thread, Timer
 from typing import Final
 
 from pydantic import TypeAdapter
@@ -79,6 +80,30 @@ def try_checks(
             raise InfrastructureError(
                 f"the process that runs the checks ended with exit code {process.returncode}"
             )
+
+
+def try_at_once(
+    snapshot: Snapshot, parts: Sequence[Configuration], cache: Path, until: float = inf
+) -> Iterator[Tried]:
+    """The same of several configurations at once, each in a process of its own; results as they come."""
+    results: SimpleQueue[Tried | BaseException | None] = SimpleQueue()
+
+    def run(part: Configuration) -> None:
+        try:
+            for each in try_checks(snapshot, part, cache, until):
+                results.put(each)
+        except BaseException as error:
+            results.put(error)
+        results.put(None)
+
+    for part in parts:
+        # Where this process ends first, so do those that it waits for.
+        Thread(target=run, args=(part,), daemon=True).start()
+    for _ in parts:
+        while (result := results.get()) is not None:
+            if isinstance(result, BaseException):
+                raise result
+            yield result
 
 
 @contextmanager

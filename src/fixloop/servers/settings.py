@@ -65,6 +65,8 @@ class Settings(BaseSettings):
     """What confines commands, whatever their projects say: what there is, nothing without one, none, or that one."""
     sandbox_writable: Annotated[tuple[Path, ...], NoDecode] = ()
     """What all commands of this machine may write, too, separated as in PATH."""
+    ahead: int = Field(default_factory=lambda: (os.cpu_count() or 1) - 1, ge=0)
+    """How many specialists `check` may run beside another; so far one at most."""
     embedded: Path | None = None
     """The project whose embedded Redis to join; set for the processes a command starts."""
     keep: bool = True
