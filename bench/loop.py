@@ -30,7 +30,7 @@ TEST: Final = "from calc import add\n\n\ndef test_add() -> None:\n    assert add
 SPINS: Final = (
     f'{sys.executable} -c "import time; e = time.process_time() + 1.5\nwhile time.process_time() < e: pass"'
 )
-SPECIALISTS: Final = ("test-runner", "code-quality", "security", "accessibility")
+SPECIALISTS: Final = ("test-runner", "code-quality", "security", "e2e-accessibility")
 READING: Final = (("status",), ("inbox",), ("log", "1"), ("check", "--help"))
 
 
