@@ -86,11 +86,9 @@ def test_a_stubborn_agent_is_let_go_and_a_person_is_told_until_checks_pass(shop:
     ],
 )
 def test_a_broken_configuration_or_a_missing_tool_never_keeps_an_agent(
-    shop: Project, toml: str, said: str
+    tmp_path: Path, toml: str, said: str
 ) -> None:
-    shop.write("fixloop.toml", toml)
-
-    answer = hook(shop)
+    answer = hook(Project(tmp_path / "shop", toml=toml))
 
     assert list(answer) == ["systemMessage"]
     assert answer["systemMessage"].startswith("fixloop could not check: ")
@@ -120,9 +118,9 @@ def test_what_cannot_be_counted_never_keeps_an_agent(shop: Project) -> None:
     assert "could not check" in answer["systemMessage"]
 
 
-def test_a_check_that_is_killed_never_keeps_an_agent(shop: Project, tmp_path: Path) -> None:
+def test_a_check_that_is_killed_never_keeps_an_agent(tmp_path: Path) -> None:
     place = tmp_path / "started"
-    shop.write("fixloop.toml", SLEEPS.replace("{place}", str(place)))
+    shop = Project(tmp_path / "shop", toml=SLEEPS.replace("{place}", str(place)))
     with subprocess.Popen(
         [FIXLOOP, "hook", "claude"],
         stdin=subprocess.PIPE,
@@ -144,10 +142,9 @@ def test_a_check_that_is_killed_never_keeps_an_agent(shop: Project, tmp_path: Pa
     assert answer == {"systemMessage": "fixloop could not check: the check ended with exit code -9"}
 
 
-def test_what_takes_too_long_is_left_out_and_said(shop: Project, tmp_path: Path) -> None:
+def test_what_takes_too_long_is_left_out_and_said(tmp_path: Path) -> None:
     place = tmp_path / "started"
-    shop.write("calc.py", RIGHT)
-    shop.write("fixloop.toml", TOML + SLEEPS.replace("{place}", str(place)))
+    shop = Project(tmp_path / "shop", toml=TOML + SLEEPS.replace("{place}", str(place)), calc=RIGHT)
 
     # The first time other checks may take most of it.
     told = [shop.fixloop("check", "--within", "5") for _ in range(2)]
