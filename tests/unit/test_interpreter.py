@@ -5,6 +5,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from fixloop.machine.interpreters import Interpreter, choose_interpreter
 from tests.fixtures.repositories import write
 
@@ -39,6 +41,23 @@ def test_the_order_is_setup_checkout_virtual_env_path(tmp_path: Path) -> None:
     assert choose_with(source=tmp_path).origin == "VIRTUAL_ENV"
     assert choose(source=tmp_path, path=str(program)) == Interpreter(str(program / "python"), "", "PATH")
     assert choose(source=None).origin == "none"
+
+
+def test_the_environment_that_pre_commit_made_for_fixloop_is_not_the_projects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks, program = fake_venv(tmp_path / "hooks"), tmp_path / "bin"
+    write(program, {"python": "#!/bin/sh\n"})
+    (program / "python").chmod(0o755)
+    monkeypatch.setattr(sys, "prefix", str(hooks))
+    variables = {"VIRTUAL_ENV": str(hooks), "PATH": f"{hooks}/bin:{program}"}
+
+    def chosen(**more: str) -> str:
+        given = variables | more
+        return choose_interpreter(made=None, source=None, subdirectory="", variables=given).path
+
+    assert chosen() == f"{hooks}/bin/python"
+    assert chosen(PRE_COMMIT="1") == f"{program}/python"
 
 
 def test_a_broken_venv_is_passed_over(tmp_path: Path) -> None:

@@ -48,16 +48,17 @@ def choose_interpreter(
 
     `made` is the folder in which `[workspace] setup` ran, `source` the top of the checkout, if any. On the PATH
     fixloop's own environment is passed over: what it has, the project has not. Who has activated it, or installed
-    fixloop into the project's environment and activated that, means it.
+    fixloop into the project's environment and activated that, means it; pre-commit activates a hook's own by itself.
     """
     for top, origin in ((made, "setup"), (source, "checkout")):
         venv = venv_in(top, subdirectory) if top is not None else None
         if venv is not None:
             return Interpreter(str(_python_of(venv)), str(venv), "setup" if origin == "setup" else "checkout")
     active = variables.get("VIRTUAL_ENV", "")
-    if active and _is_venv(Path(active)):
-        return Interpreter(str(_python_of(Path(active))), active, "VIRTUAL_ENV")
     own = os.path.realpath(os.path.join(sys.prefix, "bin")) if sys.prefix != sys.base_prefix else ""
+    is_hooks = "PRE_COMMIT" in variables and os.path.realpath(os.path.join(active, "bin")) == own
+    if active and _is_venv(Path(active)) and not is_hooks:
+        return Interpreter(str(_python_of(Path(active))), active, "VIRTUAL_ENV")
     folders = variables.get("PATH", os.defpath).split(os.pathsep)
     path = os.pathsep.join(folder for folder in folders if os.path.realpath(folder) != own)
     program = shutil.which("python", path=path) or shutil.which("python3", path=path)
