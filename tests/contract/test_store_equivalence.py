@@ -75,7 +75,8 @@ def absences(seconds: float) -> int:
 
 
 def of_commit(answer: Committed) -> tuple[Any, ...]:
-    return answer.status, answer.version, answer.head, answer.snapshot, answer.other
+    claim = answer.claim and of_claim(answer.claim)
+    return answer.status, answer.version, answer.head, answer.snapshot, answer.other, claim
 
 
 def of_claim(answer: Claim) -> tuple[Any, ...]:
@@ -201,12 +202,13 @@ class Twins(RuleBasedStateMachine):
             self.held[ticket_id] = (owner, answer[1])
 
     @precondition(lambda self: self.held)
-    @rule(data=st.data(), kinds=several)
-    def commit_held(self, data: st.DataObject, kinds: list[dict[str, Any]]) -> None:
+    @rule(data=st.data(), kinds=several, goes_on=st.booleans())
+    def commit_held(self, data: st.DataObject, kinds: list[dict[str, Any]], goes_on: bool) -> None:
         ticket_id = data.draw(st.sampled_from(sorted(self.held)))
         owner, fence = self.held[ticket_id]
         flow = ticket_id.partition(".")[0]
-        self.committed(
+        following = f"{flow}.{kinds[0]['name']}" if goes_on and kinds else ""
+        answer = self.committed(
             flow,
             version=max(1, self.versions[flow]),
             head=self.heads[flow],
@@ -214,7 +216,11 @@ class Twins(RuleBasedStateMachine):
             owner=owner,
             fence=fence,
             new_tickets=made(flow, kinds),
+            claim=following,
+            token="a" if following else "",
         )
+        if answer[5] is not None:
+            self.held[following] = (owner, answer[5][1])
 
     @rule(flow=flows, name=names, owner=owners, fence=fences)
     def commit_any(self, flow: str, name: str, owner: str, fence: int) -> None:

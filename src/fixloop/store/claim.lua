@@ -22,20 +22,9 @@ if state.kind == 'd' and tonumber(state.rest) > clock then return answer('early'
 
 local fence = state.fence
 if not repeated then
-  local ticket = cjson.decode(text)
-  fence = next_fence(SHARD)
   if state.kind == 'p' then redis.call('ZREM', PENDING, state.rest) end
   if state.kind == 'd' then redis.call('ZREM', DELAYED, id) end
-  local limit = ticket.limit_seconds and ticket.limit_name or ''
-  local claimed = state_text('c', fence, owner, limit, token)
-  if limit ~= '' then
-    local due = clock + ticket.limit_seconds
-    redis.call('HSET', WORKFLOW, 's:' .. id, claimed, 'd:' .. limit, seconds(due))
-    redis.call('ZADD', DEADLINES, due, workflow .. '|' .. limit)
-  else
-    redis.call('HSET', WORKFLOW, 's:' .. id, claimed)
-  end
-  redis.call('HSET', OWNERS, id, fence .. ' ' .. owner)
+  fence = take(workflow, id, cjson.decode(text), owner, token, clock)
 end
 redis.call('ZADD', LEASES, clock + lease, id)
 

@@ -1,5 +1,6 @@
 -- One change of one workflow: compare, then write all of it or nothing. Knows nothing of what a change means.
--- Nothing is written before every comparison is done.
+-- Nothing is written before every comparison is done. With the change, who commits may claim a ticket that it makes.
+-- KEYS from 12 on, then: where the tickets of each shard wait.
 
 local WORKFLOW, HISTORY, ENDED = KEYS[9], KEYS[10], KEYS[11]
 local change = cjson.decode(ARGV[1])
@@ -11,12 +12,25 @@ local version, head, done = tonumber(found[1] or 0), head_of(found[2]), found[3]
 local held, repeated = read_state(found[4]), found[5]
 
 local function answer(status, other)
-  return {status, version, head, '', other or '', {}}
+  return {status, version, head, '', other or '', {}, {}}
+end
+
+-- What `change.claim` gives to who commits, besides what it knows.
+local function given(fence)
+  local clock, wall, away = read_clock()
+  redis.call('ZADD', LEASES, clock + change.lease, change.claim)
+  return {fence, seconds(wall), seconds(clock), seconds(away)}
+end
+
+local function given_before()
+  local state = change.claim ~= '' and read_state(redis.call('HGET', WORKFLOW, 's:' .. change.claim))
+  local is_mine = state and state.kind == 'c' and state.owner == change.owner and state.rest == change.token
+  return is_mine and given(state.fence) or {}
 end
 
 -- The first answer again: its head is the digest of the entry it wrote.
 local function first_answer(made)
-  return {'dup', tonumber(made), '', redis.call('LINDEX', HISTORY, made - 1) or '', '', {}}
+  return {'dup', tonumber(made), '', redis.call('LINDEX', HISTORY, made - 1) or '', '', {}, given_before()}
 end
 
 -- `done` has a line `{ticket} {fence} {version}` for each of the last tickets; a withdrawn one has the fence `-`.
@@ -62,7 +76,7 @@ if change.live == 'begin' and living and (living ~= change.workflow or change.ex
 end
 if version ~= change.expected or head ~= expected_head then
   local current = redis.call('HGET', WORKFLOW, 'snapshot') or ''
-  return {'conflict', version, head, current, '', leant_on(current, HISTORY)}
+  return {'conflict', version, head, current, '', leant_on(current, HISTORY), {}}
 end
 
 local made = version + 1
@@ -170,6 +184,17 @@ for name, due in pairs(change.set) do
   write('d:' .. name, seconds(due))
   if not parked then redis.call('ZADD', DEADLINES, due, change.workflow .. '|' .. name) end
 end
+
+-- Whoever waits in its queue was there before it; those who are less urgent are served after it.
+local function is_first_in_queue(ticket)
+  local first, last = '[' .. ticket.queue .. '|', '[' .. ticket.queue .. '|' .. ticket.priority .. '|~'
+  for place = 12, #KEYS do
+    if #redis.call('ZRANGEBYLEX', KEYS[place], first, last, 'LIMIT', 0, 1) > 0 then return false end
+  end
+  return true
+end
+
+local claims
 if #change.tickets > 0 then
   local clock = read_clock()
   for _, text in ipairs(change.tickets) do
@@ -183,6 +208,8 @@ if #change.tickets > 0 then
         local ready = seconds(clock + ticket.delay_seconds)
         write('s:' .. ticket.id, state_text('d', 0, '', '', ready))
         redis.call('ZADD', DELAYED, ready, ticket.id)
+      elseif ticket.id == change.claim and is_first_in_queue(ticket) then
+        claims = ticket
       else
         write('s:' .. ticket.id, state_text('p', 0, '', '', offer(ticket, clock)))
       end
@@ -193,6 +220,8 @@ end
 redis.call('HSET', WORKFLOW, unpack(written))
 if #emptied > 0 then redis.call('HDEL', WORKFLOW, unpack(emptied)) end
 redis.call('RPUSH', HISTORY, entry)
+-- Not before: its limit's deadline is the claim's, not one that the change sets.
+local claimed = claims and given(take(change.workflow, claims.id, claims, change.owner, change.token, (read_clock()))) or {}
 if version == 0 then redis.call('ZADD', WORKFLOWS, change.issue, change.workflow) end
 if change.live == 'begin' then
   redis.call('HSET', LIVE, change.feature, string.sub(change.workflow, #change.feature + 2))
@@ -202,4 +231,4 @@ elseif change.live == 'end' then
   local _, wall = read_clock()
   redis.call('ZADD', ENDED, 'NX', wall, change.workflow)
 end
-return {'ok', made, new_head, '', '', {}}
+return {'ok', made, new_head, '', '', {}, claimed}

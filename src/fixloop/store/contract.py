@@ -56,7 +56,7 @@ class Store(Protocol):
         Apply one change, all or nothing (R4, R5, R8).
 
         Returns:
-            ok: done, the new version and head.
+            ok: done, the new version and head, and the claim of what is to be gone on with.
             dup: this ticket and fence, or this operation, was committed before; its version and head.
             stale: the ticket was withdrawn, or is another fence's; nothing is written but the count.
             gone: there is no such ticket (any more) or workflow.

@@ -50,6 +50,8 @@ class Written(NamedTuple):
     entry: bytes
     snapshot: bytes
     head: str
+    context: Context
+    """What the snapshot leans on."""
 
 
 class Texts:
@@ -117,7 +119,7 @@ def written(
         stub = _json({**kept, "whole": put_artifact(commit.workflow, text)})
         after, frame = context, frame._replace(packed=pack(stub, context))
     entry = frame.stored()
-    return Written(entry, pack(commit.snapshot, after), digest_of(entry))
+    return Written(entry, pack(commit.snapshot, after), digest_of(entry), after)
 
 
 def excerpt(data: bytes) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 from fixloop.errors import ProtocolError
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
+from fixloop.store.limits import LEASE_SECONDS
 from fixloop.store.packing import NOTHING, Context
 
 CommitStatus = Literal["ok", "dup", "stale", "gone", "conflict", "exists"]
@@ -51,6 +52,11 @@ class Commit:
     operation: str = ""
     """Idempotency key of a commit without a ticket."""
     new_tickets: tuple[Ticket, ...] = ()
+    claim: str = ""
+    """The id of one of these, which who commits goes on with: it is claimed in the same moment, unless one that is as
+    urgent waits in its queue, or its workflow is held."""
+    token: str = ""
+    """That claim's."""
     drop_tickets: tuple[str, ...] = ()
     drop_all_tickets: bool = False
     """Withdraw every other ticket: its holder's next renewal says `cancelled`, its commit `stale`."""
@@ -75,6 +81,10 @@ class Commit:
         for ticket in self.new_tickets:
             if ticket.workflow != self.workflow or not ticket.id.startswith(f"{self.workflow}."):
                 raise ProtocolError(f"ticket {ticket.id} does not belong to workflow {self.workflow}")
+        if self.claim:
+            check_claimant(self.owner, self.token, LEASE_SECONDS)
+            if not self.ticket or self.claim not in {ticket.id for ticket in self.new_tickets}:
+                raise ProtocolError(f"a commit of workflow {self.workflow} claims what it does not make")
         if len({ticket.id for ticket in self.new_tickets}) < len(self.new_tickets):
             raise ProtocolError(f"a commit of workflow {self.workflow} makes two tickets of one id")
         wrong = [name for name in self.fields if ":" in name or name in OWN_FIELDS]
@@ -82,22 +92,6 @@ class Commit:
         wrong += [name for name in self.set_deadlines if not name or not name.isprintable() or "|" in name]
         if wrong:
             raise ProtocolError(f"the names {', '.join(sorted(wrong))} are the store's own; use others")
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """What became of a commit; nothing was changed unless it is `ok`."""
-
-    status: CommitStatus
-    version: int
-    """ok, dup: the version this commit made; otherwise the current one."""
-    head: str = ""
-    snapshot: bytes | None = None
-    """Only with `conflict`, to decide again on."""
-    other: str = ""
-    """Only with `exists`: the live workflow of the same feature."""
-    context: Context = NOTHING
-    """Only with `conflict`, for the next commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +111,24 @@ class Claim:
     """How often a process died over this ticket while its worker lived (K40)."""
     context: Context = NOTHING
     """What a commit on this version may lean on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What became of a commit; nothing was changed unless it is `ok`."""
+
+    status: CommitStatus
+    version: int
+    """ok, dup: the version this commit made; otherwise the current one."""
+    head: str = ""
+    snapshot: bytes | None = None
+    """Only with `conflict`, to decide again on."""
+    other: str = ""
+    """Only with `exists`: the live workflow of the same feature."""
+    context: Context = NOTHING
+    """Only with `conflict`, for the next commit."""
+    claim: Claim | None = None
+    """Of the ticket that the commit was to claim, if it was: only with `ok`, and with `dup` as long as it is held."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial, wraps
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from fixloop.errors import Damaged
 from fixloop.protocol.moment import Moment
@@ -25,6 +25,7 @@ from fixloop.store.packing import NOTHING, context_of, inflate, leans_of, pack_a
 from fixloop.store.seal import Sealing
 
 F = TypeVar("F", bound=Callable[..., Any])
+_WAITING: Final = tuple(keys.shard_keys(shard).pending for shard in range(keys.SHARDS))
 
 
 def _of_one_workflow(method: F) -> F:
@@ -61,16 +62,18 @@ class RedisStore(Listing, Store):
             heads = bytes.fromhex(head), bytes.fromhex(new.head)
             script = (replies.change_text(commit), new.snapshot, new.entry, *heads)
             names = (*_with_history(commit.workflow), keys.ended_key(keys.shard_of(commit.workflow)))
+            # On a Redis Cluster a script would see its own shard's alone.
+            names += _WAITING if commit.claim else ()
 
             def send(_client: Any) -> Any:
                 nonlocal sent
                 sent += 1
                 return self._connection.send_durably("commit", names, script)
 
-            answer = replies.committed(self._connection.call(send), commit.workflow)
+            answer = replies.committed(self._connection.call(send), commit, new)
         if sent > 1 and answer.status in ("dup", "conflict") and answer.head == new.head:
             # The answer to our first sending was lost on the way; this is what it was.
-            return records.Committed("ok", answer.version, new.head)
+            return records.Committed("ok", answer.version, new.head, claim=answer.claim)
         return answer
 
     @_of_one_workflow

@@ -12,8 +12,9 @@ from fixloop.errors import Damaged
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store import records
-from fixloop.store.entries import Texts, digest_of
+from fixloop.store.entries import Texts, Written, digest_of
 from fixloop.store.keys import feature_of, issue_of, workflow_id
+from fixloop.store.limits import LEASE_SECONDS
 from fixloop.store.packing import NOTHING, Context, context_of, unpack
 
 T = TypeVar("T")
@@ -64,6 +65,9 @@ def change_text(commit: records.Commit) -> str:
             "fields": dict(commit.fields),
             # What is None is left out, for Lua's sake.
             "tickets": [offered.model_dump_json(exclude_none=True) for offered in commit.new_tickets],
+            "claim": commit.claim,
+            "token": commit.token,
+            "lease": LEASE_SECONDS,
             "drop": commit.drop_tickets,
             "drop_all": commit.drop_all_tickets,
             "set": dict(commit.set_deadlines),
@@ -77,14 +81,21 @@ def change_text(commit: records.Commit) -> str:
     )
 
 
-def committed(reply: Sequence[Any], workflow: str) -> records.Committed:
-    """The answer of commit.lua."""
-    status, version, at_head, payload, other, leant_on = reply
-    kind = status.decode()
+def committed(reply: Sequence[Any], commit: records.Commit, new: Written) -> records.Committed:
+    """The answer of commit.lua to what was written."""
+    status, version, at_head, payload, other, leant_on, claimed = reply
+    kind, found = status.decode(), _claimed(claimed, commit, new, int(version)) if claimed else None
     if kind == "dup":
-        return records.Committed("dup", version, digest_of(payload))
-    data, context = state_of(payload, leant_on, workflow) if payload else (None, NOTHING)
-    return records.Committed(kind, int(version), at_head.hex(), data, other.decode(), context)
+        return records.Committed("dup", version, digest_of(payload), claim=found)
+    data, context = state_of(payload, leant_on, commit.workflow) if payload else (None, NOTHING)
+    return records.Committed(kind, int(version), at_head.hex(), data, other.decode(), context, found)
+
+
+def _claimed(told: Sequence[bytes], commit: records.Commit, new: Written, version: int) -> records.Claim:
+    fence, wall, clock, away = told
+    ticket = next(made for made in commit.new_tickets if made.id == commit.claim)
+    known = version, commit.snapshot, new.head, ticket
+    return records.Claim("ok", moment(wall, clock), float(away), int(fence), *known, context=new.context)
 
 
 def claim(reply: Sequence[Any], workflow: str, ticket_id: str) -> records.Claim:

@@ -8,13 +8,15 @@ from typing import Final
 from fixloop.store.limits import SCRIPT_LIMITS
 
 _ALONE: Final = ("number", "acquire", "keep")
-_FENCING: Final = ("claim", "acquire")
+_FENCING: Final = ("claim", "commit", "acquire")
+_TAKING: Final = ("claim", "commit")
 
 
 @cache
 def source(name: str) -> str:
     """The complete text of the script `name`."""
-    own = (_text("fence") if name in _FENCING else "") + _text(name)
+    before = [part for part, users in (("fence", _FENCING), ("take", _TAKING)) if name in users]
+    own = "".join(map(_text, (*before, name)))
     if name in _ALONE:
         return own
     limits = "".join(f"local {limit} = {value}\n" for limit, value in SCRIPT_LIMITS.items())

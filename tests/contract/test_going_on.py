@@ -1,0 +1,201 @@
+"""Who commits may claim the ticket that follows in the same moment, and gets what a claim returns."""
+
+from typing import Any
+
+import pytest
+
+from fixloop.errors import ProtocolError
+from fixloop.store.contract import Store
+from fixloop.store.keys import shard_of
+from fixloop.store.limits import LEASE_SECONDS
+from fixloop.store.records import Committed
+from tests.fixtures.store_samples import FLOW, LANES, ME, QUEUE, change, claimed, created, sweep, ticket
+from tests.fixtures.store_world import World
+
+ELSEWHERE = "0a1b2c3d-43-1"
+"""A workflow of another shard."""
+
+
+def gone_on(store: Store, **more: Any) -> Committed:
+    """Commit `a`, which `b` follows, and ask for that."""
+    held = store.owners().get(ticket("a").id) or (ME, claimed(store, "a").fence)
+    following = more.pop("following", ticket("b"))
+    names = {
+        "ticket": ticket("a").id,
+        "owner": ME,
+        "fence": held[1],
+        "claim": following.id,
+        "token": "token-b",
+    }
+    return store.commit(change(1, **names, new_tickets=(following,), **more))
+
+
+@pytest.mark.proves("R7", "R8")
+def test_a_commit_claims_what_follows_as_a_claim_would(store: Store) -> None:
+    created(store, ticket("a"))
+
+    answer = gone_on(store)
+
+    claim = answer.claim
+    assert claim is not None
+    assert answer.status == "ok"
+    assert (claim.status, claim.version, claim.head, claim.snapshot) == ("ok", 2, answer.head, b'{"after":2}')
+    assert (claim.ticket, claim.fence, claim.deaths) == (ticket("b"), 2, 0)
+    assert store.owners() == {ticket("b").id: (ME, 2)}
+    again = claimed(store, "b", token="token-b")
+    assert (again.fence, again.snapshot, again.context) == (claim.fence, claim.snapshot, claim.context)
+
+
+def test_what_is_gone_on_with_is_committed_by_its_fence(store: Store) -> None:
+    created(store, ticket("a"))
+    claim = gone_on(store).claim
+    assert claim is not None
+
+    names = {"ticket": ticket("b").id, "owner": ME, "fence": claim.fence}
+    answer = store.commit(change(2, head=claim.head, context=claim.context, **names))
+
+    assert answer.status == "ok"
+    assert store.verify(FLOW) == []
+
+
+@pytest.mark.proves("R8")
+def test_a_repeated_commit_gets_its_claim_again(store: Store) -> None:
+    created(store, ticket("a"))
+    claimed(store, "a")
+    first = gone_on(store)
+
+    fence = 1
+    names = {
+        "ticket": ticket("a").id,
+        "owner": ME,
+        "fence": fence,
+        "claim": ticket("b").id,
+        "token": "token-b",
+    }
+    again = store.commit(change(1, **names, new_tickets=(ticket("b"),)))
+    other = store.commit(change(1, **{**names, "token": "another"}, new_tickets=(ticket("b"),)))
+
+    assert first.claim is not None
+    assert again.claim is not None
+    assert (again.status, again.claim.fence) == ("dup", first.claim.fence)
+    assert (other.status, other.claim) == ("dup", None)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "is_before"),
+    [
+        ({}, True),
+        ({"priority": 0}, True),
+        ({"priority": 6}, False),
+        ({"queue": f"{QUEUE}.other"}, False),
+        ({"delay_seconds": 60.0}, False),
+    ],
+)
+@pytest.mark.parametrize("workflow", ["0a1b2c3d-42-2", ELSEWHERE])
+def test_what_waits_in_its_queue_and_is_as_urgent_goes_first(
+    store: Store, waiting: dict[str, Any], is_before: bool, workflow: str
+) -> None:
+    created(store, ticket("a"))
+    created(store, ticket("waits", workflow, **waiting))
+
+    answer = gone_on(store)
+
+    assert (answer.status, answer.claim is None) == ("ok", is_before)
+    assert shard_of(ELSEWHERE) != shard_of(FLOW)
+    assert store.claim(ticket("b").id, "another", "t").status == ("ok" if is_before else "busy")
+
+
+def test_what_somebody_has_already_does_not_wait(store: Store) -> None:
+    created(store, ticket("a"))
+    created(store, ticket("taken", ELSEWHERE))
+    claimed(store, "taken", ELSEWHERE)
+
+    assert gone_on(store).claim is not None
+
+
+def test_nobody_goes_on_past_one_that_is_urgent_and_comes_late(store: Store) -> None:
+    created(store, ticket("a"))
+    for number in range(100):
+        created(store, ticket("waits", f"0a1b2c3d-{100 + number}-1", priority=6))
+    created(store, ticket("late", ELSEWHERE, priority=0))
+
+    assert gone_on(store).claim is None
+
+
+def test_a_held_workflow_is_not_gone_on_with(store: Store) -> None:
+    created(store, ticket("a"))
+    claim = claimed(store, "a")
+    store.commit(change(1, operation="pause", hold=True))
+
+    names = {
+        "ticket": ticket("a").id,
+        "owner": ME,
+        "fence": claim.fence,
+        "claim": ticket("b").id,
+        "token": "t",
+    }
+    answer = store.commit(change(2, **names, new_tickets=(ticket("b"),)))
+
+    assert (answer.status, answer.claim) == ("ok", None)
+
+
+def test_a_ticket_that_is_delayed_is_not_gone_on_with(store: Store) -> None:
+    created(store, ticket("a"))
+
+    assert gone_on(store, following=ticket("b", delay_seconds=5.0)).claim is None
+
+
+def test_the_limit_of_what_is_gone_on_with_runs_from_then(store: Store) -> None:
+    created(store, ticket("a"))
+
+    claim = gone_on(
+        store,
+        following=ticket("b", limit_name="operation", limit_seconds=60.0),
+        set_deadlines={"operation": 1.0},
+    ).claim
+
+    found = store.read(FLOW)
+    assert found is not None
+    assert claim is not None
+    assert found.deadlines == {"operation": pytest.approx(claim.moment.clock + 60.0, abs=0.01)}
+
+
+@pytest.mark.proves("K40")
+def test_what_was_gone_on_with_is_offered_again_when_its_lease_ran_out(store: Store, world: World) -> None:
+    created(store, ticket("a"))
+    gone_on(store)
+    sweep(store)
+    world.elapse(LEASE_SECONDS / 2)
+    assert sweep(store, empty_lanes=LANES).hints == ()
+
+    world.elapse(LEASE_SECONDS / 2)
+    sweep(store)
+
+    assert store.owners() == {}
+    assert store.claim(ticket("b").id, "another", "t").status == "ok"
+
+
+def test_a_conflict_claims_nothing(store: Store) -> None:
+    created(store, ticket("a"))
+    claim = claimed(store, "a")
+    store.commit(change(1, operation="other"))
+
+    names = {
+        "ticket": ticket("a").id,
+        "owner": ME,
+        "fence": claim.fence,
+        "claim": ticket("b").id,
+        "token": "t",
+    }
+    answer = store.commit(change(1, **names, new_tickets=(ticket("b"),)))
+
+    assert (answer.status, answer.claim) == ("conflict", None)
+
+
+@pytest.mark.parametrize("wrong", [{"claim": "0a1b2c3d-42-1.other"}, {"token": ""}, {"owner": "a\nb"}])
+def test_a_commit_claims_only_what_it_makes_and_by_a_token(store: Store, wrong: dict[str, Any]) -> None:
+    created(store, ticket("a"))
+    names = {"ticket": ticket("a").id, "owner": ME, "fence": 1, "claim": ticket("b").id, "token": "t"}
+
+    with pytest.raises(ProtocolError):
+        store.commit(change(1, **{**names, **wrong}, new_tickets=(ticket("b"),)))
