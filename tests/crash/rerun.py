@@ -25,7 +25,7 @@ from fixloop.protocol.ticket import Ticket
 from fixloop.servers.broker_url import PRIORITY_STEPS
 from fixloop.store.keys import shard_of
 from fixloop.store.limits import LEASE_SECONDS, SEND_AGAIN
-from fixloop.store.records import Lane, Snapshot
+from fixloop.store.records import Claim, Lane, Snapshot
 from fixloop.testing import ScriptedCrew
 from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.store_samples import release_all_of
@@ -99,7 +99,13 @@ class Rerun:
     """One way through a scene."""
 
     def __init__(
-        self, scene: Scene, dies_at: Sequence[Point] = (), *, is_seen: bool = True, copies_at: str = ""
+        self,
+        scene: Scene,
+        dies_at: Sequence[Point] = (),
+        *,
+        is_seen: bool = True,
+        copies_at: str = "",
+        goes_on: bool = False,
     ) -> None:
         """
         Nothing is played yet.
@@ -108,6 +114,7 @@ class Rerun:
             dies_at: once at each.
             is_seen: whether a supervisor lives to see a death; else the lease has to run out.
             copies_at: the boundary at which a copy of the message reaches a second worker.
+            goes_on: whether a worker goes on with what follows.
         """
         self.passed: dict[Point, None] = {}
         """Every point that was reached, in order."""
@@ -116,6 +123,7 @@ class Rerun:
         self._due = set(dies_at)
         self._is_seen = is_seen
         self._copies_at = copies_at
+        self._goes_on = goes_on
         self._wall: datetime = START
         self._broker: list[str] = []
         self._dead: set[str] = set()
@@ -174,18 +182,28 @@ class Rerun:
 
     def _carry_out(self, ticket_id: str, owner: str) -> None:
         self._at(Boundary.BEFORE_CLAIM, ticket_id)
-        claim = self.store.claim(ticket_id, owner, f"token-{owner}")
-        if claim.status != "ok" or claim.ticket is None:
-            return
+        claim: Claim | None = self.store.claim(ticket_id, owner, f"token-{owner}")
+        while claim is not None and claim.status == "ok" and claim.ticket is not None:
+            ticket_id = claim.ticket.id
+            claim = self._do(ticket_id, owner, claim)
+
+    def _do(self, ticket_id: str, owner: str, claim: Claim) -> Claim | None:
+        """A step; the claim of the next one where the worker goes on with that."""
+        assert claim.ticket is not None
         self._at(Boundary.AFTER_CLAIM, ticket_id)
         holding = self._engine.held(self._engine.profile, claim.ticket, claim, owner)
         event = self._event(holding)
         self._at(Boundary.BEFORE_COMMIT, ticket_id)
-        applied = self._engine.finish(holding, event, self.store.now(WORKFLOW))
+        applied = self._engine.finish(holding, event, self.store.now(WORKFLOW), self._is_gone_on_with)
         self._at(Boundary.AFTER_COMMIT, ticket_id)
         self._at(Boundary.BEFORE_HINT, ticket_id)
-        self._broker += [ticket.id for ticket in applied.steps]
+        others = applied.steps[applied.claim is not None :]
+        self._broker += [ticket.id for ticket in others]
         self._at(Boundary.AFTER_HINT, ticket_id)
+        return applied.claim
+
+    def _is_gone_on_with(self, ticket: Ticket) -> bool:
+        return self._goes_on and ticket.attempt == 1
 
     def _event(self, holding: ProfileHolding[Any]) -> Event:
         ticket = holding.ticket

@@ -113,3 +113,35 @@ def test_a_copy_of_every_message_that_reaches_a_second_worker_changes_nothing(
     name: str, boundary: Boundary
 ) -> None:
     assert_as_undisturbed(name, Rerun(SCENES[name], copies_at=boundary))
+
+
+def every_death_of_who_goes_on() -> list[object]:
+    """After a commit is between it and the start of the step that was claimed with it."""
+    going = {
+        name: Rerun(SCENES[name], goes_on=True)
+        for name in (SCENES if os.environ.get("CRASH_ALL") else ["S2"])
+    }
+    return [
+        pytest.param(name, point, is_seen, id=f"{name}, {point}, {'seen' if is_seen else 'unseen'}")
+        for name, rerun in going.items()
+        if rerun.play()
+        for point in rerun.passed
+        for is_seen in (True, False)
+    ]
+
+
+@pytest.mark.proves("S30", "R7", "R8")
+@pytest.mark.parametrize(("name", "point", "is_seen"), every_death_of_who_goes_on())
+def test_a_worker_that_goes_on_and_dies_once_changes_nothing(name: str, point: Point, is_seen: bool) -> None:
+    rerun = Rerun(SCENES[name], [point], is_seen=is_seen, goes_on=True)
+
+    assert_as_undisturbed(name, rerun, [point])
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_going_on_leads_to_the_same_end(name: str) -> None:
+    rerun = Rerun(SCENES[name], goes_on=True)
+
+    assert_as_undisturbed(name, rerun)
+    claimed = [point for point in rerun.passed if point.boundary is Boundary.BEFORE_CLAIM]
+    assert len(claimed) < len(rerun.executed)

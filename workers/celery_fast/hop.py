@@ -4,12 +4,13 @@ import os
 from functools import lru_cache
 from typing import Any, Final
 
-from celery import Celery, Task, signals
+from celery import Celery, signals
 from kombu.entity import PERSISTENT_DELIVERY_MODE
 from kombu.exceptions import KombuError
 from kombu.serialization import dumps
 from redis.exceptions import RedisError
 
+from workers.celery_fast.following import FollowedTask
 from workers.celery_fast.incoming import StepCall
 from workers.celery_fast.transport import SharedClient
 
@@ -17,7 +18,7 @@ _HOP: Final = frozenset({"queue", "priority", "chain", "root_id", "parent_id"})
 """All that is said of the next step of a chain besides its task, its arguments and its id."""
 
 
-class StepTask(Task):  # type: ignore[misc]
+class StepTask(FollowedTask):
     abstract = True
     form = StepCall
 
@@ -36,7 +37,7 @@ class StepTask(Task):  # type: ignore[misc]
 
 
 def _send(
-    task: Task,
+    task: StepTask,
     kwargs: dict[str, Any],
     task_id: str,
     *,

@@ -12,12 +12,19 @@ from fixloop.servers.settings import named_urls
 from fixloop.store.redis_store import RedisStore
 from workers.processes.child import SETTLED_SECONDS
 from workers.recovery.release import release_dead
+from workers.steps.going_on import GONE_ON
 
 log = logging.getLogger("fixloop.reoffering")
 
 
 class StepRequest(request.Request):  # type: ignore[misc]
     """A step as the main process sees it, which knows first that the process doing it died."""
+
+    def send_event(self, type: str, **fields: Any) -> None:
+        """Its process has told the end of a task itself before it went on."""
+        is_told = type == "task-succeeded" and fields.get("result") == repr(GONE_ON)
+        if not (is_told and self._app.conf.worker_send_task_events):
+            super().send_event(type, **fields)
 
     def reject(self, requeue: bool = False) -> None:
         """Offer its ticket again, in front of all that waits, before there is room for another message."""

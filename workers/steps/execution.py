@@ -4,9 +4,10 @@ Without the ticket there is no work, and without the fence no commit. What the w
 """
 
 import logging
+import time
 import traceback
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
@@ -20,9 +21,12 @@ from fixloop.engine.profile import AnyOutcome
 from fixloop.errors import Damaged, FixloopError, InfrastructureError, NewerVersion
 from fixloop.profile_table import loaded, names, registered, registered_in
 from fixloop.protocol.event import Event
-from fixloop.protocol.ticket import LOOK_AGAIN_SECONDS
+from fixloop.protocol.ticket import LOOK_AGAIN_SECONDS, Ticket
 from fixloop.repository.snapshot import Unseen
+from fixloop.store.records import Claim
+from workers.app import app
 from workers.process import process
+from workers.steps.going_on import GONE_ON, Following, Going, may_go_on
 from workers.steps.hints import FAILURES, FatalError, follow, hint, hint_again, stop_chain
 from workers.steps.newer_versions import leave
 from workers.steps.step import Injured, PutOff, Step, crew
@@ -80,18 +84,27 @@ def told_of(handlers: StepHandlers, step: Step, why: Failure) -> AnyOutcome[Any]
 
 
 def _carry_out(task: Task, ticket_id: str) -> str:
-    here, claim = process(), None
+    here = process()
+    claim: Claim | None = task.request.get("claim")
+    following: Following | None = task.request.get("claimed")
     try:
-        claim = here.store.claim(ticket_id, here.owner, uuid.uuid4().hex)
+        if claim is None:
+            claim = here.store.claim(ticket_id, here.owner, uuid.uuid4().hex)
         if claim.status != "ok" or claim.ticket is None:
             stop_chain(task)
             return claim.status
         handlers = STEP_HANDLERS[registered_in(claim.snapshot).name]
-        holding = ProfileEngine.held(handlers.profile, claim.ticket, claim, here.owner)
+        holding = ProfileEngine.held(
+            handlers.profile, claim.ticket, claim, here.owner, following and following.state
+        )
         step = Step(here.engine_of(handlers.profile), here.heart, holding, here.mailboxes)
         task.request.held = handlers, step
+        if following is not None and following.is_late() and not step.is_held():
+            stop_chain(task)
+            return "gone"
         event = None
         if not is_given_up(step.store, here.engine_of, holding.state):
+            began = time.monotonic()
             try:
                 with step.beating():
                     event = _event(handlers, step)
@@ -102,6 +115,8 @@ def _carry_out(task: Task, ticket_id: str) -> str:
         if event is None:
             stop_chain(task)
             return "cancelled"
+        if (going := _going(task)) is not None and not handlers.steps[claim.ticket.step].speaks:
+            going.work(time.monotonic() - began)
         return _commit(task, handlers, step, event)
     except (Damaged, NewerVersion) as error:
         stop_chain(task)
@@ -131,7 +146,18 @@ def _put_off(task: Task, step: Step, why: str) -> str:
 
 
 def _commit(task: Task, handlers: StepHandlers, step: Step, event: Event) -> str:
-    applied = _finished(handlers, step, event)
+    failed, going = handlers.failed(step.holding.state, event), _going(task)
+
+    def goes_on(ticket: Ticket) -> bool:
+        served = app.amqp.queues.consume_from
+        if going is None or failed is not None:
+            return False
+        speaks = handlers.steps[ticket.step].speaks
+        return may_go_on(
+            ticket, serves=served, speaks=speaks, steps=going.steps, own_seconds=going.own_seconds()
+        )
+
+    applied = _finished(handlers, step, event, goes_on)
     if applied.status == "refused":
         return _offer_again(task, step, f"{event.kind} is not for it to bring")
     if applied.outcome is None:
@@ -145,17 +171,29 @@ def _commit(task: Task, handlers: StepHandlers, step: Step, event: Event) -> str
         # What cannot be written outside is written later (`resume`); the workflow goes on.
         log.warning("%s is committed, but not written outside: %s", step.holding.ticket.id, error)
     process().announce(handlers.profile, applied.outcome)
-    follow(task, step.holding.ticket, state, applied.steps, handlers.failed(step.holding.state, event))
-    return "done"
+    follow(task, step.holding.ticket, state, applied.steps, failed)
+    if going is None or applied.claim is None:
+        return "done"
+    going.take(task.request.chain, applied.claim, state)
+    stop_chain(task)
+    return GONE_ON
 
 
-def _finished(handlers: StepHandlers, step: Step, event: Event) -> ProfileApplied[Any]:
-    applied = step.finish(event)
+def _going(task: Task) -> Going | None:
+    """What this process has done since it took a message; None where it does not go on."""
+    found: Going | None = task.request.get("going")
+    return found
+
+
+def _finished(
+    handlers: StepHandlers, step: Step, event: Event, goes_on: Callable[[Ticket], bool] = lambda ticket: False
+) -> ProfileApplied[Any]:
+    applied = step.finish(event, goes_on)
     for _ in range(ROUNDS):
         if applied.status != "moved" or handlers.brought is None:
             break
         with step.beating():
-            applied = step.finish(handlers.brought(step, event))
+            applied = step.finish(handlers.brought(step, event), goes_on)
     return applied
 
 

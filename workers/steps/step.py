@@ -131,10 +131,12 @@ class Step:
         with suppress(Unexpected):
             self._engine.apply(ticket.workflow, event, operation=f"{ticket.id}/{what}")
 
-    def finish(self, event: Event) -> ProfileApplied[Any]:
-        """Commit the step's event at the time it happened."""
+    def finish(
+        self, event: Event, goes_on: Callable[[Ticket], bool] = lambda ticket: False
+    ) -> ProfileApplied[Any]:
+        """Commit the step's event at the time it happened; see the engine's."""
         moment = self.holding.moment.plus(time.monotonic() - self._since)
-        return self._engine.finish(self.holding, event, moment)
+        return self._engine.finish(self.holding, event, moment, goes_on)
 
     def is_held(self) -> bool:
         """Whether the ticket is still this step's, neither committed nor withdrawn; its lease is renewed then."""

@@ -6,7 +6,9 @@ meets a newer version decides again on that version; a repetition gets its first
 
 import random
 import time
+import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final, Generic, NamedTuple
 
@@ -67,6 +69,8 @@ class ProfileApplied(NamedTuple, Generic[S]):
     version: int
     other: str = ""
     """The workflow that is live already, for `exists`."""
+    claim: Claim | None = None
+    """Of the first step that follows, where it is to be gone on with."""
 
     @property
     def steps(self) -> Sequence[Ticket]:
@@ -166,8 +170,10 @@ class ProfileEngine(Generic[S]):
         return self.apply(workflow, self.profile.reached(name=name, due=due), operation=operation)
 
     @staticmethod
-    def held(profile: Profile[S], ticket: Ticket, claim: Claim, owner: str) -> ProfileHolding[S]:
-        """What a granted claim gives its holder."""
+    def held(
+        profile: Profile[S], ticket: Ticket, claim: Claim, owner: str, state: S | None = None
+    ) -> ProfileHolding[S]:
+        """What a granted claim gives its holder; `state` is that of its snapshot, where it is known."""
         return ProfileHolding(
             ticket=ticket,
             owner=owner,
@@ -176,12 +182,19 @@ class ProfileEngine(Generic[S]):
             head=claim.head,
             context=claim.context,
             deaths=claim.deaths,
-            state=profile.load(claim.snapshot),
+            state=profile.load(claim.snapshot) if state is None else state,
             moment=claim.moment,
         )
 
-    def finish(self, held: ProfileHolding[S], event: Event, moment: Moment) -> ProfileApplied[S]:
-        """Commit a ticket's result; its holder follows up the new tickets itself. `stale` or `gone`: the ticket was
+    def finish(
+        self,
+        held: ProfileHolding[S],
+        event: Event,
+        moment: Moment,
+        goes_on: Callable[[Ticket], bool] = lambda ticket: False,
+    ) -> ProfileApplied[S]:
+        """Commit a ticket's result; its holder follows up the new tickets itself, the first of them at once if it gets
+        its claim: it asks where `goes_on`. `stale` or `gone`: the ticket was
         withdrawn or taken over, and the result is dropped. `refused`: this ticket's worker may not bring it (A51).
         `moved`: the work so far is not what it was made on any more. With both the ticket is still held. The history
         tells of what was dropped and refused."""
@@ -212,7 +225,10 @@ class ProfileEngine(Generic[S]):
                 self.refuse(workflow, kind, str(refused), sender=worker)
                 return ProfileApplied(None, "stale", basis.version)
             self._vouch(outcome)
-            committed = self.store.commit(_commit(self.profile, event, outcome, basis, held=held))
+            commit = _commit(self.profile, event, outcome, basis, held=held)
+            if outcome.steps and goes_on(outcome.steps[0]):
+                commit = replace(commit, claim=outcome.steps[0].id, token=uuid.uuid4().hex)
+            committed = self.store.commit(commit)
             if committed.status == "conflict":
                 basis = basis.moved(committed, self.profile.load)
                 continue
@@ -220,7 +236,7 @@ class ProfileEngine(Generic[S]):
                 late = f"ticket {held.ticket.id} was withdrawn or taken over from fence {held.fence}"
                 self.refuse(workflow, kind, late, sender=worker)
             done = outcome if committed.status == "ok" else None
-            return ProfileApplied(done, committed.status, committed.version)
+            return ProfileApplied(done, committed.status, committed.version, claim=committed.claim)
         raise ProtocolError(f"workflow {workflow} changed {ROUNDS} times in a row")
 
     def _vouch(self, outcome: AnyOutcome[S]) -> None:

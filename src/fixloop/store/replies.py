@@ -84,18 +84,16 @@ def change_text(commit: records.Commit) -> str:
 def committed(reply: Sequence[Any], commit: records.Commit, new: Written) -> records.Committed:
     """The answer of commit.lua to what was written."""
     status, version, at_head, payload, other, leant_on, claimed = reply
-    kind, found = status.decode(), _claimed(claimed, commit, new, int(version)) if claimed else None
+    kind, found = status.decode(), None
+    if claimed:
+        fence, wall, clock, away = claimed
+        ticket = next(made for made in commit.new_tickets if made.id == commit.claim)
+        known = int(version), commit.snapshot, new.head, ticket
+        found = records.Claim("ok", moment(wall, clock), float(away), int(fence), *known, context=new.context)
     if kind == "dup":
         return records.Committed("dup", version, digest_of(payload), claim=found)
     data, context = state_of(payload, leant_on, commit.workflow) if payload else (None, NOTHING)
     return records.Committed(kind, int(version), at_head.hex(), data, other.decode(), context, found)
-
-
-def _claimed(told: Sequence[bytes], commit: records.Commit, new: Written, version: int) -> records.Claim:
-    fence, wall, clock, away = told
-    ticket = next(made for made in commit.new_tickets if made.id == commit.claim)
-    known = version, commit.snapshot, new.head, ticket
-    return records.Claim("ok", moment(wall, clock), float(away), int(fence), *known, context=new.context)
 
 
 def claim(reply: Sequence[Any], workflow: str, ticket_id: str) -> records.Claim:

@@ -1,0 +1,62 @@
+"""Whether a process goes on with the step that follows (docs/decisions/0050): the pure half of the answer."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fixtures.store_samples import QUEUE, ticket
+from workers.steps.going_on import MOST_SECONDS, MOST_STEPS, Going, may_go_on
+
+BEGUN: dict[str, Any] = {"serves": {QUEUE}, "speaks": False, "steps": 1, "own_seconds": 0.0}
+
+
+def test_a_process_goes_on_in_a_queue_that_it_serves() -> None:
+    assert may_go_on(ticket("b"), **BEGUN)
+
+
+@pytest.mark.parametrize(
+    "against",
+    [{"serves": {"fixloop.other"}}, {"steps": MOST_STEPS}, {"own_seconds": MOST_SECONDS}],
+)
+def test_each_bound_sends_it_back_to_the_broker(against: dict[str, Any]) -> None:
+    assert not may_go_on(ticket("b"), **{**BEGUN, **against})
+
+
+def test_what_only_speaks_is_done_wherever_the_workflow_is() -> None:
+    assert may_go_on(ticket("b"), **{**BEGUN, "serves": set(), "speaks": True})
+
+
+@pytest.mark.parametrize("later", [{"attempt": 2}, {"delay_seconds": 1.0}])
+def test_a_further_attempt_and_a_delay_are_celerys(later: dict[str, Any]) -> None:
+    assert not may_go_on(ticket("b", **later), **BEGUN)
+
+
+@given(
+    steps=st.integers(1, 40),
+    own=st.floats(0, 1),
+    serves=st.sets(st.sampled_from([QUEUE, "fixloop.fix"])),
+    speaks=st.booleans(),
+    more_steps=st.integers(0, 40),
+    more=st.floats(0, 1),
+)
+def test_who_may_not_go_on_may_not_later_either(
+    steps: int, own: float, serves: set[str], speaks: bool, more_steps: int, more: float
+) -> None:
+    now = may_go_on(ticket("b"), serves=serves, speaks=speaks, steps=steps, own_seconds=own)
+    later = may_go_on(
+        ticket("b"), serves=serves, speaks=speaks, steps=steps + more_steps, own_seconds=own + more
+    )
+
+    assert now or not later
+    assert not now or (steps < MOST_STEPS and own < MOST_SECONDS)
+
+
+def test_what_checks_and_fixers_take_is_not_its_own_time() -> None:
+    times = iter([100.0, 160.03])
+    going = Going(lambda: next(times))
+
+    going.work(60.0)
+
+    assert going.own_seconds() == pytest.approx(0.03)

@@ -1,0 +1,103 @@
+"""Celery's tracer of a step, which does the step that follows in the same process where that is claimed already
+(docs/decisions/0050): as a task of its own, with Celery's signals and events, as if its message had come.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+from celery import Celery, Task, states
+from celery.utils.saferepr import saferepr
+
+from workers.steps.going_on import GOES_ON, Following, Going
+
+
+class FollowedTask(Task):  # type: ignore[misc]
+    """A task whose tracer, which Celery sets in each process that works, is ours."""
+
+    abstract = True
+    alone: Callable[..., Any] | None = None
+    """Celery's own."""
+
+    @property
+    def __trace__(self) -> Callable[..., Any] | None:
+        return self._trace if GOES_ON and self.alone is not None else self.alone
+
+    @__trace__.setter
+    def __trace__(self, celerys: Callable[..., Any] | None) -> None:
+        self.alone = celerys
+
+    def _trace(self, uuid: str, args: Any, kwargs: Any, request: Any = None) -> Any:
+        going, known = Going(), dict(request or {})
+        hostname = known.get("hostname")
+        assert self.alone is not None
+        first = made = self.alone(uuid, args, kwargs, {**known, "going": going})
+        while (following := going.next()) is not None:
+            done = _ended(known.get("id", uuid), made)
+            known = _as_message(known, following)
+            _tell(self.app, hostname, [done, *_begun(known)])
+            task = self.app.tasks[known["task"]]
+            more = {"going": going, "claim": following.claim, "claimed": following}
+            made = task.alone(known["id"], (), known["kwargs"], {**known, **more})
+        if made is not first:
+            _tell(self.app, hostname, [_ended(known["id"], made)])
+        return first
+
+
+def _as_message(before: dict[str, Any], following: Following) -> dict[str, Any]:
+    """What Celery would know of the step, had its message come."""
+    signature, ticket = following.signature, following.claim.ticket
+    assert ticket is not None
+    kwargs = signature["kwargs"]
+    place = {"exchange": "", "routing_key": ticket.queue, "priority": ticket.priority, "redelivered": False}
+    return {
+        **before,
+        "task": signature["task"],
+        "id": ticket.id,
+        "correlation_id": ticket.id,
+        "root_id": before.get("root_id") or before.get("id"),
+        "parent_id": before.get("id"),
+        "args": [],
+        "kwargs": kwargs,
+        "argsrepr": "()",
+        "kwargsrepr": repr(kwargs),
+        "chain": following.chain,
+        "retries": 0,
+        "eta": None,
+        "delivery_info": place,
+    }
+
+
+def _begun(known: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    said = {name: known.get(name) for name in ("root_id", "parent_id", "retries", "eta", "expires")}
+    said |= {"uuid": known["id"], "name": known["task"], "args": "()", "kwargs": known["kwargsrepr"]}
+    queue = known["delivery_info"]["routing_key"]
+    yield "task-sent", {**said, "queue": queue, "exchange": "", "routing_key": queue}
+    yield "task-received", said
+    yield "task-started", {"uuid": known["id"]}
+
+
+def _ended(uuid: str, made: Any) -> tuple[str, dict[str, Any]]:
+    if made.info is None:
+        return "task-succeeded", {"uuid": uuid, "result": made.retstr, "runtime": made.runtime}
+    kind = "task-retried" if made.info.state == states.RETRY else "task-failed"
+    return kind, {"uuid": uuid, "exception": saferepr(made.info.retval), "traceback": ""}
+
+
+def _tell(app: Celery, hostname: Any, events: list[tuple[str, dict[str, Any]]]) -> None:
+    """Tell Flower, of several things by one message."""
+    if app.conf.worker_send_task_events:
+        dispatcher = _dispatcher(app, str(hostname), os.getpid())
+        for kind, said in events:
+            dispatcher.send(kind, **said)
+        dispatcher.flush()
+
+
+@lru_cache(maxsize=1)
+def _dispatcher(app: Celery, hostname: str, pid: int) -> Any:
+    """A process' own. What cannot be told while the broker is away is told later."""
+    group = frozenset({"task"})
+    return app.events.Dispatcher(
+        app.connection_for_write(), hostname=hostname, buffer_group=group, buffer_limit=1000
+    )
