@@ -193,3 +193,26 @@ def test_linters_run_beside_the_tests_unless_there_is_one_processor(tmp_path: Pa
 
     assert at_once.out == "passed (2 checks)\n"
     assert one_by_one.out.startswith("1 failure in 1 of 2 checks")
+
+
+@pytest.mark.parametrize("sandbox", ["off", "auto"])
+def test_mypy_remembers_the_last_check_and_no_other_command_is_told_where(
+    tmp_path: Path, sandbox: str
+) -> None:
+    mypy = tmp_path / "bin/mypy"
+    mypy.parent.mkdir()
+    mypy.write_text(
+        '#!/bin/sh\ncd "$MYPY_CACHE_DIR" && ls >> {log}; touch seen\n'.replace("{log}", f"{tmp_path}/log")
+    )
+    mypy.chmod(0o755)
+    project = shop(
+        tmp_path,
+        f'[sandbox]\nwritable = ["{tmp_path}"]\n[specialist.code-quality]\ncommand = "{mypy}"\n'
+        f"[specialist.security]\ncommand = \"sh -c 'ls -a $MYPY_CACHE_DIR > {tmp_path}/others; true'\"\n",
+    )
+
+    for _ in range(2):
+        assert project.fixloop("check", "--again", FIXLOOP_SANDBOX=sandbox).code == 0
+
+    assert (tmp_path / "log").read_text() == "seen\n"
+    assert "seen" not in (tmp_path / "others").read_text()

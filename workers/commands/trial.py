@@ -56,7 +56,7 @@ def tried(asked: Asked) -> Iterator[Tried]:
                 )
                 yield Tried(specialist=entry.name, result=failed)
                 return
-            run = _limited(entry, configuration.limits.validation_minutes, site)
+            run = _limited(entry, asked, site)
             tree = ground.workspace.tree_hash()
             with Comparison(site, run) as comparison:
                 for check in entry.checks:
@@ -64,16 +64,23 @@ def tried(asked: Asked) -> Iterator[Tried]:
                         yield Tried(specialist=entry.name, result=ran.result)
 
 
-def _limited(entry: SpecialistChecks, usual_minutes: float | None, site: Site) -> Run:
+def _limited(entry: SpecialistChecks, asked: Asked, site: Site) -> Run:
     """Runs commands; the limit is for all checks of a specialist together, as for a run of the loop."""
+    usual_minutes = asked.configuration.limits.validation_minutes
     minutes = usual_minutes if entry.timeout_minutes is None else entry.timeout_minutes
     until = time.monotonic() + (minutes * 60 if minutes else NO_LIMIT_SECONDS)
     handle = slot(entry.name).handle
 
     def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult:
         rest = max(until - time.monotonic(), 0.1)
-        variables = {**env, "FIXLOOP_ROLE": handle}
-        confined = site.confined(cwd, variables, network=entry.network)
+        variables, writable = {**env, "FIXLOOP_ROLE": handle}, list[str]()
+        # No other command is told where it is, and a project that names a place of its own keeps it.
+        own = Path(env.get("MYPY_CACHE_DIR", "")).is_relative_to(asked.cache)
+        if asked.mypy_cache and own and "mypy" in map(os.path.basename, argv):
+            asked.mypy_cache.mkdir(parents=True, exist_ok=True)
+            writable = [str(asked.mypy_cache)]
+            variables["MYPY_CACHE_DIR"] = writable[0]
+        confined = site.confined(cwd, variables, writable=writable, network=entry.network)
         return run_guarded(argv, cwd=cwd, env=variables, timeout_seconds=rest, confined=confined)
 
     return run

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from fixloop.configuration.model import Configuration, SpecialistChecks
 from fixloop.intake.frozen_configuration import interpreter_at
-from fixloop.intake.last_check import Kept, LastCheck, circumstances
+from fixloop.intake.last_check import Kept, LastCheck, circumstances, mypy_cache
 from fixloop.intake.preparation import Prepared
 from fixloop.intake.trial import try_at_once, try_checks
 from fixloop.protocol.checks import RunOutcome
@@ -64,8 +64,11 @@ def recheck(
         for check in entry.checks
     }
     is_one = len(parts) == 1
+    remembered = mypy_cache(cache, Path(snapshot.source) / snapshot.subdirectory)
     tries = (
-        try_checks(snapshot, parts[0], cache, until) if is_one else try_at_once(snapshot, parts, cache, until)
+        try_checks(snapshot, parts[0], cache, until, remembered)
+        if is_one
+        else try_at_once(snapshot, parts, cache, until, remembered)
     )
     for each in tries:
         # The names of ten thousand tests that passed are of no use here.

@@ -36,6 +36,8 @@ class Asked(Value):
     snapshot: Snapshot
     configuration: Configuration
     cache: Path
+    mypy_cache: Path | None = None
+    """Where mypy remembers what it found; None: nowhere."""
 
 
 class Tried(Value):
@@ -56,7 +58,11 @@ _LINE: Final = TypeAdapter[Tried | Refused](Tried | Refused)
 
 
 def try_checks(
-    snapshot: Snapshot, configuration: Configuration, cache: Path, until: float = inf
+    snapshot: Snapshot,
+    configuration: Configuration,
+    cache: Path,
+    until: float = inf,
+    mypy_cache: Path | None = None,
 ) -> Iterator[Tried]:
     """
     Run every check of every specialist once, in the order of the phases; each result as soon as it is there.
@@ -64,7 +70,7 @@ def try_checks(
     Where a workspace cannot be made ready, the one result is an error of a check named `workspace`. What runs at
     `until`, by the monotonic clock, is ended without a result.
     """
-    asked = Asked(snapshot=snapshot, configuration=configuration, cache=cache)
+    asked = Asked(snapshot=snapshot, configuration=configuration, cache=cache, mypy_cache=mypy_cache)
     with _process() as process, _ended_at(until, process):
         assert process.stdin is not None
         assert process.stdout is not None
@@ -83,14 +89,14 @@ def try_checks(
 
 
 def try_at_once(
-    snapshot: Snapshot, parts: Sequence[Configuration], cache: Path, until: float = inf
+    snapshot: Snapshot, parts: Sequence[Configuration], cache: Path, until: float, mypy_cache: Path
 ) -> Iterator[Tried]:
     """The same of several configurations at once, each in a process of its own; results as they come."""
     results: SimpleQueue[Tried | BaseException | None] = SimpleQueue()
 
     def run(part: Configuration) -> None:
         try:
-            for each in try_checks(snapshot, part, cache, until):
+            for each in try_checks(snapshot, part, cache, until, mypy_cache):
                 results.put(each)
         except BaseException as error:
             results.put(error)
