@@ -1,9 +1,12 @@
 """`run`, `resume` and `enqueue`: a feature is handed in, and followed until it ends or waits."""
 
+import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +26,7 @@ from fixloop.errors import FixloopError, InfrastructureError, UsageError
 from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import refuse_unusable
 from fixloop.intake.submission import Enqueued, enqueue
-from fixloop.machine.processes import supervisor
+from fixloop.machine.processes import log_in, supervisor
 from fixloop.outside.transfer import snapshot_in
 from fixloop.protocol.ids import called
 from fixloop.protocol.ticket import DELIVER, NOTIFY
@@ -63,7 +66,7 @@ def run(
 
     With --profile cycle or handoff: have it made by its agents, until it is complete or a person decides.
     """
-    feature = options.feature_of(locals(), own_queue=True)
+    feature = options.feature_of(locals(), queue=f"run-{uuid.uuid4().hex[:12]}")
     path = _directory(repo)
     if dry:
         for option, is_given in {"--apply": apply, "--push": push, "--restart": restart}.items():
@@ -76,13 +79,13 @@ def run(
         raise UsageError(
             "--apply needs a checkout to change; with a URL use --push, or apply in a checkout of it"
         )
-    with _handed_in(feature, path) as (session, handed_in):
+    with _handed_in(feature, path) as (session, handed_in, worker):
         state = handed_in.state
         note(f"issue {state.issue}: {state.name}, workflow {handed_in.workflow}")
         if handed_in.created and profile == "validation":
             note(*preflight_lines(handed_in.configuration, snapshot_in(state)))
         with _interruptible(state):
-            _carry_on(session, handed_in.workflow, since=0)
+            _carry_on(session, handed_in.workflow, since=0, worker=worker)
         _close(session, handed_in.workflow, path, apply=apply)
 
 
@@ -123,7 +126,7 @@ def enqueue_command(
 ) -> None:
     """Hand a feature to the workers; the same call twice is one workflow."""
     feature = options.feature_of(locals())
-    with _handed_in(feature, _directory(repo)) as (session, handed_in):
+    with _handed_in(feature, _directory(repo)) as (session, handed_in, _):
         print_lines(handed_in.workflow)
         what = "handed in" if handed_in.created else "was handed in before"
         note(f"issue {issue} {what}; `fixloop watch {issue}` follows it")
@@ -136,14 +139,48 @@ def _directory(repo: str) -> Path:
     return Path.cwd() if is_url(repo) else Path(repo)
 
 
+@dataclass
+class _Worker:
+    """A child process that serves one queue; it says what happens to it in a file."""
+
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    def check(self) -> None:
+        """Raises InfrastructureError: it has ended."""
+        if self.process.poll() is not None:
+            raise InfrastructureError(
+                f"the worker ended with exit code {self.process.returncode}; see {self.log}, then `fixloop resume`"
+            )
+
+
 @contextmanager
-def _handed_in(feature: Feature, directory: Path) -> Iterator[tuple[Session, Enqueued]]:
+def _worker(session: Session, queue: str, name: str) -> Iterator[_Worker]:
+    log = log_in(session.settings.cache_dir, name)
+    with supervisor(session.urls, {"concurrency": 1, "queue": queue}, log=log) as process:
+        yield _Worker(process, log)
+
+
+@contextmanager
+def _handed_in(feature: Feature, directory: Path) -> Iterator[tuple[Session, Enqueued, _Worker | None]]:
+    """The feature's workflow, and the worker of a queue that it alone has: starting it takes as long as the snapshot,
+    so both begin at once."""
     refuse_unusable(feature)
-    with open_session(directory, create=True) as session:
+    with open_session(directory, create=True) as session, ExitStack() as running:
+        worker = None
+        if feature.queue:
+            worker = running.enter_context(_worker(session, feature.queue, feature.queue))
+            running.callback(worker.log.unlink, missing_ok=True)
         found = enqueue(session.engine, feature, cache=session.settings.cache_dir)
+        if worker is not None and found.created:
+            worker.log = worker.log.rename(worker.log.with_stem(found.workflow))
+        elif worker is not None:
+            # The live workflow that was joined has another queue, or is over.
+            running.close()
+            worker = None
         session.draw(found.workflow)
         note(*snapshot_in(found.state).notes)
-        yield session, found
+        yield session, found, worker
 
 
 @contextmanager
@@ -156,7 +193,7 @@ def _interruptible(state: Any) -> Iterator[None]:
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-def _carry_on(session: Session, workflow: str, *, since: int | None) -> None:
+def _carry_on(session: Session, workflow: str, *, since: int | None, worker: _Worker | None = None) -> None:
     """Follow the workflow, with its own worker, until it ends or nobody here can go on."""
     seen = look(session, workflow)
     # What was enqueued belongs to the shared workers; with an embedded Redis there need be none.
@@ -166,19 +203,10 @@ def _carry_on(session: Session, workflow: str, *, since: int | None) -> None:
         return _stops(now) or waiting_child(session, workflow) is not None
 
     with ExitStack() as running:
-        tick = None
-        if brings_worker and (not seen.standing.is_settled or _is_telling(session, workflow)):
-            log = session.settings.cache_dir / "logs" / f"{workflow}.log"
-            log.parent.mkdir(parents=True, exist_ok=True)
-            serving = {"concurrency": 1, "queue": seen.state.queue}
-            process = running.enter_context(supervisor(session.urls, serving, log=log))
-
-            def tick() -> None:
-                if process.poll() is not None:
-                    raise InfrastructureError(
-                        f"the worker ended with exit code {process.returncode}; see {log}, then `fixloop resume`"
-                    )
-
+        is_needed = not seen.standing.is_settled or _is_telling(session, workflow)
+        if worker is None and brings_worker and is_needed:
+            worker = running.enter_context(_worker(session, seen.state.queue, workflow))
+        tick = worker.check if worker is not None else None
         while True:
             now = follow(session, workflow, until=until, since=since, tick=tick).standing
             since = None

@@ -112,10 +112,10 @@ def facts_of(given: Mapping[str, Any]) -> dict[str, Any]:
     return facts | {name: value for name, value in fields.items() if value is not None}
 
 
-def feature_of(given: Mapping[str, Any], *, own_queue: bool = False) -> Feature:
+def feature_of(given: Mapping[str, Any], *, queue: str = "") -> Feature:
     """The feature that the parameters of `run` or `enqueue` describe, by their names."""
     same = {name: given[name] for name in _SAME}
-    return Feature(**facts_of(given), **same, gates_all=given["all"], own_queue=own_queue)
+    return Feature(**facts_of(given), **same, gates_all=given["all"], queue=queue)
 
 
 def _text(file: Path, what: str) -> str:

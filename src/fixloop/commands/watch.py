@@ -1,6 +1,6 @@
 """`watch`, and how `run` and `resume` follow a workflow: a live view on a terminal, one line for each event on a pipe.
 
-Looks four times a second, at the cost of one read. A Redis that is restarted meanwhile is waited for.
+Looks four times a second, at the cost of one read; `run` more often. A Redis that is restarted meanwhile is waited for.
 """
 
 import sys
@@ -25,6 +25,8 @@ from fixloop.errors import Damaged, InfrastructureError, UsageError
 T = TypeVar("T")
 
 POLL_SECONDS: Final = 0.25
+OWN_POLL_SECONDS: Final = 0.05
+"""Where nobody but this process waits for its own worker."""
 # A Redis with an append-only file is back within seconds; a person who watches would only start again.
 PATIENCE_SECONDS: Final = 30.0
 
@@ -169,7 +171,7 @@ def _looks(
         yield seen, away
         if tick is not None:
             tick()
-        time.sleep(POLL_SECONDS)
+        time.sleep(POLL_SECONDS if tick is None else OWN_POLL_SECONDS)
 
 
 def view(seen: Seen, *, away: bool = False) -> Group:

@@ -60,8 +60,8 @@ class Feature(BaseModel):
     only: str | None = None
     restart: bool = False
     """Cancel the live workflow of the same feature instead of refusing."""
-    own_queue: bool = False
-    """A queue for this workflow alone, for a `run` that brings its own worker."""
+    queue: str = ""
+    """One for this workflow alone, for a `run` that brings its own worker; empty: the shared ones."""
 
     @property
     def is_url(self) -> bool:

@@ -1,6 +1,7 @@
 """What `fixloop check` found last in a folder: for each check its result, and under which circumstances.
 
-Owns `{cache}/checks/`, a file for each folder, and what mypy remembers of it. A result under the same circumstances need not be found out again.
+Owns `{cache}/checks/`: a file for each folder, and what mypy remembers of it. A result under the same circumstances
+need not be found out again.
 """
 
 import hashlib
@@ -108,7 +109,7 @@ def keep_check(cache: Path, folder: Path, last: LastCheck) -> None:
 
 
 def mypy_cache(cache: Path, folder: Path) -> Path:
-    """Where mypy's cache of a folder is kept from one check to the next; without it mypy takes several times as long."""
+    """Where mypy's cache of a folder is kept from one check to the next; without it mypy takes far longer."""
     return _file(cache, folder).with_suffix(".mypy")
 
 

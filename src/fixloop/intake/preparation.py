@@ -161,7 +161,7 @@ def _configuration(
         only=feature.only,
         project=project.name,
         profile=feature.profile,
-        runs_here=feature.own_queue,
+        runs_here=bool(feature.queue),
         document=document,
     )
     given = {"base": feature.base, "gates_all": feature.gates_all or None}
@@ -194,7 +194,7 @@ def _check_commands(configuration: Configuration, directory: Path, feature: Feat
         if "/" in program:
             found = os.access(directory / program, os.X_OK) and (directory / program).is_file()
         else:
-            elsewhere = not feature.own_queue or bool(configuration.workspace.setup)
+            elsewhere = not feature.queue or bool(configuration.workspace.setup)
             found = elsewhere or _is_installed(program, feature)
         if not found:
             raise UsageError(

@@ -104,7 +104,7 @@ def _create(engine: ProfileEngine[Any], prepared: Prepared, feature: Feature) ->
         "project": prepared.project.name,
         "issue": prepared.issue,
         "name": feature.name or Path(snapshot.source).name.removesuffix(".git"),
-        "queue": f"run-{workflow}" if feature.own_queue else "",
+        "queue": feature.queue,
         "configuration": engine.store.put_artifact(workflow, configuration.to_json().encode(), shared=True),
         "snapshot": snapshot.model_dump_json(exclude_defaults=True),
         "tip": snapshot.commit,

@@ -9,7 +9,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from fixloop.errors import InfrastructureError
 from fixloop.files.app_folder import app_folder
+from fixloop.files.cache_folder import make_cache
 from fixloop.profile_table import names, registered
 from fixloop.servers.settings import RedisUrls
 
@@ -26,6 +28,17 @@ _FLOWER: Final = (
 def environment_for(urls: RedisUrls) -> dict[str, str]:
     key = {"FIXLOOP_SEAL_KEY_FILE": str(urls.seal_key_file)} if urls.seal_key_file is not None else {}
     return os.environ | {"FIXLOOP_BROKER_URL": urls.broker, "FIXLOOP_STATE_URL": urls.state} | key
+
+
+def log_in(cache: Path, name: str) -> Path:
+    """Where a worker's log goes. Raises InfrastructureError: nothing can be written there."""
+    log = cache / "logs" / f"{name}.log"
+    try:
+        make_cache(cache)
+        log.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InfrastructureError(f"cannot make {log.parent} (FIXLOOP_CACHE_DIR): {error.strerror}") from None
+    return log
 
 
 @contextmanager

@@ -335,7 +335,7 @@ class State(Value):
     issue: int
     name: str
     queue: str = ""
-    """Empty for the shared queues, else the workflow's own (`run-{workflow}`)."""
+    """Empty for the shared queues, else that of the `run` that began it (`run-` and twelve hex digits)."""
     fixer: Literal["command", "outside"]
     agent: str = ""
     """The declared outside agent that fixes, whose mailbox gets what is said to the main agent; empty: nobody is."""
