@@ -203,7 +203,9 @@ class Scene:
             "TMPDIR": self.temporary,
             "VIRTUAL_ENV": sys.prefix,
         }
-        return os.environ | {"PATH": path} | {name: str(place) for name, place in places.items()}
+        # Each execution is counted: none ahead of its phase, which a fix would make void.
+        told = {"PATH": path, "FIXLOOP_AHEAD": "0"}
+        return os.environ | told | {name: str(place) for name, place in places.items()}
 
     def _deadly(self, point: str) -> dict[str, str]:
         place = self.folder / "deadly"

@@ -299,6 +299,8 @@ def test_another_machine_fetches_the_base_of_another_branch(site: Site) -> None:
     command = ("sh", "-c", LINT.format(runs=site.runs))
     checks = SpecialistChecks(name="security", checks=(Check(name="lint", command=command),))
 
-    [found] = try_checks(snapshot, Configuration(specialists=(checks,)), site.cache)
+    [found] = try_checks(
+        Asked(snapshot=snapshot, configuration=Configuration(specialists=(checks,)), cache=site.cache)
+    )
 
     assert [each.file for each in found.result.failures] == ["c.py"]

@@ -45,7 +45,9 @@ class Site:
         return take_snapshot(self.repository, issue=0, cache=self.cache)
 
     def tried(self, configuration: Configuration) -> list[Tried]:
-        return list(try_checks(self.snapshot(), configuration, self.cache))
+        return list(
+            try_checks(Asked(snapshot=self.snapshot(), configuration=configuration, cache=self.cache))
+        )
 
     def workspaces(self) -> list[Path]:
         return list((self.cache / "work").glob("*"))
@@ -131,13 +133,25 @@ def test_a_snapshot_that_is_gone_is_refused_in_one_sentence(site: Site) -> None:
     lost = site.snapshot().model_copy(update={"commit": "1" * 40})
 
     with pytest.raises((UsageError, InfrastructureError), match="failed to unpack"):
-        list(try_checks(lost, Configuration(specialists=checks(security=(shell("true"),))), site.cache))
+        list(
+            try_checks(
+                Asked(
+                    snapshot=lost,
+                    configuration=Configuration(specialists=checks(security=(shell("true"),))),
+                    cache=site.cache,
+                )
+            )
+        )
 
 
 def test_a_reader_that_stops_ends_the_check_that_runs(site: Site, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     specialists = checks(security=(shell("true"), shell(f"echo $$ > {pid}; sleep 600; true")))
-    results = try_checks(site.snapshot(), Configuration(specialists=specialists), site.cache)
+    results = try_checks(
+        Asked(
+            snapshot=site.snapshot(), configuration=Configuration(specialists=specialists), cache=site.cache
+        )
+    )
 
     next(results)
     while not (pid.exists() and pid.read_text()):
@@ -153,7 +167,7 @@ import sys
 from pathlib import Path
 from fixloop.intake.trial import Asked, try_checks
 asked = Asked.model_validate_json(sys.stdin.read())
-list(try_checks(asked.snapshot, asked.configuration, asked.cache))
+list(try_checks(asked))
 """
 
 

@@ -7,7 +7,7 @@ changes tracked files is an error.
 import os
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,6 +24,8 @@ from workers.workspaces.surroundings import planted
 COMMAND_NOT_FOUND: Final = 127
 OUTPUT_BYTES: Final = 1_000_000
 """Of a command that prints its report: its end, for what it says about itself."""
+REPORT_LIMIT_BYTES: Final = 16 * 1024 * 1024
+"""A longer report is not kept."""
 IMPORTS_NOTHING: Final = frozenset(
     {"bandit", "black", "codespell", "isort", "pip_audit", "pycodestyle", "pydocstyle", "pyflakes", "ruff"}
     | {"vulture", "yamllint"}
@@ -42,6 +44,12 @@ class Ran(NamedTuple):
     """Without secrets."""
     reports: tuple[Path, ...] = ()
     """Where it was to write them, on the ground; as long as that is there."""
+
+    def written(self) -> Iterator[bytes]:
+        """What is to be kept of each; empty where there is nothing."""
+        for path in self.reports:
+            usable = path.is_file() and not path.is_symlink() and path.stat().st_size <= REPORT_LIMIT_BYTES
+            yield path.read_bytes() if usable else b""
 
 
 Run = Callable[[Sequence[str], Path, Mapping[str, str]], GuardedResult | None]

@@ -16,6 +16,7 @@ from fixloop.repository.publication import publish
 from fixloop.servers.settings import load_settings
 from fixloop.statefiles.agent_run import Brought, Played
 from workers.commands import agent, fixer, specialist
+from workers.commands.ahead import Ahead
 from workers.steps.step import Step
 from workers.workspaces.environment import allowed_variables
 
@@ -31,9 +32,10 @@ class Commands:
 
     def __init__(self, cache: Path) -> None:
         self._cache = cache
+        self._ahead = Ahead()
 
     def check(self, work: Step) -> RunFinished | None:
-        return specialist.check(work, configuration_of(work), self._cache)
+        return specialist.check(work, configuration_of(work), self._cache, self._ahead)
 
     def fix(self, work: Step) -> FixCompleted | FixFailed | AnswerRejected | BlockerSignalled | None:
         return fixer.fix(work, configuration_of(work), self._cache)

@@ -11,6 +11,7 @@ from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.limits import failures_json
 from fixloop.protocol.roles import worker_of
+from workers.commands.ahead import Ahead
 from workers.commands.baseline import Comparison
 from workers.commands.check_run import Ran
 from workers.commands.claim import Claim
@@ -25,10 +26,9 @@ FIRST_LISTED: Final = 200
 """Of the failures that are older than the feature; all are counted."""
 MOST_LISTED: Final = 500
 """Of the files and rules by which they are counted."""
-REPORT_LIMIT_BYTES: Final = 16 * 1024 * 1024
 
 
-def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished | None:
+def check(work: Step, configuration: Configuration, cache: Path, ahead: Ahead) -> RunFinished | None:
     """Run the checks of the ticket's specialist on the workflow's tree; None when the ticket was withdrawn."""
     state, ticket = work.holding.state, work.holding.ticket
     checks = [entry.checks for entry in configuration.specialists if entry.name == ticket.specialist]
@@ -36,6 +36,7 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
         # A manual fix may re-read a configuration that no longer has what passed before (K37).
         why = f"{ticket.specialist} is configured no more; name it again, or skip it"
         return run_finished(ticket, state.tree, RunOutcome.ERROR, error=why)
+    ahead.begin(work, configuration, cache)
     with open_ground(work, configuration, cache) as ground:
         frozen = Frozen(work, configuration, ground)
         if problem := ground.problem or frozen.problem():
@@ -43,7 +44,9 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
         tree, ran = ground.workspace.tree_hash(), []
         with _comparison(work, configuration, cache) as comparison:
             for entry in checks[0]:
-                one = comparison.checked(ticket.specialist, entry, ground, tree)
+                one = ahead.taken(work, entry, ground, tree) or comparison.checked(
+                    ticket.specialist, entry, ground, tree
+                )
                 if one is None:
                     return None
                 ran.append(one._replace(result=_with_old_kept(work, one.result)))
@@ -64,10 +67,9 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
         artifacts: list[str] = []
         for one in ran:
             artifacts += work.keep(one.output)
-            for path in one.reports:
-                if path.is_file() and not path.is_symlink() and path.stat().st_size <= REPORT_LIMIT_BYTES:
-                    report = ground.redaction.data(path.read_bytes())
-                    artifacts.append(work.store.put_artifact(state.workflow, report))
+            for report in filter(None, one.written()):
+                data = ground.redaction.data(report)
+                artifacts.append(work.store.put_artifact(state.workflow, data))
         artifacts += environments.values()
     event = _finished(work, [one.result for one in ran], tree, artifacts)
     seen = noted(work, ran, event, ground.workspace.mirror)

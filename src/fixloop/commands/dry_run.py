@@ -12,7 +12,7 @@ from fixloop.configuration.preflight import lines, preflight_of
 from fixloop.intake.feature import Feature
 from fixloop.intake.frozen_configuration import interpreter_at
 from fixloop.intake.preparation import prepare
-from fixloop.intake.trial import try_checks
+from fixloop.intake.trial import Asked, try_checks
 from fixloop.protocol.checks import CheckResult, RunOutcome
 from fixloop.protocol.failures import count_of
 from fixloop.protocol.specialists import specialist as slot
@@ -28,7 +28,9 @@ def try_feature(feature: Feature) -> ExitCode:
     note(*prepared.snapshot.notes)
     print_lines(*preflight_lines(prepared.configuration, prepared.snapshot))
     found = []
-    for each in try_checks(prepared.snapshot, prepared.configuration, cache):
+    for each in try_checks(
+        Asked(snapshot=prepared.snapshot, configuration=prepared.configuration, cache=cache)
+    ):
         found.append(each)
         result, where = each.result, slot(each.specialist).phase
         print_lines(f"{where}: {result.check}: {_came_to(result)}")

@@ -15,7 +15,7 @@ from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import lines, preflight_of
 from fixloop.errors import RefusedError, UsageError
 from fixloop.intake.frozen_configuration import installed_at
-from fixloop.intake.trial import Tried, try_checks
+from fixloop.intake.trial import Asked, Tried, try_checks
 from fixloop.outside.hook_dialects import DIALECTS
 from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.failures import count_of
@@ -119,7 +119,7 @@ def _tried(directory: Path, first: Configuration, installed: Installed) -> dict[
     cache = load_settings().cache_dir
     snapshot = take_snapshot(directory, issue=0, cache=cache)
     found = {}
-    for each in try_checks(snapshot, configuration, cache):
+    for each in try_checks(Asked(snapshot=snapshot, configuration=configuration, cache=cache)):
         passed, seconds = "passed" if _passed(each) else _reason(each), each.result.evidence.duration_seconds
         say(f"{each.specialist}: {each.result.check}: {passed} ({seconds:.1f} s)")
         found[each.specialist, each.result.check] = each

@@ -81,6 +81,8 @@ def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
                 parts.append(f"{evidence.get('old', 0)} of its failures old (base {evidence['base'][:7]})")
             if evidence.get("no_baseline"):
                 parts.append(f"not compared with the base: {evidence['no_baseline']}")
+            if evidence.get("ahead_at"):
+                parts.append(f"ran ahead of its phase, until {evidence['ahead_at']}")
             kept = [
                 name
                 for name in ("interpreter", "tree", "report_digest", "tests", "canary", "sandbox")

@@ -11,7 +11,7 @@ from fixloop.configuration.model import Configuration, SpecialistChecks
 from fixloop.intake.frozen_configuration import interpreter_at
 from fixloop.intake.last_check import Kept, LastCheck, circumstances, mypy_cache
 from fixloop.intake.preparation import Prepared
-from fixloop.intake.trial import try_at_once, try_checks
+from fixloop.intake.trial import Asked, try_at_once, try_checks
 from fixloop.protocol.checks import RunOutcome
 
 READING: Final = frozenset({"code-quality", "security"})
@@ -63,13 +63,11 @@ def recheck(
         for entry in part.specialists
         for check in entry.checks
     }
-    is_one = len(parts) == 1
     remembered = mypy_cache(cache, Path(snapshot.source) / snapshot.subdirectory)
-    tries = (
-        try_checks(snapshot, parts[0], cache, until, remembered)
-        if is_one
-        else try_at_once(snapshot, parts, cache, until, remembered)
-    )
+    asked = [
+        Asked(snapshot=snapshot, configuration=part, cache=cache, mypy_cache=remembered) for part in parts
+    ]
+    tries = try_checks(asked[0], until) if len(parts) == 1 else try_at_once(asked, until)
     for each in tries:
         # The names of ten thousand tests that passed are of no use here.
         result = each.result.model_copy(update={"passed_names": ()})

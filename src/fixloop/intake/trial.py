@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from threading import Thread, Timer
 from typing import Final
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from fixloop.configuration.model import Configuration
 from fixloop.errors import InfrastructureError, UsageError
@@ -38,13 +38,19 @@ class Asked(Value):
     cache: Path
     mypy_cache: Path | None = None
     """Where mypy remembers what it found; None: nowhere."""
+    with_evidence: bool = False
+    """Also what the results rest on."""
 
 
 class Tried(Value):
     """What one check came to; a line of the process' output."""
 
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
     specialist: str
     result: CheckResult
+    output: str = ""
+    reports: tuple[bytes, ...] = ()
 
 
 class Refused(Value):
@@ -57,20 +63,13 @@ class Refused(Value):
 _LINE: Final = TypeAdapter[Tried | Refused](Tried | Refused)
 
 
-def try_checks(
-    snapshot: Snapshot,
-    configuration: Configuration,
-    cache: Path,
-    until: float = inf,
-    mypy_cache: Path | None = None,
-) -> Iterator[Tried]:
+def try_checks(asked: Asked, until: float = inf) -> Iterator[Tried]:
     """
     Run every check of every specialist once, in the order of the phases; each result as soon as it is there.
 
     Where a workspace cannot be made ready, the one result is an error of a check named `workspace`. What runs at
     `until`, by the monotonic clock, is ended without a result.
     """
-    asked = Asked(snapshot=snapshot, configuration=configuration, cache=cache, mypy_cache=mypy_cache)
     with _process() as process, _ended_at(until, process):
         assert process.stdin is not None
         assert process.stdout is not None
@@ -88,15 +87,13 @@ def try_checks(
             )
 
 
-def try_at_once(
-    snapshot: Snapshot, parts: Sequence[Configuration], cache: Path, until: float, mypy_cache: Path
-) -> Iterator[Tried]:
-    """The same of several configurations at once, each in a process of its own; results as they come."""
+def try_at_once(parts: Sequence[Asked], until: float) -> Iterator[Tried]:
+    """The same of several at once, each in a process of its own; results as they come."""
     results: SimpleQueue[Tried | BaseException | None] = SimpleQueue()
 
-    def run(part: Configuration) -> None:
+    def run(part: Asked) -> None:
         try:
-            for each in try_checks(snapshot, part, cache, until, mypy_cache):
+            for each in try_checks(part, until):
                 results.put(each)
         except BaseException as error:
             results.put(error)

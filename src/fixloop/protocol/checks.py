@@ -77,6 +77,8 @@ class Evidence(Value):
     """After a fix: whether its runner was `seen` to fail where it must; `none`: nobody knows how to show that."""
     environment: str = ""
     """Digest of the listing of interpreter, packages and tools that it ran with, an artifact."""
+    ahead_at: str = ""
+    """When it ended, where that was before its phase began (ISO 8601, UTC)."""
 
     def compared(self, new: int) -> str:
         """`487 old, 0 new (base 1a2b3c4)`, or why there is no such count; empty where nobody asked for one."""

@@ -81,7 +81,8 @@ def times_of(found: Iterable[Interval], ended: Iterable[Recorded]) -> Times:
         spent[interval.activity] += interval.seconds
         away += interval.away_seconds
     runs = [entry.run for entry in ended]
-    commands = sum(each.duration_seconds for run in runs if run for each in run.evidence)
+    evidence = [each for run in runs if run for each in run.evidence]
+    commands = sum(each.duration_seconds for each in evidence if not each.ahead_at)
     return Times(total=sum(spent.values()) + away, away=away, commands=commands, **spent)
 
 

@@ -1,0 +1,78 @@
+"""Linters beside the first phase of a run: taken where they passed on the same tree, and void after a fix."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.project import CALC, MEND, RIGHT, Project, until
+
+pytestmark = pytest.mark.slow
+
+SPECIALISTS = """
+[specialist.test-runner]
+command = "sh tests.sh {log} {junit}"
+[specialist.code-quality]
+command = "sh -c 'echo linter >> {log}; {lint}'"
+"""
+TESTS = """echo tests >> $1
+for each in $(seq 1 100); do
+  grep -q linter $1 && exec python check.py $2
+  sleep 0.1
+done
+exit 1
+"""
+
+
+def shop(tmp_path: Path, lint: str, *, calc: str = RIGHT, more: str = "") -> Project:
+    """Its tests fail unless the linter begins while they run."""
+    toml = SPECIALISTS.replace("{log}", f"{tmp_path}/log").replace("{lint}", lint) + more
+    return Project(tmp_path / "shop", toml=toml, calc=calc, files={"tests.sh": TESTS})
+
+
+def log(project: Project) -> list[str]:
+    return (project.folder.parent / "log").read_text().split()
+
+
+def test_what_passes_beside_the_tests_is_not_run_again_and_the_log_says_so(tmp_path: Path) -> None:
+    project = shop(tmp_path, "echo calc.py is fine")
+
+    told = project.fixloop("run", FIXLOOP_AHEAD="1")
+
+    assert told.code == 0, told.err
+    assert sorted(log(project)) == ["linter", "tests"]
+    said = project.fixloop("log", "1", "--format", "markdown").out
+    assert said.count("ran ahead of its phase, until 20") == 1
+
+
+def test_what_fails_beside_the_tests_is_run_again_in_its_phase(tmp_path: Path) -> None:
+    project = shop(tmp_path, "echo calc.py:1: no; exit 1")
+
+    told = project.fixloop("run", "--all", FIXLOOP_AHEAD="1")
+
+    assert told.code == 3, told.err
+    assert sorted(log(project)) == ["linter", "linter", "tests"]
+    assert "ran ahead" not in project.fixloop("log", "1", "--format", "markdown").out
+
+
+def test_a_fix_makes_void_what_was_found_out_before(tmp_path: Path) -> None:
+    fixer = f"[fixer]\ncommand = \"sh -c '{MEND}'\"\n"
+    project = shop(tmp_path, "! grep -q + calc.py", calc=CALC, more=fixer)
+
+    told = project.fixloop("run", FIXLOOP_AHEAD="1")
+
+    assert told.code != 0, "the linter passes before the fix alone"
+    assert "code-quality" in told.out
+    assert "ran ahead" not in project.fixloop("log", "1", "--format", "markdown").out
+
+
+def test_a_killed_worker_forgets_what_it_knew_and_the_next_one_comes_to_the_same_end(tmp_path: Path) -> None:
+    project = shop(tmp_path, "sleep 1")
+    running = project.start("run", FIXLOOP_AHEAD="1")
+    until(lambda: (tmp_path / "log").exists() and "linter" in log(project))
+    running.kill()
+    running.communicate()
+
+    told = project.fixloop("resume", FIXLOOP_AHEAD="1")
+
+    assert told.code == 0, told.err
+    assert log(project).count("tests") == 2
