@@ -216,3 +216,14 @@ def test_mypy_remembers_the_last_check_and_no_other_command_is_told_where(
 
     assert (tmp_path / "log").read_text() == "seen\n"
     assert "seen" not in (tmp_path / "others").read_text()
+
+
+def test_what_is_configured_and_not_installed_is_not_verified_here_as_for_run(tmp_path: Path) -> None:
+    files = {"pyproject.toml": "[tool.black]\n", "test_calc.py": "def test_it():\n    assert True\n"}
+    project = Project(tmp_path / "shop", toml="", files=files, variables=NOWHERE)
+
+    told, dry = project.fixloop("check"), project.fixloop("run", "--dry")
+
+    assert told.code == dry.code == 0, told.out + told.err
+    assert "passed (1 check); not verified here: black" in told.out
+    assert "passed (1 check); not verified here: black" in dry.out

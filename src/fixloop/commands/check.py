@@ -99,7 +99,7 @@ def check(
     files = {"sarif": sarif, "junit": junit, "code_quality": code_quality}
     while True:
         until = time.monotonic() + within
-        feature = Feature(repo=str(path), only=only, base=base, gates_all=all_)
+        feature = Feature(repo=str(path), only=only, base=base, gates_all=all_, runs_here=True)
         prepared = with_gates_of_base(prepare(None, feature, cache), feature, cache)
         note(*prepared.snapshot.notes)
         kept = last_check(cache, path)

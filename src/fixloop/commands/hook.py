@@ -13,7 +13,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_text, say, short
 from fixloop.configuration.document import FILE_NAME
 from fixloop.errors import InfrastructureError, UsageError
@@ -228,7 +227,7 @@ def _found(folder: Path, seconds: float) -> Found:
         done = subprocess.run(words, capture_output=True, timeout=seconds + END_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return Found(Outcome.UNKNOWN, f"the checks did not end within {seconds:.0f} s")
-    if done.returncode not in (ExitCode.DONE, ExitCode.WRONG, ExitCode.WAITS):
+    if not done.stdout.strip():
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         return Found(
             Outcome.UNKNOWN, said[-1] if said else f"the check ended with exit code {done.returncode}"

@@ -115,7 +115,7 @@ def facts_of(given: Mapping[str, Any]) -> dict[str, Any]:
 def feature_of(given: Mapping[str, Any], *, queue: str = "") -> Feature:
     """The feature that the parameters of `run` or `enqueue` describe, by their names."""
     same = {name: given[name] for name in _SAME}
-    return Feature(**facts_of(given), **same, gates_all=given["all"], queue=queue)
+    return Feature(**facts_of(given), **same, gates_all=given["all"], queue=queue, runs_here=bool(queue))
 
 
 def _text(file: Path, what: str) -> str:

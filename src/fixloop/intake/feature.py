@@ -60,6 +60,8 @@ class Feature(BaseModel):
     only: str | None = None
     restart: bool = False
     """Cancel the live workflow of the same feature instead of refusing."""
+    runs_here: bool = False
+    """Its checks run on this machine, which can be asked what is installed."""
     queue: str = ""
     """One for this workflow alone, for a `run` that brings its own worker; empty: the shared ones."""
 

@@ -161,7 +161,7 @@ def _configuration(
         only=feature.only,
         project=project.name,
         profile=feature.profile,
-        runs_here=bool(feature.queue),
+        runs_here=feature.runs_here,
         document=document,
     )
     given = {"base": feature.base, "gates_all": feature.gates_all or None}
@@ -194,7 +194,7 @@ def _check_commands(configuration: Configuration, directory: Path, feature: Feat
         if "/" in program:
             found = os.access(directory / program, os.X_OK) and (directory / program).is_file()
         else:
-            elsewhere = not feature.queue or bool(configuration.workspace.setup)
+            elsewhere = not feature.runs_here or bool(configuration.workspace.setup)
             found = elsewhere or _is_installed(program, feature)
         if not found:
             raise UsageError(
