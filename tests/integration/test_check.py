@@ -7,7 +7,7 @@ import pytest
 
 from fixloop.commands.check import MOST_CHARACTERS, failure_rows
 from fixloop.protocol.failures import Failure
-from tests.fixtures.project import RIGHT, TOML, Project
+from tests.fixtures.project import CALC, RIGHT, TOML, Project
 
 pytestmark = pytest.mark.slow
 
@@ -195,27 +195,43 @@ def test_linters_run_beside_the_tests_unless_there_is_one_processor(tmp_path: Pa
     assert one_by_one.out.startswith("1 failure in 1 of 2 checks")
 
 
-@pytest.mark.parametrize("sandbox", ["off", "auto"])
-def test_mypy_remembers_the_last_check_and_no_other_command_is_told_where(
-    tmp_path: Path, sandbox: str
-) -> None:
+def with_mypy(tmp_path: Path, does: str) -> Project:
+    """Its linter is called mypy and does this; a scanner of another name writes what it sees of the cache."""
     mypy = tmp_path / "bin/mypy"
     mypy.parent.mkdir()
-    mypy.write_text(
-        '#!/bin/sh\ncd "$MYPY_CACHE_DIR" && ls >> {log}; touch seen\n'.replace("{log}", f"{tmp_path}/log")
-    )
+    mypy.write_text(f"#!/bin/sh\n{does.replace('{log}', f'{tmp_path}/log')}\n")
     mypy.chmod(0o755)
-    project = shop(
+    return shop(
         tmp_path,
         f'[sandbox]\nwritable = ["{tmp_path}"]\n[specialist.code-quality]\ncommand = "{mypy}"\n'
         f"[specialist.security]\ncommand = \"sh -c 'ls -a $MYPY_CACHE_DIR > {tmp_path}/others; true'\"\n",
     )
+
+
+@pytest.mark.parametrize("sandbox", ["off", "auto"])
+def test_mypy_remembers_the_last_check_and_no_other_command_is_told_where(
+    tmp_path: Path, sandbox: str
+) -> None:
+    project = with_mypy(tmp_path, 'cd "$MYPY_CACHE_DIR" && ls >> {log}; touch seen')
 
     for _ in range(2):
         assert project.fixloop("check", "--again", FIXLOOP_SANDBOX=sandbox).code == 0
 
     assert (tmp_path / "log").read_text() == "seen\n"
     assert "seen" not in (tmp_path / "others").read_text()
+
+
+def test_no_two_contents_have_files_of_one_date_for_mypys_cache(tmp_path: Path) -> None:
+    """For mypy a file of the same size and second is the same file: it took the feature's errors for the base's."""
+    project = with_mypy(tmp_path, "stat -c %Y calc.py >> {log}; ! grep -q + calc.py")
+
+    for calc in (CALC, RIGHT, CALC):
+        project.write("calc.py", calc)
+        project.fixloop("check", "--again")
+
+    first, second, of_base, third = (tmp_path / "log").read_text().split()
+    assert first == third
+    assert len({first, second, of_base}) == 3
 
 
 def test_what_is_configured_and_not_installed_is_not_verified_here_as_for_run(tmp_path: Path) -> None:

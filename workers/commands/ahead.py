@@ -5,6 +5,7 @@ another one for it. Only what has passed is taken, on the same tree; all else is
 """
 
 import threading
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final
@@ -48,10 +49,9 @@ class Ahead:
 
         def run() -> None:
             try:
-                for each in try_checks(asked):
-                    self._results.put(each)
-            except (FixloopError, OSError):
-                pass
+                with suppress(FixloopError, OSError):
+                    for each in try_checks(asked):
+                        self._results.put(each)
             finally:
                 self._results.put(None)
 
