@@ -15,18 +15,18 @@ command = "sh tests.sh {log} {junit}"
 command = "sh -c 'echo linter >> {log}; {lint}'"
 """
 TESTS = """echo tests >> $1
-for each in $(seq 1 100); do
-  grep -q linter $1 && exec python check.py $2
+for each in $(seq 1 600); do
+  grep -q {word} $1 && exec python check.py $2
   sleep 0.1
 done
 exit 1
 """
 
 
-def shop(tmp_path: Path, lint: str, *, calc: str = RIGHT, more: str = "") -> Project:
-    """Its tests fail unless the linter begins while they run."""
+def shop(tmp_path: Path, lint: str, *, calc: str = RIGHT, more: str = "", word: str = "linter") -> Project:
+    """Its tests wait for a word in the log: they fail unless the linter begins while they run."""
     toml = SPECIALISTS.replace("{log}", f"{tmp_path}/log").replace("{lint}", lint) + more
-    return Project(tmp_path / "shop", toml=toml, calc=calc, files={"tests.sh": TESTS})
+    return Project(tmp_path / "shop", toml=toml, calc=calc, files={"tests.sh": TESTS.replace("{word}", word)})
 
 
 def log(project: Project) -> list[str]:
@@ -66,11 +66,13 @@ def test_a_fix_makes_void_what_was_found_out_before(tmp_path: Path) -> None:
 
 
 def test_a_killed_worker_forgets_what_it_knew_and_the_next_one_comes_to_the_same_end(tmp_path: Path) -> None:
-    project = shop(tmp_path, "sleep 1")
+    project = shop(tmp_path, "sleep 1", word="resumed")
     running = project.start("run", FIXLOOP_AHEAD="1")
     until(lambda: (tmp_path / "log").exists() and "linter" in log(project))
     running.kill()
     running.communicate()
+    with (tmp_path / "log").open("a") as written:
+        written.write("resumed\n")
 
     told = project.fixloop("resume", FIXLOOP_AHEAD="1")
 
