@@ -16,7 +16,7 @@ ELSEWHERE = "0a1b2c3d-43-1"
 """A workflow of another shard."""
 
 
-def gone_on(store: Store, **more: Any) -> Committed:
+def gone_on(store: Store, version: int = 1, **more: Any) -> Committed:
     """Commit `a`, which `b` follows, and ask for that."""
     held = store.owners().get(ticket("a").id) or (ME, claimed(store, "a").fence)
     following = more.pop("following", ticket("b"))
@@ -27,7 +27,7 @@ def gone_on(store: Store, **more: Any) -> Committed:
         "claim": following.id,
         "token": "token-b",
     }
-    return store.commit(change(1, **names, new_tickets=(following,), **more))
+    return store.commit(change(version, **names, new_tickets=(following,), **more))
 
 
 @pytest.mark.proves("R7", "R8")
@@ -124,17 +124,10 @@ def test_nobody_goes_on_past_one_that_is_urgent_and_comes_late(store: Store) -> 
 
 def test_a_held_workflow_is_not_gone_on_with(store: Store) -> None:
     created(store, ticket("a"))
-    claim = claimed(store, "a")
+    claimed(store, "a")
     store.commit(change(1, operation="pause", hold=True))
 
-    names = {
-        "ticket": ticket("a").id,
-        "owner": ME,
-        "fence": claim.fence,
-        "claim": ticket("b").id,
-        "token": "t",
-    }
-    answer = store.commit(change(2, **names, new_tickets=(ticket("b"),)))
+    answer = gone_on(store, version=2)
 
     assert (answer.status, answer.claim) == ("ok", None)
 
@@ -177,17 +170,10 @@ def test_what_was_gone_on_with_is_offered_again_when_its_lease_ran_out(store: St
 
 def test_a_conflict_claims_nothing(store: Store) -> None:
     created(store, ticket("a"))
-    claim = claimed(store, "a")
+    claimed(store, "a")
     store.commit(change(1, operation="other"))
 
-    names = {
-        "ticket": ticket("a").id,
-        "owner": ME,
-        "fence": claim.fence,
-        "claim": ticket("b").id,
-        "token": "t",
-    }
-    answer = store.commit(change(1, **names, new_tickets=(ticket("b"),)))
+    answer = gone_on(store)
 
     assert (answer.status, answer.claim) == ("conflict", None)
 
