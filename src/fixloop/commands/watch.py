@@ -16,7 +16,7 @@ from rich.live import Live
 
 from fixloop.commands.clocks import is_away
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.presenter import PASSED, Standing
+from fixloop.commands.presenter import Standing
 from fixloop.commands.screen import console, print_lines, say, short, styled
 from fixloop.commands.session import Issue, ProjectOption, Seen, Session, open_workflow
 from fixloop.engine.bridging import child_of, has_word_of
@@ -53,8 +53,8 @@ def watch(issue: Issue, project: ProjectOption = None) -> None:
 
 def print_result(session: Session, seen: Seen) -> ExitCode:
     """The reason, the failures and the commands where a person has to act; returns what to exit with. Raises Damaged:
-    it has passed by a history that does not verify."""
-    if seen.standing.outcome in PASSED and (wrong := session.store.verify(seen.state.workflow)):
+    its history does not verify, so it has neither passed nor anything to ask."""
+    if wrong := session.store.verify(seen.state.workflow):
         raise Damaged(seen.state.workflow, wrong[0])
     print_lines(*seen.presenter.result(seen.state))
     return seen.standing.exit_code
