@@ -50,6 +50,8 @@ def asks_a_person(profiles: Profiles) -> str:
     """A cycle whose development cannot continue without a decision."""
     workflow = profiles.cycle()
     steps = [("ra", "requirements.md"), ("ep", "exploration.md")]
+    for _, document in steps:
+        profiles.store.put_artifact(workflow, document.encode())
     profiles.bring(workflow, *(reported(key, "success", document) for key, document in steps))
     profiles.bring(workflow, reported("cd", "partial", issues='["user: CSV or JSON?"]'))
     return workflow
