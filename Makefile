@@ -77,7 +77,6 @@ types: setup
 bench: setup
 	.venv/bin/python -m bench.steps
 	.venv/bin/python -m bench.waiting
-	.venv/bin/python -m bench.files
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.requests import SIZES, Size, facts_in, request_of
 from fixloop.protocol.rendering import render_delivery
+from tests.fixtures.long_requests import SIZES, Size, facts_in, request_of
 from tests.fixtures.project import Host
 
 pytestmark = pytest.mark.slow

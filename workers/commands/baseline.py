@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -28,6 +28,7 @@ from fixloop.repository.feature_base import bring_base
 from fixloop.repository.moves import Moves
 from fixloop.repository.tree import tree_id
 from workers.commands.check_run import Ran, Run, run_check, with_told_failures
+from workers.commands.flakes import told_flaky
 from workers.workspaces.ground import Ground, Site
 
 FOLDER: Final = "baselines"
@@ -97,6 +98,8 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
     run: Run
     begins: Callable[[str, str], None] = lambda check, base: None
     """Told that a check is run on the base, before it is."""
+    known: Collection[str] = ()
+    """What failed on an earlier tree: it is not by chance that it fails on this one."""
     _grounds: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, init=False)
     _base_ground: Ground | None = field(default=None, init=False)
 
@@ -104,8 +107,8 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
         self._grounds.close()
 
     def checked(self, specialist: str, check: Check, ground: Ground, tree: str) -> Ran | None:
-        """A check that was run on `tree`, with the failures that the base has too set apart, bounded (K41); passed,
-        where there are no others. None when nobody wants it any more."""
+        """A check that was run on `tree`, bounded (K41), and without the failures that the base has too or that came by
+        chance; passed, where there are no others. None when nobody wants it any more."""
         ran = run_check(check, ground, tree, self.run)
         if ran is None:
             return None
@@ -119,7 +122,8 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
                 reason = ground.redaction.text(one_line(str(error)))
                 evidence = result.evidence.model_copy(update={"no_baseline": reason})
                 result = result.model_copy(update={"evidence": evidence})
-        return ran._replace(result=with_told_failures(result, check, ground))
+        told = told_flaky(ran._replace(result=result), check, ground, self.site, self.run, self.known)
+        return told and told._replace(result=with_told_failures(told.result, check, ground))
 
     def _told_apart(self, check: Check, result: CheckResult, ground: Ground) -> CheckResult:
         snapshot, cache = self.site.snapshot, self.site.cache

@@ -15,6 +15,7 @@ from workers.commands.apart import apart
 from workers.commands.canary import fewer_tests, runner_lies
 from workers.commands.claim import Claim
 from workers.commands.difference import difference
+from workers.commands.flakes import RULE as FLAKY
 from workers.commands.moved import work_moved_away
 from workers.commands.proof import proof
 from workers.commands.seen import not_seen_again
@@ -49,6 +50,16 @@ def findings(claim: Claim) -> tuple[Finding, ...]:
         for rule, count in further.items()
     ]
     return tuple(_shown(each, claim.ground.redaction.text) for each in listed)
+
+
+def by_chance(claim: Claim) -> tuple[Finding, ...]:
+    """The tests that failed and then passed on the same tree, fix or no fix."""
+    text = "{} failed, and passed when it ran again on the same tree"
+    flaky = [(ran.result.check, name) for ran in claim.ran for name in ran.result.flaky]
+    return tuple(
+        Finding(rule=FLAKY, text=text.format(name), check=check, file=name.partition("::")[0])
+        for check, name in flaky
+    )
 
 
 def _shown(found: Finding, hide: Callable[[str], str]) -> Finding:

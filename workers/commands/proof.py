@@ -4,41 +4,30 @@ One more start of pytest, in a fresh workspace, for at most `MOST_TESTS` tests; 
 there. Where the tests could not be run so, nothing is found.
 """
 
-import json
 import posixpath
 import re
-import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import TypeAdapter
-
 from fixloop.configuration.model import Check
 from fixloop.integrity.flip import Flip, flipped
-from fixloop.integrity.tool_call import call_of
 from fixloop.protocol.checks import Finding
 from workers.commands.check_run import Ran
 from workers.commands.claim import Claim
-from workers.workspaces.ground import Ground, site_of
+from workers.commands.pytest_runs import Outcomes, is_pytest, named, plain_run, played
+from workers.workspaces.ground import site_of
 
 RULES: Final = frozenset({"flaky", "other-conditions", "flip"})
 MOST_TESTS: Final = 20
 SHARE: Final = 0.25
 """Of the check's own duration, which its tests may take once more; at least `LEAST_SECONDS`."""
 LEAST_SECONDS: Final = 1.0
-PLUGIN: Final = "fixloop_proof"
-# Read and never imported: pytest is the project's, not ours.
-_SOURCE: Final = resources.files("fixloop.integrity") / "proof_plugin.py"
 _CASE: Final = re.compile(r"<testcase\b[^>]*")
 _NAME: Final = re.compile(r'\bname="([^"]*)"')
 _TIME: Final = re.compile(r'\btime="(\d+\.?\d*)"')
 SHOWN: Final = "PYTEST_CURRENT_TEST"
-Outcomes = Mapping[str, Mapping[str, str]]
-"""What became of each test, in each of the runs of a process."""
-_OUTCOMES: Final = TypeAdapter(dict[str, dict[str, str]])
 
 
 def proof(claim: Claim) -> Iterator[Finding]:
@@ -51,8 +40,7 @@ def proof(claim: Claim) -> Iterator[Finding]:
         # In the order of its report, which is the usual one.
         tests = [name for name in dict.fromkeys(ran.result.passed_names) if name in failed & ran.result.cases]
         seconds = max(LEAST_SECONDS, SHARE * ran.result.evidence.duration_seconds)
-        is_pytest = "junit" in check.report_kinds() and call_of(check.command, {"pytest": 1, "py.test": 1})
-        if is_pytest and 0 < len(tests) <= MOST_TESTS and _took(ran, tests) <= seconds:
+        if is_pytest(check) and 0 < len(tests) <= MOST_TESTS and _took(ran, tests) <= seconds:
             yield from _proved(claim, check, tests, seconds)
 
 
@@ -71,18 +59,17 @@ def _proved(claim: Claim, check: Check, tests: list[str], seconds: float) -> Ite
     with replace(site, name=f"{site.name}.2").ground(tip) as ground:
         if ground.problem:
             return
-        bases = list(dict.fromkeys(name.partition("[")[0] for name in tests))
-        flips = _write_flips(ground.workspace.directory, bases)
-        plain = {"name": "plain", "args": bases, "only": tests, "varied": False}
+        plain = plain_run(tests)
+        flips = _write_flips(ground.workspace.directory, plain["args"])
         varied = plain | {"name": "varied", "varied": True}
         flip = plain | {"name": "flipped", "args": sorted(flips), "only": []}
-        found = _played(claim, check, ground, [varied, plain, flip], seconds, elsewhere=True)
+        found = played(claim.run, check, ground, [varied, plain, flip], seconds, elsewhere=True)
         again: Outcomes = {}
         if "failed" in {*found.get("varied", {}).values(), *found.get("plain", {}).values()}:
-            usual = _played(claim, check, ground, [plain], seconds)
-            again = {**usual, **_played(claim, check, ground, [varied], seconds, elsewhere=True)}
+            usual = played(claim.run, check, ground, [plain], seconds)
+            again = {**usual, **played(claim.run, check, ground, [varied], seconds, elsewhere=True)}
     has_failed = "failed" in again.get("plain", {}).values()
-    beside = _played(claim, check, claim.ground, [plain], seconds) if has_failed else {}
+    beside = played(claim.run, check, claim.ground, [plain], seconds) if has_failed else {}
     flaky, depends = told_apart(found, again, beside)
     for name in flaky:
         text = f"{name} passed, and failed when it ran again on the same tree"
@@ -93,7 +80,7 @@ def _proved(claim: Claim, check: Check, tests: list[str], seconds: float) -> Ite
     for name in depends if not is_read else []:
         text = f"{name} fails in another order, with another hash seed or where no variable tells of a test"
         yield _finding("other-conditions", text, check, name)
-    for copy in sorted(flips.keys() & {name.partition("[")[0] for name in _with(found, "flipped", "passed")}):
+    for copy in sorted(flips.keys() & {name.partition("[")[0] for name in named(found, "flipped", "passed")}):
         base, changed = flips[copy]
         text = f"{base} passes with another expected value, too: what it looks at equals everything"
         yield _finding("flip", text, check, base, changed)
@@ -106,11 +93,11 @@ def told_apart(found: Outcomes, again: Outcomes, beside: Outcomes) -> tuple[list
     `found`: first in other conditions, then in the usual ones; `again`: the same, each in a process of its own;
     `beside`: where the check ran, with the files that no commit has. What fails only without these is neither.
     """
-    varied, plain = _with(found, "varied", "failed"), _with(found, "plain", "failed")
-    usually = _with(again, "plain", "passed")
-    seldom = (varied | plain) & _with(again, "plain", "failed") & _with(beside, "plain", "failed")
-    flaky = seldom | (varied & usually & _with(again, "varied", "passed"))
-    return sorted(flaky), sorted(varied & usually & _with(again, "varied", "failed"))
+    varied, plain = named(found, "varied", "failed"), named(found, "plain", "failed")
+    usually = named(again, "plain", "passed")
+    seldom = (varied | plain) & named(again, "plain", "failed") & named(beside, "plain", "failed")
+    flaky = seldom | (varied & usually & named(again, "varied", "passed"))
+    return sorted(flaky), sorted(varied & usually & named(again, "varied", "failed"))
 
 
 def _finding(rule: str, text: str, check: Check, test: str, flip: Flip | None = None) -> Finding:
@@ -118,10 +105,6 @@ def _finding(rule: str, text: str, check: Check, test: str, flip: Flip | None = 
         {} if flip is None else {"line": flip.line, "old": flip.old[:1000], "new": flip.new[:1000]}
     )
     return Finding(rule=rule, text=text, check=check.name, file=test.partition("::")[0], **more)
-
-
-def _with(found: Outcomes, run: str, outcome: str) -> set[str]:
-    return {name for name, ended in found.get(run, {}).items() if ended == outcome}
 
 
 def _write_flips(directory: Path, bases: Collection[str]) -> dict[str, tuple[str, Flip]]:
@@ -141,42 +124,3 @@ def _write_flips(directory: Path, bases: Collection[str]) -> dict[str, tuple[str
             continue
         found |= {f"{copy}::{test}": (f"{file}::{test}", flip) for test, flip in changed.flips.items()}
     return found
-
-
-def _played(
-    claim: Claim,
-    check: Check,
-    ground: Ground,
-    runs: list[dict[str, Any]],
-    seconds: float,
-    *,
-    elsewhere: bool = False,
-) -> Outcomes:
-    """What became of the tests of each run, in one process; nothing where they could not be run so. `elsewhere`: with
-    another folder for temporary files and another hash seed."""
-    directory, environment = ground.workspace.directory, ground.check_environment(check.env)
-    own, argv = Path(tempfile.mkdtemp(prefix="proof-", dir=ground.workspace.scratch)), list(check.command)
-    for kind in check.report_kinds():
-        argv = [part.replace("{" + kind + "}", str(ground.report_path(check.name, kind))) for part in argv]
-    (own / "plugin").mkdir()
-    (own / "plugin" / f"{PLUGIN}.py").write_bytes(_SOURCE.read_bytes())
-    addopts = environment.get("PYTEST_ADDOPTS", "")
-    at = [run | {"args": [f"{directory}/{name}" for name in run["args"]]} for run in runs if run["args"]]
-    told = {"root": str(directory), "seconds": seconds, "results": str(own / "results"), "addopts": addopts}
-    (own / "told").write_text(json.dumps(told | {"runs": at}))
-    environment |= {
-        "FIXLOOP_PROOF": str(own / "told"),
-        "PYTEST_ADDOPTS": f"{addopts} -p {PLUGIN}",
-        "PYTHONPATH": f"{own / 'plugin'}:{environment.get('PYTHONPATH', '')}",
-    }
-    # Short: a socket's path has at most 108 characters.
-    with tempfile.TemporaryDirectory(prefix="t") as temporary:
-        if elsewhere:
-            environment = {"PYTHONHASHSEED": "4241", **environment, "TMPDIR": temporary}
-        if claim.run(argv, directory, environment) is None:
-            return {}
-    try:
-        # The code that is tested could have written there, too.
-        return _OUTCOMES.validate_json((own / "results").read_bytes())
-    except (OSError, ValueError):
-        return {}

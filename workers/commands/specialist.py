@@ -16,7 +16,7 @@ from workers.commands.baseline import Comparison
 from workers.commands.check_run import Ran
 from workers.commands.claim import Claim
 from workers.commands.frozen import Frozen
-from workers.commands.judging import changed_since, findings
+from workers.commands.judging import by_chance, changed_since, findings
 from workers.commands.seen import noted
 from workers.steps.step import Step, with_grace
 from workers.steps.validation_steps import run_finished
@@ -55,7 +55,7 @@ def check(work: Step, configuration: Configuration, cache: Path, ahead: Ahead) -
             claim = Claim(
                 work, configuration, cache, ground, checks[0], tuple(ran), changed, comparison.run, {}
             )
-            found = findings(claim) if changed else ()
+            found = by_chance(claim) + (findings(claim) if changed else ())
             if work.cancelled():
                 return None
         # What they ran may have changed it, for those that came after.
@@ -98,7 +98,8 @@ def _comparison(work: Step, configuration: Configuration, cache: Path) -> Compar
         confined = site.confined(cwd, variables, network=network)
         return work.run(argv, cwd=cwd, env=variables, unheard_seconds=limit, confined=confined)
 
-    return Comparison(site, run, begins)
+    runs = state.active.runs
+    return Comparison(site, run, begins, known=[ref.name for ref in runs[-1].failures] if runs else ())
 
 
 def _with_old_kept(work: Step, result: CheckResult) -> CheckResult:

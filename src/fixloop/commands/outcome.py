@@ -8,7 +8,7 @@ from fixloop.commands.choices import choice_lines, choices, fix_choices, no_fixe
 from fixloop.commands.findings import finding_lines
 from fixloop.commands.presenter import Standing, way_out
 from fixloop.commands.screen import few, short
-from fixloop.commands.verdict import blocking, missing_lines, passed_over
+from fixloop.commands.verdict import blocking, flakes, missing_lines, passed_over
 from fixloop.protocol.durations import stamp
 from fixloop.protocol.failures import count_of
 from fixloop.protocol.ids import called
@@ -94,6 +94,7 @@ def result_lines(state: State) -> Iterator[str]:
 def remarks(state: State) -> Iterator[str]:
     """What a PASS must not hide (K38): what never ran, marks, decisions, old failures, skipped checks; the push."""
     yield from passed_over(state.unverified)
+    yield from flakes(each for entry in state.specialists for each in entry.evidence)
     if state.marks:
         yield f"fixes touched tests or gates: {few(state.marks)}"
     if state.decided:

@@ -83,6 +83,7 @@ def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
                 parts.append(f"not compared with the base: {evidence['no_baseline']}")
             if evidence.get("ahead_at"):
                 parts.append(f"ran ahead of its phase, until {evidence['ahead_at']}")
+            parts += (f"{name} failed and then passed" for name in evidence.get("flaky", ()))
             kept = [
                 name
                 for name in ("interpreter", "tree", "report_digest", "tests", "canary", "sandbox")

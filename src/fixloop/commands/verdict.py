@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.screen import short
-from fixloop.protocol.checks import RunOutcome, Unverified
+from fixloop.commands.screen import few, short
+from fixloop.protocol.checks import Evidence, RunOutcome, Unverified
 from fixloop.protocol.failures import count_of
 
 if TYPE_CHECKING:
@@ -16,7 +16,8 @@ def exit_code_of(found: Sequence["Tried"], unverified: Sequence[Unverified]) -> 
     if _of(found, RunOutcome.FAILED):
         return ExitCode.WRONG
     is_whole = _of(found, RunOutcome.PASSED) and not _of(found, RunOutcome.ERROR)
-    return ExitCode.DONE if is_whole and not blocking(unverified) else ExitCode.WAITS
+    is_sure = not blocking(unverified) and not any(each.result.flaky for each in found)
+    return ExitCode.DONE if is_whole and is_sure else ExitCode.WAITS
 
 
 def verdict_of(found: Sequence["Tried"], unverified: Sequence[Unverified]) -> str:
@@ -30,11 +31,12 @@ def verdict_of(found: Sequence["Tried"], unverified: Sequence[Unverified]) -> st
         verdict = f"not verified: {', '.join(each.result.check for each in stopped)} could not run"
     elif not _of(found, RunOutcome.PASSED):
         verdict = "not verified: nothing could run here"
-    elif blocking(unverified):
+    elif exit_code_of(found, unverified):
         verdict = f"not verified (what ran has passed: {count})"
     else:
         verdict = f"passed ({count})"
-    parts = [verdict, *passed_over(unverified)]
+    flaky = flakes(each.result.evidence for each in found)
+    parts = [verdict, *flaky, *passed_over(unverified)]
     optional = [
         f"{each.result.check} ({short(each.result.reason)})" for each in _of(found, RunOutcome.SKIPPED)
     ]
@@ -57,6 +59,12 @@ def passed_over(found: Sequence[Unverified]) -> Iterator[str]:
     named = [f"{each.name} ({short(each.reason)})" for each in found if not each.blocks]
     if named:
         yield f"not verified here: {', '.join(named)}"
+
+
+def flakes(found: Iterable[Evidence]) -> Iterator[str]:
+    """The tests that failed and passed on one tree; nothing where there are none."""
+    if names := tuple(name for each in found for name in each.flaky):
+        yield f"failed and then passed on the same tree: {few(names)}"
 
 
 def missing_lines(found: Iterable[Unverified]) -> Iterator[str]:

@@ -32,6 +32,7 @@ from fixloop.configuration.values import (
     Output,
     Percent,
     Places,
+    Quarantines,
     Revision,
     Rules,
     SandboxMode,
@@ -294,6 +295,11 @@ class IntegritySettings(Section):
     off: Rules = Field(
         default=(),
         description='names of rules ([which there are](integrity.md)) that hold nothing here; `"all"`: none does',
+    )
+    quarantine: Quarantines = Field(
+        default=(),
+        description="tests that may fail and then pass on the same tree without a person being asked, each as "
+        '`"TEST OWNER DATE"`, until that day',
     )
 
 

@@ -6,7 +6,9 @@ takes and what stood there. Nothing is converted silently: "5" is not a number a
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Final
@@ -27,6 +29,7 @@ RULE: Final = re.compile(r"[a-z][a-z0-9 -]{0,59}")
 ALLOWANCE: Final = re.compile(
     r"(suppression|watched|equals-everything|test-literal|types-given-away|by-chance) +\S+( +\d{1,6})?"
 )
+QUARANTINE: Final = re.compile(r"\S.* +\S+ +(\d{4}-\d{2}-\d{2})")
 OUTPUTS: Final = ("go-test", "cargo-test", "clippy")
 """Readers for tools that print their report: what the command prints is kept in a file and read from there."""
 
@@ -157,6 +160,13 @@ def _stays_below(pattern: str) -> bool:
     return bool(pattern.strip()) and "\0" not in pattern and not path.is_absolute() and ".." not in path.parts
 
 
+def _is_quarantine(entry: str) -> bool:
+    found = QUARANTINE.fullmatch(entry)
+    with suppress(ValueError):
+        return found is not None and bool(date.fromisoformat(found[1]))
+    return False
+
+
 _TEXT: Final = {"type": "string", "minLength": 1, "maxLength": TEXT_CHARACTERS}
 _NAME: Final = {"type": "string", "pattern": f"^{AGENT_NAME.pattern}$"}
 _WORDS: Final = {"type": "array", "items": {"type": "string"}, "minItems": 1}
@@ -219,6 +229,15 @@ Allowances = Annotated[
         "test-literal, types-given-away or by-chance), a pattern of files, and how many in one file if not any number",
         ALLOWANCE.fullmatch,
         pattern=f"^{ALLOWANCE.pattern}$",
+    ),
+]
+Quarantines = Annotated[
+    tuple[str, ...],
+    _list_of(
+        'a list of entries such as "tests/test_net.py::test_retry ann 2027-01-31": a test or a pattern, who mends it, '
+        "and the last day",
+        _is_quarantine,
+        pattern=f"^{QUARANTINE.pattern}$",
     ),
 ]
 Places = Annotated[

@@ -79,6 +79,8 @@ class Evidence(Value):
     """Digest of the listing of interpreter, packages and tools that it ran with, an artifact."""
     ahead_at: str = ""
     """When it ended, where that was before its phase began (ISO 8601, UTC)."""
+    flaky: tuple[str, ...] = ()
+    """Tests that failed and then passed on the same tree, each with its quarantine; they are no failures."""
 
     def compared(self, new: int) -> str:
         """`487 old, 0 new (base 1a2b3c4)`, or why there is no such count; empty where nobody asked for one."""
@@ -132,6 +134,8 @@ class CheckResult(Value):
     """Whether its report would list a test that passes."""
     old_failures: tuple[Failure, ...] = ()
     """Those that the base has too, each in a line; `failures` are the others."""
+    flaky: tuple[str, ...] = ()
+    """Tests that failed and then passed on the same tree, and are in no quarantine."""
     evidence: Evidence
     output_tail: str = ""
     is_final: bool = False

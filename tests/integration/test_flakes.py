@@ -1,0 +1,153 @@
+"""What failed runs once more on the same tree before an agent is asked: a test that then passes is no bug."""
+
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from fixloop.commands.exit_codes import ExitCode
+from fixloop.protocol.messages import Decision, Reason
+from fixloop.protocol.state import State, WorkflowOutcome
+from tests.fixtures.command_stage import said
+from tests.fixtures.fixing_stage import Fixing
+from tests.fixtures.repositories import make_repository
+
+pytestmark = pytest.mark.slow
+
+PYTEST = (
+    *("python", "-m", "pytest", "-p", "no:valkey", "-p", "no:pytest_cov", "-p", "no:xdist"),
+    *("-q", "--junitxml={junit}", "tests"),
+)
+FLAKY = "tests/test_calc.py::test_often"
+ADDS = "from calc import add\n\n\ndef test_adds():\n    assert add(1, 2) == 3\n\n\n"
+RIGHT, WRONG = (f"def add(a, b):\n    return a {sign} b\n" for sign in "+-")
+
+
+@pytest.fixture(autouse=True)
+def _own_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+
+
+def counting(folder: Path, passes: str) -> str:
+    """A test that knows how often it ran, and passes where `passes` holds."""
+    kept = folder / "count"
+    return (
+        "import pathlib\n\n\ndef test_often():\n"
+        f"    kept = pathlib.Path({str(kept)!r})\n"
+        "    count = len(kept.read_text()) if kept.exists() else 0\n    kept.write_text('.' * (count + 1))\n"
+        f"    assert {passes}\n"
+    )
+
+
+def project(tmp_path: Path, *, calc: str = RIGHT, passes: str = "count > 0", quarantine: str = "") -> Fixing:
+    """One test is right, one counts how often it runs; the fix mends `calc.py`."""
+    files = {"calc.py": calc, "tests/test_calc.py": ADDS + counting(tmp_path, passes)}
+    fixing = Fixing(tmp_path, files, PYTEST, {"calc.py": RIGHT})
+    configured = fixing.configuration.integrity.model_copy(
+        update={"quarantine": (quarantine,) if quarantine else ()}
+    )
+    fixing.configuration = fixing.configuration.model_copy(update={"integrity": configured})
+    return fixing
+
+
+def asked(state: State) -> list[list[str]]:
+    """The failures of each run that an agent was asked to mend."""
+    return [[ref.name for ref in run.failures] for run in state.active.runs if not run.passed]
+
+
+def test_a_test_that_passes_on_the_same_tree_is_held_and_no_agent_is_asked(tmp_path: Path) -> None:
+    fixing = project(tmp_path)
+
+    state = fixing.run()
+
+    assert state.escalation is not None
+    assert state.escalation.reason is Reason.INTEGRITY_HOLD
+    assert [found.text for found in state.escalation.findings] == [
+        f"{FLAKY} failed, and passed when it ran again on the same tree"
+    ]
+    assert asked(state) == []
+    assert fixing.decide(Decision.ACCEPT).outcome is WorkflowOutcome.SUCCESS
+
+
+def test_an_agent_is_asked_for_the_other_failures_alone(tmp_path: Path) -> None:
+    fixing = project(tmp_path, calc=WRONG)
+
+    state = fixing.run()
+
+    assert state.outcome is WorkflowOutcome.SUCCESS
+    assert asked(state) == [["tests/test_calc.py::test_adds"]]
+    assert [run.evidence[0].flaky for run in fixing.runs] == [(FLAKY,), ()]
+
+
+@pytest.mark.parametrize(("days", "is_held"), [(0, False), (-1, True)])
+def test_a_quarantine_holds_until_its_last_day_and_is_named(tmp_path: Path, days: int, is_held: bool) -> None:
+    until = (datetime.now(UTC) + timedelta(days=days)).date()
+    fixing = project(tmp_path, quarantine=f"{FLAKY} ann {until}")
+
+    state = fixing.run()
+
+    assert (state.escalation is not None) == is_held
+    why = "" if is_held else f" (in quarantine until {until}, ann)"
+    assert fixing.runs[0].evidence[0].flaky == (f"{FLAKY}{why}",)
+
+
+def test_a_test_that_fails_only_after_another_is_a_bug(tmp_path: Path) -> None:
+    after = "from calc import seen\n\n\ndef test_later():\n    assert not seen\n"
+    adding = "seen = []\n\n\ndef add(a, b):\n    %sreturn a + b\n"
+    files = {"calc.py": adding % "seen.append(a)\n    ", "tests/test_a.py": ADDS, "tests/test_b.py": after}
+    fixing = Fixing(tmp_path, files, PYTEST, {"calc.py": adding % ""})
+
+    state = fixing.run()
+
+    assert asked(state) == [["tests/test_b.py::test_later"]]
+    assert state.outcome is WorkflowOutcome.SUCCESS
+
+
+def test_what_failed_before_a_fix_is_not_run_again_after_it(tmp_path: Path) -> None:
+    fixing = project(tmp_path, passes="count > 2")
+
+    state = fixing.run()
+
+    # In the first run, then alone, and once more after the fix, which changed nothing that matters.
+    assert [len(run.failures) for run in fixing.runs[:2]] == [1, 1]
+    assert asked(state)[:2] == [[FLAKY], [FLAKY]]
+
+
+def test_a_project_can_have_each_failure_count(tmp_path: Path) -> None:
+    fixing = project(tmp_path)
+    off = fixing.configuration.integrity.model_copy(update={"off": ("flaky",)})
+    fixing.configuration = fixing.configuration.model_copy(update={"integrity": off})
+
+    assert asked(fixing.run())[0] == [FLAKY]
+
+
+def test_a_runner_without_an_adapter_runs_again_as_a_whole_where_it_is_quick(tmp_path: Path) -> None:
+    kept, script = (
+        tmp_path / "kept",
+        (
+            'import pathlib, sys\n\nkept = pathlib.Path(sys.argv[1])\nfails = "" if kept.exists() else "<failure/>"\n'
+            'case = f\'<testcase classname="tests" name="often">{fails}</testcase>\'\n'
+            "pathlib.Path(sys.argv[2]).write_text(f'<testsuite>{case}</testsuite>')\nkept.touch()\nsys.exit(bool(fails))\n"
+        ),
+    )
+    fixing = Fixing(tmp_path, {"run.py": script}, ("python", "run.py", str(kept), "{junit}"))
+
+    state = fixing.run()
+
+    assert state.escalation is not None
+    assert fixing.rules == ["flaky"]
+
+
+def test_a_check_calls_a_flaky_project_neither_passed_nor_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {"calc.py": RIGHT, "tests/test_calc.py": ADDS + counting(tmp_path, "count > 0")}
+    where = make_repository(tmp_path / "calc", files)
+    monkeypatch.setenv("FIXLOOP_CACHE_DIR", str(tmp_path / "cache"))
+
+    told = said(capsys, "check", str(where), "--only", "test-runner")
+
+    assert told.code == ExitCode.WAITS
+    assert "not verified (what ran has passed: 1 check); failed and then passed on the same tree:" in told.out
+    assert FLAKY in told.out

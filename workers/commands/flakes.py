@@ -1,0 +1,69 @@
+"""Tests that fail and pass on one tree: what fails runs once more before an agent is asked for a fix (issue 15).
+
+The failing tests alone come first, which is quick. Where one passes, the whole check runs in a fresh workspace: a test
+that fails there again depends on the others and is no flake.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from fnmatch import fnmatchcase
+from typing import Final
+
+from fixloop.configuration.model import Check
+from fixloop.protocol.checks import RunOutcome
+from workers.commands.check_run import Ran, Run, run_check
+from workers.commands.pytest_runs import is_pytest, named, plain_run, played
+from workers.workspaces.ground import Ground, Site
+
+RULE: Final = "flaky"
+MOST_TESTS: Final = 20
+MOST_SECONDS: Final = 10.0
+"""Of a check that is run again as a whole at once, where nobody knows how to run some of its tests."""
+
+
+def told_flaky(
+    ran: Ran, check: Check, ground: Ground, site: Site, run: Run, known: Collection[str]
+) -> Ran | None:
+    """The check without failures that came by chance, which its evidence names; passed, where there are no others.
+    None when nobody wants it any more."""
+    result, settings = ran.result, site.configuration.integrity
+    tests = list(dict.fromkeys(failure.name for failure in result.failures))
+    is_new = 0 < len(tests) <= MOST_TESTS and not set(tests).issubset(known)
+    if not is_new or not result.lists_tests or not {RULE, "all"}.isdisjoint(settings.off):
+        return ran
+    seconds = result.evidence.duration_seconds
+    alone = played(run, check, ground, [plain_run(tests)], seconds) if is_pytest(check) else {}
+    if not named(alone, "plain", "passed") and (alone or seconds > MOST_SECONDS):
+        return ran
+    with replace(site, name=f"{site.name}.again").ground(ground.workspace.commit) as fresh:
+        again = None if fresh.problem else run_check(check, fresh, result.evidence.tree, run)
+    if again is None:
+        return ran if fresh.problem else None
+    flaky = [name for name in tests if name in again.result.cases]
+    failures = tuple(failure for failure in result.failures if failure.name not in flaky)
+    if not flaky:
+        return ran
+    today = datetime.now(UTC).date()
+    kept = {name: quarantine_of(name, settings.quarantine, today) for name in flaky}
+    shown = tuple(f"{name} ({why})" if why else name for name, why in kept.items())
+    evidence = result.evidence.model_copy(update={"flaky": shown})
+    told = {
+        "outcome": RunOutcome.FAILED if failures else RunOutcome.PASSED,
+        "reason": evidence.compared(len(failures)),
+        "failures": failures,
+        "passed_names": (*result.passed_names, *flaky),
+        "cases": result.cases | set(flaky),
+        "flaky": tuple(name for name, why in kept.items() if not why),
+        "evidence": evidence,
+    }
+    return ran._replace(result=result.model_copy(update=told))
+
+
+def quarantine_of(test: str, entries: Sequence[str], today: date) -> str:
+    """Whose quarantine a test is in and until when, by an entry `TEST OWNER DATE`; empty: in none, or no more."""
+    for pattern, owner, until in (entry.rsplit(None, 2) for entry in entries):
+        is_meant = pattern in (test, test.partition("[")[0]) or fnmatchcase(test, pattern)
+        if is_meant and today <= date.fromisoformat(until):
+            return f"in quarantine until {until}, {owner}"
+    return ""
