@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from fixloop.configuration.model import Check, Configuration, SpecialistChecks
 from fixloop.configuration.settings import LimitSettings, WorkspaceSettings
 from fixloop.errors import InfrastructureError, UsageError
-from fixloop.intake.trial import Asked, Tried, try_checks
+from fixloop.intake.trial import Asked, Tried, started, try_checks
 from fixloop.protocol.checks import RunOutcome
 from fixloop.repository.snapshot import Snapshot, take_snapshot
 from tests.fixtures.configuration_project import executable
@@ -36,6 +37,18 @@ def shell(script: str) -> tuple[str, ...]:
     return ("sh", "-c", script)
 
 
+def endless(pid: Path) -> Configuration:
+    """One check that never ends, once it has written its process id."""
+    return Configuration(specialists=checks(security=(shell(f"echo $$ > {pid}; sleep 600; true"),)))
+
+
+def wait_for(*pids: Path) -> None:
+    give_up = time.monotonic() + 60
+    while not all(pid.exists() and pid.read_text() for pid in pids):
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+
+
 class Site:
     def __init__(self, folder: Path) -> None:
         self.cache = folder / "cache"
@@ -44,10 +57,11 @@ class Site:
     def snapshot(self) -> Snapshot:
         return take_snapshot(self.repository, issue=0, cache=self.cache)
 
-    def tried(self, configuration: Configuration) -> list[Tried]:
-        return list(
-            try_checks(Asked(snapshot=self.snapshot(), configuration=configuration, cache=self.cache))
-        )
+    def asked(self, configuration: Configuration, beside: Configuration | None = None) -> Asked:
+        return Asked(snapshot=self.snapshot(), configuration=configuration, beside=beside, cache=self.cache)
+
+    def tried(self, configuration: Configuration, beside: Configuration | None = None) -> list[Tried]:
+        return list(try_checks(self.asked(configuration, beside)))
 
     def workspaces(self) -> list[Path]:
         return list((self.cache / "work").glob("*"))
@@ -148,18 +162,54 @@ def test_a_reader_that_stops_ends_the_check_that_runs(site: Site, tmp_path: Path
     pid = tmp_path / "pid"
     specialists = checks(security=(shell("true"), shell(f"echo $$ > {pid}; sleep 600; true")))
     results = try_checks(
-        Asked(
-            snapshot=site.snapshot(), configuration=Configuration(specialists=specialists), cache=site.cache
-        )
+        site.asked(Configuration(specialists=specialists), beside=endless(also := tmp_path / "also"))
     )
 
     next(results)
-    while not (pid.exists() and pid.read_text()):
-        time.sleep(0.02)
+    wait_for(pid, also)
     results.close()  # type: ignore[attr-defined]
 
-    assert running(pid) == []
+    assert running(pid) + running(also) == []
     assert site.workspaces() == []
+
+
+MANY = """
+import sys
+cases = "".join(f"<testcase classname='tests.test_{n}' name='test_{'a' * 200}_{n}'/>" for n in range(5000))
+open(sys.argv[1], "w").write(f"<testsuite>{cases}</testsuite>")
+"""
+
+
+def test_what_runs_beside_says_its_long_results_whole_and_as_soon_as_they_are_there(site: Site) -> None:
+    many = (sys.executable, "-c", MANY, "{junit}")
+    first = Configuration(specialists=checks(test_runner=(many,) * 6))
+    beside = Configuration(specialists=checks(security=(many,) * 6))
+
+    found = site.tried(first, beside)
+
+    assert Counter(each.specialist for each in found) == {"test-runner": 6, "security": 6}
+    assert [each.specialist for each in found] != ["test-runner"] * 6 + ["security"] * 6
+    assert {len(each.result.passed_names) for each in found} == {5000}
+
+
+def test_where_what_runs_beside_cannot_that_is_said(site: Site) -> None:
+    first = Configuration(specialists=checks(test_runner=(shell("sleep 600"),)))
+    lost = Configuration(
+        specialists=checks(security=(shell("true"),)), workspace=WorkspaceSettings(setup=("false",))
+    )
+
+    results = try_checks(site.asked(first, lost))
+
+    assert next(results).result.check == "workspace"
+    results.close()  # type: ignore[attr-defined]
+    assert site.workspaces() == []
+
+
+def test_a_process_that_was_started_ahead_ends_where_nothing_is_asked_of_it() -> None:
+    with started() as process:
+        assert process.poll() is None
+
+    assert process.returncode is not None
 
 
 PARENT = """
@@ -173,22 +223,19 @@ list(try_checks(asked))
 
 def test_a_killed_caller_leaves_no_process_and_the_next_one_its_workspace(site: Site, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    endless = Configuration(specialists=checks(security=(shell(f"echo $$ > {pid}; sleep 600; true"),)))
-    asked = Asked(snapshot=site.snapshot(), configuration=endless, cache=site.cache)
+    asked = site.asked(endless(pid), beside=endless(also := tmp_path / "also"))
     caller = subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE)
     assert caller.stdin is not None
     with caller.stdin as written:
         written.write(asked.model_dump_json(by_alias=True).encode())
-    while not (pid.exists() and pid.read_text()):
-        assert caller.poll() is None
-        time.sleep(0.02)
+    wait_for(pid, also)
 
     os.kill(caller.pid, signal.SIGKILL)
     caller.wait()
     give_up = time.monotonic() + 30
-    while running(pid) and time.monotonic() < give_up:
+    while running(pid) + running(also) and time.monotonic() < give_up:
         time.sleep(0.02)
 
-    assert running(pid) == []
+    assert running(pid) + running(also) == []
     site.tried(Configuration(specialists=checks(security=(shell("true"),))))
     assert site.workspaces() == []

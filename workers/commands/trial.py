@@ -1,14 +1,16 @@
 """The process behind `fixloop.intake.trial`: all checks once on a snapshot, no workflow (docs/decisions/0036)."""
 
+import fcntl
 import os
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from fixloop.configuration.model import SpecialistChecks
 from fixloop.errors import FixloopError, UsageError
@@ -24,6 +26,9 @@ from workers.workspaces.ground import Site
 from workers.workspaces.workspace import sweep_workspaces
 
 NO_LIMIT_SECONDS: Final = 24 * 3600.0
+REFUSED: Final = 1
+ENDED: Final = 128 + signal.SIGTERM
+"""Exit codes."""
 
 
 def main(_options: Mapping[str, Any]) -> int:
@@ -31,14 +36,41 @@ def main(_options: Mapping[str, Any]) -> int:
     attach()
     # The system's own handler would leave the workspace behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with tempfile.TemporaryFile() as turn:
+        return _shared(turn)
+
+
+def _shared(turn: IO[bytes]) -> int:
+    """What is asked, by this process and one that is forked for what runs beside it."""
+    child = 0
     try:
-        try:
-            for each in tried(Asked.model_validate_json(sys.stdin.buffer.read())):
-                _say(each)
-        except FixloopError as error:
-            _say(Refused(error=str(error), is_usage=isinstance(error, UsageError)))
+        asked = Asked.model_validate_json(sys.stdin.buffer.read())
+        if asked.beside is not None and (child := os.fork()) == 0:
+            # All is loaded already. No thread comes along, so it watches its own lifeline.
+            attach()
+            os._exit(_told(asked.model_copy(update={"configuration": asked.beside}), turn))
+        code = _told(asked, turn)
+        if child and code == 0:
+            ended, child = os.waitpid(child, 0)[1], 0
+            code = os.waitstatus_to_exitcode(ended)
     except KeyboardInterrupt:
-        return 128 + signal.SIGTERM
+        code = ENDED
+    if child:
+        os.kill(child, signal.SIGTERM)
+        os.waitpid(child, 0)
+    return code
+
+
+def _told(asked: Asked, turn: IO[bytes]) -> int:
+    """Write the results; the exit code. `turn`: a file that is locked by who writes."""
+    try:
+        for each in tried(asked):
+            _say(each, turn)
+    except FixloopError as error:
+        _say(Refused(error=str(error), is_usage=isinstance(error, UsageError)), turn)
+        return REFUSED
+    except KeyboardInterrupt:
+        return ENDED
     return 0
 
 
@@ -48,8 +80,10 @@ def tried(asked: Asked) -> Iterator[Tried]:
     snapshot, configuration = asked.snapshot, asked.configuration
     commit = snapshot.commit
     mirror_of(snapshot, asked.cache).use(f"{NOTE}{commit}", commit, commit, snapshot.copied)
+    probed = set[tuple[str, str]]()
     for entry in configuration.specialists:
-        site = Site(snapshot, configuration, asked.cache, f"try-{os.getpid()}.{entry.name}")
+        name = f"try-{os.getpid()}.{entry.name}"
+        site = Site(snapshot, configuration, asked.cache, name, probed=probed)
         with site.ground(commit) as ground:
             if ground.problem:
                 evidence = Evidence(check="workspace", command="", tree=snapshot.tree)
@@ -113,6 +147,9 @@ def _date_by(content: str, folder: Path) -> None:
                 os.utime(os.path.join(place, name), (seconds, seconds), follow_symlinks=False)
 
 
-def _say(value: Tried | Refused) -> None:
+def _say(value: Tried | Refused, turn: IO[bytes]) -> None:
+    # A long line is written in several pieces, and two processes write.
+    fcntl.lockf(turn, fcntl.LOCK_EX)
     sys.stdout.write(f"{value.model_dump_json()}\n")
     sys.stdout.flush()
+    fcntl.lockf(turn, fcntl.LOCK_UN)

@@ -98,6 +98,9 @@ class Site:
     cancelled: Callable[[], bool] = lambda: False
     started: float = math.inf
     """Seconds since the epoch at which the workflow began: what was compiled later may be a fixer's."""
+    probed: set[tuple[str, str]] | None = None
+    """Interpreters that were seen to import the project from a workspace, each with its commit; None: look each time,
+    as a fixer may have changed the interpreter."""
 
     @property
     def source(self) -> Path | None:
@@ -179,6 +182,9 @@ class Site:
             setup=made.parent.name.partition(".")[0] if made else "",
             lend=lambda pycache: lend(pycache, self.cache, chosen, self.started),
         )
+        key = (chosen.path, workspace.commit)
+        if self.probed is not None and key in self.probed:
+            return ground
         environment = ground.check_environment(())
         problem = probe_imports(
             chosen,
@@ -188,7 +194,11 @@ class Site:
             hide=hidden.text,
             confined=self.confined(workspace.directory, environment),
         )
-        return replace(ground, problem=problem) if problem else ground
+        if problem:
+            return replace(ground, problem=problem)
+        if self.probed is not None:
+            self.probed.add(key)
+        return ground
 
 
 def site_of(work: "Step", configuration: Configuration, cache: Path) -> Site:

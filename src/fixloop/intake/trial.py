@@ -7,12 +7,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from math import inf
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Thread, Timer
+from threading import Timer
 from typing import Final
 
 from pydantic import ConfigDict, TypeAdapter
@@ -26,6 +25,7 @@ from fixloop.repository.snapshot import Snapshot
 
 NOTE: Final = "tried-"
 """What a mirror notes such a snapshot as, with the commit behind it: where a workflow's is noted as the workflow."""
+Process = subprocess.Popen[bytes]
 END_SECONDS: Final = 12.0
 """How long the process may take to end what it runs and to remove its workspace."""
 
@@ -35,6 +35,8 @@ class Asked(Value):
 
     snapshot: Snapshot
     configuration: Configuration
+    beside: Configuration | None = None
+    """What runs at the same time, in another process: results come as they are there."""
     cache: Path
     mypy_cache: Path | None = None
     """Where mypy remembers what it found; None: nowhere."""
@@ -63,14 +65,14 @@ class Refused(Value):
 _LINE: Final = TypeAdapter[Tried | Refused](Tried | Refused)
 
 
-def try_checks(asked: Asked, until: float = inf) -> Iterator[Tried]:
+def try_checks(asked: Asked, until: float = inf, ready: Process | None = None) -> Iterator[Tried]:
     """
     Run every check of every specialist once, in the order of the phases; each result as soon as it is there.
 
     Where a workspace cannot be made ready, the one result is an error of a check named `workspace`. What runs at
-    `until`, by the monotonic clock, is ended without a result.
+    `until`, by the monotonic clock, is ended without a result. `ready`: a process that was started ahead.
     """
-    with _process() as process, _ended_at(until, process):
+    with nullcontext(ready) if ready else started() as process, _ended_at(until, process):
         assert process.stdin is not None
         assert process.stdout is not None
         # Of one that is gone already its exit code tells.
@@ -87,30 +89,8 @@ def try_checks(asked: Asked, until: float = inf) -> Iterator[Tried]:
             )
 
 
-def try_at_once(parts: Sequence[Asked], until: float) -> Iterator[Tried]:
-    """The same of several at once, each in a process of its own; results as they come."""
-    results: SimpleQueue[Tried | BaseException | None] = SimpleQueue()
-
-    def run(part: Asked) -> None:
-        try:
-            for each in try_checks(part, until):
-                results.put(each)
-        except BaseException as error:
-            results.put(error)
-        results.put(None)
-
-    for part in parts:
-        # Where this process ends first, so do those that it waits for.
-        Thread(target=run, args=(part,), daemon=True).start()
-    for _ in parts:
-        while (result := results.get()) is not None:
-            if isinstance(result, BaseException):
-                raise result
-            yield result
-
-
 @contextmanager
-def _ended_at(until: float, process: "subprocess.Popen[bytes]") -> Iterator[None]:
+def _ended_at(until: float, process: Process) -> Iterator[None]:
     if until == inf:
         yield
         return
@@ -123,8 +103,8 @@ def _ended_at(until: float, process: "subprocess.Popen[bytes]") -> Iterator[None
 
 
 @contextmanager
-def _process() -> Iterator["subprocess.Popen[bytes]"]:
-    """The process; it ends with this one, however this one ends."""
+def started() -> Iterator[Process]:
+    """A process that loads what it needs, and waits for what it is to do; it ends with this one, however that ends."""
     reading, writing = os.pipe()
     try:
         process = subprocess.Popen(
