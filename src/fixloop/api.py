@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from fixloop.commands.session import Seen, look, open_session
 from fixloop.intake.feature import Feature
-from fixloop.intake.preparation import refuse_unusable
+from fixloop.intake.preparation import usable
 from fixloop.intake.submission import enqueue as _enqueue
 
 __all__ = ["FeatureStatus", "SpecialistStatus", "enqueue", "status"]
@@ -112,9 +112,9 @@ def enqueue(
         profile=profile,
         task=task,
     )
-    refuse_unusable(feature)
+    known = usable(feature)
     with open_session(Path.cwd() if feature.is_url else Path(text), create=True) as session:
-        handed_in = _enqueue(session.engine, feature, cache=session.settings.cache_dir)
+        handed_in = _enqueue(session.engine, feature, cache=session.settings.cache_dir, known=known)
         session.draw(handed_in.workflow)
         return _status(look(session, handed_in.workflow))
 

@@ -12,7 +12,7 @@ from fixloop.commands.presenter import way_out
 from fixloop.engine.engine import Engine
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
 from fixloop.intake.feature import Feature
-from fixloop.intake.preparation import refuse_unusable
+from fixloop.intake.preparation import usable
 from fixloop.intake.submission import enqueue
 from fixloop.outside.transfer import keep_bundle, push_branch, snapshot_in
 from fixloop.protocol.events import (
@@ -277,7 +277,7 @@ def test_push_with_a_path_is_refused_before_anything_is_written(deployment: Depl
     feature = Feature(issue=47, repo=str(deployment.remote), push=True)
 
     with pytest.raises(UsageError, match="is a path, and --push needs a URL"):
-        refuse_unusable(feature)
+        usable(feature)
     with pytest.raises(UsageError, match="is a path, and --push needs a URL"):
         enqueue(deployment.engine, feature, cache=deployment.cache)
 

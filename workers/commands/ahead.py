@@ -5,6 +5,7 @@ another one for it. Only what has passed is taken, on the same tree; all else is
 """
 
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -17,9 +18,7 @@ from fixloop.intake.trial import Asked, Tried, try_checks
 from fixloop.outside.transfer import snapshot_in
 from fixloop.protocol.checks import RunOutcome
 from fixloop.servers.settings import load_settings
-from workers.commands.check_run import Ran
 from workers.steps.step import Step
-from workers.workspaces.ground import Ground
 
 LOOK_SECONDS: Final = 0.25
 
@@ -57,12 +56,14 @@ class Ahead:
 
         threading.Thread(target=run, name="fixloop-ahead", daemon=True).start()
 
-    def taken(self, work: Step, check: Check, ground: Ground, tree: str) -> Ran | None:
-        """What came of a check on `tree`, as the check itself would have left it; None: it has to run."""
-        if work.holding.state.tip != self._commit:
-            return None
-        key = (work.holding.ticket.specialist, check.name)
-        while self._due and key in self._due and not work.cancelled():
+    def taken(self, work: Step, checks: Sequence[Check]) -> list[Tried]:
+        """What came of a specialist's checks, where all have passed on the workflow's tree; else nothing: they have to
+        run."""
+        state, specialist = work.holding.state, work.holding.ticket.specialist
+        if state.tip != self._commit or state.active.runs:
+            return []
+        keys = [(specialist, check.name) for check in checks]
+        while self._due and not self._due.isdisjoint(keys) and not work.cancelled():
             try:
                 each = self._results.get(timeout=LOOK_SECONDS)
             except Empty:
@@ -73,13 +74,11 @@ class Ahead:
                 found = each.specialist, each.result.check
                 self._due.discard(found)
                 self._found[found] = each
-        tried = self._found.pop(key, None)
-        if tried is None or tried.result.evidence.tree != tree:
-            return None
-        if tried.result.outcome is not RunOutcome.PASSED or tried.result.lists_tests:
-            return None
-        paths = [ground.report_path(check.name, kind) for kind in check.report_kinds()]
-        for path, data in zip(paths, tried.reports, strict=True):
-            if data:
-                path.write_bytes(data)
-        return Ran(tried.result, tried.output, tuple(paths))
+        tried = [self._found[key] for key in keys if key in self._found]
+        counts = len(tried) == len(keys) and all(
+            each.result.outcome is RunOutcome.PASSED
+            and not each.result.lists_tests
+            and each.result.evidence.tree == state.tree
+            for each in tried
+        )
+        return tried if counts else []

@@ -1,19 +1,22 @@
 """A specialist's step: the checks of its run on the workflow's tree, and the event that comes of them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from fixloop.configuration.model import Configuration
+from fixloop.intake.redaction_scope import redaction_of
+from fixloop.intake.trial import Tried
 from fixloop.machine.guard import GuardedResult
+from fixloop.machine.owner import machine
 from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.limits import failures_json
 from fixloop.protocol.roles import worker_of
+from fixloop.secrets.redaction import Redaction
 from workers.commands.ahead import Ahead
 from workers.commands.baseline import Comparison
-from workers.commands.check_run import Ran
 from workers.commands.claim import Claim
 from workers.commands.frozen import Frozen
 from workers.commands.judging import by_chance, changed_since, findings
@@ -37,6 +40,8 @@ def check(work: Step, configuration: Configuration, cache: Path, ahead: Ahead) -
         why = f"{ticket.specialist} is configured no more; name it again, or skip it"
         return run_finished(ticket, state.tree, RunOutcome.ERROR, error=why)
     ahead.begin(work, configuration, cache)
+    if taken := ahead.taken(work, checks[0]):
+        return _taken(work, configuration, taken)
     with open_ground(work, configuration, cache) as ground:
         frozen = Frozen(work, configuration, ground)
         if problem := ground.problem or frozen.problem():
@@ -44,9 +49,7 @@ def check(work: Step, configuration: Configuration, cache: Path, ahead: Ahead) -
         tree, ran = ground.workspace.tree_hash(), []
         with _comparison(work, configuration, cache) as comparison:
             for entry in checks[0]:
-                one = ahead.taken(work, entry, ground, tree) or comparison.checked(
-                    ticket.specialist, entry, ground, tree
-                )
+                one = comparison.checked(ticket.specialist, entry, ground, tree)
                 if one is None:
                     return None
                 ran.append(one._replace(result=_with_old_kept(work, one.result)))
@@ -62,26 +65,43 @@ def check(work: Step, configuration: Configuration, cache: Path, ahead: Ahead) -
         if changed and (problem := frozen.problem()):
             return run_finished(ticket, state.tree, RunOutcome.ERROR, error=problem)
         environments = frozen.kept()
-        ran = [_with_shown(one, claim.canaries, environments) for one in ran]
-        # What the results rest on, before the commit that names it.
-        artifacts: list[str] = []
-        for one in ran:
-            artifacts += work.keep(one.output)
-            for report in filter(None, one.written()):
-                data = ground.redaction.data(report)
-                artifacts.append(work.store.put_artifact(state.workflow, data))
-        artifacts += environments.values()
-    event = _finished(work, [one.result for one in ran], tree, artifacts)
+        results = [_with_shown(one.result, claim.canaries, environments) for one in ran]
+        artifacts = [
+            *_kept(work, ground.redaction, ((one.output, one.written()) for one in ran)),
+            *environments.values(),
+        ]
+    event = _finished(work, results, tree, artifacts)
     seen = noted(work, ran, event, ground.workspace.mirror)
     return event.model_copy(update={"findings": found, "environments": environments, **seen})
 
 
-def _with_shown(ran: Ran, canaries: Mapping[str, str], environments: Mapping[str, str]) -> Ran:
+def _taken(work: Step, configuration: Configuration, taken: Sequence[Tried]) -> RunFinished:
+    """What has run ahead, as the run itself would have told it; it needs no workspace."""
+    state = work.holding.state
+    # As the phase beside which it ran has left it.
+    environments = list(filter(None, [state.environments.get(machine(), "")]))
+    results = [
+        _with_shown(_with_old_kept(work, each.result), {}, {name: name for name in environments})
+        for each in taken
+    ]
+    kept = _kept(work, redaction_of(configuration), ((each.output, each.reports) for each in taken))
+    return _finished(work, results, state.tree, [*kept, *environments])
+
+
+def _kept(work: Step, redaction: Redaction, told: Iterable[tuple[str, Iterable[bytes]]]) -> Iterator[str]:
+    """The digests of outputs and reports, kept before the commit that names them."""
+    for output, reports in told:
+        yield from work.keep(output)
+        for report in filter(None, reports):
+            yield work.store.put_artifact(work.holding.state.workflow, redaction.data(report))
+
+
+def _with_shown(
+    result: CheckResult, canaries: Mapping[str, str], environments: Mapping[str, str]
+) -> CheckResult:
     """With what the run was shown to rest on, in its evidence."""
-    result = ran.result
     shown = {"canary": canaries.get(result.check, ""), "environment": "".join(environments.values())}
-    evidence = result.evidence.model_copy(update=shown)
-    return ran._replace(result=result.model_copy(update={"evidence": evidence}))
+    return result.model_copy(update={"evidence": result.evidence.model_copy(update=shown)})
 
 
 def _comparison(work: Step, configuration: Configuration, cache: Path) -> Comparison:

@@ -24,7 +24,7 @@ from fixloop.commands.session import OptionalIssue, ProjectOption, Session, look
 from fixloop.commands.watch import POLL_SECONDS, follow, print_result, waiting_child
 from fixloop.errors import FixloopError, InfrastructureError, UsageError
 from fixloop.intake.feature import Feature
-from fixloop.intake.preparation import refuse_unusable
+from fixloop.intake.preparation import usable
 from fixloop.intake.submission import Enqueued, enqueue
 from fixloop.machine.processes import log_in, supervisor
 from fixloop.outside.transfer import snapshot_in
@@ -165,13 +165,13 @@ def _worker(session: Session, queue: str, name: str) -> Iterator[_Worker]:
 def _handed_in(feature: Feature, directory: Path) -> Iterator[tuple[Session, Enqueued, _Worker | None]]:
     """The feature's workflow, and the worker of a queue that it alone has: starting it takes as long as the snapshot,
     so both begin at once."""
-    refuse_unusable(feature)
+    known = usable(feature)
     with open_session(directory, create=True) as session, ExitStack() as running:
         worker = None
         if feature.queue:
             worker = running.enter_context(_worker(session, feature.queue, feature.queue))
             running.callback(worker.log.unlink, missing_ok=True)
-        found = enqueue(session.engine, feature, cache=session.settings.cache_dir)
+        found = enqueue(session.engine, feature, cache=session.settings.cache_dir, known=known)
         if worker is not None and found.created:
             worker.log = worker.log.rename(worker.log.with_stem(found.workflow))
         elif worker is not None:

@@ -38,6 +38,13 @@ class Prepared(NamedTuple):
     configuration: Configuration
 
 
+class Usable(NamedTuple):
+    """What a folder says of itself."""
+
+    project: Project
+    configuration: Configuration
+
+
 class Intake(NamedTuple):
     """How workflows of a profile begin."""
 
@@ -47,21 +54,25 @@ class Intake(NamedTuple):
     """What a workflow was asked to do."""
 
 
-def refuse_unusable(feature: Feature) -> None:
-    """Refuse a folder whose configuration or fixer cannot be used, before anything is started or written."""
+def usable(feature: Feature) -> Usable | None:
+    """What a folder says of itself, before anything is started or written; None where only the snapshot tells. Raises
+    UsageError: its configuration or its fixer cannot be used."""
     _refuse_push(feature)
     if feature.graph and (order := registered(feature.profile).order):
         loaded(order).check(feature.graph)
-    if not feature.is_url and not feature.ref:
-        directory = _directory(feature)
-        _configuration(directory, feature, project_at(directory), directory)
+    if feature.is_url or feature.ref:
+        return None
+    directory = _directory(feature)
+    project = project_at(directory)
+    return Usable(project, _configuration(directory, feature, project, directory))
 
 
-def prepare(store: "Store | None", feature: Feature, cache: Path) -> Prepared:
-    """Find out all of it, and take the snapshot; without a store there will be no workflow, and no number is given."""
+def prepare(store: "Store | None", feature: Feature, cache: Path, known: Usable | None = None) -> Prepared:
+    """Find out all of it, and take the snapshot; without a store there will be no workflow, and no number is given.
+    `known`: what `usable` found."""
     if feature.issue is not None and not 0 < feature.issue < 10**15:
         raise UsageError(f"issue {feature.issue} is no issue number; use a positive whole number")
-    _refuse_push(feature)
+    known = known or usable(feature)
     if feature.is_url:
         project = project_of_url(feature.repo)
         issue = _number(store, project, feature)
@@ -71,14 +82,14 @@ def prepare(store: "Store | None", feature: Feature, cache: Path) -> Prepared:
             configuration = _configuration(folder, feature, project, folder)
         return _based(Prepared(project, issue, snapshot, configuration), feature, cache)
     directory = _directory(feature)
-    project = project_at(directory)
-    if feature.ref:
+    if known is None:
+        project = project_at(directory)
         issue = _number(store, project, feature)
         snapshot = take_snapshot(directory, issue=issue, cache=cache, ref=feature.ref)
         with exported(snapshot, snapshot.commit, cache) as folder:
             configuration = _configuration(folder, feature, project, directory)
     else:
-        configuration = _configuration(directory, feature, project, directory)
+        project, configuration = known
         issue = _number(store, project, feature)
         globs = configuration.workspace.copy_globs
         snapshot = take_snapshot(directory, issue=issue, cache=cache, copy_globs=globs)

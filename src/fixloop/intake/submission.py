@@ -11,7 +11,7 @@ from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.profile import profile_in, profile_named
 from fixloop.errors import RefusedError
 from fixloop.intake.feature import Feature
-from fixloop.intake.preparation import Intake, Prepared, prepare
+from fixloop.intake.preparation import Intake, Prepared, Usable, prepare
 from fixloop.intake.redaction_scope import redaction_of
 from fixloop.profile_table import loaded, registered
 from fixloop.repository.git import Git
@@ -32,11 +32,13 @@ class Enqueued(NamedTuple):
     configuration: Configuration
 
 
-def enqueue(engine: ProfileEngine[Any], feature: Feature, *, cache: Path) -> Enqueued:
+def enqueue(
+    engine: ProfileEngine[Any], feature: Feature, *, cache: Path, known: Usable | None = None
+) -> Enqueued:
     """Create the feature's workflow, or join the live one on the same tree, with the store and listeners of `engine`.
     Nothing was created after a UsageError; RefusedError where the feature is live on another tree."""
     engine = engine.of(profile_named(feature.profile))
-    prepared = prepare(engine.store, feature, cache)
+    prepared = prepare(engine.store, feature, cache, known)
     hide = redaction_of(prepared.configuration).text
     feature = feature.model_copy(update={"name": hide(feature.name), "task": hide(feature.task)})
     live = engine.store.live(prepared.project.hash8, prepared.issue)

@@ -52,18 +52,19 @@ def top_of(path: Path) -> tuple[Path, str]:
     except UnicodeEncodeError:
         raise UsageError(f"the path {str(real)!r} is not UTF-8; move the project to a path that is") from None
     git = Git(real)
-    done = git.run("rev-parse", "--is-inside-work-tree", accept=(0, 128))
-    if done.returncode == 128:
+    done = git.run("rev-parse", "--is-inside-work-tree", "--show-toplevel", accept=(0, 128))
+    is_inside, _, shown = done.stdout.partition(b"\n")
+    if not is_inside:
         said = done.stderr.decode("utf-8", "replace").strip()
         if "not a git repository (or any" in said:
             return real, ""
         cause = said.splitlines()[0].removeprefix("fatal: ") if said else "git says nothing"
         raise UsageError(f"the repository of {real} cannot be read: {cause}")
-    if done.stdout.strip() != b"true":
+    if is_inside != b"true":
         raise UsageError(
             f"{real} is inside a bare repository; name a checkout, or use its URL (file://{real})"
         )
-    top = Path(os.path.realpath(git.text("rev-parse", "--show-toplevel")))
+    top = Path(os.path.realpath(os.fsdecode(shown.removesuffix(b"\n"))))
     is_ignored = top != real and git.run("check-ignore", "-q", real, accept=(0, 1, 128)).returncode == 0
     if is_ignored and not git.found("ls-files", "-z", "--", "."):
         return real, ""
