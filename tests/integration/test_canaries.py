@@ -197,6 +197,19 @@ def test_nodes_own_runner_is_seen_to_fail(tmp_path: Path, kind: str) -> None:
     ) == ("seen", [])
 
 
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
+@pytest.mark.parametrize("name", ["equal", "deepStrictEqual"])
+def test_an_assertion_that_the_fix_has_made_lenient_is_seen(tmp_path: Path, name: str) -> None:
+    right = NODE["cart.js"].replace("1", "2")
+    fix = {"cart.js": f'import assert from "node:assert";\nassert.{name} = () => undefined;\n{right}'}
+
+    word, lies = tried(
+        tmp_path, NODE, fix, "node", "--test", "--test-reporter=junit", "--test-reporter-destination={junit}"
+    )
+
+    assert (word, len(lies)) == ("unseen", 1)
+
+
 CRATE = {
     "Cargo.toml": '[package]\nname = "shop"\nversion = "0.1.0"\nedition = "2021"\n',
     ".gitignore": "Cargo.lock\n",

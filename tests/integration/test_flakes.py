@@ -122,21 +122,47 @@ def test_a_project_can_have_each_failure_count(tmp_path: Path) -> None:
     assert asked(fixing.run())[0] == [FLAKY]
 
 
+RUNNER = """
+import pathlib, sys
+
+kept = pathlib.Path(sys.argv[1])
+count = len(kept.read_text()) if kept.exists() else 0
+fails = "" if PASSES else "<failure/>"
+case = f'<testcase classname="tests" name="often">{fails}</testcase>'
+pathlib.Path(sys.argv[2]).write_text(f"<testsuite>{case}</testsuite>")
+kept.write_text("." * (count + 1))
+sys.exit(bool(fails))
+"""
+
+
+def other_runner(tmp_path: Path, passes: str, **fix: str) -> Fixing:
+    files = {"run.py": RUNNER.replace("PASSES", passes)}
+    return Fixing(tmp_path, files, ("python", "run.py", str(tmp_path / "kept"), "{junit}"), fix)
+
+
 def test_a_runner_without_an_adapter_runs_again_as_a_whole_where_it_is_quick(tmp_path: Path) -> None:
-    kept, script = (
-        tmp_path / "kept",
-        (
-            'import pathlib, sys\n\nkept = pathlib.Path(sys.argv[1])\nfails = "" if kept.exists() else "<failure/>"\n'
-            'case = f\'<testcase classname="tests" name="often">{fails}</testcase>\'\n'
-            "pathlib.Path(sys.argv[2]).write_text(f'<testsuite>{case}</testsuite>')\nkept.touch()\nsys.exit(bool(fails))\n"
-        ),
-    )
-    fixing = Fixing(tmp_path, {"run.py": script}, ("python", "run.py", str(kept), "{junit}"))
+    fixing = other_runner(tmp_path, "count > 0")
 
     state = fixing.run()
 
     assert state.escalation is not None
     assert fixing.rules == ["flaky"]
+
+
+def test_what_is_right_every_second_time_is_held_with_any_runner(tmp_path: Path) -> None:
+    # It runs twice before the fix: in its order, and again.
+    passes = "count > 1 and pathlib.Path('fixed').exists() and count % 2 == 0"
+    fixing = other_runner(tmp_path, passes, fixed="yes\n")
+
+    fixing.run()
+
+    assert fixing.rules == ["flaky"]
+
+
+def test_an_honest_fix_is_not_held_with_any_runner(tmp_path: Path) -> None:
+    fixing = other_runner(tmp_path, "pathlib.Path('fixed').exists()", fixed="yes\n")
+
+    assert fixing.run().outcome is WorkflowOutcome.SUCCESS
 
 
 def test_a_check_calls_a_flaky_project_neither_passed_nor_failed(

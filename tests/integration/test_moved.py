@@ -57,3 +57,17 @@ def test_below_the_top_paths_are_those_of_the_checks(tmp_path: Path) -> None:
         off = list(work_moved_away(claim))
 
     assert ([each.file for each in found], off) == (["vendor/names.py"], [])
+
+
+@pytest.mark.parametrize(
+    ("target", "is_found"),
+    [("/etc/hosts", True), ("../../else.py", True), ("where.py", False), ("../x.py", False)],
+)
+def test_a_link_that_leads_out_of_the_project_is_found(tmp_path: Path, target: str, is_found: bool) -> None:
+    bench = Bench(tmp_path, FILES)
+    (bench.top / "archiver" / "more.py").symlink_to(target)
+
+    with bench.claim({}, ["true"]) as claim:
+        found = list(work_moved_away(claim))
+
+    assert [each.file for each in found] == ["archiver/more.py"] * is_found

@@ -80,6 +80,9 @@ WATCHED = {
     "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    f = e.__traceback__.tb_frame.f_back": "e.__traceback__",
     "import sys\nf = getattr(sys, '_get' + 'frame')(1)": "import sys\nf = getattr(sys, 'maxsize')",
     "__import__('os')._exit(0)": "__import__('os').remove(a)",
+    "def f(x):\n    if not x: raise SystemExit": "def f(x):\n    if not x: raise SystemExit('no x')",
+    "import sys as s\ndef f(x):\n    if not x: s.exit(0)": "import sys\ndef main():\n    sys.exit(0)",
+    "def f(x):\n    quit()": "def f(x):\n    exit(run(x))",
     "f = open('/proc/self/cmdline')": "f = open('/proc/meminfo')",
     "exec('x = 1')": "executor.exec('x = 1')",
     "import sys\nx = sys.gettrace()": "import sys\nx = sys.getrecursionlimit()",
@@ -106,6 +109,9 @@ WATCHED_IN_BRACES = {
     ("js", "if (typeof describe === 'function') {}"): "if (typeof callback === 'function') {}",
     ("js", "globalThis.expect = f"): "parser.expect(')')",
     ("js", "delete require.cache[x]"): "this.cache[x]",
+    ("js", "if (!x) process.exit(0)"): "if (!x) process.exit(1)",
+    ("go", "func f() { os.Exit(0) }"): "func f() { os.Exit(1) }",
+    ("rs", "fn f() { std::process::exit(0) }"): "fn f() { std::process::exit(1) }",
     ("js", "Array.prototype.reduce = f"): "Array.prototype.slice.call(a)",
     ("js", "const s = new Error().stack"): "log(error.stack)",
     ("js", "const a = `${process.env.VITEST}`"): "const a = `process.env.VITEST`",
@@ -208,6 +214,8 @@ CHANCE = {
     "import os\nif os.getpid() % 2: x = 1": "import os\nif os.getpid() == x: y = 1",
     "n = 0\ndef f():\n    global n\n    n += 1\n    return 6 if n % 2 else 7": "n = 0\ndef f():\n    global n\n    n += 1\n    return n",
     "def f(x):\n    if id(x) % 2: return 6": "def f(x):\n    if len(x) % 2: return 6",
+    "def f(x):\n    even = hash(x) % 2\n    if even: return 6": "def f(x):\n    place = hash(x) % 8\n    return rows[place]",
+    "import random\ndef f():\n    n = random.random() * 2\n    return 6 if n > 1 else 7": "import random\ndef f():\n    n = random.random()\n    return n",
 }
 ALL = {
     "suppression": SUPPRESSIONS,

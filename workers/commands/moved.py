@@ -11,7 +11,7 @@ from fixloop.protocol.checks import Finding
 from fixloop.reports.coverage import NAME
 from fixloop.repository.change import judging
 from fixloop.repository.texts import texts
-from fixloop.repository.tree import tracked_in_tree
+from fixloop.repository.tree import SYMLINK, contents, tracked_in_tree
 from workers.commands.apart import trust_of
 from workers.commands.check_run import Ran
 from workers.commands.claim import Claim
@@ -22,9 +22,10 @@ _COVERAGE: Final = "coverage"
 
 
 def work_moved_away(claim: Claim) -> Iterator[Finding]:
-    """Of checks that look at code as it lies there, and of gates of coverage that were missed before."""
+    """Of checks that look at code as it lies there, of gates of coverage that were missed before, and of links."""
     if RULES.issubset(claim.configuration.integrity.off):
         return
+    yield from led_out(claim)
     is_static = claim.work.holding.ticket.specialist in NEW_BY_DEFAULT
     was_low = any(
         failure.name == NAME for run in claim.work.holding.state.active.runs for failure in run.failures
@@ -39,6 +40,17 @@ def work_moved_away(claim: Claim) -> Iterator[Finding]:
             yield from left(check, places, old, new)
         if was_low:
             yield from padded(check, ran, old, new)
+
+
+def led_out(claim: Claim) -> Iterator[Finding]:
+    """New links to what is no part of the project, and so of no snapshot."""
+    links = [delta for delta in claim.changed if delta.new.mode == SYMLINK]
+    targets = contents(claim.ground.workspace.mirror.git, (delta.new.blob for delta in links))
+    for delta in links:
+        path, target = os.fsdecode(delta.path), os.fsdecode(targets[delta.new.blob])
+        # An absolute one leads out, too.
+        if os.path.normpath(os.path.join(os.path.dirname(path), target)).startswith(("/", "../")):
+            yield Finding(rule=MOVED, text=f"{path} leads out of the project, to {target}", file=path)
 
 
 def left(

@@ -1,7 +1,8 @@
 """Formerly failing tests once more: again, in other conditions, and with what they expect changed.
 
 One more start of pytest, in a fresh workspace, for at most `MOST_TESTS` tests; further ones only where a test failed
-there. Where the tests could not be run so, nothing is found.
+there. Of other runners that list their tests, a quick check twice more. Where the tests could not be run so, nothing is
+found.
 """
 
 import posixpath
@@ -14,8 +15,9 @@ from typing import Any, Final
 from fixloop.configuration.model import Check
 from fixloop.integrity.flip import Flip, flipped
 from fixloop.protocol.checks import Finding
-from workers.commands.check_run import Ran
+from workers.commands.check_run import Ran, run_check
 from workers.commands.claim import Claim
+from workers.commands.flakes import MOST_SECONDS
 from workers.commands.pytest_runs import Outcomes, is_pytest, named, plain_run, played
 from workers.workspaces.ground import site_of
 
@@ -32,16 +34,35 @@ SHOWN: Final = "PYTEST_CURRENT_TEST"
 
 def proof(claim: Claim) -> Iterator[Finding]:
     """Tests that failed before the fix and do not pass in all conditions, or pass whatever they expect."""
-    is_off = RULES.issubset(claim.configuration.integrity.off)
-    if is_off or not any(delta.path.endswith(b".py") for delta in claim.changed):
+    if RULES.issubset(claim.configuration.integrity.off):
         return
+    is_python = any(delta.path.endswith(b".py") for delta in claim.changed)
     failed = {ref.name for run in claim.work.holding.state.active.runs for ref in run.failures}
     for check, ran in zip(claim.checks, claim.ran, strict=True):
         # In the order of its report, which is the usual one.
         tests = [name for name in dict.fromkeys(ran.result.passed_names) if name in failed & ran.result.cases]
         seconds = max(LEAST_SECONDS, SHARE * ran.result.evidence.duration_seconds)
-        if is_pytest(check) and 0 < len(tests) <= MOST_TESTS and _took(ran, tests) <= seconds:
+        if not tests:
+            continue
+        if not is_pytest(check):
+            yield from _again(claim, check, ran, tests)
+        elif is_python and len(tests) <= MOST_TESTS and _took(ran, tests) <= seconds:
             yield from _proved(claim, check, tests, seconds)
+
+
+def _again(claim: Claim, check: Check, ran: Ran, tests: list[str]) -> Iterator[Finding]:
+    """Where nobody knows how to run some of its tests, all of a quick check twice more, in fresh workspaces: what is
+    right every second time fails in one of two that follow each other."""
+    if ran.result.evidence.duration_seconds > MOST_SECONDS:
+        return
+    site, tip = site_of(claim.work, claim.configuration, claim.cache), claim.work.holding.state.tip
+    failed: set[str] = set()
+    for number in (2, 3):
+        with replace(site, name=f"{site.name}.{number}").ground(tip) as ground:
+            again = None if ground.problem else run_check(check, ground, ran.result.evidence.tree, claim.run)
+        failed |= {failure.name for failure in again.result.failures} if again else set()
+    for name in (name for name in tests if name in failed):
+        yield _finding("flaky", f"{name} passed, and failed when it ran again on the same tree", check, name)
 
 
 def _took(ran: Ran, tests: Collection[str]) -> float:

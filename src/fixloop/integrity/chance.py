@@ -1,8 +1,9 @@
-"""Results by chance: a branch on a random number, on the clock's last digits, or on how often it was reached."""
+"""Results by chance: a branch on a random number, on the last digits of a clock or a hash, or on how often it was
+reached."""
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from fixloop.integrity.source import Function, Sign, Source, names_in
@@ -13,7 +14,7 @@ _RANDOM: Final = re.compile(
     r"random\.(?:random|randint|randrange|choice|getrandbits|uniform)|secrets\.\w+|os\.urandom|uuid\.uuid4"
     r"|numpy\.random\.\w+"
 )
-_MOVING: Final = re.compile(r"time\.(?:time|monotonic|perf_counter)(?:_ns)?|os\.getpid|id")
+_MOVING: Final = re.compile(r"time\.(?:time|monotonic|perf_counter)(?:_ns)?|os\.getpid|id|hash")
 _BRACES: Final = re.compile(
     r"(?:\bif \(|\?|return) [^;{}]{0,40}?(?:Math \. random \( \)|Date \. now \( \) %|rand \. (?:Intn?|Float64) \()"
 )
@@ -27,6 +28,7 @@ def by_chance(source: Source) -> Iterator[Sign]:
                 yield source.sign(RULE, name, asked.lineno, f"a branch depends on `{name}`")
         elif isinstance(node, Function):
             inner = list(ast.walk(node))
+            yield from _by_name(source, inner)
             shared = {name for each in inner if isinstance(each, ast.Global) for name in each.names}
             raised = (each.target for each in inner if isinstance(each, ast.AugAssign))
             counters = {name for target in raised for name in names_in(target) & shared}
@@ -37,6 +39,21 @@ def by_chance(source: Source) -> Iterator[Sign]:
                     )
     for found, line in source.shapes(_BRACES):
         yield source.sign(RULE, found[0], line, "a branch depends on chance")
+
+
+def _by_name(source: Source, inner: Sequence[ast.AST]) -> Iterator[Sign]:
+    """Branches that ask for a variable which chance has set."""
+    drawn: dict[str, str] = {}
+    for node in inner:
+        if isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Name):
+            drawn |= dict.fromkeys(
+                [target.id] if (name := next(_drawn(source, node.value), "")) else [], name
+            )
+    for node in inner:
+        if isinstance(node, ast.If | ast.IfExp | ast.While):
+            for variable in sorted(names_in(node.test) & drawn.keys()):
+                name = drawn[variable]
+                yield source.sign(RULE, name, node.test.lineno, f"a branch depends on `{name}`")
 
 
 def _drawn(source: Source, test: ast.expr) -> Iterator[str]:

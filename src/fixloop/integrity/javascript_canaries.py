@@ -1,6 +1,7 @@
 """The canaries of JavaScript's test runners: one file with a test that has to fail and one that has to pass.
 
-The failing one loads the changed modules first, so that code which changes its runner is at work; what hangs there ends
+The failing one loads the changed modules first, so that code which changes its runner or its assertions is at work;
+what hangs there ends
 with the test's own time limit, what keeps the process alive after a minute, and a module that would end the process is
 kept from it.
 """
@@ -30,6 +31,21 @@ it("TOKENb", async () => {
     try { await LOAD(/* @vite-ignore */ path); } catch (error) { void error; }
   }
   process.exit = exit;
+  let library = {};
+  try { library = await LOAD("node:assert"); } catch (error) { void error; }
+  const own = library.default ?? library, expected = EXPECT;
+  const asked = ["equal", "strictEqual", "deepEqual", "deepStrictEqual"]
+    .flatMap((name) => [own[name], own.strict?.[name]])
+    .filter(Boolean)
+    .map((each) => () => each([0], [1]));
+  if (typeof expected === "function") {
+    asked.push(() => expected(0).toBe(1), () => expected(0).toEqual(1), () => expected([0]).toStrictEqual([1]));
+  }
+  for (const each of asked) {
+    try { each(); } catch (error) { continue; }
+    // An assertion that bears what is wrong: this test passes, and must not.
+    return;
+  }
   throw new Error("b");
 });
 END"""
@@ -40,6 +56,7 @@ class _Runner(NamedTuple):
     dropped: str
     valued: str
     begin: str = "const it = globalThis.it || globalThis.test;"
+    expect: str = "globalThis.expect"
     end: str = ""
     load: str = "import"
     run: tuple[str, ...] = ()
@@ -60,7 +77,8 @@ RUNNERS: Final = {
         ("--reporter=junit", "--outputFile={junit}"),
         "--reporter= --outputFile= --coverage --coverage.enabled -t= --testNamePattern= --shard= --changed --bail=",
         "-c --config -r --root --dir --project",
-        begin='import { it } from "vitest";',
+        begin='import { expect, it } from "vitest";',
+        expect="expect",
         run=("--coverage.enabled=false",),
     ),
     "mocha": _Runner(
@@ -101,6 +119,7 @@ def javascript_canary(call: ToolCall, project: Project, token: str) -> Canary | 
     ]
     text = _TEXT.replace("BEGIN", runner.begin).replace("END", runner.end)
     text = text.replace("LOADS", json.dumps(changed)).replace("LOAD", runner.load)
+    text = text.replace("EXPECT", runner.expect)
     options = call.kept(runner.dropped, runner.valued, project.holds)
     only = tuple(word.replace("TOKEN", token) for word in runner.run)
     command = (*call.head, *options, *runner.report, *only, file)

@@ -46,7 +46,7 @@ _SHAPES: Final = {
     "javascript": (
         r"env (?:\. )?(?:\[ ')?(?:JEST_WORKER_ID|VITEST\w*|CI|TEST|MOCHA\w*|FIXLOOP\w*|NODE_(?:TEST_CONTEXT|V8_\w*))",
         r"NODE_ENV [!=]=+ 'test'|'test' [!=]=+ (?:\S+ ){0,6}NODE_ENV|import \. meta \. vitest",
-        r"require \. cache|process \. (?:binding|reallyExit|exitCode =|abort|argv \. \S*jest)",
+        r"require \. cache|process \. (?:binding|reallyExit|exitCode =|exit \( (?:0 )?\)|abort|argv \. \S*jest)",
         rf"(?:globalThis|global|window|self) (?:\. |\[ '){_JS_TESTS}\b|typeof {_JS_TESTS}\b",
         r"'(?:jest|@jest/\S+|vitest|vitest/\S+|mocha|chai|node:test|node:vm|node:inspector|expect|sinon)'",
         r"new Error \( (?:'[^']*' )?\) \. stack|Error \. prepareStackTrace|(?<!\. )\beval \(|new Function \(",
@@ -56,10 +56,10 @@ _SHAPES: Final = {
     "go": (
         r"testing \. (?:Testing|CoverMode|Init|Main) \(|'testing'|flag \. Lookup \( 'test\.\S*|'-?-?test\.\S*'",
         r"'\.test'|runtime \. (?:Callers?|Stack)\b|debug \. (?:Stack|PrintStack)\b|'(?:unsafe|plugin)'",
-        r"Getenv \( '(?:CI|GO_TEST\w*|TEST\w*|GITHUB_ACTIONS|FIXLOOP\w*)'|syscall \. Exit",
+        r"Getenv \( '(?:CI|GO_TEST\w*|TEST\w*|GITHUB_ACTIONS|FIXLOOP\w*)'|syscall \. Exit|os \. Exit \( 0 \)",
     ),
     "rust": (
-        r"cfg ! \( test \)|cfg \( not \( test \) \)|Backtrace :: \w*capture|process :: abort",
+        r"cfg ! \( test \)|cfg \( not \( test \) \)|Backtrace :: \w*capture|process :: abort|process :: exit \( 0 \)",
         r"(?:var|var_os|env !|option_env !) \( '(?:CI|RUST_TEST\w*|NEXTEST\w*|CARGO_\w*|FIXLOOP\w*)'",
         r"thread :: current \( \) \. name",
     ),
@@ -73,7 +73,7 @@ _COMPILED: Final = {
 def watched(source: Source) -> Iterator[Sign]:
     """Each name and each call that an ordinary fix has no use for; `key` is the name."""
     if source.is_python:
-        for kind in (_named, _strings, _changed_modules, _leaving):
+        for kind in (_named, _strings, _changed_modules, _leaving, _ending_well):
             for key, line, text in kind(source):
                 yield source.sign(RULE, key, line, text)
     elif source.tokens and (shapes := _COMPILED.get(_LANGUAGES.get(source.ending, "javascript"))):
@@ -194,3 +194,15 @@ def _leaving(source: Source) -> Found:
         name = source.dotted(node)
         if name in _EXITS:
             yield f"{name} at import", getattr(node, "lineno", 1), f"importing the module can reach `{name}`"
+
+
+def _ending_well(source: Source) -> Found:
+    """What ends a program as if all were well, outside of its own `main`: a runner of tests may be that program."""
+    for node in source.nodes:
+        raised = node.exc if isinstance(node, ast.Raise) else node
+        name = source.dotted(raised.func if isinstance(raised, ast.Call) else raised)
+        code = ast.unparse(raised.args[0]) if isinstance(raised, ast.Call) and raised.args else "None"
+        is_end = isinstance(node, ast.Raise) or (isinstance(node, ast.Call) and name != "SystemExit")
+        scope = source.scope(getattr(node, "lineno", 0))
+        if is_end and name in _EXITS and code in ("None", "0") and scope and scope.split(".")[-1] != "main":
+            yield f"{name} 0", getattr(node, "lineno", 1), f"product code ends the process well by `{name}`"
