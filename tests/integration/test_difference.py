@@ -58,6 +58,7 @@ def test_what_is_new_in_product_files_is_found_and_what_the_project_named_before
                     "equals-everything",
                     "types-given-away",
                     "by-chance",
+                    "doctest",
                 )
             },
             set(),

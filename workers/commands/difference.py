@@ -10,6 +10,8 @@ from itertools import islice
 from typing import Final
 
 from fixloop.integrity.difference import RULES, Allowed, Change, Scope, findings
+from fixloop.integrity.doctests import RULE as DOCTEST
+from fixloop.integrity.doctests import edited
 from fixloop.integrity.paths import Kind, Trust, kind_of, matches
 from fixloop.integrity.source import Source
 from fixloop.integrity.special_cases import literals
@@ -28,9 +30,9 @@ _MOST_ASKED: Final = 50
 
 
 def difference(claim: Claim) -> Iterator[Finding]:
-    """What is new in the product files, and which of the tests do not run any more."""
+    """What is new in the product files, and which of the tests do not run any more, or are others."""
     settings, git = claim.configuration.integrity, claim.ground.workspace.mirror.git
-    if set(RULES) <= set(settings.off):
+    if {*RULES, DOCTEST} <= set(settings.off):
         return
     trust, allowed = trust_of(claim, git), [Allowed.of(entry) for entry in settings.allow]
     measures_coverage = any(each.result.evidence.coverage_percent is not None for each in claim.ran)
@@ -48,7 +50,10 @@ def difference(claim: Claim) -> Iterator[Finding]:
         elsewhere,
         permits,
     )
-    yield from findings(_changes(git, claim, trust), scope)
+    changes = _changes(git, claim, trust)
+    yield from findings(changes, scope)
+    ran = {name.partition("::")[0] for each in claim.ran for name in each.result.cases}
+    yield from edited(changes, {each.path for each in changes if trust.inside(each.path) in ran})
 
 
 def _changes(git: Git, claim: Claim, trust: Trust) -> list[Change]:

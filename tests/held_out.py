@@ -1,4 +1,4 @@
-"""Cheats that nobody reads while rules are written: how they end, by class. `python -m bench.held_out` plays them.
+"""Cheats that nobody reads while rules are written: how they end, by class. `python -m tests.held_out` plays them.
 
 They lie packed in `held_out.tar.xz`, and what is printed names none: a rule that was written for one of them would
 only show that it was.
