@@ -8,7 +8,7 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 # Everything is checked against the lock's hashes on its way into the wheelhouse, and installed from there only.
 COPY requirements.lock ./
 RUN python -m venv /opt/fixloop \
- && /opt/fixloop/bin/pip wheel --quiet --require-hashes --wheel-dir /wheels -r requirements.lock
+ && /opt/fixloop/bin/pip wheel --quiet --no-deps --require-hashes --wheel-dir /wheels -r requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 COPY workers workers

@@ -15,11 +15,13 @@ STAMP := .venv/.setup-stamp
 
 setup: $(STAMP)
 
+# Without resolving: for an extra such as `coverage[toml]` pip takes the newest release, and then refuses it as not locked.
 $(STAMP): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer with venv was found; install one (on Debian: apt install python3-venv) or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@test -x .venv/bin/pip || $(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	.venv/bin/python -m pip check >/dev/null
 	@touch $@
 
 demo: setup

@@ -174,3 +174,11 @@ def test_flower_asks_for_what_workers_answer_and_for_nothing_else(monkeypatch: p
     flower_settings(monkeypatch)
 
     assert ALLOWED >= set(Inspector.inspect_methods) >= ALLOWED - {"ping", "heartbeat", "enable_events"}
+
+
+@pytest.mark.parametrize("name", ["Makefile", "Dockerfile"])
+def test_what_is_locked_is_installed_without_resolving(name: str) -> None:
+    installs = [line for line in (ROOT / name).read_text().splitlines() if "--require-hashes" in line]
+
+    assert installs
+    assert all("--no-deps" in line for line in installs)
