@@ -1,9 +1,8 @@
 """The canaries of JavaScript's test runners: one file with a test that has to fail and one that has to pass.
 
 The failing one loads the changed modules first, so that code which changes its runner or its assertions is at work;
-what hangs there ends
-with the test's own time limit, what keeps the process alive after a minute, and a module that would end the process is
-kept from it.
+what hangs there ends with the test's own time limit, what keeps the process alive after a minute, and a module that
+would end the process is kept from it.
 """
 
 import json
