@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
 from fixloop.errors import UsageError
-from fixloop.protocol.markdown import item_text, unescape, unfence, unitem
+from fixloop.protocol.markdown import item_text, unescape, unitem
 
 # Our own messages are four levels deep; deeper nesting says nothing and is what makes a hostile text slow.
 _MARKDOWN: Final = MarkdownIt("commonmark", {"maxNesting": 12})
@@ -29,10 +29,19 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,9}")
 _CLOCK: Final = re.compile(r"(?:([0-9]{1,9}):)?([0-9]{2,9}):([0-5][0-9])")
 _PERIOD: Final = re.compile(r"([0-9]{1,9}) (minute|second)s?")
 _RUN: Final = re.compile(r"Iteration [0-9]{1,9}: ([0-9]{1,9}) failures?(?: \(PASS\))?")
+_SHOWN: Final = re.compile(r"\\(?:\\|r|x[0-9a-f]{2}|u[0-9a-f]{4}|U000[0-9a-f]{5})")
 _TITLE: Final = 2
 
 E = TypeVar("E", bound=StrEnum)
 M = TypeVar("M")
+
+
+def unfence(info: str, content: str) -> str:
+    """The text that `fence` wrote; `content` is what stands between the fences, its last line break included."""
+    value = content.removesuffix("\n")
+    if info != "escaped":
+        return value
+    return _SHOWN.sub(lambda found: found[0].encode("ascii").decode("unicode_escape"), value)
 
 
 class Heading(NamedTuple):

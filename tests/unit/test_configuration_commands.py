@@ -23,6 +23,27 @@ def test_a_string_is_split_as_a_shell_would() -> None:
     assert split_command("tool 'a b' --x=\"c d\" e\\ f", HERE) == ("tool", "a b", "--x=c d", "e f")
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sed -i 's/a/b/;' f.py", ("sed", "-i", "s/a/b/;", "f.py")),
+        ('sh -c "cd x && make; echo \\";\\"" ";"', ("sh", "-c", 'cd x && make; echo ";"', ";")),
+        ("find . -name x -exec rm {} \\;", ("find", ".", "-name", "x", "-exec", "rm", "{}", ";")),
+        ("grep '' '|' a\\ b;c", ("grep", "", "|", "a b;c")),
+    ],
+)
+def test_what_a_shell_would_act_on_is_an_argument_where_it_is_quoted(
+    text: str, expected: tuple[str, ...]
+) -> None:
+    assert split_command(text, HERE) == expected
+
+
+@pytest.mark.parametrize("text", ["tool 'a'; b", 'tool "a" && b', "tool a\\\\; b"])
+def test_a_quote_elsewhere_in_a_command_hides_nothing(text: str) -> None:
+    with pytest.raises(UsageError, match="but no shell runs it"):
+        split_command(text, HERE)
+
+
 def test_a_list_is_taken_as_it_stands() -> None:
     assert split_command(["sh", "-c", "a && b | c; $D"], HERE) == ("sh", "-c", "a && b | c; $D")
 

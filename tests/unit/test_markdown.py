@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fixloop.protocol import markdown
-from tests.parsing.document import Fence, Items, Paragraph, Table, read_blocks
+from tests.parsing.document import Fence, Items, Paragraph, Table, read_blocks, unfence
 from tests.unit.hostile import HOSTILE
 
 ANY = st.one_of(HOSTILE, st.text(st.characters(exclude_categories=["Cs"])))
@@ -36,7 +36,7 @@ def test_a_fence_reads_back(text: str, indent: int) -> None:
         blocks = blocks[-1].items[-1].blocks
 
     (fence,) = [block for block in blocks if isinstance(block, Fence)]
-    assert markdown.unfence(fence.info, fence.content) == text
+    assert unfence(fence.info, fence.content) == text
 
 
 @pytest.mark.proves("A22")

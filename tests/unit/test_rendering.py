@@ -36,6 +36,7 @@ from tests.fixtures.message_samples import (
     START,
     STILL_FAILING,
 )
+from tests.parsing.document import unfence
 from tests.unit.fixer_request import request_schema
 
 GOLDEN: Final = Path(__file__).parent / "golden"
@@ -296,7 +297,7 @@ def test_a_fence_shows_what_nobody_would_see_as_an_escape(before: str, hidden: s
 
     assert token.info == "escaped"
     assert not set(token.content) & set(_HIDDEN)
-    assert markdown.unfence(token.info, token.content) == text
+    assert unfence(token.info, token.content) == text
 
 
 def test_nothing_that_is_read_is_hidden() -> None:

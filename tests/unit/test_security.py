@@ -17,10 +17,11 @@ from fixloop.errors import UsageError
 from fixloop.files.cache_folder import make_cache
 from fixloop.files.own_folder import own_folder
 from fixloop.protocol.checks import RunOutcome
-from fixloop.protocol.markdown import fence, line, unescape, unfence
+from fixloop.protocol.markdown import fence, line, unescape
 from fixloop.reports import read_report
 from fixloop.servers.redis_place import Place
 from fixloop.store.entries import ARTIFACT_LIMIT_BYTES, excerpt
+from tests.parsing.document import unfence
 from workers.app import app
 from workers.workspaces.environment import allowed_names, allowed_variables
 

@@ -26,6 +26,7 @@ _LAUNCHERS: Final = (
 )
 _WITH_SUBCOMMANDS: Final = frozenset({"cargo", "go", "npm", "pnpm", "yarn", "bun"})
 _FOREIGN: Final = frozenset({"node", "npx", "npm", "pnpm", "yarn", "bun", "bunx", "deno", "go", "cargo"})
+_QUOTED: Final = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
 _DOUBLED: Final = re.compile(r"\{\{([A-Za-z_][\w-]*)\}\}")
 
 
@@ -42,8 +43,9 @@ def split_command(value: Any, place: Place) -> tuple[str, ...]:
             raise place.error(
                 f"cannot be split into arguments: {str(error).lower()}; close the quote, or give a list"
             ) from None
-        for word in words:
-            if word in SHELL_WORDS or word.endswith(";"):
+        # What is quoted or escaped is an argument, as in `sed 's/a/b/;'` or `find -exec rm {} \;`.
+        for word, unquoted in zip(words, shlex.split(_QUOTED.sub("q", value)), strict=True):
+            if unquoted in SHELL_WORDS or unquoted.endswith(";"):
                 raise place.error(
                     f"uses {word[-9:]!r}, but no shell runs it; write several checks, a script, or a list"
                 )

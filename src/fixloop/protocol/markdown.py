@@ -38,7 +38,6 @@ _ACTIVE: Final = re.compile(_CONSTRUCT)
 _ACTIVE_IN_CELL: Final = re.compile(rf"{_CONSTRUCT}|\|")
 _CONTROL: Final = re.compile(f"[{_HIDDEN}]")
 _UNPRINTABLE: Final = re.compile(rf"[\\{_HIDDEN}]")
-_SHOWN: Final = re.compile(r"\\(?:\\|r|x[0-9a-f]{2}|u[0-9a-f]{4}|U000[0-9a-f]{5})")
 _TICKS: Final = re.compile("`+")
 _ESCAPED: Final = re.compile(
     # A code span is left as it stands; its length is bounded so that a hostile text costs linear time.
@@ -140,14 +139,6 @@ def item_text(rows: list[str]) -> str:
     width = marker.end() if marker else 0
     rest = [row[width:] if not row[:width].strip() else row.lstrip() for row in rows[1:]]
     return "\n".join([rows[0][width:] if rows else "", *rest]).rstrip("\n ")
-
-
-def unfence(info: str, content: str) -> str:
-    """The text that `fence` wrote; `content` is what stands between the fences, its last line break included."""
-    value = content.removesuffix("\n")
-    if info != "escaped":
-        return value
-    return _SHOWN.sub(lambda found: found[0].encode("ascii").decode("unicode_escape"), value)
 
 
 def _item(value: str, indent: int) -> str:
