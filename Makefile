@@ -82,7 +82,7 @@ bench: setup
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--group dev --output-file requirements.lock pyproject.toml
+		--group dev --all-extras --output-file requirements.lock pyproject.toml
 
 clean:
 	rm -rf .demo build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -18,7 +18,13 @@ CONTEXT: Final = GROUP.make_context("fixloop", [], resilient_parsing=True)
 def test_every_function_with_options_is_found_by_the_name_of_its_command() -> None:
     written: list[tuple[str, str]] = []
     library = Path(commands.__file__).parents[1]
-    for path in sorted([*library.glob("commands/*.py"), *library.glob("profiles/*/*_commands.py")]):
+    for path in sorted(
+        [
+            *library.glob("commands/*.py"),
+            *library.glob("profiles/*/*_commands.py"),
+            library / "serve" / "commands.py",
+        ]
+    ):
         module = import_module(".".join(("fixloop", *path.relative_to(library).with_suffix("").parts)))
         for name, function in inspect.getmembers(module, inspect.isfunction):
             given = [each.annotation for each in inspect.signature(function).parameters.values()]

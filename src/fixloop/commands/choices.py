@@ -18,6 +18,8 @@ class Choice(NamedTuple):
     does: str
     because: str = ""
     """Why it is the one to think of first; empty for all others."""
+    answer: str = ""
+    """What `decide` is given, where it decides."""
 
 
 _WITH: Final = {decision: ' --reason "…"' for decision in ON_A_HOLD}
@@ -41,6 +43,7 @@ def choices(state: State) -> tuple[Choice, ...]:
             f"fixloop decide {issue} {decision}{_WITH.get(decision, '')}",
             _does(decision, state, opened),
             advice.rationale if decision is advice.decision else "",
+            decision,
         )
         for decision in ordered
     )

@@ -1,6 +1,6 @@
 """`inbox`: what waits for somebody outside the engine, of all profiles in one list, the longest first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,32 +77,37 @@ def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
 
 
 def _waiting(store: Store, cache: Path, prefix: str) -> Iterator[dict[str, Any]]:
-    # Plain fields tell nearly all; the snapshot of the rest has to be read.
     for workflow, fields in store.workflows(live_only=True):
         # A workflow that works for another has an id of a different kind, and the project's name.
-        own = workflow.startswith(prefix) or prefix == f"{project_hash(fields.get('project', ''))}-"
-        if own and DAMAGED in fields:
-            say(str(Damaged(workflow, fields[DAMAGED])))
-        elif own and fields.get("owner") in ("person", "agent"):
+        if workflow.startswith(prefix) or prefix == f"{project_hash(fields.get('project', ''))}-":
             try:
-                with reading(workflow):
-                    found = store.read(workflow)
-                    if found is None:
-                        continue
-                    _, presenter, state = Seen.of(found)
-                    items = list(presenter.items(found, state, cache))
+                yield from items_of(store, workflow, fields, cache)
             except (Damaged, NewerVersion) as error:
                 # What others wait for is shown all the same.
                 say(str(error))
-                continue
-            common = {
-                "issue": state.issue,
-                "name": state.name,
-                "workflow_id": found.workflow,
-                "project": state.project,
-                "profile": state.profile,
-            }
-            yield from (common | dict(item) for item in items)
+
+
+def items_of(store: Store, workflow: str, fields: Mapping[str, str], cache: Path) -> Sequence[dict[str, Any]]:
+    """What of a workflow waits for somebody outside, as `inbox --json` has it; `fields` are its plain ones. Raises
+    Damaged and NewerVersion for what cannot be read."""
+    if DAMAGED in fields:
+        raise Damaged(workflow, fields[DAMAGED])
+    # Plain fields tell nearly all; the snapshot of the rest has to be read.
+    if fields.get("owner") not in ("person", "agent"):
+        return ()
+    with reading(workflow):
+        found = store.read(workflow)
+        if found is None:
+            return ()
+        _, presenter, state = Seen.of(found)
+        common = {
+            "issue": state.issue,
+            "name": state.name,
+            "workflow_id": found.workflow,
+            "project": state.project,
+            "profile": state.profile,
+        }
+        return [common | dict(item) for item in presenter.items(found, state, cache)]
 
 
 def _let_go(cache: Path, *folders: Path) -> Iterator[dict[str, Any]]:

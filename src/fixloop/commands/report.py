@@ -72,7 +72,7 @@ def report(
             folder = project_folder(session.directory, "reports", "name a file with --output")
             target = folder / f"feature-{seen.state.issue}-{seen.state.profile}.html"
         artifact = partial(session.store.get_artifact, seen.found.workflow)
-        whole = _whole_diff(session, seen.state, entries, artifact)
+        whole = whole_diff(session, seen.state, entries, artifact)
         across = seen.presenter.across(session.store, project_of(seen.found.workflow))
         logged = Logged(seen.state, seen.found.moment, entries, artifact=artifact, diff=whole, across=across)
         text = whole if diff else seen.presenter.report(seen.found, logged, wanted)
@@ -104,7 +104,7 @@ def _show(page: Path) -> None:
     say(f"the browser could not be opened; open {page} yourself")
 
 
-def _whole_diff(
+def whole_diff(
     session: Session, state: Any, entries: Iterable[Entry], artifact: Callable[[str], bytes | None]
 ) -> str:
     """What differs between the snapshot and the work so far; one fix after the other where the commits are not here.

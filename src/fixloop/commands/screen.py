@@ -5,7 +5,9 @@ All that a command says goes through here. rich is loaded with the first table: 
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import typer
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 # A table that goes into a file or another program is not folded to somebody's terminal.
 _PIPE_COLUMNS: Final = 220
 _FEW: Final = 5
+_HEARD: Final[ContextVar[list[str] | None]] = ContextVar("heard", default=None)
 
 
 def console(file: IO[str] | None = None) -> "Console":
@@ -99,8 +102,23 @@ def print_lines(*lines: object) -> None:
 
 def note(*lines: str) -> None:
     """Rows on stderr: what to do next, and what happens."""
-    for line in lines:
-        typer.echo(on_one_line(line), err=True)
+    heard = _HEARD.get()
+    for line in map(on_one_line, lines):
+        if heard is None:
+            typer.echo(line, err=True)
+        else:
+            heard.append(line)
+
+
+@contextmanager
+def heard() -> Iterator[list[str]]:
+    """What this thread would write to stderr meanwhile, for somebody who is elsewhere."""
+    lines: list[str] = []
+    before = _HEARD.set(lines)
+    try:
+        yield lines
+    finally:
+        _HEARD.reset(before)
 
 
 def say(sentence: str) -> None:

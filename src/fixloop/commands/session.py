@@ -8,7 +8,7 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -69,6 +69,10 @@ class Session:
     project: Project
     meant: list[str] = field(default_factory=list)
     """The workflows that were asked for, the last one last."""
+    person: str = ""
+    """Who asks from elsewhere, and how they are known; empty: whoever has this process."""
+    operation: str = ""
+    """What is brought is brought once for each; empty: each time."""
 
     @cached_property
     def engine(self) -> "Engine":
@@ -132,6 +136,12 @@ class Session:
         self.meant.append(self.lookup.meant(issue, project))
         return self.meant[-1]
 
+    def acting_for(self, person: str, operation: str) -> "Session":
+        """The same connections, for one request of somebody elsewhere."""
+        acting = replace(self, meant=[], person=person, operation=operation)
+        vars(acting)["hints"] = self.hints
+        return acting
+
     def bring(self, workflow: str, event: "Event") -> None:
         """Apply what somebody outside says, without secrets, and rewrite named files; a refusal is in the history."""
         from fixloop.intake.redaction_scope import redaction_for, without_secrets
@@ -144,7 +154,9 @@ class Session:
             engine.refuse(workflow, event.kind, said, sender=event.sender, artifacts=kept)
             raise RefusedError(said)
         told = without_secrets(event, redaction_for(self.store, state).text)
-        engine.apply(workflow, told, operation=uuid.uuid4().hex)
+        if self.person and "by" in type(told).model_fields:
+            told = told.with_(by=self.person)
+        engine.apply(workflow, told, operation=self.operation or uuid.uuid4().hex)
         self.draw(workflow)
 
     def write_branch(self, state: Any) -> None:

@@ -63,7 +63,7 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
     try:
         with open_session() as session:
             prefix = prefix_of(project)
-            rows = _summaries(session.store, prefix)
+            rows = summaries(session.store, prefix)
             counted = across_all({each["profile"] for each in rows}, session.store, prefix)
             if not rows:
                 say(session.lookup.nothing_here())
@@ -73,16 +73,16 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
     _show_all(rows, counted, json=json)
 
 
-def _summaries(store: Store, prefix: str) -> list[dict[str, Any]]:
+def summaries(store: Store, prefix: str) -> list[dict[str, Any]]:
     """Of all workflows: what waits for a person, then what else is live; each the latest first. Names damaged ones."""
     rows = []
     for workflow, fields in store.workflows():
         if not workflow.startswith(prefix):
             continue
         try:
-            rows.append(_summary(workflow, fields))
+            rows.append(summary(workflow, fields))
         except (ValueError, ProtocolError) as error:
-            rows.append(_summary(workflow, {DAMAGED: f"a plain field of it cannot be read ({error})"}))
+            rows.append(summary(workflow, {DAMAGED: f"a plain field of it cannot be read ({error})"}))
     rows.sort(key=lambda each: each["updated_at"], reverse=True)
     rows.sort(key=lambda each: (each["outcome"] is not None, each["owner"] != "person"))
     # What plain fields do not tell is looked up for what is live and shown: ended ones wait for nobody.
@@ -98,7 +98,8 @@ def _summaries(store: Store, prefix: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _summary(workflow: str, fields: Mapping[str, str]) -> dict[str, Any]:
+def summary(workflow: str, fields: Mapping[str, str]) -> dict[str, Any]:
+    """One of `status --json`, from a workflow's plain fields. Raises ValueError where they cannot be read."""
     iteration, _, most = fields.get("iteration", "0/0").partition("/")
     chosen = {name: fields.get(name) or None for name in _PLAIN_FIELDS}
     updated = fields.get("updated_at", "")

@@ -65,18 +65,21 @@ class BranchPushed(event.BranchPushed):
 class Cancelled(AgentEvent):
     kind: Literal["cancelled"] = "cancelled"
     sender: str = USER
+    by: str = ""
     reason: str = ""
 
 
 class Paused(AgentEvent):
     kind: Literal["paused"] = "paused"
     sender: str = USER
+    by: str = ""
     reason: str = ""
 
 
 class Continued(AgentEvent):
     kind: Literal["continued"] = "continued"
     sender: str = USER
+    by: str = ""
 
 
 class EventRefused(event.EventRefused):

@@ -40,6 +40,17 @@ class ShardKeys(NamedTuple):
     """Sorted set: workflow → issue number."""
 
 
+TOKENS: Final = "fixloop:serve:tokens"
+"""Hash: a token's id → what is known of it, JSON. What `serve` keeps belongs to no workflow, and has no hash tag."""
+TOKENS_USED: Final = "fixloop:serve:used"
+"""Hash: a token's id → when it was used last."""
+
+
+def served_key(kind: str, name: str) -> str:
+    """What `serve` keeps for a while: `session`, `code`, `rate` or `request`."""
+    return f"fixloop:serve:{kind}:{name}"
+
+
 def project_hash(project: str) -> str:
     """The eight hex digits that stand for `project` (any text that names it) in ids."""
     return sha256(project.encode()).hexdigest()[:8]

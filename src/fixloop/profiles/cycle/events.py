@@ -126,6 +126,8 @@ class DecisionMade(AgentEvent):
 
     kind: Literal["decision-made"] = "decision-made"
     sender: str = USER
+    by: str = ""
+    """The person's name, where it is known."""
     decision: Literal["manual-fix", "skip", "abort", "extend"]
     text: str = ""
     """The guidance, or the reason."""

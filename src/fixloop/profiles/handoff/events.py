@@ -116,6 +116,7 @@ class Answered(AgentEvent):
 
     kind: Literal["answered"] = "answered"
     sender: str = USER
+    by: str = ""
     question: str = ""
     """Its id; empty: the one that is open longest."""
     answer: str
@@ -126,6 +127,8 @@ class DecisionMade(AgentEvent):
 
     kind: Literal["decision-made"] = "decision-made"
     sender: str = USER
+    by: str = ""
+    """The person's name, where it is known."""
     decision: Literal["manual-fix", "skip", "abort", "extend"]
     question: str = ""
     """The id of what it settles; empty: what is open longest."""

@@ -1,0 +1,173 @@
+"""`/v1`: what the commands do, for programs. Every answer is the document that the command prints as JSON."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from fixloop.commands.handlers import Answer
+from fixloop.serve.access import ADMIN, checked_name, checked_projects, scopes_of
+from fixloop.serve.problems import KINDS, Problem
+from fixloop.serve.requests import Key, Known, Serving
+from fixloop.serve.service import require
+
+LONGEST_TEXT: Final = 20_000
+_PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
+    kind.status: {"description": kind.title, "content": {"application/problem+json": {}}}
+    for kind in KINDS.values()
+}
+router = APIRouter(prefix="/v1", responses=_PROBLEMS)
+
+Workflow = Annotated[str, Path(pattern=r"^[0-9a-f]{8}-\d{1,15}-\d{1,9}$", examples=["0a1b2c3d-47-1"])]
+_VERSION: Final = re.compile(r'(?:W/)?"?(\d{1,15})"?')
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Decision(_Body):
+    """A person's answer to an escalation."""
+
+    escalation: str = Field(min_length=1, max_length=200)
+    """Its id, as the inbox has it."""
+    decision: str = Field(min_length=1, max_length=LONGEST_TEXT)
+    """`manual-fix`, `skip`, `abort`, `extend`, `accept` or `reject`; to a question one of its options, or a text."""
+    reason: str = Field("", max_length=LONGEST_TEXT)
+    iterations: int | None = Field(None, ge=1, le=1000)
+    """extend: how many more."""
+    minutes: float | None = Field(None, ge=0.01, le=1_000_000)
+    """extend: how much longer."""
+
+
+class Command(_Body):
+    """Pause a workflow, let it go on, or cancel it."""
+
+    command: Literal["pause", "continue", "cancel"]
+    reason: str = Field("", max_length=LONGEST_TEXT)
+
+
+class NewToken(_Body):
+    """Whom a token stands for."""
+
+    name: str = Field(min_length=1, max_length=64)
+    role: Literal["viewer", "operator", "decider", "agent", "admin"]
+    agent: str = Field("", max_length=64)
+    projects: tuple[str, ...] = ()
+    days: float = Field(90, gt=0, le=3650)
+
+
+@router.get("/workflows")
+def list_workflows(
+    caller: Known,
+    service: Serving,
+    state: Annotated[Literal["", "live", "waits", "ended", "damaged"], Query()] = "",
+    project: Annotated[str, Query(pattern=r"^([0-9a-f]{8})?$")] = "",
+    profile: Annotated[str, Query(max_length=40)] = "",
+    cursor: Annotated[str, Query(max_length=100)] = "",
+    most: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> dict[str, Any]:
+    """The workflows, the latest change first; `next` is the cursor of the page after this one."""
+    page = service.workflows(caller, state=state, project=project, profile=profile, cursor=cursor, most=most)
+    return page._asdict()
+
+
+@router.get("/workflows/{workflow}")
+def one_workflow(caller: Known, service: Serving, workflow: Workflow) -> Response:
+    """What `fixloop status ISSUE --json` prints; its ETag is the state's version."""
+    seen = service.seen(caller, workflow)
+    return _versioned(service.document(seen), seen.found.version)
+
+
+@router.get("/workflows/{workflow}/log")
+def log(caller: Known, service: Serving, workflow: Workflow) -> dict[str, Any]:
+    """Everything that was said, as `fixloop log --json` prints it."""
+    return service.log(caller, workflow)
+
+
+@router.get("/workflows/{workflow}/report")
+def report(
+    caller: Known, service: Serving, workflow: Workflow, format: Literal["json", "markdown"] = "json"
+) -> Response:
+    """What came of it so far."""
+    text = service.report(caller, workflow, format)
+    return Response(
+        text, media_type="application/json" if format == "json" else "text/markdown; charset=utf-8"
+    )
+
+
+@router.get("/workflows/{workflow}/artifacts/{digest}")
+def artifact(
+    caller: Known,
+    service: Serving,
+    workflow: Workflow,
+    digest: Annotated[str, Path(pattern="^[0-9a-f]{64}$")],
+) -> Response:
+    """Bytes that the log names. Tools and agents wrote them: they are given to be saved, never to be shown."""
+    headers = {"Content-Disposition": f'attachment; filename="{digest[:12]}"'}
+    return Response(service.artifact(caller, workflow, digest), 200, headers, "application/octet-stream")
+
+
+@router.post("/workflows/{workflow}/decisions")
+def decide(
+    caller: Known,
+    service: Serving,
+    workflow: Workflow,
+    given: Decision,
+    key: Key,
+    if_match: Annotated[str, Header()] = "",
+) -> dict[str, Any]:
+    """Answer an escalation, as of the version in If-Match; once for each Idempotency-Key."""
+    found = _VERSION.fullmatch(if_match)
+    if found is None:
+        raise Problem("no-version", "send the ETag of the workflow that you have read as If-Match")
+    answer = Answer(given.decision, given.reason, given.iterations, given.minutes, given.escalation)
+    return service.decide(caller, workflow, int(found[1]), answer, key)
+
+
+@router.post("/workflows/{workflow}/commands")
+def command(caller: Known, service: Serving, workflow: Workflow, given: Command, key: Key) -> dict[str, Any]:
+    """Pause a workflow, let it go on, or cancel it; returns where it stands."""
+    return service.command(caller, workflow, given.command, given.reason, key)
+
+
+@router.get("/inbox")
+def inbox(caller: Known, service: Serving) -> dict[str, Any]:
+    """What waits for somebody outside, the longest first; `can_decide` says what this caller may answer."""
+    return {"items": service.inbox(caller)}
+
+
+@router.get("/tokens")
+def tokens(caller: Known, service: Serving) -> dict[str, Any]:
+    """What is known of each token; the tokens themselves are not."""
+    require(caller, ADMIN)
+    return {"tokens": [each._asdict() for each in service.tokens.all()]}
+
+
+@router.post("/tokens", status_code=201)
+def create_token(caller: Known, service: Serving, given: NewToken) -> dict[str, Any]:
+    """A new token. This answer is the only one that shows it."""
+    require(caller, ADMIN)
+    made = service.tokens.create(
+        checked_name(given.name),
+        scopes_of(given.role, given.agent),
+        checked_projects(given.projects),
+        days=given.days,
+    )
+    return {"token": made}
+
+
+@router.delete("/tokens/{token}", status_code=204)
+def revoke_token(
+    caller: Known, service: Serving, token: Annotated[str, Path(pattern="^[0-9a-f]{8}$")]
+) -> None:
+    """Make a token, and the sessions that it began, prove nothing any more."""
+    require(caller, ADMIN)
+    service.tokens.revoke(token)
+
+
+def _versioned(document: Mapping[str, Any], version: int) -> JSONResponse:
+    return JSONResponse(dict(document), headers={"ETag": f'"{version}"'})

@@ -1,0 +1,109 @@
+"""The application: every request is bounded, known and answered in one form, whichever route it goes to."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fixloop import __version__
+from fixloop.errors import FixloopError
+from fixloop.serve import api
+from fixloop.serve.identity import Identities
+from fixloop.serve.problems import Problem, problem_of
+from fixloop.serve.service import Service
+
+MOST_BYTES: Final = 8 * 1024 * 1024
+"""Of a request's body."""
+_NAMES: Final = {404: "not-found", 405: "not-allowed-here", 413: "too-large"}
+_HEADERS: Final = {
+    b"content-security-policy": (
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        b"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cache-control": b"no-store",
+    b"cross-origin-opener-policy": b"same-origin",
+}
+"""Of every response that does not say otherwise."""
+
+
+def create_app(service: Service, identities: Identities, hosts: Sequence[str] = ("*",)) -> FastAPI:
+    """The whole application; `hosts` are the names it answers to, against rebinding of names to a loopback address."""
+    app = FastAPI(
+        title="fixloop", version=__version__, docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json"
+    )
+    app.state.service, app.state.identities = service, identities
+    app.include_router(api.router)
+    app.add_exception_handler(Problem, _refused)
+    app.add_exception_handler(FixloopError, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _unrouted)
+    app.add_middleware(_Bounded)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
+    return app
+
+
+def _answer(problem: Problem) -> Response:
+    return JSONResponse(
+        problem.document(), problem.status, headers=problem.headers, media_type="application/problem+json"
+    )
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    return _answer(problem_of(error))
+
+
+async def _invalid(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    found = [{"pointer": "/".join(map(str, each["loc"])), "detail": each["msg"]} for each in error.errors()]
+    first = f"{found[0]['pointer']}: {found[0]['detail']}" if found else "it cannot be read"
+    return _answer(Problem("invalid", first, errors=found))
+
+
+async def _unrouted(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    said = f"{request.method} {request.url.path[:200]}: {error.detail}"
+    answer = _answer(Problem(_NAMES.get(error.status_code, "invalid"), said))
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+class _Bounded:
+    """Refuses bodies that are too large, and gives every response the headers that it lacks."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        taken = 0
+        told = dict(scope["headers"]).get(b"content-length", b"0")
+
+        async def receive_bounded() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > MOST_BYTES:
+                raise Problem("too-large", f"a body may have {MOST_BYTES:,} bytes")
+            return message
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = {name.lower() for name, _ in message["headers"]}
+                more = [(name, value) for name, value in _HEADERS.items() if name not in given]
+                message = {**message, "headers": [*message["headers"], *more]}
+            await send(message)
+
+        if told.isdigit() and int(told) > MOST_BYTES:
+            problem = Problem("too-large", f"a body may have {MOST_BYTES:,} bytes, not {int(told):,}")
+            await _answer(problem)(scope, receive, send_guarded)
+            return
+        await self._app(scope, receive_bounded, send_guarded)

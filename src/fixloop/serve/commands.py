@@ -1,0 +1,178 @@
+"""`serve`, and who may use it: `token` and `person`."""
+
+import getpass
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+import typer
+
+from fixloop.commands.screen import note, print_json, print_lines, row, say, show, table
+from fixloop.commands.session import AsJson, open_session
+from fixloop.errors import UsageError
+from fixloop.machine.processes import supervisor
+from fixloop.serve.access import ROLES, TERMINAL, Caller, checked_name, checked_projects, scopes_of
+from fixloop.serve.tokens import Tokens
+from fixloop.store.connection import Connection
+
+Role = Annotated[str, typer.Option("--role", help=f"{', '.join(ROLES)}.")]
+Projects = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--project", metavar="HASH", help="Only these projects, by their eight hex digits; else all."
+    ),
+]
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
+_MISSING: Final = "`fixloop serve` needs more packages: pip install 'fixloop[server]'"
+
+token_group: Final = typer.Typer(
+    help="Make, list and revoke the tokens of `fixloop serve`.", rich_markup_mode=None
+)
+
+
+def serve(
+    host: Annotated[
+        str, typer.Option("--host", envvar="FIXLOOP_SERVE_HOST", help="The address to listen on.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="The port; 0: one that is free.")
+    ] = 8470,
+    url: Annotated[
+        str,
+        typer.Option(
+            "--url", envvar="FIXLOOP_SERVE_URL", help="Where others find it, such as https://fix.example."
+        ),
+    ] = "",
+    people: Annotated[
+        Path | None,
+        typer.Option(
+            "--people", envvar="FIXLOOP_SERVE_PEOPLE", help="The file that `fixloop person` writes."
+        ),
+    ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--proxy", metavar="ADDRESS", help="A proxy that signs people in: an address or a network."
+        ),
+    ] = None,
+    proxy_header: Annotated[
+        str, typer.Option("--proxy-header", help="The header in which it names the person.")
+    ] = "X-Forwarded-User",
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            "--concurrency",
+            "-c",
+            min=0,
+            help="How many checks and fixes at once.",
+            show_default="2 beside an embedded Redis, else 0",
+        ),
+    ] = None,
+) -> None:
+    """
+    Serve the inbox, the API and live pages.
+
+    On this machine's loopback, with a link on the terminal that signs in. For others put a proxy with TLS in
+    front of it. `fixloop token` makes tokens for programs, `fixloop person` writes the file of people.
+    """
+    try:
+        import uvicorn
+
+        from fixloop.serve.app import create_app
+        from fixloop.serve.identity import Identities
+        from fixloop.serve.people import People
+        from fixloop.serve.service import Service
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{_MISSING} ({error.name} is missing)") from None
+    with (
+        open_session(create=True) as session,
+        closing(Connection(session.urls.state)) as connection,
+        ExitStack() as running,
+    ):
+        tokens = Tokens(connection)
+        identities = Identities(tokens, People(people), proxy or (), proxy_header if proxy else "")
+        named = urlsplit(url).hostname
+        app = create_app(
+            Service(session, tokens), identities, (*_LOOPBACK, host, *([named] if named else ()))
+        )
+        config = uvicorn.Config(
+            app, host, port, log_level="warning", access_log=False, server_header=False, proxy_headers=False
+        )
+        listening = config.bind_socket()
+        address = url.rstrip("/") or f"http://{host}:{listening.getsockname()[1]}"
+        workers = (2 if session.settings.is_embedded else 0) if concurrency is None else concurrency
+        if workers:
+            running.enter_context(supervisor(session.urls, {"concurrency": workers, "queues": []}))
+        code = tokens.code(Caller(checked_name(getpass.getuser()), scopes_of("admin", ""), TERMINAL))
+        say(f"serving at {address}; Ctrl-C ends it")
+        note(f"sign in once, within ten minutes: {address}/sign-in?code={code}")
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+@token_group.command("create")
+def create_token(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whom it stands for; the history names them.")],
+    role: Role,
+    agent: Annotated[
+        str, typer.Option("--agent", metavar="NAME", help="Of role agent: whose work it takes.")
+    ] = "",
+    project: Projects = None,
+    days: Annotated[float, typer.Option("--days", min=0.01, max=3650, help="How long it is good.")] = 90,
+) -> None:
+    """Make a token, and print it: nothing can show it again."""
+    with open_session(create=True) as session, closing(Connection(session.urls.state)) as connection:
+        scopes, projects = scopes_of(role, agent), checked_projects(project or ())
+        print_lines(Tokens(connection).create(checked_name(name), scopes, projects, days=days))
+        note("it is shown this once; send it as `Authorization: Bearer …`")
+
+
+@token_group.command("list")
+def list_tokens(json: AsJson = False) -> None:
+    """List the tokens: whose they are, what they may, and when they were used last."""
+    with open_session() as session, closing(Connection(session.urls.state)) as connection:
+        found = Tokens(connection).all()
+    if json:
+        print_json({"tokens": [each._asdict() for each in found]})
+        return
+    made = table("id", "name", "may", "projects", "expires", "used")
+    for each in found:
+        row(
+            made,
+            each.id,
+            each.name,
+            ", ".join(each.scopes),
+            ", ".join(each.projects) or "all",
+            each.expires,
+            each.used or "never",
+        )
+    show(made) if found else say("there is no token; `fixloop token create` makes one")
+
+
+@token_group.command("revoke")
+def revoke_token(
+    token: Annotated[str, typer.Argument(metavar="ID", help="As `fixloop token list` has it.")],
+) -> None:
+    """Make a token, and the sessions that it began, prove nothing any more."""
+    with open_session() as session, closing(Connection(session.urls.state)) as connection:
+        Tokens(connection).revoke(token)
+        note(f"token {token} is revoked")
+
+
+def person(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Who signs in.")],
+    role: Role,
+    people: Annotated[
+        Path, typer.Option("--people", envvar="FIXLOOP_SERVE_PEOPLE", help="The file of people.")
+    ],
+    project: Projects = None,
+    no_password: Annotated[bool, typer.Option("--no-password", help="A proxy signs this person in.")] = False,
+) -> None:
+    """Add a person to the file of people, or give one another role and password."""
+    from fixloop.serve.people import People
+
+    password = (
+        "" if no_password else typer.prompt("password", hide_input=True, confirmation_prompt=True, err=True)
+    )
+    People(people).add(name, role, frozenset(project or ()), password)
+    note(f"{name} is in {people} as {role}")

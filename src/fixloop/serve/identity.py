@@ -1,0 +1,90 @@
+"""Who makes a request: a token, a browser's session, or somebody whom a proxy in front has signed in."""
+
+import hmac
+from collections.abc import Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Final
+
+from starlette.requests import Request
+
+from fixloop.errors import UsageError
+from fixloop.serve.access import PASSWORD, PROXY, Caller
+from fixloop.serve.people import People
+from fixloop.serve.problems import Problem
+from fixloop.serve.tokens import Tokens
+
+COOKIE: Final = "fixloop_session"
+CSRF_HEADER: Final = "X-CSRF-Token"
+_READING: Final = ("GET", "HEAD", "OPTIONS")
+
+
+class Identities:
+    """How callers are known, by what this deployment trusts."""
+
+    def __init__(self, tokens: Tokens, people: People, proxies: Sequence[str] = (), header: str = "") -> None:
+        """`proxies` are the addresses or networks whose `header` names a person. Raises UsageError for what is none."""
+        self.tokens = tokens
+        self.people = people
+        self._proxies = [_network(each) for each in proxies]
+        self._header = header
+
+    def caller(self, request: Request, csrf: str = "") -> Caller:
+        """Who asks; `csrf` is what its form has brought. Raises Problem: nobody is known, or another site's page has
+        made the request; TooMany."""
+        scheme, _, text = request.headers.get("Authorization", "").partition(" ")
+        cookie = request.cookies.get(COOKIE, "")
+        if scheme.lower() == "bearer":
+            found = self.tokens.caller(text.strip())
+            if found is None:
+                self.tokens.count_failure(address_of(request))
+                raise Problem("not-signed-in", "this token is unknown, was revoked or has run out")
+            return found
+        found = self.in_session(cookie) if cookie else None
+        # A proxy's people have no session of ours: their names come with each request, and a token for forms with them.
+        found = found or self._proxied(request)
+        if found is None:
+            raise Problem("not-signed-in", "this needs a token, or a session in a browser")
+        if request.method not in _READING and not _is_own(found, request.headers.get(CSRF_HEADER, csrf)):
+            raise Problem(
+                "not-allowed", f"a request of a browser needs its {CSRF_HEADER}; load the page again"
+            )
+        return found
+
+    def in_session(self, cookie: str) -> Caller | None:
+        """Whose session a cookie is; a person's rights are those that the file of people has now."""
+        found = self.tokens.signed_in(cookie)
+        if found is None or found.token != PASSWORD:
+            return found
+        person = self.people.known(found.name)
+        return person and person._replace(csrf=found.csrf)
+
+    def _proxied(self, request: Request) -> Caller | None:
+        name = request.headers.get(self._header, "") if self._header else ""
+        if not name or not self._is_proxy(address_of(request)):
+            return None
+        person = self.people.known(name, PROXY)
+        return person and person._replace(csrf=self.tokens.csrf_of(name))
+
+    def _is_proxy(self, address: str) -> bool:
+        try:
+            return any(ip_address(address) in network for network in self._proxies)
+        except ValueError:
+            return False
+
+
+def address_of(request: Request) -> str:
+    """The other end of the connection; a header that says otherwise is not asked."""
+    return request.client.host if request.client else ""
+
+
+def _is_own(caller: Caller, csrf: str) -> bool:
+    return bool(caller.csrf) and hmac.compare_digest(csrf.encode(), caller.csrf.encode())
+
+
+def _network(text: str) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(text)
+    except ValueError:
+        raise UsageError(
+            f"--proxy {text!r} is neither an address nor a network; use one such as 10.0.0.7 or 10.0.0.0/8"
+        ) from None

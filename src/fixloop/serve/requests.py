@@ -1,0 +1,52 @@
+"""What routes need of a request: who makes it, and the service that answers."""
+
+import uuid
+from typing import Annotated, Final
+from urllib.parse import parse_qsl
+
+from fastapi import Depends, Header, Request
+from starlette.concurrency import run_in_threadpool
+
+from fixloop.serve.access import Caller
+from fixloop.serve.identity import Identities
+from fixloop.serve.service import Service
+
+_FORM: Final = "application/x-www-form-urlencoded"
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """The fields of a form; none where the body is something else."""
+    kind = request.headers.get("Content-Type", "").partition(";")[0].strip()
+    body = await request.body() if kind == _FORM else b""
+    return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+
+
+def service_of(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+def identities_of(request: Request) -> Identities:
+    identities: Identities = request.app.state.identities
+    return identities
+
+
+async def _known(request: Request) -> Caller:
+    form = await form_of(request)
+    return await run_in_threadpool(identities_of(request).caller, request, form.get("csrf", ""))
+
+
+def _key(
+    key: Annotated[
+        str,
+        Header(alias="Idempotency-Key", max_length=200, description="A repetition gets the first answer."),
+    ] = "",
+) -> str:
+    return key or uuid.uuid4().hex
+
+
+Known = Annotated[Caller, Depends(_known)]
+"""Who makes the request; a Problem answers one that nobody known makes."""
+Serving = Annotated[Service, Depends(service_of)]
+Key = Annotated[str, Depends(_key)]
+"""The request's Idempotency-Key; one of its own for a request without."""

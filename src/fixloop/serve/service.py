@@ -1,0 +1,306 @@
+"""What a caller is shown, and what is done for them: the handlers and presenters of the commands, with one check before
+each of who asks. Routes and pages call nothing else."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from fixloop.commands.handlers import Answer, handlers_of
+from fixloop.commands.inbox import items_of
+from fixloop.commands.presenter import Logged
+from fixloop.commands.report import whole_diff
+from fixloop.commands.screen import heard
+from fixloop.commands.session import Seen, Session, look
+from fixloop.commands.status import summary
+from fixloop.errors import Damaged, NewerVersion, ProtocolError, UsageError
+from fixloop.serve import access
+from fixloop.serve.access import Caller
+from fixloop.serve.problems import Problem
+from fixloop.serve.tokens import Tokens
+from fixloop.store.keys import is_workflow
+from fixloop.store.records import DAMAGED, Entry
+
+LISTED_SECONDS: Final = 1.0
+"""How old the list of workflows may be: all who look at it share it."""
+DECIDABLE: Final = ("decision", "answer")
+
+Item = Mapping[str, Any]
+
+
+class Page(NamedTuple):
+    """A part of the list of workflows."""
+
+    workflows: Sequence[Item]
+    next: str
+    """The cursor of what follows; empty: nothing does."""
+
+
+class Service:
+    """One deployment, as callers from elsewhere have it. Safe to share between threads."""
+
+    def __init__(self, session: Session, tokens: Tokens) -> None:
+        self.tokens = tokens
+        self._session = session
+        self._lock = threading.Lock()
+        self._listed: dict[str, Mapping[str, str]] = {}
+        self._listed_at = 0.0
+        self._items: dict[str, tuple[Mapping[str, str], Sequence[Item]]] = {}
+
+    def ping(self) -> None:
+        """Raises InfrastructureError where Redis does not answer."""
+        self._session.store.ping()
+
+    def workflows(
+        self,
+        caller: Caller,
+        *,
+        state: str = "",
+        project: str = "",
+        profile: str = "",
+        cursor: str = "",
+        most: int = 50,
+    ) -> Page:
+        """A page of the list, the latest change first. What does not change while pages are read is on one of them."""
+        require(caller, access.READ)
+        rows = []
+        for workflow, fields in self._all().items():
+            if caller.sees(workflow) and workflow.startswith(project):
+                row = _row(workflow, fields)
+                kind = "damaged" if row["damaged"] else "ended" if row["outcome"] else "live"
+                waits = kind == "live" and row["owner"] == "person"
+                if state in ("", kind, "waits" if waits else kind) and profile in ("", row["profile"]):
+                    rows.append(row)
+        rows.sort(key=_cursor_of, reverse=True)
+        left = [row for row in rows if not cursor or _cursor_of(row) < cursor]
+        return Page(left[:most], _cursor_of(left[most - 1]) if len(left) > most else "")
+
+    def seen(self, caller: Caller, workflow: str) -> Seen:
+        """One workflow. Raises Problem where there is none for this caller."""
+        require(caller, access.READ)
+        if not is_workflow(workflow) or not caller.sees(workflow):
+            raise Problem("not-found", f"no workflow {workflow[:60]}")
+        try:
+            return look(self._session, workflow)
+        except UsageError as error:
+            raise Problem("not-found", str(error)) from None
+
+    def log(self, caller: Caller, workflow: str) -> dict[str, Any]:
+        """What `log --all --json` prints."""
+        seen = self.seen(caller, workflow)
+        return seen.presenter.log_document(self._logged(seen, everything=True))
+
+    def report(self, caller: Caller, workflow: str, form: str) -> str:
+        """What came of it, as `markdown`, `html` or `json`."""
+        seen = self.seen(caller, workflow)
+        logged = self._logged(seen)
+        artifact = partial(self._session.store.get_artifact, workflow)
+        diff = whole_diff(self._session, seen.state, logged.entries, artifact)
+        return seen.presenter.report(seen.found, logged._replace(artifact=artifact, diff=diff), form)
+
+    def artifact(self, caller: Caller, workflow: str, digest: str) -> bytes:
+        """Something that the history names. Raises Problem where it is not there."""
+        self.seen(caller, workflow)
+        found = self._session.store.get_artifact(workflow, digest)
+        if found is None:
+            raise Problem("not-found", f"workflow {workflow} has no artifact {digest[:80]}")
+        return found
+
+    def inbox(self, caller: Caller) -> list[Item]:
+        """What waits for somebody outside, the longest first; `can_decide` says what waits for this caller."""
+        require(caller, access.READ)
+        found = [
+            item for workflow in self._all() if caller.sees(workflow) for item in self._waiting_in(workflow)
+        ]
+        found.sort(key=lambda item: str(item["since"]))
+        return [
+            {**item, "can_decide": item["waits_for"] in DECIDABLE and caller.may(access.DECIDE)}
+            for item in found
+        ]
+
+    def item(self, caller: Caller, workflow: str, escalation: str) -> Item | None:
+        """What an escalation asks; None where it is no longer open."""
+        require(caller, access.READ)
+        self.seen(caller, workflow)
+        fields = {"owner": "person"}
+        items = items_of(self._session.store, workflow, fields, self._session.settings.cache_dir)
+        return next((each for each in items if each["escalation_id"] == escalation), None)
+
+    def decide(self, caller: Caller, workflow: str, version: int, given: Answer, key: str) -> dict[str, Any]:
+        """Answer an escalation as of a version, once for each `key`; a repetition gets the first answer. Raises
+        Problem: the caller may not, the state has changed, or the key went with something else."""
+        require(caller, access.DECIDE)
+        seen = self.seen(caller, workflow)
+        if caller.agents:
+            raise Problem("not-allowed", "an agent does not decide; a person does")
+        repeated = self._is_repeated(caller, key, (workflow, version, given))
+        if repeated and (done := self._done(caller, workflow, version, given)):
+            return done
+        if seen.found.version != version:
+            raise self._stale(seen, version)
+        if given.word == "accept" and (maker := self._fixed_by(workflow)) == caller.name:
+            raise Problem(
+                "not-allowed", f"{maker} made the fix, and does not accept its hold; somebody else does"
+            )
+        if given.word == "manual-fix" and (seen.found.fields.get("status") or "").upper() == "ERROR":
+            raise Problem(
+                "refused",
+                f"manual-fix takes the checkout of who decides; use `fixloop decide {workflow} manual-fix` there",
+            )
+        told = self._acting(caller, f"decide/{key}")
+        try:
+            with heard() as notes:
+                handlers_of(told, workflow).decide(told, workflow, given)
+        except (UsageError, ProtocolError) as error:
+            # Sent twice at once, the same request has one answer; who was slower is told of who was faster.
+            if repeated and (done := self._done(caller, workflow, version, given)):
+                return done
+            now = look(self._session, workflow)
+            raise self._stale(now, version) if self._decided_since(workflow, version) else error from None
+        self._changed(workflow)
+        return {**(self._done(caller, workflow, version, given) or {}), "notes": notes}
+
+    def command(self, caller: Caller, workflow: str, word: str, reason: str, key: str) -> dict[str, Any]:
+        """Pause, continue or cancel; once for each `key`."""
+        require(caller, access.SUBMIT)
+        self.seen(caller, workflow)
+        self._is_repeated(caller, key, (workflow, word, reason))
+        handlers = handlers_of(self._session, workflow)
+        made = {"pause": handlers.paused, "cancel": handlers.cancelled}
+        event = made[word](reason) if word in made else handlers.continued()
+        with heard():
+            self._acting(caller, f"{word}/{key}").bring(workflow, event)
+        self._changed(workflow)
+        return self.document(self.seen(caller, workflow))
+
+    def document(self, seen: Seen) -> dict[str, Any]:
+        """What `status ISSUE --json` prints of it."""
+        return seen.presenter.document(seen.found, seen.state)
+
+    def counts(self, caller: Caller) -> dict[str, Any]:
+        """How many workflows are where, and what waits."""
+        require(caller, access.READ)
+        by_state: dict[tuple[str, str], int] = {}
+        for workflow, fields in self._all().items():
+            if caller.sees(workflow):
+                row = _row(workflow, fields)
+                at = (
+                    "damaged"
+                    if row["damaged"]
+                    else row["outcome"] or ("paused" if row["paused"] else str(row["owner"]))
+                )
+                by_state[row["profile"], at] = by_state.get((row["profile"], at), 0) + 1
+        return {
+            "workflows": [
+                {"profile": name, "state": at, "count": n} for (name, at), n in sorted(by_state.items())
+            ]
+        }
+
+    def _all(self) -> Mapping[str, Mapping[str, str]]:
+        with self._lock:
+            if time.monotonic() - self._listed_at > LISTED_SECONDS:
+                self._listed = dict(self._session.store.workflows())
+                self._listed_at = time.monotonic()
+            return self._listed
+
+    def _waiting_in(self, workflow: str) -> Sequence[Item]:
+        fields = self._listed.get(workflow, {})
+        if fields.get("outcome") or not (fields.get("owner") == "person" or fields.get("held")):
+            return ()
+        kept = self._items.get(workflow)
+        if kept is None or kept[0] != fields:
+            try:
+                items = items_of(self._session.store, workflow, fields, self._session.settings.cache_dir)
+            except (Damaged, NewerVersion):
+                # The list of workflows names it; what others wait for is shown all the same.
+                items = ()
+            kept = self._items[workflow] = fields, items
+        return kept[1]
+
+    def _changed(self, workflow: str) -> None:
+        """Who has just decided sees that at once, without the whole list being read."""
+        found = self._session.store.read(workflow)
+        with self._lock:
+            self._items.pop(workflow, None)
+            if found is not None:
+                self._listed = {**self._listed, workflow: found.fields}
+
+    def _is_repeated(self, caller: Caller, key: str, request: object) -> bool:
+        """Whether the same came with this key before. Raises Problem: something else did."""
+        kind = self.tokens.request(caller, key, repr(request))
+        if kind == "other":
+            raise Problem("key-used", f"Idempotency-Key {key[:80]!r} went with another request before")
+        return kind == "repeated"
+
+    def _acting(self, caller: Caller, operation: str) -> Session:
+        digest = sha256(f"{caller.signature}/{operation}".encode()).hexdigest()[:32]
+        return self._session.acting_for(caller.signature, f"http/{digest}")
+
+    def _logged(self, seen: Seen, *, everything: bool = False) -> Logged[Any]:
+        entries = self._session.store.history(seen.found.workflow)[: seen.found.version]
+        return Logged(seen.state, seen.found.moment, entries, everything)
+
+    def _done(self, caller: Caller, workflow: str, version: int, given: Answer) -> dict[str, Any] | None:
+        """What a decision has come to, if this caller's is in the history after `version`."""
+        for entry in self._session.store.history(workflow, version):
+            made = _decision(entry)
+            if made and made["by"] == caller.signature and made["decision"] == given.word:
+                return {"workflow_id": workflow, **made}
+        return None
+
+    def _stale(self, seen: Seen, version: int) -> Problem:
+        entries = self._session.store.history(seen.found.workflow, version)
+        made = self._decided_since(seen.found.workflow, version)
+        said = (
+            f"{made['by']} decided {made['decision']} at {made['at']}"
+            if made
+            else "something else has happened"
+        )
+        facts: dict[str, Any] = {"decided": made} if made else {}
+        return Problem(
+            "stale",
+            f"it is at version {seen.found.version} and not at {version}: {said}",
+            version=seen.found.version,
+            happened=list(seen.presenter.happened(entries)),
+            **facts,
+        )
+
+    def _decided_since(self, workflow: str, version: int) -> dict[str, Any] | None:
+        entries = self._session.store.history(workflow, version)
+        return next(filter(None, map(_decision, entries)), None)
+
+    def _fixed_by(self, workflow: str) -> str:
+        """Who made the last fix."""
+        events = (entry.body.get("event", {}) for entry in reversed(self._session.store.history(workflow)))
+        fix: Item = next((each for each in events if each.get("kind") == "fix-completed"), {})
+        return str(fix.get("completion", {}).get("by", "")).partition(" (")[0]
+
+
+def require(caller: Caller, scope: str) -> None:
+    """Raises Problem where a caller may not."""
+    if not caller.may(scope):
+        raise Problem(
+            "not-allowed", f"{caller.name} may {', '.join(sorted(caller.scopes))}; this needs {scope!r}"
+        )
+
+
+def _decision(entry: Entry) -> dict[str, Any] | None:
+    event = entry.body.get("event", {})
+    word = {"decision-made": "decision", "answered": "answer", "cancelled": "kind"}.get(event.get("kind", ""))
+    if word is None:
+        return None
+    by = event.get("by") or "somebody on the command line"
+    return {"decision": event[word], "by": by, "at": entry.body["at"], "version": entry.seq}
+
+
+def _row(workflow: str, fields: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        return summary(workflow, fields)
+    except ValueError as error:
+        return summary(workflow, {DAMAGED: f"a plain field of it cannot be read ({error})"})
+
+
+def _cursor_of(row: Item) -> str:
+    return f"{row['updated_at']} {row['workflow_id']}"

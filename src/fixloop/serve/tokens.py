@@ -1,0 +1,197 @@
+"""Tokens, sign-ins and limits of `serve`, in Redis. Of what proves somebody only the SHA-256 is kept: each is 32 random
+bytes, so nothing slower is needed."""
+
+import hmac
+import json
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any, Final, Literal, NamedTuple
+
+from fixloop.errors import UsageError
+from fixloop.serve.access import Caller
+from fixloop.store import keys
+from fixloop.store.connection import Connection
+
+PER_MINUTE: Final = 1200
+"""Requests of one token."""
+FAILED_PER_MINUTE: Final = 30
+"""Refused tokens and sign-ins of one address: 32 random bytes are not guessed, but a log is filled."""
+SESSION_HOURS: Final = 12
+CODE_SECONDS: Final = 600
+REQUEST_SECONDS: Final = 86_400
+"""How long an Idempotency-Key is known."""
+_TOKEN: Final = re.compile(r"fl_([0-9a-f]{8})_[\w-]{43}")
+_ID: Final = re.compile(r"[0-9a-f]{8}")
+_USED_SECONDS: Final = 60
+
+
+class Token(NamedTuple):
+    """What is known of a token; not the token."""
+
+    id: str
+    name: str
+    scopes: tuple[str, ...]
+    projects: tuple[str, ...]
+    created: str
+    expires: str
+    used: str = ""
+
+
+class TooMany(UsageError):
+    """A limit is reached; it is another minute soon."""
+
+
+class Tokens:
+    """Who may ask, as one Redis has it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def create(self, name: str, scopes: Iterable[str], projects: Iterable[str], *, days: float) -> str:
+        """A new token, which nobody can show again."""
+        now = datetime.now(UTC)
+        text = f"fl_{secrets.token_hex(4)}_{secrets.token_urlsafe(32)}"
+        record = {
+            "name": name,
+            "scopes": sorted(scopes),
+            "projects": sorted(projects),
+            "created": _stamp(now),
+            "expires": _stamp(now + timedelta(days=days)),
+            "digest": _digest(text),
+        }
+        told = json.dumps(record)
+        self._connection.call(lambda client: client.hset(keys.TOKENS, text[3:11], told))
+        return text
+
+    def all(self) -> list[Token]:
+        """Every token that was not revoked, the latest first."""
+        stored, used = self._connection.together(
+            lambda pipe: (pipe.hgetall(keys.TOKENS), pipe.hgetall(keys.TOKENS_USED))
+        )
+        found = (
+            _token(each.decode(), json.loads(text), used.get(each, b"").decode())
+            for each, text in stored.items()
+        )
+        return sorted(found, key=lambda token: token.created, reverse=True)
+
+    def revoke(self, token: str) -> None:
+        """From now on it proves nothing, nor does a session that it began. Raises UsageError: there is none."""
+        gone, _ = self._connection.together(
+            lambda pipe: (pipe.hdel(keys.TOKENS, token), pipe.hdel(keys.TOKENS_USED, token))
+        )
+        if not gone:
+            raise UsageError(f"no token {token[:40]!r}; `fixloop token list` lists what there is")
+
+    def caller(self, text: str) -> Caller | None:
+        """Whom a token proves; None where it proves nobody. Raises TooMany."""
+        found = _TOKEN.fullmatch(text)
+        return (
+            self._caller(found[1], lambda record: hmac.compare_digest(record["digest"], _digest(text)))
+            if found
+            else None
+        )
+
+    def sign_in(self, caller: Caller) -> str:
+        """A new session of a browser; returns what its cookie holds."""
+        cookie = secrets.token_urlsafe(32)
+        self._keep(
+            "session", cookie, _known(caller._replace(csrf=secrets.token_urlsafe(32))), SESSION_HOURS * 3600
+        )
+        return cookie
+
+    def sign_out(self, cookie: str) -> None:
+        self._connection.call(lambda client: client.delete(keys.served_key("session", _digest(cookie))))
+
+    def signed_in(self, cookie: str) -> Caller | None:
+        """Whose session a cookie is; None where it has ended, or the token that began it. Raises TooMany."""
+        text = self._connection.call(lambda client: client.get(keys.served_key("session", _digest(cookie))))
+        if text is None:
+            return None
+        caller = _caller(json.loads(text))
+        if not _ID.fullmatch(caller.token):
+            return caller
+        found = self._caller(caller.token, lambda _: True)
+        return found and found._replace(csrf=caller.csrf)
+
+    def code(self, caller: Caller) -> str:
+        """A code that signs in once, for the person at the terminal."""
+        code = secrets.token_urlsafe(32)
+        self._keep("code", code, _known(caller), CODE_SECONDS)
+        return code
+
+    def redeemed(self, code: str) -> Caller | None:
+        """Whom a code signs in; the second time nobody."""
+        text = self._connection.call(lambda client: client.getdel(keys.served_key("code", _digest(code))))
+        return _caller(json.loads(text)) if text else None
+
+    def csrf_of(self, name: str) -> str:
+        """What the forms of a proxy's person bring: the same for a day and all replicas."""
+        key, fresh = keys.served_key("csrf", _digest(name)), secrets.token_urlsafe(32)
+        _, kept = self._connection.together(
+            lambda pipe: (pipe.set(key, fresh, nx=True, ex=2 * SESSION_HOURS * 3600), pipe.get(key))
+        )
+        return str(kept.decode())
+
+    def count_failure(self, address: str) -> None:
+        """Raises TooMany where an address has failed too often in this minute."""
+        self._count(_digest(address), FAILED_PER_MINUTE)
+
+    def request(self, caller: Caller, key: str, body: str) -> Literal["new", "repeated", "other"]:
+        """Whether a caller's key is new, came with this body before, or with another one; it is known for a day."""
+        name, digest = keys.served_key("request", _digest(f"{caller.signature}/{key}")), _digest(body)
+        put, kept = self._connection.together(
+            lambda pipe: (pipe.set(name, digest, nx=True, ex=REQUEST_SECONDS), pipe.get(name))
+        )
+        if put:
+            return "new"
+        return "repeated" if kept == digest.encode() else "other"
+
+    def _keep(self, kind: str, name: str, record: Mapping[str, Any], seconds: int) -> None:
+        key, told = keys.served_key(kind, _digest(name)), json.dumps(record)
+        self._connection.call(lambda client: client.set(key, told, ex=seconds))
+
+    def _caller(self, token: str, proves: Any) -> Caller | None:
+        text, used = self._connection.together(
+            lambda pipe: (pipe.hget(keys.TOKENS, token), pipe.hget(keys.TOKENS_USED, token))
+        )
+        if text is None or not proves(record := json.loads(text)):
+            return None
+        now = datetime.now(UTC)
+        if _stamp(now) >= record["expires"]:
+            return None
+        self._count(token, PER_MINUTE)
+        if used is None or _stamp(now - timedelta(seconds=_USED_SECONDS)) > used.decode():
+            self._connection.call(lambda client: client.hset(keys.TOKENS_USED, token, _stamp(now)))
+        return _caller({**record, "token": token})
+
+    def _count(self, who: str, most: int) -> None:
+        key = keys.served_key("rate", f"{who}:{datetime.now(UTC):%H%M}")
+        count, _ = self._connection.together(lambda pipe: (pipe.incr(key), pipe.expire(key, 120)))
+        if count > most:
+            raise TooMany(f"more than {most} requests in a minute; wait for the next")
+
+
+def _known(caller: Caller) -> dict[str, Any]:
+    facts = {"name": caller.name, "token": caller.token, "csrf": caller.csrf}
+    return {**facts, "scopes": sorted(caller.scopes), "projects": sorted(caller.projects)}
+
+
+def _caller(record: Mapping[str, Any]) -> Caller:
+    scopes, projects = frozenset(record["scopes"]), frozenset(record["projects"])
+    return Caller(record["name"], scopes, record["token"], projects, record.get("csrf", ""))
+
+
+def _token(token: str, record: Mapping[str, Any], used: str) -> Token:
+    facts = (record["name"], tuple(record["scopes"]), tuple(record["projects"]))
+    return Token(token, *facts, record["created"], record["expires"], used)
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def _stamp(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H:%M:%SZ}"
