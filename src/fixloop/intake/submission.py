@@ -3,13 +3,14 @@
 The same code serves `run`, `enqueue`, the Python call and the Celery task. The same call twice is one workflow.
 """
 
+from collections.abc import Container
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fixloop.configuration.model import Configuration
 from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.profile import profile_in, profile_named
-from fixloop.errors import RefusedError
+from fixloop.errors import RefusedError, UsageError
 from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import Intake, Prepared, Usable, prepare
 from fixloop.intake.redaction_scope import redaction_of
@@ -33,12 +34,20 @@ class Enqueued(NamedTuple):
 
 
 def enqueue(
-    engine: ProfileEngine[Any], feature: Feature, *, cache: Path, known: Usable | None = None
+    engine: ProfileEngine[Any],
+    feature: Feature,
+    *,
+    cache: Path,
+    known: Usable | None = None,
+    projects: Container[str] | None = None,
 ) -> Enqueued:
     """Create the feature's workflow, or join the live one on the same tree, with the store and listeners of `engine`.
-    Nothing was created after a UsageError; RefusedError where the feature is live on another tree."""
+    Nothing was created after a UsageError: it cannot be used, or is none of `projects`; RefusedError where the feature
+    is live on another tree."""
     engine = engine.of(profile_named(feature.profile))
     prepared = prepare(engine.store, feature, cache, known)
+    if projects is not None and prepared.project.hash8 not in projects:
+        raise UsageError(f"{feature.repo} is of project {prepared.project.hash8}, which is not one of yours")
     hide = redaction_of(prepared.configuration).text
     feature = feature.model_copy(update={"name": hide(feature.name), "task": hide(feature.task)})
     live = engine.store.live(prepared.project.hash8, prepared.issue)

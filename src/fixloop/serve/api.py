@@ -13,6 +13,7 @@ from fixloop.serve.access import ADMIN, checked_name, checked_projects, scopes_o
 from fixloop.serve.problems import KINDS, Problem
 from fixloop.serve.requests import Key, Known, Serving
 from fixloop.serve.service import require
+from fixloop.serve.submission import NewWorkflow
 
 LONGEST_TEXT: Final = 20_000
 _PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
@@ -73,6 +74,14 @@ def list_workflows(
     """The workflows, the latest change first; `next` is the cursor of the page after this one."""
     page = service.workflows(caller, state=state, project=project, profile=profile, cursor=cursor, most=most)
     return page._asdict()
+
+
+@router.post("/workflows", status_code=201)
+def submit(caller: Known, service: Serving, given: NewWorkflow, key: Key) -> Response:
+    """Hand a feature in. The same one twice is one workflow: 201 where it is new, 200 where it was there."""
+    document, created = service.submit(caller, given, key)
+    headers = {"Location": f"/v1/workflows/{document['workflow_id']}"}
+    return JSONResponse(document, 201 if created else 200, headers)
 
 
 @router.get("/workflows/{workflow}")

@@ -59,6 +59,14 @@ def serve(
     proxy_header: Annotated[
         str, typer.Option("--proxy-header", help="The header in which it names the person.")
     ] = "X-Forwarded-User",
+    repository: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--repository",
+            metavar="URL|PATH",
+            help="What may be handed in by the API: it, and what lies below.",
+        ),
+    ] = None,
     concurrency: Annotated[
         int | None,
         typer.Option(
@@ -94,7 +102,9 @@ def serve(
         identities = Identities(tokens, People(people), proxy or (), proxy_header if proxy else "")
         named = urlsplit(url).hostname
         app = create_app(
-            Service(session, tokens), identities, (*_LOOPBACK, host, *([named] if named else ()))
+            Service(session, tokens, repository or ()),
+            identities,
+            (*_LOOPBACK, host, *([named] if named else ())),
         )
         config = uvicorn.Config(
             app, host, port, log_level="warning", access_log=False, server_header=False, proxy_headers=False

@@ -16,9 +16,11 @@ from fixloop.commands.screen import heard
 from fixloop.commands.session import Seen, Session, look
 from fixloop.commands.status import summary
 from fixloop.errors import Damaged, NewerVersion, ProtocolError, UsageError
+from fixloop.intake.submission import enqueue
 from fixloop.serve import access
 from fixloop.serve.access import Caller
 from fixloop.serve.problems import Problem
+from fixloop.serve.submission import NewWorkflow, Repositories
 from fixloop.serve.tokens import Tokens
 from fixloop.store.keys import is_workflow
 from fixloop.store.records import DAMAGED, Entry
@@ -41,8 +43,10 @@ class Page(NamedTuple):
 class Service:
     """One deployment, as callers from elsewhere have it. Safe to share between threads."""
 
-    def __init__(self, session: Session, tokens: Tokens) -> None:
+    def __init__(self, session: Session, tokens: Tokens, repositories: Sequence[str] = ()) -> None:
+        """Features of `repositories`, and of what lies below them, may be handed in."""
         self.tokens = tokens
+        self._repositories = Repositories(repositories)
         self._session = session
         self._lock = threading.Lock()
         self._listed: dict[str, Mapping[str, str]] = {}
@@ -161,6 +165,20 @@ class Service:
             raise self._stale(now, version) if self._decided_since(workflow, version) else error from None
         self._changed(workflow)
         return {**(self._done(caller, workflow, version, given) or {}), "notes": notes}
+
+    def submit(self, caller: Caller, given: NewWorkflow, key: str) -> tuple[dict[str, Any], bool]:
+        """Hand a feature in; the same one twice is one workflow. Its document, and whether it was created now. Raises
+        Problem: the caller may not, or the repository is not listed; UsageError: it cannot be used."""
+        require(caller, access.SUBMIT)
+        self._repositories.check(given.repo)
+        self._is_repeated(caller, key, given)
+        acting = self._acting(caller, f"submit/{key}")
+        cache, projects = acting.settings.cache_dir, caller.projects or None
+        with heard():
+            made = enqueue(acting.engine, given.feature(), cache=cache, projects=projects)
+            acting.draw(made.workflow)
+        self._changed(made.workflow)
+        return self.document(self.seen(caller, made.workflow)), made.created
 
     def command(self, caller: Caller, workflow: str, word: str, reason: str, key: str) -> dict[str, Any]:
         """Pause, continue or cancel; once for each `key`."""

