@@ -53,7 +53,7 @@ def routes(app: Any) -> Iterator[tuple[str, str]]:
                 yield from below(getattr(getattr(route, "original_router", route), "routes", []))
 
     for route in below(app.routes):
-        yield from ((method, route.path) for method in sorted(route.methods - {"HEAD"}))
+        yield from ((method, route.path) for method in sorted((route.methods or set()) - {"HEAD"}))
 
 
 def call(stage: Stage, client: Any, route: tuple[str, str]) -> Any:

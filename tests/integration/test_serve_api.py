@@ -46,10 +46,11 @@ def test_a_decision_is_taken_once_for_each_key_and_repeated_with_the_first_answe
     workflow = stage.escalated()
     client = stage.client("decider", "anna")
     etag = client.get(f"/v1/workflows/{workflow}").headers["etag"]
-    told = {"json": decision(stage, workflow), "headers": {"If-Match": etag, "Idempotency-Key": "one"}}
+    path, given = f"/v1/workflows/{workflow}/decisions", decision(stage, workflow)
+    headers = {"If-Match": etag, "Idempotency-Key": "one"}
 
-    first = client.post(f"/v1/workflows/{workflow}/decisions", **told)
-    again = client.post(f"/v1/workflows/{workflow}/decisions", **told)
+    first = client.post(path, json=given, headers=headers)
+    again = client.post(path, json=given, headers=headers)
 
     assert (first.status_code, again.status_code) == (200, 200), first.text
     shared = ("decision", "by", "at", "version")

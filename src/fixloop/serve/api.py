@@ -20,6 +20,13 @@ _PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     kind.status: {"description": kind.title, "content": {"application/problem+json": {}}}
     for kind in KINDS.values()
 }
+
+
+def _of_types(*types: str) -> dict[int | str, dict[str, Any]]:
+    """How the description has a route whose answer is no JSON of its own."""
+    return {200: {"content": {each: {} for each in types}}}
+
+
 router = APIRouter(prefix="/v1", responses=_PROBLEMS)
 
 Workflow = Annotated[str, Path(pattern=r"^[0-9a-f]{8}-\d{1,15}-\d{1,9}$", examples=["0a1b2c3d-47-1"])]
@@ -97,7 +104,7 @@ def log(caller: Known, service: Serving, workflow: Workflow) -> dict[str, Any]:
     return service.log(caller, workflow)
 
 
-@router.get("/workflows/{workflow}/report")
+@router.get("/workflows/{workflow}/report", responses=_of_types("application/json", "text/markdown"))
 def report(
     caller: Known, service: Serving, workflow: Workflow, format: Literal["json", "markdown"] = "json"
 ) -> Response:
@@ -108,7 +115,11 @@ def report(
     )
 
 
-@router.get("/workflows/{workflow}/artifacts/{digest}")
+@router.get(
+    "/workflows/{workflow}/artifacts/{digest}",
+    responses=_of_types("application/octet-stream"),
+    response_class=Response,
+)
 def artifact(
     caller: Known,
     service: Serving,

@@ -1,0 +1,20 @@
+"""The API's description is what the routes say, and a refusal's address leads somewhere."""
+
+import json
+
+from tests.unit.openapi_page import PAGE, text
+
+
+def test_the_page_is_what_the_routes_say() -> None:
+    assert PAGE.read_text(encoding="utf-8") == text(), "run `python -m tests.unit.openapi_page`"
+
+
+def test_every_route_says_what_it_does_and_how_it_refuses() -> None:
+    document = json.loads(text())
+
+    assert document["openapi"].startswith("3.1")
+    for path, methods in document["paths"].items():
+        for method, described in methods.items():
+            assert described.get("description"), f"{method} {path}"
+            if path.startswith("/v1/"):
+                assert "application/problem+json" in described["responses"]["503"]["content"], f"{method} {path}"
