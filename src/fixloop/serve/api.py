@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from fixloop.commands.handlers import Answer
+from fixloop.serve import documents
 from fixloop.serve.access import ADMIN, checked_name, checked_projects, scopes_of
 from fixloop.serve.problems import KINDS, Problem
 from fixloop.serve.requests import Key, Known, Serving
@@ -16,10 +17,14 @@ from fixloop.serve.service import require
 from fixloop.serve.submission import NewWorkflow
 
 LONGEST_TEXT: Final = 20_000
+_PROBLEM: Final = {"application/problem+json": {"schema": documents.ProblemDocument.model_json_schema()}}
 _PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    kind.status: {"description": kind.title, "content": {"application/problem+json": {}}}
-    for kind in KINDS.values()
+    kind.status: {"description": kind.title, "content": _PROBLEM} for kind in KINDS.values()
 }
+
+
+def _document(model: type[BaseModel], status: int = 200) -> dict[int | str, dict[str, Any]]:
+    return {status: {"model": model}}
 
 
 def _of_types(*types: str) -> dict[int | str, dict[str, Any]]:
@@ -68,7 +73,7 @@ class NewToken(_Body):
     days: float = Field(90, gt=0, le=3650)
 
 
-@router.get("/workflows")
+@router.get("/workflows", responses=_document(documents.WorkflowPage))
 def list_workflows(
     caller: Known,
     service: Serving,
@@ -83,7 +88,11 @@ def list_workflows(
     return page._asdict()
 
 
-@router.post("/workflows", status_code=201)
+@router.post(
+    "/workflows",
+    status_code=201,
+    responses={**_document(documents.Workflow), **_document(documents.Workflow, 201)},
+)
 def submit(caller: Known, service: Serving, given: NewWorkflow, key: Key) -> Response:
     """Hand a feature in. The same one twice is one workflow: 201 where it is new, 200 where it was there."""
     document, created = service.submit(caller, given, key)
@@ -91,14 +100,14 @@ def submit(caller: Known, service: Serving, given: NewWorkflow, key: Key) -> Res
     return JSONResponse(document, 201 if created else 200, headers)
 
 
-@router.get("/workflows/{workflow}")
+@router.get("/workflows/{workflow}", responses=_document(documents.Workflow))
 def one_workflow(caller: Known, service: Serving, workflow: Workflow) -> Response:
     """What `fixloop status ISSUE --json` prints; its ETag is the state's version."""
     seen = service.seen(caller, workflow)
     return _versioned(service.document(seen), seen.found.version)
 
 
-@router.get("/workflows/{workflow}/log")
+@router.get("/workflows/{workflow}/log", responses=_document(documents.Log))
 def log(caller: Known, service: Serving, workflow: Workflow) -> dict[str, Any]:
     """Everything that was said, as `fixloop log --json` prints it."""
     return service.log(caller, workflow)
@@ -131,7 +140,7 @@ def artifact(
     return Response(service.artifact(caller, workflow, digest), 200, headers, "application/octet-stream")
 
 
-@router.post("/workflows/{workflow}/decisions")
+@router.post("/workflows/{workflow}/decisions", responses=_document(documents.Decided))
 def decide(
     caller: Known,
     service: Serving,
@@ -148,26 +157,26 @@ def decide(
     return service.decide(caller, workflow, int(found[1]), answer, key)
 
 
-@router.post("/workflows/{workflow}/commands")
+@router.post("/workflows/{workflow}/commands", responses=_document(documents.Workflow))
 def command(caller: Known, service: Serving, workflow: Workflow, given: Command, key: Key) -> dict[str, Any]:
     """Pause a workflow, let it go on, or cancel it; returns where it stands."""
     return service.command(caller, workflow, given.command, given.reason, key)
 
 
-@router.get("/inbox")
+@router.get("/inbox", responses=_document(documents.Inbox))
 def inbox(caller: Known, service: Serving) -> dict[str, Any]:
     """What waits for somebody outside, the longest first; `can_decide` says what this caller may answer."""
     return {"items": service.inbox(caller)}
 
 
-@router.get("/tokens")
+@router.get("/tokens", responses=_document(documents.Tokens))
 def tokens(caller: Known, service: Serving) -> dict[str, Any]:
     """What is known of each token; the tokens themselves are not."""
     require(caller, ADMIN)
     return {"tokens": [each._asdict() for each in service.tokens.all()]}
 
 
-@router.post("/tokens", status_code=201)
+@router.post("/tokens", status_code=201, responses=_document(documents.NewToken, 201))
 def create_token(caller: Known, service: Serving, given: NewToken) -> dict[str, Any]:
     """A new token. This answer is the only one that shows it."""
     require(caller, ADMIN)
