@@ -229,7 +229,7 @@ def test_nothing_but_a_lock_has_an_expiry(server: RedisServer, store: RedisStore
 
     assert expiring == [lock_key(FLOW, "file").encode()]
     assert {key.partition("}")[0] for key in all_keys} <= {f"fixloop:{{{shard:02}" for shard in range(SHARDS)}
-    assert len(all_keys) == 14
+    assert len(all_keys) == 15
 
 
 def test_a_full_redis_says_so_and_nothing_is_half_written(server: RedisServer, store: RedisStore) -> None:

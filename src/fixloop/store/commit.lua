@@ -1,8 +1,8 @@
 -- One change of one workflow: compare, then write all of it or nothing. Knows nothing of what a change means.
 -- Nothing is written before every comparison is done. With the change, who commits may claim a ticket that it makes.
--- KEYS from 12 on, then: where the tickets of each shard wait.
+-- KEYS from 13 on, then: where the tickets of each shard wait.
 
-local WORKFLOW, HISTORY, ENDED = KEYS[9], KEYS[10], KEYS[11]
+local WORKFLOW, HISTORY, ENDED, CHANGES = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local change = cjson.decode(ARGV[1])
 local snapshot, entry, expected_head, new_head = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local local_part = #change.workflow + 2
@@ -188,7 +188,7 @@ end
 -- Whoever waits in its queue was there before it; those who are less urgent are served after it.
 local function is_first_in_queue(ticket)
   local first, last = '[' .. ticket.queue .. '|', '[' .. ticket.queue .. '|' .. ticket.priority .. '|~'
-  for place = 12, #KEYS do
+  for place = 13, #KEYS do
     if #redis.call('ZRANGEBYLEX', KEYS[place], first, last, 'LIMIT', 0, 1) > 0 then return false end
   end
   return true
@@ -220,6 +220,7 @@ end
 redis.call('HSET', WORKFLOW, unpack(written))
 if #emptied > 0 then redis.call('HDEL', WORKFLOW, unpack(emptied)) end
 redis.call('RPUSH', HISTORY, entry)
+announce(CHANGES, change.workflow, made)
 -- Not before: its limit's deadline is the claim's, not one that the change sets.
 local claimed = claims and given(take(change.workflow, claims.id, claims, change.owner, change.token, (read_clock()))) or {}
 if version == 0 then redis.call('ZADD', WORKFLOWS, change.issue, change.workflow) end

@@ -17,6 +17,7 @@ from fixloop.store.keys import number_of
 from fixloop.store.limits import HORIZON_SECONDS, LEASE_SECONDS, MOST_PER_SWEEP
 from fixloop.store.locks import Locks
 from fixloop.store.records import (
+    Changes,
     Claim,
     Commit,
     Committed,
@@ -241,6 +242,19 @@ class Store(Protocol):
 
     def now(self, where: str | int) -> Moment:
         """The time in the shard of a workflow, or in a shard."""
+        ...
+
+    def changes(self, after: str, *, wait_seconds: float) -> Changes:
+        """
+        What was committed and taken out after a cursor, in the order of each workflow; a change may come twice.
+
+        Args:
+            after: what an earlier answer said; empty: nothing yet, only where to begin.
+            wait_seconds: how long to wait for the first change; an answer without one comes after that.
+
+        Raises:
+            UsageError: `after` is no cursor.
+        """
         ...
 
     def data_id(self) -> str:

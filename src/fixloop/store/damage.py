@@ -67,7 +67,12 @@ def set_aside(
     """Take all keys of a workflow out, readable or not, after `keep` got them as Redis dumps them. `note` says how and
     when, as it is stored behind the workflow's number."""
     shard = keys.shard_of(workflow)
-    shared = (*keys.shard_keys(shard), keys.ended_key(shard), keys.retired_key(shard))
+    shared = (
+        *keys.shard_keys(shard),
+        keys.ended_key(shard),
+        keys.retired_key(shard),
+        keys.changes_key(shard),
+    )
     told = (workflow, keys.feature_of(workflow), keys.number_of(workflow), note)
     own = (keys.workflow_key(workflow), keys.history_key(workflow), keys.artifacts_key(workflow))
 

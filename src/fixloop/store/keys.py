@@ -152,6 +152,11 @@ def retired_key(shard: int) -> str:
     return f"{_prefix(shard)}retired"
 
 
+def changes_key(shard: int) -> str:
+    """Stream of a shard: the last commits, each a workflow and the version that it made."""
+    return f"{_prefix(shard)}changes"
+
+
 def rejected_keys() -> tuple[str, str]:
     """The list of the last broker messages that no worker could take, and the number of all of them."""
     return f"{_prefix(0)}rejected", f"{_prefix(0)}rejections"

@@ -26,6 +26,8 @@ FIRST: Final = 0
 """The priority that is served before all others: of tickets that were offered before, regardless of theirs."""
 DONE_KEPT: Final = 16
 """Committed and withdrawn tickets a workflow remembers, for late and repeated answers."""
+CHANGES_KEPT: Final = 1000
+"""Of each shard, at least: a reader who was away for a few seconds of 50 busy workers misses none."""
 
 SCRIPT_LIMITS: Final = {
     "AWAY_AFTER": AWAY_AFTER,
@@ -35,4 +37,5 @@ SCRIPT_LIMITS: Final = {
     "UNHEARD_AFTER": UNHEARD_AFTER,
     "FIRST": FIRST,
     "DONE_KEPT": DONE_KEPT,
+    "CHANGES_KEPT": CHANGES_KEPT,
 }

@@ -23,6 +23,12 @@ local function read_clock()
   return now - away - turned, wall, away, turned, tonumber(known[3] or wall)
 end
 
+-- Tell who follows the shard that a workflow is at a version; 0: it was taken out. A change that cannot be told is made
+-- all the same.
+local function announce(changes, workflow, version)
+  redis.pcall('XADD', changes, 'MAXLEN', '~', CHANGES_KEPT, '*', 'w', workflow, 'v', version)
+end
+
 -- A ticket's state is five lines: kind (p, c, d), fence, owner, name of its limit, and what the kind needs: the member of
 -- PENDING, the claim's token, or the time before which it must wait.
 local function read_state(text)

@@ -230,6 +230,25 @@ class Due:
     """When, engine clock."""
 
 
+class Change(NamedTuple):
+    """One commit, or the end of a workflow's stay in the store."""
+
+    workflow: str
+    version: int
+    """That it made; 0: the workflow was taken out."""
+
+
+class Changes(NamedTuple):
+    """What has happened after a cursor."""
+
+    changes: tuple[Change, ...]
+    cursor: str
+    """Where to read on; short and printable."""
+    gap: bool = False
+    """Some of what happened after the cursor may not be known any more: there are no changes, and the new cursor is
+    where it goes on."""
+
+
 class RejectedMessage(NamedTuple):
     """A broker message that no worker could take."""
 

@@ -15,6 +15,7 @@ from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store import keys, limits, records, replies
 from fixloop.store.chain import RawHistory, named, problems
+from fixloop.store.changes import changes_after
 from fixloop.store.connection import Connection, Misunderstood
 from fixloop.store.contract import Store
 from fixloop.store.damage import BROKEN, blamed, reading, set_aside
@@ -61,7 +62,8 @@ class RedisStore(Listing, Store):
             new = written(commit, head, context or NOTHING, self.put_artifact, self.sealing)
             heads = bytes.fromhex(head), bytes.fromhex(new.head)
             script = (replies.change_text(commit), new.snapshot, new.entry, *heads)
-            names = (*_with_history(commit.workflow), keys.ended_key(keys.shard_of(commit.workflow)))
+            shard = keys.shard_of(commit.workflow)
+            names = (*_with_history(commit.workflow), keys.ended_key(shard), keys.changes_key(shard))
             # On a Redis Cluster a script would see its own shard's alone.
             names += _WAITING if commit.claim else ()
 
@@ -221,7 +223,13 @@ class RedisStore(Listing, Store):
     def remove(self, workflow: str, head: str, how: records.Retirement) -> records.Removal:
         shard = keys.shard_of(workflow)
         own = (keys.history_key(workflow), keys.artifacts_key(workflow))
-        names = (*_keys(workflow), *own, keys.ended_key(shard), keys.retired_key(shard))
+        names = (
+            *_keys(workflow),
+            *own,
+            keys.ended_key(shard),
+            keys.retired_key(shard),
+            keys.changes_key(shard),
+        )
         note = replies.retired_text(how, self.now(workflow).at)
         told = (workflow, bytes.fromhex(head), keys.feature_of(workflow), keys.number_of(workflow), note)
         removal: records.Removal = self._connection.run("remove", names, told).decode()
@@ -267,6 +275,9 @@ class RedisStore(Listing, Store):
         shard = where if isinstance(where, int) else keys.shard_of(where)
         wall, clock, _away = self._connection.run("now", keys.shard_keys(shard), ())
         return replies.moment(wall, clock)
+
+    def changes(self, after: str, *, wait_seconds: float) -> records.Changes:
+        return changes_after(self._connection, after, wait_seconds)
 
     def data_id(self) -> str:
         name, fresh = keys.shard_keys(0).shard, uuid.uuid4().hex

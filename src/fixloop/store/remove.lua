@@ -1,7 +1,7 @@
 -- Take an ended workflow out, all of it or nothing. Its feature keeps its number; what was shared stays.
 -- A repetition finds nothing, and writes the same again.
 
-local WORKFLOW, HISTORY, ARTIFACTS, ENDED, RETIRED = unpack(KEYS, 9)
+local WORKFLOW, HISTORY, ARTIFACTS, ENDED, RETIRED, CHANGES = unpack(KEYS, 9)
 local workflow, head, feature, number, retired = unpack(ARGV)
 
 local found = redis.call('HGET', WORKFLOW, 'head')
@@ -15,4 +15,5 @@ redis.call('ZREM', WORKFLOWS, workflow)
 redis.call('ZREM', ENDED, workflow)
 local newest = string.match(redis.call('HGET', RETIRED, feature) or '0', '^%d+') or '0'
 if tonumber(number) >= tonumber(newest) then redis.call('HSET', RETIRED, feature, number .. ' ' .. retired) end
+if found then announce(CHANGES, workflow, 0) end
 return found and 'ok' or 'gone'

@@ -1,15 +1,15 @@
 -- Take a damaged workflow out, whatever its keys hold, if they hold what was kept. KEYS after those of the shard: ended,
--- retired, then every key of the workflow; ARGV after the four: the digest of what each was dumped as.
+-- retired, changes, then every key of the workflow; ARGV after the four: the digest of what each was dumped as.
 -- Its tickets and deadlines are in lists that drop by themselves what is nobody's.
 
-local ENDED, RETIRED = KEYS[9], KEYS[10]
+local ENDED, RETIRED, CHANGES = KEYS[9], KEYS[10], KEYS[11]
 local workflow, feature, number, retired = unpack(ARGV)
 
-for i = 11, #KEYS do
-  if redis.sha1hex(redis.call('DUMP', KEYS[i]) or '') ~= ARGV[i - 6] then return 'changed' end
+for i = 12, #KEYS do
+  if redis.sha1hex(redis.call('DUMP', KEYS[i]) or '') ~= ARGV[i - 7] then return 'changed' end
 end
 
-for i = 11, #KEYS do redis.call('DEL', KEYS[i]) end
+for i = 12, #KEYS do redis.call('DEL', KEYS[i]) end
 redis.call('ZREM', WORKFLOWS, workflow)
 redis.call('ZREM', ENDED, workflow)
 -- Another workflow of the feature may be live; what says of none which one it is goes, too.
@@ -18,4 +18,5 @@ local other = living and string.match(living, '^%d+$') or living and string.matc
 if living and (not other or other == number) then redis.call('HDEL', LIVE, feature) end
 local newest = string.match(redis.call('HGET', RETIRED, feature) or '0', '^%d+') or '0'
 if tonumber(number) >= tonumber(newest) then redis.call('HSET', RETIRED, feature, number .. ' ' .. retired) end
+announce(CHANGES, workflow, 0)
 return 'ok'
