@@ -36,6 +36,8 @@ MAY: Final = {
     ("DELETE", "/v1/tokens/{token}"): frozenset({"admin"}),
 }
 """Route → the roles that it serves."""
+STREAMS: Final = {("GET", "/v1/events")}
+"""Their answers have no end: test_serve_events.py asks for them."""
 BODIES: Final[dict[tuple[str, str], dict[str, Any]]] = {
     ("POST", "/v1/workflows"): {"repo": "https://example.com/shop", "issue": 1},
     ("POST", "/v1/workflows/{workflow}/decisions"): {"escalation": "x", "decision": "skip"},
@@ -68,7 +70,6 @@ def test_every_route_serves_the_roles_of_the_table_and_no_other(stage: Stage) ->
 
     found = {route: {role for role in EVERYBODY if not refused(stage, clients[role], route)} for route in MAY}
 
-    assert {route for route in routes(stage.app) if route[1].startswith("/v1/")} >= set(MAY)
     assert found == MAY
 
 
@@ -79,7 +80,7 @@ def refused(stage: Stage, client: Any, route: tuple[str, str]) -> bool:
 
 
 def test_no_route_is_left_out_of_the_table(stage: Stage) -> None:
-    assert {route for route in routes(stage.app) if route[1].startswith("/v1/")} == set(MAY)
+    assert {route for route in routes(stage.app) if route[1].startswith("/v1/")} - STREAMS == set(MAY)
 
 
 def test_whoever_made_the_fix_does_not_accept_its_hold(stage: Stage) -> None:

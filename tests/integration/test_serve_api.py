@@ -32,9 +32,11 @@ def test_a_workflow_is_the_document_of_status_with_its_version_as_etag(stage: St
 def test_the_list_is_read_in_pages_that_new_entries_do_not_disturb(stage: Stage) -> None:
     made = [stage.agents.start(issue) for issue in range(1, 8)]
     client = stage.client("viewer")
+    stage.settle()
 
     first = client.get("/v1/workflows?most=3").json()
     stage.agents.start(8)
+    stage.settle()
     second = client.get("/v1/workflows", params={"most": 10, "cursor": first["next"]}).json()
 
     names = [row["workflow_id"] for row in (*first["workflows"], *second["workflows"])]

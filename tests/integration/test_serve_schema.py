@@ -35,7 +35,8 @@ def test_every_answer_is_one_that_the_description_has(stage: Stage, role: str) -
     described = schemathesis.openapi.from_asgi("/v1/openapi.json", stage.app)
 
     found: list[Any] = list(described.get_all_operations())
-    for operation in (each.ok() for each in found):
+    # The answer of a stream has no end.
+    for operation in (each.ok() for each in found if each.ok().path != "/v1/events"):
 
         @settings(
             max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck)

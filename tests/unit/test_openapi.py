@@ -17,4 +17,6 @@ def test_every_route_says_what_it_does_and_how_it_refuses() -> None:
         for method, described in methods.items():
             assert described.get("description"), f"{method} {path}"
             if path.startswith("/v1/"):
-                assert "application/problem+json" in described["responses"]["503"]["content"], f"{method} {path}"
+                assert "application/problem+json" in described["responses"]["503"]["content"], (
+                    f"{method} {path}"
+                )

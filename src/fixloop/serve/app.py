@@ -1,6 +1,7 @@
 """The application: every request is bounded, known and answered in one form, whichever route it goes to."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 
 from fastapi import FastAPI, Request, Response
@@ -12,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fixloop import __version__
 from fixloop.errors import FixloopError
-from fixloop.serve import api
+from fixloop.serve import api, live
 from fixloop.serve.identity import Identities
 from fixloop.serve.problems import Problem, problem_of
 from fixloop.serve.service import Service
@@ -36,10 +37,16 @@ _HEADERS: Final = {
 def create_app(service: Service, identities: Identities, hosts: Sequence[str] = ("*",)) -> FastAPI:
     """The whole application; `hosts` are the names it answers to, against rebinding of names to a loopback address."""
     app = FastAPI(
-        title="fixloop", version=__version__, docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json"
+        title="fixloop",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/v1/openapi.json",
+        lifespan=_lifespan,
     )
     app.state.service, app.state.identities = service, identities
     app.include_router(api.router)
+    app.include_router(live.router)
     app.add_exception_handler(Problem, _refused)
     app.add_exception_handler(FixloopError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -47,6 +54,13 @@ def create_app(service: Service, identities: Identities, hosts: Sequence[str] = 
     app.add_middleware(_Bounded)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
     return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    service: Service = app.state.service
+    with service.follower.running():
+        yield
 
 
 def _answer(problem: Problem) -> Response:

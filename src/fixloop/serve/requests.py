@@ -32,6 +32,8 @@ def identities_of(request: Request) -> Identities:
 
 
 async def _known(request: Request) -> Caller:
+    # While Redis is frozen, nobody waits to be told so by it.
+    service_of(request).follower.check()
     form = await form_of(request)
     return await run_in_threadpool(identities_of(request).caller, request, form.get("csrf", ""))
 

@@ -1,8 +1,6 @@
 """What a caller is shown, and what is done for them: the handlers and presenters of the commands, with one check before
 each of who asks. Routes and pages call nothing else."""
 
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import sha256
@@ -19,14 +17,13 @@ from fixloop.errors import Damaged, NewerVersion, ProtocolError, UsageError
 from fixloop.intake.submission import enqueue
 from fixloop.serve import access
 from fixloop.serve.access import Caller
+from fixloop.serve.follower import Follower
 from fixloop.serve.problems import Problem
 from fixloop.serve.submission import NewWorkflow, Repositories
 from fixloop.serve.tokens import Tokens
 from fixloop.store.keys import is_workflow
 from fixloop.store.records import DAMAGED, Entry
 
-LISTED_SECONDS: Final = 1.0
-"""How old the list of workflows may be: all who look at it share it."""
 DECIDABLE: Final = ("decision", "answer")
 
 Item = Mapping[str, Any]
@@ -48,9 +45,8 @@ class Service:
         self.tokens = tokens
         self._repositories = Repositories(repositories)
         self._session = session
-        self._lock = threading.Lock()
-        self._listed: dict[str, Mapping[str, str]] = {}
-        self._listed_at = 0.0
+        self.follower = Follower(session.store)
+        """Has to run while callers are served."""
         self._items: dict[str, tuple[Mapping[str, str], Sequence[Item]]] = {}
 
     def ping(self) -> None:
@@ -70,7 +66,7 @@ class Service:
         """A page of the list, the latest change first. What does not change while pages are read is on one of them."""
         require(caller, access.READ)
         rows = []
-        for workflow, fields in self._all().items():
+        for workflow, fields in self.follower.rows().items():
             if caller.sees(workflow) and workflow.startswith(project):
                 row = _row(workflow, fields)
                 kind = "damaged" if row["damaged"] else "ended" if row["outcome"] else "live"
@@ -84,6 +80,7 @@ class Service:
     def seen(self, caller: Caller, workflow: str) -> Seen:
         """One workflow. Raises Problem where there is none for this caller."""
         require(caller, access.READ)
+        self.follower.check()
         if not is_workflow(workflow) or not caller.sees(workflow):
             raise Problem("not-found", f"no workflow {workflow[:60]}")
         try:
@@ -115,9 +112,9 @@ class Service:
     def inbox(self, caller: Caller) -> list[Item]:
         """What waits for somebody outside, the longest first; `can_decide` says what waits for this caller."""
         require(caller, access.READ)
-        found = [
-            item for workflow in self._all() if caller.sees(workflow) for item in self._waiting_in(workflow)
-        ]
+        rows = self.follower.rows().items()
+        waiting = (self._waiting_in(workflow, fields) for workflow, fields in rows if caller.sees(workflow))
+        found = [item for items in waiting for item in items]
         found.sort(key=lambda item: str(item["since"]))
         return [
             {**item, "can_decide": item["waits_for"] in DECIDABLE and caller.may(access.DECIDE)}
@@ -163,7 +160,7 @@ class Service:
                 return done
             now = look(self._session, workflow)
             raise self._stale(now, version) if self._decided_since(workflow, version) else error from None
-        self._changed(workflow)
+        self.follower.refresh(workflow)
         return {**(self._done(caller, workflow, version, given) or {}), "notes": notes}
 
     def submit(self, caller: Caller, given: NewWorkflow, key: str) -> tuple[dict[str, Any], bool]:
@@ -177,7 +174,7 @@ class Service:
         with heard():
             made = enqueue(acting.engine, given.feature(), cache=cache, projects=projects)
             acting.draw(made.workflow)
-        self._changed(made.workflow)
+        self.follower.refresh(made.workflow)
         return self.document(self.seen(caller, made.workflow)), made.created
 
     def command(self, caller: Caller, workflow: str, word: str, reason: str, key: str) -> dict[str, Any]:
@@ -190,7 +187,7 @@ class Service:
         event = made[word](reason) if word in made else handlers.continued()
         with heard():
             self._acting(caller, f"{word}/{key}").bring(workflow, event)
-        self._changed(workflow)
+        self.follower.refresh(workflow)
         return self.document(self.seen(caller, workflow))
 
     def document(self, seen: Seen) -> dict[str, Any]:
@@ -201,7 +198,7 @@ class Service:
         """How many workflows are where, and what waits."""
         require(caller, access.READ)
         by_state: dict[tuple[str, str], int] = {}
-        for workflow, fields in self._all().items():
+        for workflow, fields in self.follower.rows().items():
             if caller.sees(workflow):
                 row = _row(workflow, fields)
                 at = (
@@ -216,15 +213,7 @@ class Service:
             ]
         }
 
-    def _all(self) -> Mapping[str, Mapping[str, str]]:
-        with self._lock:
-            if time.monotonic() - self._listed_at > LISTED_SECONDS:
-                self._listed = dict(self._session.store.workflows())
-                self._listed_at = time.monotonic()
-            return self._listed
-
-    def _waiting_in(self, workflow: str) -> Sequence[Item]:
-        fields = self._listed.get(workflow, {})
+    def _waiting_in(self, workflow: str, fields: Mapping[str, str]) -> Sequence[Item]:
         if fields.get("outcome") or not (fields.get("owner") == "person" or fields.get("held")):
             return ()
         kept = self._items.get(workflow)
@@ -236,14 +225,6 @@ class Service:
                 items = ()
             kept = self._items[workflow] = fields, items
         return kept[1]
-
-    def _changed(self, workflow: str) -> None:
-        """Who has just decided sees that at once, without the whole list being read."""
-        found = self._session.store.read(workflow)
-        with self._lock:
-            self._items.pop(workflow, None)
-            if found is not None:
-                self._listed = {**self._listed, workflow: found.fields}
 
     def _is_repeated(self, caller: Caller, key: str, request: object) -> bool:
         """Whether the same came with this key before. Raises Problem: something else did."""

@@ -1,0 +1,173 @@
+"""All workflows as they are now, read once and then kept up by the store's changes; who listens is told of each."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, Literal, NamedTuple
+
+from fixloop.errors import Damaged, InfrastructureError, ProtocolError
+from fixloop.store.contract import Store
+from fixloop.store.records import DAMAGED, Changes
+
+log = logging.getLogger("fixloop.serve")
+
+WAIT_SECONDS: Final = 0.5
+"""For the next change; so long a server may take to stop."""
+AGAIN_SECONDS: Final = 1.0
+"""After a Redis that was away."""
+LOAD_SECONDS: Final = 2.5
+"""How long a request waits for the first list."""
+MOST_UNREAD: Final = 1000
+"""Of one listener, who is told to begin again then."""
+
+
+class News(NamedTuple):
+    """One thing that listeners are told."""
+
+    kind: Literal["change", "reset", "away"]
+    workflow: str = ""
+    version: int = 0
+    cursor: str = ""
+    """Where to go on from after it; empty: from where it was before."""
+
+
+RESET: Final = News("reset")
+
+
+class Follower:
+    """One thread reads the store; any number of threads and loops ask and listen."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._rows: dict[str, Mapping[str, str]] = {}
+        self.cursor = ""
+        """Up to where all is known."""
+        self._lock = threading.Lock()
+        self._loaded = threading.Event()
+        self._stopping = threading.Event()
+        self._away: InfrastructureError | None = None
+        self._listeners: set[Callable[[News], None]] = set()
+
+    @contextmanager
+    def running(self) -> Iterator["Follower"]:
+        """Follow the store until the end of the block."""
+        thread = threading.Thread(target=self._follow, name="follower", daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._stopping.set()
+            thread.join()
+
+    def check(self) -> None:
+        """Raises InfrastructureError at once where Redis was away when it was last asked."""
+        if self._away is not None:
+            raise self._away
+
+    def rows(self) -> Mapping[str, Mapping[str, str]]:
+        """Workflow → its plain fields. Raises InfrastructureError where they cannot be had."""
+        if not self._loaded.wait(LOAD_SECONDS):
+            self.check()
+            raise InfrastructureError("the list of workflows is not read yet; try again")
+        self.check()
+        return self._rows
+
+    def refresh(self, *workflows: str) -> None:
+        """Read these now, such as for who has just changed one."""
+        found = {workflow: self._fields(workflow) for workflow in workflows}
+        with self._lock:
+            # Readers keep the mapping that they have.
+            rows = {**self._rows, **found}
+            self._rows = {workflow: fields for workflow, fields in rows.items() if fields is not None}
+
+    def _fields(self, workflow: str) -> Mapping[str, str] | None:
+        try:
+            found = self._store.read(workflow)
+        except ProtocolError as error:
+            return {DAMAGED: error.detail if isinstance(error, Damaged) else str(error)}
+        return found.fields if found is not None else None
+
+    def since(self, cursor: str) -> list[News]:
+        """What has happened after a cursor that some server gave, up to now."""
+        told: list[News] = []
+        while True:
+            found = self._store.changes(cursor, wait_seconds=0.0)
+            if found.gap:
+                return [News("reset", cursor=found.cursor)]
+            if not found.changes:
+                return told
+            cursor = found.cursor
+            told += _news(found)
+
+    @contextmanager
+    def listening(self) -> Iterator["asyncio.Queue[News]"]:
+        """What happens from now on, for the running loop; the last is `reset` where the listener is too slow."""
+        loop, queue = asyncio.get_running_loop(), asyncio.Queue[News](MOST_UNREAD)
+
+        def put(news: News) -> None:
+            if queue.full():
+                while not queue.empty():
+                    queue.get_nowait()
+                news = RESET
+            queue.put_nowait(news)
+
+        def tell(news: News) -> None:
+            loop.call_soon_threadsafe(put, news)
+
+        with self._lock:
+            self._listeners.add(tell)
+        try:
+            yield queue
+        finally:
+            with self._lock:
+                self._listeners.discard(tell)
+
+    def _follow(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._read_on(self.cursor)
+            except InfrastructureError as error:
+                if self._away is None:
+                    log.warning("%s", error)
+                    self._tell(News("away"))
+                self._away = error
+                self._stopping.wait(AGAIN_SECONDS)
+            except Exception:
+                # Lists that nobody keeps up would be shown as if they were true.
+                log.exception("the list of workflows cannot be followed; it is read again")
+                self._away = InfrastructureError(
+                    "the list of workflows cannot be followed; see the server's log"
+                )
+                self.cursor = ""
+                self._stopping.wait(AGAIN_SECONDS)
+
+    def _read_on(self, cursor: str) -> None:
+        """Read what has changed after `cursor`; nothing: begin with all."""
+        found = self._store.changes(cursor, wait_seconds=WAIT_SECONDS if cursor else 0.0)
+        if not cursor or found.gap:
+            # What changes while the list is read is among the changes after it.
+            rows = dict(self._store.workflows())
+            with self._lock:
+                self._rows = rows
+            self._tell(News("reset", cursor=found.cursor))
+        self.refresh(*{change.workflow for change in found.changes})
+        self.cursor = found.cursor
+        for news in _news(found):
+            self._tell(news)
+        self._away = None
+        self._loaded.set()
+
+    def _tell(self, news: News) -> None:
+        with self._lock:
+            listeners = list(self._listeners)
+        for tell in listeners:
+            tell(news)
+
+
+def _news(found: Changes) -> list[News]:
+    """One for each workflow; the last has the cursor, so that who is interrupted before it is told of all again."""
+    latest = {change.workflow: change.version for change in found.changes}
+    told = [News("change", workflow, version) for workflow, version in latest.items()]
+    return [*told[:-1], *(news._replace(cursor=found.cursor) for news in told[-1:])]
