@@ -1,0 +1,207 @@
+"""What `fixloop serve` costs: requests to the inbox beside those to an empty FastAPI route, and streams that wait.
+
+A Redis with the configuration we ship, `--workflows` of which `--open` wait for a decision. Both servers run at once
+and are asked by turns, at the same rate, each connection with a token of its own. Exit code 1 when a limit is not met.
+"""
+
+import argparse
+import asyncio
+import socket
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from bench import stage
+from bench.pieces import cpu_seconds
+from fixloop.engine.engine import Engine
+from fixloop.protocol.events import RunFinished, WorkflowStarted
+from fixloop.serve.access import scopes_of
+from fixloop.serve.tokens import Tokens
+from fixloop.store.connection import Connection
+from fixloop.store.keys import workflow_id
+from fixloop.store.redis_store import RedisStore
+
+P99_MS: Final = 100.0
+STREAMS_MB: Final = 300.0
+IDLE_PERCENT: Final = 5.0
+CONNECTIONS: Final = 20
+IDLE_SECONDS: Final = 15.0
+EMPTY: Final = (
+    "import fastapi, uvicorn; app = fastapi.FastAPI(); app.get('/')(lambda: {}); "
+    "uvicorn.run(app, port=%d, log_level='warning', access_log=False)"
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--workflows", type=int, default=10_000)
+    parser.add_argument("--open", type=int, default=500)
+    parser.add_argument("--rate", type=int, default=200, help="requests a second")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each turn")
+    parser.add_argument("--streams", type=int, default=1000)
+    options = parser.parse_args()
+    with TemporaryDirectory(prefix="serve-") as folder, stage.redis_server() as url:
+        made(url, options.workflows, options.open)
+        with tokens(url) as known, servers(url, Path(folder)) as (port, empty, process):
+            return asyncio.run(measured(options, known, port, empty, process))
+
+
+async def measured(options: argparse.Namespace, known: list[str], port: int, empty: int, process: int) -> int:
+    """Print every figure; the exit code."""
+    headers = [f"Authorization: Bearer {token}\r\n" for token in known]
+    began = time.perf_counter()
+    await asked(port, "/v1/inbox?", headers, 1, 1.0)
+    print(f"first answer with {options.workflows:,} workflows: {(time.perf_counter() - began) * 1000:.0f} ms")
+    turns: dict[str, list[list[float]]] = {"empty": [], "inbox": [], "list": []}
+    for _ in range(3):
+        turns["empty"].append(await asked(empty, "/", [""] * CONNECTIONS, options.rate, options.seconds))
+        turns["inbox"].append(await asked(port, "/v1/inbox", headers, options.rate, options.seconds))
+        turns["list"].append(
+            await asked(port, "/v1/workflows?state=waits", headers, options.rate, options.seconds)
+        )
+    p99 = {
+        name: statistics.median(percentile(each, 0.99) for each in found) * 1000
+        for name, found in turns.items()
+    }
+    for name, found in turns.items():
+        middle = statistics.median(percentile(each, 0.5) for each in found) * 1000
+        ratio = f"{p99[name] / p99['empty']:.1f} of empty's"
+        print(f"{name:<6} {options.rate} a second: p50 {middle:.1f} ms, p99 {p99[name]:.1f} ms, {ratio}")
+    before = memory_mb(process)
+    async with asyncio.TaskGroup() as tasks:
+        ready = asyncio.Semaphore(0)
+        listeners = [tasks.create_task(listening(port, headers[0], ready)) for _ in range(options.streams)]
+        for _ in listeners:
+            await ready.acquire()
+        began, used = time.perf_counter(), cpu_seconds([process])
+        await asyncio.sleep(IDLE_SECONDS)
+        percent = 100 * (cpu_seconds([process]) - used) / (time.perf_counter() - began)
+        held = memory_mb(process)
+        for each in listeners:
+            each.cancel()
+    print(
+        f"{options.streams} streams: {held:.0f} MB, {held - before:.0f} of them theirs; {percent:.1f} % of a core idle"
+    )
+    is_met = p99["inbox"] <= P99_MS and held <= STREAMS_MB and percent <= IDLE_PERCENT
+    print("every limit is met" if is_met else f"limits: p99 {P99_MS} ms, {STREAMS_MB} MB, {IDLE_PERCENT} %")
+    return 0 if is_met else 1
+
+
+def made(url: str, count: int, waiting: int) -> None:
+    """Workflows of one project; the first ones wait for a decision, as their checks cannot be run."""
+    store = RedisStore(url)
+    engine = Engine(store)
+    for issue in range(1, count + 1):
+        workflow = workflow_id("0a1b2c3d", issue, 1)
+        name = f"feature {issue}"
+        facts = {
+            "workflow": workflow,
+            "project": "bench",
+            "issue": issue,
+            "name": name,
+            "tip": "c",
+            "tree": "t",
+        }
+        begun = WorkflowStarted.model_validate({**facts, "specialists": ("test-runner",), "fixer": "command"})
+        engine.start(begun)
+        for attempt in (1, 2) if issue <= waiting else ():
+            facts = {
+                "specialist": "test-runner",
+                "iteration": 1,
+                "attempt": attempt,
+                "tree": "t",
+                "error": "no pytest",
+            }
+            run = RunFinished.model_validate({"step": "validate", "outcome": "error", **facts})
+            engine.apply(workflow, run, operation=f"run-{attempt}")
+    store.close()
+
+
+@contextmanager
+def tokens(url: str) -> Iterator[list[str]]:
+    """One for each connection: each has so many requests in a minute."""
+    connection = Connection(url)
+    try:
+        yield [
+            Tokens(connection).create("bench", scopes_of("viewer", ""), (), days=1)
+            for _ in range(CONNECTIONS)
+        ]
+    finally:
+        connection.close()
+
+
+@contextmanager
+def servers(url: str, folder: Path) -> Iterator[tuple[int, int, int]]:
+    """`fixloop serve` and an empty application: their ports, and the process id of the first."""
+    port, empty = 18470, 18471
+    environment = {"FIXLOOP_STATE_URL": url, "FIXLOOP_CACHE_DIR": str(folder)}
+    command = [sys.executable, "-m", "fixloop.cli", "serve", "--port", str(port), "-c", "0"]
+    with (
+        stage.background(command, environment) as serving,
+        stage.background([sys.executable, "-c", EMPTY % empty], {}),
+    ):
+        stage.wait_until(lambda: listens(port) and listens(empty), seconds=60)
+        yield port, empty, serving.pid
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+async def asked(port: int, path: str, headers: list[str], rate: int, seconds: float) -> list[float]:
+    """The seconds that each request took from when it was due, at a fixed rate over a few connections."""
+    count = max(1, round(rate * seconds))
+    began = time.perf_counter()
+    due = iter([began + number / rate for number in range(count)])
+    took: list[float] = []
+
+    async def one(known: str) -> None:
+        request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{known}\r\n".encode()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for at in due:
+            await asyncio.sleep(max(0.0, at - time.perf_counter()))
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200"), head
+            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            await reader.readexactly(length)
+            took.append(time.perf_counter() - at)
+        writer.close()
+
+    await asyncio.gather(*map(one, headers[:count]))
+    return took
+
+
+async def listening(port: int, headers: str, ready: asyncio.Semaphore) -> None:
+    """Holds a stream until it is cancelled."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode())
+    await reader.readuntil(b"event: reset")
+    ready.release()
+    try:
+        while await reader.read(1024):
+            pass
+    finally:
+        writer.close()
+
+
+def percentile(values: list[float], part: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(part * len(values)))]
+
+
+def memory_mb(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    [resident] = [line.split()[1] for line in lines if line.startswith("VmRSS")]
+    return int(resident) / 1024
+
+
+if __name__ == "__main__":
+    sys.exit(main())
