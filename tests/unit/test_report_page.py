@@ -22,7 +22,19 @@ VOID: Final = frozenset({"meta", "br"})
 DRAWN: Final = frozenset({"rect", "path", "circle", "line"})
 ATTRIBUTES: Final = frozenset(
     {
-        *("aria-hidden", "aria-label", "charset", "class", "content", "cx", "cy", "d", "datetime", "height"),
+        *(
+            "aria-hidden",
+            "aria-label",
+            "charset",
+            "class",
+            "content",
+            "cx",
+            "cy",
+            "d",
+            "datetime",
+            "fill",
+            "height",
+        ),
         *(
             "href",
             "http-equiv",
@@ -36,7 +48,7 @@ ATTRIBUTES: Final = frozenset(
             "role",
             "rx",
         ),
-        *("scope", "style", "tabindex", "text-anchor", "title", "transform", "viewbox", "width", "x", "x1"),
+        *("scope", "tabindex", "text-anchor", "title", "transform", "viewbox", "width", "x", "x1"),
         *("x2", "y", "y1", "y2"),
     }
 )

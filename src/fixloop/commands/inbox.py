@@ -8,6 +8,7 @@ from fixloop.chat.channels import TO_USER
 from fixloop.chat.directory import read_chat
 from fixloop.chat.tree import chats_below, default_chats
 from fixloop.commands.choices import Choice, choice_lines
+from fixloop.commands.clocks import deadline_of
 from fixloop.commands.findings import finding_lines
 from fixloop.commands.lookup import NothingYet, prefix_of
 from fixloop.commands.screen import print_json, print_lines, say
@@ -106,6 +107,7 @@ def items_of(store: Store, workflow: str, fields: Mapping[str, str], cache: Path
             "workflow_id": found.workflow,
             "project": state.project,
             "profile": state.profile,
+            "deadline": iso_stamp(due) if (due := deadline_of(found)) is not None else None,
         }
         return [common | dict(item) for item in presenter.items(found, state, cache)]
 
@@ -150,5 +152,6 @@ def _asked_in_chats(here: Path) -> Iterator[dict[str, Any]]:
 
 def _item(**facts: Any) -> dict[str, Any]:
     """What a person is asked outside any workflow."""
-    nothing = dict.fromkeys(("issue", "workflow_id", "project", "max_iterations", "escalation_id"))
+    absent = ("issue", "workflow_id", "project", "deadline", "max_iterations", "escalation_id")
+    nothing = dict.fromkeys(absent)
     return {**nothing, "waits_for": "user", "target": "user", "options": [], **facts}

@@ -14,6 +14,8 @@ DECISIONS: Final = {"accept": "accepted", "reject": "rejected", "": "open"}
 COLUMNS: Final = ("held", "accepted", "rejected", "other", "open")
 ENOUGH: Final = 10
 """After so many decisions a rule that is wrong in one of ten is told."""
+Hold = tuple[tuple[str, ...], str]
+"""The rules of a hold, and the decision that answered it."""
 
 
 def integrity(json: AsJson = False, project: ProjectOption = None) -> None:
@@ -23,17 +25,14 @@ def integrity(json: AsJson = False, project: ProjectOption = None) -> None:
     Over all workflows of the project, archived ones too. What is accepted was held for nothing: a rule of which
     that is so in more than one case of ten is named, with the setting that switches it off.
     """
-    counts: dict[str, Counter[str]] = {}
+    holds: list[Hold] = []
     with open_session() as session:
         for workflow in session.lookup.stored_of(project):
             try:
-                for rules, decision in holds_in(session.store.history(workflow)):
-                    for rule in rules:
-                        answered = DECISIONS.get(decision, "other")
-                        counts.setdefault(rule, Counter()).update(("held", answered))
+                holds += holds_in(session.store.history(workflow))
             except (Damaged, NewerVersion) as error:
                 say(str(error))
-    listed = sorted(counts.items(), key=lambda each: (-each[1]["held"], each[0]))
+    listed = counted(holds)
     if json:
         print_json({"rules": [{"rule": rule} | {each: n[each] for each in COLUMNS} for rule, n in listed]})
         return
@@ -45,15 +44,31 @@ def integrity(json: AsJson = False, project: ProjectOption = None) -> None:
         row(made, rule, *(n[each] for each in COLUMNS))
     show(made)
     for rule, n in listed:
-        decided = n["accepted"] + n["rejected"]
-        if decided >= ENOUGH and n["accepted"] * 10 > decided:
-            say(
-                f"of {decided} decisions on {rule} {n['accepted']} accepted what it held: "
-                f'[integrity] off = ["{rule}"] in fixloop.toml switches it off'
-            )
+        if remark := too_often(rule, n):
+            say(remark)
 
 
-def holds_in(entries: Iterable[Entry]) -> Iterator[tuple[tuple[str, ...], str]]:
+def counted(holds: Iterable[Hold]) -> list[tuple[str, Counter[str]]]:
+    """Each rule with how often it held and what was decided, as COLUMNS has it; the most frequent first."""
+    counts: dict[str, Counter[str]] = {}
+    for rules, decision in holds:
+        for rule in rules:
+            counts.setdefault(rule, Counter()).update(("held", DECISIONS.get(decision, "other")))
+    return sorted(counts.items(), key=lambda each: (-each[1]["held"], each[0]))
+
+
+def too_often(rule: str, n: Counter[str]) -> str:
+    """What to do about a rule that holds for nothing in more than one of ten cases; empty for all others."""
+    decided = n["accepted"] + n["rejected"]
+    if decided < ENOUGH or n["accepted"] * 10 <= decided:
+        return ""
+    return (
+        f"of {decided} decisions on {rule} {n['accepted']} accepted what it held: "
+        f'[integrity] off = ["{rule}"] in fixloop.toml switches it off'
+    )
+
+
+def holds_in(entries: Iterable[Entry]) -> Iterator[Hold]:
     """Each hold of a history: its rules, and the decision that answered it; empty while it is open."""
     rules: tuple[str, ...] = ()
     for entry in entries:

@@ -111,6 +111,8 @@ class Presenter(NamedTuple, Generic[S]):
     """What came of it, as `markdown`, `html` or `json`."""
     across: Callable[[Store, str], Across | None] = lambda store, prefix: None
     """What is counted over all workflows of the profile whose ids begin with the second argument."""
+    summary: Callable[[Snapshot, Logged[S]], Any] | None = None
+    """The report as a `fixloop.summary.Summary`; None: its runs are not of specialists."""
 
 
 def documented(document: dict[str, Any], across: Across | None) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fixloop import __version__
 from fixloop.errors import FixloopError
-from fixloop.serve import api, live
+from fixloop.serve import api, live, pages, signing_in, workflow_pages
 from fixloop.serve.identity import Identities
 from fixloop.serve.problems import Problem, problem_of
+from fixloop.serve.rendering import wants_page
 from fixloop.serve.service import Service
 
 MOST_BYTES: Final = 8 * 1024 * 1024
@@ -34,8 +35,11 @@ _HEADERS: Final = {
 """Of every response that does not say otherwise."""
 
 
-def create_app(service: Service, identities: Identities, hosts: Sequence[str] = ("*",)) -> FastAPI:
-    """The whole application; `hosts` are the names it answers to, against rebinding of names to a loopback address."""
+def create_app(
+    service: Service, identities: Identities, hosts: Sequence[str] = ("*",), *, is_secure: bool = False
+) -> FastAPI:
+    """The whole application; `hosts` are the names it answers to, against rebinding of names to a loopback address,
+    and `is_secure` says that browsers reach it by TLS alone."""
     app = FastAPI(
         title="fixloop",
         version=__version__,
@@ -44,9 +48,9 @@ def create_app(service: Service, identities: Identities, hosts: Sequence[str] = 
         openapi_url="/v1/openapi.json",
         lifespan=_lifespan,
     )
-    app.state.service, app.state.identities = service, identities
-    app.include_router(api.router)
-    app.include_router(live.router)
+    app.state.service, app.state.identities, app.state.is_secure = service, identities, is_secure
+    for each in (api, live, pages, workflow_pages, signing_in):
+        app.include_router(each.router)
     app.add_exception_handler(Problem, _refused)
     app.add_exception_handler(FixloopError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -63,27 +67,29 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
 
 
-def _answer(problem: Problem) -> Response:
+def _answer(request: Request, problem: Problem) -> Response:
+    if wants_page(request):
+        return pages.refusal(request, problem)
     return JSONResponse(
         problem.document(), problem.status, headers=problem.headers, media_type="application/problem+json"
     )
 
 
-async def _refused(_: Request, error: Exception) -> Response:
-    return _answer(problem_of(error))
+async def _refused(request: Request, error: Exception) -> Response:
+    return _answer(request, problem_of(error))
 
 
-async def _invalid(_: Request, error: Exception) -> Response:
+async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     found = [{"pointer": "/".join(map(str, each["loc"])), "detail": each["msg"]} for each in error.errors()]
     first = f"{found[0]['pointer']}: {found[0]['detail']}" if found else "it cannot be read"
-    return _answer(Problem("invalid", first, errors=found))
+    return _answer(request, Problem("invalid", first, errors=found))
 
 
 async def _unrouted(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     said = f"{request.method} {request.url.path[:200]}: {error.detail}"
-    answer = _answer(Problem(_NAMES.get(error.status_code, "invalid"), said))
+    answer = _answer(request, Problem(_NAMES.get(error.status_code, "invalid"), said))
     answer.headers.update(error.headers or {})
     return answer
 
@@ -118,6 +124,6 @@ class _Bounded:
 
         if told.isdigit() and int(told) > MOST_BYTES:
             problem = Problem("too-large", f"a body may have {MOST_BYTES:,} bytes, not {int(told):,}")
-            await _answer(problem)(scope, receive, send_guarded)
+            await _answer(Request(scope), problem)(scope, receive, send_guarded)
             return
         await self._app(scope, receive_bounded, send_guarded)

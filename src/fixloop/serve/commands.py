@@ -100,12 +100,9 @@ def serve(
     ):
         tokens = Tokens(connection)
         identities = Identities(tokens, People(people), proxy or (), proxy_header if proxy else "")
-        named = urlsplit(url).hostname
-        app = create_app(
-            Service(session, tokens, repository or ()),
-            identities,
-            (*_LOOPBACK, host, *([named] if named else ())),
-        )
+        named, is_secure = urlsplit(url).hostname, urlsplit(url).scheme == "https"
+        hosts = (*_LOOPBACK, host, *([named] if named else ()))
+        app = create_app(Service(session, tokens, repository or ()), identities, hosts, is_secure=is_secure)
         config = uvicorn.Config(
             app, host, port, log_level="warning", access_log=False, server_header=False, proxy_headers=False
         )

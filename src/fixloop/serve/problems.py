@@ -60,6 +60,8 @@ class Problem(Exception):
     def __init__(self, kind: str, detail: str, **facts: Any) -> None:
         super().__init__(detail)
         self.kind, self.detail, self.facts = kind, detail, facts
+        self.written = ""
+        """What somebody has typed into a form that is refused, so that it is not lost."""
 
     @property
     def status(self) -> int:

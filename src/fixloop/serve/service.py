@@ -1,6 +1,7 @@
 """What a caller is shown, and what is done for them: the handlers and presenters of the commands, with one check before
 each of who asks. Routes and pages call nothing else."""
 
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import sha256
@@ -8,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.commands.handlers import Answer, handlers_of
 from fixloop.commands.inbox import items_of
+from fixloop.commands.integrity import Hold, holds_in
 from fixloop.commands.presenter import Logged
 from fixloop.commands.report import whole_diff
 from fixloop.commands.screen import heard
@@ -15,15 +17,20 @@ from fixloop.commands.session import Seen, Session, look
 from fixloop.commands.status import summary
 from fixloop.errors import Damaged, NewerVersion, ProtocolError, UsageError
 from fixloop.intake.submission import enqueue
+from fixloop.machine.health import healths, problems, well
 from fixloop.serve import access
 from fixloop.serve.access import Caller
 from fixloop.serve.follower import Follower
 from fixloop.serve.problems import Problem
 from fixloop.serve.submission import NewWorkflow, Repositories
 from fixloop.serve.tokens import Tokens
+from fixloop.servers.redis_url import shown_url
 from fixloop.store.keys import is_workflow
 from fixloop.store.records import DAMAGED, Entry
+from fixloop.summary import Summary
 
+HISTORY_SECONDS: Final = 0.1
+"""How long one request reads histories for what was held."""
 DECIDABLE: Final = ("decision", "answer")
 
 Item = Mapping[str, Any]
@@ -37,6 +44,44 @@ class Page(NamedTuple):
     """The cursor of what follows; empty: nothing does."""
 
 
+class Worker(NamedTuple):
+    """A worker of this host."""
+
+    pid: int
+    queue: str
+    """The workflow that it serves alone; empty: all."""
+    problems: Sequence[str]
+    well: str
+    """What it says where there are no problems."""
+
+
+class Held(NamedTuple):
+    """A run that passed and was held."""
+
+    workflow: str
+    name: str
+    rules: Sequence[str]
+    decision: str
+    """Empty: it is open."""
+
+
+class Holds(NamedTuple):
+    """What was held in the workflows that were read so far, the latest workflow first."""
+
+    holds: Sequence[Held]
+    left: int
+    """Workflows whose histories are not read yet."""
+
+
+class Look(NamedTuple):
+    """A workflow with its history."""
+
+    seen: Seen
+    logged: Logged[Any]
+    summary: Summary | None
+    """Of a validation workflow."""
+
+
 class Service:
     """One deployment, as callers from elsewhere have it. Safe to share between threads."""
 
@@ -48,6 +93,7 @@ class Service:
         self.follower = Follower(session.store)
         """Has to run while callers are served."""
         self._items: dict[str, tuple[Mapping[str, str], Sequence[Item]]] = {}
+        self._held: dict[str, tuple[Mapping[str, str], Sequence[Hold]]] = {}
 
     def ping(self) -> None:
         """Raises InfrastructureError where Redis does not answer."""
@@ -87,6 +133,13 @@ class Service:
             return look(self._session, workflow)
         except UsageError as error:
             raise Problem("not-found", str(error)) from None
+
+    def look(self, caller: Caller, workflow: str) -> Look:
+        """One workflow as its pages show it."""
+        seen = self.seen(caller, workflow)
+        logged = self._logged(seen)._replace(artifact=partial(self._session.store.get_artifact, workflow))
+        made = seen.presenter.summary
+        return Look(seen, logged, made(seen.found, logged) if made is not None else None)
 
     def log(self, caller: Caller, workflow: str) -> dict[str, Any]:
         """What `log --all --json` prints."""
@@ -128,6 +181,20 @@ class Service:
         fields = {"owner": "person"}
         items = items_of(self._session.store, workflow, fields, self._session.settings.cache_dir)
         return next((each for each in items if each["escalation_id"] == escalation), None)
+
+    def decided(self, caller: Caller, look: Look, escalation: str) -> dict[str, Any] | None:
+        """What answered an escalation, by whom and when; None where nothing did yet. Raises Problem: there never was
+        such an escalation."""
+        require(caller, access.READ)
+        is_asked = False
+        for entry in look.logged.entries:
+            made, event = _decision(entry), entry.body.get("event", {})
+            if made and (is_asked or event.get("question") == escalation):
+                return made | {"reason": event.get("reason") or event.get("text") or ""}
+            is_asked = is_asked or escalation in map(_message_id, entry.body.get("messages", ()))
+        if not is_asked:
+            raise Problem("not-found", f"workflow {look.seen.found.workflow} has not asked {escalation[:80]}")
+        return None
 
     def decide(self, caller: Caller, workflow: str, version: int, given: Answer, key: str) -> dict[str, Any]:
         """Answer an escalation as of a version, once for each `key`; a repetition gets the first answer. Raises
@@ -213,6 +280,37 @@ class Service:
             ]
         }
 
+    def workers(self, caller: Caller) -> list[Worker]:
+        """The workers of this host that serve this Redis."""
+        require(caller, access.READ)
+        cache, redis = self._session.settings.cache_dir, shown_url(self._session.urls.state)
+        found = (known for known in healths(cache) if known.redis == redis)
+        return [Worker(each.pid, each.queue, problems(each, time.monotonic()), well(each)) for each in found]
+
+    def holds(self, caller: Caller) -> Holds:
+        """What rules of integrity held, and what people decided. Of many workflows the histories are read bit by bit:
+        each call goes on for HISTORY_SECONDS where the one before it stopped."""
+        require(caller, access.READ)
+        ends, found, left = time.monotonic() + HISTORY_SECONDS, [], 0
+        seen = [
+            (workflow, fields) for workflow, fields in self.follower.rows().items() if caller.sees(workflow)
+        ]
+        for workflow, fields in sorted(seen, key=lambda each: each[1].get("updated_at", ""), reverse=True):
+            kept = self._held.get(workflow)
+            if kept is None or kept[0] != fields:
+                if time.monotonic() > ends:
+                    left += 1
+                    continue
+                kept = self._held[workflow] = fields, self._holds_in(workflow)
+            found += [Held(workflow, fields.get("name", ""), *hold) for hold in kept[1]]
+        return Holds(found, left)
+
+    def _holds_in(self, workflow: str) -> Sequence[Hold]:
+        try:
+            return list(holds_in(self._session.store.history(workflow)))
+        except (Damaged, NewerVersion):
+            return ()
+
     def _waiting_in(self, workflow: str, fields: Mapping[str, str]) -> Sequence[Item]:
         if fields.get("outcome") or not (fields.get("owner") == "person" or fields.get("held")):
             return ()
@@ -283,6 +381,10 @@ def require(caller: Caller, scope: str) -> None:
         raise Problem(
             "not-allowed", f"{caller.name} may {', '.join(sorted(caller.scopes))}; this needs {scope!r}"
         )
+
+
+def _message_id(message: Mapping[str, Any]) -> str:
+    return str(message.get("message_id", ""))
 
 
 def _decision(entry: Entry) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from fixloop.protocol.markdown import Verbatim
 from fixloop.summary.chart import chart, columns, span
 from fixloop.summary.model import Phase, Summary
 
+TEMPLATES: Final = Path(__file__).parent / "templates"
 MOST_BYTES: Final = 2_000_000
 """No page is longer; a workflow that says more is cut, with counts of what is left out."""
 
@@ -143,8 +144,14 @@ def _beginning(diff: str, cut: Cut) -> tuple[str, int]:
 @cache
 def _template(name: str, **options: Any) -> Template:
     """Compiled when it is first needed: every command imports this module, and few make a report."""
+    return environment(**options).get_template(name)
+
+
+def environment(*folders: Path, **options: Any) -> Environment:
+    """Where templates come from: these folders, then the report's own, with filters for what a report shows. `options`
+    have to say how texts are escaped."""
     environment = Environment(  # nosec B701: Markdown is escaped by `finalize`, HTML by `autoescape`
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader([*folders, TEMPLATES]),
         undefined=StrictUndefined,
         auto_reload=False,
         trim_blocks=True,
@@ -179,4 +186,4 @@ def _template(name: str, **options: Any) -> Template:
         "short": lambda digest, most=12: digest[:most],
         "span": span,
     }
-    return environment.get_template(name)
+    return environment

@@ -113,16 +113,22 @@ def _directory(state: State, cache: Path) -> str | None:
     return str(made) if made is not None and made.is_dir() else None
 
 
-def _report(found: Snapshot, logged: Logged[State], form: str) -> str:
-    from fixloop.summary import Answer, Told, as_html, as_markdown, summarize
+def _summary(found: Snapshot, logged: Logged[State]) -> Any:
+    from fixloop.summary import Answer, Told, summarize
 
     state = logged.state
     found_answers = choices(state) or (fix_choices(state) if outcome.waits_for_agent(state) else ())
     answers = tuple(Answer(**each._asdict()) for each in found_answers)
     told = Told(outcome.next_command(state), answers, logged.artifact, logged.diff)
-    summary = summarize(state, logged.entries, found.moment, told)
+    return summarize(state, logged.entries, found.moment, told)
+
+
+def _report(found: Snapshot, logged: Logged[State], form: str) -> str:
+    from fixloop.summary import as_html, as_markdown
+
+    summary = _summary(found, logged)
     if form == "json":
-        return summary.model_dump_json(indent=2)
+        return str(summary.model_dump_json(indent=2))
     return as_html(summary) if form == "html" else as_markdown(summary)
 
 
@@ -140,4 +146,5 @@ PRESENTER: Final[Presenter[State]] = Presenter(
     log_markdown=lambda logged: _log().log_markdown(logged),
     log_document=lambda logged: _log().log_document(logged),
     report=_report,
+    summary=_summary,
 )

@@ -1,0 +1,200 @@
+"""What a person looks at before deciding, and beside two runs: made of a summary, a history and nothing else."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from fixloop.protocol import diagnosis
+from fixloop.protocol.state import FailureRef, Run, State
+from fixloop.store.records import Entry
+from fixloop.summary.model import FixRow, Phase, RunRow, one_line
+
+MOST_ROWS: Final = 60
+"""Failures in the grid and in each list of a comparison; what is left out is counted."""
+MOST_RUNS: Final = 20
+MOST_CAUSES: Final = 10
+MOST_TRIED: Final = 5
+MOST_ARTIFACTS: Final = 200
+_KEPT: Final = {
+    "report_digest": "report",
+    "diff_artifact": "difference",
+    "failures_artifact": "failures in full",
+    "old_failures": "failures of the base",
+    "environment": "environment",
+    "bundle": "git bundle",
+    "configuration": "configuration",
+}
+_DIGITS: Final = frozenset("0123456789abcdef")
+_WHOM: Final = {
+    "manual-fix": "you",
+    "skip": "nobody; the next phase begins",
+    "abort": "nobody",
+    "extend": "the one whose turn it was",
+    "accept": "the checks, once more",
+    "reject": "the main agent",
+}
+_LETTERS: Final = {"manual-fix": "m", "skip": "s", "abort": "a", "extend": "e", "accept": "y", "reject": "r"}
+
+
+class Choice(NamedTuple):
+    """One answer that a page offers."""
+
+    answer: str
+    does: str
+    because: str
+    """Why it is the one to think of first; empty for all others."""
+    whom: str
+    """Who has to do something then."""
+    key: str
+    """What chooses it on the keyboard; empty: nothing does."""
+
+
+class Cause(NamedTuple):
+    """Why a failure is still there."""
+
+    name: str
+    location: str
+    error: str
+    why: str
+    tried: tuple[str, ...]
+
+
+class Row(NamedTuple):
+    """One failure, and in which of the runs it stood."""
+
+    name: str
+    location: str
+    stood: tuple[bool, ...]
+
+
+class Grid(NamedTuple):
+    """Failures by iterations."""
+
+    runs: tuple[RunRow, ...]
+    rows: tuple[Row, ...]
+    more: int
+    """Failures that are left out."""
+    earlier: int
+    """Runs that are left out."""
+
+
+class Change(NamedTuple):
+    """What became of failures between two runs."""
+
+    word: str
+    """`fixed`, `new`, `persisting` or `vanished`."""
+    failures: tuple[FailureRef, ...]
+    """The first of them."""
+    total: int
+
+
+class Comparison(NamedTuple):
+    """Two runs of a specialist, and what was changed between them."""
+
+    first: Run
+    second: Run
+    changes: tuple[Change, ...]
+    fixes: tuple[FixRow, ...]
+
+
+class Artifact(NamedTuple):
+    """Something that the history names and the store keeps."""
+
+    digest: str
+    what: str
+
+
+def choices(item: Mapping[str, Any]) -> tuple[Choice, ...]:
+    """What answers an item of the inbox, the recommended one first; empty where a free text does."""
+    told = item.get("choices") or [{"answer": option} for option in item.get("options", ())]
+    return tuple(
+        Choice(
+            answer=each["answer"],
+            does=each.get("does", ""),
+            because=each.get("because", ""),
+            whom=_WHOM.get(each["answer"], ""),
+            key=_LETTERS.get(each["answer"], ""),
+        )
+        for each in told
+        if each.get("answer")
+    )
+
+
+def causes(state: State) -> Sequence[Cause]:
+    """Why what fails now persists, and what was tried against it."""
+    found = diagnosis.persistent_failures(state.active, state.failures)[:MOST_CAUSES]
+    return [
+        Cause(
+            one_line(each.name),
+            f"{each.file}:{each.line}" if each.file and each.line is not None else each.file,
+            one_line(each.error),
+            one_line(each.why),
+            tuple(one_line(fix) for fix in each.fixes[-MOST_TRIED:]),
+        )
+        for each in found
+    ]
+
+
+def grid(phase: Phase) -> Grid:
+    """Which failure stood in which run, what stands now first."""
+    runs = phase.runs[-MOST_RUNS:]
+    found: dict[tuple[str, str], set[int]] = {}
+    for run in reversed(runs):
+        for finding in run.findings:
+            found.setdefault((finding.name, finding.location), set()).add(run.number)
+    rows = [
+        Row(*identity, tuple(run.number in stood for run in runs))
+        for identity, stood in list(found.items())[:MOST_ROWS]
+    ]
+    return Grid(runs, tuple(rows), len(found) - len(rows), len(phase.runs) - len(runs))
+
+
+def best(phase: Phase) -> RunRow | None:
+    """The run with the fewest failures, the latest of several; None where only one came to a result, or it passed."""
+    ran = [run for run in phase.runs if run.result == "failed"]
+    if len(ran) < 2 or any(run.result == "passed" for run in phase.runs):
+        return None
+    return min(reversed(ran), key=lambda run: run.count)
+
+
+def compared(first: Run, second: Run, fixes: Iterable[FixRow]) -> Comparison:
+    """What is fixed, new, persisting and vanished in `second`; `fixes` are all of the specialist."""
+    gone = tuple(ref for ref in second.failures if ref.error_type == "vanished")
+    before, after = {ref.key for ref in first.failures}, {ref.key for ref in second.failures}
+    lost = {(ref.file, ref.name) for ref in gone}
+    stands = [ref for ref in second.failures if ref not in gone]
+    groups = {
+        "fixed": [ref for ref in first.failures if ref.key not in after and (ref.file, ref.name) not in lost],
+        "new": [ref for ref in stands if ref.key not in before],
+        "persisting": [ref for ref in stands if ref.key in before],
+        "vanished": gone,
+    }
+    changes = (Change(word, tuple(refs[:MOST_ROWS]), len(refs)) for word, refs in groups.items())
+    between = (fix for fix in fixes if first.number <= fix.iteration < second.number)
+    return Comparison(first, second, tuple(changes), tuple(between))
+
+
+def artifacts(entries: Iterable[Entry]) -> Sequence[Artifact]:
+    """What can be downloaded, the latest first, each once."""
+    found: dict[str, str] = {}
+    for entry in entries:
+        event = entry.body.get("event", {})
+        run = f" run {event['iteration']}" if event.get("iteration") else ""
+        where = f"{event.get('specialist') or event.get('agent') or ''}{run}".strip()
+        for digest, what in _named(event):
+            found.setdefault(digest, f"{what}, {where}" if where else what)
+    return [Artifact(*each) for each in list(reversed(found.items()))[:MOST_ARTIFACTS]]
+
+
+def _named(event: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    told = [event, event.get("completion") or {}, *(event.get("evidence") or ())]
+    for part in told:
+        for key, what in _KEPT.items():
+            if _is_digest(part.get(key)):
+                yield part[key], f"{what} of {part['check']}" if "check" in part else what
+    for digest in event.get("artifacts") or ():
+        if _is_digest(digest):
+            yield digest, "output"
+
+
+def _is_digest(value: object) -> bool:
+    return isinstance(value, str) and len(value) == 64 and _DIGITS.issuperset(value)

@@ -1,0 +1,142 @@
+"""The pages that are of no single workflow: inbox, workflows, integrity, problems, and the files that pages load."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import HTMLResponse
+
+from fixloop.commands.integrity import COLUMNS, counted, too_often
+from fixloop.serve import packet
+from fixloop.serve.access import DECIDE
+from fixloop.serve.problems import KINDS, Problem
+from fixloop.serve.rendering import page, static_files
+from fixloop.serve.requests import Known, Serving
+from fixloop.serve.signing_in import asked_to_sign_in
+
+SHOWN_ITEMS: Final = 50
+"""On a page of the inbox."""
+SHOWN_WORKFLOWS: Final = 100
+SHOWN_HOLDS: Final = 100
+RUNNING: Final = 5
+"""So many of what runs are named where nothing waits."""
+READING: Final = ["GET", "HEAD"]
+
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+
+
+@router.api_route("/", methods=READING)
+def inbox(
+    request: Request, caller: Known, service: Serving, start: Annotated[int, Query(ge=0, le=100_000)] = 0
+) -> Response:
+    """What this caller can decide, then what others are waited for."""
+    items = service.inbox(caller)
+    mine = [item for item in items if item["can_decide"]]
+    others = [item for item in items if not item["can_decide"]]
+    listed = [*mine, *others][start : start + SHOWN_ITEMS]
+    return page(
+        request,
+        "inbox",
+        caller,
+        mine=[_with_choices(item) for item in listed if item["can_decide"]],
+        others=[item for item in listed if not item["can_decide"]],
+        counts=(len(mine), len(others)),
+        may_decide=caller.may(DECIDE),
+        start=start,
+        shown=len(listed),
+        most=SHOWN_ITEMS,
+        running=() if mine else service.workflows(caller, state="live", most=RUNNING).workflows,
+    )
+
+
+def _with_choices(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**item, "answers": packet.choices(item)}
+
+
+@router.api_route("/fleet", methods=READING)
+def fleet(
+    request: Request,
+    caller: Known,
+    service: Serving,
+    state: Annotated[Literal["", "live", "waits", "ended", "damaged"], Query()] = "",
+    project: Annotated[str, Query(pattern=r"^([0-9a-f]{8})?$")] = "",
+    profile: Annotated[str, Query(max_length=40)] = "",
+    cursor: Annotated[str, Query(max_length=100)] = "",
+) -> Response:
+    """All workflows, by state, and the workers of this host."""
+    given = {"state": state, "project": project, "profile": profile}
+    found = service.workflows(caller, **given, cursor=cursor, most=SHOWN_WORKFLOWS)
+    counts = service.counts(caller)["workflows"]
+    return page(
+        request,
+        "fleet",
+        caller,
+        found=found,
+        given=given,
+        cursor=cursor,
+        counts=counts,
+        states=_by_state(counts),
+        profiles=sorted({each["profile"] for each in counts}),
+        workers=service.workers(caller),
+    )
+
+
+def _by_state(counts: Sequence[Mapping[str, Any]]) -> Sequence[tuple[str, int]]:
+    totals: dict[str, int] = {}
+    for each in counts:
+        totals[each["state"]] = totals.get(each["state"], 0) + each["count"]
+    return sorted(totals.items(), key=lambda pair: -pair[1])
+
+
+@router.api_route("/integrity", methods=READING)
+def integrity(request: Request, caller: Known, service: Serving) -> Response:
+    """What rules held, and what people decided."""
+    held = service.holds(caller)
+    rules = counted((tuple(each.rules), each.decision) for each in held.holds)
+    return page(
+        request,
+        "integrity",
+        caller,
+        columns=COLUMNS,
+        rules=rules,
+        remarks=[remark for rule, n in rules if (remark := too_often(rule, n))],
+        holds=held.holds[:SHOWN_HOLDS],
+        more=len(held.holds[SHOWN_HOLDS:]),
+        left=held.left,
+        open={item["workflow_id"]: item for item in service.inbox(caller) if item.get("findings")},
+    )
+
+
+@router.api_route("/problems/{kind}", methods=READING)
+def explained(request: Request, kind: str) -> Response:
+    """What a problem's `type` leads to."""
+    if kind not in KINDS:
+        raise Problem("not-found", f"there is no problem {kind[:60]}")
+    return page(request, "problem-kind", None, kind=kind, told=KINDS[kind])
+
+
+@router.api_route("/static/{name}", methods=READING)
+def static(name: str, v: Annotated[str, Query(max_length=64)] = "") -> Response:
+    """A file that pages load; one that is addressed with its version never changes."""
+    found = static_files().get(name)
+    if found is None:
+        raise Problem("not-found", f"there is no file {name[:60]}")
+    kept = "public, max-age=31536000, immutable" if v == found.version else "no-cache"
+    return Response(found.body, media_type=found.kind, headers={"Cache-Control": kept})
+
+
+def refusal(request: Request, problem: Problem) -> Response:
+    """A problem in plain words, for a browser."""
+    if problem.kind == "not-signed-in":
+        return asked_to_sign_in(request)
+    answer = page(
+        request,
+        "problem",
+        None,
+        problem.status,
+        problem=problem,
+        told=KINDS[problem.kind],
+        written=problem.written,
+    )
+    answer.headers.update(problem.headers)
+    return answer

@@ -1,0 +1,96 @@
+"""Pages as HTML: templates in which every text is escaped and shown with what is hidden in it, and the files beside."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment
+
+from fixloop.machine.terminal_text import visible
+from fixloop.serve.access import Caller
+from fixloop.serve.identity import CSRF_HEADER
+from fixloop.summary.pages import TEMPLATES, environment
+
+_HERE: Final = Path(__file__).parent
+_KINDS: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_STEPS: Final = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
+
+
+class Static(NamedTuple):
+    """A file that pages load."""
+
+    body: bytes
+    kind: str
+    version: str
+    """The beginning of its digest: what it is addressed with, so that browsers may keep it."""
+
+
+@cache
+def static_files() -> Mapping[str, Static]:
+    """By name; nothing else on the disk is served."""
+    paths = [*(_HERE / "static").iterdir(), TEMPLATES / "report.css"]
+    return {path.name: _static(path) for path in paths if path.suffix in _KINDS}
+
+
+def page(
+    request: Request, template: str, caller: Caller | None, status: int = 200, **shown: Any
+) -> HTMLResponse:
+    """A page of one of the templates, for somebody who is signed in or nobody."""
+    made = _environment().get_template(f"{template}.html.j2")
+    return HTMLResponse(made.render(caller=caller, path=request.url.path, **shown), status)
+
+
+def wants_page(request: Request) -> bool:
+    """Whether a browser asks, and not a program."""
+    return not request.url.path.startswith("/v1") and "text/html" in request.headers.get("Accept", "")
+
+
+def ago(at: datetime | str) -> str:
+    """How long a time is past: `4 s`, `12 min`, `3 h 5 min`, `2 d 1 h`."""
+    return _words((datetime.now(UTC) - _time(at)).total_seconds())
+
+
+def left(at: datetime | str) -> str:
+    """How long it is until a time: `12 min left`, or `due`."""
+    seconds = (_time(at) - datetime.now(UTC)).total_seconds()
+    return f"{_words(seconds)} left" if seconds > 0 else "due"
+
+
+def _words(seconds: float) -> str:
+    whole = max(0, int(seconds))
+    for size, unit, smaller, fraction in _STEPS:
+        if whole >= size:
+            rest = whole % size // smaller
+            return f"{whole // size} {unit}" + (f" {rest} {fraction}" if rest and size > 60 else "")
+    return f"{whole} s"
+
+
+def _time(at: datetime | str) -> datetime:
+    return at if isinstance(at, datetime) else datetime.fromisoformat(at)
+
+
+@cache
+def _environment() -> Environment:
+    made = environment(_HERE / "templates", autoescape=True, finalize=_shown)
+    made.filters |= {"ago": ago, "left": left}
+    made.globals |= {"static": _address, "csrf_header": CSRF_HEADER}
+    return made
+
+
+def _shown(value: object) -> object:
+    # Text that is safe already is a template's own.
+    return visible(value) if type(value) is str else value
+
+
+def _address(name: str) -> str:
+    return f"/static/{name}?v={static_files()[name].version}"
+
+
+def _static(path: Path) -> Static:
+    body = path.read_bytes()
+    return Static(body, _KINDS[path.suffix], sha256(body).hexdigest()[:12])

@@ -1,0 +1,111 @@
+"""Signing in and out with a browser: by a token, a name with its password, or the code that the terminal shows."""
+
+import hmac
+import re
+import secrets
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from starlette.concurrency import run_in_threadpool
+
+from fixloop.serve.access import Caller
+from fixloop.serve.identity import COOKIE, Identities, address_of
+from fixloop.serve.problems import Problem
+from fixloop.serve.rendering import page
+from fixloop.serve.requests import Known, form_of, identities_of
+from fixloop.serve.tokens import SESSION_HOURS
+
+FORM_COOKIE: Final = "fixloop_form"
+"""Of somebody who is not signed in: what the form has to bring, so that no other site's page signs anybody in."""
+_LOCAL: Final = re.compile(r"/(?![/\\])[^\x00-\x20\\\x7f]*")
+
+router = APIRouter(include_in_schema=False)
+Identifying = Annotated[Identities, Depends(identities_of)]
+
+
+@router.api_route("/sign-in", methods=["GET", "HEAD"], response_class=HTMLResponse)
+def form(
+    request: Request,
+    code: Annotated[str, Query(max_length=200)] = "",
+    next: Annotated[str, Query(max_length=2000)] = "/",
+) -> Response:
+    """The form; a code is only filled in."""
+    return _form(request, next, code=code)
+
+
+@router.post("/sign-in")
+async def sign_in(request: Request, identities: Identifying) -> Response:
+    """Begin a session, always under a new id."""
+    given = await form_of(request)
+    expected = request.cookies.get(FORM_COOKIE, "")
+    if not expected or not hmac.compare_digest(expected.encode(), given.get("csrf", "").encode()):
+        raise Problem("not-allowed", "the form has run out, or is not of this site; open it again")
+    found = await run_in_threadpool(_proved, identities, given)
+    if found is None:
+        await run_in_threadpool(identities.tokens.count_failure, address_of(request))
+        return _form(
+            request, given.get("next", "/"), status=401, name=given.get("name", ""), failed=_how(given)
+        )
+    before = request.cookies.get(COOKIE, "")
+    if before:
+        await run_in_threadpool(identities.tokens.sign_out, before)
+    cookie = await run_in_threadpool(identities.tokens.sign_in, found)
+    answer = RedirectResponse(local(given.get("next", "/")), 303)
+    _set(request, answer, COOKIE, cookie, SESSION_HOURS * 3600)
+    answer.delete_cookie(FORM_COOKIE)
+    return answer
+
+
+@router.post("/sign-out")
+def sign_out(request: Request, caller: Known, identities: Identifying) -> Response:
+    """End the session of this browser."""
+    identities.tokens.sign_out(request.cookies.get(COOKIE, ""))
+    answer = RedirectResponse("/sign-in", 303)
+    answer.delete_cookie(COOKIE)
+    return answer
+
+
+def asked_to_sign_in(request: Request) -> Response:
+    """What a browser gets that nobody is known by."""
+    is_read = request.method in ("GET", "HEAD")
+    wanted = f"{request.url.path}?{request.url.query}".rstrip("?") if is_read else "/"
+    address = f"/sign-in?{urlencode({'next': local(wanted)})}" if wanted != "/" else "/sign-in"
+    if request.headers.get("HX-Request"):
+        # A part of a page is asked for: the whole goes to the form.
+        return Response(status_code=401, headers={"HX-Redirect": "/sign-in"})
+    return RedirectResponse(address, 303)
+
+
+def local(address: str) -> str:
+    """An address of this site, without its name; `/` for any other."""
+    return address if _LOCAL.fullmatch(address) else "/"
+
+
+def _proved(identities: Identities, given: dict[str, str]) -> Caller | None:
+    if given.get("code"):
+        return identities.tokens.redeemed(given["code"])
+    if given.get("token"):
+        return identities.tokens.caller(given["token"].strip())
+    return identities.people.signed_in(given.get("name", ""), given.get("password", ""))
+
+
+def _how(given: dict[str, str]) -> str:
+    return next((each for each in ("code", "token") if given.get(each)), "password")
+
+
+def _form(request: Request, next: str, status: int = 200, **shown: Any) -> Response:
+    known = request.cookies.get(FORM_COOKIE, "")
+    fresh = known or secrets.token_urlsafe(32)
+    told: dict[str, Any] = {"code": "", "name": "", "failed": "", "next": local(next), "csrf": fresh, **shown}
+    answer = page(request, "sign-in", None, status, **told)
+    if not known:
+        _set(request, answer, FORM_COOKIE, fresh, 3600)
+    return answer
+
+
+def _set(request: Request, answer: Response, name: str, value: str, seconds: int) -> None:
+    answer.set_cookie(
+        name, value, max_age=seconds, httponly=True, samesite="lax", secure=request.app.state.is_secure
+    )

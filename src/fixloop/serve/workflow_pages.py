@@ -1,0 +1,204 @@
+"""The pages of one workflow: how it goes, what a person decides of it, and two of its runs side by side."""
+
+import uuid
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from starlette.concurrency import run_in_threadpool
+
+from fixloop.commands.clocks import deadline_of
+from fixloop.commands.handlers import Answer
+from fixloop.serve import packet
+from fixloop.serve.access import DECIDE, SUBMIT
+from fixloop.serve.api import LONGEST_TEXT, Workflow
+from fixloop.serve.pages import READING
+from fixloop.serve.problems import Problem
+from fixloop.serve.rendering import page
+from fixloop.serve.requests import Known, Serving, form_of
+from fixloop.serve.service import Look
+from fixloop.summary.chart import chart
+from fixloop.summary.model import Phase, Summary
+from fixloop.summary.pages import Cut, trimmed
+
+SHOWN_LINES: Final = 100
+"""Messages on a page; the others are on pages before."""
+PART: Final = 0.25
+"""Of what a report shows of texts and lists."""
+_RUNS: Final = r"^\d{1,6}\.\.\d{1,6}$"
+_COMMANDS: Final = ("pause", "continue", "cancel")
+_MOST_DIGITS: Final = 9
+
+Escalation = Annotated[str, Path(max_length=200)]
+router = APIRouter(prefix="/w/{workflow}", include_in_schema=False, default_response_class=HTMLResponse)
+
+
+@router.api_route("", methods=READING)
+def workflow(
+    request: Request,
+    caller: Known,
+    service: Serving,
+    workflow: Workflow,
+    messages: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+) -> Response:
+    """How it goes; `messages` says before which number of the conversation to look."""
+    look = service.look(caller, workflow)
+    standing = look.seen.standing
+    told: dict[str, Any] = {
+        **_common(look),
+        "standing": standing,
+        "may_command": caller.may(SUBMIT) and not standing.outcome,
+        "waiting": [item for item in service.inbox(caller) if item["workflow_id"] == workflow],
+        "artifacts": packet.artifacts(look.logged.entries),
+        "key": uuid.uuid4().hex,
+    }
+    if look.summary is None:
+        said = look.seen.presenter.log_document(look.logged)["entries"]
+        details = look.seen.presenter.details(look.seen.found, look.seen.state, False)
+        told |= {"details": list(details), "lines": _page_of(said, messages), "count": len(said)}
+        return page(request, "agents", caller, **told)
+    lines = look.summary.lines
+    cut = _cut(look.summary.model_copy(update={"lines": _page_of(lines, messages)}))
+    told |= {"s": cut, "whole": look.summary, "chart": chart(cut), "lines": cut.lines, "count": len(lines)}
+    return page(request, "workflow", caller, **told)
+
+
+@router.post("/commands")
+async def command(request: Request, caller: Known, service: Serving, workflow: Workflow) -> Response:
+    """Pause it, let it go on, or cancel it."""
+    given = await form_of(request)
+    if given.get("command") not in _COMMANDS:
+        raise Problem("invalid", f"there is no command {given.get('command', '')[:40]!r}")
+    told = (given["command"], given.get("reason", "")[:LONGEST_TEXT], given.get("key") or uuid.uuid4().hex)
+    await run_in_threadpool(service.command, caller, workflow, *told)
+    return RedirectResponse(f"/w/{workflow}", 303)
+
+
+@router.api_route("/decide/{escalation}", methods=READING)
+def decision(
+    request: Request,
+    caller: Known,
+    service: Serving,
+    workflow: Workflow,
+    escalation: Escalation,
+    answer: Annotated[str, Query(max_length=LONGEST_TEXT)] = "",
+    seen: Annotated[int, Query(ge=0)] = 0,
+) -> Response:
+    """What is asked, and what each answer does; `seen` is the version that somebody looks at. Decides nothing."""
+    look = service.look(caller, workflow)
+    item = service.item(caller, workflow, escalation)
+    waiting = [
+        each for each in service.inbox(caller) if each["can_decide"] and each["escalation_id"] != escalation
+    ]
+    told: dict[str, Any] = {
+        **_common(look),
+        "escalation": escalation,
+        "item": item,
+        "decided": None if item else service.decided(caller, look, escalation),
+        "waiting": waiting,
+        "changed": bool(seen) and seen != look.seen.found.version,
+        "chosen": answer,
+    }
+    if item is not None:
+        is_asked = item["waits_for"] in ("decision", "answer")
+        told |= {"choices": packet.choices(item), "may_decide": caller.may(DECIDE) and is_asked}
+        told |= {"key": uuid.uuid4().hex, "is_asked": is_asked}
+        told |= _packet(look.summary, look.seen.state) if look.summary is not None else {"s": None}
+    return page(request, "decision", caller, **told)
+
+
+def _packet(summary: Summary, state: Any) -> dict[str, Any]:
+    cut = _cut(summary)
+    phase = _phase(cut, state.current)
+    return {
+        "s": cut,
+        "phase": phase,
+        "full": _phase(summary, state.current),
+        "grid": packet.grid(phase),
+        "best": packet.best(phase),
+        "causes": packet.causes(state),
+    }
+
+
+@router.post("/decide/{escalation}")
+async def decide(
+    request: Request, caller: Known, service: Serving, workflow: Workflow, escalation: Escalation
+) -> Response:
+    """Answer it, as of the version that the form has."""
+    given = await form_of(request)
+    word, reason = given.get("decision", ""), given.get("reason", "")[:LONGEST_TEXT]
+    answer = Answer(
+        word[:LONGEST_TEXT],
+        reason,
+        int(_number(given, "iterations")) or None,
+        _number(given, "minutes") or None,
+        escalation,
+    )
+    try:
+        if not word:
+            raise Problem("invalid", "no answer was chosen; choose one, then confirm")
+        version, key = int(_number(given, "version")), given.get("key") or uuid.uuid4().hex
+        await run_in_threadpool(service.decide, caller, workflow, version, answer, key)
+    except Problem as problem:
+        problem.written = reason
+        raise
+    return RedirectResponse(request.url.path, 303)
+
+
+def _number(given: dict[str, str], name: str) -> float:
+    text = given.get(name, "").strip()
+    if len(text) > _MOST_DIGITS or (text and not text.replace(".", "", 1).isdigit()):
+        raise Problem("invalid", f"{name} is {text[:40]!r}; use a number")
+    return float(text or 0)
+
+
+@router.api_route("/compare/{runs}", methods=READING)
+def compare(
+    request: Request,
+    caller: Known,
+    service: Serving,
+    workflow: Workflow,
+    runs: Annotated[str, Path(pattern=_RUNS)],
+    specialist: Annotated[str, Query(max_length=40)] = "",
+) -> Response:
+    """What became of the failures of one run in a later one, beside what was changed between them."""
+    look = service.look(caller, workflow)
+    if look.summary is None:
+        raise Problem("not-found", f"{look.seen.state.profile} workflows have no runs of specialists")
+    cut, name = _cut(look.summary), specialist or look.seen.state.current
+    entry = next((each for each in look.seen.state.specialists if each.name == name), None)
+    first, second = (int(each) for each in runs.split(".."))
+    by_number = {run.number: run for run in entry.runs} if entry is not None else {}
+    if first not in by_number or second not in by_number or first >= second:
+        raise Problem(
+            "not-found", f"{name[:40]} has no runs {first} and {second} with the first before the second"
+        )
+    phase = _phase(cut, name)
+    found = packet.compared(by_number[first], by_number[second], phase.fixes)
+    told: dict[str, Any] = {"s": cut, "phase": phase, "found": found, "numbers": sorted(by_number)}
+    return page(request, "compare", caller, **_common(look), **told)
+
+
+def _common(look: Look) -> dict[str, Any]:
+    found, state = look.seen.found, look.seen.state
+    return {
+        "workflow": found.workflow,
+        "version": found.version,
+        "issue": state.issue,
+        "name": state.name,
+        "deadline": deadline_of(found),
+    }
+
+
+def _cut(summary: Summary) -> Summary:
+    return trimmed(summary, Cut(PART))
+
+
+def _phase(summary: Summary, name: str) -> Phase:
+    return next(phase for phase in summary.phases if phase.name == name)
+
+
+def _page_of(lines: Any, before: int) -> Any:
+    """So many lines as are shown, up to the number `before`; the last ones for 0."""
+    end = min(before, len(lines)) or len(lines)
+    return lines[max(0, end - SHOWN_LINES) : end]

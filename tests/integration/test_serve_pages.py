@@ -1,0 +1,425 @@
+"""The pages of `fixloop serve` as a browser without scripts has them: forms, cookies, and all text as text."""
+
+import re
+from html.parser import HTMLParser
+from typing import Any, Final
+
+import pytest
+from fastapi.testclient import TestClient
+
+from fixloop.serve.problems import KINDS
+from tests.fixtures.profile_stage import Profiles
+from tests.fixtures.serve_stage import Stage, on_redis
+from tests.fixtures.served_workflows import Played
+
+pytestmark = pytest.mark.slow
+
+stage = pytest.fixture(on_redis)
+
+HOSTILE: Final = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202eevil\x1b[31m"
+
+
+class Page(HTMLParser):
+    """What a page consists of."""
+
+    def __init__(self, response: Any) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.fields: dict[str, str] = {}
+        self.headings: list[int] = []
+        self.text = ""
+        self.feed(response.text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        told = {name: value or "" for name, value in attrs}
+        self.tags.append(tag)
+        self.attributes += told.items()
+        if tag == "input" and told.get("type") == "hidden":
+            self.fields[told["name"]] = told["value"]
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+class Browser:
+    """A browser without scripts, and its cookies."""
+
+    def __init__(self, stage: Stage, role: str = "", name: str = "") -> None:
+        self.client = TestClient(
+            stage.app, headers={"Accept": "text/html"}, follow_redirects=False, raise_server_exceptions=False
+        )
+        if role:
+            answer = self.sign_in(token=stage.token(role, name))
+            assert answer.status_code == 303, answer.text
+
+    def get(self, path: str) -> Any:
+        return self.client.get(path)
+
+    def sign_in(self, path: str = "/sign-in", **given: str) -> Any:
+        fields = Page(self.get(path)).fields
+        return self.client.post("/sign-in", data={**fields, **given})
+
+    def send(self, page: str, to: str = "", **given: str) -> Any:
+        """The form of a page, filled in."""
+        return self.client.post(to or page, data={**Page(self.get(page)).fields, **given})
+
+
+def decide_path(stage: Stage, workflow: str) -> str:
+    state = stage.agents.engine.state(workflow)
+    assert state.escalation is not None
+    return f"/w/{workflow}/decide/{state.escalation.message_id}"
+
+
+def all_pages(stage: Stage, workflow: str) -> list[str]:
+    return [
+        "/",
+        "/fleet",
+        "/integrity",
+        f"/w/{workflow}",
+        decide_path(stage, workflow),
+        f"/w/{workflow}/compare/1..2",
+    ]
+
+
+def test_every_page_has_a_language_headings_in_order_one_main_part_and_no_style_of_its_own(
+    stage: Stage,
+) -> None:
+    workflow = Played(stage.agents.store).stuck()
+    browser = Browser(stage, "admin")
+
+    for path in (*all_pages(stage, workflow), "/problems/stale", "/sign-in", "/nowhere"):
+        answer = browser.get(path)
+        page = Page(answer)
+
+        assert answer.headers["content-type"].startswith("text/html"), path
+        assert '<html lang="en">' in answer.text, path
+        assert page.tags.count("main") == 1, path
+        assert page.headings[0] == 1, path
+        assert all(
+            after - before <= 1 for before, after in zip(page.headings, page.headings[1:], strict=False)
+        ), path
+        assert not {"style"} & {name for name, _ in page.attributes}, path
+        assert not [name for name, _ in page.attributes if name.startswith("on")], path
+        assert "style" not in page.tags, path
+
+
+def test_what_others_wrote_is_text_on_every_page_and_nothing_in_it_is_hidden(stage: Stage) -> None:
+    workflow = hostile(Played(stage.agents.store))
+    browser = Browser(stage, "admin")
+
+    for path in all_pages(stage, workflow):
+        answer = browser.get(path)
+        page = Page(answer)
+
+        assert answer.status_code == 200, path
+        assert page.tags.count("script") == 2, path
+        assert "img" not in page.tags, path
+        assert not [name for name, _ in page.attributes if name.startswith("on")], path
+        assert "\u202e" not in answer.text, path
+        assert "\x1b" not in answer.text, path
+    assert "<script>alert(1)</script>" in Page(browser.get(f"/w/{workflow}")).text
+
+
+def hostile(played: Played) -> str:
+    """A workflow in which everybody writes what acts on a page."""
+    from fixloop.protocol.failures import Failure
+    from tests.fixtures.script import Fix, fails
+
+    found = Failure(name=HOSTILE, file=HOSTILE, line=3, error_type=HOSTILE, message=HOSTILE)
+    fix = Fix(HOSTILE, (HOSTILE,), (HOSTILE,), marks=(HOSTILE,), diff=f"+{HOSTILE}\n", said=HOSTILE)
+    return played.play(66, [fails(found, coverage=HOSTILE)] * 3, [fix] * 3, name=HOSTILE, project=HOSTILE)
+
+
+def test_a_decision_is_confirmed_by_a_form_and_its_page_says_then_who_decided(stage: Stage) -> None:
+    workflow = Played(stage.agents.store).stuck()
+    browser = Browser(stage, "decider", "anna")
+    path = decide_path(stage, workflow)
+
+    answer = browser.send(path, decision="abort", reason="it is enough")
+
+    assert (answer.status_code, answer.headers["location"]) == (303, path)
+    assert stage.agents.engine.state(workflow).outcome == "aborted"
+    after = Page(browser.get(path)).text
+    assert "anna (token " in after
+    assert "abort" in after
+    assert "it is enough" in after
+
+
+def test_the_same_form_sent_twice_decides_once(stage: Stage) -> None:
+    workflow = Played(stage.agents.store).stuck()
+    browser = Browser(stage, "decider", "anna")
+    path = decide_path(stage, workflow)
+    fields = {**Page(browser.get(path)).fields, "decision": "extend"}
+
+    first, second = browser.client.post(path, data=fields), browser.client.post(path, data=fields)
+
+    assert (first.status_code, second.status_code) == (303, 303)
+    kinds = [entry.body["event"]["kind"] for entry in stage.agents.store.history(workflow)]
+    assert kinds.count("decision-made") == 1
+
+
+def test_who_confirms_a_stale_page_is_told_who_decided_what_and_keeps_what_they_wrote(stage: Stage) -> None:
+    workflow = Played(stage.agents.store).stuck()
+    anna, bob = Browser(stage, "decider", "anna"), Browser(stage, "decider", "bob")
+    path = decide_path(stage, workflow)
+    fields = Page(anna.get(path)).fields
+    bob.send(path, decision="skip")
+
+    answer = anna.client.post(path, data={**fields, "decision": "abort", "reason": "my long reason"})
+
+    said = Page(answer).text
+    assert answer.status_code == 412
+    assert "bob (token " in said
+    assert "skip" in said
+    assert "my long reason" in said
+
+
+def test_looking_at_a_decision_decides_nothing(stage: Stage) -> None:
+    workflow = Played(stage.agents.store).stuck()
+    browser = Browser(stage, "decider")
+    path = decide_path(stage, workflow)
+    before = stage.agents.store.history(workflow)
+
+    for method in ("GET", "HEAD", "OPTIONS"):
+        browser.client.request(method, f"{path}?answer=abort&decision=abort&version=1")
+    browser.client.get(f"{path}?answer=abort", headers={"Sec-Purpose": "prefetch"})
+
+    assert stage.agents.store.history(workflow) == before
+    chosen = browser.get(f"{path}?answer=abort").text
+    assert re.search(r'value="abort"[^>]* checked', chosen)
+
+
+@pytest.mark.parametrize("csrf", [{}, {"csrf": ""}, {"csrf": "x" * 43}], ids=["missing", "empty", "wrong"])
+def test_a_form_of_another_site_is_refused(stage: Stage, csrf: dict[str, str]) -> None:
+    workflow = Played(stage.agents.store).stuck()
+    browser = Browser(stage, "admin")
+    path = decide_path(stage, workflow)
+    fields = {name: value for name, value in Page(browser.get(path)).fields.items() if name != "csrf"}
+
+    decided = browser.client.post(path, data={**fields, "decision": "abort", **csrf})
+    cancelled = browser.client.post(f"/w/{workflow}/commands", data={"command": "cancel", **csrf})
+    out = browser.client.post("/sign-out", data=csrf)
+    signed_in = browser.client.post("/sign-in", data={"token": stage.token(), **csrf})
+
+    assert [each.status_code for each in (decided, cancelled, out, signed_in)] == [403] * 4
+    assert stage.agents.engine.state(workflow).outcome is None
+
+
+def test_operators_pause_continue_and_cancel_by_forms_and_viewers_see_none(stage: Stage) -> None:
+    workflow = stage.agents.start()
+    operator, viewer = Browser(stage, "operator"), Browser(stage, "viewer")
+    path = f"/w/{workflow}"
+
+    paused = operator.send(path, f"{path}/commands", command="pause", key="1")
+    said = Page(operator.get(path)).text
+    operator.send(path, f"{path}/commands", command="continue", key="2")
+    operator.send(path, f"{path}/commands", command="cancel", reason="no more", key="3")
+
+    assert (paused.status_code, paused.headers["location"]) == (303, path)
+    assert "Continue" in said
+    assert stage.agents.engine.state(workflow).outcome == "cancelled"
+    assert f"{path}/commands" not in viewer.get(path).text
+
+
+def test_a_browser_that_nobody_is_known_by_signs_in_and_comes_back_to_where_it_was(stage: Stage) -> None:
+    browser = Browser(stage)
+
+    asked = browser.get("/fleet?state=live")
+    answer = browser.sign_in(asked.headers["location"], token=stage.token("viewer"))
+
+    assert (asked.status_code, asked.headers["location"]) == (303, "/sign-in?next=%2Ffleet%3Fstate%3Dlive")
+    assert answer.headers["location"] == "/fleet?state=live"
+    assert browser.get("/fleet?state=live").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("https://evil.example", "//evil.example", "/\\evil.example", "\\\\evil.example", ""),
+        *("/a\r\nSet-Cookie: x=1", "javascript:alert(1)", "/\t/evil.example"),
+    ],
+)
+def test_signing_in_leads_to_no_other_site(stage: Stage, address: str) -> None:
+    browser = Browser(stage)
+    fields = Page(browser.get("/sign-in")).fields
+
+    answer = browser.client.post("/sign-in", data={**fields, "token": stage.token(), "next": address})
+
+    assert answer.headers["location"] == "/"
+
+
+def test_each_sign_in_has_a_session_of_its_own_and_ends_the_one_before(stage: Stage) -> None:
+    browser = Browser(stage, "viewer")
+    first = browser.client.cookies["fixloop_session"]
+
+    browser.sign_in(token=stage.token("admin"))
+
+    assert browser.client.cookies["fixloop_session"] != first
+    assert with_session(stage, first).get("/").status_code == 303
+
+
+def test_a_session_that_somebody_else_has_chosen_is_never_signed_in(stage: Stage) -> None:
+    browser = with_session(stage, "chosen-by-somebody-else")
+
+    browser.sign_in(token=stage.token("admin"))
+
+    assert with_session(stage, "chosen-by-somebody-else").get("/").status_code == 303
+
+
+def with_session(stage: Stage, cookie: str) -> Browser:
+    browser = Browser(stage)
+    browser.client.cookies.set("fixloop_session", cookie)
+    return browser
+
+
+def test_the_session_s_cookie_is_for_no_script_and_no_other_site(stage: Stage) -> None:
+    answer = Browser(stage).sign_in(token=stage.token())
+
+    cookie = next(
+        each for each in answer.headers.get_list("set-cookie") if each.startswith("fixloop_session=")
+    )
+    assert "HttpOnly" in cookie
+    assert "SameSite=lax" in cookie
+
+
+def test_behind_tls_cookies_are_for_tls_alone(stage: Stage) -> None:
+    stage.app.state.is_secure = True
+
+    answer = Browser(stage).get("/sign-in")
+
+    assert "Secure" in answer.headers["set-cookie"]
+
+
+def test_the_terminal_s_code_is_filled_in_by_a_link_and_redeemed_once_by_the_form(stage: Stage) -> None:
+    from fixloop.serve.access import TERMINAL, Caller, scopes_of
+
+    code = stage.tokens.code(Caller("anna", scopes_of("admin", ""), TERMINAL))
+    scanner, browser = Browser(stage), Browser(stage)
+
+    looked = scanner.get(f"/sign-in?code={code}")
+    first = browser.sign_in(f"/sign-in?code={code}", code=code)
+    second = scanner.sign_in(f"/sign-in?code={code}", code=code)
+
+    assert code in looked.text
+    assert (first.status_code, second.status_code) == (303, 401)
+    assert "used already" in second.text
+
+
+def test_people_sign_in_with_a_password_and_a_wrong_one_is_told_in_words(stage: Stage) -> None:
+    stage.people.add("bob", "decider", frozenset(), "a long password")
+    browser = Browser(stage)
+
+    wrong = browser.sign_in(name="bob", password="another password")
+    right = browser.sign_in(name="bob", password="a long password")
+
+    assert (wrong.status_code, right.status_code) == (401, 303)
+    assert "The name or the password is wrong." in wrong.text
+    assert "bob" in browser.get("/").text
+
+
+def test_after_signing_out_the_cookie_proves_nothing(stage: Stage) -> None:
+    browser = Browser(stage, "viewer")
+    cookie = browser.client.cookies["fixloop_session"]
+
+    browser.send("/", "/sign-out")
+
+    assert browser.get("/").status_code == 303
+    assert with_session(stage, cookie).get("/").status_code == 303
+
+
+def test_a_revoked_token_ends_the_sessions_that_it_began(stage: Stage) -> None:
+    token, browser = stage.token("viewer"), Browser(stage)
+    browser.sign_in(token=token)
+    before = browser.get("/").status_code
+
+    stage.tokens.revoke(token[3:11])
+
+    assert (before, browser.get("/").status_code) == (200, 303)
+
+
+def test_no_page_can_be_framed_or_run_what_it_does_not_load(stage: Stage) -> None:
+    answer = Browser(stage, "viewer").get("/")
+
+    policy = answer.headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_programs_still_get_problems_as_json(stage: Stage) -> None:
+    browser = Browser(stage)
+
+    api, page = browser.get("/v1/inbox"), browser.client.get("/", headers={"Accept": "application/json"})
+
+    assert (api.status_code, page.status_code) == (401, 401)
+    assert api.json()["type"] == page.json()["type"] == "/problems/not-signed-in"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_problem_s_type_leads_to_a_page(stage: Stage, kind: str) -> None:
+    answer = Browser(stage).get(f"/problems/{kind}")
+
+    assert answer.status_code == 200
+    assert KINDS[kind].title in Page(answer).text
+
+
+def test_the_comparison_tells_what_is_fixed_new_and_persisting_beside_the_code(stage: Stage) -> None:
+    workflow = Played(stage.agents.store).stuck()
+
+    said = Page(Browser(stage, "viewer").get(f"/w/{workflow}/compare/1..2")).text
+
+    assert "2 fixed" in said
+    assert "1 new" in said
+    assert "1 persisting" in said
+    assert "divmod(self.cents, parts)" in said
+
+
+def test_a_hold_shows_both_sides_and_is_counted_as_people_decide(stage: Stage) -> None:
+    workflow = Played(stage.agents.store).held()
+    browser = Browser(stage, "decider", "anna")
+    path = decide_path(stage, workflow)
+
+    asked = Page(browser.get(path)).text
+    before = Page(browser.get("/integrity")).text
+    browser.send(path, decision="reject", reason="the test was right")
+    after = Page(browser.get("/integrity")).text
+
+    assert "[34, 33, 33]" in asked
+    assert "<= 100" in asked
+    assert "base-tests" in before
+    assert re.search(r"base-tests\s*1\s*0\s*0\s*0\s*1", before)
+    assert re.search(r"base-tests\s*1\s*0\s*1\s*0\s*0", after)
+
+
+def test_workflows_of_other_profiles_have_their_pages_and_are_answered_there(stage: Stage) -> None:
+    profiles = Profiles(stage.agents.store)
+    workflow = profiles.cycle(issue=7)
+    browser = Browser(stage, "admin")
+
+    answer = browser.get(f"/w/{workflow}")
+
+    assert answer.status_code == 200
+    assert "OAuth login" in Page(answer).text
+    assert browser.get(f"/w/{workflow}/compare/1..2").status_code == 404
+
+
+def test_what_waits_for_others_is_told_apart_and_a_viewer_is_offered_no_button(stage: Stage) -> None:
+    workflow = Played(stage.agents.store).stuck()
+
+    viewer, decider = Browser(stage, "viewer").get("/"), Browser(stage, "decider").get("/")
+
+    assert "?answer=abort" in decider.text
+    assert "?answer=abort" not in viewer.text
+    assert f"/w/{workflow}" in viewer.text
+
+
+def test_an_empty_inbox_says_what_runs(stage: Stage) -> None:
+    stage.agents.start(5, name="Round to cents", script="1 0")
+
+    said = Page(Browser(stage, "decider").get("/")).text
+
+    assert "All is decided." in said
+    assert "Round to cents" in said
