@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -77,7 +78,10 @@ async def measured(options: argparse.Namespace, known: list[str], port: int, emp
     before = memory_mb(process)
     async with asyncio.TaskGroup() as tasks:
         ready = asyncio.Semaphore(0)
-        listeners = [tasks.create_task(listening(port, headers[0], ready)) for _ in range(options.streams)]
+        listeners = [
+            tasks.create_task(listening(port, known, ready))
+            for known in islice(cycle(headers), options.streams)
+        ]
         for _ in listeners:
             await ready.acquire()
         began, used = time.perf_counter(), cpu_seconds([process])

@@ -107,6 +107,8 @@ def serve(
             app, host, port, log_level="warning", access_log=False, server_header=False, proxy_headers=False
         )
         listening = config.bind_socket()
+        # Who comes once its address is printed waits for the start, and is not refused.
+        listening.listen()
         address = url.rstrip("/") or f"http://{host}:{listening.getsockname()[1]}"
         workers = (2 if session.settings.is_embedded else 0) if concurrency is None else concurrency
         if workers:

@@ -91,6 +91,10 @@ class InboxItem(_Document):
 
 class Inbox(_Document):
     items: list[InboxItem]
+    next: str
+    """The cursor of the page after this one; empty: there is none."""
+    count: int
+    """How many there are in all."""
 
 
 class Decided(_Document):

@@ -2,9 +2,11 @@
 each of who asks. Routes and pages call nothing else."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import sha256
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from fixloop.commands.handlers import Answer, handlers_of
@@ -14,26 +16,24 @@ from fixloop.commands.presenter import Logged
 from fixloop.commands.report import whole_diff
 from fixloop.commands.screen import heard
 from fixloop.commands.session import Seen, Session, look
-from fixloop.commands.status import summary
 from fixloop.errors import Damaged, NewerVersion, ProtocolError, UsageError
 from fixloop.intake.submission import enqueue
 from fixloop.machine.health import healths, problems, well
 from fixloop.serve import access
 from fixloop.serve.access import Caller
 from fixloop.serve.follower import Follower
+from fixloop.serve.lists import Item, Lists
 from fixloop.serve.problems import Problem
 from fixloop.serve.submission import NewWorkflow, Repositories
 from fixloop.serve.tokens import Tokens
 from fixloop.servers.redis_url import shown_url
 from fixloop.store.keys import is_workflow
-from fixloop.store.records import DAMAGED, Entry
+from fixloop.store.records import Entry
 from fixloop.summary import Summary
 
 HISTORY_SECONDS: Final = 0.1
 """How long one request reads histories for what was held."""
 DECIDABLE: Final = ("decision", "answer")
-
-Item = Mapping[str, Any]
 
 
 class Page(NamedTuple):
@@ -92,7 +92,7 @@ class Service:
         self._session = session
         self.follower = Follower(session.store)
         """Has to run while callers are served."""
-        self._items: dict[str, tuple[Mapping[str, str], Sequence[Item]]] = {}
+        self._lists = Lists(self.follower, self._waiting_in)
         self._held: dict[str, tuple[Mapping[str, str], Sequence[Hold]]] = {}
 
     def ping(self) -> None:
@@ -111,17 +111,18 @@ class Service:
     ) -> Page:
         """A page of the list, the latest change first. What does not change while pages are read is on one of them."""
         require(caller, access.READ)
-        rows = []
-        for workflow, fields in self.follower.rows().items():
-            if caller.sees(workflow) and workflow.startswith(project):
-                row = _row(workflow, fields)
-                kind = "damaged" if row["damaged"] else "ended" if row["outcome"] else "live"
-                waits = kind == "live" and row["owner"] == "person"
-                if state in ("", kind, "waits" if waits else kind) and profile in ("", row["profile"]):
-                    rows.append(row)
-        rows.sort(key=_cursor_of, reverse=True)
-        left = [row for row in rows if not cursor or _cursor_of(row) < cursor]
-        return Page(left[:most], _cursor_of(left[most - 1]) if len(left) > most else "")
+        left = (
+            row
+            for row in self._lists.workflows(state)
+            if (not cursor or row.cursor < cursor)
+            and caller.sees(row.workflow)
+            and row.workflow.startswith(project)
+            and profile in ("", row.document["profile"])
+        )
+        found = list(islice(left, most + 1))
+        return Page(
+            [row.document for row in found[:most]], found[most - 1].cursor if len(found) > most else ""
+        )
 
     def seen(self, caller: Caller, workflow: str) -> Seen:
         """One workflow. Raises Problem where there is none for this caller."""
@@ -165,10 +166,7 @@ class Service:
     def inbox(self, caller: Caller) -> list[Item]:
         """What waits for somebody outside, the longest first; `can_decide` says what waits for this caller."""
         require(caller, access.READ)
-        rows = self.follower.rows().items()
-        waiting = (self._waiting_in(workflow, fields) for workflow, fields in rows if caller.sees(workflow))
-        found = [item for items in waiting for item in items]
-        found.sort(key=lambda item: str(item["since"]))
+        found = [item for item in self._lists.waiting() if caller.sees(item["workflow_id"])]
         return [
             {**item, "can_decide": item["waits_for"] in DECIDABLE and caller.may(access.DECIDE)}
             for item in found
@@ -264,16 +262,8 @@ class Service:
     def counts(self, caller: Caller) -> dict[str, Any]:
         """How many workflows are where, and what waits."""
         require(caller, access.READ)
-        by_state: dict[tuple[str, str], int] = {}
-        for workflow, fields in self.follower.rows().items():
-            if caller.sees(workflow):
-                row = _row(workflow, fields)
-                at = (
-                    "damaged"
-                    if row["damaged"]
-                    else row["outcome"] or ("paused" if row["paused"] else str(row["owner"]))
-                )
-                by_state[row["profile"], at] = by_state.get((row["profile"], at), 0) + 1
+        rows = (row for row in self._lists.workflows() if caller.sees(row.workflow))
+        by_state = Counter((row.document["profile"], row.state) for row in rows)
         return {
             "workflows": [
                 {"profile": name, "state": at, "count": n} for (name, at), n in sorted(by_state.items())
@@ -312,17 +302,11 @@ class Service:
             return ()
 
     def _waiting_in(self, workflow: str, fields: Mapping[str, str]) -> Sequence[Item]:
-        if fields.get("outcome") or not (fields.get("owner") == "person" or fields.get("held")):
+        try:
+            return items_of(self._session.store, workflow, fields, self._session.settings.cache_dir)
+        except (Damaged, NewerVersion):
+            # The list of workflows names it; what others wait for is shown all the same.
             return ()
-        kept = self._items.get(workflow)
-        if kept is None or kept[0] != fields:
-            try:
-                items = items_of(self._session.store, workflow, fields, self._session.settings.cache_dir)
-            except (Damaged, NewerVersion):
-                # The list of workflows names it; what others wait for is shown all the same.
-                items = ()
-            kept = self._items[workflow] = fields, items
-        return kept[1]
 
     def _is_repeated(self, caller: Caller, key: str, request: object) -> bool:
         """Whether the same came with this key before. Raises Problem: something else did."""
@@ -394,14 +378,3 @@ def _decision(entry: Entry) -> dict[str, Any] | None:
         return None
     by = event.get("by") or "somebody on the command line"
     return {"decision": event[word], "by": by, "at": entry.body["at"], "version": entry.seq}
-
-
-def _row(workflow: str, fields: Mapping[str, str]) -> dict[str, Any]:
-    try:
-        return summary(workflow, fields)
-    except ValueError as error:
-        return summary(workflow, {DAMAGED: f"a plain field of it cannot be read ({error})"})
-
-
-def _cursor_of(row: Item) -> str:
-    return f"{row['updated_at']} {row['workflow_id']}"

@@ -1,0 +1,104 @@
+"""The lists of workflows and of what waits, in the order in which they are shown; kept for what has not changed."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fixloop.commands.status import summary
+from fixloop.serve.follower import Follower
+from fixloop.store.records import DAMAGED
+
+Item = Mapping[str, Any]
+Fields = Mapping[str, str]
+
+
+class Row(NamedTuple):
+    """One workflow in the list."""
+
+    workflow: str
+    cursor: str
+    """Sorts it: the latest change first."""
+    kind: str
+    """`live`, `ended` or `damaged`."""
+    state: str
+    """`paused`, or whose turn it is; of one that has ended its outcome."""
+    document: Mapping[str, Any]
+    """As `status --json` has it."""
+
+
+class Lists:
+    """What the follower knows, as lists. Safe to share between threads."""
+
+    def __init__(self, follower: Follower, items_in: Callable[[str, Fields], Sequence[Item]]) -> None:
+        """`items_in` reads what of a workflow waits for somebody outside."""
+        self._follower = follower
+        self._items_in = items_in
+        self._lock = threading.Lock()
+        self._made_of: Mapping[str, Fields] = {}
+        self._rows: dict[str, tuple[Fields, Row]] = {}
+        self._items: dict[str, tuple[Fields, Sequence[Item]]] = {}
+        self._listed: dict[str, list[Row]] = {}
+        self._waiting: Sequence[Item] = ()
+
+    def workflows(self, state: str = "") -> Sequence[Row]:
+        """All of them, or those that are `live`, `ended` or `damaged`, or that wait for a person (`waits`), the latest
+        change first. Raises InfrastructureError."""
+        self._make()
+        return self._listed.get(state, ())
+
+    def waiting(self) -> Sequence[Item]:
+        """What waits for somebody outside, the longest first. Raises InfrastructureError."""
+        self._make()
+        return self._waiting
+
+    def _make(self) -> None:
+        known = self._follower.rows()
+        with self._lock:
+            if known is self._made_of:
+                return
+            self._rows = {workflow: self._row(workflow, fields) for workflow, fields in known.items()}
+            self._listed = {"": sorted((row for _, row in self._rows.values()), key=_cursor, reverse=True)}
+            for row in self._listed[""]:
+                self._listed.setdefault(row.kind, []).append(row)
+                if row.kind == "live" and row.document["owner"] == "person":
+                    self._listed.setdefault("waits", []).append(row)
+            self._items = {
+                workflow: self._read(workflow, fields)
+                for workflow, fields in known.items()
+                if _may_wait(fields)
+            }
+            found = [item for _, items in self._items.values() for item in items]
+            self._waiting = sorted(found, key=place_of)
+            self._made_of = known
+
+    def _row(self, workflow: str, fields: Fields) -> tuple[Fields, Row]:
+        kept = self._rows.get(workflow)
+        return kept if kept is not None and kept[0] == fields else (fields, _row(workflow, fields))
+
+    def _read(self, workflow: str, fields: Fields) -> tuple[Fields, Sequence[Item]]:
+        kept = self._items.get(workflow)
+        return kept if kept is not None and kept[0] == fields else (fields, self._items_in(workflow, fields))
+
+
+def place_of(item: Item) -> str:
+    """Where an item stands among what waits: the longest first."""
+    return f"{item['since']} {item['workflow_id']} {item['escalation_id'] or ''}"
+
+
+def _may_wait(fields: Fields) -> bool:
+    return not fields.get("outcome") and (fields.get("owner") in ("person", "agent") or "held" in fields)
+
+
+def _row(workflow: str, fields: Fields) -> Row:
+    try:
+        found = summary(workflow, fields)
+    except ValueError as error:
+        found = summary(workflow, {DAMAGED: f"a plain field of it cannot be read ({error})"})
+    kind = "damaged" if found["damaged"] else "ended" if found["outcome"] else "live"
+    state = found["outcome"] or ("paused" if found["paused"] else str(found["owner"]))
+    cursor = f"{found['updated_at']} {workflow}"
+    return Row(workflow, cursor, kind, DAMAGED if kind == DAMAGED else state, found)
+
+
+def _cursor(row: Row) -> str:
+    return row.cursor
