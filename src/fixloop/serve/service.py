@@ -16,13 +16,13 @@ from fixloop.commands.report import whole_diff
 from fixloop.commands.screen import heard
 from fixloop.commands.session import Seen, Session, look
 from fixloop.commands.status import summary
+from fixloop.commands.worker import workers_here
 from fixloop.errors import Damaged, NewerVersion, ProtocolError, UsageError
-from fixloop.machine.health import healths, problems, well
+from fixloop.machine.health import problems, well
 from fixloop.serve import access
 from fixloop.serve.access import Caller
 from fixloop.serve.problems import Problem
 from fixloop.serve.tokens import Tokens
-from fixloop.servers.redis_url import shown_url
 from fixloop.store.keys import is_workflow
 from fixloop.store.records import DAMAGED, Entry
 from fixloop.summary import Summary
@@ -255,7 +255,7 @@ class Service:
                 at = (
                     "damaged"
                     if row["damaged"]
-                    else row["outcome"] or ("paused" if row["paused"] else str(row["owner"]))
+                    else row["outcome"] or ("paused" if fields.get("held") else str(row["owner"]))
                 )
                 by_state[row["profile"], at] = by_state.get((row["profile"], at), 0) + 1
         return {
@@ -267,8 +267,7 @@ class Service:
     def workers(self, caller: Caller) -> list[Worker]:
         """The workers of this host that serve this Redis."""
         require(caller, access.READ)
-        cache, redis = self._session.settings.cache_dir, shown_url(self._session.urls.state)
-        found = (known for known in healths(cache) if known.redis == redis)
+        found = workers_here(self._session)
         return [Worker(each.pid, each.queue, problems(each, time.monotonic()), well(each)) for each in found]
 
     def holds(self, caller: Caller) -> Holds:
