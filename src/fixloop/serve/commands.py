@@ -82,6 +82,7 @@ def serve(
         from fixloop.serve.app import create_app
         from fixloop.serve.identity import Identities
         from fixloop.serve.people import People
+        from fixloop.serve.rendering import compile_templates
         from fixloop.serve.service import Service
     except ModuleNotFoundError as error:
         raise UsageError(f"{_MISSING} ({error.name} is missing)") from None
@@ -94,7 +95,8 @@ def serve(
         identities = Identities(tokens, People(people), proxy or (), proxy_header if proxy else "")
         named, is_secure = urlsplit(url).hostname, urlsplit(url).scheme == "https"
         hosts = (*_LOOPBACK, host, *([named] if named else ()))
-        app = create_app(Service(session, tokens), identities, hosts, is_secure=is_secure)
+        service = running.enter_context(closing(Service(session, tokens)))
+        app = create_app(service, identities, hosts, is_secure=is_secure)
         config = uvicorn.Config(
             app, host, port, log_level="warning", access_log=False, server_header=False, proxy_headers=False
         )
@@ -103,6 +105,7 @@ def serve(
         workers = (2 if session.settings.is_embedded else 0) if concurrency is None else concurrency
         if workers:
             running.enter_context(supervisor(session.urls, {"concurrency": workers, "queues": []}))
+        compile_templates()
         code = tokens.code(Caller(checked_name(getpass.getuser()), scopes_of("admin", ""), TERMINAL))
         say(f"serving at {address}; Ctrl-C ends it")
         note(f"sign in once, within ten minutes: {address}/sign-in?code={code}")

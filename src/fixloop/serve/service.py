@@ -4,6 +4,7 @@ each of who asks. Routes and pages call nothing else."""
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -17,7 +18,7 @@ from fixloop.commands.screen import heard
 from fixloop.commands.session import Seen, Session, look
 from fixloop.commands.status import summary
 from fixloop.commands.worker import workers_here
-from fixloop.errors import Damaged, NewerVersion, ProtocolError, UsageError
+from fixloop.errors import Damaged, FixloopError, NewerVersion, ProtocolError, UsageError
 from fixloop.machine.health import problems, well
 from fixloop.serve import access
 from fixloop.serve.access import Caller
@@ -29,8 +30,13 @@ from fixloop.summary import Summary
 
 LISTED_SECONDS: Final = 1.0
 """How old the list of workflows may be: all who look at it share it."""
-HISTORY_SECONDS: Final = 0.1
+QUICK_SECONDS: Final = 0.1
+STALE_SECONDS: Final = 30.0
+"""Where reading the list takes longer than QUICK_SECONDS, one of this age is shown while it is read again."""
+HISTORY_SECONDS: Final = 0.05
 """How long one request reads histories for what was held."""
+WHOLE_DIFFERENCES: Final = 20
+"""Of so many fixes a page has the whole difference; of earlier ones its beginning, as the history has it."""
 DECIDABLE: Final = ("decision", "answer")
 
 Item = Mapping[str, Any]
@@ -92,7 +98,17 @@ class Service:
         self._listed: dict[str, Mapping[str, str]] = {}
         self._listed_at = 0.0
         self._items: dict[str, tuple[Mapping[str, str], Sequence[Item]]] = {}
+        self._took_seconds = 0.0
+        self._reader: threading.Thread | None = None
+        self._meanwhile: dict[str, Mapping[str, str]] = {}
+        self._known_rows: dict[str, tuple[Mapping[str, str], Item]] = {}
+        self._sorted: tuple[Mapping[str, Mapping[str, str]], Sequence[Item]] = ({}, ())
         self._held: dict[str, tuple[Mapping[str, str], Sequence[Hold]]] = {}
+
+    def close(self) -> None:
+        """Wait for what reads from the session, which its owner closes."""
+        if self._reader is not None:
+            self._reader.join()
 
     def ping(self) -> None:
         """Raises InfrastructureError where Redis does not answer."""
@@ -111,14 +127,12 @@ class Service:
         """A page of the list, the latest change first. What does not change while pages are read is on one of them."""
         require(caller, access.READ)
         rows = []
-        for workflow, fields in self._all().items():
-            if caller.sees(workflow) and workflow.startswith(project):
-                row = _row(workflow, fields)
+        for row in self._rows():
+            if caller.sees(row["workflow_id"]) and row["workflow_id"].startswith(project):
                 kind = "damaged" if row["damaged"] else "ended" if row["outcome"] else "live"
                 waits = kind == "live" and row["owner"] == "person"
                 if state in ("", kind, "waits" if waits else kind) and profile in ("", row["profile"]):
                     rows.append(row)
-        rows.sort(key=_cursor_of, reverse=True)
         left = [row for row in rows if not cursor or _cursor_of(row) < cursor]
         return Page(left[:most], _cursor_of(left[most - 1]) if len(left) > most else "")
 
@@ -132,10 +146,16 @@ class Service:
         except UsageError as error:
             raise Problem("not-found", str(error)) from None
 
-    def look(self, caller: Caller, workflow: str) -> Look:
-        """One workflow as its pages show it."""
+    def look(self, caller: Caller, workflow: str, texts: range = range(0)) -> Look:
+        """One workflow as its pages show it; `texts` are the numbers of the messages that are given in full."""
         seen = self.seen(caller, workflow)
-        logged = self._logged(seen)._replace(artifact=partial(self._session.store.get_artifact, workflow))
+        logged = self._logged(seen)
+        fixes = list(dict.fromkeys(filter(None, map(_difference, reversed(logged.entries)))))
+        earlier, stored = set(fixes[WHOLE_DIFFERENCES:]), partial(self._session.store.get_artifact, workflow)
+        logged = logged._replace(
+            artifact=lambda digest: None if digest in earlier else stored(digest),
+            texts=texts,
+        )
         made = seen.presenter.summary
         return Look(seen, logged, made(seen.found, logged) if made is not None else None)
 
@@ -249,13 +269,15 @@ class Service:
         """How many workflows are where, and what waits."""
         require(caller, access.READ)
         by_state: dict[tuple[str, str], int] = {}
-        for workflow, fields in self._all().items():
+        listed = self._all()
+        for row in self._rows():
+            workflow = row["workflow_id"]
             if caller.sees(workflow):
-                row = _row(workflow, fields)
+                is_held = listed.get(workflow, {}).get("held")
                 at = (
                     "damaged"
                     if row["damaged"]
-                    else row["outcome"] or ("paused" if fields.get("held") else str(row["owner"]))
+                    else row["outcome"] or ("paused" if is_held else str(row["owner"]))
                 )
                 by_state[row["profile"], at] = by_state.get((row["profile"], at), 0) + 1
         return {
@@ -294,10 +316,45 @@ class Service:
 
     def _all(self) -> Mapping[str, Mapping[str, str]]:
         with self._lock:
-            if time.monotonic() - self._listed_at > LISTED_SECONDS:
-                self._listed = dict(self._session.store.workflows())
-                self._listed_at = time.monotonic()
+            age = time.monotonic() - self._listed_at
+            if age <= LISTED_SECONDS:
+                return self._listed
+            if self._listed_at and age <= STALE_SECONDS and self._took_seconds > QUICK_SECONDS:
+                if self._reader is None or not self._reader.is_alive():
+                    self._meanwhile = {}
+                    self._reader = threading.Thread(target=self._read_again, daemon=True)
+                    self._reader.start()
+                return self._listed
+            self._take(*self._read())
             return self._listed
+
+    def _read(self) -> tuple[dict[str, Mapping[str, str]], float]:
+        began = time.monotonic()
+        return dict(self._session.store.workflows()), time.monotonic() - began
+
+    def _read_again(self) -> None:
+        """The list, while an older one is shown: who asks after STALE_SECONDS waits, and is told what went wrong."""
+        with suppress(FixloopError):
+            found, took = self._read()
+            with self._lock:
+                self._take({**found, **self._meanwhile}, took)
+
+    def _take(self, found: dict[str, Mapping[str, str]], took_seconds: float) -> None:
+        self._listed, self._listed_at, self._took_seconds = found, time.monotonic(), took_seconds
+
+    def _rows(self) -> Sequence[Item]:
+        """What the list shows of each workflow, the latest change first; made anew for what has changed."""
+        listed = self._all()
+        with self._lock:
+            if self._sorted[0] is not listed:
+                known = self._known_rows
+                for workflow, fields in listed.items():
+                    kept = known.get(workflow)
+                    if kept is None or kept[0] != fields:
+                        known[workflow] = fields, _row(workflow, fields)
+                rows = sorted((known[workflow][1] for workflow in listed), key=_cursor_of, reverse=True)
+                self._sorted = listed, rows
+            return self._sorted[1]
 
     def _waiting_in(self, workflow: str) -> Sequence[Item]:
         fields = self._listed.get(workflow, {})
@@ -320,6 +377,7 @@ class Service:
             self._items.pop(workflow, None)
             if found is not None:
                 self._listed = {**self._listed, workflow: found.fields}
+                self._meanwhile[workflow] = found.fields
 
     def _is_repeated(self, caller: Caller, key: str, request: object) -> bool:
         """Whether the same came with this key before. Raises Problem: something else did."""
@@ -378,6 +436,12 @@ def require(caller: Caller, scope: str) -> None:
         raise Problem(
             "not-allowed", f"{caller.name} may {', '.join(sorted(caller.scopes))}; this needs {scope!r}"
         )
+
+
+def _difference(entry: Entry) -> str:
+    """The digest of what a fix changed; empty for all other entries."""
+    event = entry.body.get("event", {})
+    return str((event.get("completion") or event).get("diff_artifact") or "")
 
 
 def _message_id(message: Mapping[str, Any]) -> str:

@@ -42,7 +42,8 @@ def workflow(
     messages: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> Response:
     """How it goes; `messages` says before which number of the conversation to look."""
-    look = service.look(caller, workflow)
+    before = messages or getattr(service.seen(caller, workflow).state, "lines", 0)
+    look = service.look(caller, workflow, range(max(1, before - SHOWN_LINES + 1), before + 1))
     standing = look.seen.standing
     told: dict[str, Any] = {
         **_common(look),
