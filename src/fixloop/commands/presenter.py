@@ -83,6 +83,8 @@ class Logged(NamedTuple, Generic[S]):
     diff: str = ""
     """What all fixes together changed."""
     across: Across | None = None
+    texts: range | None = None
+    """In a summary, the numbers of the messages that are given in full; None: all."""
 
 
 class Presenter(NamedTuple, Generic[S]):

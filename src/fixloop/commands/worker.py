@@ -18,7 +18,7 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import say
 from fixloop.commands.session import Session, open_session
 from fixloop.errors import UsageError
-from fixloop.machine.health import healths, problems, well
+from fixloop.machine.health import Health, healths, problems, well
 from fixloop.machine.processes import WORK_QUEUES, browser, supervisor
 from fixloop.servers.redis_url import shown_url
 
@@ -142,13 +142,17 @@ def _ping_broker(session: Session) -> None:
         ping(session.urls.broker)
 
 
+def workers_here(session: Session) -> list[Health]:
+    """What the workers of this machine, with this cache, say that serve this Redis."""
+    redis = shown_url(session.urls.state)
+    return [known for known in healths(session.settings.cache_dir) if known.redis == redis]
+
+
 def _check(session: Session) -> None:
     """Whether Redis answers, somebody sweeps, and every worker of this machine serves with all its parts."""
     _ping_broker(session)
     cache = session.settings.cache_dir
-    here = [
-        known for known in healths(cache) if known.redis == shown_url(session.urls.state) and not known.queue
-    ]
+    here = [known for known in workers_here(session) if not known.queue]
     wrong = [f"worker {known.pid}: {said}" for known in here for said in problems(known, time.monotonic())]
     if not here:
         wrong.append(

@@ -90,6 +90,7 @@ def serve(
         from fixloop.serve.app import create_app
         from fixloop.serve.identity import Identities
         from fixloop.serve.people import People
+        from fixloop.serve.rendering import compile_templates
         from fixloop.serve.service import Service
     except ModuleNotFoundError as error:
         raise UsageError(f"{_MISSING} ({error.name} is missing)") from None
@@ -113,6 +114,7 @@ def serve(
         workers = (2 if session.settings.is_embedded else 0) if concurrency is None else concurrency
         if workers:
             running.enter_context(supervisor(session.urls, {"concurrency": workers, "queues": []}))
+        compile_templates()
         code = tokens.code(Caller(checked_name(getpass.getuser()), scopes_of("admin", ""), TERMINAL))
         say(f"serving at {address}; Ctrl-C ends it")
         note(f"sign in once, within ten minutes: {address}/sign-in?code={code}")

@@ -95,7 +95,7 @@ def _row(workflow: str, fields: Fields) -> Row:
     except ValueError as error:
         found = summary(workflow, {DAMAGED: f"a plain field of it cannot be read ({error})"})
     kind = "damaged" if found["damaged"] else "ended" if found["outcome"] else "live"
-    state = found["outcome"] or ("paused" if found["paused"] else str(found["owner"]))
+    state = found["outcome"] or ("paused" if fields.get("held") else str(found["owner"]))
     cursor = f"{found['updated_at']} {workflow}"
     return Row(workflow, cursor, kind, DAMAGED if kind == DAMAGED else state, found)
 

@@ -1,5 +1,6 @@
 """What a person looks at before deciding, and beside two runs: made of a summary, a history and nothing else."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -24,14 +25,10 @@ _KEPT: Final = {
     "configuration": "configuration",
 }
 _DIGITS: Final = frozenset("0123456789abcdef")
-_WHOM: Final = {
-    "manual-fix": "you",
-    "skip": "nobody; the next phase begins",
-    "abort": "nobody",
-    "extend": "the one whose turn it was",
-    "accept": "the checks, once more",
-    "reject": "the main agent",
-}
+_OPTION: Final = re.compile(r" \(--\w+ N\)")
+"""Of the command line; a page has a field."""
+_RUNS_AGAIN: Final = ("Specialist error", "Integrity hold")
+"""Reasons after which `extend` makes the same run again."""
 _LETTERS: Final = {"manual-fix": "m", "skip": "s", "abort": "a", "extend": "e", "accept": "y", "reject": "r"}
 
 
@@ -103,15 +100,25 @@ class Artifact(NamedTuple):
     what: str
 
 
-def choices(item: Mapping[str, Any]) -> tuple[Choice, ...]:
-    """What answers an item of the inbox, the recommended one first; empty where a free text does."""
+def choices(item: Mapping[str, Any], agent: str = "") -> tuple[Choice, ...]:
+    """What answers an item of the inbox, the recommended one first; empty where a free text does. `agent` is who
+    makes fixes."""
+    agent = agent or "the main agent"
+    whom = {
+        "manual-fix": "you",
+        "skip": "the next phase",
+        "abort": "nobody",
+        "extend": "the checks" if item["reason"] in _RUNS_AGAIN else agent,
+        "accept": "the checks",
+        "reject": agent,
+    }
     told = item.get("choices") or [{"answer": option} for option in item.get("options", ())]
     return tuple(
         Choice(
             answer=each["answer"],
-            does=each.get("does", ""),
+            does=_OPTION.sub("", each.get("does", "")),
             because=each.get("because", ""),
-            whom=_WHOM.get(each["answer"], ""),
+            whom=whom.get(each["answer"], "") if item["profile"] == "validation" else "",
             key=_LETTERS.get(each["answer"], ""),
         )
         for each in told
@@ -149,11 +156,10 @@ def grid(phase: Phase) -> Grid:
 
 
 def best(phase: Phase) -> RunRow | None:
-    """The run with the fewest failures, the latest of several; None where only one came to a result, or it passed."""
+    """The run with the fewest failures, where the last one has more."""
     ran = [run for run in phase.runs if run.result == "failed"]
-    if len(ran) < 2 or any(run.result == "passed" for run in phase.runs):
-        return None
-    return min(reversed(ran), key=lambda run: run.count)
+    least = min(reversed(ran), key=lambda run: run.count, default=None)
+    return least if least is not None and least.count < ran[-1].count else None
 
 
 def compared(first: Run, second: Run, fixes: Iterable[FixRow]) -> Comparison:

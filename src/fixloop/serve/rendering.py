@@ -37,6 +37,12 @@ def static_files() -> Mapping[str, Static]:
     return {path.name: _static(path) for path in paths if path.suffix in _KINDS}
 
 
+def compile_templates() -> None:
+    """Before anybody waits for a page."""
+    for path in (_HERE / "templates").glob("*.html.j2"):
+        _environment().get_template(path.name)
+
+
 def page(
     request: Request, template: str, caller: Caller | None, status: int = 200, **shown: Any
 ) -> HTMLResponse:

@@ -16,9 +16,10 @@ from fixloop.commands.presenter import Logged
 from fixloop.commands.report import whole_diff
 from fixloop.commands.screen import heard
 from fixloop.commands.session import Seen, Session, look
+from fixloop.commands.worker import workers_here
 from fixloop.errors import Damaged, NewerVersion, ProtocolError, UsageError
 from fixloop.intake.submission import enqueue
-from fixloop.machine.health import healths, problems, well
+from fixloop.machine.health import problems, well
 from fixloop.serve import access
 from fixloop.serve.access import Caller
 from fixloop.serve.follower import Follower
@@ -26,13 +27,14 @@ from fixloop.serve.lists import Item, Lists
 from fixloop.serve.problems import Problem
 from fixloop.serve.submission import NewWorkflow, Repositories
 from fixloop.serve.tokens import Tokens
-from fixloop.servers.redis_url import shown_url
 from fixloop.store.keys import is_workflow
 from fixloop.store.records import Entry
 from fixloop.summary import Summary
 
-HISTORY_SECONDS: Final = 0.1
+HISTORY_SECONDS: Final = 0.05
 """How long one request reads histories for what was held."""
+WHOLE_DIFFERENCES: Final = 20
+"""Of so many fixes a page has the whole difference; of earlier ones its beginning, as the history has it."""
 DECIDABLE: Final = ("decision", "answer")
 
 
@@ -135,10 +137,16 @@ class Service:
         except UsageError as error:
             raise Problem("not-found", str(error)) from None
 
-    def look(self, caller: Caller, workflow: str) -> Look:
-        """One workflow as its pages show it."""
+    def look(self, caller: Caller, workflow: str, texts: range = range(0)) -> Look:
+        """One workflow as its pages show it; `texts` are the numbers of the messages that are given in full."""
         seen = self.seen(caller, workflow)
-        logged = self._logged(seen)._replace(artifact=partial(self._session.store.get_artifact, workflow))
+        logged = self._logged(seen)
+        fixes = list(dict.fromkeys(filter(None, map(_difference, reversed(logged.entries)))))
+        earlier, stored = set(fixes[WHOLE_DIFFERENCES:]), partial(self._session.store.get_artifact, workflow)
+        logged = logged._replace(
+            artifact=lambda digest: None if digest in earlier else stored(digest),
+            texts=texts,
+        )
         made = seen.presenter.summary
         return Look(seen, logged, made(seen.found, logged) if made is not None else None)
 
@@ -273,8 +281,7 @@ class Service:
     def workers(self, caller: Caller) -> list[Worker]:
         """The workers of this host that serve this Redis."""
         require(caller, access.READ)
-        cache, redis = self._session.settings.cache_dir, shown_url(self._session.urls.state)
-        found = (known for known in healths(cache) if known.redis == redis)
+        found = workers_here(self._session)
         return [Worker(each.pid, each.queue, problems(each, time.monotonic()), well(each)) for each in found]
 
     def holds(self, caller: Caller) -> Holds:
@@ -365,6 +372,12 @@ def require(caller: Caller, scope: str) -> None:
         raise Problem(
             "not-allowed", f"{caller.name} may {', '.join(sorted(caller.scopes))}; this needs {scope!r}"
         )
+
+
+def _difference(entry: Entry) -> str:
+    """The digest of what a fix changed; empty for all other entries."""
+    event = entry.body.get("event", {})
+    return str((event.get("completion") or event).get("diff_artifact") or "")
 
 
 def _message_id(message: Mapping[str, Any]) -> str:

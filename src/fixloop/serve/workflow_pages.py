@@ -16,7 +16,7 @@ from fixloop.serve.pages import READING
 from fixloop.serve.problems import Problem
 from fixloop.serve.rendering import page
 from fixloop.serve.requests import Known, Serving, form_of
-from fixloop.serve.service import Look
+from fixloop.serve.service import DECIDABLE, Look
 from fixloop.summary.chart import chart
 from fixloop.summary.model import Phase, Summary
 from fixloop.summary.pages import Cut, trimmed
@@ -42,7 +42,8 @@ def workflow(
     messages: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> Response:
     """How it goes; `messages` says before which number of the conversation to look."""
-    look = service.look(caller, workflow)
+    before = messages or getattr(service.seen(caller, workflow).state, "lines", 0)
+    look = service.look(caller, workflow, range(max(1, before - SHOWN_LINES + 1), before + 1))
     standing = look.seen.standing
     told: dict[str, Any] = {
         **_common(look),
@@ -100,10 +101,14 @@ def decision(
         "chosen": answer,
     }
     if item is not None:
-        is_asked = item["waits_for"] in ("decision", "answer")
-        told |= {"choices": packet.choices(item), "may_decide": caller.may(DECIDE) and is_asked}
-        told |= {"key": uuid.uuid4().hex, "is_asked": is_asked}
-        told |= _packet(look.summary, look.seen.state) if look.summary is not None else {"s": None}
+        state, is_asked = look.seen.state, item["waits_for"] in DECIDABLE
+        told |= {
+            "choices": packet.choices(item, getattr(state, "agent", "")),
+            "may_decide": caller.may(DECIDE) and is_asked,
+            "is_asked": is_asked,
+            "key": uuid.uuid4().hex,
+            **(_packet(look.summary, state) if look.summary is not None else {"s": None}),
+        }
     return page(request, "decision", caller, **told)
 
 

@@ -52,6 +52,8 @@ class Told(NamedTuple):
     """Finds what the entries only name."""
     diff: str = ""
     """What all fixes together changed."""
+    texts: range | None = None
+    """The numbers of the messages that are given in full, which takes most of the time; None: all."""
 
 
 def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | None = None) -> Summary:
@@ -104,7 +106,7 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
         files=_files(phases),
         bars=bars,
         moments=marks_of(entries, bars, found),
-        lines=tuple(_lines(entries)),
+        lines=tuple(_lines(entries, told.texts)),
     )
 
 
@@ -249,7 +251,7 @@ def _at_work(state: State, found: Sequence[Interval]) -> AtWork | None:
     )
 
 
-def _lines(entries: Iterable[Recorded]) -> Iterable[Line]:
+def _lines(entries: Iterable[Recorded], texts: range | None) -> Iterable[Line]:
     for entry in entries:
         for said in entry.lines:
             message = said.message
@@ -261,5 +263,5 @@ def _lines(entries: Iterable[Recorded]) -> Iterable[Line]:
                 title=title(message),
                 message_id=message.message_id,
                 summary=one_line(message.summary, 500),
-                text=clean(said.rendered),
+                text=clean(said.rendered) if texts is None or message.number in texts else "",
             )

@@ -119,7 +119,7 @@ def _summary(found: Snapshot, logged: Logged[State]) -> Any:
     state = logged.state
     found_answers = choices(state) or (fix_choices(state) if outcome.waits_for_agent(state) else ())
     answers = tuple(Answer(**each._asdict()) for each in found_answers)
-    told = Told(outcome.next_command(state), answers, logged.artifact, logged.diff)
+    told = Told(outcome.next_command(state), answers, logged.artifact, logged.diff, logged.texts)
     return summarize(state, logged.entries, found.moment, told)
 
 
