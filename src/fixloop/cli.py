@@ -57,6 +57,7 @@ _COMMANDS: Final = {
     "purge": "archive:purge",
     "worker": "worker:worker",
     "flower": "worker:flower",
+    "queues": "queues:queues",
     "runner": "worker:runner",
     "serve": "fixloop.serve.commands:serve",
     "token": "fixloop.serve.commands:token_group",

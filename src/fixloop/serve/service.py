@@ -4,11 +4,13 @@ each of who asks. Routes and pages call nothing else."""
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from fixloop.commands.clocks import is_away
 from fixloop.commands.handlers import Answer, handlers_of
 from fixloop.commands.inbox import items_of
 from fixloop.commands.integrity import Hold, holds_in
@@ -23,12 +25,12 @@ from fixloop.machine.health import problems, well
 from fixloop.serve import access
 from fixloop.serve.access import Caller
 from fixloop.serve.follower import Follower
-from fixloop.serve.lists import Item, Lists
+from fixloop.serve.lists import Item, Lists, Row
 from fixloop.serve.problems import Problem
 from fixloop.serve.submission import NewWorkflow, Repositories
 from fixloop.serve.tokens import Tokens
 from fixloop.store.keys import is_workflow
-from fixloop.store.records import Entry
+from fixloop.store.records import Entry, QueueLoad
 from fixloop.summary import Summary
 
 HISTORY_SECONDS: Final = 0.05
@@ -82,6 +84,22 @@ class Look(NamedTuple):
     logged: Logged[Any]
     summary: Summary | None
     """Of a validation workflow."""
+
+
+class Figures(NamedTuple):
+    """What an operator counts, of all projects."""
+
+    workflows: Sequence[Row]
+    waiting: Sequence[Item]
+    queues: Sequence[QueueLoad]
+    rejected: int
+    """Broker messages that no worker could take."""
+    is_away: bool
+    """Nobody sweeps."""
+
+    @staticmethod
+    def age_seconds(item: Item) -> float:
+        return (datetime.now(UTC) - datetime.fromisoformat(item["since"])).total_seconds()
 
 
 class Service:
@@ -277,6 +295,13 @@ class Service:
                 {"profile": name, "state": at, "count": n} for (name, at), n in sorted(by_state.items())
             ]
         }
+
+    def figures(self) -> Figures:
+        """What an operator counts. Raises InfrastructureError."""
+        store = self._session.store
+        away = is_away(store.now(0), store.now(0))
+        listed, waiting = self._lists.workflows(), self._lists.waiting()
+        return Figures(listed, waiting, store.queues(), store.rejections().total, away)
 
     def workers(self, caller: Caller) -> list[Worker]:
         """The workers of this host that serve this Redis."""

@@ -23,6 +23,7 @@ from fixloop.store.records import (
     Committed,
     Entry,
     Lane,
+    QueueLoad,
     RejectedMessage,
     Rejections,
     Removal,
@@ -111,6 +112,10 @@ class Store(Protocol):
         Returns:
             The ticket, to be hinted; None when it was not delayed, or its workflow is held.
         """
+        ...
+
+    def queues(self) -> list[QueueLoad]:
+        """What is ready and what is at work, by queue, of all that have any; as quick however many tickets wait."""
         ...
 
     def owners(self) -> dict[str, tuple[str, int]]:

@@ -230,6 +230,18 @@ class Due:
     """When, engine clock."""
 
 
+class QueueLoad(NamedTuple):
+    """What there is to do in a queue."""
+
+    queue: str
+    ready: int = 0
+    """Tickets that a worker could take now."""
+    claimed: int = 0
+    """Tickets at which somebody is at work."""
+    oldest_seconds: float = 0.0
+    """How long the oldest of those that are ready has waited, on the engine's clock."""
+
+
 class Change(NamedTuple):
     """One commit, or the end of a workflow's stay in the store."""
 

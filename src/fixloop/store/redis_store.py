@@ -125,6 +125,13 @@ class RedisStore(Listing, Store):
         reply = self._connection.run("wake", _keys(keys.workflow_of(ticket_id)), (ticket_id,))
         return replies.ticket(reply) if reply else None
 
+    def queues(self) -> list[records.QueueLoad]:
+        found = [
+            self._connection.run("queues", keys.shard_keys(shard), (keys.workflow_key_prefix(shard),))
+            for shard in range(keys.SHARDS)
+        ]
+        return replies.queues(found)
+
     def owners(self) -> dict[str, tuple[str, int]]:
         found: dict[str, tuple[str, int]] = {}
         for shard in self.of_all_shards(lambda pipe, n: pipe.hgetall(keys.shard_keys(n).owners)):

@@ -144,6 +144,21 @@ def snapshot(reply: Sequence[Any], workflow: str) -> records.Snapshot | None:
     )
 
 
+def queues(shards: Iterable[Sequence[Any]]) -> list[records.QueueLoad]:
+    """The answers of queues.lua, by queue."""
+    found: dict[str, records.QueueLoad] = {}
+    for lanes, claimed in shards:
+        for text, ready, age in lanes:
+            queue = records.Lane.parse(text.decode()).queue
+            known = found.get(queue, records.QueueLoad(queue))
+            oldest = max(known.oldest_seconds, float(age))
+            found[queue] = known._replace(ready=known.ready + ready, oldest_seconds=oldest)
+        for name in claimed:
+            known = found.get(name.decode(), records.QueueLoad(name.decode()))
+            found[known.queue] = known._replace(claimed=known.claimed + 1)
+    return sorted(found.values())
+
+
 def swept(reply: Sequence[Any]) -> records.Swept:
     """The answer of sweep.lua; what cannot be read is left out of it, and nobody else's with it."""
     mine, wall, clock, away, gap, due, lapsed, ready, unheard, lanes, damaged = reply

@@ -1,0 +1,37 @@
+"""`queues`: what there is to do in each, for people and for what starts and stops workers."""
+
+from typing import Annotated, Any
+
+import typer
+
+from fixloop.commands.screen import print_json, row, say, show, table
+from fixloop.commands.session import AsJson, open_session
+
+
+def queues(
+    concurrency: Annotated[
+        int | None,
+        typer.Option("--concurrency", "-c", min=1, help="How many steps all workers do at once, for `load`."),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """
+    Show what is ready and what is at work in each queue, and how long the oldest has waited.
+
+    `load` is (ready + claimed) / concurrency of all queues together: over 1 there is more to do than can be done
+    at once. What scales workers goes by it.
+    """
+    with open_session() as session:
+        found = session.store.queues()
+    total = sum(each.ready + each.claimed for each in found)
+    if json:
+        load = {} if concurrency is None else {"load": total / concurrency}
+        document: dict[str, Any] = {"queues": [each._asdict() for each in found], **load}
+        print_json(document)
+        return
+    made = table("queue", "ready", "at work", "oldest")
+    for each in found:
+        row(made, each.queue, str(each.ready), str(each.claimed), f"{each.oldest_seconds:.0f} s")
+    show(made) if found else say("nothing is to be done")
+    if concurrency is not None:
+        say(f"load {total / concurrency:.2f}: {total} steps for {concurrency} at once")

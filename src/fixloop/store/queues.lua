@@ -1,0 +1,28 @@
+-- What waits and what is at work in a shard. ARGV: what stands before a workflow's id in its key.
+-- Returns the lanes in which tickets wait, each with their number and the age of the oldest; and the queue of each claimed
+-- ticket. Nothing is read that grows with the number of those that wait.
+
+local prefix = ARGV[1]
+local clock = read_clock()
+
+local lanes = {}
+for _, field in ipairs(redis.call('HKEYS', SHARD)) do
+  local lane = string.match(field, '^made:(.+)$')
+  if lane then
+    local first, last = '[' .. lane .. '|', '[' .. lane .. '|~'
+    local oldest = redis.call('ZRANGEBYLEX', PENDING, first, last, 'LIMIT', 0, 1)[1]
+    if oldest then
+      local offered = tonumber(string.match(string.sub(oldest, #lane + 2), '^%d+|(%d+)|')) / 1000
+      lanes[#lanes + 1] = {lane, redis.call('ZLEXCOUNT', PENDING, first, last), seconds(math.max(0, clock - offered))}
+    end
+  end
+end
+
+local claimed = {}
+for _, id in ipairs(redis.call('HKEYS', OWNERS)) do
+  local workflow = string.match(id, '^[^.]+')
+  local text = redis.call('HGET', prefix .. workflow, 't:' .. id)
+  if text then claimed[#claimed + 1] = cjson.decode(text).queue end
+end
+
+return {lanes, claimed}
