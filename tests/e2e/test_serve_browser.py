@@ -85,9 +85,11 @@ def test_a_person_with_only_a_keyboard_goes_from_the_link_to_a_decision(world: W
         page = context.new_page()
         page.goto(f"/sign-in?code={world.served.code}")
 
+        expect(page.get_by_role("button", name="Sign in").first).to_be_focused()
         page.keyboard.press("Enter")
         page.wait_for_url("**/")
         page.keyboard.press("j")
+        expect(page.get_by_role("link", name="Split amounts")).to_be_focused()
         page.keyboard.press("Enter")
         page.wait_for_url("**/decide/**")
         page.keyboard.press("a")
