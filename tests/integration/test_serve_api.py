@@ -46,7 +46,10 @@ def test_a_decision_is_taken_once_for_each_key_and_repeated_with_the_first_answe
     workflow = stage.escalated()
     client = stage.client("decider", "anna")
     etag = client.get(f"/v1/workflows/{workflow}").headers["etag"]
-    told = {"json": decision(stage, workflow), "headers": {"If-Match": etag, "Idempotency-Key": "one"}}
+    told: dict[str, Any] = {
+        "json": decision(stage, workflow),
+        "headers": {"If-Match": etag, "Idempotency-Key": "one"},
+    }
 
     first = client.post(f"/v1/workflows/{workflow}/decisions", **told)
     again = client.post(f"/v1/workflows/{workflow}/decisions", **told)
