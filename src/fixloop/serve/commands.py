@@ -107,9 +107,6 @@ def serve(
             running.enter_context(supervisor(session.urls, {"concurrency": workers, "queues": []}))
         compile_templates()
         me = Caller(checked_name(getpass.getuser()), scopes_of("admin", ""), TERMINAL)
-        # What is read now need not be read while somebody waits for a page.
-        service.inbox(me)
-        service.workflows(me)
         code = tokens.code(me)
         say(f"serving at {address}; Ctrl-C ends it")
         note(f"sign in once, within ten minutes: {address}/sign-in?code={code}")
