@@ -63,6 +63,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=PATIENCE_MS)
     with chromium() as found:
         yield found
 
@@ -85,9 +86,11 @@ def test_a_person_with_only_a_keyboard_goes_from_the_link_to_a_decision(world: W
         page = context.new_page()
         page.goto(f"/sign-in?code={world.served.code}")
 
+        expect(page.get_by_role("button", name="Sign in").first).to_be_focused()
         page.keyboard.press("Enter")
         page.wait_for_url("**/")
         page.keyboard.press("j")
+        expect(page.locator("[data-step]").first).to_be_focused()
         page.keyboard.press("Enter")
         page.wait_for_url("**/decide/**")
         page.keyboard.press("a")
@@ -110,7 +113,7 @@ def test_an_open_inbox_shows_what_comes_and_the_focus_stays(world: World) -> Non
 
         world.played.held(48)
 
-        expect(page.locator("#status")).to_contain_text("2 wait for your decision", timeout=PATIENCE_MS)
+        expect(page.locator("#status")).to_contain_text("2 wait for your decision")
         expect(page.locator(".item")).to_have_count(2)
         assert focused.startswith("open-ESC-47-")
         assert page.evaluate("document.activeElement.id") == focused
@@ -130,7 +133,7 @@ def test_a_page_that_has_become_stale_says_so_and_keeps_the_focus_and_what_was_t
         expect(bobs.locator("#status")).to_contain_text("decided skip")
 
         expect(page.locator("#status")).to_contain_text(
-            re.compile(r"bob \(token \w+\) decided skip \d+ s ago"), timeout=PATIENCE_MS
+            re.compile(r"bob \(token \w+\) decided skip \d+ s ago")
         )
         assert page.evaluate("document.activeElement.name") == "reason"
         expect(page.get_by_label("Reason")).to_have_value("half a sen")

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 from fastapi.testclient import TestClient
 
+from fixloop.errors import InfrastructureError
 from fixloop.serve.problems import KINDS
 from tests.fixtures.profile_stage import Profiles
 from tests.fixtures.serve_stage import Stage, on_redis
@@ -423,3 +424,19 @@ def test_an_empty_inbox_says_what_runs(stage: Stage) -> None:
 
     assert "All is decided." in said
     assert "Round to cents" in said
+
+
+def test_where_redis_is_away_a_browser_is_told_so_in_words_and_when_to_come_back(
+    stage: Stage,
+) -> None:
+    browser = Browser(stage, "viewer")
+
+    def away() -> None:
+        raise InfrastructureError("cannot reach Redis at unix:///nowhere")
+
+    stage.app.add_api_route("/away", away)
+    answer = browser.get("/away")
+
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+    assert "Redis is away" in Page(answer).text
+    assert "Nothing is lost" in Page(answer).text

@@ -115,7 +115,8 @@ def serve(
         if workers:
             running.enter_context(supervisor(session.urls, {"concurrency": workers, "queues": []}))
         compile_templates()
-        code = tokens.code(Caller(checked_name(getpass.getuser()), scopes_of("admin", ""), TERMINAL))
+        me = Caller(checked_name(getpass.getuser()), scopes_of("admin", ""), TERMINAL)
+        code = tokens.code(me)
         say(f"serving at {address}; Ctrl-C ends it")
         note(f"sign in once, within ten minutes: {address}/sign-in?code={code}")
         uvicorn.Server(config).run(sockets=[listening])

@@ -24,7 +24,8 @@ from fixloop.summary.pages import Cut, trimmed
 SHOWN_LINES: Final = 100
 """Messages on a page; the others are on pages before."""
 PART: Final = 0.25
-"""Of what a report shows of texts and lists."""
+PART_OF_ALL: Final = 0.12
+"""Of what a report shows of texts and lists: where one phase is looked at, and on the page of all of them."""
 _RUNS: Final = r"^\d{1,6}\.\.\d{1,6}$"
 _COMMANDS: Final = ("pause", "continue", "cancel")
 _MOST_DIGITS: Final = 9
@@ -59,7 +60,7 @@ def workflow(
         told |= {"details": list(details), "lines": _page_of(said, messages), "count": len(said)}
         return page(request, "agents", caller, **told)
     lines = look.summary.lines
-    cut = _cut(look.summary.model_copy(update={"lines": _page_of(lines, messages)}))
+    cut = trimmed(look.summary.model_copy(update={"lines": _page_of(lines, messages)}), Cut(PART_OF_ALL))
     told |= {"s": cut, "whole": look.summary, "chart": chart(cut), "lines": cut.lines, "count": len(lines)}
     return page(request, "workflow", caller, **told)
 
