@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fixloop.api import FeatureStatus, enqueue, status
+    from fixloop.commands.api import FeatureStatus, enqueue, status
 
     __version__: str
 
@@ -13,7 +13,7 @@ __all__ = ["FeatureStatus", "__version__", "enqueue", "status"]
 def __getattr__(name: str) -> Any:
     """Load the calls with the first use: the pure protocol must be importable without Redis or git."""
     if name in ("FeatureStatus", "enqueue", "status"):
-        from fixloop import api
+        from fixloop.commands import api
 
         return getattr(api, name)
     if name == "__version__":

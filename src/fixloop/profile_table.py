@@ -91,6 +91,12 @@ def profile_of(snapshot: bytes) -> str:
 
 
 @cache
+def work_queues() -> tuple[str, ...]:
+    """What a shared worker's processes for work serve, each as `fixloop.{name}`."""
+    return (*(queue for name in names() for queue in registered(name).queues), "prepare")
+
+
+@cache
 def loaded(part: str) -> Any:
     """A part that a record names."""
     module, _, name = part.partition(":")

@@ -7,13 +7,13 @@ from typing import Final
 
 import pytest
 
-from fixloop.archive.files import Archive
+from fixloop.store.archive.files import Archive
 
 pytestmark = pytest.mark.slow
 
 WRITER: Final = """
 import sys; from pathlib import Path; from datetime import datetime, UTC
-from fixloop.archive.files import Archive; from fixloop.store.records import Stored
+from fixloop.store.archive.files import Archive; from fixloop.store.records import Stored
 archive = Archive(Path(sys.argv[1]), host="h")
 for n in range(1, 41):
     flow = f"0a1b2c3d-{n}-{sys.argv[2]}"

@@ -8,9 +8,6 @@ from typing import Any, Final
 
 import pytest
 
-from fixloop.archive.files import Archive
-from fixloop.archive.read_through import with_archive
-from fixloop.archive.retention import archive_ended
 from fixloop.engine.engine import ProfileEngine
 from fixloop.intake.trial import NOTE
 from fixloop.outside.transfer import bring_work, snapshot_in
@@ -20,6 +17,9 @@ from fixloop.protocol.events import Cancelled, RunFinished
 from fixloop.repository.publication import publish
 from fixloop.repository.tree import commit_tree, tree_id
 from fixloop.servers.settings import Settings
+from fixloop.store.archive.files import Archive
+from fixloop.store.archive.read_through import with_archive
+from fixloop.store.archive.retention import archive_ended
 from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.profile_runs import SCRIPTS
 from tests.fixtures.repositories import git

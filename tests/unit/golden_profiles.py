@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple, get_args
 
 from pydantic import BaseModel, TypeAdapter
 
-from fixloop.archive.record import line_of
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.cycle import messages as cycle_messages
 from fixloop.profiles.cycle.records import InputKind
@@ -25,6 +24,7 @@ from fixloop.profiles.handoff.outcome import Said
 from fixloop.profiles.handoff.state import SCHEMA_VERSION as HANDOFF_VERSION
 from fixloop.profiles.handoff.state import Handoffs
 from fixloop.protocol.event import Event
+from fixloop.store.archive.record import line_of
 from tests.fixtures.cycle_stage import CycleStage
 from tests.fixtures.handoff_stage import HandoffStage
 from tests.fixtures.memory_store import MemoryStore

@@ -14,12 +14,12 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel, TypeAdapter
 
-from fixloop.archive.record import line_of
 from fixloop.engine.history import recorded
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import Decision, Message
 from fixloop.protocol.state import SCHEMA_VERSION, Completion, Limits, State
 from fixloop.protocol.ticket import Ticket
+from fixloop.store.archive.record import line_of
 from tests.fixtures.command_stage import Agents
 from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.message_samples import SAMPLES

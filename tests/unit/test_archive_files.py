@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pytest
 
-from fixloop.archive.files import Archive
-from fixloop.archive.record import Member, erase, line_of, member, read, stored_of, walk
 from fixloop.errors import InfrastructureError, ProtocolError
+from fixloop.store.archive.files import Archive
+from fixloop.store.archive.record import Member, erase, line_of, member, read, stored_of, walk
 from fixloop.store.records import Stored
 
 ENDED: Final = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)

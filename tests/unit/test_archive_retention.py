@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import pytest
 
-from fixloop.archive.files import Archive
-from fixloop.archive.read_through import with_archive
-from fixloop.archive.retention import Moved, archive_ended, purge_ended
 from fixloop.engine.replay import audit
 from fixloop.protocol.events import Cancelled
 from fixloop.servers.settings import Settings
+from fixloop.store.archive.files import Archive
+from fixloop.store.archive.read_through import with_archive
+from fixloop.store.archive.retention import Moved, archive_ended, purge_ended
 from fixloop.store.contract import Store
 from fixloop.store.keys import artifact_key
 from tests.fixtures.command_stage import PROJECT, Agents

@@ -10,9 +10,6 @@ from typing import Any, Final
 
 import pytest
 
-from fixloop.archive.files import Archive
-from fixloop.archive.read_through import with_archive
-from fixloop.archive.record import stored_of
 from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.profile import profile_named
 from fixloop.engine.replay import audit
@@ -22,6 +19,9 @@ from fixloop.statefiles.named_files import Record, read_record, write_record
 from fixloop.statefiles.rebuild import rebuild
 from fixloop.statefiles.rendering import drawn
 from fixloop.statefiles.sync import project
+from fixloop.store.archive.files import Archive
+from fixloop.store.archive.read_through import with_archive
+from fixloop.store.archive.record import stored_of
 from fixloop.store.records import Commit
 from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.profile_runs import FLOW, SCRIPTS

@@ -9,9 +9,6 @@ from typing import Any, Final
 
 import pytest
 
-from fixloop.archive.files import Archive
-from fixloop.archive.read_through import with_archive
-from fixloop.archive.record import stored_of
 from fixloop.engine.hints import arguments
 from fixloop.engine.history import said
 from fixloop.engine.snapshots import load_state
@@ -24,6 +21,9 @@ from fixloop.protocol.rendering import render_whole
 from fixloop.protocol.state import SCHEMA_VERSION, Completion, State
 from fixloop.protocol.ticket import Ticket
 from fixloop.protocol.validation import decide
+from fixloop.store.archive.files import Archive
+from fixloop.store.archive.read_through import with_archive
+from fixloop.store.archive.record import stored_of
 from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.message_samples import SAMPLES
 from tests.unit.golden_schema import FOLDER, PRESENT, event_kinds, schemas, text

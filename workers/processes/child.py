@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from fixloop.machine.health import Part
 from fixloop.machine.owner import VARIABLE, identity
-from fixloop.machine.processes import WORK_QUEUES
+from fixloop.profile_table import work_queues
 from workers.processes import memory
 from workers.processes.lifeline import LIFELINE, PRESENCE
 from workers.processes.start import Given, Main, Running, forked, spawned
@@ -155,9 +155,9 @@ class Child:
 
 def begun(options: Mapping[str, Any], main: Main) -> list[Child]:
     """The processes of one worker, just forked; each is `main` in its own. Options: `concurrency` of work, `queue` (a
-    single workflow's own; empty for the shared ones), `queues` (of `WORK_QUEUES`, those it serves; empty: all)."""
+    single workflow's own; empty for the shared ones), `queues` (of `work_queues`, those it serves; empty: all)."""
     own = str(options.get("queue", ""))
-    work = [own] if own else [f"fixloop.{name}" for name in options.get("queues") or WORK_QUEUES]
+    work = [own] if own else [f"fixloop.{name}" for name in options.get("queues") or work_queues()]
     control = [f"{own}.control"] if own else ["fixloop.control", "celery"]
     children = [
         Child("work", {"queues": work, "concurrency": options.get("concurrency", 1)}),

@@ -12,9 +12,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from fixloop.archive.files import Archive, archive_at
-from fixloop.archive.read_through import with_archive
-from fixloop.archive.retention import archive_ended
 from fixloop.engine.profile import profile_in
 from fixloop.errors import FixloopError
 from fixloop.intake.trial import NOTE
@@ -23,6 +20,9 @@ from fixloop.outside.transfer import snapshot_in
 from fixloop.repository.git import Git
 from fixloop.repository.mirror import Mirror
 from fixloop.servers.settings import Settings, load_settings
+from fixloop.store.archive.files import Archive, archive_at
+from fixloop.store.archive.read_through import with_archive
+from fixloop.store.archive.retention import archive_ended
 from fixloop.store.contract import Store
 from fixloop.store.keys import issue_of, number_of
 from workers.process import process

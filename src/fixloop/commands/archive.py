@@ -7,8 +7,6 @@ from typing import Annotated, Final
 
 import typer
 
-from fixloop.archive.files import archive_at
-from fixloop.archive.retention import Moved, archive_ended, purge_ended
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.lookup import prefix_of
 from fixloop.commands.screen import print_json, print_lines, say
@@ -16,6 +14,8 @@ from fixloop.commands.session import AsJson, OnlyProject, open_session
 from fixloop.errors import RefusedError, UsageError
 from fixloop.machine.owner import identity
 from fixloop.protocol.durations import iso_stamp, stamp
+from fixloop.store.archive.files import archive_at
+from fixloop.store.archive.retention import Moved, archive_ended, purge_ended
 from fixloop.store.keys import feature_of
 
 _UNITS: Final = {"d": "days", "h": "hours", "m": "minutes"}

@@ -9,7 +9,6 @@ from typing import Final
 
 import typer
 
-from fixloop.archive.files import archive_at
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.commands.session import (
@@ -24,6 +23,7 @@ from fixloop.commands.session import (
 from fixloop.engine.replay import audit
 from fixloop.errors import RefusedError, UsageError
 from fixloop.protocol.durations import iso_stamp
+from fixloop.store.archive.files import archive_at
 
 FORMAT: Final = 1
 

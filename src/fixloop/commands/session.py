@@ -248,8 +248,8 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
             with _keeping_time(settings, home):
                 store: Store = redis
                 if settings.archive_dir is not None:
-                    from fixloop.archive.files import Archive
-                    from fixloop.archive.read_through import with_archive
+                    from fixloop.store.archive.files import Archive
+                    from fixloop.store.archive.read_through import with_archive
 
                     store = with_archive(redis, Archive(settings.archive_dir))
                 session = Session(settings, urls, store, place, project_at(place))

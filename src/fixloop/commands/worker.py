@@ -6,10 +6,10 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import typer
 
@@ -18,8 +18,9 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import say
 from fixloop.commands.session import Session, open_session
 from fixloop.errors import UsageError
-from fixloop.machine.health import Health, healths, problems, well
-from fixloop.machine.processes import WORK_QUEUES, browser, supervisor
+from fixloop.machine.health import healths, problems, well
+from fixloop.machine.processes import browser, supervisor
+from fixloop.profile_table import work_queues
 from fixloop.servers.redis_url import shown_url
 
 POLL_SECONDS: Final = 0.2
@@ -53,15 +54,14 @@ def worker(
     """
     queues = queue or []
     for name in queues:
-        if name not in WORK_QUEUES:
-            raise UsageError(f"there is no queue {name!r}; use one of {', '.join(WORK_QUEUES)}")
+        if name not in work_queues():
+            raise UsageError(f"there is no queue {name!r}; use one of {', '.join(work_queues())}")
     with open_session(create=not check) as session:
         if check:
             _check(session)
             return
         _ping_broker(session)
-        options = {"concurrency": concurrency, "queues": queues}
-        with _stoppable() as stopping, supervisor(session.urls, options) as process:
+        with _stoppable() as stopping, working(session, concurrency, queues) as process:
             say(f"working for {shown_url(session.urls.state)} with {concurrency} at once; Ctrl-C ends it")
             say("next: `fixloop enqueue --issue N` hands in work, `fixloop flower` shows the tasks")
             _wait(process, stopping)
@@ -142,10 +142,29 @@ def _ping_broker(session: Session) -> None:
         ping(session.urls.broker)
 
 
-def workers_here(session: Session) -> list[Health]:
-    """What the workers of this machine, with this cache, say that serve this Redis."""
-    redis = shown_url(session.urls.state)
-    return [known for known in healths(session.settings.cache_dir) if known.redis == redis]
+class KnownWorker(NamedTuple):
+    """What a worker of this machine says of itself."""
+
+    pid: int
+    queue: str
+    """The workflow that it serves alone; empty: all."""
+    problems: tuple[str, ...]
+    well: str
+    """What it says where there are no problems."""
+
+
+def workers_here(session: Session) -> list[KnownWorker]:
+    """The workers of this machine, with this cache, that serve this Redis."""
+    redis, now = shown_url(session.urls.state), time.monotonic()
+    found = (known for known in healths(session.settings.cache_dir) if known.redis == redis)
+    return [KnownWorker(each.pid, each.queue, tuple(problems(each, now)), well(each)) for each in found]
+
+
+def working(
+    session: Session, concurrency: int, queues: Sequence[str] = ()
+) -> AbstractContextManager["subprocess.Popen[bytes]"]:
+    """A worker of this session's Redis as a child, drained at the end of the block."""
+    return supervisor(session.urls, {"concurrency": concurrency, "queues": list(queues)})
 
 
 def _check(session: Session) -> None:
@@ -153,7 +172,7 @@ def _check(session: Session) -> None:
     _ping_broker(session)
     cache = session.settings.cache_dir
     here = [known for known in workers_here(session) if not known.queue]
-    wrong = [f"worker {known.pid}: {said}" for known in here for said in problems(known, time.monotonic())]
+    wrong = [f"worker {known.pid}: {said}" for known in here for said in known.problems]
     if not here:
         wrong.append(
             f"no worker on {socket.gethostname()} with the cache {cache}; start one with `fixloop worker`"
@@ -166,4 +185,4 @@ def _check(session: Session) -> None:
         raise typer.Exit(ExitCode.WRONG)
     rejected = session.store.rejections()
     told = [f"rejected so far: {rejected.last}"] if rejected.total else []
-    say("; ".join([*map(well, here), *told]))
+    say("; ".join([*(known.well for known in here), *told]))

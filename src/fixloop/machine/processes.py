@@ -12,11 +12,8 @@ from typing import Any, Final
 from fixloop.errors import InfrastructureError
 from fixloop.files.app_folder import app_folder
 from fixloop.files.cache_folder import make_cache
-from fixloop.profile_table import names, registered
 from fixloop.servers.settings import RedisUrls
 
-WORK_QUEUES: Final = (*(queue for name in names() for queue in registered(name).queues), "prepare")
-"""What a shared worker's processes for work serve, each as `fixloop.{name}`."""
 STOP_SECONDS: Final = 12.0
 # Flower's own program, with the pipe that ends it when this process is gone (see workers/processes/lifeline.py).
 _FLOWER: Final = (

@@ -20,7 +20,7 @@ from fixloop.serve.submission import NewWorkflow
 
 LONGEST_TEXT: Final = 20_000
 _PROBLEM: Final = {"application/problem+json": {"schema": documents.ProblemDocument.model_json_schema()}}
-_PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
+PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     kind.status: {"description": kind.title, "content": _PROBLEM} for kind in KINDS.values()
 }
 
@@ -34,7 +34,7 @@ def _of_types(*types: str) -> dict[int | str, dict[str, Any]]:
     return {200: {"content": {each: {} for each in types}}}
 
 
-router = APIRouter(prefix="/v1", responses=_PROBLEMS)
+router = APIRouter(prefix="/v1", responses=PROBLEMS)
 
 Workflow = Annotated[str, Path(pattern=r"^[0-9a-f]{8}-\d{1,15}-\d{1,9}$", examples=["0a1b2c3d-47-1"])]
 _VERSION: Final = re.compile(r'(?:W/)?"?(\d{1,15})"?')

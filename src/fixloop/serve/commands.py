@@ -10,8 +10,8 @@ import typer
 
 from fixloop.commands.screen import note, print_json, print_lines, row, say, show, table
 from fixloop.commands.session import AsJson, open_session
+from fixloop.commands.worker import working
 from fixloop.errors import UsageError
-from fixloop.machine.processes import supervisor
 from fixloop.serve.access import ROLES, TERMINAL, Caller, checked_name, checked_projects, scopes_of
 from fixloop.serve.tokens import Tokens
 from fixloop.store.connection import Connection
@@ -113,7 +113,7 @@ def serve(
         address = url.rstrip("/") or f"http://{host}:{listening.getsockname()[1]}"
         workers = (2 if session.settings.is_embedded else 0) if concurrency is None else concurrency
         if workers:
-            running.enter_context(supervisor(session.urls, {"concurrency": workers, "queues": []}))
+            running.enter_context(working(session, workers))
         compile_templates()
         me = Caller(checked_name(getpass.getuser()), scopes_of("admin", ""), TERMINAL)
         code = tokens.code(me)

@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from fixloop.errors import FixloopError
 from fixloop.serve import access
+from fixloop.serve.api import PROBLEMS
 from fixloop.serve.follower import Follower, News
 from fixloop.serve.problems import Problem
 from fixloop.serve.requests import Known, Serving, identities_of
@@ -21,7 +22,7 @@ KEEP_ALIVE_SECONDS: Final = 20.0
 """Proxies end a connection on which nothing is said for half a minute."""
 KNOWN_SECONDS: Final = 60.0
 """How long a token that was revoked may still listen."""
-router = APIRouter(prefix="/v1")
+router = APIRouter(prefix="/v1", responses=PROBLEMS)
 
 
 @router.get(

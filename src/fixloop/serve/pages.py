@@ -7,12 +7,12 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from fixloop.commands.integrity import COLUMNS, counted, too_often
-from fixloop.serve import packet
 from fixloop.serve.access import DECIDE
 from fixloop.serve.problems import KINDS, Problem
 from fixloop.serve.rendering import page, static_files
 from fixloop.serve.requests import Known, Serving
 from fixloop.serve.signing_in import asked_to_sign_in
+from fixloop.summary import packet
 
 SHOWN_ITEMS: Final = 50
 """On a page of the inbox."""

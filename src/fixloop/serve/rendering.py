@@ -11,9 +11,9 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 
-from fixloop.machine.terminal_text import visible
 from fixloop.serve.access import Caller
 from fixloop.serve.identity import CSRF_HEADER
+from fixloop.summary.model import clean
 from fixloop.summary.pages import TEMPLATES, environment
 
 _HERE: Final = Path(__file__).parent
@@ -90,7 +90,7 @@ def _environment() -> Environment:
 
 def _shown(value: object) -> object:
     # Text that is safe already is a template's own.
-    return visible(value) if type(value) is str else value
+    return clean(value) if type(value) is str else value
 
 
 def _address(name: str) -> str:

@@ -18,16 +18,16 @@ from fixloop.commands.presenter import Logged
 from fixloop.commands.report import whole_diff
 from fixloop.commands.screen import heard
 from fixloop.commands.session import Seen, Session, look
-from fixloop.commands.worker import workers_here
+from fixloop.commands.worker import KnownWorker, workers_here
 from fixloop.errors import Damaged, NewerVersion, ProtocolError, UsageError
+from fixloop.intake.repositories import Repositories
 from fixloop.intake.submission import enqueue
-from fixloop.machine.health import problems, well
 from fixloop.serve import access
 from fixloop.serve.access import Caller
 from fixloop.serve.follower import Follower
 from fixloop.serve.lists import Item, Lists, Row
 from fixloop.serve.problems import Problem
-from fixloop.serve.submission import NewWorkflow, Repositories
+from fixloop.serve.submission import NewWorkflow
 from fixloop.serve.tokens import Tokens
 from fixloop.store.keys import is_workflow
 from fixloop.store.records import Entry, QueueLoad
@@ -46,17 +46,6 @@ class Page(NamedTuple):
     workflows: Sequence[Item]
     next: str
     """The cursor of what follows; empty: nothing does."""
-
-
-class Worker(NamedTuple):
-    """A worker of this host."""
-
-    pid: int
-    queue: str
-    """The workflow that it serves alone; empty: all."""
-    problems: Sequence[str]
-    well: str
-    """What it says where there are no problems."""
 
 
 class Held(NamedTuple):
@@ -303,11 +292,10 @@ class Service:
         listed, waiting = self._lists.workflows(), self._lists.waiting()
         return Figures(listed, waiting, store.queues(), store.rejections().total, away)
 
-    def workers(self, caller: Caller) -> list[Worker]:
+    def workers(self, caller: Caller) -> Sequence[KnownWorker]:
         """The workers of this host that serve this Redis."""
         require(caller, access.READ)
-        found = workers_here(self._session)
-        return [Worker(each.pid, each.queue, problems(each, time.monotonic()), well(each)) for each in found]
+        return workers_here(self._session)
 
     def holds(self, caller: Caller) -> Holds:
         """What rules of integrity held, and what people decided. Of many workflows the histories are read bit by bit:

@@ -9,7 +9,6 @@ from starlette.concurrency import run_in_threadpool
 
 from fixloop.commands.clocks import deadline_of
 from fixloop.commands.handlers import Answer
-from fixloop.serve import packet
 from fixloop.serve.access import DECIDE, SUBMIT
 from fixloop.serve.api import LONGEST_TEXT, Workflow
 from fixloop.serve.pages import READING
@@ -17,6 +16,7 @@ from fixloop.serve.problems import Problem
 from fixloop.serve.rendering import page
 from fixloop.serve.requests import Known, Serving, form_of
 from fixloop.serve.service import DECIDABLE, Look
+from fixloop.summary import packet
 from fixloop.summary.chart import chart
 from fixloop.summary.model import Phase, Summary
 from fixloop.summary.pages import Cut, trimmed

@@ -16,10 +16,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fixloop.archive.record import Member, erase, line_of, member, read, stored_of, walk
 from fixloop.errors import InfrastructureError, ProtocolError
 from fixloop.files.atomic import sync
 from fixloop.files.locks import take
+from fixloop.store.archive.record import Member, erase, line_of, member, read, stored_of, walk
 from fixloop.store.keys import feature_of, issue_of
 from fixloop.store.records import Stored
 

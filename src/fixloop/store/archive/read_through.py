@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any, cast
 
-from fixloop.archive.files import Archive
 from fixloop.errors import ProtocolError
+from fixloop.store.archive.files import Archive
 from fixloop.store.chain import RawHistory, problems
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
 
-from fixloop.archive.files import Archive
 from fixloop.errors import FixloopError, InfrastructureError, ProtocolError
+from fixloop.store.archive.files import Archive
 from fixloop.store.chain import RawHistory, problems
 from fixloop.store.contract import Store
 from fixloop.store.records import Stored

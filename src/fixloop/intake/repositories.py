@@ -1,0 +1,41 @@
+"""The repositories of which features may be handed in from elsewhere: those that a deployment has listed."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from fixloop.errors import RefusedError, UsageError
+from fixloop.repository.identity import normalised_url
+from fixloop.repository.snapshot import is_url
+
+
+class Repositories:
+    """The repositories that may be handed in: each is one of these, or lies below one of them."""
+
+    def __init__(self, allowed: Sequence[str]) -> None:
+        """Raises UsageError for what is neither a URL nor an absolute path."""
+        for each in allowed:
+            if not (is_url(each) or os.path.isabs(each)):
+                raise UsageError(f"--repository {each!r} is neither a git URL nor an absolute path")
+        self._allowed = [(_scheme(each), normalised_url(each, Path("/"))) for each in allowed]
+
+    def check(self, repo: str) -> None:
+        """Raises RefusedError for a repository that is not among them, UsageError for what is none."""
+        if not (is_url(repo) or os.path.isabs(repo)):
+            raise UsageError(f"{repo[:200]!r} is neither a git URL nor an absolute path")
+        parts = urlsplit(repo) if "://" in repo else None
+        if parts is not None and (parts.password or ".." in parts.path.split("/")):
+            raise UsageError("a repository's URL holds neither a password nor `..`")
+        name = normalised_url(repo, Path("/"))
+        if not any(
+            _scheme(repo) == scheme and f"{name}/".startswith(f"{known}/") for scheme, known in self._allowed
+        ):
+            raise RefusedError(f"{repo[:200]!r} is not below a --repository of this server")
+
+
+def _scheme(repo: str) -> str:
+    """How it is reached; a path is as good as its file URL."""
+    if not is_url(repo):
+        return "file"
+    return urlsplit(repo).scheme if "://" in repo else "ssh"
