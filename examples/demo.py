@@ -1,6 +1,6 @@
 """Runs fixloop on copies of the examples and checks that everything ended as it should.
 
-`make demo` calls this, and `make demo PROFILE=cycle` (or handoff, or chat) with the profile's name. It needs no network and no Redis
+`make demo` calls this, and `make demo PROFILE=cycle` (or handoff, chat or serve) with the profile's name. It needs no network and no Redis
 server of yours, works in a temporary directory, and leaves neither files nor processes. Exit code 0: every
 check below held.
 """
@@ -14,6 +14,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+from demo_serve import decided_on_a_page
 from demo_stage import FIXLOOP, LIMIT_SECONDS, Stage, end, left_behind
 
 
@@ -300,11 +301,17 @@ def _question(stage: Stage) -> None:
     stage.check("what was built", '"kind": "OAuth"' in text, True)
 
 
+def _serve(stage: Stage) -> None:
+    _heading("`fixloop serve`: `stuck` is handed in, and somebody decides on a page")
+    decided_on_a_page(stage)
+
+
 PROFILES = {
     "validation": (_finished_feature, _coverage_alone, _nobody_can_fix_it),
     "cycle": (_cycle, _guidance, _gauntlet),
     "handoff": (_handoffs, _question),
     "chat": (_chat,),
+    "serve": (_serve,),
 }
 """The acts of each profile."""
 

@@ -19,7 +19,7 @@ from fixloop.commands.screen import say
 from fixloop.commands.session import Session, open_session
 from fixloop.errors import UsageError
 from fixloop.machine.health import healths, problems, well
-from fixloop.machine.processes import browser, supervisor
+from fixloop.machine.processes import browser, log_in, supervisor
 from fixloop.profile_table import work_queues
 from fixloop.servers.redis_url import shown_url
 
@@ -161,10 +161,11 @@ def workers_here(session: Session) -> list[KnownWorker]:
 
 
 def working(
-    session: Session, concurrency: int, queues: Sequence[str] = ()
+    session: Session, concurrency: int, queues: Sequence[str] = (), log: str = ""
 ) -> AbstractContextManager["subprocess.Popen[bytes]"]:
-    """A worker of this session's Redis as a child, drained at the end of the block."""
-    return supervisor(session.urls, {"concurrency": concurrency, "queues": list(queues)})
+    """A worker of this session's Redis as a child, drained at the end of the block; it writes a log of this name."""
+    file = log_in(session.settings.cache_dir, log) if log else None
+    return supervisor(session.urls, {"concurrency": concurrency, "queues": list(queues)}, log=file)
 
 
 def _check(session: Session) -> None:

@@ -1,6 +1,7 @@
 """`serve`, and who may use it: `token` and `person`."""
 
 import getpass
+import os
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Annotated, Final
@@ -113,7 +114,7 @@ def serve(
         address = url.rstrip("/") or f"http://{host}:{listening.getsockname()[1]}"
         workers = (2 if session.settings.is_embedded else 0) if concurrency is None else concurrency
         if workers:
-            running.enter_context(working(session, workers))
+            running.enter_context(working(session, workers, log=f"serve-{os.getpid()}"))
         compile_templates()
         me = Caller(checked_name(getpass.getuser()), scopes_of("admin", ""), TERMINAL)
         code = tokens.code(me)
