@@ -31,12 +31,12 @@ def flower_settings(monkeypatch: pytest.MonkeyPatch, **environment: str) -> dict
 def test_every_service_comes_back_by_itself_and_says_whether_it_is_well() -> None:
     services = compose()["services"]
 
-    assert set(services) == {"redis", "worker", "runner", "flower"}
+    assert set(services) == {"redis", "worker", "runner", "flower", "serve"}
     assert {service["restart"] for service in services.values()} == {"always"}
     assert all(service["healthcheck"]["test"] for service in services.values())
     assert all(
         services[name]["depends_on"]["redis"]["condition"] == "service_healthy"
-        for name in ("worker", "flower")
+        for name in ("worker", "flower", "serve")
     )
 
 
@@ -47,11 +47,12 @@ def test_workers_can_be_many() -> None:
     assert "ports" not in worker
 
 
-def test_only_flower_is_published_and_only_on_loopback_with_a_password() -> None:
+def test_flower_and_the_server_are_published_on_loopback_alone_and_ask_who_comes() -> None:
     services = compose()["services"]
 
     assert {name: service["ports"] for name, service in services.items() if "ports" in service} == {
-        "flower": ["127.0.0.1:5555:5555"]
+        "flower": ["127.0.0.1:5555:5555"],
+        "serve": ["127.0.0.1:8470:8470"],
     }
     assert services["flower"]["environment"]["FIXLOOP_FLOWER_AUTH"].startswith("${FIXLOOP_FLOWER_AUTH:?")
 
