@@ -156,7 +156,7 @@ def test_streams_that_were_lost_are_a_gap(world: World) -> None:
     assert world.store.changes(cursor, wait_seconds=0.0).gap
 
 
-def test_a_stream_that_is_none_keeps_no_commit_from_being_made(world: World) -> None:
+def test_a_stream_that_is_none_keeps_no_commit_from_being_made_and_is_mended(world: World) -> None:
     if not isinstance(world, RedisWorld):
         pytest.skip("memory has one form")
     world.store.create(change(0))
@@ -164,6 +164,9 @@ def test_a_stream_that_is_none_keeps_no_commit_from_being_made(world: World) -> 
     world.client.set(name, "damaged")
 
     assert world.store.commit(change(1)).status == "ok"
+    cursor = now(world.store)
+    assert world.store.commit(change(2)).status == "ok"
+    assert read(world.store, cursor) == [Change(FLOW, 3)]
 
 
 @pytest.mark.parametrize("cursor", ["x", "1-1", ",".join(["1-1"] * 17), f"{'9' * 40}-1{',' * 15}", "1-1\n"])

@@ -21,6 +21,7 @@ EVERYBODY: Final = frozenset({NOBODY, *ROLES})
 KNOWN: Final = frozenset(ROLES)
 SUBMITTERS: Final = frozenset({"operator", "admin"})
 DECIDERS: Final = frozenset({"decider", "admin"})
+WORKERS: Final = frozenset({"agent", "operator", "admin"})
 MAY: Final = {
     ("GET", "/v1/workflows"): KNOWN,
     ("POST", "/v1/workflows"): SUBMITTERS,
@@ -31,11 +32,17 @@ MAY: Final = {
     ("POST", "/v1/workflows/{workflow}/decisions"): DECIDERS,
     ("POST", "/v1/workflows/{workflow}/commands"): SUBMITTERS,
     ("GET", "/v1/inbox"): KNOWN,
+    ("POST", "/v1/work/claim"): WORKERS,
+    ("POST", "/v1/work/{claim}/heartbeat"): WORKERS,
+    ("GET", "/v1/work/{claim}/failures/{number}"): WORKERS,
+    ("POST", "/v1/work/{claim}/submit"): WORKERS,
+    ("POST", "/v1/work/{claim}/decline"): WORKERS,
     ("GET", "/v1/tokens"): frozenset({"admin"}),
     ("POST", "/v1/tokens"): frozenset({"admin"}),
     ("DELETE", "/v1/tokens/{token}"): frozenset({"admin"}),
 }
 """Route → the roles that it serves."""
+CLAIM: Final = "0a1b2c3d-47-1.test-runner.1.0"
 STREAMS: Final = {("GET", "/v1/events")}
 """Their answers have no end: test_serve_events.py asks for them."""
 BODIES: Final[dict[tuple[str, str], dict[str, Any]]] = {
@@ -43,6 +50,9 @@ BODIES: Final[dict[tuple[str, str], dict[str, Any]]] = {
     ("POST", "/v1/workflows/{workflow}/decisions"): {"escalation": "x", "decision": "skip"},
     ("POST", "/v1/workflows/{workflow}/commands"): {"command": "pause"},
     ("POST", "/v1/tokens"): {"name": "ci", "role": "viewer"},
+    ("POST", "/v1/work/{claim}/heartbeat"): {"fence": 1},
+    ("POST", "/v1/work/{claim}/submit"): {"fence": 1, "patch": ""},
+    ("POST", "/v1/work/{claim}/decline"): {"fence": 1, "kind": "not-mine", "text": "it is another's"},
 }
 
 
@@ -60,7 +70,7 @@ def routes(app: Any) -> Iterator[tuple[str, str]]:
 
 def call(stage: Stage, client: Any, route: tuple[str, str]) -> Any:
     method, path = route
-    filled = path.format(workflow="0a1b2c3d-47-1", digest="0" * 64, token="0" * 8)
+    filled = path.format(workflow="0a1b2c3d-47-1", digest="0" * 64, token="0" * 8, claim=CLAIM, number="F1")
     return client.request(method, filled, json=BODIES.get(route), headers={"If-Match": '"1"'})
 
 

@@ -45,6 +45,8 @@ def test_every_answer_is_one_that_the_description_has(stage: Stage, role: str) -
         def call(case: Any) -> None:
             if "workflow" in case.path_parameters and len(case.path_parameters["workflow"]) % 2:
                 case.path_parameters["workflow"] = workflow
+            # Nobody here brings what a long wait would wait for.
+            case.query.pop("wait_seconds", None)
             case.call_and_validate(headers=known, checks=CHECKS)
 
         call()

@@ -39,6 +39,10 @@ class Work(NamedTuple):
     """Why it cannot be done."""
     declined: Kind | None = None
     """How it is declined, where it is."""
+    patch: bytes | None = None
+    """A unified diff onto the work so far, from somebody who has no checkout here."""
+    summary: str = ""
+    """What was done, from somebody who writes no answer."""
 
 
 class Said(NamedTuple):
@@ -78,6 +82,10 @@ class CommandHandlers(NamedTuple):
     fixed: Callable[[Session, str, Work], None]
     show: Callable[[Session, str], None]
     """Tells a person on a terminal where somebody outside is to work."""
+    request: Callable[[Session, str], str] = _refusing(
+        "only the fixes of validation workflows are taken from elsewhere; other agents have a mailbox"
+    )
+    """Takes the open request for an agent who has no directory here; returns what is asked."""
     send: Callable[[Session, str, Said], None] = _refusing(
         "a validation loop takes no messages; its main agent reads the request and nothing else"
     )

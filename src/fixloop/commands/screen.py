@@ -86,7 +86,7 @@ def print_json(document: Any) -> None:
 
 def print_text(text: str) -> None:
     """A document on stdout, of one line or several; no JSON."""
-    typer.echo(visible(text).removesuffix("\n"))
+    _write(visible(text).removesuffix("\n"))
 
 
 def print_patch(text: str) -> None:
@@ -97,22 +97,26 @@ def print_patch(text: str) -> None:
 def print_lines(*lines: object) -> None:
     """Rows on stdout."""
     for line in lines:
-        typer.echo(on_one_line(str(line)))
+        _write(on_one_line(str(line)))
 
 
 def note(*lines: str) -> None:
     """Rows on stderr: what to do next, and what happens."""
+    for line in lines:
+        _write(on_one_line(line), err=True)
+
+
+def _write(text: str, *, err: bool = False) -> None:
     heard = _HEARD.get()
-    for line in map(on_one_line, lines):
-        if heard is None:
-            typer.echo(line, err=True)
-        else:
-            heard.append(line)
+    if heard is None:
+        typer.echo(text, err=err)
+    elif err:
+        heard.append(text)
 
 
 @contextmanager
 def heard() -> Iterator[list[str]]:
-    """What this thread would write to stderr meanwhile, for somebody who is elsewhere."""
+    """What this thread would write to stderr meanwhile, for somebody who is elsewhere; nothing reaches the screen."""
     lines: list[str] = []
     before = _HEARD.set(lines)
     try:

@@ -3,6 +3,7 @@
 Refuses to create a project's `.fixloop` for a command that only looks.
 """
 
+import getpass
 import os
 import sys
 import uuid
@@ -135,6 +136,11 @@ class Session:
         looked for in `project`, by name or hash; if that is not given, in this directory's, then in all others."""
         self.meant.append(self.lookup.meant(issue, project))
         return self.meant[-1]
+
+    @property
+    def who(self) -> str:
+        """Who asks, for the history."""
+        return self.person or getpass.getuser()
 
     def acting_for(self, person: str, operation: str) -> "Session":
         """The same connections, for one request of somebody elsewhere."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from fixloop.errors import RefusedError, UsageError
+from fixloop.errors import UsageError
 from fixloop.repository.identity import normalised_url
 from fixloop.repository.snapshot import is_url
 
@@ -21,7 +21,7 @@ class Repositories:
         self._allowed = [(_scheme(each), normalised_url(each, Path("/"))) for each in allowed]
 
     def check(self, repo: str) -> None:
-        """Raises RefusedError for a repository that is not among them, UsageError for what is none."""
+        """Raises UsageError for a repository that is not among them."""
         if not (is_url(repo) or os.path.isabs(repo)):
             raise UsageError(f"{repo[:200]!r} is neither a git URL nor an absolute path")
         parts = urlsplit(repo) if "://" in repo else None
@@ -31,7 +31,7 @@ class Repositories:
         if not any(
             _scheme(repo) == scheme and f"{name}/".startswith(f"{known}/") for scheme, known in self._allowed
         ):
-            raise RefusedError(f"{repo[:200]!r} is not below a --repository of this server")
+            raise UsageError(f"{repo[:200]!r} is not below a --repository of this server")
 
 
 def _scheme(repo: str) -> str:

@@ -109,6 +109,23 @@ def commit_of_directory(
     return _kept_change(mirror, parent, tree, message)
 
 
+def commit_of_patch(patch: bytes, parent: str, mirror: Mirror, message: str) -> Change:
+    """Take a unified diff of `parent` as its next change; `parent` itself where it changes nothing. Raises UsageError
+    where git cannot apply it as it is: nothing is merged, and no file outside the tree is named or touched."""
+    with tempfile.TemporaryDirectory(prefix="fixloop-patch-") as folder:
+        top = Path(folder) / "tree"
+        top.mkdir()
+        git = mirror.over(top).with_index(Path(folder) / "index")
+        git.run("read-tree", parent)
+        done = git.run("apply", "--cached", "--whitespace=nowarn", "-", stdin=patch, accept=(0, 1, 128))
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["git says nothing"]
+            cause = said[0].removeprefix("error: ").removeprefix("fatal: ")
+            raise UsageError(f"the patch does not apply to {parent[:12]}: {cause}")
+        tree = git.text("write-tree")
+    return _kept_change(mirror, parent, tree, message)
+
+
 def take_checkout(
     path: Path, *, base: str, tip: str, mirror: Mirror, message: str = "fixed in the checkout\n"
 ) -> Change:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, Literal, NamedTuple
@@ -17,6 +18,8 @@ WAIT_SECONDS: Final = 0.5
 """For the next change; so long a server may take to stop."""
 AGAIN_SECONDS: Final = 1.0
 """After a Redis that was away."""
+RELOAD_SECONDS: Final = 60.0
+"""How often the whole list is read all the same: a change is a hint, and a worker of an older version gives none."""
 LOAD_SECONDS: Final = 2.5
 """How long a request waits for the first list."""
 MOST_UNREAD: Final = 1000
@@ -44,6 +47,7 @@ class Follower:
         self._rows: dict[str, Mapping[str, str]] = {}
         self.cursor = ""
         """Up to where all is known."""
+        self._listed_at = 0.0
         self._lock = threading.Lock()
         self._loaded = threading.Event()
         self._stopping = threading.Event()
@@ -146,11 +150,14 @@ class Follower:
     def _read_on(self, cursor: str) -> None:
         """Read what has changed after `cursor`; nothing: begin with all."""
         found = self._store.changes(cursor, wait_seconds=WAIT_SECONDS if cursor else 0.0)
-        if not cursor or found.gap:
+        is_new = not cursor or found.gap
+        if is_new or time.monotonic() - self._listed_at > RELOAD_SECONDS:
             # What changes while the list is read is among the changes after it.
+            self._listed_at = time.monotonic()
             rows = dict(self._store.workflows())
             with self._lock:
-                self._rows = rows
+                is_new, self._rows = is_new or rows != self._rows, rows
+        if is_new:
             self._tell(News("reset", cursor=found.cursor))
         self.refresh(*{change.workflow for change in found.changes})
         self.cursor = found.cursor

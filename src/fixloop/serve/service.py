@@ -3,7 +3,7 @@ each of who asks. Routes and pages call nothing else."""
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -180,8 +180,7 @@ class Service:
 
     def inbox(self, caller: Caller) -> list[Item]:
         """What waits for somebody outside, the longest first; `can_decide` says what waits for this caller."""
-        require(caller, access.READ)
-        found = [item for item in self._lists.waiting() if caller.sees(item["workflow_id"])]
+        found = list(self.waiting(caller))
         return [
             {**item, "can_decide": item["waits_for"] in DECIDABLE and caller.may(access.DECIDE)}
             for item in found
@@ -216,7 +215,7 @@ class Service:
         seen = self.seen(caller, workflow)
         if caller.agents:
             raise Problem("not-allowed", "an agent does not decide; a person does")
-        repeated = self._is_repeated(caller, key, (workflow, version, given))
+        repeated = self.is_repeated(caller, key, (workflow, version, given))
         if repeated and (done := self._done(caller, workflow, version, given)):
             return done
         if seen.found.version != version:
@@ -230,7 +229,7 @@ class Service:
                 "refused",
                 f"manual-fix takes the checkout of who decides; use `fixloop decide {workflow} manual-fix` there",
             )
-        told = self._acting(caller, f"decide/{key}")
+        told = self.acting(caller, f"decide/{key}")
         try:
             with heard() as notes:
                 handlers_of(told, workflow).decide(told, workflow, given)
@@ -248,8 +247,8 @@ class Service:
         Problem: the caller may not, or the repository is not listed; UsageError: it cannot be used."""
         require(caller, access.SUBMIT)
         self._repositories.check(given.repo)
-        self._is_repeated(caller, key, given)
-        acting = self._acting(caller, f"submit/{key}")
+        self.is_repeated(caller, key, given)
+        acting = self.acting(caller, f"submit/{key}")
         cache, projects = acting.settings.cache_dir, caller.projects or None
         with heard():
             made = enqueue(acting.engine, given.feature(), cache=cache, projects=projects)
@@ -261,12 +260,12 @@ class Service:
         """Pause, continue or cancel; once for each `key`."""
         require(caller, access.SUBMIT)
         self.seen(caller, workflow)
-        self._is_repeated(caller, key, (workflow, word, reason))
+        self.is_repeated(caller, key, (workflow, word, reason))
         handlers = handlers_of(self._session, workflow)
         made = {"pause": handlers.paused, "cancel": handlers.cancelled}
         event = made[word](reason) if word in made else handlers.continued()
         with heard():
-            self._acting(caller, f"{word}/{key}").bring(workflow, event)
+            self.acting(caller, f"{word}/{key}").bring(workflow, event)
         self.follower.refresh(workflow)
         return self.document(self.seen(caller, workflow))
 
@@ -328,14 +327,20 @@ class Service:
             # The list of workflows names it; what others wait for is shown all the same.
             return ()
 
-    def _is_repeated(self, caller: Caller, key: str, request: object) -> bool:
+    def waiting(self, caller: Caller) -> Iterator[Item]:
+        """What waits for somebody outside in the projects of this caller, the longest first."""
+        require(caller, access.READ)
+        return (item for item in self._lists.waiting() if caller.sees(item["workflow_id"]))
+
+    def is_repeated(self, caller: Caller, key: str, request: object) -> bool:
         """Whether the same came with this key before. Raises Problem: something else did."""
         kind = self.tokens.request(caller, key, repr(request))
         if kind == "other":
             raise Problem("key-used", f"Idempotency-Key {key[:80]!r} went with another request before")
         return kind == "repeated"
 
-    def _acting(self, caller: Caller, operation: str) -> Session:
+    def acting(self, caller: Caller, operation: str) -> Session:
+        """The session in which something is brought for a caller, once for each operation."""
         digest = sha256(f"{caller.signature}/{operation}".encode()).hexdigest()[:32]
         return self._session.acting_for(caller.signature, f"http/{digest}")
 

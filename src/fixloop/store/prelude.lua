@@ -26,7 +26,9 @@ end
 -- Tell who follows the shard that a workflow is at a version; 0: it was taken out. A change that cannot be told is made
 -- all the same.
 local function announce(changes, workflow, version)
-  redis.pcall('XADD', changes, 'MAXLEN', '~', CHANGES_KEPT, '*', 'w', workflow, 'v', version)
+  local told = redis.pcall('XADD', changes, 'MAXLEN', '~', CHANGES_KEPT, '*', 'w', workflow, 'v', version)
+  -- What is no stream is nobody's; who follows begins again.
+  if type(told) == 'table' and told.err then redis.pcall('DEL', changes) end
 end
 
 -- A ticket's state is five lines: kind (p, c, d), fence, owner, name of its limit, and what the kind needs: the member of

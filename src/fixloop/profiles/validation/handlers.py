@@ -9,7 +9,7 @@ from fixloop.commands.handlers import Answer as Given
 from fixloop.commands.handlers import CommandHandlers, Work
 from fixloop.commands.screen import note, print_lines, print_text
 from fixloop.commands.session import Session, caller
-from fixloop.engine.history import shown_failure
+from fixloop.engine.history import shown_failure, what_is_asked
 from fixloop.errors import RefusedError, UsageError
 from fixloop.intake.redaction_scope import redaction_for
 from fixloop.outside.declining import signalled
@@ -19,12 +19,14 @@ from fixloop.protocol import events as ev
 from fixloop.protocol.declining import Kind
 from fixloop.protocol.ids import called
 from fixloop.protocol.messages import FOUR, MAIN_AGENT, USER, Decision, Reason
+from fixloop.protocol.refusals import Repeated
 from fixloop.protocol.state import Completion, State
 from fixloop.protocol.statuses import WITH_MAIN_AGENT
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths
 from fixloop.repository.merge import (
     commit_of_directory,
+    commit_of_patch,
     merge_checkout,
     resolve_descendant,
     take_checkout,
@@ -42,17 +44,29 @@ def _ack(session: Session, workflow: str, agent: str, handoff: str) -> None:
         raise UsageError(
             "--agent and --handoff go with cycles and handoffs; a validation workflow has one main agent"
         )
+    state = _acknowledged(session, workflow)
+    made = offer(session.engine, state, session.settings.cache_dir)
+    print_text(made.request.read_text())
+    note(f"work in {made.directory}, then `fixloop fixed {called(state)}`")
+
+
+def _request(session: Session, workflow: str) -> str:
+    # Who asks again gets the same again.
+    with suppress(Repeated):
+        _acknowledged(session, workflow)
+    return what_is_asked(session.store, workflow, session.stored(workflow).version)
+
+
+def _acknowledged(session: Session, workflow: str) -> State:
     state = session.engine.state(workflow)
     event = ev.FixAcknowledged(
         specialist=state.active.name,
         iteration=state.active.iteration,
-        by=getpass.getuser(),
+        by=session.who,
         sender=caller(MAIN_AGENT),
     )
     session.bring(workflow, event)
-    made = offer(session.engine, state, session.settings.cache_dir)
-    print_text(made.request.read_text())
-    note(f"work in {made.directory}, then `fixloop fixed {called(state)}`")
+    return state
 
 
 def _fixed(session: Session, workflow: str, work: Work) -> None:
@@ -102,7 +116,7 @@ def _decide(session: Session, workflow: str, given: Given) -> None:
     event = ev.DecisionMade(
         decision=decision,
         escalation=named,
-        by=getpass.getuser(),
+        by=session.who,
         sender=caller(USER),
         reason=given.text,
         iterations=given.iterations,
@@ -133,7 +147,7 @@ def _signal(
     git = None
     if kind is Kind.TEST_IS_WRONG:
         git = bring_work(session.store, state, session.settings.cache_dir).git
-    event = signalled(state, git, by=getpass.getuser(), text=text, kind=kind, artifacts=kept)
+    event = signalled(state, git, by=session.who, text=text, kind=kind, artifacts=kept)
     session.bring(workflow, event.model_copy(update={"sender": caller(MAIN_AGENT)}))
 
 
@@ -156,7 +170,7 @@ def _hand_in(session: Session, workflow: str, raw: bytes | None, work: Work) -> 
         _signal(session, workflow, answer.blocker, kept, answer.declined)
         return None
     change = _taken(session, state, work)
-    event = _completion(session, state, change, answer)
+    event = _completion(session, state, change, answer, work.summary)
     bundle = _bundle(session, state, change)
     session.bring(workflow, event.model_copy(update={"artifacts": kept, "bundle": bundle}))
     return change
@@ -168,6 +182,8 @@ def _taken(session: Session, state: State, work: Work) -> Change:
     message = f"fixloop: fix {state.issue}, {state.active.name} run {state.active.iteration}\n"
     if work.rev is not None:
         return resolve_descendant(work.rev, path=session.directory, tip=state.tip, mirror=mirror)
+    if work.patch is not None:
+        return commit_of_patch(work.patch, state.tip, mirror, message)
     base = snapshot_in(state).commit
     if work.here:
         take = merge_checkout if work.merge else take_checkout
@@ -187,15 +203,15 @@ def _bundle(session: Session, state: State, change: Change) -> str:
 
 
 def _completion(
-    session: Session, state: State, change: Change, answer: "Answer | None"
+    session: Session, state: State, change: Change, answer: "Answer | None", summary: str
 ) -> ev.FixCompleted | ev.ManualFixDone:
     from fixloop.protocol.claims import Differences, differences
 
     mirror = mirror_of(snapshot_in(state), session.settings.cache_dir)
     hide = redaction_for(session.store, state).text
     shared: dict[str, Any] = {
-        "by": getpass.getuser(),
-        "summary": answer.summary if answer is not None else "",
+        "by": session.who,
+        "summary": answer.summary if answer is not None else summary,
         **facts_of_change(session.store, state, mirror, change, hide=hide),
     }
     opened = state.escalation
@@ -261,6 +277,7 @@ HANDLERS: Final = CommandHandlers(
     decide=_decide,
     ack=_ack,
     fixed=_fixed,
+    request=_request,
     show=_show,
     failure=lambda session, workflow, number: shown_failure(
         session.store, session.engine.state(workflow), number

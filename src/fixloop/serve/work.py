@@ -1,0 +1,220 @@
+"""Fixes by agents from elsewhere: a request is claimed under a lease, and answered by a patch or declined.
+
+The claim is a lock of the store, and its fence a number that only grows: who has let the lease run out is told who has
+the request since. What is handed in goes through the handlers of `fixloop ack`, `fixed` and `decline`.
+"""
+
+import asyncio
+from contextlib import AbstractContextManager
+from typing import Any, Final, NamedTuple
+
+from fixloop.commands.handlers import Work, handlers_of
+from fixloop.commands.screen import heard
+from fixloop.errors import RefusedError, UsageError
+from fixloop.protocol.declining import kind_named
+from fixloop.serve.access import SUBMIT, Caller
+from fixloop.serve.follower import News
+from fixloop.serve.lists import Item
+from fixloop.serve.problems import Problem
+from fixloop.serve.service import Service
+
+LEASE_SECONDS: Final = 15 * 60.0
+"""Until the first heartbeat, and from each on."""
+MOST_PATCH_BYTES: Final = 1024 * 1024
+PAGE_CHARACTERS: Final = 8000
+"""Of a failure in full."""
+
+Answer = dict[str, Any]
+
+
+class _Claim(NamedTuple):
+    """Which request a claim is of, as its id says."""
+
+    workflow: str
+    request: str
+    """Specialist, iteration and epoch: another one as soon as something else is asked."""
+
+    @property
+    def resource(self) -> str:
+        return f"work/{self.request}"
+
+    @classmethod
+    def parse(cls, text: str) -> "_Claim":
+        workflow, _, request = text.partition(".")
+        return cls(workflow, request)
+
+
+class Desk:
+    """Where agents from elsewhere get work, and hand it in."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def changes(self) -> AbstractContextManager[asyncio.Queue[News]]:
+        """What happens from now on, for the running loop: each may be a new request."""
+        return self._service.follower.listening()
+
+    def claim(self, caller: Caller) -> Answer:
+        """The request that has waited longest for this agent and that no other holds; the same one again for who holds
+        it. Raises Problem: the caller takes no work."""
+        _require_worker(caller)
+        for item in self._service.waiting(caller):
+            if item["waits_for"] == "fix" and (found := self._claimed(caller, item)):
+                return found
+        return {"status": "none", "next": "claim again later"}
+
+    def heartbeat(self, caller: Caller, claim: str, fence: int) -> Answer:
+        """Keep a claim for LEASE_SECONDS from now."""
+        _require_worker(caller)
+        if late := self._lateness(caller, claim, fence):
+            return late
+        return {"status": "held", "lease_seconds": LEASE_SECONDS, "next": "submit or decline"}
+
+    def failure(self, caller: Caller, claim: str, number: str, part: int) -> Answer:
+        """One failure in full, in pages of PAGE_CHARACTERS. Raises UsageError: there is no such failure or page."""
+        _require_worker(caller)
+        found = _Claim.parse(claim)
+        seen = self._service.seen(caller, found.workflow)
+        session = self._service.acting(caller, "read")
+        text = handlers_of(session, seen.found.workflow).failure(session, seen.found.workflow, number)
+        pages = max(1, -(-len(text) // PAGE_CHARACTERS))
+        if not 1 <= part <= pages:
+            raise UsageError(f"failure {number} has pages 1 to {pages}, not {part}")
+        shown = text[(part - 1) * PAGE_CHARACTERS : part * PAGE_CHARACTERS]
+        return {"status": "found", "text": shown, "part": part, "parts": pages, "next": "submit or decline"}
+
+    def submit(self, caller: Caller, claim: str, fence: int, patch: str, summary: str, key: str) -> Answer:
+        """Hand in a unified diff onto the work so far, once for each key: `accepted`, `unchanged` (it changes nothing,
+        and nothing is recorded), `refused` with reasons (it does not apply; the claim stands) or `too_late`."""
+        data = patch.encode()
+        _require_worker(caller)
+        if len(data) > MOST_PATCH_BYTES:
+            return _refused(f"a patch may have {MOST_PATCH_BYTES:,} bytes, and this one has {len(data):,}")
+        if not data.strip():
+            return {"status": "unchanged", "next": "submit a patch that changes something, or decline"}
+        return self._handed_in(caller, claim, fence, Work(patch=data, summary=summary), key)
+
+    def decline(self, caller: Caller, claim: str, fence: int, kind: str, text: str, key: str) -> Answer:
+        """Say that there will be no fix, and why: a person decides, and no iteration is counted. Raises
+        UsageError: there is no such kind."""
+        work = Work(blocked=text, declined=kind_named(kind.replace("_", "-")))
+        return self._handed_in(caller, claim, fence, work, key)
+
+    def _claimed(self, caller: Caller, item: Item) -> Answer | None:
+        seen = self._service.seen(caller, item["workflow_id"])
+        state = seen.state
+        if not (caller.may(SUBMIT) or _is_for(caller, getattr(state, "agent", ""))):
+            return None
+        claim = _Claim(state.workflow, f"{state.active.name}.{state.active.iteration}.{state.epoch}")
+        session = self._service.acting(caller, f"ack/{claim.request}")
+        locks, workflow = session.store.locks, claim.workflow
+        grant = locks.acquire(workflow, claim.resource, caller.signature, lease_seconds=LEASE_SECONDS)
+        if not grant.is_held:
+            return None
+        try:
+            with heard():
+                request = handlers_of(session, workflow).request(session, workflow)
+        except RefusedError:
+            # It was answered meanwhile.
+            locks.release(workflow, claim.resource, grant.token)
+            return None
+        return {
+            "status": "claimed",
+            "claim": f"{workflow}.{claim.request}",
+            "fence": grant.token,
+            "lease_seconds": LEASE_SECONDS,
+            "workflow_id": workflow,
+            "issue": state.issue,
+            "name": state.name,
+            "specialist": state.active.name,
+            "iteration": state.active.iteration,
+            "of": state.active.max_iterations,
+            "deadline": item.get("deadline"),
+            "base_commit": state.tip,
+            "request": request,
+            "next": "submit a patch onto base_commit, or decline; heartbeat keeps the claim",
+        }
+
+    def _handed_in(self, caller: Caller, claim: str, fence: int, work: Work, key: str) -> Answer:
+        _require_worker(caller)
+        found = _Claim.parse(claim)
+        self._service.seen(caller, found.workflow)
+        repeated = self._service.is_repeated(caller, key, (claim, fence, work))
+        if repeated and (done := self._done(caller, found)):
+            return done
+        if late := self._lateness(caller, claim, fence):
+            return late
+        session = self._service.acting(caller, f"work/{key}")
+        tip = session.engine.state(found.workflow).tip
+        try:
+            with heard() as notes:
+                handlers_of(session, found.workflow).fixed(session, found.workflow, work)
+        except RefusedError as error:
+            return self._done(caller, found) or {
+                "status": "too_late",
+                "reasons": [str(error)],
+                "next": "claim",
+            }
+        except UsageError as error:
+            return _refused(str(error))
+        session.store.locks.release(found.workflow, found.resource, fence)
+        self._service.follower.refresh(found.workflow)
+        done = self._done(caller, found)
+        if done is None:
+            unchanged = session.engine.state(found.workflow).tip == tip
+            return {"status": "unchanged" if unchanged else "accepted", "notes": notes, "next": "claim"}
+        return {**done, "notes": notes}
+
+    def _lateness(self, caller: Caller, claim: str, fence: int) -> Answer | None:
+        """Why a claim is worth nothing any more; None where it is kept, for another LEASE_SECONDS."""
+        found = _Claim.parse(claim)
+        seen = self._service.seen(caller, found.workflow)
+        state = seen.state
+        active = getattr(state, "active", None)
+        asked = f"{active.name}.{active.iteration}.{state.epoch}" if active and not state.ended else ""
+        if asked != found.request:
+            return _too_late("this request was answered, or is no longer asked")
+        locks = self._service.acting(caller, "claim").store.locks
+        if locks.extend(found.workflow, found.resource, fence, lease_seconds=LEASE_SECONDS) == "ok":
+            return None
+        grant = locks.acquire(found.workflow, found.resource, caller.signature, lease_seconds=LEASE_SECONDS)
+        if grant.is_held:
+            # Nobody has it: who asked gets it again, under a fence of its own, by claiming.
+            locks.release(found.workflow, found.resource, grant.token)
+            return _too_late("the lease of this claim has run out, or its fence is another's")
+        return _too_late(f"{grant.agent} has it since {grant.acquired:%Y-%m-%d %H:%M:%SZ}")
+
+    def _done(self, caller: Caller, claim: _Claim) -> Answer | None:
+        """The answer to what this caller has handed in for a request, by the history."""
+        session = self._service.acting(caller, "read")
+        for entry in reversed(session.store.history(claim.workflow)):
+            event = entry.body.get("event", {})
+            told = event.get("completion", event)
+            if told.get("by") != caller.signature:
+                continue
+            if event["kind"] == "blocker-signalled":
+                return {"status": "accepted", "version": entry.seq, "next": "a person decides"}
+            if claim.request.startswith(f"{event.get('specialist')}.{told.get('iteration')}."):
+                if event["kind"] == "fix-completed":
+                    return {"status": "accepted", "version": entry.seq, "next": "claim"}
+                # It took the request with this, and has answered it with nothing since.
+                return None
+        return None
+
+
+def _require_worker(caller: Caller) -> None:
+    if not (caller.agents or caller.may(SUBMIT)):
+        raise Problem("not-allowed", f"{caller.name} takes no work; a token of role agent does")
+
+
+def _is_for(caller: Caller, agent: str) -> bool:
+    """A workflow that names no agent is any agent's."""
+    return agent in caller.agents if agent else bool(caller.agents)
+
+
+def _too_late(reason: str) -> Answer:
+    return {"status": "too_late", "reasons": [reason], "next": "claim"}
+
+
+def _refused(reason: str) -> Answer:
+    return {"status": "refused", "reasons": [reason], "next": "submit again, or decline"}

@@ -1,0 +1,112 @@
+"""`/v1/work`: fixes by agents from elsewhere."""
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from fixloop.serve.access import Caller
+from fixloop.serve.api import PROBLEMS
+from fixloop.serve.requests import Key, Known, Serving
+from fixloop.serve.work import MOST_PATCH_BYTES, Desk
+
+LONGEST_WAIT_SECONDS = 45.0
+"""Clients give up after a minute."""
+AGAIN_SECONDS = 5.0
+"""What another has let run out is found so late at most."""
+router = APIRouter(prefix="/v1/work", responses=PROBLEMS)
+
+
+def _desk(service: Serving) -> Desk:
+    return Desk(service)
+
+
+AtDesk = Annotated[Desk, Depends(_desk)]
+Claim = Annotated[str, Path(pattern=r"^[0-9a-f]{8}-\d{1,15}-\d{1,9}\.[a-z0-9-]{1,60}\.\d{1,9}\.\d{1,9}$")]
+Fence = Annotated[int, Field(ge=1, le=2**53)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Held(_Body):
+    """Whose claim it is: the fence that came with it."""
+
+    fence: Fence
+
+
+class Patch(Held):
+    """A fix, as a unified diff onto the claim's base_commit."""
+
+    patch: str = Field(max_length=2 * MOST_PATCH_BYTES)
+    summary: str = Field("", max_length=5000)
+
+
+class Declined(Held):
+    """Why there will be no fix."""
+
+    kind: Literal["blocked", "needs-info", "test-is-wrong", "not-mine"]
+    text: str = Field(min_length=1, max_length=5000)
+
+
+@router.post("/claim")
+async def claim(
+    caller: Known,
+    desk: AtDesk,
+    service: Serving,
+    wait_seconds: Annotated[float, Query(ge=0, le=LONGEST_WAIT_SECONDS)] = 0,
+) -> dict[str, Any]:
+    """
+    Take the request that has waited longest for this caller's agent; the same one again for who holds it.
+
+    `status` is `claimed`, or `none` where nothing came in `wait_seconds`. A claim has a lease; a heartbeat renews it.
+    """
+    return await claimed(desk, caller, wait_seconds)
+
+
+async def claimed(desk: Desk, caller: Caller, wait_seconds: float) -> dict[str, Any]:
+    """What `Desk.claim` answers, asked again on each change until something is claimed or the time is over."""
+    ends = time.monotonic() + wait_seconds
+    with desk.changes() as queue:
+        while True:
+            found = await run_in_threadpool(desk.claim, caller)
+            left = ends - time.monotonic()
+            if found["status"] != "none" or left <= 0:
+                return found
+            with suppress(TimeoutError):
+                await asyncio.wait_for(queue.get(), min(left, AGAIN_SECONDS))
+
+
+@router.post("/{claim}/heartbeat")
+def heartbeat(caller: Known, desk: AtDesk, claim: Claim, given: Held) -> dict[str, Any]:
+    """Keep a claim; `too_late` says who has it since."""
+    return desk.heartbeat(caller, claim, given.fence)
+
+
+@router.get("/{claim}/failures/{number}")
+def failure(
+    caller: Known,
+    desk: AtDesk,
+    claim: Claim,
+    number: Annotated[str, Path(pattern=r"^F?\d{1,6}$")],
+    part: Annotated[int, Query(ge=1, le=100_000)] = 1,
+) -> dict[str, Any]:
+    """One failure in full, in pages."""
+    return desk.failure(caller, claim, number, part)
+
+
+@router.post("/{claim}/submit")
+def submit(caller: Known, desk: AtDesk, claim: Claim, given: Patch, key: Key) -> dict[str, Any]:
+    """Hand in a fix: `accepted`, `unchanged`, `refused` or `too_late`, with reasons."""
+    return desk.submit(caller, claim, given.fence, given.patch, given.summary, key)
+
+
+@router.post("/{claim}/decline")
+def decline(caller: Known, desk: AtDesk, claim: Claim, given: Declined, key: Key) -> dict[str, Any]:
+    """Say that there will be no fix, and why: a person decides, and no iteration is counted."""
+    return desk.decline(caller, claim, given.fence, given.kind, given.text, key)

@@ -1,0 +1,85 @@
+"""What `serve` knows of all workflows: kept up by changes, and read again in case one was not told."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from fixloop.serve import follower as module
+from fixloop.serve.follower import MOST_UNREAD, Follower, News
+from tests.fixtures.memory_store import MemoryStore
+from tests.fixtures.store_samples import FLOW, change
+
+PATIENCE_SECONDS = 20.0
+
+
+class Untold(MemoryStore):
+    """A store whose workers are of a version that tells of no commit."""
+
+    def _announce(self, workflow: str, version: int) -> None:
+        pass
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_a_change_is_known_as_soon_as_it_is_told_and_a_workflow_that_went_is_gone() -> None:
+    store = MemoryStore(now)
+    store.create(change(0, fields={"status": "A"}))
+    with Follower(store).running() as following:
+        assert following.rows() == {FLOW: {"status": "A"}}
+
+        made = store.commit(change(1, fields={"status": "B"}, live=False))
+        wait_for(lambda: following.rows() == {FLOW: {"status": "B"}})
+        store.remove(FLOW, made.head, "purged")
+
+        wait_for(lambda: following.rows() == {})
+
+
+def test_what_no_change_told_of_is_found_when_all_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RELOAD_SECONDS", 0.05)
+    monkeypatch.setattr(module, "WAIT_SECONDS", 0.01)
+    store = Untold(now)
+    with Follower(store).running() as following:
+        assert following.rows() == {}
+
+        store.create(change(0, fields={"status": "A"}))
+
+        wait_for(lambda: following.rows() == {FLOW: {"status": "A"}})
+
+
+def test_who_listens_is_told_and_who_is_too_slow_begins_again() -> None:
+    store = MemoryStore(now)
+
+    async def listen(following: Follower) -> tuple[News, News]:
+        with following.listening() as queue:
+            store.create(change(0))
+            first = await asyncio.wait_for(queue.get(), PATIENCE_SECONDS)
+            for version in range(1, MOST_UNREAD + 50):
+                following._tell(News("change", FLOW, version))
+            await asyncio.sleep(0)
+            wait_for(lambda: following.cursor != "")
+            return first, await _last(queue)
+
+    async def _last(queue: asyncio.Queue[News]) -> News:
+        found = [await asyncio.wait_for(queue.get(), PATIENCE_SECONDS)]
+        while not queue.empty():
+            found.append(queue.get_nowait())
+        return next((news for news in found if news.kind == "reset"), found[-1])
+
+    with Follower(store).running() as following:
+        following.rows()
+        first, later = asyncio.run(listen(following))
+
+    assert (first.kind, first.workflow, first.version) == ("change", FLOW, 1)
+    assert later.kind == "reset"
