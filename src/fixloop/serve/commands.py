@@ -25,6 +25,7 @@ Projects = Annotated[
     ),
 ]
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
+_EVERYWHERE: Final = ("0.0.0.0", "::")  # nosec B104: only compared with
 _MISSING: Final = "`fixloop serve` needs more packages: pip install 'fixloop[server]'"
 
 token_group: Final = typer.Typer(
@@ -111,7 +112,8 @@ def serve(
         listening = config.bind_socket()
         # Who comes once its address is printed waits for the start, and is not refused.
         listening.listen()
-        address = url.rstrip("/") or f"http://{host}:{listening.getsockname()[1]}"
+        here = "127.0.0.1" if host in _EVERYWHERE else host
+        address = url.rstrip("/") or f"http://{here}:{listening.getsockname()[1]}"
         workers = (2 if session.settings.is_embedded else 0) if concurrency is None else concurrency
         if workers:
             running.enter_context(working(session, workers, log=f"serve-{os.getpid()}"))
