@@ -60,6 +60,7 @@ _COMMANDS: Final = {
     "queues": "queues:queues",
     "runner": "worker:runner",
     "serve": "fixloop.serve.commands:serve",
+    "mcp": "fixloop.serve.commands:mcp",
     "token": "fixloop.serve.commands:token_group",
     "person": "fixloop.serve.commands:person",
     "read": "read:read",

@@ -137,6 +137,16 @@ def test_the_same_key_gets_the_first_answer_and_another_body_none(stage: Stage, 
     assert (other.status_code, problem(other)["type"]) == (422, "/problems/key-used")
 
 
+def test_a_wrong_fence_is_told_and_the_claim_stands(stage: Stage, asked: str) -> None:
+    client = stage.client("agent")
+    claim = claimed(client)
+
+    wrong = submit(client, {**claim, "fence": claim["fence"] + 1})
+
+    assert (wrong["status"], "claim again" in wrong["reasons"][0]) == ("too_late", True)
+    assert submit(client, claim, key="right")["status"] == "accepted"
+
+
 def test_what_is_sent_after_the_fix_is_too_late(stage: Stage, asked: str) -> None:
     client = stage.client("agent")
     claim = claimed(client)

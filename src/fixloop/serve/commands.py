@@ -125,6 +125,31 @@ def serve(
         uvicorn.Server(config).run(sockets=[listening])
 
 
+def mcp(
+    agent: Annotated[
+        str, typer.Option("--agent", metavar="NAME", help="Whose work it takes; a declared agent's name.")
+    ] = "main",
+) -> None:
+    """
+    Give an agent its work by the Model Context Protocol, on stdin and stdout.
+
+    Seven tools: check, claim_work, get_failure, submit_fix, decline, heartbeat and status, for this directory's
+    project. An agent with a shell should use the commands: they are fewer words.
+    """
+    try:
+        from fixloop.serve.mcp_tools import server_of
+        from fixloop.serve.service import Service
+    except ModuleNotFoundError as error:
+        told = f"`fixloop mcp` needs more packages: pip install 'fixloop[mcp]' ({error.name} is missing)"
+        raise UsageError(told) from None
+    with open_session(create=True) as session, closing(Connection(session.urls.state)) as connection:
+        scopes = scopes_of("agent", agent)
+        caller = Caller(checked_name(getpass.getuser()), scopes, TERMINAL, frozenset({session.project.hash8}))
+        service = Service(session, Tokens(connection))
+        with service.follower.running():
+            server_of(service, caller, session.directory).run("stdio")
+
+
 @token_group.command("create")
 def create_token(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Whom it stands for; the history names them.")],

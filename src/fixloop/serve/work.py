@@ -178,10 +178,12 @@ class Desk:
         if locks.extend(found.workflow, found.resource, fence, lease_seconds=LEASE_SECONDS) == "ok":
             return None
         grant = locks.acquire(found.workflow, found.resource, caller.signature, lease_seconds=LEASE_SECONDS)
+        if grant.status == "again":
+            return _too_late(f"fence {fence} is not that of your claim; claim again to see it")
         if grant.is_held:
-            # Nobody has it: who asked gets it again, under a fence of its own, by claiming.
+            # Nobody has it: who asked gets it again by claiming.
             locks.release(found.workflow, found.resource, grant.token)
-            return _too_late("the lease of this claim has run out, or its fence is another's")
+            return _too_late("the lease of this claim has run out")
         return _too_late(f"{grant.agent} has it since {grant.acquired:%Y-%m-%d %H:%M:%SZ}")
 
     def _done(self, caller: Caller, claim: _Claim) -> Answer | None:

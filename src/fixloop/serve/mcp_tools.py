@@ -1,0 +1,129 @@
+"""Work for an agent as seven tools of the Model Context Protocol. None decides, skips, cancels or changes a setting."""
+
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from mcp.server.mcpserver import MCPServer
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+
+from fixloop import __version__
+from fixloop.errors import FixloopError
+from fixloop.serve.access import Caller
+from fixloop.serve.problems import Problem
+from fixloop.serve.service import Service
+from fixloop.serve.work import Desk
+from fixloop.serve.work_api import LONGEST_WAIT_SECONDS, claimed
+
+CHECK_SECONDS: Final = 40
+"""Clients give up after a minute."""
+MOST_CHARACTERS: Final = 4000
+SHOWN_WORKFLOWS: Final = 20
+INSTRUCTIONS: Final = (
+    "Claim work, then submit a patch or decline. Tests and gates are frozen. `next` says what to do."
+)
+_VERDICTS: Final = {0: "passed", 1: "failed"}
+
+Answer = dict[str, Any]
+Claim = Annotated[str, Field(max_length=200)]
+Fence = Annotated[int, Field(ge=1)]
+Once = Annotated[str, Field(max_length=200, description="The same for a repetition.")]
+
+
+def server_of(service: Service, caller: Caller, directory: Path) -> MCPServer[Any]:
+    """The tools for one agent; `check` looks at what lies below `directory`."""
+    desk, server = Desk(service), MCPServer[Any]("fixloop", version=__version__, instructions=INSTRUCTIONS)
+
+    @server.tool()
+    async def check(path: Annotated[str, Field(max_length=1000)] = ".") -> Answer:
+        """Validate the checkout as it lies there; nothing is handed in."""
+        return await run_in_threadpool(_checked, directory, path)
+
+    @server.tool()
+    async def claim_work(
+        wait_seconds: Annotated[float, Field(ge=0, le=LONGEST_WAIT_SECONDS)] = LONGEST_WAIT_SECONDS,
+    ) -> Answer:
+        """Take the fix request that has waited longest; the same again while it is yours."""
+        try:
+            return await claimed(desk, caller, wait_seconds)
+        except (FixloopError, Problem) as error:
+            return _failed(error)
+
+    @server.tool()
+    async def get_failure(claim: Claim, number: str, part: int = 1) -> Answer:
+        """One failure in full, such as F3."""
+        return await _answered(lambda: desk.failure(caller, claim, number, part))
+
+    @server.tool()
+    async def submit_fix(
+        claim: Claim, fence: Fence, patch: str, summary: str = "", idempotency_key: Once = ""
+    ) -> Answer:
+        """Hand in a unified diff onto base_commit."""
+        key = idempotency_key or uuid.uuid4().hex
+        return await _answered(lambda: desk.submit(caller, claim, fence, patch, summary, key))
+
+    @server.tool()
+    async def decline(
+        claim: Claim,
+        fence: Fence,
+        kind: Literal["blocked", "needs-info", "test-is-wrong", "not-mine"],
+        text: str,
+        idempotency_key: Once = "",
+    ) -> Answer:
+        """Say that there will be no fix, and why: a person decides."""
+        key = idempotency_key or uuid.uuid4().hex
+        return await _answered(lambda: desk.decline(caller, claim, fence, kind, text, key))
+
+    @server.tool()
+    async def heartbeat(claim: Claim, fence: Fence) -> Answer:
+        """Keep a claim."""
+        return await _answered(lambda: desk.heartbeat(caller, claim, fence))
+
+    @server.tool()
+    async def status() -> Answer:
+        """The live workflows: whose turn it is, and in which run."""
+        return await _answered(lambda: _standing(service, caller))
+
+    return server
+
+
+def _checked(directory: Path, path: str) -> Answer:
+    place = (directory / path).resolve()
+    if not place.is_relative_to(directory.resolve()):
+        return {
+            "status": "refused",
+            "reasons": [f"{path} is not below {directory}"],
+            "next": "check another path",
+        }
+    # It is a program of its own: what it prints is not of this protocol, and it can be ended.
+    command = [sys.executable, "-m", "fixloop.cli", "check", str(place), "--within", str(CHECK_SECONDS)]
+    done = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    said = (done.stdout or done.stderr).decode("utf-8", "replace")[:MOST_CHARACTERS]
+    verdict = _VERDICTS.get(done.returncode, "could_not_check")
+    return {
+        "status": verdict,
+        "text": said,
+        "next": "mend it, then check" if verdict == "failed" else "submit",
+    }
+
+
+def _standing(service: Service, caller: Caller) -> Answer:
+    page = service.workflows(caller, state="live", most=SHOWN_WORKFLOWS)
+    names = ("workflow_id", "issue", "name", "status", "owner", "specialist", "iteration", "max_iterations")
+    shown = [{name: each[name] for name in names} for each in page.workflows]
+    return {"status": "found", "workflows": shown, "next": "claim_work"}
+
+
+async def _answered(ask: Callable[[], Answer]) -> Answer:
+    try:
+        return await run_in_threadpool(ask)
+    except (FixloopError, Problem) as error:
+        return _failed(error)
+
+
+def _failed(error: Exception) -> Answer:
+    return {"status": "error", "reasons": [str(error)], "next": "read the reason, then ask again"}
