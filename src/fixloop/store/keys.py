@@ -47,7 +47,7 @@ TOKENS_USED: Final = "fixloop:serve:used"
 
 
 def served_key(kind: str, name: str) -> str:
-    """What `serve` keeps for a while: `session`, `code`, `rate` or `request`."""
+    """What `serve` keeps for a while: `session`, `code`, `csrf`, `rate` or `request`."""
     return f"fixloop:serve:{kind}:{name}"
 
 
