@@ -57,3 +57,16 @@ def loaded_by(words: list[str], directory: Path) -> set[str]:
 )
 def test_a_call_loads_no_more_than_it_needs(words: list[str], not_needed: set[str], tmp_path: Path) -> None:
     assert loaded_by(words, tmp_path) & not_needed == set()
+
+
+def test_no_command_but_those_of_the_server_loads_what_the_server_needs() -> None:
+    program = (
+        "import sys; from fixloop.cli import app; import typer\n"
+        "group = typer.main.get_command(app); context = group.make_context('fixloop', [], resilient_parsing=True)\n"
+        "[group.get_command(context, name) for name in group.list_commands(context)]\n"
+        "print(*sorted({'fastapi', 'uvicorn', 'argon2', 'mcp'} & set(sys.modules)))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "\n"
