@@ -51,10 +51,10 @@ def declined_work(agents: Agents, client: httpx.Client, issue: int) -> Request:
     """A fix that was claimed is declined."""
     workflow = agents.start(issue, script="1 0", fixer="outside")
     agents.run(workflow)
-    claim = client.post("/v1/work/claim?wait_seconds=20").json()
+    claim = client.post("/v1/claims?wait_seconds=20").json()
     assert claim["workflow_id"] == workflow, claim
     body = {"fence": claim["fence"], "kind": "blocked", "text": "there is no database"}
-    return Request(workflow, f"/v1/work/{claim['claim']}/decline", body, {}, "blocker-signalled")
+    return Request(workflow, f"/v1/claims/{claim['claim']}/decline", body, {}, "blocker-signalled")
 
 
 @pytest.mark.parametrize("made", [decision, declined_work])

@@ -52,7 +52,7 @@ TOML = '[specialist.test-runner]\n[[specialist.test-runner.check]]\nname = "test
 
 
 def claimed(client: Any) -> dict[str, Any]:
-    answer = client.post("/v1/work/claim")
+    answer = client.post("/v1/claims")
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
@@ -63,7 +63,7 @@ def submit(
 ) -> dict[str, Any]:
     headers = {"Idempotency-Key": key} if key else {}
     body = {"fence": claim["fence"], "patch": patch, "summary": "adds instead", **more}
-    answer = client.post(f"/v1/work/{claim['claim']}/submit", json=body, headers=headers)
+    answer = client.post(f"/v1/claims/{claim['claim']}/submit", json=body, headers=headers)
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
@@ -97,7 +97,7 @@ def test_of_two_agents_one_has_the_work_until_its_lease_is_over(stage: Stage, as
     late = submit(first, claim)
     assert late["status"] == "too_late"
     assert late["reasons"][0].startswith("two (token ")
-    beat = first.post(f"/v1/work/{claim['claim']}/heartbeat", json={"fence": claim["fence"]}).json()
+    beat = first.post(f"/v1/claims/{claim['claim']}/heartbeat", json={"fence": claim["fence"]}).json()
     assert beat["status"] == "too_late"
     assert submit(second, taken)["status"] == "accepted"
 
@@ -127,7 +127,7 @@ def test_the_same_key_gets_the_first_answer_and_another_body_none(stage: Stage, 
 
     first, again = submit(client, claim, key="k"), submit(client, claim, key="k")
     body = {"fence": claim["fence"], "patch": ANOTHER}
-    other = client.post(f"/v1/work/{claim['claim']}/submit", json=body, headers={"Idempotency-Key": "k"})
+    other = client.post(f"/v1/claims/{claim['claim']}/submit", json=body, headers={"Idempotency-Key": "k"})
 
     assert (
         (first["status"], first["version"])
@@ -198,7 +198,7 @@ def test_declining_asks_a_person_and_counts_no_iteration(stage: Stage, asked: st
     client = stage.client("agent", "robot")
     claim = claimed(client)
     told = {"fence": claim["fence"], "kind": "test-is-wrong", "text": "1 + 1 is 2"}
-    path, headers = f"/v1/work/{claim['claim']}/decline", {"Idempotency-Key": "k"}
+    path, headers = f"/v1/claims/{claim['claim']}/decline", {"Idempotency-Key": "k"}
 
     first = client.post(path, json=told, headers=headers).json()
     again = client.post(path, json=told, headers=headers).json()
@@ -213,15 +213,15 @@ def test_a_failure_is_read_in_full_by_its_number(stage: Stage, asked: str) -> No
     client = stage.client("agent")
     claim = claimed(client)
 
-    found = client.get(f"/v1/work/{claim['claim']}/failures/F1").json()
-    none = client.get(f"/v1/work/{claim['claim']}/failures/F99")
+    found = client.get(f"/v1/claims/{claim['claim']}/failures/F1").json()
+    none = client.get(f"/v1/claims/{claim['claim']}/failures/F99")
 
     assert (found["status"], found["part"], found["parts"]) == ("found", 1, 1)
     assert none.status_code == 422
 
 
 def test_who_may_not_work_gets_none_and_another_project_s_is_none(stage: Stage, asked: str) -> None:
-    assert stage.client("viewer").post("/v1/work/claim").status_code == 403
+    assert stage.client("viewer").post("/v1/claims").status_code == 403
     assert claimed(stage.client("agent", projects=("ffffffff",)))["status"] == "none"
 
 

@@ -1,4 +1,4 @@
-"""`/v1/work`: fixes by agents from elsewhere."""
+"""`/v1/claims`: fixes by agents from elsewhere."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ LONGEST_WAIT_SECONDS = 45.0
 """Clients give up after a minute."""
 AGAIN_SECONDS = 5.0
 """What another has let run out is found so late at most."""
-router = APIRouter(prefix="/v1/work", responses=PROBLEMS)
+router = APIRouter(prefix="/v1/claims", responses=PROBLEMS)
 
 
 def _desk(service: Serving) -> Desk:
@@ -54,7 +54,7 @@ class Declined(Held):
     text: str = Field(min_length=1, max_length=5000)
 
 
-@router.post("/claim")
+@router.post("")
 async def claim(
     caller: Known,
     desk: AtDesk,
