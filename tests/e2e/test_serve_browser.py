@@ -13,8 +13,9 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from fixloop.serve.access import scopes_of
 from fixloop.serve.tokens import Tokens
 from fixloop.store.connection import Connection
-from tests.fixtures.browsing import PICTURES, Served, chromium, serving
+from tests.fixtures.browsing import PICTURES, chromium
 from tests.fixtures.command_stage import empty_store
+from tests.fixtures.serve_process import Server, serving
 from tests.fixtures.served_workflows import Played
 
 pytestmark = pytest.mark.slow
@@ -32,12 +33,12 @@ LOOKS: Final[dict[str, dict[str, Any]]] = {
 class World:
     """A deployment that is served, and people who look at it."""
 
-    def __init__(self, played: Played, served: Served, tokens: Tokens, browser: Browser) -> None:
+    def __init__(self, played: Played, served: Server, tokens: Tokens, browser: Browser) -> None:
         self.played, self.served, self.tokens, self.browser = played, served, tokens, browser
         self.refused: list[str] = []
 
     def context(self, **look: Any) -> BrowserContext:
-        context = self.browser.new_context(base_url=self.served.address, **look)
+        context = self.browser.new_context(base_url=self.served.url, **look)
         context.set_default_timeout(PATIENCE_MS)
         return context
 
@@ -75,7 +76,7 @@ def world(
     with (
         empty_store(redis_url, tmp_path, monkeypatch) as store,
         closing(Connection(redis_url)) as connection,
-        serving(tmp_path) as served,
+        serving(redis_url, tmp_path) as served,
     ):
         yield World(Played(store), served, Tokens(connection), browser)
 
@@ -84,7 +85,7 @@ def test_a_person_with_only_a_keyboard_goes_from_the_link_to_a_decision(world: W
     workflow = world.played.stuck()
     with world.context() as context:
         page = context.new_page()
-        page.goto(f"/sign-in?code={world.served.code}")
+        page.goto(world.served.sign_in)
 
         expect(page.get_by_role("button", name="Sign in").first).to_be_focused()
         page.keyboard.press("Enter")
@@ -213,7 +214,7 @@ def test_without_scripts_all_of_it_is_done_by_links_and_forms(world: World) -> N
     stuck, held = world.played.stuck(47), world.played.held(48)
     with world.context(java_script_enabled=False) as context:
         page = context.new_page()
-        page.goto(f"/sign-in?code={world.served.code}")
+        page.goto(world.served.sign_in)
         page.get_by_role("button", name="Sign in").first.click()
         expect(page.locator("h1")).to_have_text("Inbox")
 
