@@ -137,6 +137,18 @@ def test_the_same_key_gets_the_first_answer_and_another_body_none(stage: Stage, 
     assert (other.status_code, problem(other)["type"]) == (422, "/problems/key-used")
 
 
+def test_a_fence_that_another_has_guessed_is_worth_nothing(stage: Stage, asked: str) -> None:
+    holder, other = stage.client("agent", "one"), stage.client("agent", "two")
+    claim = claimed(holder)
+
+    stolen = submit(other, claim)
+    beat = other.post(f"/v1/claims/{claim['claim']}/heartbeat", json={"fence": claim["fence"]}).json()
+
+    assert (stolen["status"], beat["status"]) == ("too_late", "too_late")
+    assert stolen["reasons"][0].startswith("one (token ")
+    assert submit(holder, claim)["status"] == "accepted"
+
+
 def test_a_wrong_fence_is_told_and_the_claim_stands(stage: Stage, asked: str) -> None:
     client = stage.client("agent")
     claim = claimed(client)

@@ -175,9 +175,11 @@ class Desk:
         if asked != found.request:
             return _too_late("this request was answered, or is no longer asked")
         locks = self._service.acting(caller, "claim").store.locks
-        if locks.extend(found.workflow, found.resource, fence, lease_seconds=LEASE_SECONDS) == "ok":
-            return None
+        # A fence is a small number, which others guess: who holds the lock is asked by name.
         grant = locks.acquire(found.workflow, found.resource, caller.signature, lease_seconds=LEASE_SECONDS)
+        if grant.status == "again" and grant.token == fence:
+            locks.extend(found.workflow, found.resource, fence, lease_seconds=LEASE_SECONDS)
+            return None
         if grant.status == "again":
             return _too_late(f"fence {fence} is not that of your claim; claim again to see it")
         if grant.is_held:
