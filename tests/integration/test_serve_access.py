@@ -93,6 +93,23 @@ def test_no_route_is_left_out_of_the_table(stage: Stage) -> None:
     assert {route for route in routes(stage.app) if route[1].startswith("/v1/")} - STREAMS == set(MAY)
 
 
+def test_an_administrator_of_some_projects_makes_and_sees_no_token_of_others(stage: Stage) -> None:
+    stage.token("viewer", "everywhere")
+    own = stage.client("admin", "own", projects=("0a1b2c3d",))
+    [other] = [each.id for each in stage.tokens.all() if each.name == "everywhere"]
+
+    def made(*projects: str) -> int:
+        body = {"name": "more", "role": "admin", "projects": list(projects)}
+        status: int = own.post("/v1/tokens", json=body).status_code
+        return status
+
+    assert [made(), made("ffffffff"), made("0a1b2c3d", "ffffffff"), made("0a1b2c3d")] == [403, 403, 403, 201]
+    assert {each["name"] for each in own.get("/v1/tokens").json()["tokens"]} == {"own", "more"}
+    assert own.delete(f"/v1/tokens/{other}").status_code == 404
+    assert other in [each.id for each in stage.tokens.all()]
+    assert own.get("/metrics").status_code == 403
+
+
 def test_whoever_made_the_fix_does_not_accept_its_hold(stage: Stage) -> None:
     workflow = stage.held(fixed_by="anna")
     found = stage.agents.engine.state(workflow)

@@ -40,6 +40,11 @@ class Caller(NamedTuple):
     def sees(self, workflow: str) -> bool:
         return not self.projects or workflow[:8] in self.projects
 
+    def covers(self, projects: Iterable[str]) -> bool:
+        """Whether the caller is for all of these projects, of which none are all there are."""
+        named = frozenset(projects)
+        return not self.projects or (bool(named) and named <= self.projects)
+
     @property
     def signature(self) -> str:
         """The name for the history, and how it is known."""

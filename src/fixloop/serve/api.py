@@ -185,20 +185,19 @@ def inbox(
 def tokens(caller: Known, service: Serving) -> dict[str, Any]:
     """What is known of each token; the tokens themselves are not."""
     require(caller, ADMIN)
-    return {"tokens": [each._asdict() for each in service.tokens.all()]}
+    return {"tokens": [each._asdict() for each in service.tokens.all() if caller.covers(each.projects)]}
 
 
 @router.post("/tokens", status_code=201, responses=_document(documents.NewToken, 201))
 def create_token(caller: Known, service: Serving, given: NewToken) -> dict[str, Any]:
     """A new token. This answer is the only one that shows it."""
     require(caller, ADMIN)
-    made = service.tokens.create(
-        checked_name(given.name),
-        scopes_of(given.role, given.agent),
-        checked_projects(given.projects),
-        days=given.days,
-    )
-    return {"token": made}
+    scopes, projects = scopes_of(given.role, given.agent), checked_projects(given.projects)
+    if not caller.covers(projects):
+        raise Problem(
+            "not-allowed", f"{caller.name} makes tokens for {', '.join(sorted(caller.projects))} alone"
+        )
+    return {"token": service.tokens.create(checked_name(given.name), scopes, projects, days=given.days)}
 
 
 @router.delete("/tokens/{token}", status_code=204)
@@ -207,6 +206,8 @@ def revoke_token(
 ) -> None:
     """Make a token, and the sessions that it began, prove nothing any more."""
     require(caller, ADMIN)
+    if not any(each.id == token and caller.covers(each.projects) for each in service.tokens.all()):
+        raise Problem("not-found", f"no token {token}")
     service.tokens.revoke(token)
 
 
