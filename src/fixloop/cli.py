@@ -62,6 +62,7 @@ _COMMANDS: Final = {
     "serve": "fixloop.serve.commands:serve",
     "mcp": "fixloop.serve.commands:mcp",
     "token": "fixloop.serve.commands:token_group",
+    "webhook": "fixloop.serve.webhook_commands:webhook_group",
     "person": "fixloop.serve.commands:person",
     "read": "read:read",
     "doctor": "doctor:doctor",

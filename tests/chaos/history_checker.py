@@ -71,7 +71,8 @@ class HistoryChecker:
         before, body = self.state, entry.body
         event = ev.event_from_json(json.dumps(body["event"]))
         over = before is not None and before.ended
-        assert not over or isinstance(event, ev.EventRefused | ev.BranchPushed), "an ended workflow changed"
+        late = ev.EventRefused | ev.BranchPushed | ev.ResultNoted
+        assert not over or isinstance(event, late), "an ended workflow changed"
         outcome = decide(before, event, Moment(datetime.fromisoformat(body["at"]), float(body["clock"])))
         self._digest = digest_of(outcome.state.model_dump_json(exclude_defaults=True).encode())
         assert self._digest.startswith(entry.state), f"a replay of entry {entry.seq} leads elsewhere"

@@ -37,6 +37,12 @@ MAY: Final = {
     ("GET", "/v1/claims/{claim}/failures/{number}"): WORKERS,
     ("POST", "/v1/claims/{claim}/submit"): WORKERS,
     ("POST", "/v1/claims/{claim}/decline"): WORKERS,
+    ("GET", "/v1/webhooks"): frozenset({"admin"}),
+    ("POST", "/v1/webhooks"): frozenset({"admin"}),
+    ("POST", "/v1/webhooks/{webhook}/replay"): frozenset({"admin"}),
+    ("DELETE", "/v1/webhooks/{webhook}"): frozenset({"admin"}),
+    # By signature: test_serve_webhooks.py.
+    ("POST", "/v1/hooks/{source}"): frozenset(),
     ("GET", "/v1/tokens"): frozenset({"admin"}),
     ("POST", "/v1/tokens"): frozenset({"admin"}),
     ("DELETE", "/v1/tokens/{token}"): frozenset({"admin"}),
@@ -49,6 +55,8 @@ BODIES: Final[dict[tuple[str, str], dict[str, Any]]] = {
     ("POST", "/v1/workflows"): {"repo": "https://example.com/shop", "issue": 1},
     ("POST", "/v1/workflows/{workflow}/decisions"): {"escalation": "x", "decision": "skip"},
     ("POST", "/v1/workflows/{workflow}/commands"): {"command": "pause"},
+    ("POST", "/v1/webhooks"): {"url": "https://hooks.example/"},
+    ("POST", "/v1/webhooks/{webhook}/replay"): {"since": "2026-01-01T00:00:00Z"},
     ("POST", "/v1/tokens"): {"name": "ci", "role": "viewer"},
     ("POST", "/v1/claims/{claim}/heartbeat"): {"fence": 1},
     ("POST", "/v1/claims/{claim}/submit"): {"fence": 1, "patch": ""},
@@ -70,7 +78,15 @@ def routes(app: Any) -> Iterator[tuple[str, str]]:
 
 def call(stage: Stage, client: Any, route: tuple[str, str]) -> Any:
     method, path = route
-    filled = path.format(workflow="0a1b2c3d-47-1", digest="0" * 64, token="0" * 8, claim=CLAIM, number="F1")
+    filled = path.format(
+        workflow="0a1b2c3d-47-1",
+        digest="0" * 64,
+        token="0" * 8,
+        webhook="0" * 8,
+        source="ci",
+        claim=CLAIM,
+        number="F1",
+    )
     return client.request(method, filled, json=BODIES.get(route), headers={"If-Match": '"1"'})
 
 

@@ -43,6 +43,7 @@ _EVENTS: Final[tuple[ev.Event, ...]] = (
     ev.ManualFixDone(by="ann", files=("a.py",), tip="c2", tree="t2"),
     ev.PersonNotified(detail="told"),
     ev.BranchPushed(branch="fixloop/101"),
+    ev.ResultNoted(by="ci (webhook)", name="build", commit="c1", conclusion="success", url="https://ci/1"),
     ev.Cancelled(by="ann", reason="no longer wanted"),
     ev.Paused(by="ann", reason="lunch"),
     ev.Continued(by="ann"),

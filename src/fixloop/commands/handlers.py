@@ -41,6 +41,8 @@ class Work(NamedTuple):
     """How it is declined, where it is."""
     patch: bytes | None = None
     """A unified diff onto the work so far, from somebody who has no checkout here."""
+    revision: str = ""
+    """Likewise a branch, tag or commit of the repository that was handed in, which builds on the work so far."""
     summary: str = ""
     """What was done, from somebody who writes no answer."""
 

@@ -1,6 +1,7 @@
 """`inbox`: what waits for somebody outside the engine, of all profiles in one list, the longest first."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,10 +20,12 @@ from fixloop.protocol.checks import Finding
 from fixloop.protocol.durations import iso_stamp
 from fixloop.repository.identity import top_of
 from fixloop.servers.settings import load_settings
+from fixloop.store.connection import Connection
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.keys import project_hash
 from fixloop.store.records import DAMAGED
+from fixloop.store.webhooks import Webhooks
 
 _WHAT: Final = {
     "decision": "a decision",
@@ -45,6 +48,7 @@ def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
     try:
         with open_session() as session:
             items = list(_waiting(session.store, session.settings.cache_dir, prefix_of(project)))
+            items += _to_look_after(session.urls.state)
     except NothingYet as nothing:
         say(str(nothing))
         items = []
@@ -61,7 +65,7 @@ def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
         detail = f": {item['detail']}" if item["detail"] else ""
         print_lines(f"  {item['reason']}{detail}")
         print_lines(*finding_lines([Finding(**each) for each in item.get("findings", ())]))
-        if item["waits_for"] != "work":
+        if item["waits_for"] != "work" and item["profile"] != "webhook":
             most = f"/{item['max_iterations']}" if item["max_iterations"] is not None else ""
             print_lines(f"  {item['specialist']}, run {item['iteration']}{most}; to {item['target']}")
         if item["escalation_id"]:
@@ -110,6 +114,24 @@ def items_of(store: Store, workflow: str, fields: Mapping[str, str], cache: Path
             "deadline": iso_stamp(due) if (due := deadline_of(found)) is not None else None,
         }
         return [common | dict(item) for item in presenter.items(found, state, cache)]
+
+
+def _to_look_after(url: str) -> Iterator[dict[str, Any]]:
+    """What `fixloop serve` could not deliver."""
+    with closing(Connection(url)) as connection:
+        for each in Webhooks(connection).disabled():
+            notice = each.notice
+            yield _item(
+                profile="webhook",
+                name=each.id,
+                specialist="serve",
+                iteration=0,
+                reason=notice["text"],
+                detail="",
+                since=notice["since"],
+                directory=None,
+                commands=[notice["command"]],
+            )
 
 
 def _let_go(cache: Path, *folders: Path) -> Iterator[dict[str, Any]]:

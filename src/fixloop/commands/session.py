@@ -154,7 +154,7 @@ class Session:
 
         engine = self.engine_of(workflow)
         state = engine.state(workflow)
-        if state.ended:
+        if state.ended and event.kind != "result-noted":
             said = f"issue {state.issue} ended already ({state.outcome}); `fixloop log {called(state)}` shows how"
             kept = getattr(event, "artifacts", ())
             engine.refuse(workflow, event.kind, said, sender=event.sender, artifacts=kept)

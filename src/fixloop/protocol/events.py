@@ -252,6 +252,18 @@ class Continued(envelope.Event):
     by: str = "User"
 
 
+class ResultNoted(envelope.Event):
+    """What a CI elsewhere says of a commit; it decides nothing."""
+
+    kind: Literal["result-noted"] = "result-noted"
+    by: str
+    """The source that has signed it."""
+    name: str
+    commit: str
+    conclusion: str
+    url: str = ""
+
+
 Event = Annotated[
     WorkflowStarted
     | RunFinished
@@ -270,6 +282,7 @@ Event = Annotated[
     | ManualFixDone
     | PersonNotified
     | BranchPushed
+    | ResultNoted
     | Cancelled
     | Paused
     | Continued

@@ -18,7 +18,7 @@ from fixloop.protocol.state import Hold
 Handle = Callable[[Draft, ev.Event], None]
 _Part = TypeVar("_Part", bound=Value)
 
-_AT_ONCE: Final = (ev.Cancelled, ev.Paused, ev.Continued, ev.PersonNotified)
+_AT_ONCE: Final = (ev.Cancelled, ev.Paused, ev.Continued, ev.PersonNotified, ev.ResultNoted)
 """What a pause does not hold up."""
 
 

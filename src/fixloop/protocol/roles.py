@@ -107,6 +107,7 @@ MAY_BRING: Final[Mapping[str, frozenset[str]]] = {
     "manual-fix-done": frozenset({USER}),
     "person-notified": frozenset({ORCHESTRATOR}),
     "branch-pushed": _PEOPLE,
+    "result-noted": frozenset({USER}),
     "cancelled": _PEOPLE,
     "paused": _PEOPLE,
     "continued": _PEOPLE,

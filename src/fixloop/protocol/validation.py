@@ -36,7 +36,7 @@ def decide(state: State | None, event: ev.Event, now: Moment) -> Outcome:
         sender = f" from {event.sender}" if event.sender else ""
         draft.note(f"refused: {event.refused}{sender}: {event.reason}")
         return draft.outcome()
-    if state.ended and not isinstance(event, ev.BranchPushed):
+    if state.ended and not isinstance(event, ev.BranchPushed | ev.ResultNoted):
         raise Unexpected(f"{event.kind} came after workflow {state.workflow} ended ({state.outcome})")
     check_party(event, event.sender)
     draft = Draft(state, now)
@@ -46,6 +46,12 @@ def decide(state: State | None, event: ev.Event, now: Moment) -> Outcome:
 
 def _handle(draft: Draft, event: ev.Event) -> None:
     _HANDLERS[type(event)](draft, event)
+
+
+def _note_result(draft: Draft, event: ev.ResultNoted) -> None:
+    """The verdict is taken from what fixloop ran itself, and from nothing else."""
+    where = f" ({event.url})" if event.url else ""
+    draft.note(f"{event.by} says: {event.name} of {event.commit[:12]} ended with {event.conclusion}{where}")
 
 
 _HANDLERS: Final = cast(
@@ -68,6 +74,7 @@ _HANDLERS: Final = cast(
         # That a person was told of the escalation decides nothing.
         ev.PersonNotified: lambda draft, event: draft.note(f"notified: {event.detail}"),
         ev.BranchPushed: push.branch_pushed,
+        ev.ResultNoted: _note_result,
         ev.Cancelled: decisions.cancelled,
         ev.Paused: pauses.pause,
         ev.Continued: lambda draft, event: pauses.continue_(draft, event, _handle),

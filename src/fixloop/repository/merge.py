@@ -178,6 +178,12 @@ def resolve_descendant(rev: str, *, path: Path, tip: str, mirror: Mirror) -> Cha
     if not commit:
         raise UsageError(f"{top} has no branch, tag or commit {rev!r}")
     mirror.receive(git, commit, "received")
+    return change_onto(tip, commit, rev, mirror)
+
+
+def change_onto(tip: str, commit: str, rev: str, mirror: Mirror) -> Change:
+    """What a commit in the mirror changes, which somebody named `rev`. Raises UsageError: it does not build on
+    `tip`."""
     if mirror.git.run("merge-base", "--is-ancestor", tip, commit, accept=(0, 1)).returncode:
         raise UsageError(f"{rev} does not build on the work so far ({tip[:12]}); rebase it onto that commit")
     return change_between(mirror.git, tip, commit)

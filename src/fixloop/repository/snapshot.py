@@ -134,18 +134,7 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
         raise UsageError("the repository's URL carries credentials; leave them to git's credential helper")
     mirror = Mirror(cache, url)
     mirror.ensure()
-    with mirror.locked() as git:
-        _fetch(
-            mirror, url, "+HEAD:refs/remote/HEAD", "+refs/heads/*:refs/remote/*", "+refs/tags/*:refs/tags/*"
-        )
-        commit = _of_remote(git, ref)
-        if not commit and ref and WHOLE_COMMIT.fullmatch(ref):
-            # No branch or tag leads to it (any more); the server may give it out all the same.
-            with contextlib.suppress(Unseen):
-                _fetch(mirror, url, f"+{ref}:refs/remote-commits/{ref}")
-                commit = _of_remote(git, ref)
-    if not commit:
-        raise UsageError(f"{url} has no branch, tag or commit {ref or 'HEAD'!r}")
+    commit = _fetched(mirror, url, ref)
     mirror.keep(commit, _ref(issue))
     submodules: tuple[str, ...] = ()
     if mirror.git.found("cat-file", "-t", f"{commit}:.gitmodules"):
@@ -167,6 +156,19 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
         submodules=submodules,
         notes=(note,) if submodules else (),
     )
+
+
+def commit_of_source(snapshot: Snapshot, rev: str, mirror: Mirror) -> str:
+    """A branch, tag or commit of the repository that was handed in, brought into its mirror. Raises UsageError: it has
+    none of that name; Unseen."""
+    if snapshot.is_url:
+        return _fetched(mirror, snapshot.source, rev)
+    git = Git(Path(snapshot.source))
+    commit = git.commit(rev) if snapshot.is_git else ""
+    if not commit:
+        raise UsageError(f"{snapshot.source} has no branch, tag or commit {rev!r}")
+    mirror.receive(git, commit, "received")
+    return commit
 
 
 def bring(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
@@ -284,6 +286,23 @@ def _ref(issue: int) -> str:
 
 def _shown(git: Git, commit: str, what: str) -> str:
     return one_line(git.found("show", "-s", f"--format={what}", commit), SUBJECT_CHARACTERS) if commit else ""
+
+
+def _fetched(mirror: Mirror, url: str, ref: str | None) -> str:
+    """The commit that a remote has under this name, in the mirror. Raises UsageError: none."""
+    with mirror.locked() as git:
+        _fetch(
+            mirror, url, "+HEAD:refs/remote/HEAD", "+refs/heads/*:refs/remote/*", "+refs/tags/*:refs/tags/*"
+        )
+        commit = _of_remote(git, ref)
+        if not commit and ref and WHOLE_COMMIT.fullmatch(ref):
+            # No branch or tag leads to it (any more); the server may give it out all the same.
+            with contextlib.suppress(Unseen):
+                _fetch(mirror, url, f"+{ref}:refs/remote-commits/{ref}")
+                commit = _of_remote(git, ref)
+    if not commit:
+        raise UsageError(f"{url} has no branch, tag or commit {ref or 'HEAD'!r}")
+    return commit
 
 
 def _fetch(mirror: Mirror, url: str, *specs: str) -> None:

@@ -16,8 +16,15 @@ ROLES: Final[dict[str, frozenset[str]]] = {
     "admin": frozenset({READ, SUBMIT, DECIDE, ADMIN}),
 }
 """What each role may; an agent's token has `agent:NAME`, too."""
-TERMINAL, PASSWORD, PROXY = WITHOUT_TOKEN = ("terminal", "password", "proxy")
-"""How people are known who have no token: by the code that `serve` printed, a password, or what a proxy says."""
+TERMINAL, PASSWORD, PROXY, WEBHOOK, LINK = WITHOUT_TOKEN = (
+    "terminal",
+    "password",
+    "proxy",
+    "webhook",
+    "link",
+)
+"""How callers are known who have no token: by the code that `serve` printed, a password, what a proxy says, a source's
+signature, or a link that was sent to them."""
 _NAME: Final = re.compile(r"[\w.@+-]{1,64}")
 _HASH: Final = re.compile(r"[0-9a-f]{8}")
 
@@ -28,7 +35,7 @@ class Caller(NamedTuple):
     name: str
     scopes: frozenset[str]
     token: str
-    """How the caller is known: the id of a token, or `terminal`, `password` or `proxy`."""
+    """How the caller is known: the id of a token, or one of WITHOUT_TOKEN."""
     projects: frozenset[str] = frozenset()
     """Those whose workflows there are for the caller, eight hex digits each; empty: all."""
     csrf: str = ""

@@ -14,7 +14,7 @@ from fixloop.serve import documents
 from fixloop.serve.access import ADMIN, checked_name, checked_projects, scopes_of
 from fixloop.serve.lists import place_of
 from fixloop.serve.problems import KINDS, Problem
-from fixloop.serve.requests import Key, Known, Serving
+from fixloop.serve.requests import Hooked, Key, Known, Serving, notices_for
 from fixloop.serve.service import require
 from fixloop.serve.submission import NewWorkflow
 
@@ -169,14 +169,17 @@ def command(caller: Known, service: Serving, workflow: Workflow, given: Command,
 def inbox(
     caller: Known,
     service: Serving,
+    hooks: Hooked,
     cursor: Annotated[str, Query(max_length=200)] = "",
     most: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> Response:
-    """What waits for somebody outside, the longest first; `can_decide` says what this caller may answer."""
+    """What waits for somebody outside, the longest first; `can_decide` says what this caller may answer, and `notices`
+    what else is to be looked after."""
     waiting = service.inbox(caller)
     left = [item for item in waiting if place_of(item) > cursor]
     following = place_of(left[most - 1]) if len(left) > most else ""
-    document = {"items": left[:most], "next": following, "count": len(waiting)}
+    notices = notices_for(caller, hooks)
+    document = {"items": left[:most], "next": following, "count": len(waiting), "notices": notices}
     # The usual way to JSON takes ten times as long, and this is asked for most.
     return Response(to_json(document), media_type="application/json")
 

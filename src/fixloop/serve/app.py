@@ -13,10 +13,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fixloop import __version__
 from fixloop.errors import FixloopError
-from fixloop.serve import api, live, metrics, pages, signing_in, work_api, workflow_pages
+from fixloop.serve import api, live, metrics, pages, signing_in, webhook_api, work_api, workflow_pages
 from fixloop.serve.identity import Identities
 from fixloop.serve.problems import Problem, problem_of
 from fixloop.serve.rendering import wants_page
+from fixloop.serve.requests import Hooks
 from fixloop.serve.service import Service
 
 MOST_BYTES: Final = 8 * 1024 * 1024
@@ -36,7 +37,12 @@ _HEADERS: Final = {
 
 
 def create_app(
-    service: Service, identities: Identities, hosts: Sequence[str] = ("*",), *, is_secure: bool = False
+    service: Service,
+    identities: Identities,
+    hooks: Hooks,
+    hosts: Sequence[str] = ("*",),
+    *,
+    is_secure: bool = False,
 ) -> FastAPI:
     """The whole application; `hosts` are the names it answers to, against rebinding of names to a loopback address,
     and `is_secure` says that browsers reach it by TLS alone."""
@@ -48,8 +54,9 @@ def create_app(
         openapi_url="/v1/openapi.json",
         lifespan=_lifespan,
     )
-    app.state.service, app.state.identities, app.state.is_secure = service, identities, is_secure
-    for each in (api, work_api, live, metrics, pages, workflow_pages, signing_in):
+    app.state.service, app.state.identities, app.state.hooks = service, identities, hooks
+    app.state.is_secure = is_secure
+    for each in (api, work_api, webhook_api, live, metrics, pages, workflow_pages, signing_in):
         app.include_router(each.router)
     app.add_exception_handler(Problem, _refused)
     app.add_exception_handler(FixloopError, _refused)

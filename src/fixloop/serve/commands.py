@@ -16,6 +16,7 @@ from fixloop.errors import UsageError
 from fixloop.serve.access import ROLES, TERMINAL, Caller, checked_name, checked_projects, scopes_of
 from fixloop.serve.tokens import Tokens
 from fixloop.store.connection import Connection
+from fixloop.store.webhooks import Webhooks
 
 Role = Annotated[str, typer.Option("--role", help=f"{', '.join(ROLES)}.")]
 Projects = Annotated[
@@ -69,6 +70,14 @@ def serve(
             help="What may be handed in by the API: it, and what lies below.",
         ),
     ] = None,
+    webhook_target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--webhook-target",
+            metavar="HOST|NETWORK",
+            help="Where webhooks may go besides the internet at large, such as 10.0.0.0/8.",
+        ),
+    ] = None,
     concurrency: Annotated[
         int | None,
         typer.Option(
@@ -90,10 +99,13 @@ def serve(
         import uvicorn
 
         from fixloop.serve.app import create_app
+        from fixloop.serve.deliverer import Deliverer
         from fixloop.serve.identity import Identities
         from fixloop.serve.people import People
         from fixloop.serve.rendering import compile_templates
+        from fixloop.serve.requests import Hooks
         from fixloop.serve.service import Service
+        from fixloop.serve.targets import Targets
     except ModuleNotFoundError as error:
         raise UsageError(f"{_MISSING} ({error.name} is missing)") from None
     with (
@@ -105,7 +117,9 @@ def serve(
         identities = Identities(tokens, People(people), proxy or (), proxy_header if proxy else "")
         named, is_secure = urlsplit(url).hostname, urlsplit(url).scheme == "https"
         hosts = (*_LOOPBACK, host, *([named] if named else ()))
-        app = create_app(Service(session, tokens, repository or ()), identities, hosts, is_secure=is_secure)
+        service = Service(session, tokens, repository or ())
+        hooks = Hooks(Webhooks(connection), Targets(webhook_target or ()))
+        app = create_app(service, identities, hooks, hosts, is_secure=is_secure)
         config = uvicorn.Config(
             app, host, port, log_level="warning", access_log=False, server_header=False, proxy_headers=False
         )
@@ -117,6 +131,8 @@ def serve(
         workers = (2 if session.settings.is_embedded else 0) if concurrency is None else concurrency
         if workers:
             running.enter_context(working(session, workers, log=f"serve-{os.getpid()}"))
+        delivering = Deliverer(session.store, service.follower, *hooks, address)
+        running.enter_context(delivering.running())
         compile_templates()
         me = Caller(checked_name(getpass.getuser()), scopes_of("admin", ""), TERMINAL)
         code = tokens.code(me)

@@ -89,12 +89,22 @@ class InboxItem(_Document):
     choices: list[Choice] = []
 
 
+class Notice(_Document):
+    """Something to look after that is no workflow's."""
+
+    text: str
+    since: str
+    command: str
+    """What does something about it."""
+
+
 class Inbox(_Document):
     items: list[InboxItem]
     next: str
     """The cursor of the page after this one; empty: there is none."""
     count: int
     """How many there are in all."""
+    notices: list[Notice]
 
 
 class Decided(_Document):

@@ -10,7 +10,7 @@ from fixloop.commands.integrity import COLUMNS, counted, too_often
 from fixloop.serve.access import DECIDE
 from fixloop.serve.problems import KINDS, Problem
 from fixloop.serve.rendering import page, static_files
-from fixloop.serve.requests import Known, Serving
+from fixloop.serve.requests import Hooked, Known, Serving, notices_for
 from fixloop.serve.signing_in import asked_to_sign_in
 from fixloop.summary import packet
 
@@ -27,7 +27,11 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 @router.api_route("/", methods=READING)
 def inbox(
-    request: Request, caller: Known, service: Serving, start: Annotated[int, Query(ge=0, le=100_000)] = 0
+    request: Request,
+    caller: Known,
+    service: Serving,
+    hooks: Hooked,
+    start: Annotated[int, Query(ge=0, le=100_000)] = 0,
 ) -> Response:
     """What this caller can decide, then what others are waited for."""
     items = service.inbox(caller)
@@ -42,6 +46,7 @@ def inbox(
         others=[item for item in listed if not item["can_decide"]],
         counts=(len(mine), len(others)),
         may_decide=caller.may(DECIDE),
+        notices=notices_for(caller, hooks),
         start=start,
         shown=len(listed),
         most=SHOWN_ITEMS,

@@ -1,15 +1,17 @@
 """What routes need of a request: who makes it, and the service that answers."""
 
 import uuid
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from fastapi import Depends, Header, Request
 from starlette.concurrency import run_in_threadpool
 
-from fixloop.serve.access import Caller
+from fixloop.serve.access import ADMIN, Caller
 from fixloop.serve.identity import Identities
 from fixloop.serve.service import Service
+from fixloop.serve.targets import Targets
+from fixloop.store.webhooks import Webhooks
 
 _FORM: Final = "application/x-www-form-urlencoded"
 
@@ -31,6 +33,25 @@ def identities_of(request: Request) -> Identities:
     return identities
 
 
+class Hooks(NamedTuple):
+    """Events out and in."""
+
+    webhooks: Webhooks
+    targets: Targets
+
+
+def hooks_of(request: Request) -> Hooks:
+    hooks: Hooks = request.app.state.hooks
+    return hooks
+
+
+def notices_for(caller: Caller, hooks: Hooks) -> list[dict[str, str]]:
+    """What an administrator has to look after besides the workflows."""
+    if not caller.may(ADMIN):
+        return []
+    return [each.notice for each in hooks.webhooks.disabled() if caller.covers(each.projects)]
+
+
 async def _known(request: Request) -> Caller:
     # While Redis is frozen, nobody waits to be told so by it.
     service_of(request).follower.check()
@@ -49,6 +70,7 @@ def _key(
 
 Known = Annotated[Caller, Depends(_known)]
 """Who makes the request; a Problem answers one that nobody known makes."""
+Hooked = Annotated[Hooks, Depends(hooks_of)]
 Serving = Annotated[Service, Depends(service_of)]
 Key = Annotated[str, Depends(_key)]
 """The request's Idempotency-Key; one of its own for a request without."""

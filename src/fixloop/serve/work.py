@@ -83,16 +83,35 @@ class Desk:
         shown = text[(part - 1) * PAGE_CHARACTERS : part * PAGE_CHARACTERS]
         return {"status": "found", "text": shown, "part": part, "parts": pages, "next": "submit or decline"}
 
-    def submit(self, caller: Caller, claim: str, fence: int, patch: str, summary: str, key: str) -> Answer:
-        """Hand in a unified diff onto the work so far, once for each key: `accepted`, `unchanged` (it changes nothing,
-        and nothing is recorded), `refused` with reasons (it does not apply; the claim stands) or `too_late`."""
-        data = patch.encode()
+    def submit(
+        self, caller: Caller, claim: str, fence: int, patch: str, summary: str, key: str, revision: str = ""
+    ) -> Answer:
+        """Hand in a unified diff onto the work so far, or a revision of the repository that builds on it, once for each
+        key: `accepted`, `unchanged` (it changes nothing, and nothing is recorded), `refused` with reasons (it
+        does not apply; the claim stands) or `too_late`."""
         _require_worker(caller)
-        if len(data) > MOST_PATCH_BYTES:
-            return _refused(f"a patch may have {MOST_PATCH_BYTES:,} bytes, and this one has {len(data):,}")
-        if not data.strip():
-            return {"status": "unchanged", "next": "submit a patch that changes something, or decline"}
-        return self._handed_in(caller, claim, fence, Work(patch=data, summary=summary), key)
+        work = _fix(patch, revision, summary)
+        if isinstance(work, dict):
+            return work
+        return self._handed_in(caller, claim, fence, work, key)
+
+    def done(
+        self, caller: Caller, workflow: str, patch: str, revision: str, summary: str, key: str
+    ) -> Answer:
+        """Likewise of a workflow, without a claim of before: it is claimed for as long as it takes."""
+        _require_worker(caller)
+        work = _fix(patch, revision, summary)
+        if isinstance(work, dict):
+            return work
+        repeated = self._service.is_repeated(caller, key, (workflow, work))
+        for item in self._service.waiting(caller):
+            if item["workflow_id"] == workflow and item["waits_for"] == "fix":
+                if (found := self._claimed(caller, item)) is None:
+                    return _too_late("another has claimed this request")
+                return self._brought(caller, _Claim.parse(found["claim"]), found["fence"], work, key)
+        if repeated and self._has_fixed(caller, workflow):
+            return {"status": "accepted", "next": "claim"}
+        return _too_late(f"workflow {workflow[:60]} waits for no fix")
 
     def decline(self, caller: Caller, claim: str, fence: int, kind: str, text: str, key: str) -> Answer:
         """Say that there will be no fix, and why: a person decides, and no iteration is counted. Raises
@@ -142,8 +161,9 @@ class Desk:
         repeated = self._service.is_repeated(caller, key, (claim, fence, work))
         if repeated and (done := self._done(caller, found)):
             return done
-        if late := self._lateness(caller, claim, fence):
-            return late
+        return self._lateness(caller, claim, fence) or self._brought(caller, found, fence, work, key)
+
+    def _brought(self, caller: Caller, found: _Claim, fence: int, work: Work, key: str) -> Answer:
         session = self._service.acting(caller, f"work/{key}")
         tip = session.engine.state(found.workflow).tip
         try:
@@ -188,6 +208,11 @@ class Desk:
             return _too_late("the lease of this claim has run out")
         return _too_late(f"{grant.agent} has it since {grant.acquired:%Y-%m-%d %H:%M:%SZ}")
 
+    def _has_fixed(self, caller: Caller, workflow: str) -> bool:
+        history = self._service.acting(caller, "read").store.history(workflow)
+        events = (entry.body.get("event", {}) for entry in history)
+        return any(event.get("completion", {}).get("by") == caller.signature for event in events)
+
     def _done(self, caller: Caller, claim: _Claim) -> Answer | None:
         """The answer to what this caller has handed in for a request, by the history."""
         session = self._service.acting(caller, "read")
@@ -204,6 +229,18 @@ class Desk:
                 # It took the request with this, and has answered it with nothing since.
                 return None
         return None
+
+
+def _fix(patch: str, revision: str, summary: str) -> Work | Answer:
+    """What is handed in; an answer where it cannot be."""
+    data = patch.encode()
+    if revision and data:
+        return _refused("a fix is a patch or a revision, and not both")
+    if len(data) > MOST_PATCH_BYTES:
+        return _refused(f"a patch may have {MOST_PATCH_BYTES:,} bytes, and this one has {len(data):,}")
+    if not data.strip() and not revision:
+        return {"status": "unchanged", "next": "submit a patch that changes something, or decline"}
+    return Work(patch=None if revision else data, revision=revision, summary=summary)
 
 
 def _require_worker(caller: Caller) -> None:

@@ -16,6 +16,7 @@ from fixloop.serve.work import MOST_PATCH_BYTES, Desk
 
 LONGEST_WAIT_SECONDS = 45.0
 """Clients give up after a minute."""
+REVISION = r"^([A-Za-z0-9][\w./@+-]*)?$"
 AGAIN_SECONDS = 5.0
 """What another has let run out is found so late at most."""
 router = APIRouter(prefix="/v1/claims", responses=PROBLEMS)
@@ -40,10 +41,12 @@ class Held(_Body):
     fence: Fence
 
 
-class Patch(Held):
-    """A fix, as a unified diff onto the claim's base_commit."""
+class Fix(Held):
+    """A fix: a unified diff onto the claim's base_commit, or a revision of the repository that builds on it."""
 
-    patch: str = Field(max_length=2 * MOST_PATCH_BYTES)
+    patch: str = Field("", max_length=2 * MOST_PATCH_BYTES)
+    revision: str = Field("", max_length=300, pattern=REVISION)
+    """A branch, tag or commit of the repository that was handed in."""
     summary: str = Field("", max_length=5000)
 
 
@@ -101,9 +104,9 @@ def failure(
 
 
 @router.post("/{claim}/submit")
-def submit(caller: Known, desk: AtDesk, claim: Claim, given: Patch, key: Key) -> dict[str, Any]:
+def submit(caller: Known, desk: AtDesk, claim: Claim, given: Fix, key: Key) -> dict[str, Any]:
     """Hand in a fix: `accepted`, `unchanged`, `refused` or `too_late`, with reasons."""
-    return desk.submit(caller, claim, given.fence, given.patch, given.summary, key)
+    return desk.submit(caller, claim, given.fence, given.patch, given.summary, key, given.revision)
 
 
 @router.post("/{claim}/decline")

@@ -46,8 +46,13 @@ TOKENS_USED: Final = "fixloop:serve:used"
 """Hash: a token's id → when it was used last."""
 
 
+WEBHOOKS: Final = "fixloop:serve:webhooks"
+"""Hash: the id of an endpoint → what is known of it, JSON."""
+
+
 def served_key(kind: str, name: str) -> str:
-    """What `serve` keeps for a while: `session`, `code`, `csrf`, `rate` or `request`."""
+    """What `serve` keeps for a while: `session`, `code`, `csrf`, `rate` or `request`; of an endpoint `standing`, `sent`
+    and `turn`."""
     return f"fixloop:serve:{kind}:{name}"
 
 

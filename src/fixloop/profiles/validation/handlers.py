@@ -25,13 +25,14 @@ from fixloop.protocol.statuses import WITH_MAIN_AGENT
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths
 from fixloop.repository.merge import (
+    change_onto,
     commit_of_directory,
     commit_of_patch,
     merge_checkout,
     resolve_descendant,
     take_checkout,
 )
-from fixloop.repository.snapshot import mirror_of
+from fixloop.repository.snapshot import commit_of_source, mirror_of
 
 if TYPE_CHECKING:
     from fixloop.protocol.answers import Answer
@@ -182,6 +183,9 @@ def _taken(session: Session, state: State, work: Work) -> Change:
     message = f"fixloop: fix {state.issue}, {state.active.name} run {state.active.iteration}\n"
     if work.rev is not None:
         return resolve_descendant(work.rev, path=session.directory, tip=state.tip, mirror=mirror)
+    if work.revision:
+        commit = commit_of_source(snapshot_in(state), work.revision, mirror)
+        return change_onto(state.tip, commit, work.revision, mirror)
     if work.patch is not None:
         return commit_of_patch(work.patch, state.tip, mirror, message)
     base = snapshot_in(state).commit

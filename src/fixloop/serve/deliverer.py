@@ -1,0 +1,233 @@
+"""Delivers what has happened to the endpoints of webhooks: at least once, of each workflow in its order.
+
+Nothing is queued: what an endpoint has not been told is what the histories have after its marks. So no event is lost
+with a server, and any server goes on where another stopped (decision 0055).
+"""
+
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+
+from standardwebhooks import Webhook
+
+from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.protocol.durations import iso_stamp
+from fixloop.serve.follower import Follower
+from fixloop.serve.published import Published, ended, published
+from fixloop.serve.targets import Refused, Targets
+from fixloop.store.contract import Store
+from fixloop.store.webhooks import Endpoint, Standing, Webhooks
+
+log = logging.getLogger("fixloop.serve")
+
+DELAYS_SECONDS: Final = (5, 300, 1800, 7200, 18_000, 36_000)
+"""After a delivery that failed; after the last one nothing more is sent."""
+TICK_SECONDS: Final = 0.5
+BATCH_SECONDS: Final = 20.0
+"""How long one endpoint is delivered to before its turn is looked at again."""
+AT_ONCE: Final = 8
+"""Endpoints: one that is slow holds up no other."""
+GONE: Final = 410
+
+Fields = Mapping[str, str]
+
+
+class After(NamedTuple):
+    """What a delivery leads to."""
+
+    standing: Standing
+    disabled: str = ""
+    """Why nothing more is sent."""
+
+
+def after(standing: Standing, failure: str, now: datetime, *, is_final: bool = False) -> After:
+    """Where an endpoint stands after a delivery; `failure` is empty where it was taken, and `is_final` says that trying
+    again cannot help."""
+    if not failure:
+        return After(Standing(standing.delivered + 1, iso_stamp(now)))
+    count = standing.failures + 1
+    disabled = is_final or count > len(DELAYS_SECONDS)
+    due = "" if disabled else iso_stamp(now + timedelta(seconds=DELAYS_SECONDS[count - 1]))
+    stands = standing._replace(failures=count, due=due, error=failure)
+    tries = "" if is_final else f" {count} times"
+    return After(stands, f"it was refused{tries}: {failure}" if disabled else "")
+
+
+class _Known(NamedTuple):
+    """What a server that has the turn knows of an endpoint."""
+
+    endpoint: Endpoint
+    marks: dict[str, str]
+    """Workflow → the number of the last entry that was told, when the workflow had changed last (`-`: more is to be
+    told), and `ended` where its end was told."""
+    told: Mapping[str, Fields] | None = None
+    """The rows of which all was told."""
+
+
+class Deliverer:
+    """One thread looks what is to be told; endpoints are delivered to beside one another."""
+
+    def __init__(
+        self,
+        store: Store,
+        follower: Follower,
+        webhooks: Webhooks,
+        targets: Targets,
+        source: str,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """`source` is the address of the server, of which events are."""
+        self._store, self._follower, self._webhooks, self._targets = store, follower, webhooks, targets
+        self._source, self._now = source, now
+        self._owner = uuid.uuid4().hex
+        self._known: dict[str, _Known] = {}
+        self._at_work: dict[str, Future[None]] = {}
+        self._stopping = threading.Event()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Deliver until the end of the block."""
+        with ThreadPoolExecutor(AT_ONCE, "webhook") as pool:
+            thread = threading.Thread(target=self._run, args=(pool,), name="deliverer", daemon=True)
+            thread.start()
+            try:
+                yield
+            finally:
+                self._stopping.set()
+                thread.join()
+                pool.shutdown()
+                for id in self._known:
+                    # Redis may be away by now; the turn ends by itself then.
+                    with suppress(InfrastructureError):
+                        self._webhooks.end_turn(id)
+
+    def deliver(self, endpoint: Endpoint) -> None:
+        """Tell one endpoint what it has not been told, for BATCH_SECONDS, if it is the turn of this server and the time
+        to try. Raises InfrastructureError."""
+        rows = self._follower.rows()
+        known = self._known.get(endpoint.id)
+        if known is not None and known.endpoint == endpoint and known.told is rows:
+            return
+        standing = before = self._webhooks.standing(endpoint.id)
+        if standing.due > iso_stamp(self._now()) or not self._webhooks.take_turn(endpoint.id, self._owner):
+            self._known.pop(endpoint.id, None)
+            return
+        if known is None or known.endpoint != endpoint:
+            known = _Known(endpoint, self._webhooks.sent(endpoint.id))
+        ends, marks, is_whole = self._now() + timedelta(seconds=BATCH_SECONDS), known.marks, True
+        for workflow, fields in _pending(endpoint, rows, marks):
+            for event, mark in self._events(endpoint, workflow, fields, marks.get(workflow, "")):
+                if event is not None:
+                    told = self._told(endpoint, event, standing)
+                    standing = told.standing
+                    if standing.failures:
+                        self._failed(endpoint, told)
+                        return
+                marks[workflow] = mark
+                self._webhooks.tell(endpoint.id, {workflow: mark})
+            if self._stopping.is_set() or self._now() > ends:
+                is_whole = False
+                break
+        if standing != before:
+            self._webhooks.stand(endpoint.id, standing)
+        if gone := [workflow for workflow in marks if workflow not in rows]:
+            self._webhooks.tell(endpoint.id, {}, gone)
+        left = {each: mark for each, mark in marks.items() if each in rows} if gone else marks
+        self._known[endpoint.id] = _Known(endpoint, left, rows if is_whole else None)
+
+    def _events(
+        self, endpoint: Endpoint, workflow: str, fields: Fields, mark: str
+    ) -> Iterator[tuple[Published | None, str]]:
+        """What is to be told of a workflow, each with the mark that it is told; the last may tell nothing."""
+        changed = fields.get("updated_at", "")
+        start = int(mark.split()[0]) if mark else 0
+        try:
+            # The last one that was told is read again: it says when a workflow ended whose end was not told.
+            entries = self._store.history(workflow, max(0, start - 1))
+        except FixloopError as error:
+            if isinstance(error, InfrastructureError):
+                raise
+            # What cannot be read is told by `audit verify`.
+            yield None, f"{start} {changed}"
+            return
+        for entry in entries:
+            if entry.seq <= start or (not mark and entry.body["at"] <= endpoint.since):
+                continue
+            found = [each for each in published(workflow, fields, entry) if _is_wanted(endpoint, each)]
+            for event in found:
+                yield event, f"{entry.seq if event is found[-1] else entry.seq - 1} -"
+        seq, is_over = entries[-1].seq, mark.endswith(" ended")
+        if fields.get("outcome") and not is_over:
+            event = ended(workflow, fields, entries[-1])
+            yield event if _is_wanted(endpoint, event) else None, f"{seq} {changed} ended"
+        else:
+            yield None, f"{seq} {changed}{' ended' if is_over else ''}"
+
+    def _told(self, endpoint: Endpoint, event: Published, standing: Standing) -> After:
+        now = self._now()
+        body = event.body(self._source)
+        signed = [Webhook(secret).sign(event.id, now, body.decode()) for secret in endpoint.good_secrets(now)]
+        headers = {
+            "content-type": "application/cloudevents+json",
+            "user-agent": "fixloop",
+            "webhook-id": event.id,
+            "webhook-timestamp": str(int(now.timestamp())),
+            "webhook-signature": " ".join(signed),
+        }
+        try:
+            status = self._targets.post(endpoint.url, headers, body)
+        except Refused as refused:
+            return after(standing, str(refused), now, is_final=True)
+        except OSError as error:
+            return after(standing, f"no answer ({error})", now)
+        failure = "" if 200 <= status < 300 else f"it answers {status}"
+        return after(standing, failure, now, is_final=status == GONE)
+
+    def _failed(self, endpoint: Endpoint, told: After) -> None:
+        self._webhooks.stand(endpoint.id, told.standing)
+        if told.disabled:
+            log.warning("webhook %s to %s is disabled: %s", endpoint.id, endpoint.url, told.disabled)
+            self._webhooks.disable(endpoint.id, told.disabled)
+
+    def _run(self, pool: ThreadPoolExecutor) -> None:
+        while not self._stopping.wait(TICK_SECONDS):
+            try:
+                endpoints = self._webhooks.all()
+            except InfrastructureError:
+                # The follower tells of it.
+                continue
+            for each in endpoints:
+                job = self._at_work.get(each.id)
+                if each.kind == "out" and not each.disabled and (job is None or job.done()):
+                    self._at_work[each.id] = pool.submit(self._try, each)
+
+    def _try(self, endpoint: Endpoint) -> None:
+        try:
+            self.deliver(endpoint)
+        except InfrastructureError:
+            self._known.pop(endpoint.id, None)
+        except Exception:
+            log.exception("webhook %s cannot be delivered to; it is tried again", endpoint.id)
+            self._known.pop(endpoint.id, None)
+
+
+def _is_wanted(endpoint: Endpoint, event: Published) -> bool:
+    return not endpoint.types or any(event.type.startswith(each) for each in endpoint.types)
+
+
+def _pending(
+    endpoint: Endpoint, rows: Mapping[str, Fields], marks: Mapping[str, str]
+) -> list[tuple[str, Fields]]:
+    """Workflows that have changed since they were told of, the longest ago first."""
+    found = []
+    for workflow, fields in rows.items():
+        changed, mark = fields.get("updated_at", ""), marks.get(workflow)
+        is_new = changed > endpoint.since if mark is None else mark.split()[1] != changed
+        if is_new and endpoint.covers(workflow):
+            found.append((workflow, fields))
+    return sorted(found, key=lambda each: each[1].get("updated_at", ""))

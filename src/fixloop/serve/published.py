@@ -1,0 +1,151 @@
+"""What is told of a workflow to webhooks: the events of its history that others act on, as CloudEvents 1.0.
+
+An id is made of the workflow and the number of the history's entry, so that whoever is told twice can see it.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from cloudevents.core.formats.json import JSONFormat
+from cloudevents.core.v1.event import CloudEvent
+
+from fixloop.store.records import Entry
+
+PREFIX: Final = "dev.fixloop."
+KINDS: Final = (
+    "workflow.started",
+    "workflow.completed",
+    "workflow.aborted",
+    "specialist.passed",
+    "specialist.failed",
+    "fix.requested",
+    "fix.submitted",
+    "fix.declined",
+    "escalation.opened",
+    "escalation.decided",
+    "integrity.held",
+)
+"""A type is `dev.fixloop.KIND.v1`."""
+MOST_NAMED: Final = 50
+"""Failures that one event names; it says how many there are."""
+LONGEST_TEXT: Final = 2000
+_ENDED_BADLY: Final = ("aborted", "cancelled")
+
+
+class Published(NamedTuple):
+    """One event."""
+
+    id: str
+    type: str
+    at: str
+    workflow: str
+    data: Mapping[str, Any]
+
+    def body(self, source: str) -> bytes:
+        """Its JSON; `source` is the address of the server."""
+        attributes = {
+            "id": self.id,
+            "type": self.type,
+            "source": source,
+            "subject": self.workflow,
+            "time": datetime.fromisoformat(self.at),
+            "datacontenttype": "application/json",
+        }
+        return JSONFormat().write(CloudEvent(attributes, dict(self.data)))
+
+
+def published(workflow: str, fields: Mapping[str, str], entry: Entry) -> Iterator[Published]:
+    """What one entry of a history tells others; `fields` are the workflow's plain ones."""
+    for number, (kind, facts) in enumerate(_told(entry)):
+        yield _published(f"{workflow}.{entry.seq}.{number}", kind, entry.body["at"], workflow, fields, facts)
+
+
+def ended(workflow: str, fields: Mapping[str, str], last: Entry) -> Published:
+    """That a workflow has ended; `last` is the last entry that is known."""
+    outcome = fields.get("outcome", "")
+    kind = "workflow.aborted" if outcome in _ENDED_BADLY else "workflow.completed"
+    facts = {"outcome": outcome, "verdict": fields.get("verdict")}
+    return _published(f"{workflow}.end", kind, last.body["at"], workflow, fields, facts)
+
+
+def _published(
+    id: str, kind: str, at: str, workflow: str, fields: Mapping[str, str], facts: Mapping[str, Any]
+) -> Published:
+    project, issue, _ = workflow.split("-")
+    common = {
+        "workflow_id": workflow,
+        "issue": int(issue),
+        "name": fields.get("name", ""),
+        "project": project,
+    }
+    return Published(id, f"{PREFIX}{kind}.v1", at, workflow, common | dict(facts))
+
+
+def _told(entry: Entry) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    event: Mapping[str, Any] = entry.body.get("event", {})
+    if entry.seq == 1:
+        yield "workflow.started", {}
+    yield from _of_event(event)
+    for message in entry.body.get("messages", ()):
+        yield from _of_message(message)
+
+
+def _of_event(event: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    match event.get("kind"):
+        case "run-finished":
+            yield from _of_run(event)
+        case "fix-completed":
+            done = event.get("completion", {})
+            names = ("iteration", "by", "summary", "files", "tip")
+            yield (
+                "fix.submitted",
+                {"specialist": event.get("specialist")} | {name: _cut(done.get(name)) for name in names},
+            )
+        case "blocker-signalled":
+            yield "fix.declined", {name: _cut(event.get(name)) for name in ("by", "declined", "text")}
+        case "decision-made" | "answered":
+            word = event.get("decision") or event.get("answer")
+            reason = event.get("reason") or event.get("text") or ""
+            facts = {"escalation": event.get("escalation") or event.get("question") or ""}
+            yield (
+                "escalation.decided",
+                facts
+                | {
+                    "decision": _cut(word),
+                    "by": event.get("by", ""),
+                    "reason": _cut(reason),
+                },
+            )
+
+
+def _of_run(event: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    failures = event.get("failures", ())
+    facts = {name: event.get(name) for name in ("specialist", "iteration", "outcome", "tree")}
+    if event.get("outcome") != "passed":
+        named = [_cut(each.get("name")) for each in failures[:MOST_NAMED]]
+        yield "specialist.failed", facts | {"failures": named, "count": len(failures)}
+    elif not event.get("findings"):
+        yield "specialist.passed", facts
+
+
+def _of_message(message: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    body = message.get("body", {})
+    named = {name: message.get(name) for name in ("specialist", "iteration", "max_iterations")}
+    match body.get("kind"):
+        case "failure-report":
+            yield "fix.requested", named | {"message": message["message_id"]}
+        case "escalation" | "cycle.escalation":
+            reason, held = body.get("reason"), body.get("findings", ())
+            facts = named | {
+                "escalation": body.get("escalation_id") or message["message_id"],
+                "reason": _cut(reason),
+                "to": message.get("recipient"),
+            }
+            yield "escalation.opened", facts
+            if held:
+                yield "integrity.held", facts | {"rules": sorted({each["rule"] for each in held})}
+
+
+def _cut(value: Any) -> Any:
+    return value[:LONGEST_TEXT] if isinstance(value, str) else value

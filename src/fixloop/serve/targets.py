@@ -1,0 +1,137 @@
+"""Requests to addresses that somebody named: sent only to where the internet at large is, unless it is listed.
+
+The address that a name stands for is looked at when the connection is made, and that address is connected to: a name
+that stands for another one the next time gains nothing. Redirects are not followed.
+"""
+
+import re
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any, Final
+
+import httpcore
+
+from fixloop.errors import UsageError
+
+TIMEOUT_SECONDS: Final = 10.0
+_ADDRESS: Final = re.compile(
+    r"(?P<scheme>https?)://(?P<host>[\w.-]+|\[[0-9a-f:.]+\])(?::(?P<port>\d{1,5}))?(?:[/?][!-~]*)?", re.ASCII
+)
+_NAT64: Final = ip_network("64:ff9b::/96")
+_Address = IPv4Address | IPv6Address
+_Network = IPv4Network | IPv6Network
+
+
+class Refused(Exception):
+    """The target is none that a request may go to."""
+
+
+class Targets:
+    """Where requests may go; safe to share between threads."""
+
+    def __init__(self, listed: Iterable[str] = ()) -> None:
+        """`listed` are names, addresses and networks that are allowed though they are not of the internet at large."""
+        self._networks: list[_Network] = []
+        self._names: set[str] = set()
+        for each in listed:
+            try:
+                self._networks.append(ip_network(each))
+            except ValueError:
+                self._names.add(each.lower())
+        self._pool = httpcore.ConnectionPool(
+            network_backend=_Checked(self), max_connections=20, keepalive_expiry=30
+        )
+
+    def check(self, url: str) -> None:
+        """Look at an address before it is kept. Raises UsageError: it is no URL of the web, has a login, or leads
+        inside."""
+        found = _ADDRESS.fullmatch(url)
+        host, port = (found["host"].strip("[]"), int(found["port"] or 443)) if found else ("", 0)
+        if found is None or port > 65_535:
+            raise UsageError(
+                f"{url[:200]!r} is no address for webhooks; use https://host/path, without a login"
+            )
+        if found["scheme"] == "http" and not self._is_listed(host):
+            raise UsageError(
+                f"{url[:200]!r} is not encrypted; use https, or list {host} with --webhook-target"
+            )
+        try:
+            self.addresses(host, port)
+        except Refused as refused:
+            raise UsageError(str(refused)) from None
+        except (OSError, ValueError):
+            # A name that nobody knows yet is found out when something is sent.
+            pass
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
+        """Send; returns the status. Raises Refused, and OSError where nothing answered within TIMEOUT_SECONDS."""
+        timeout = dict.fromkeys(("connect", "read", "write", "pool"), TIMEOUT_SECONDS)
+        try:
+            with self._pool.stream(
+                "POST", url, headers=[*headers.items()], content=body, extensions={"timeout": timeout}
+            ) as response:
+                # What it says more is not read: it may have no end.
+                return response.status
+        except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
+            raise OSError(str(error) or type(error).__name__) from None
+        except httpcore.UnsupportedProtocol as error:
+            raise Refused(str(error)) from None
+
+    def addresses(self, host: str, port: int) -> Sequence[str]:
+        """What a name stands for now. Raises Refused where a request may not go to all of it, OSError: nothing."""
+        found = list(
+            dict.fromkeys(str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        )
+        for each in found:
+            address = ip_address(each.partition("%")[0])
+            if not (self._is_listed(host) or _is_public(address) or self._is_within(address)):
+                raise Refused(
+                    f"{host} is {each}, which is not of the internet at large; list it with --webhook-target"
+                )
+        return found
+
+    def _is_listed(self, host: str) -> bool:
+        if host.lower() in self._names:
+            return True
+        try:
+            return self._is_within(ip_address(host))
+        except ValueError:
+            return False
+
+    def _is_within(self, address: _Address) -> bool:
+        return any(address in network for network in self._networks)
+
+
+class _Checked(httpcore.SyncBackend):
+    """Connects to the addresses that were looked at."""
+
+    def __init__(self, targets: Targets) -> None:
+        super().__init__()
+        self._targets = targets
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        failed: Exception = OSError(f"{host} stands for no address")
+        for address in self._targets.addresses(host, port):
+            try:
+                return super().connect_tcp(address, port, timeout, local_address, socket_options)
+            except httpcore.ConnectError as error:
+                failed = error
+        raise failed
+
+
+def _is_public(address: _Address) -> bool:
+    if isinstance(address, IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
+        if inner is not None:
+            return _is_public(inner)
+        if address in _NAT64:
+            return _is_public(IPv4Address(int(address) & 0xFFFFFFFF))
+    return address.is_global and not address.is_multicast

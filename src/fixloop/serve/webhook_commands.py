@@ -1,0 +1,117 @@
+"""`webhook`: who is told of events, and from whom they are taken."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+import typer
+
+from fixloop.commands.screen import note, print_json, print_lines, row, say, show, table
+from fixloop.commands.session import AsJson, open_session
+from fixloop.errors import UsageError
+from fixloop.serve.access import checked_name, checked_projects
+from fixloop.serve.commands import Projects
+from fixloop.store.connection import Connection
+from fixloop.store.webhooks import Endpoint, Webhooks
+
+webhook_group: Final = typer.Typer(
+    help="Tell others of what happens, by signed requests of `fixloop serve`.", rich_markup_mode=None
+)
+Id = Annotated[str, typer.Argument(metavar="ID", help="As `fixloop webhook list` has it.")]
+
+
+@contextmanager
+def _webhooks() -> Iterator[Webhooks]:
+    with open_session(create=True) as session, closing(Connection(session.urls.state)) as connection:
+        yield Webhooks(connection)
+
+
+def _show_secret(endpoint: Endpoint) -> None:
+    print_lines(endpoint.secrets[0][0])
+    note(f"this is the secret of {endpoint.id}, shown this once; it signs as Standard Webhooks has it")
+
+
+@webhook_group.command("add")
+def add(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Where events go.")],
+    type: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type",
+            metavar="PREFIX",
+            help="Only types that begin so, such as dev.fixloop.escalation; else all.",
+        ),
+    ] = None,
+    project: Projects = None,
+) -> None:
+    """Tell an address of what happens from now on, and print the secret that signs it."""
+    if not url.startswith(("https://", "http://")):
+        raise UsageError(f"{url[:200]!r} is no address for webhooks; use https://host/path")
+    with _webhooks() as webhooks:
+        _show_secret(webhooks.add("out", url, type or (), checked_projects(project or ())))
+
+
+@webhook_group.command("source")
+def source(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The source; events come to /v1/hooks/NAME.")],
+    project: Projects = None,
+) -> None:
+    """Take events of a source, and print the secret with which it has to sign them."""
+    with _webhooks() as webhooks:
+        if webhooks.source(checked_name(name)) is not None:
+            raise UsageError(f"there is a source {name!r}; `fixloop webhook rotate` gives it another secret")
+        _show_secret(webhooks.add("in", name, (), checked_projects(project or ())))
+
+
+@webhook_group.command("list")
+def list_webhooks(json: AsJson = False) -> None:
+    """List endpoints and sources, and what came of the last deliveries."""
+    with _webhooks() as webhooks:
+        found = [(each, webhooks.standing(each.id)) for each in webhooks.all()]
+    if json:
+        print_json({"webhooks": [{**each.shown(), **standing._asdict()} for each, standing in found]})
+        return
+    made = table("id", "", "address", "types", "projects", "delivered", "last", "state")
+    for each, standing in found:
+        failing = f"failed {standing.failures} times, again at {standing.due}: {standing.error}"
+        state = f"disabled: {each.disabled}" if each.disabled else failing if standing.failures else "ok"
+        types, projects = ", ".join(each.types) or "all", ", ".join(each.projects) or "all"
+        row(
+            made, each.id, each.kind, each.url, types, projects, str(standing.delivered), standing.last, state
+        )
+    show(made) if found else say("there is no webhook; `fixloop webhook add` makes one")
+
+
+@webhook_group.command("rotate")
+def rotate(webhook: Id) -> None:
+    """Give it a new secret; the one before is good for a day more."""
+    with _webhooks() as webhooks:
+        _show_secret(webhooks.rotate(webhook))
+
+
+@webhook_group.command("replay")
+def replay(
+    webhook: Id,
+    since: Annotated[
+        datetime | None,
+        typer.Option(
+            "--since",
+            formats=["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d"],
+            help="UTC; tell all again that has happened since.",
+            show_default="what was not told yet",
+        ),
+    ] = None,
+) -> None:
+    """Send again, also after it was disabled."""
+    at = since.replace(tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ") if since is not None else ""
+    with _webhooks() as webhooks:
+        webhooks.enable(webhook, at)
+    note(f"{webhook} is sent to by `fixloop serve`")
+
+
+@webhook_group.command("remove")
+def remove(webhook: Id) -> None:
+    """Send nothing more to it, or take nothing more from it."""
+    with _webhooks() as webhooks:
+        webhooks.remove(webhook)

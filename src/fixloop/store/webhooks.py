@@ -1,0 +1,203 @@
+"""Endpoints that are told of events, sources whose events are taken, and how far each was told, in Redis."""
+
+import base64
+import json
+import secrets
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal, NamedTuple
+
+from fixloop.errors import UsageError
+from fixloop.protocol.durations import iso_stamp
+from fixloop.store import keys
+from fixloop.store.connection import Connection
+
+ROTATION_HOURS: Final = 24
+"""How long an earlier secret is good beside the new one."""
+TURN_SECONDS: Final = 60
+"""How long a server delivers to an endpoint before another may; renewed while it does."""
+
+
+class Endpoint(NamedTuple):
+    """Where events go (`out`), or where they come from (`in`)."""
+
+    id: str
+    kind: Literal["out", "in"]
+    url: str
+    """Of a source: its name."""
+    secrets: tuple[tuple[str, str], ...]
+    """`whsec_…`, and until when it is good (empty: for ever); the newest first. Both sides have to have them, so they
+    are kept as they are."""
+    since: str
+    """Events that happened after it are told."""
+    types: tuple[str, ...] = ()
+    """Beginnings of the types of events that are told; none: all."""
+    projects: tuple[str, ...] = ()
+    """Eight hex digits each; none: all."""
+    disabled: str = ""
+    """Why nothing is sent any more; empty: something is."""
+    disabled_at: str = ""
+    replays: int = 0
+    """How often it was told to begin again."""
+
+    def good_secrets(self, now: datetime) -> list[str]:
+        return [secret for secret, until in self.secrets if not until or until > iso_stamp(now)]
+
+    def covers(self, workflow: str) -> bool:
+        return not self.projects or workflow[:8] in self.projects
+
+    @property
+    def notice(self) -> dict[str, str]:
+        """What the inbox says of one that is disabled."""
+        text = f"webhook {self.id} to {self.url} is disabled: {self.disabled}"
+        return {"text": text, "since": self.disabled_at, "command": f"fixloop webhook replay {self.id}"}
+
+    def shown(self) -> dict[str, Any]:
+        """Without its secrets."""
+        return {name: value for name, value in self._asdict().items() if name != "secrets"}
+
+
+class Standing(NamedTuple):
+    """What came of the last deliveries."""
+
+    delivered: int = 0
+    last: str = ""
+    """When one was taken last."""
+    failures: int = 0
+    """In a row."""
+    due: str = ""
+    """When it is tried again."""
+    error: str = ""
+
+
+class Webhooks:
+    """Endpoints and sources, as one Redis has them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(
+        self,
+        kind: Literal["out", "in"],
+        url: str,
+        types: Iterable[str] = (),
+        projects: Iterable[str] = (),
+    ) -> Endpoint:
+        """A new one, with a secret of its own; it is told of what happens from now on."""
+        made = Endpoint(
+            secrets.token_hex(4),
+            kind,
+            url,
+            ((_secret(), ""),),
+            datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            tuple(types),
+            tuple(sorted(projects)),
+        )
+        self._put(made)
+        return made
+
+    def all(self) -> list[Endpoint]:
+        found = self._connection.call(lambda client: client.hgetall(keys.WEBHOOKS))
+        made = (_endpoint(each.decode(), json.loads(text)) for each, text in found.items())
+        return sorted(made, key=lambda each: (each.kind, each.since))
+
+    def get(self, id: str) -> Endpoint:
+        """Raises UsageError: there is none of this id."""
+        text = self._connection.call(lambda client: client.hget(keys.WEBHOOKS, id))
+        if text is None:
+            raise UsageError(f"no webhook {id[:40]!r}; `fixloop webhook list` names them")
+        return _endpoint(id, json.loads(text))
+
+    def source(self, name: str) -> Endpoint | None:
+        """The source of this name."""
+        return next((each for each in self.all() if each.kind == "in" and each.url == name), None)
+
+    def disabled(self) -> list[Endpoint]:
+        """Those that somebody has to look after."""
+        return [each for each in self.all() if each.disabled]
+
+    def remove(self, id: str) -> None:
+        """Raises UsageError: there is none of this id."""
+        self.get(id)
+        gone = [keys.served_key(kind, id) for kind in ("standing", "sent", "turn")]
+        self._connection.together(lambda pipe: (pipe.hdel(keys.WEBHOOKS, id), pipe.delete(*gone)))
+
+    def rotate(self, id: str) -> Endpoint:
+        """A new secret; the one before is good for ROTATION_HOURS more, and all that are good sign."""
+        found, now = self.get(id), datetime.now(UTC)
+        until = iso_stamp(now + timedelta(hours=ROTATION_HOURS))
+        kept = tuple((secret, before or until) for secret, before in found.secrets[:2])
+        made = found._replace(secrets=((_secret(), ""), *kept))
+        self._put(made)
+        return made
+
+    def disable(self, id: str, why: str) -> None:
+        """Send nothing more until somebody enables it."""
+        now = iso_stamp(datetime.now(UTC))
+        self._put(self.get(id)._replace(disabled=why, disabled_at=now))
+
+    def enable(self, id: str, since: str = "") -> Endpoint:
+        """Send again, from where it stopped; with `since` all that has happened after it, also what was taken. Raises
+        UsageError."""
+        found = self.get(id)
+        made = found._replace(disabled="", disabled_at="")
+        if since:
+            made = made._replace(since=since, replays=found.replays + 1)
+        gone = [keys.served_key(kind, id) for kind in ("standing", *(("sent",) if since else ()))]
+        self._connection.call(lambda client: client.delete(*gone))
+        self._put(made)
+        return made
+
+    def standing(self, id: str) -> Standing:
+        text = self._connection.call(lambda client: client.get(keys.served_key("standing", id)))
+        return Standing(**json.loads(text)) if text else Standing()
+
+    def stand(self, id: str, standing: Standing) -> None:
+        key, text = keys.served_key("standing", id), json.dumps(standing._asdict())
+        self._connection.call(lambda client: client.set(key, text))
+
+    def sent(self, id: str) -> dict[str, str]:
+        """Workflow → how far it was told, as `told` was given."""
+        found = self._connection.call(lambda client: client.hgetall(keys.served_key("sent", id)))
+        return {workflow.decode(): mark.decode() for workflow, mark in found.items()}
+
+    def tell(self, id: str, marks: Mapping[str, str], gone: Iterable[str] = ()) -> None:
+        """Remember how far workflows were told, and forget those that are `gone`."""
+        key, left = keys.served_key("sent", id), tuple(gone)
+        if marks:
+            self._connection.call(lambda client: client.hset(key, mapping=dict(marks)))
+        if left:
+            self._connection.call(lambda client: client.hdel(key, *left))
+
+    def take_turn(self, id: str, owner: str) -> bool:
+        """Whether `owner` delivers to this endpoint for the next TURN_SECONDS. Two that think so tell twice, and lose
+        nothing."""
+        key = keys.served_key("turn", id)
+        taken, holder = self._connection.together(
+            lambda pipe: (pipe.set(key, owner, nx=True, ex=TURN_SECONDS), pipe.get(key))
+        )
+        if holder != owner.encode():
+            return False
+        if not taken:
+            self._connection.call(lambda client: client.expire(key, TURN_SECONDS))
+        return True
+
+    def end_turn(self, id: str) -> None:
+        """Let another go on at once."""
+        self._connection.call(lambda client: client.delete(keys.served_key("turn", id)))
+
+    def _put(self, endpoint: Endpoint) -> None:
+        text = json.dumps({name: value for name, value in endpoint._asdict().items() if name != "id"})
+        self._connection.call(lambda client: client.hset(keys.WEBHOOKS, endpoint.id, text))
+
+
+def _secret() -> str:
+    return f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
+
+
+def _endpoint(id: str, record: Mapping[str, Any]) -> Endpoint:
+    known = {name: record[name] for name in Endpoint._fields if name in record}
+    for name in ("types", "projects"):
+        known[name] = tuple(known.get(name, ()))
+    known["secrets"] = tuple((secret, until) for secret, until in known["secrets"])
+    return Endpoint(id=id, **known)
