@@ -97,7 +97,7 @@ def test_a_receiver_that_was_away_is_told_all_of_it_later(stage: Stage, receiver
     # Another server goes on where this one was, or died.
     deliverer(stage, clock=clock).deliver(endpoint)
     assert receiver.kinds() == before, "the turn is still that of the first"
-    stage.webhooks.end_turn(endpoint.id)
+    stage.webhooks.turns.end(endpoint.id)
     deliverer(stage, clock=clock).deliver(endpoint)
 
     assert before == unmoved == ["workflow.started", "specialist.failed"]

@@ -37,7 +37,7 @@ class Caller(NamedTuple):
     token: str
     """How the caller is known: the id of a token, or one of WITHOUT_TOKEN."""
     projects: frozenset[str] = frozenset()
-    """Those whose workflows there are for the caller, eight hex digits each; empty: all."""
+    """Those whose workflows there are for the caller, eight hex digits each, or one workflow's id; empty: all."""
     csrf: str = ""
     """What a form of the session has to bring; empty: there is no session, and a browser sends nothing by itself."""
 
@@ -45,7 +45,7 @@ class Caller(NamedTuple):
         return scope in self.scopes
 
     def sees(self, workflow: str) -> bool:
-        return not self.projects or workflow[:8] in self.projects
+        return not self.projects or workflow[:8] in self.projects or workflow in self.projects
 
     def covers(self, projects: Iterable[str]) -> bool:
         """Whether the caller is for all of these projects, of which none are all there are."""

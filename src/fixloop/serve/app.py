@@ -13,7 +13,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fixloop import __version__
 from fixloop.errors import FixloopError
-from fixloop.serve import api, live, metrics, pages, signing_in, webhook_api, work_api, workflow_pages
+from fixloop.serve import (
+    api,
+    link_pages,
+    live,
+    metrics,
+    pages,
+    signing_in,
+    webhook_api,
+    work_api,
+    workflow_pages,
+)
 from fixloop.serve.identity import Identities
 from fixloop.serve.problems import Problem, problem_of
 from fixloop.serve.rendering import wants_page
@@ -56,7 +66,7 @@ def create_app(
     )
     app.state.service, app.state.identities, app.state.hooks = service, identities, hooks
     app.state.is_secure = is_secure
-    for each in (api, work_api, webhook_api, live, metrics, pages, workflow_pages, signing_in):
+    for each in (api, work_api, webhook_api, live, metrics, pages, workflow_pages, link_pages, signing_in):
         app.include_router(each.router)
     app.add_exception_handler(Problem, _refused)
     app.add_exception_handler(FixloopError, _refused)

@@ -4,7 +4,7 @@ import getpass
 import os
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
 
 import typer
@@ -17,6 +17,9 @@ from fixloop.serve.access import ROLES, TERMINAL, Caller, checked_name, checked_
 from fixloop.serve.tokens import Tokens
 from fixloop.store.connection import Connection
 from fixloop.store.webhooks import Webhooks
+
+if TYPE_CHECKING:
+    from fixloop.serve.contacts import Contacts
 
 Role = Annotated[str, typer.Option("--role", help=f"{', '.join(ROLES)}.")]
 Projects = Annotated[
@@ -70,6 +73,14 @@ def serve(
             help="What may be handed in by the API: it, and what lies below.",
         ),
     ] = None,
+    contacts: Annotated[
+        Path | None,
+        typer.Option(
+            "--contacts",
+            envvar="FIXLOOP_SERVE_CONTACTS",
+            help="A file of people who are called when something waits for a decision.",
+        ),
+    ] = None,
     webhook_target: Annotated[
         list[str] | None,
         typer.Option(
@@ -101,6 +112,7 @@ def serve(
         from fixloop.serve.app import create_app
         from fixloop.serve.deliverer import Deliverer
         from fixloop.serve.identity import Identities
+        from fixloop.serve.notifier import Notifier, by_apprise
         from fixloop.serve.people import People
         from fixloop.serve.rendering import compile_templates
         from fixloop.serve.requests import Hooks
@@ -133,12 +145,30 @@ def serve(
             running.enter_context(working(session, workers, log=f"serve-{os.getpid()}"))
         delivering = Deliverer(session.store, service.follower, *hooks, address)
         running.enter_context(delivering.running())
+        if contacts is not None:
+            notifier = Notifier(service, connection, _read_contacts(contacts), address, by_apprise)
+            running.enter_context(notifier.running())
         compile_templates()
         me = Caller(checked_name(getpass.getuser()), scopes_of("admin", ""), TERMINAL)
         code = tokens.code(me)
         say(f"serving at {address}; Ctrl-C ends it")
         note(f"sign in once, within ten minutes: {address}/sign-in?code={code}")
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def _read_contacts(path: Path) -> "Contacts":
+    from fixloop.serve.contacts import contacts_in
+    from fixloop.serve.notifier import unknown_addresses
+
+    found = contacts_in(path)
+    try:
+        unknown = unknown_addresses(found)
+    except ModuleNotFoundError as error:
+        told = f"--contacts needs more packages: pip install 'fixloop[notify]' ({error.name} is missing)"
+        raise UsageError(told) from None
+    if unknown:
+        raise UsageError(f"{path}: apprise knows no such address as that of {unknown[0]}")
+    return found
 
 
 def mcp(

@@ -104,7 +104,7 @@ class Deliverer:
                 for id in self._known:
                     # Redis may be away by now; the turn ends by itself then.
                     with suppress(InfrastructureError):
-                        self._webhooks.end_turn(id)
+                        self._webhooks.turns.end(id)
 
     def deliver(self, endpoint: Endpoint) -> None:
         """Tell one endpoint what it has not been told, for BATCH_SECONDS, if it is the turn of this server and the time
@@ -114,7 +114,7 @@ class Deliverer:
         if known is not None and known.endpoint == endpoint and known.told is rows:
             return
         standing = before = self._webhooks.standing(endpoint.id)
-        if standing.due > iso_stamp(self._now()) or not self._webhooks.take_turn(endpoint.id, self._owner):
+        if standing.due > iso_stamp(self._now()) or not self._webhooks.turns.take(endpoint.id, self._owner):
             self._known.pop(endpoint.id, None)
             return
         if known is None or known.endpoint != endpoint:

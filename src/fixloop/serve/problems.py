@@ -29,6 +29,11 @@ KINDS: Final = {
     "refused": Kind(
         409, "The state does not allow it now", "Read the workflow again; the detail says where it stands."
     ),
+    "used": Kind(
+        410,
+        "This link was used, or has run out",
+        "Sign in, and look at the inbox: what is still open is there.",
+    ),
     "stale": Kind(
         412,
         "It has changed meanwhile",

@@ -21,6 +21,7 @@ FAILED_PER_MINUTE: Final = 30
 """Refused tokens and sign-ins of one address: 32 random bytes are not guessed, but a log is filled."""
 SESSION_HOURS: Final = 12
 CODE_SECONDS: Final = 600
+LINK_DAYS: Final = 7
 REQUEST_SECONDS: Final = 86_400
 """How long an Idempotency-Key is known."""
 _TOKEN: Final = re.compile(r"fl_([0-9a-f]{8})_[\w-]{43}")
@@ -38,6 +39,18 @@ class Token(NamedTuple):
     created: str
     expires: str
     used: str = ""
+
+
+class Link(NamedTuple):
+    """A link in a message: what one person may decide with it, once."""
+
+    name: str
+    workflow: str
+    escalation: str
+    version: int
+    """Of the workflow, when the message was sent: another state is another question."""
+    decisions: tuple[str, ...]
+    """None: it only shows."""
 
 
 class TooMany(UsageError):
@@ -126,6 +139,25 @@ class Tokens:
         """Whom a code signs in; the second time nobody."""
         text = self._connection.call(lambda client: client.getdel(keys.served_key("code", _digest(code))))
         return _caller(json.loads(text)) if text else None
+
+    def link(self, link: Link) -> str:
+        """What the address of a link ends with."""
+        text = secrets.token_urlsafe(32)
+        self._keep("link", text, link._asdict(), LINK_DAYS * 86_400)
+        return text
+
+    def linked(self, text: str) -> Link | None:
+        """What a link is for; None where it has run out or never was. Looking uses nothing up."""
+        kept = self._connection.call(lambda client: client.get(keys.served_key("link", _digest(text))))
+        if kept is None:
+            return None
+        record = json.loads(kept)
+        return Link(**{**record, "decisions": tuple(record["decisions"])})
+
+    def use_up(self, text: str, link: Link) -> None:
+        """From now on the link only shows."""
+        key, shows = keys.served_key("link", _digest(text)), json.dumps(link._replace(decisions=())._asdict())
+        self._connection.call(lambda client: client.set(key, shows, xx=True, keepttl=True))
 
     def csrf_of(self, name: str) -> str:
         """What the forms of a proxy's person bring: the same for a day and all replicas."""

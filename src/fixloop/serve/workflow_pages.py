@@ -9,13 +9,13 @@ from starlette.concurrency import run_in_threadpool
 
 from fixloop.commands.clocks import deadline_of
 from fixloop.commands.handlers import Answer
-from fixloop.serve.access import DECIDE, SUBMIT
+from fixloop.serve.access import DECIDE, LINK, SUBMIT, Caller
 from fixloop.serve.api import LONGEST_TEXT, Workflow
 from fixloop.serve.pages import READING
 from fixloop.serve.problems import Problem
 from fixloop.serve.rendering import page
 from fixloop.serve.requests import Known, Serving, form_of
-from fixloop.serve.service import DECIDABLE, Look
+from fixloop.serve.service import DECIDABLE, Look, Service
 from fixloop.summary import packet
 from fixloop.summary.chart import chart
 from fixloop.summary.model import Phase, Summary
@@ -87,7 +87,22 @@ def decision(
     seen: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
     """What is asked, and what each answer does; `seen` is the version that somebody looks at. Decides nothing."""
+    return decision_page(request, caller, service, workflow, escalation, answer=answer, seen=seen)
+
+
+def decision_page(
+    request: Request,
+    caller: Caller,
+    service: Service,
+    workflow: str,
+    escalation: str,
+    *,
+    answer: str = "",
+    seen: int = 0,
+) -> Response:
+    """The same for whoever the caller is. A link decides as of what it was sent for, and only shows what came later."""
     look = service.look(caller, workflow)
+    changed = bool(seen) and seen != look.seen.found.version
     item = service.item(caller, workflow, escalation)
     waiting = [
         each for each in service.inbox(caller) if each["can_decide"] and each["escalation_id"] != escalation
@@ -98,14 +113,14 @@ def decision(
         "item": item,
         "decided": None if item else service.decided(caller, look, escalation),
         "waiting": waiting,
-        "changed": bool(seen) and seen != look.seen.found.version,
+        "changed": changed,
         "chosen": answer,
     }
     if item is not None:
         state, is_asked = look.seen.state, item["waits_for"] in DECIDABLE
         told |= {
             "choices": packet.choices(item, getattr(state, "agent", "")),
-            "may_decide": caller.may(DECIDE) and is_asked,
+            "may_decide": caller.may(DECIDE) and is_asked and not (changed and caller.token == LINK),
             "is_asked": is_asked,
             "key": uuid.uuid4().hex,
             **(_packet(look.summary, state) if look.summary is not None else {"s": None}),
@@ -132,23 +147,23 @@ async def decide(
 ) -> Response:
     """Answer it, as of the version that the form has."""
     given = await form_of(request)
-    word, reason = given.get("decision", ""), given.get("reason", "")[:LONGEST_TEXT]
-    answer = Answer(
-        word[:LONGEST_TEXT],
-        reason,
-        int(_number(given, "iterations")) or None,
-        _number(given, "minutes") or None,
-        escalation,
-    )
     try:
-        if not word:
-            raise Problem("invalid", "no answer was chosen; choose one, then confirm")
+        answer = answer_in(given, escalation)
         version, key = int(_number(given, "version")), given.get("key") or uuid.uuid4().hex
         await run_in_threadpool(service.decide, caller, workflow, version, answer, key)
     except Problem as problem:
-        problem.written = reason
+        problem.written = given.get("reason", "")[:LONGEST_TEXT]
         raise
     return RedirectResponse(request.url.path, 303)
+
+
+def answer_in(given: dict[str, str], escalation: str) -> Answer:
+    """What the form of a decision says. Raises Problem: nothing was chosen, or a number is none."""
+    word = given.get("decision", "")[:LONGEST_TEXT]
+    if not word:
+        raise Problem("invalid", "no answer was chosen; choose one, then confirm")
+    more = int(_number(given, "iterations")) or None, _number(given, "minutes") or None
+    return Answer(word, given.get("reason", "")[:LONGEST_TEXT], *more, escalation)
 
 
 def _number(given: dict[str, str], name: str) -> float:

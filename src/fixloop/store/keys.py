@@ -49,10 +49,13 @@ TOKENS_USED: Final = "fixloop:serve:used"
 WEBHOOKS: Final = "fixloop:serve:webhooks"
 """Hash: the id of an endpoint → what is known of it, JSON."""
 
+CALLS: Final = "fixloop:serve:calls"
+"""Hash: a workflow and its escalation → who was called for it, JSON."""
+
 
 def served_key(kind: str, name: str) -> str:
-    """What `serve` keeps for a while: `session`, `code`, `csrf`, `rate` or `request`; of an endpoint `standing`, `sent`
-    and `turn`."""
+    """What `serve` keeps for a while: `session`, `code`, `link`, `csrf`, `rate`, `request` or `turn`; of an
+    endpoint `standing` and `sent`."""
     return f"fixloop:serve:{kind}:{name}"
 
 

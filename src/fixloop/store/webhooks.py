@@ -11,11 +11,10 @@ from fixloop.errors import UsageError
 from fixloop.protocol.durations import iso_stamp
 from fixloop.store import keys
 from fixloop.store.connection import Connection
+from fixloop.store.turns import Turns
 
 ROTATION_HOURS: Final = 24
 """How long an earlier secret is good beside the new one."""
-TURN_SECONDS: Final = 60
-"""How long a server delivers to an endpoint before another may; renewed while it does."""
 
 
 class Endpoint(NamedTuple):
@@ -75,6 +74,7 @@ class Webhooks:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self.turns = Turns(connection)
 
     def add(
         self,
@@ -168,23 +168,6 @@ class Webhooks:
             self._connection.call(lambda client: client.hset(key, mapping=dict(marks)))
         if left:
             self._connection.call(lambda client: client.hdel(key, *left))
-
-    def take_turn(self, id: str, owner: str) -> bool:
-        """Whether `owner` delivers to this endpoint for the next TURN_SECONDS. Two that think so tell twice, and lose
-        nothing."""
-        key = keys.served_key("turn", id)
-        taken, holder = self._connection.together(
-            lambda pipe: (pipe.set(key, owner, nx=True, ex=TURN_SECONDS), pipe.get(key))
-        )
-        if holder != owner.encode():
-            return False
-        if not taken:
-            self._connection.call(lambda client: client.expire(key, TURN_SECONDS))
-        return True
-
-    def end_turn(self, id: str) -> None:
-        """Let another go on at once."""
-        self._connection.call(lambda client: client.delete(keys.served_key("turn", id)))
 
     def _put(self, endpoint: Endpoint) -> None:
         text = json.dumps({name: value for name, value in endpoint._asdict().items() if name != "id"})

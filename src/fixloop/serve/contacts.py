@@ -1,0 +1,80 @@
+"""Who is called when something waits for a decision: the file of contacts, in the order in which they are called."""
+
+import tomllib
+from datetime import UTC, datetime, time, timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from fixloop.errors import UsageError
+
+
+def _quiet(text: Any) -> Any:
+    """`22:00-07:00` as two times of the day."""
+    return text.split("-") if isinstance(text, str) else text
+
+
+def _zone(text: Any) -> ZoneInfo:
+    try:
+        return ZoneInfo(str(text))
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ValueError("is no time zone; use one such as Europe/Berlin") from None
+
+
+class Contact(BaseModel):
+    """One person, and the addresses of apprise that reach them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    name: str = Field(pattern=r"^[\w.@+-]{1,64}$")
+    """As in the history, and in the file of people."""
+    urls: tuple[str, ...] = Field(min_length=1)
+    projects: tuple[Annotated[str, Field(pattern="^[0-9a-f]{8}$")], ...] = ()
+    """None: all."""
+    role: Literal["decider", "viewer"] = "decider"
+    """A viewer's link only shows."""
+    quiet: Annotated[tuple[time, time] | None, BeforeValidator(_quiet)] = None
+    """From when until when nothing is sent."""
+    zone: Annotated[ZoneInfo, BeforeValidator(_zone)] = ZoneInfo("UTC")
+
+    def covers(self, workflow: str) -> bool:
+        return not self.projects or workflow[:8] in self.projects
+
+    def awake(self, at: datetime) -> datetime:
+        """`at`, or the end of the quiet hours that it lies in."""
+        if self.quiet is None:
+            return at
+        (begin, end), local = self.quiet, at.astimezone(self.zone)
+        now = local.time()
+        is_quiet = begin <= now < end if begin <= end else now >= begin or now < end
+        if not is_quiet:
+            return at
+        ends = datetime.combine(local.date(), end, self.zone)
+        return (ends if ends > local else ends + timedelta(days=1)).astimezone(UTC)
+
+
+class Contacts(BaseModel):
+    """The file: `[[contact]]` tables, and how long one of them has before the next is called."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    answer_minutes: float = Field(240, gt=0, le=100_000)
+    contact: tuple[Contact, ...] = Field(min_length=1)
+
+
+def contacts_in(path: Path) -> Contacts:
+    """Raises UsageError: the file cannot be read, or says something else."""
+    try:
+        found = Contacts.model_validate(tomllib.loads(path.read_text()))
+    except (OSError, ValueError) as error:
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise UsageError(f"{path}: {where}: {first['msg']}") from None
+        raise UsageError(f"{path} cannot be read as contacts: {error}") from None
+    names = [each.name for each in found.contact]
+    if len(set(names)) < len(names):
+        raise UsageError(f"{path} names somebody twice; give each person one [[contact]] with all urls")
+    return found

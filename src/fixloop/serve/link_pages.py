@@ -1,0 +1,65 @@
+"""The page that a link in a message leads to: what is asked, and the answer of the person that the link was sent to.
+
+Opening it decides nothing, however often and by whatever opens it: the scanners of mail and the previews of chats do.
+Deciding is a POST, once, of what the link was made for.
+"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from starlette.concurrency import run_in_threadpool
+
+from fixloop.serve.access import DECIDE, LINK, READ, Caller
+from fixloop.serve.identity import address_of
+from fixloop.serve.pages import READING
+from fixloop.serve.problems import Problem
+from fixloop.serve.requests import Serving, form_of
+from fixloop.serve.service import Service
+from fixloop.serve.tokens import Link
+from fixloop.serve.workflow_pages import answer_in, decision_page
+
+router = APIRouter(prefix="/a/{link}", include_in_schema=False, default_response_class=HTMLResponse)
+Address = Annotated[str, Path(pattern=r"^[\w-]{43}$")]
+
+
+@router.api_route("", methods=READING)
+def look(request: Request, service: Serving, link: Address) -> Response:
+    """What is asked. Uses nothing up."""
+    found = _found(request, service, link)
+    return decision_page(
+        request, _caller(found), service, found.workflow, found.escalation, seen=found.version
+    )
+
+
+@router.post("")
+async def decide(request: Request, service: Serving, link: Address) -> Response:
+    """Answer it, as of the state that the message was about; from then on the link only shows."""
+    given = await form_of(request)
+    return await run_in_threadpool(_decided, request, service, link, given)
+
+
+def _decided(request: Request, service: Service, link: str, given: dict[str, str]) -> Response:
+    found = _found(request, service, link)
+    if not found.decisions:
+        raise Problem("used", "a link decides once")
+    answer = answer_in(given, found.escalation)
+    if answer.word not in found.decisions and "*" not in found.decisions:
+        raise Problem("not-allowed", f"this link is not for {answer.word[:40]!r}")
+    service.decide(_caller(found), found.workflow, found.version, answer, f"link/{link}")
+    service.tokens.use_up(link, found)
+    return RedirectResponse(request.url.path, 303)
+
+
+def _found(request: Request, service: Service, link: str) -> Link:
+    service.follower.check()
+    found = service.tokens.linked(link)
+    if found is None:
+        service.tokens.count_failure(address_of(request))
+        raise Problem("used", "there is no such link, or it is older than a week")
+    return found
+
+
+def _caller(link: Link) -> Caller:
+    scopes = frozenset({READ, DECIDE} if link.decisions else {READ})
+    return Caller(link.name, scopes, LINK, frozenset({link.workflow}))

@@ -1,0 +1,192 @@
+"""Calls people about what waits for a decision, by the addresses of their contacts, and tells them when it is decided.
+
+What was told is in Redis, so that one escalation is one message to each person whichever server sends it.
+"""
+
+import json
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Protocol
+
+from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.protocol.durations import iso_stamp
+from fixloop.serve.access import READ, TERMINAL, Caller
+from fixloop.serve.calls import Call, answered, due
+from fixloop.serve.contacts import Contact, Contacts
+from fixloop.serve.lists import Item
+from fixloop.serve.problems import Problem
+from fixloop.serve.service import DECIDABLE, Service
+from fixloop.serve.tokens import Link
+from fixloop.store import keys
+from fixloop.store.connection import Connection
+from fixloop.store.turns import Turns
+
+log = logging.getLogger("fixloop.serve")
+
+TICK_SECONDS: Final = 1.0
+AGAIN_SECONDS: Final = 60
+"""After somebody could not be reached."""
+LONGEST_TEXT: Final = 500
+_TURN: Final = "calls"
+_EVERYTHING: Final = Caller("fixloop", frozenset({READ}), TERMINAL)
+
+
+class Send(Protocol):
+    """Sends one message to one person; whether it was taken."""
+
+    def __call__(self, contact: Contact, title: str, body: str) -> bool: ...
+
+
+class Notifier:
+    """One thread, which looks what is open and who is to be called."""
+
+    def __init__(
+        self,
+        service: Service,
+        connection: Connection,
+        contacts: Contacts,
+        address: str,
+        send: Send,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """`address` is what links begin with."""
+        self._service, self._connection, self._contacts = service, connection, contacts
+        self._address, self._send, self._now = address, send, now
+        self._turns, self._owner = Turns(connection), uuid.uuid4().hex
+        self._again: dict[tuple[str, str], datetime] = {}
+        self._stopping = threading.Event()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Call until the end of the block."""
+        thread = threading.Thread(target=self._run, name="notifier", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stopping.set()
+            thread.join()
+            # Redis may be away by now; the turn ends by itself then.
+            with suppress(InfrastructureError):
+                self._turns.end(_TURN)
+
+    def look(self) -> None:
+        """Make the calls that are due, if it is this server's turn. Raises InfrastructureError."""
+        waiting = {
+            f"{item['workflow_id']} {item['escalation_id']}": item
+            for item in self._service.waiting(_EVERYTHING)
+            if item["waits_for"] in DECIDABLE and item["escalation_id"]
+        }
+        if not self._turns.take(_TURN, self._owner):
+            return
+        stored = self._connection.call(lambda client: client.hgetall(keys.CALLS))
+        known = {name.decode(): _told(json.loads(text)) for name, text in stored.items()}
+        for name, item in waiting.items():
+            self._ask(name, item, known.get(name, {}))
+        for name in known.keys() - waiting.keys():
+            self._tell_answered(name, known[name])
+
+    def _ask(self, name: str, item: Item, told: dict[str, datetime]) -> None:
+        contacts = [each for each in self._contacts.contact if each.covers(item["workflow_id"])]
+        each = timedelta(minutes=self._contacts.answer_minutes)
+        opened, now = datetime.fromisoformat(item["since"]), self._now()
+        for call in due(opened, each, contacts, told, now):
+            if self._again.get((name, call.mark), now) > now or not self._turns.take(_TURN, self._owner):
+                continue
+            if self._send(call.contact, *_question(item, call, self._link(item, call.contact))):
+                told[call.mark] = now
+                self._again.pop((name, call.mark), None)
+            else:
+                log.warning("%s could not be told of %s; it is tried again", call.contact.name, name)
+                self._again[name, call.mark] = now + timedelta(seconds=AGAIN_SECONDS)
+                told.setdefault(f"failed {call.contact.name}", now)
+            self._keep(name, told)
+
+    def _keep(self, name: str, told: Mapping[str, datetime]) -> None:
+        text = json.dumps({mark: iso_stamp(at) for mark, at in told.items()})
+        self._connection.call(lambda client: client.hset(keys.CALLS, name, text))
+
+    def _link(self, item: Item, contact: Contact) -> str:
+        workflow = item["workflow_id"]
+        seen = self._service.seen(_EVERYTHING, workflow)
+        may = [choice["answer"] for choice in item.get("choices", ()) if choice["answer"]] or ["*"]
+        decisions = tuple(may) if contact.role == "decider" else ()
+        made = Link(contact.name, workflow, item["escalation_id"], seen.found.version, decisions)
+        return f"{self._address}/a/{self._service.tokens.link(made)}"
+
+    def _tell_answered(self, name: str, told: Mapping[str, datetime]) -> None:
+        workflow, _, escalation = name.partition(" ")
+        try:
+            look = self._service.look(_EVERYTHING, workflow)
+            made = self._service.decided(_EVERYTHING, look, escalation)
+        except Problem:
+            # Its workflow was purged.
+            made = None
+        except FixloopError as error:
+            if isinstance(error, InfrastructureError):
+                raise
+            made = None
+        for call in answered(self._contacts.contact, told):
+            self._send(call.contact, *_answer(workflow, made))
+        self._connection.call(lambda client: client.hdel(keys.CALLS, name))
+
+    def _run(self) -> None:
+        while not self._stopping.wait(TICK_SECONDS):
+            try:
+                self.look()
+            except InfrastructureError:
+                # The follower tells of it.
+                continue
+            except Exception:
+                log.exception("nobody could be called; it is tried again")
+
+
+def by_apprise(contact: Contact, title: str, body: str) -> bool:
+    """A message by each of a contact's addresses; whether all took it."""
+    import apprise
+
+    addresses = apprise.Apprise()
+    for url in contact.urls:
+        addresses.add(url)
+    return bool(addresses.notify(title=title, body=body, body_format=apprise.NotifyFormat.TEXT))
+
+
+def unknown_addresses(contacts: Contacts) -> list[str]:
+    """Whose addresses apprise does not know, and the number of the first of each."""
+    import apprise
+
+    return [
+        f"{contact.name}, url {number}"
+        for contact in contacts.contact
+        for number, url in enumerate(contact.urls, 1)
+        if not apprise.Apprise().add(url)
+    ]
+
+
+def _told(record: Mapping[str, str]) -> dict[str, datetime]:
+    return {mark: datetime.fromisoformat(at) for mark, at in record.items()}
+
+
+def _called(workflow: str, item: Mapping[str, Any]) -> str:
+    return f"#{workflow.split('-')[1]} {item.get('name') or ''}".strip()
+
+
+def _question(item: Item, call: Call, link: str) -> tuple[str, str]:
+    begins = "Still open: " if call.what == "reminded" else ""
+    advice = next((choice for choice in item.get("choices", ()) if choice.get("because")), None)
+    lines = [
+        f"{item['reason']}{': ' + item['detail'][:LONGEST_TEXT] if item['detail'] else ''}",
+        f"{item['specialist']}, run {item['iteration']}; it has waited since {item['since']}.",
+        *([f"Recommended: {advice['answer']}, because {advice['because']}."] if advice else []),
+        f"Look at it, and decide: {link}",
+    ]
+    return f"{begins}{_called(item['workflow_id'], item)} waits for you", "\n".join(lines)
+
+
+def _answer(workflow: str, made: Mapping[str, Any] | None) -> tuple[str, str]:
+    said = f"{made['by']} decided {made['decision']} at {made['at']}." if made else "It is no longer asked."
+    return f"{_called(workflow, {})} is decided", f"{said} There is nothing left to do for you."

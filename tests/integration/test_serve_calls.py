@@ -1,0 +1,209 @@
+"""People are called about what waits, by real requests of apprise, and decide by the link that they were sent."""
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from fixloop.serve.contacts import Contact, Contacts
+from fixloop.serve.notifier import Notifier, by_apprise
+from tests.fixtures.serve_stage import Stage, on_redis, problem
+from tests.fixtures.webhook_receiver import Receiver, receiving
+
+pytestmark = pytest.mark.slow
+
+stage = pytest.fixture(on_redis)
+HTML = {"Accept": "text/html"}
+
+
+@pytest.fixture
+def phone() -> Iterator[Receiver]:
+    with receiving() as made:
+        yield made
+
+
+class Office:
+    """People with one phone, called by servers whose clock a test sets forward."""
+
+    def __init__(self, stage: Stage, phone: Receiver, **contacts: Any) -> None:
+        self.stage, self.phone = stage, phone
+        self.now = datetime.now(UTC)
+        address = phone.url.replace("http://", "json://")
+        told = [{"name": name, "urls": [address], **more} for name, more in contacts.items()]
+        self.contacts = Contacts(answer_minutes=240, contact=tuple(map(Contact.model_validate, told)))
+
+    def server(self) -> Notifier:
+        told = (self.stage.service, self.stage.connection, self.contacts, "https://fix.example", by_apprise)
+        return Notifier(*told, lambda: self.now)
+
+    def rings(self) -> list[tuple[str, str]]:
+        """Title and text of each message."""
+        return [(each["title"], each["message"]) for each in self.phone.taken]
+
+
+def link_in(text: str) -> str:
+    found = re.search(r"https://fix\.example(/a/[\w-]{43})", text)
+    assert found is not None, text
+    return found[1]
+
+
+def test_an_escalation_is_one_message_a_reminder_the_next_person_and_the_outcome(
+    stage: Stage, phone: Receiver
+) -> None:
+    workflow, office = stage.escalated(), Office(stage, phone, anna={}, ben={})
+    server = office.server()
+    for _ in range(2):
+        for _ in range(5):
+            server.look()
+        office.now += timedelta(minutes=121)
+    office.now += timedelta(minutes=1)
+    server.look()
+    before = office.rings()
+    item = stage.client().get("/v1/inbox").json()["items"][0]
+    etag = stage.client().get(f"/v1/workflows/{workflow}").headers["ETag"]
+    stage.client("decider", "carl").post(
+        f"/v1/workflows/{workflow}/decisions",
+        json={"escalation": item["escalation_id"], "decision": "skip"},
+        headers={"If-Match": etag},
+    )
+    for _ in range(3):
+        server.look()
+
+    asked = "#47 scripted 1 1 1 waits for you"
+    assert [title for title, _ in before] == [asked, f"Still open: {asked}", asked]
+    assert "Recommended: manual-fix, because" in before[0][1]
+    assert [title for title, _ in office.rings()[3:]] == ["#47 is decided"] * 2, "anna and ben"
+    assert re.search(r"carl \(token [0-9a-f]{8}\) decided skip at ", office.rings()[3][1])
+
+
+def test_of_two_servers_one_calls_and_the_other_goes_on_when_it_is_gone(
+    stage: Stage, phone: Receiver
+) -> None:
+    stage.escalated()
+    office = Office(stage, phone, anna={})
+    one, other = office.server(), office.server()
+
+    for server in (one, other, one, other):
+        server.look()
+    stage.connection.call(lambda client: client.delete("fixloop:serve:turn:calls"))
+    office.now += timedelta(hours=3)
+    other.look()
+
+    assert [title.startswith("Still open") for title, _ in office.rings()] == [False, True]
+
+
+def test_who_cannot_be_reached_is_tried_again(stage: Stage, phone: Receiver) -> None:
+    stage.escalated()
+    office, phone.answers = Office(stage, phone, anna={}), [500]
+    server = office.server()
+
+    server.look()
+    server.look()
+    seen = len(phone.seen)
+    office.now += timedelta(seconds=61)
+    server.look()
+
+    assert seen == 1, "not at once"
+    assert len(office.rings()) == 1
+
+
+def test_a_contact_is_called_about_the_projects_it_names(stage: Stage, phone: Receiver) -> None:
+    stage.escalated()
+    office = Office(stage, phone, anna={"projects": ("ffffffff",)})
+
+    office.server().look()
+
+    assert office.rings() == []
+
+
+def test_what_opens_a_link_decides_nothing_and_a_person_decides_once(stage: Stage, phone: Receiver) -> None:
+    workflow, office = stage.escalated(), Office(stage, phone, anna={})
+    office.server().look()
+    link, client = link_in(office.rings()[0][1]), stage.client("")
+    before = stage.session.engine.state(workflow)
+
+    looks = [
+        client.request(method, link, headers=HTML | more)
+        for method in ("HEAD", "GET", "GET")
+        for more in ({}, {"Sec-Purpose": "prefetch"}, {"User-Agent": "Slackbot-LinkExpanding 1.0"})
+    ]
+    unmoved = stage.session.engine.state(workflow) == before
+    first = client.post(link, data={"decision": "skip", "reason": "known"}, headers=HTML)
+    shown = client.get(link, headers=HTML)
+    again = client.post(link, data={"decision": "abort"}, headers=HTML)
+
+    assert {each.status_code for each in looks} == {200}
+    assert unmoved
+    assert (first.status_code, first.headers["Location"]) == (303, link)
+    assert "<b>anna (link)</b> decided <b>skip</b>" in shown.text
+    assert again.status_code == 410
+    state = stage.session.engine.state(workflow)
+    assert state.outcome == "skipped"
+
+
+def test_of_many_who_use_one_link_at_once_one_decides(stage: Stage, phone: Receiver) -> None:
+    workflow, office = stage.escalated(), Office(stage, phone, anna={})
+    office.server().look()
+    link = link_in(office.rings()[0][1])
+
+    def use(word: str) -> int:
+        status: int = stage.client("").post(link, data={"decision": word}, headers=HTML).status_code
+        return status
+
+    with ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(use, ["skip", "abort"] * 6))
+
+    kinds = [entry.body["event"]["kind"] for entry in stage.session.store.history(workflow)]
+    assert kinds.count("decision-made") == 1
+    assert 303 in statuses
+    assert set(statuses) <= {303, 410, 412, 422}
+
+
+def test_a_link_is_for_the_state_that_it_was_sent_for(stage: Stage, phone: Receiver) -> None:
+    workflow, office = stage.escalated(), Office(stage, phone, anna={})
+    office.server().look()
+    link = link_in(office.rings()[0][1])
+    for word in ("pause", "continue"):
+        stage.client("operator").post(f"/v1/workflows/{workflow}/commands", json={"command": word})
+
+    page = stage.client("").get(link, headers=HTML)
+    answer = stage.client("").post(link, data={"decision": "skip"})
+
+    assert "It has changed since this link was sent" in page.text
+    assert 'name="decision"' not in page.text
+    assert problem(answer)["status"] == 412
+    assert stage.session.engine.state(workflow).outcome is None
+
+
+def test_a_link_leads_nowhere_else_and_a_viewer_s_only_shows(stage: Stage, phone: Receiver) -> None:
+    stage.escalated()
+    other = stage.escalated(48)
+    office = Office(stage, phone, anna={"role": "viewer"})
+    office.server().look()
+    link, client = link_in(office.rings()[0][1]), stage.client("")
+
+    page = client.get(link, headers=HTML)
+    answers = [
+        client.post(link, data={"decision": "skip"}).status_code,
+        client.get("/", headers=HTML).status_code,
+        client.get(f"/w/{other}", headers=HTML).status_code,
+        client.get(f"/a/{'x' * 43}", headers=HTML).status_code,
+        client.get("/a/..%2f..%2fv1%2finbox", headers=HTML).status_code,
+    ]
+
+    assert "may look, and not decide" in page.text
+    assert "Sign out" not in page.text
+    assert answers == [410, 303, 303, 410, 404]
+
+
+def test_a_link_is_for_the_answers_that_it_was_made_with(stage: Stage, phone: Receiver) -> None:
+    workflow, office = stage.escalated(), Office(stage, phone, anna={})
+    office.server().look()
+
+    answer = stage.client("").post(link_in(office.rings()[0][1]), data={"decision": "accept"})
+
+    assert problem(answer)["detail"] == "this link is not for 'accept'"
+    assert stage.session.engine.state(workflow).outcome is None
