@@ -114,10 +114,14 @@ class Deliverer:
         if known is not None and known.endpoint == endpoint and known.told is rows:
             return
         standing = before = self._webhooks.standing(endpoint.id)
-        if standing.due > iso_stamp(self._now()) or not self._webhooks.turns.take(endpoint.id, self._owner):
-            self._known.pop(endpoint.id, None)
+        turn = (
+            ""
+            if standing.due > iso_stamp(self._now())
+            else self._webhooks.turns.take(endpoint.id, self._owner)
+        )
+        if not turn:
             return
-        if known is None or known.endpoint != endpoint:
+        if known is None or known.endpoint != endpoint or turn == "taken":
             known = _Known(endpoint, self._webhooks.sent(endpoint.id))
         ends, marks, is_whole = self._now() + timedelta(seconds=BATCH_SECONDS), known.marks, True
         for workflow, fields in _pending(endpoint, rows, marks):
@@ -130,7 +134,8 @@ class Deliverer:
                         return
                 marks[workflow] = mark
                 self._webhooks.tell(endpoint.id, {workflow: mark})
-            if self._stopping.is_set() or self._now() > ends:
+            is_mine = self._webhooks.turns.take(endpoint.id, self._owner)
+            if not is_mine or self._stopping.is_set() or self._now() > ends:
                 is_whole = False
                 break
         if standing != before:
