@@ -130,6 +130,21 @@ def decide(
     escalation: Annotated[
         str, typer.Option("--escalation", metavar="ID", help="Which one, where several are open.")
     ] = "",
+    until: Annotated[
+        str,
+        typer.Option(
+            "--until", metavar="DAY", help="skip: its last day, such as 2027-01-31; `inbox` reminds of it."
+        ),
+    ] = "",
+    owner: Annotated[
+        str,
+        typer.Option(
+            "--owner",
+            metavar="NAME",
+            help="skip with --until: who looks after it.",
+            show_default="who decides",
+        ),
+    ] = "",
     project: ProjectOption = None,
 ) -> None:
     """
@@ -142,7 +157,7 @@ def decide(
     right, and judge from now on. With reject your --reason and the findings go back to the agent.
     """
     with open_workflow(issue, project) as (session, workflow):
-        given = Answer(answer, reason, iterations, minutes, escalation)
+        given = Answer(answer, reason, iterations, minutes, escalation, until, owner)
         handlers_of(session, workflow).decide(session, workflow, given)
 
 

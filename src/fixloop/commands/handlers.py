@@ -22,6 +22,10 @@ class Answer(NamedTuple):
     minutes: float | None = None
     escalation: str = ""
     """Its id; empty: the only open one."""
+    until: str = ""
+    """skip: the last day that it is good for, `YYYY-MM-DD`."""
+    owner: str = ""
+    """skip: who looks after what was skipped."""
 
 
 class Work(NamedTuple):

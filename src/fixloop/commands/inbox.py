@@ -1,7 +1,6 @@
 """`inbox`: what waits for somebody outside the engine, of all profiles in one list, the longest first."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,18 +12,18 @@ from fixloop.commands.clocks import deadline_of
 from fixloop.commands.findings import finding_lines
 from fixloop.commands.lookup import NothingYet, prefix_of
 from fixloop.commands.screen import print_json, print_lines, say
-from fixloop.commands.session import AsJson, OnlyProject, Seen, here, open_session
+from fixloop.commands.session import AsJson, OnlyProject, Seen, Session, here, open_session
 from fixloop.errors import Damaged, NewerVersion
 from fixloop.intake.hook_files import let_go
 from fixloop.protocol.checks import Finding
 from fixloop.protocol.durations import iso_stamp
 from fixloop.repository.identity import top_of
 from fixloop.servers.settings import load_settings
-from fixloop.store.connection import Connection
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.keys import project_hash
 from fixloop.store.records import DAMAGED
+from fixloop.store.waivers import due_waivers
 from fixloop.store.webhooks import Webhooks
 
 _WHAT: Final = {
@@ -48,7 +47,7 @@ def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
     try:
         with open_session() as session:
             items = list(_waiting(session.store, session.settings.cache_dir, prefix_of(project)))
-            items += _to_look_after(session.urls.state)
+            items += _to_look_after(session, prefix_of(project))
     except NothingYet as nothing:
         say(str(nothing))
         items = []
@@ -65,7 +64,7 @@ def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
         detail = f": {item['detail']}" if item["detail"] else ""
         print_lines(f"  {item['reason']}{detail}")
         print_lines(*finding_lines([Finding(**each) for each in item.get("findings", ())]))
-        if item["waits_for"] != "work" and item["profile"] != "webhook":
+        if item["waits_for"] != "work" and item["profile"] != "notice":
             most = f"/{item['max_iterations']}" if item["max_iterations"] is not None else ""
             print_lines(f"  {item['specialist']}, run {item['iteration']}{most}; to {item['target']}")
         if item["escalation_id"]:
@@ -116,22 +115,22 @@ def items_of(store: Store, workflow: str, fields: Mapping[str, str], cache: Path
         return [common | dict(item) for item in presenter.items(found, state, cache)]
 
 
-def _to_look_after(url: str) -> Iterator[dict[str, Any]]:
-    """What `fixloop serve` could not deliver."""
-    with closing(Connection(url)) as connection:
-        for each in Webhooks(connection).disabled():
-            notice = each.notice
-            yield _item(
-                profile="webhook",
-                name=each.id,
-                specialist="serve",
-                iteration=0,
-                reason=notice["text"],
-                detail="",
-                since=notice["since"],
-                directory=None,
-                commands=[notice["command"]],
-            )
+def _to_look_after(session: Session, prefix: str) -> Iterator[dict[str, Any]]:
+    """What `fixloop serve` could not deliver, and waivers that run out."""
+    notices = [each.notice for each in Webhooks(session.connection).disabled()]
+    notices += [each.notice for each in due_waivers(session.store, session.connection, prefix)]
+    for notice in notices:
+        yield _item(
+            profile="notice",
+            name="",
+            specialist="",
+            iteration=0,
+            reason=notice["text"],
+            detail="",
+            since=notice["since"],
+            directory=None,
+            commands=[notice["command"]],
+        )
 
 
 def _let_go(cache: Path, *folders: Path) -> Iterator[dict[str, Any]]:

@@ -101,7 +101,9 @@ def remarks(state: State) -> Iterator[str]:
         yield f"decided by a person: {few(tuple(dict.fromkeys(state.decided)))}"
     for entry in state.specialists:
         if entry.known_issues:
-            yield f"known issues of {entry.name}: {few(entry.known_issues)}"
+            until, _, owner = entry.waiver.partition(" ")
+            accepted = f"; accepted until {until}, {owner} looks after them" if until else ""
+            yield f"known issues of {entry.name}: {few(entry.known_issues)}{accepted}"
     yield from old_failures(state)
     for entry in state.specialists:
         if entry.skipped_checks:

@@ -28,6 +28,7 @@ from fixloop.repository.identity import Project, top_of
 from fixloop.repository.snapshot import issues_handed_in
 from fixloop.servers.redis_place import Place
 from fixloop.servers.settings import RedisUrls, Settings, load_settings, redis_urls
+from fixloop.store.connection import Connection
 from fixloop.store.contract import Store
 from fixloop.store.damage import BROKEN, reading
 from fixloop.store.records import Snapshot
@@ -66,6 +67,8 @@ class Session:
     urls: RedisUrls
     store: Store
     """With what the archive has, where there is one."""
+    connection: Connection
+    """Of the same Redis, for what is kept of no workflow."""
     directory: Path
     project: Project
     meant: list[str] = field(default_factory=list)
@@ -258,7 +261,7 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
                     from fixloop.store.archive.read_through import with_archive
 
                     store = with_archive(redis, Archive(settings.archive_dir))
-                session = Session(settings, urls, store, place, project_at(place))
+                session = Session(settings, urls, store, redis.connection, place, project_at(place))
                 try:
                     yield session
                 except BROKEN:

@@ -47,6 +47,12 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
         raise UsageError(
             f"extend by more than 0 and at most {LONGEST_MINUTES} minutes, not by {event.minutes}"
         )
+    if (event.until or event.owner) and event.decision is not Decision.SKIP:
+        raise UsageError(f"an expiry and an owner go with skip, not with {event.decision}")
+    if event.owner and not event.until:
+        raise UsageError(f"{event.owner} looks after it until when; give the last day, too")
+    if event.until and event.until <= f"{draft.at:%Y-%m-%d}":
+        raise UsageError(f"a skip until {event.until} is over already; use a later day")
     draft.note(f"decision on {opened.message_id} by {event.by}: {event.decision} {event.reason}".rstrip())
     draft.update(epoch=draft.state.epoch + 1)
     _remember(draft, f"{event.decision} by {event.by}")
@@ -54,7 +60,7 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
         # Who was told what is wrong, the environment perhaps, goes on with things as they are.
         draft.update(environments={})
     if event.decision is Decision.SKIP:
-        _skip(draft, opened)
+        _skip(draft, opened, event)
     elif event.decision is Decision.ABORT:
         draft.end(WorkflowOutcome.ABORTED)
         draft.note("returned to the design phase")
@@ -84,7 +90,7 @@ def _accept(draft: Draft) -> None:
     _run_again(draft)
 
 
-def _skip(draft: Draft, opened: OpenEscalation) -> None:
+def _skip(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> None:
     active, last = draft.state.active, draft.state.active.last_run
     found = draft.state.failures if last is None or last.passed else last.failures
     unknown = "never verified" if last is None else "not verified on the final tree"
@@ -92,6 +98,10 @@ def _skip(draft: Draft, opened: OpenEscalation) -> None:
     issues = holds.names_of(opened.findings) or named
     draft.update_specialist(active.name, skipped=True, known_issues=issues)
     draft.note(f"{active.name}: failed but proceeding; known issues: {', '.join(issues)}")
+    if event.until:
+        owner = event.owner or event.by
+        draft.update_specialist(active.name, waiver=f"{event.until} {owner}")
+        draft.note(f"{active.name}: accepted until {event.until}; {owner} looks after it")
     draft.move(Status.COMPLETED, Role.ORCHESTRATOR, "skipped by a person: failed but proceeding")
     draft.update(paused=False, escalation=None, failures=(), failure_count=0, kept=None)
     results.go_on(draft)

@@ -195,6 +195,10 @@ class DecisionMade(envelope.Event):
     reason: str = ""
     iterations: int | None = None
     minutes: float | None = None
+    until: str = ""
+    """skip: the last day that it is good for, `YYYY-MM-DD`; empty: it has none."""
+    owner: str = ""
+    """Who looks after what was skipped; empty: who decided."""
     tip: str = ""
     tree: str = ""
     configuration: str = ""

@@ -217,6 +217,8 @@ class SpecialistState(Value):
     skipped: bool = False
     """A person let it go on with known failures."""
     known_issues: tuple[str, ...] = ()
+    waiver: str = ""
+    """The last day that they are accepted for, and who looks after them; empty: they are for good."""
     passed_tree: str = ""
     """The tree of its last PASS (K37)."""
     evidence: tuple[Evidence, ...] = ()

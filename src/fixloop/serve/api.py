@@ -56,6 +56,10 @@ class Decision(_Body):
     """extend: how many more."""
     minutes: float | None = Field(None, ge=0.01, le=1_000_000)
     """extend: how much longer."""
+    until: str = Field("", pattern=r"^(\d{4}-\d\d-\d\d)?$")
+    """skip: the last day that it is good for."""
+    owner: str = Field("", max_length=200)
+    """skip: who looks after it until then."""
 
 
 class Command(_Body):
@@ -155,7 +159,8 @@ def decide(
     found = _VERSION.fullmatch(if_match)
     if found is None:
         raise Problem("no-version", "send the ETag of the workflow that you have read as If-Match")
-    answer = Answer(given.decision, given.reason, given.iterations, given.minutes, given.escalation)
+    more = given.iterations, given.minutes, given.escalation, given.until, given.owner
+    answer = Answer(given.decision, given.reason, *more)
     return service.decide(caller, workflow, int(found[1]), answer, key)
 
 
@@ -178,7 +183,7 @@ def inbox(
     waiting = service.inbox(caller)
     left = [item for item in waiting if place_of(item) > cursor]
     following = place_of(left[most - 1]) if len(left) > most else ""
-    notices = notices_for(caller, hooks)
+    notices = notices_for(caller, service, hooks)
     document = {"items": left[:most], "next": following, "count": len(waiting), "notices": notices}
     # The usual way to JSON takes ten times as long, and this is asked for most.
     return Response(to_json(document), media_type="application/json")

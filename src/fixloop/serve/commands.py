@@ -2,7 +2,7 @@
 
 import getpass
 import os
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
@@ -15,7 +15,6 @@ from fixloop.commands.worker import working
 from fixloop.errors import UsageError
 from fixloop.serve.access import ROLES, TERMINAL, Caller, checked_name, checked_projects, scopes_of
 from fixloop.serve.tokens import Tokens
-from fixloop.store.connection import Connection
 from fixloop.store.webhooks import Webhooks
 
 if TYPE_CHECKING:
@@ -122,15 +121,14 @@ def serve(
         raise UsageError(f"{_MISSING} ({error.name} is missing)") from None
     with (
         open_session(create=True) as session,
-        closing(Connection(session.urls.state)) as connection,
         ExitStack() as running,
     ):
-        tokens = Tokens(connection)
+        tokens = Tokens(session.connection)
         identities = Identities(tokens, People(people), proxy or (), proxy_header if proxy else "")
         named, is_secure = urlsplit(url).hostname, urlsplit(url).scheme == "https"
         hosts = (*_LOOPBACK, host, *([named] if named else ()))
         service = Service(session, tokens, repository or ())
-        hooks = Hooks(Webhooks(connection), Targets(webhook_target or ()))
+        hooks = Hooks(Webhooks(session.connection), Targets(webhook_target or ()))
         app = create_app(service, identities, hooks, hosts, is_secure=is_secure)
         config = uvicorn.Config(
             app, host, port, log_level="warning", access_log=False, server_header=False, proxy_headers=False
@@ -146,7 +144,7 @@ def serve(
         delivering = Deliverer(session.store, service.follower, *hooks, address)
         running.enter_context(delivering.running())
         if contacts is not None:
-            notifier = Notifier(service, connection, _read_contacts(contacts), address, by_apprise)
+            notifier = Notifier(service, session.connection, _read_contacts(contacts), address, by_apprise)
             running.enter_context(notifier.running())
         compile_templates()
         me = Caller(checked_name(getpass.getuser()), scopes_of("admin", ""), TERMINAL)
@@ -188,10 +186,10 @@ def mcp(
     except ModuleNotFoundError as error:
         told = f"`fixloop mcp` needs more packages: pip install 'fixloop[mcp]' ({error.name} is missing)"
         raise UsageError(told) from None
-    with open_session(create=True) as session, closing(Connection(session.urls.state)) as connection:
+    with open_session(create=True) as session:
         scopes = scopes_of("agent", agent)
         caller = Caller(checked_name(getpass.getuser()), scopes, TERMINAL, frozenset({session.project.hash8}))
-        service = Service(session, Tokens(connection))
+        service = Service(session, Tokens(session.connection))
         with service.follower.running():
             server_of(service, caller, session.directory).run("stdio")
 
@@ -207,17 +205,17 @@ def create_token(
     days: Annotated[float, typer.Option("--days", min=0.01, max=3650, help="How long it is good.")] = 90,
 ) -> None:
     """Make a token, and print it: nothing can show it again."""
-    with open_session(create=True) as session, closing(Connection(session.urls.state)) as connection:
+    with open_session(create=True) as session:
         scopes, projects = scopes_of(role, agent), checked_projects(project or ())
-        print_lines(Tokens(connection).create(checked_name(name), scopes, projects, days=days))
+        print_lines(Tokens(session.connection).create(checked_name(name), scopes, projects, days=days))
         note("it is shown this once; send it as `Authorization: Bearer …`")
 
 
 @token_group.command("list")
 def list_tokens(json: AsJson = False) -> None:
     """List the tokens: whose they are, what they may, and when they were used last."""
-    with open_session() as session, closing(Connection(session.urls.state)) as connection:
-        found = Tokens(connection).all()
+    with open_session() as session:
+        found = Tokens(session.connection).all()
     if json:
         print_json({"tokens": [each._asdict() for each in found]})
         return
@@ -240,8 +238,8 @@ def revoke_token(
     token: Annotated[str, typer.Argument(metavar="ID", help="As `fixloop token list` has it.")],
 ) -> None:
     """Make a token, and the sessions that it began, prove nothing any more."""
-    with open_session() as session, closing(Connection(session.urls.state)) as connection:
-        Tokens(connection).revoke(token)
+    with open_session() as session:
+        Tokens(session.connection).revoke(token)
         note(f"token {token} is revoked")
 
 

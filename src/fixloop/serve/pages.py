@@ -46,7 +46,7 @@ def inbox(
         others=[item for item in listed if not item["can_decide"]],
         counts=(len(mine), len(others)),
         may_decide=caller.may(DECIDE),
-        notices=notices_for(caller, hooks),
+        notices=notices_for(caller, service, hooks),
         start=start,
         shown=len(listed),
         most=SHOWN_ITEMS,

@@ -108,6 +108,7 @@ def _of_event(event: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
             word = event.get("decision") or event.get("answer")
             reason = event.get("reason") or event.get("text") or ""
             facts = {"escalation": event.get("escalation") or event.get("question") or ""}
+            facts |= {name: event[name] for name in ("until", "owner") if event.get(name)}
             yield (
                 "escalation.decided",
                 facts

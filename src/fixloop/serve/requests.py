@@ -45,11 +45,11 @@ def hooks_of(request: Request) -> Hooks:
     return hooks
 
 
-def notices_for(caller: Caller, hooks: Hooks) -> list[dict[str, str]]:
-    """What an administrator has to look after besides the workflows."""
-    if not caller.may(ADMIN):
-        return []
-    return [each.notice for each in hooks.webhooks.disabled() if caller.covers(each.projects)]
+def notices_for(caller: Caller, service: Service, hooks: Hooks) -> list[dict[str, str]]:
+    """What is to be looked after besides what waits: webhooks that are disabled, and waivers that run out."""
+    broken = hooks.webhooks.disabled() if caller.may(ADMIN) else []
+    mine = [each.notice for each in broken if caller.covers(each.projects)]
+    return mine + [each.notice for each in service.waivers(caller)]
 
 
 async def _known(request: Request) -> Caller:

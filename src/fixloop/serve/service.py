@@ -31,10 +31,12 @@ from fixloop.serve.submission import NewWorkflow
 from fixloop.serve.tokens import Tokens
 from fixloop.store.keys import is_workflow
 from fixloop.store.records import Entry, QueueLoad
+from fixloop.store.waivers import Waiver, due_waivers
 from fixloop.summary import Summary
 
 HISTORY_SECONDS: Final = 0.05
 """How long one request reads histories for what was held."""
+WAIVERS_SECONDS: Final = 5.0
 WHOLE_DIFFERENCES: Final = 20
 """Of so many fixes a page has the whole difference; of earlier ones its beginning, as the history has it."""
 DECIDABLE: Final = ("decision", "answer")
@@ -102,6 +104,7 @@ class Service:
         self.follower = Follower(session.store)
         """Has to run while callers are served."""
         self._lists = Lists(self.follower, self._waiting_in)
+        self._waivers: tuple[float, Sequence[Waiver]] = (-WAIVERS_SECONDS, ())
         self._held: dict[str, tuple[Mapping[str, str], Sequence[Hold]]] = {}
 
     def ping(self) -> None:
@@ -331,6 +334,14 @@ class Service:
         """What waits for somebody outside in the projects of this caller, the longest first."""
         require(caller, access.READ)
         return (item for item in self._lists.waiting() if caller.sees(item["workflow_id"]))
+
+    def waivers(self, caller: Caller) -> list[Waiver]:
+        """What was skipped until a day that is near or over, as of at most WAIVERS_SECONDS ago."""
+        require(caller, access.READ)
+        if time.monotonic() > self._waivers[0] + WAIVERS_SECONDS:
+            found = due_waivers(self._session.store, self._session.connection)
+            self._waivers = time.monotonic(), found
+        return [each for each in self._waivers[1] if caller.sees(each.workflow)]
 
     def is_repeated(self, caller: Caller, key: str, request: object) -> bool:
         """Whether the same came with this key before. Raises Problem: something else did."""

@@ -1,7 +1,7 @@
 """`webhook`: who is told of events, and from whom they are taken."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
@@ -12,7 +12,6 @@ from fixloop.commands.session import AsJson, open_session
 from fixloop.errors import UsageError
 from fixloop.serve.access import checked_name, checked_projects
 from fixloop.serve.commands import Projects
-from fixloop.store.connection import Connection
 from fixloop.store.webhooks import Endpoint, Webhooks
 
 webhook_group: Final = typer.Typer(
@@ -23,8 +22,8 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="As `fixloop webhook list`
 
 @contextmanager
 def _webhooks() -> Iterator[Webhooks]:
-    with open_session(create=True) as session, closing(Connection(session.urls.state)) as connection:
-        yield Webhooks(connection)
+    with open_session(create=True) as session:
+        yield Webhooks(session.connection)
 
 
 def _show_secret(endpoint: Endpoint) -> None:

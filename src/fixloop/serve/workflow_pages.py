@@ -163,7 +163,8 @@ def answer_in(given: dict[str, str], escalation: str) -> Answer:
     if not word:
         raise Problem("invalid", "no answer was chosen; choose one, then confirm")
     more = int(_number(given, "iterations")) or None, _number(given, "minutes") or None
-    return Answer(word, given.get("reason", "")[:LONGEST_TEXT], *more, escalation)
+    reason, until, owner = (given.get(name, "")[:LONGEST_TEXT] for name in ("reason", "until", "owner"))
+    return Answer(word, reason, *more, escalation, until.strip(), owner.strip()[:200])
 
 
 def _number(given: dict[str, str], name: str) -> float:

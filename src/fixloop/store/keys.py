@@ -52,6 +52,9 @@ WEBHOOKS: Final = "fixloop:serve:webhooks"
 CALLS: Final = "fixloop:serve:calls"
 """Hash: a workflow and its escalation → who was called for it, JSON."""
 
+WAIVERS: Final = "fixloop:waivers"
+"""Hash: a workflow and a specialist that was skipped until some day → what is known of it, JSON."""
+
 
 def served_key(kind: str, name: str) -> str:
     """What `serve` keeps for a while: `session`, `code`, `link`, `csrf`, `rate`, `request` or `turn`; of an

@@ -49,6 +49,11 @@ class RedisStore(Listing, Store):
         super().__init__(Connection(url, patience_seconds=patience_seconds))
         self.locks = RedisLocks(self._connection)
 
+    @property
+    def connection(self) -> Connection:
+        """For what is kept of no workflow."""
+        return self._connection
+
     def commit(self, commit: records.Commit) -> records.Committed:
         commit.check()
         head, context, sent = commit.head, commit.context, 0

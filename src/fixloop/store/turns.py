@@ -16,8 +16,8 @@ class Turns:
         self._connection = connection
 
     def take(self, name: str, owner: str) -> Literal["", "taken", "kept"]:
-        """Whether it is the turn of `owner` for the next TURN_SECONDS: `kept` where it was since it was taken last; empty
-        where it is another's."""
+        """Whether it is the turn of `owner` for the next TURN_SECONDS: `kept` where it was since it was taken last;
+        empty where it is another's."""
         key = keys.served_key("turn", name)
         taken, holder = self._connection.together(
             lambda pipe: (pipe.set(key, owner, nx=True, ex=TURN_SECONDS), pipe.get(key))

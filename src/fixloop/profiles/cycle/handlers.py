@@ -18,6 +18,8 @@ from fixloop.protocol.agents import ORCHESTRATOR, USER
 
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:
+    if given.until or given.owner:
+        raise UsageError("an expiry and an owner go with skip of a validation workflow")
     state: Cycle = look(session, workflow).state
     if given.word not in DECISIONS:
         raise UsageError(

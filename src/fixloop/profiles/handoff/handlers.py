@@ -30,6 +30,8 @@ from fixloop.protocol.event import Event
 
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:
+    if given.until or given.owner:
+        raise UsageError("an expiry and an owner go with skip of a validation workflow")
     state, wanted = look(session, workflow).state, given.escalation
     if not state.questions:
         ended = f": it ended ({state.outcome})" if state.ended else "; `fixloop inbox` lists what does"

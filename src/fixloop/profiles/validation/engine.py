@@ -47,6 +47,8 @@ def plain_fields(state: State) -> dict[str, str]:
         "queue": state.queue,
         "parent": state.parent,
         "updated_at": iso(state.last_at),
+        # The first to run out.
+        "waiver": min((entry.waiver for entry in state.specialists if entry.waiver), default=""),
     }
 
 

@@ -2,6 +2,7 @@
 
 import getpass
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +34,7 @@ from fixloop.repository.merge import (
     take_checkout,
 )
 from fixloop.repository.snapshot import commit_of_source, mirror_of
+from fixloop.store.waivers import Waiver, keep_waiver
 
 if TYPE_CHECKING:
     from fixloop.protocol.answers import Answer
@@ -122,6 +124,8 @@ def _decide(session: Session, workflow: str, given: Given) -> None:
         reason=given.text,
         iterations=given.iterations,
         minutes=given.minutes,
+        until=_day(given.until),
+        owner=given.owner,
     )
     again = opened is not None and opened.reason is Reason.SPECIALIST_ERROR and opened.decision is None
     if decision is Decision.MANUAL_FIX and again:
@@ -130,8 +134,18 @@ def _decide(session: Session, workflow: str, given: Given) -> None:
         change = _taken(session, state, Work(here=True, merge=True))
         brought = {"tip": change.commit, "tree": change.tree, "bundle": _bundle(session, state, change)}
         event = event.model_copy(update={**brought, **_reread(session, state, change.commit)})
+    if event.until and opened is not None and decision is Decision.SKIP:
+        owner = event.owner or session.who
+        keep_waiver(session.connection, Waiver(workflow, state.current, event.until, owner, state.name))
     session.bring(workflow, event)
     _say_next(session, workflow, decision)
+
+
+def _day(text: str) -> str:
+    try:
+        return date.fromisoformat(text).isoformat() if text else ""
+    except ValueError:
+        raise UsageError(f"{text[:40]!r} is no day; use one such as 2027-01-31") from None
 
 
 def _show(session: Session, workflow: str) -> None:
