@@ -376,6 +376,18 @@ def test_the_comparison_tells_what_is_fixed_new_and_persisting_beside_the_code(s
     assert "1 new" in said
     assert "1 persisting" in said
     assert "divmod(self.cents, parts)" in said
+    told = stage.client("viewer").get(f"/v1/workflows/{workflow}/compare/1..2").json()
+    assert {word: told[word]["total"] for word in ("fixed", "new", "persisting", "vanished")} == {
+        "fixed": 2,
+        "new": 1,
+        "persisting": 1,
+        "vanished": 0,
+    }
+    assert [each["iteration"] for each in told["fixes"]] == [1]
+    ran = stage.client("viewer").get(f"/v1/workflows/{workflow}/checks").json()["checks"]
+    assert [(each["iteration"], each["outcome"], each["exit_code"]) for each in ran] == [
+        (number, "failed", 1) for number in (1, 2, 3, 4)
+    ]
 
 
 def test_a_hold_shows_both_sides_and_is_counted_as_people_decide(stage: Stage) -> None:

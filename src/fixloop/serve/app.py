@@ -19,6 +19,7 @@ from fixloop.serve import (
     live,
     metrics,
     pages,
+    runs_api,
     signing_in,
     webhook_api,
     work_api,
@@ -66,7 +67,18 @@ def create_app(
     )
     app.state.service, app.state.identities, app.state.hooks = service, identities, hooks
     app.state.is_secure = is_secure
-    for each in (api, work_api, webhook_api, live, metrics, pages, workflow_pages, link_pages, signing_in):
+    for each in (
+        api,
+        runs_api,
+        work_api,
+        webhook_api,
+        live,
+        metrics,
+        pages,
+        workflow_pages,
+        link_pages,
+        signing_in,
+    ):
         app.include_router(each.router)
     app.add_exception_handler(Problem, _refused)
     app.add_exception_handler(FixloopError, _refused)

@@ -165,6 +165,17 @@ class Service:
         seen = self.seen(caller, workflow)
         return seen.presenter.log_document(self._logged(seen, everything=True))
 
+    def checks(self, caller: Caller, workflow: str) -> list[dict[str, Any]]:
+        """The evidence of each check that ran, in the order of the history."""
+        seen = self.seen(caller, workflow)
+        return [
+            {"specialist": event["specialist"], "iteration": event["iteration"], "step": event["step"]}
+            | {"outcome": event["outcome"], "at": entry.body["at"], **evidence}
+            for entry in self._session.store.history(seen.found.workflow)
+            if (event := entry.body.get("event", {})).get("kind") == "run-finished"
+            for evidence in event.get("evidence", ())
+        ]
+
     def report(self, caller: Caller, workflow: str, form: str) -> str:
         """What came of it, as `markdown`, `html` or `json`."""
         seen = self.seen(caller, workflow)

@@ -1,6 +1,7 @@
 """The pages of one workflow: how it goes, what a person decides of it, and two of its runs side by side."""
 
 import uuid
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -26,7 +27,7 @@ SHOWN_LINES: Final = 100
 PART: Final = 0.25
 PART_OF_ALL: Final = 0.12
 """Of what a report shows of texts and lists: where one phase is looked at, and on the page of all of them."""
-_RUNS: Final = r"^\d{1,6}\.\.\d{1,6}$"
+RUNS: Final = r"^\d{1,6}\.\.\d{1,6}$"
 _COMMANDS: Final = ("pause", "continue", "cancel")
 _MOST_DIGITS: Final = 9
 
@@ -180,14 +181,21 @@ def compare(
     caller: Known,
     service: Serving,
     workflow: Workflow,
-    runs: Annotated[str, Path(pattern=_RUNS)],
+    runs: Annotated[str, Path(pattern=RUNS)],
     specialist: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
     """What became of the failures of one run in a later one, beside what was changed between them."""
     look = service.look(caller, workflow)
+    phase, found, numbers = compared(look, runs, specialist)
+    return page(request, "compare", caller, **_common(look), phase=phase, found=found, numbers=numbers)
+
+
+def compared(look: Look, runs: str, specialist: str) -> tuple[Phase, packet.Comparison, Sequence[int]]:
+    """The phase, what became of its failures between two of its runs (`1..3`), and the numbers of all. Raises Problem:
+    there are no such runs."""
     if look.summary is None:
         raise Problem("not-found", f"{look.seen.state.profile} workflows have no runs of specialists")
-    cut, name = _cut(look.summary), specialist or look.seen.state.current
+    name = specialist or look.seen.state.current
     entry = next((each for each in look.seen.state.specialists if each.name == name), None)
     first, second = (int(each) for each in runs.split(".."))
     by_number = {run.number: run for run in entry.runs} if entry is not None else {}
@@ -195,10 +203,8 @@ def compare(
         raise Problem(
             "not-found", f"{name[:40]} has no runs {first} and {second} with the first before the second"
         )
-    phase = _phase(cut, name)
-    found = packet.compared(by_number[first], by_number[second], phase.fixes)
-    told: dict[str, Any] = {"s": cut, "phase": phase, "found": found, "numbers": sorted(by_number)}
-    return page(request, "compare", caller, **_common(look), **told)
+    phase = _phase(_cut(look.summary), name)
+    return phase, packet.compared(by_number[first], by_number[second], phase.fixes), sorted(by_number)
 
 
 def _common(look: Look) -> dict[str, Any]:
