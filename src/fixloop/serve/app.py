@@ -1,8 +1,8 @@
 """The application: every request is bounded, known and answered in one form, whichever route it goes to."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from typing import Final
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -30,6 +30,9 @@ from fixloop.serve.problems import Problem, problem_of
 from fixloop.serve.rendering import wants_page
 from fixloop.serve.requests import Hooks
 from fixloop.serve.service import Service
+
+if TYPE_CHECKING:
+    from fixloop.serve.mcp_http import McpEndpoint
 
 MOST_BYTES: Final = 8 * 1024 * 1024
 """Of a request's body."""
@@ -80,6 +83,9 @@ def create_app(
         signing_in,
     ):
         app.include_router(each.router)
+    app.state.mcp = _mcp(service, identities)
+    if app.state.mcp is not None:
+        app.state.mcp.add_to(app)
     app.add_exception_handler(Problem, _refused)
     app.add_exception_handler(FixloopError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -92,8 +98,20 @@ def create_app(
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: Service = app.state.service
-    with service.follower.running():
+    async with AsyncExitStack() as running:
+        running.enter_context(service.follower.running())
+        if app.state.mcp is not None:
+            await running.enter_async_context(app.state.mcp.running())
         yield
+
+
+def _mcp(service: Service, identities: Identities) -> "McpEndpoint | None":
+    """None where its library is not installed."""
+    try:
+        from fixloop.serve.mcp_http import McpEndpoint
+    except ModuleNotFoundError:
+        return None
+    return McpEndpoint(service, identities, MOST_BYTES)
 
 
 def _answer(request: Request, problem: Problem) -> Response:

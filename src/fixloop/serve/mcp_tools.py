@@ -34,14 +34,19 @@ Fence = Annotated[int, Field(ge=1)]
 Once = Annotated[str, Field(max_length=200, description="The same for a repetition.")]
 
 
-def server_of(service: Service, caller: Caller, directory: Path) -> MCPServer[Any]:
-    """The tools for one agent; `check` looks at what lies below `directory`."""
+def server_of(
+    service: Service, caller: Callable[[], Caller], directory: Path | None = None
+) -> MCPServer[Any]:
+    """The tools for whom `caller` names when one is called; `check`, of what lies below `directory`, only where there
+    is one: agents elsewhere have their checkouts elsewhere."""
     desk, server = Desk(service), MCPServer[Any]("fixloop", version=__version__, instructions=INSTRUCTIONS)
 
-    @server.tool()
-    async def check(path: Annotated[str, Field(max_length=1000)] = ".") -> Answer:
-        """Validate the checkout as it lies there; nothing is handed in."""
-        return await run_in_threadpool(_checked, directory, path)
+    if directory is not None:
+
+        @server.tool()
+        async def check(path: Annotated[str, Field(max_length=1000)] = ".") -> Answer:
+            """Validate the checkout as it lies there; nothing is handed in."""
+            return await run_in_threadpool(_checked, directory, path)
 
     @server.tool()
     async def claim_work(
@@ -49,14 +54,15 @@ def server_of(service: Service, caller: Caller, directory: Path) -> MCPServer[An
     ) -> Answer:
         """Take the fix request that has waited longest; the same again while it is yours."""
         try:
-            return await claimed(desk, caller, wait_seconds)
+            return await claimed(desk, caller(), wait_seconds)
         except (FixloopError, Problem) as error:
             return _failed(error)
 
     @server.tool()
     async def get_failure(claim: Claim, number: str, part: int = 1) -> Answer:
         """One failure in full, such as F3."""
-        return await _answered(lambda: desk.failure(caller, claim, number, part))
+        who = caller()
+        return await _answered(lambda: desk.failure(who, claim, number, part))
 
     @server.tool()
     async def submit_fix(
@@ -64,7 +70,8 @@ def server_of(service: Service, caller: Caller, directory: Path) -> MCPServer[An
     ) -> Answer:
         """Hand in a unified diff onto base_commit."""
         key = idempotency_key or uuid.uuid4().hex
-        return await _answered(lambda: desk.submit(caller, claim, fence, patch, summary, key))
+        who = caller()
+        return await _answered(lambda: desk.submit(who, claim, fence, patch, summary, key))
 
     @server.tool()
     async def decline(
@@ -76,17 +83,20 @@ def server_of(service: Service, caller: Caller, directory: Path) -> MCPServer[An
     ) -> Answer:
         """Say that there will be no fix, and why: a person decides."""
         key = idempotency_key or uuid.uuid4().hex
-        return await _answered(lambda: desk.decline(caller, claim, fence, kind, text, key))
+        who = caller()
+        return await _answered(lambda: desk.decline(who, claim, fence, kind, text, key))
 
     @server.tool()
     async def heartbeat(claim: Claim, fence: Fence) -> Answer:
         """Keep a claim."""
-        return await _answered(lambda: desk.heartbeat(caller, claim, fence))
+        who = caller()
+        return await _answered(lambda: desk.heartbeat(who, claim, fence))
 
     @server.tool()
     async def status() -> Answer:
         """The live workflows: whose turn it is, and in which run."""
-        return await _answered(lambda: _standing(service, caller))
+        who = caller()
+        return await _answered(lambda: _standing(service, who))
 
     return server
 

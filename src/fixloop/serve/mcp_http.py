@@ -1,0 +1,57 @@
+"""`/mcp`: the tools for agents elsewhere, over HTTP. Each request is whole in itself, so any replica answers it.
+
+Only a token proves anybody here: a browser's cookie goes along with what other sites have it send.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Final
+
+from fastapi import FastAPI, Request
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.concurrency import run_in_threadpool
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from fixloop.serve.access import Caller
+from fixloop.serve.identity import Identities
+from fixloop.serve.mcp_tools import server_of
+from fixloop.serve.problems import Problem
+from fixloop.serve.service import Service
+
+PATH: Final = "/mcp"
+_CALLER: ContextVar[Caller] = ContextVar("caller")
+
+
+class McpEndpoint:
+    """The protocol's endpoint, for whom a request's token names."""
+
+    def __init__(self, service: Service, identities: Identities, most_bytes: int) -> None:
+        self._service, self._identities = service, identities
+        # Names of hosts are looked at for all routes alike.
+        unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+        self._app = server_of(service, _CALLER.get).streamable_http_app(
+            streamable_http_path=PATH,
+            json_response=True,
+            stateless_http=True,
+            max_request_body_size=most_bytes,
+            transport_security=unguarded,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._service.follower.check()
+        request = Request(scope)
+        if not request.headers.get("Authorization", "").lower().startswith("bearer "):
+            raise Problem("not-signed-in", f"{PATH} needs the token of an agent")
+        _CALLER.set(await run_in_threadpool(self._identities.caller, request))
+        await self._app(scope, receive, send)
+
+    def add_to(self, app: FastAPI) -> None:
+        app.router.routes.append(Route(PATH, endpoint=self))
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Has to run while requests come."""
+        async with self._app.router.lifespan_context(self._app):
+            yield
