@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from fixloop.serve.access import scopes_of
-from fixloop.serve.tokens import Tokens
+from fixloop.serve.tokens import Link, Tokens
 from fixloop.store.connection import Connection
 from tests.fixtures.browsing import PICTURES, chromium
 from tests.fixtures.command_stage import empty_store
@@ -56,6 +56,15 @@ class World:
         state = self.played.engine.state(workflow)
         assert state.escalation is not None
         return f"/w/{workflow}/decide/{state.escalation.message_id}"
+
+    def link(self, workflow: str) -> str:
+        """The address in a message that calls anna about it."""
+        state, found = self.played.engine.state(workflow), self.played.store.read(workflow)
+        assert state.escalation is not None
+        assert found is not None
+        decisions = tuple(state.escalation.reason.decisions)
+        link = Link("anna", workflow, state.escalation.message_id, found.version, decisions)
+        return f"/a/{self.tokens.link(link)}"
 
     def _heard(self, message: Any) -> None:
         if "Content Security Policy" in message.text:
@@ -102,6 +111,19 @@ def test_a_person_with_only_a_keyboard_goes_from_the_link_to_a_decision(world: W
 
         expect(page.locator("#status")).to_contain_text("decided abort")
         expect(page.locator("#status")).to_contain_text("it goes nowhere")
+    assert world.played.engine.state(workflow).outcome == "aborted"
+
+
+def test_the_link_of_a_message_takes_two_actions_to_a_decision_by_keyboard(world: World) -> None:
+    workflow = world.played.stuck()
+    with world.context() as context:
+        page = context.new_page()
+        page.goto(world.link(workflow))
+
+        page.keyboard.press("a")
+        page.keyboard.press("Control+Enter")
+
+        expect(page.locator("#status")).to_contain_text("anna (link) decided abort")
     assert world.played.engine.state(workflow).outcome == "aborted"
 
 
@@ -199,6 +221,7 @@ def pages_of(world: World) -> dict[str, str]:
         "inbox": "/",
         "decision": f"{world.decide_path(stuck)}?answer=extend",
         "hold": world.decide_path(held),
+        "link": world.link(stuck),
         "workflow": f"/w/{stuck}",
         "completed": f"/w/{done}",
         "compare": f"/w/{stuck}/compare/1..2",
