@@ -10,8 +10,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from ruamel.yaml import YAML
 
-from fixloop.serve.metrics import Metric, exposition
-from tests.fixtures.command_stage import said
+from fixloop.serve.metrics import exposition, gauge
+from tests.fixtures.command_stage import PROJECT, said
 from tests.fixtures.serve_stage import Stage, on_redis
 
 pytestmark = pytest.mark.slow
@@ -46,9 +46,39 @@ def test_the_figures_are_those_of_redis(stage: Stage) -> None:
     assert 0 <= found["fixloop_escalation_oldest_seconds", ()] < 3600
 
 
+def test_how_long_things_took_is_counted_once_from_the_histories(stage: Stage) -> None:
+    workflow = stage.escalated(1)
+    before = scraped(stage)
+    item = stage.client().get("/v1/inbox").json()["items"][0]
+    etag = stage.client().get(f"/v1/workflows/{workflow}").headers["ETag"]
+    body = {"escalation": item["escalation_id"], "decision": "abort"}
+    stage.client("decider").post(f"/v1/workflows/{workflow}/decisions", json=body, headers={"If-Match": etag})
+    stage.agents.start(3, script="1 0")
+    stage.agents.run(f"{PROJECT}-3-1")
+    stage.held(2)
+    stage.settle()
+
+    found = [scraped(stage), scraped(stage)]
+
+    assert "fixloop_workflow_seconds_count" not in {name for name, _ in before}
+    for each in found:
+        assert each["fixloop_decision_seconds_count", (("reason", "deadlock"),)] == 1
+        assert each["fixloop_workflow_seconds_count", (("outcome", "aborted"),)] == 1
+        assert each["fixloop_workflow_seconds_count", (("outcome", "success"),)] == 1
+        passed = {
+            labels[0][1]: value
+            for (name, labels), value in each.items()
+            if name == "fixloop_iterations_to_pass_bucket"
+        }
+        assert (passed["1"], passed["2"], passed["+Inf"]) == (0, 1, 1), "the second run passed"
+        assert each["fixloop_integrity_holds_total", (("rule", "words"),)] == 1
+        assert each["fixloop_redis_memory_used_bytes", ()] > 100_000
+        assert each["fixloop_histories_unread", ()] == 0
+
+
 def test_what_a_label_holds_stays_one_label() -> None:
     hostile = 'a"b\\c\nfixloop_up 1'
-    text = exposition([Metric("steps", "gauge", "Steps.", [({"queue": hostile}, 2)])])
+    text = exposition([gauge("steps", "Steps.", ["queue"], {(hostile,): 2})]).decode()
 
     [family] = text_string_to_metric_families(text)
 
@@ -59,7 +89,8 @@ def test_every_name_in_alerts_and_dashboard_is_one_that_is_told(stage: Stage) ->
     stage.escalated(1)
     stage.agents.start(2)
     stage.settle()
-    told = {name for name, _ in scraped(stage)}
+    text = stage.client("viewer").get("/metrics").text
+    told = {family.name for family in text_string_to_metric_families(text)}
     rules = [
         rule for group in YAML(typ="safe").load(FOLDER / "alerts.yml")["groups"] for rule in group["rules"]
     ]
@@ -68,9 +99,10 @@ def test_every_name_in_alerts_and_dashboard_is_one_that_is_told(stage: Stage) ->
         each["expr"] for panel in panels for each in panel["targets"]
     ]
 
-    named = {name for query in queries for name in re.findall(r"fixloop_\w+", query)}
+    parts = re.compile(r"_(bucket|total)$")
+    named = {parts.sub("", name) for query in queries for name in re.findall(r"fixloop_\w+", query)}
 
-    assert len(rules) == 6
+    assert len(rules) == 8
     assert named <= told
     assert {"fixloop_clock_runs", "fixloop_steps"} <= named
 

@@ -2,27 +2,27 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Response
 from fastapi.responses import PlainTextResponse
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from fixloop.serve import access
 from fixloop.serve.problems import Problem
-from fixloop.serve.requests import Known, Serving
-from fixloop.serve.service import Service, require
+from fixloop.serve.requests import Hooked, Hooks, Known, Serving
+from fixloop.serve.service import Figures, Service, require
 
 TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_HISTOGRAMS: Final = {
+    "iterations_to_pass": ("specialist", "In which run a specialist passed."),
+    "fix_seconds": ("agent", "From a request to its fix."),
+    "decision_seconds": ("reason", "From an escalation to its answer."),
+    "workflow_seconds": ("outcome", "From the start of a workflow to its end."),
+}
 router = APIRouter(include_in_schema=False)
-
-
-class Metric(NamedTuple):
-    """One family of samples."""
-
-    name: str
-    kind: str
-    help: str
-    samples: Sequence[tuple[Mapping[str, str], float]]
 
 
 @router.get("/healthz")
@@ -44,74 +44,95 @@ def readyz(service: Annotated[Service, Depends(_ready)]) -> Response:
 
 
 @router.get("/metrics")
-def metrics(caller: Known, service: Serving) -> Response:
+def metrics(caller: Known, service: Serving, hooks: Hooked) -> Response:
     """The figures, of all projects: a caller who is for some of them gets none."""
     require(caller, access.READ)
     if not caller.covers(()):
         raise Problem("not-allowed", "the figures are of all projects, and this token is for some")
-    return Response(exposition(families(service)), media_type=TYPE)
+    return Response(exposition([*families(service.figures()), *_webhooks(hooks)]), media_type=TYPE)
 
 
-def families(service: Service) -> Iterator[Metric]:
-    """What is told. Raises InfrastructureError."""
-    figures = service.figures()
+class _Told(Collector):
+    """What was computed, for the library to write down."""
+
+    def __init__(self, found: Iterable[Metric]) -> None:
+        self._found = found
+
+    def collect(self) -> Iterable[Metric]:
+        return self._found
+
+
+def exposition(found: Iterable[Metric]) -> bytes:
+    """Prometheus' text."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Told(list(found)))
+    return generate_latest(registry)
+
+
+def families(figures: Figures) -> Iterator[Metric]:
+    """What is told."""
     states = Counter((row.document["profile"], row.state) for row in figures.workflows)
-    yield _gauge(
+    yield gauge(
         "workflows",
         "Workflows by profile and state: whose turn it is, paused, damaged, or how they ended.",
-        [({"profile": profile, "state": state}, count) for (profile, state), count in sorted(states.items())],
+        ("profile", "state"),
+        states,
     )
-    steps = [
-        (each.queue, state, getattr(each, state)) for each in figures.queues for state in ("ready", "claimed")
-    ]
-    yield _gauge(
-        "steps",
-        "Steps that a worker could take now, and those at work.",
-        [({"queue": queue, "state": state}, count) for queue, state, count in steps],
-    )
-    yield _gauge(
+    steps = {
+        (each.queue, state): getattr(each, state) for each in figures.queues for state in ("ready", "claimed")
+    }
+    yield gauge("steps", "Steps that a worker could take now, and those at work.", ("queue", "state"), steps)
+    yield gauge(
         "oldest_ready_seconds",
         "How long the oldest step that is ready has waited.",
-        [({"queue": each.queue}, each.oldest_seconds) for each in figures.queues],
+        ("queue",),
+        {(each.queue,): each.oldest_seconds for each in figures.queues},
     )
-    reasons = Counter(
-        (item["waits_for"], item["reason"]) for item in figures.waiting if item["escalation_id"]
-    )
-    yield _gauge(
+    open_ = [item for item in figures.waiting if item["escalation_id"]]
+    yield gauge(
         "escalations_open",
         "Escalations and questions that a person has not answered.",
-        [({"waits_for": what, "reason": reason}, count) for (what, reason), count in sorted(reasons.items())],
+        ("waits_for", "reason"),
+        Counter((item["waits_for"], item["reason"]) for item in open_),
     )
-    ages = [figures.age_seconds(item) for item in figures.waiting if item["escalation_id"]]
-    yield _gauge(
-        "escalation_oldest_seconds", "How long the oldest of them is open.", [({}, max(ages, default=0.0))]
-    )
+    oldest = max(map(figures.age_seconds, open_), default=0.0)
     held = sum(bool(item.get("findings")) for item in figures.waiting)
-    yield _gauge("integrity_holds_open", "Runs that passed and are held for a person.", [({}, held)])
-    yield _gauge(
-        "clock_runs",
-        "1 while a worker's sweeper keeps the clocks; 0: nobody sweeps.",
-        [({}, not figures.is_away)],
-    )
-    told = "Broker messages that no worker could take."
-    yield Metric("rejected_messages_total", "counter", told, [({}, figures.rejected)])
+    for name, told, value in (
+        ("escalation_oldest_seconds", "How long the oldest of them is open.", oldest),
+        ("integrity_holds_open", "Runs that passed and are held for a person.", held),
+        ("clock_runs", "1 while a worker's sweeper keeps the clocks; 0: nobody sweeps.", not figures.is_away),
+        ("redis_memory_used_bytes", "What Redis has taken.", figures.memory_bytes[0]),
+        ("redis_memory_max_bytes", "What Redis may take; 0: it has no limit.", figures.memory_bytes[1]),
+        ("histories_unread", "Workflows whose changes are not in the histograms yet.", figures.unread),
+    ):
+        yield gauge(name, told, (), {(): value})
+    rejected = CounterMetricFamily("fixloop_rejected_messages", "Broker messages that no worker could take.")
+    rejected.add_metric([], figures.rejected)
+    yield rejected
+    holds = CounterMetricFamily("fixloop_integrity_holds", "How often a rule held a run.", labels=["rule"])
+    for rule, count in sorted(figures.times.holds.items()):
+        holds.add_metric([rule], count)
+    yield holds
+    for kind, (label, told) in _HISTOGRAMS.items():
+        family = HistogramMetricFamily(f"fixloop_{kind}", told, labels=[label])
+        for (what, which), histogram in sorted(figures.times.histograms.items()):
+            if what == kind:
+                family.add_metric([which], histogram.buckets(), histogram.sum)
+        yield family
 
 
-def exposition(found: Iterable[Metric]) -> str:
-    """Prometheus' text."""
-    lines = []
-    for each in found:
-        name = f"fixloop_{each.name}"
-        lines += [f"# HELP {name} {each.help}", f"# TYPE {name} {each.kind}"]
-        for labels, value in each.samples:
-            told = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
-            lines.append(f"{name}{{{told}}} {value:g}" if told else f"{name} {float(value):g}")
-    return "\n".join(lines) + "\n"
+def _webhooks(hooks: Hooks) -> Iterator[Metric]:
+    failures = {
+        (each.id,): hooks.webhooks.standing(each.id).failures
+        for each in hooks.webhooks.all()
+        if each.kind == "out"
+    }
+    yield gauge("webhook_failures", "Deliveries that failed in a row, by endpoint.", ("webhook",), failures)
 
 
-def _gauge(name: str, told: str, samples: Sequence[tuple[Mapping[str, str], float]]) -> Metric:
-    return Metric(name, "gauge", told, samples)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+def gauge(name: str, told: str, labels: Sequence[str], values: Mapping[Any, float]) -> GaugeMetricFamily:
+    """A family; `values` are by the values of its labels, a tuple."""
+    family = GaugeMetricFamily(f"fixloop_{name}", told, labels=labels)
+    for each, value in sorted(values.items()):
+        family.add_metric(each, float(value))
+    return family

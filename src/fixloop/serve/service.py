@@ -28,6 +28,7 @@ from fixloop.serve.follower import Follower
 from fixloop.serve.lists import Item, Lists, Row
 from fixloop.serve.problems import Problem
 from fixloop.serve.submission import NewWorkflow
+from fixloop.serve.times import Times
 from fixloop.serve.tokens import Tokens
 from fixloop.store.keys import is_workflow
 from fixloop.store.records import Entry, QueueLoad
@@ -87,6 +88,11 @@ class Figures(NamedTuple):
     """Broker messages that no worker could take."""
     is_away: bool
     """Nobody sweeps."""
+    memory_bytes: tuple[int, int]
+    """What Redis has taken, and may take; 0: it has no limit."""
+    times: Times
+    unread: int
+    """Workflows whose changes are not in `times` yet."""
 
     @staticmethod
     def age_seconds(item: Item) -> float:
@@ -104,6 +110,7 @@ class Service:
         self.follower = Follower(session.store)
         """Has to run while callers are served."""
         self._lists = Lists(self.follower, self._waiting_in)
+        self._times = Times(session.store.history)
         self._waivers: tuple[float, Sequence[Waiver]] = (-WAIVERS_SECONDS, ())
         self._held: dict[str, tuple[Mapping[str, str], Sequence[Hold]]] = {}
 
@@ -303,7 +310,11 @@ class Service:
         store = self._session.store
         away = is_away(store.now(0), store.now(0))
         listed, waiting = self._lists.workflows(), self._lists.waiting()
-        return Figures(listed, waiting, store.queues(), store.rejections().total, away)
+        memory = self._session.connection.call(lambda client: client.info("memory"))
+        taken = memory["used_memory"], memory.get("maxmemory", 0)
+        unread = self._times.read(self.follower.rows())
+        rejected = store.rejections().total
+        return Figures(listed, waiting, store.queues(), rejected, away, taken, self._times, unread)
 
     def workers(self, caller: Caller) -> Sequence[KnownWorker]:
         """The workers of this host that serve this Redis."""

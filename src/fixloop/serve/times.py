@@ -1,0 +1,152 @@
+"""How long things took and how often rules held, counted from histories: each entry once, as it comes."""
+
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
+
+from fixloop.errors import Damaged, NewerVersion
+from fixloop.store.records import Entry
+
+SECONDS: Final = (1.0, 10.0, 60.0, 300.0, 1800.0, 3600.0, 14_400.0, 86_400.0)
+ITERATIONS: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
+READ_SECONDS: Final = 0.25
+"""How long one call reads histories; what is left is read by the next."""
+
+Fields = Mapping[str, str]
+
+
+class Seen(NamedTuple):
+    """Where the reading of one workflow stands."""
+
+    seq: int = 0
+    changed: str = ""
+    """When it had changed last."""
+    began: str = ""
+    asked: tuple[str, str] = ("", "")
+    """Since when a decision is asked for, and why."""
+    reported: str = ""
+    """Since when a fix is asked for."""
+    is_over: bool = False
+
+
+class Observed(NamedTuple):
+    """One thing that took some time, or some iterations, or that held."""
+
+    name: str
+    label: str
+    value: float
+
+
+class Histogram:
+    """Counts by upper bounds."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def add(self, value: float) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self.sum += value
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Upper bound → how many are not above it, as Prometheus has it."""
+        names = [*(f"{bound:g}" for bound in self._bounds), "+Inf"]
+        return list(zip(names, accumulate(self._counts), strict=True))
+
+
+class Times:
+    """What was observed in all workflows that were ever seen by this process; safe to share between threads."""
+
+    def __init__(self, history: Callable[[str, int], Sequence[Entry]]) -> None:
+        """`history` gives the entries of a workflow after a number."""
+        self._history = history
+        self._seen: dict[str, Seen] = {}
+        self._lock = threading.Lock()
+        self.histograms: dict[tuple[str, str], Histogram] = {}
+        """Name and label → what was observed."""
+        self.holds: dict[str, int] = {}
+        """Rule → how often it held."""
+
+    def read(self, rows: Mapping[str, Fields]) -> int:
+        """Read on, for READ_SECONDS; returns how many workflows are left to be read. Raises InfrastructureError."""
+        with self._lock:
+            ends = time.monotonic() + READ_SECONDS
+            changed = [
+                (workflow, fields)
+                for workflow, fields in rows.items()
+                if self._seen.get(workflow, Seen()).changed != fields.get("updated_at", "")
+            ]
+            for number, (workflow, fields) in enumerate(changed):
+                if time.monotonic() > ends:
+                    return len(changed) - number
+                self._read(workflow, fields)
+            return 0
+
+    def _read(self, workflow: str, fields: Fields) -> None:
+        seen = self._seen.get(workflow, Seen())
+        try:
+            entries = self._history(workflow, seen.seq)
+        except (Damaged, NewerVersion):
+            entries = ()
+        for entry in entries:
+            seen, found = observed(seen, entry)
+            self._add(found)
+        if fields.get("outcome") and not seen.is_over and entries:
+            took = _seconds(seen.began, entries[-1].body["at"])
+            self._add([Observed("workflow_seconds", fields["outcome"], took)])
+            seen = seen._replace(is_over=True)
+        self._seen[workflow] = seen._replace(changed=fields.get("updated_at", ""))
+
+    def _add(self, found: Sequence[Observed]) -> None:
+        for name, label, value in found:
+            if name == "holds":
+                self.holds[label] = self.holds.get(label, 0) + 1
+                continue
+            bounds = ITERATIONS if name == "iterations_to_pass" else SECONDS
+            self.histograms.setdefault((name, label), Histogram(bounds)).add(value)
+
+
+def observed(seen: Seen, entry: Entry) -> tuple[Seen, list[Observed]]:
+    """What one entry adds, and where the reading stands after it."""
+    at, event = entry.body["at"], entry.body.get("event", {})
+    found = list(_of_event(seen, at, event))
+    kind = event.get("kind")
+    seen = seen._replace(seq=entry.seq, began=seen.began or at)
+    if kind in ("decision-made", "answered"):
+        seen = seen._replace(asked=("", ""))
+    if kind == "fix-completed":
+        seen = seen._replace(reported="")
+    for message in entry.body.get("messages", ()):
+        body = message.get("body", {})
+        if body.get("kind") in ("escalation", "cycle.escalation"):
+            seen = seen._replace(asked=(at, str(body.get("reason", ""))))
+            found += [
+                Observed("holds", rule, 1)
+                for rule in sorted({each["rule"] for each in body.get("findings", ())})
+            ]
+        elif body.get("kind") == "failure-report":
+            seen = seen._replace(reported=at)
+    return seen, found
+
+
+def _of_event(seen: Seen, at: str, event: Mapping[str, Any]) -> Iterator[Observed]:
+    kind = event.get("kind")
+    if kind == "run-finished" and event.get("outcome") == "passed" and not event.get("findings"):
+        if event.get("step") != "confirm":
+            yield Observed("iterations_to_pass", event["specialist"], event["iteration"])
+    elif kind == "fix-completed" and seen.reported:
+        # How somebody was known is no part of who they are.
+        agent = str(event.get("completion", {}).get("by", "")).partition(" (")[0]
+        yield Observed("fix_seconds", agent, _seconds(seen.reported, at))
+    elif kind in ("decision-made", "answered") and seen.asked[0]:
+        since, reason = seen.asked
+        yield Observed("decision_seconds", reason, _seconds(since, at))
+
+
+def _seconds(since: str, until: str) -> float:
+    return max(0.0, (datetime.fromisoformat(until) - datetime.fromisoformat(since)).total_seconds())
