@@ -34,6 +34,8 @@ MAY: Final = {
     ("POST", "/v1/workflows/{workflow}/decisions"): DECIDERS,
     ("POST", "/v1/workflows/{workflow}/commands"): SUBMITTERS,
     ("GET", "/v1/inbox"): KNOWN,
+    ("GET", "/v1/queues"): KNOWN,
+    ("GET", "/v1/workers"): KNOWN,
     ("POST", "/v1/claims"): WORKERS,
     ("POST", "/v1/claims/{claim}/heartbeat"): WORKERS,
     ("GET", "/v1/claims/{claim}/failures/{number}"): WORKERS,

@@ -2,12 +2,14 @@
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from fastapi.testclient import TestClient
 
 from fixloop.errors import InfrastructureError
+from fixloop.intake.hook_files import keep_heartbeat
 from fixloop.serve.problems import KINDS
 from tests.fixtures.profile_stage import Profiles
 from tests.fixtures.serve_stage import Stage, on_redis
@@ -48,12 +50,12 @@ class Page(HTMLParser):
 class Browser:
     """A browser without scripts, and its cookies."""
 
-    def __init__(self, stage: Stage, role: str = "", name: str = "") -> None:
+    def __init__(self, stage: Stage, role: str = "", name: str = "", projects: tuple[str, ...] = ()) -> None:
         self.client = TestClient(
             stage.app, headers={"Accept": "text/html"}, follow_redirects=False, raise_server_exceptions=False
         )
         if role:
-            answer = self.sign_in(token=stage.token(role, name))
+            answer = self.sign_in(token=stage.token(role, name, projects))
             assert answer.status_code == 303, answer.text
 
     def get(self, path: str) -> Any:
@@ -452,3 +454,23 @@ def test_where_redis_is_away_a_browser_is_told_so_in_words_and_when_to_come_back
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
     assert "Redis is away" in Page(answer).text
     assert "Nothing is lost" in Page(answer).text
+
+
+def test_the_fleet_shows_queues_agents_and_hooks_to_who_is_for_all_projects(stage: Stage) -> None:
+    workflow = Played(stage.agents.store).stuck()
+    stage.agents.start(48)
+    keep_heartbeat(stage.session.settings.cache_dir, "claude", Path("/home/me/shop"), "blocked: 2 fail")
+    stage.settle()
+
+    said = Page(Browser(stage, "viewer").get("/fleet")).text
+    part = Page(Browser(stage, "viewer", projects=("ffffffff",)).get("/fleet")).text
+    queues = stage.client("viewer").get("/v1/queues").json()["queues"]
+    workers = stage.client("viewer").get("/v1/workers").json()
+
+    assert re.search(r"fixloop\.test-runner\s*1\s*0", said)
+    assert re.search(rf"coder heard of .* in {workflow}", said)
+    assert "/home/me/shop ran 0 s ago: blocked: 2 fail" in said
+    for word in ("Queues", "heard of", "/home/me/shop"):
+        assert word not in part
+    assert [(each["queue"], each["ready"]) for each in queues] == [("fixloop.test-runner", 1)]
+    assert [each["name"] for each in workers["agents"]] == ["coder"]

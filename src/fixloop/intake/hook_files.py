@@ -31,6 +31,8 @@ class Heartbeat(Value):
     at: datetime
     said: str
     """What it came to, in one line."""
+    folder: str = ""
+    """Where it was called; empty in older ones."""
 
 
 def session_of(cache: Path, agent: str, folder: Path, identity: str) -> Session:
@@ -52,12 +54,26 @@ def keep_session(cache: Path, session: Session, identity: str) -> None:
 
 def keep_heartbeat(cache: Path, agent: str, folder: Path, said: str) -> None:
     """Raises OSError: the cache cannot be written."""
-    _write(cache, _place(cache, folder) / f"{agent}.json", Heartbeat(at=datetime.now(UTC), said=said))
+    _write(
+        cache,
+        _place(cache, folder) / f"{agent}.json",
+        Heartbeat(at=datetime.now(UTC), said=said, folder=str(folder)),
+    )
 
 
 def last_call(cache: Path, agent: str, folder: Path) -> Heartbeat | None:
     """When an agent's hook ran last in a folder; None: never."""
     return _read(_place(cache, folder) / f"{agent}.json", Heartbeat)
+
+
+def last_calls(cache: Path) -> list[tuple[str, Heartbeat]]:
+    """Each agent's hook in each folder, as it ran last, the latest first."""
+    found = ((path.stem, _read(path, Heartbeat)) for path in (cache / "hooks").glob("*/*.json"))
+    return sorted(
+        ((agent, beat) for agent, beat in found if beat is not None),
+        key=lambda each: each[1].at,
+        reverse=True,
+    )
 
 
 def let_go(cache: Path, folder: Path) -> Iterator[Session]:

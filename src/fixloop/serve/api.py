@@ -189,6 +189,19 @@ def inbox(
     return Response(to_json(document), media_type="application/json")
 
 
+@router.get("/queues", responses=_document(documents.Queues))
+def queues(caller: Known, service: Serving) -> dict[str, Any]:
+    """What there is to do in each queue; of all projects, so a token for some sees none."""
+    return {"queues": [each._asdict() for each in service.queues(caller)]}
+
+
+@router.get("/workers", responses=_document(documents.Workers))
+def workers(caller: Known, service: Serving) -> dict[str, Any]:
+    """The workers of the server's own host, and the agents that were heard of."""
+    found = [each._asdict() for each in service.workers(caller)]
+    return {"workers": found, "agents": [each._asdict() for each in service.agents(caller)]}
+
+
 @router.get("/tokens", responses=_document(documents.Tokens))
 def tokens(caller: Known, service: Serving) -> dict[str, Any]:
     """What is known of each token; the tokens themselves are not."""

@@ -119,6 +119,44 @@ class Decided(_Document):
     """That its commit made."""
 
 
+class Queue(_Document):
+    """A queue of steps."""
+
+    queue: str
+    ready: int
+    claimed: int
+    oldest_seconds: float
+    """How long the oldest that is ready has waited."""
+
+
+class Queues(_Document):
+    queues: list[Queue]
+
+
+class Worker(_Document):
+    """A worker of the server's host."""
+
+    pid: int
+    queue: str
+    """The workflow that it serves alone; empty: all."""
+    problems: list[str]
+    well: str
+
+
+class Agent(_Document):
+    """Who makes fixes."""
+
+    name: str
+    at: str
+    """When they were heard of last."""
+    workflow: str
+
+
+class Workers(_Document):
+    workers: list[Worker]
+    agents: list[Agent]
+
+
 class Token(_Document):
     """What is known of a token."""
 

@@ -18,6 +18,7 @@ SHOWN_ITEMS: Final = 50
 """On a page of the inbox."""
 SHOWN_WORKFLOWS: Final = 100
 SHOWN_HOLDS: Final = 100
+SHOWN_AGENTS: Final = 30
 RUNNING: Final = 5
 """So many of what runs are named where nothing waits."""
 READING: Final = ["GET", "HEAD"]
@@ -68,7 +69,7 @@ def fleet(
     profile: Annotated[str, Query(max_length=40)] = "",
     cursor: Annotated[str, Query(max_length=100)] = "",
 ) -> Response:
-    """All workflows, by state, and the workers of this host."""
+    """All workflows, by state, queues, agents, and the workers and hooks of this host."""
     given = {"state": state, "project": project, "profile": profile}
     found = service.workflows(caller, **given, cursor=cursor, most=SHOWN_WORKFLOWS)
     counts = service.counts(caller)["workflows"]
@@ -83,6 +84,9 @@ def fleet(
         states=_by_state(counts),
         profiles=sorted({each["profile"] for each in counts}),
         workers=service.workers(caller),
+        queues=service.queues(caller),
+        agents=service.agents(caller)[:SHOWN_AGENTS],
+        hooks=service.hooks(caller)[:SHOWN_AGENTS],
     )
 
 

@@ -20,6 +20,7 @@ from fixloop.commands.screen import heard
 from fixloop.commands.session import Seen, Session, look
 from fixloop.commands.worker import KnownWorker, workers_here
 from fixloop.errors import Damaged, NewerVersion, ProtocolError, UsageError
+from fixloop.intake.hook_files import Heartbeat, last_calls
 from fixloop.intake.repositories import Repositories
 from fixloop.intake.submission import enqueue
 from fixloop.serve import access
@@ -28,7 +29,7 @@ from fixloop.serve.follower import Follower
 from fixloop.serve.lists import Item, Lists, Row
 from fixloop.serve.problems import Problem
 from fixloop.serve.submission import NewWorkflow
-from fixloop.serve.times import Times
+from fixloop.serve.times import AgentSeen, Times
 from fixloop.serve.tokens import Tokens
 from fixloop.store.keys import is_workflow
 from fixloop.store.records import Entry, QueueLoad
@@ -315,6 +316,23 @@ class Service:
         unread = self._times.read(self.follower.rows())
         rejected = store.rejections().total
         return Figures(listed, waiting, store.queues(), rejected, away, taken, self._times, unread)
+
+    def queues(self, caller: Caller) -> Sequence[QueueLoad]:
+        """What there is to do, of all projects: none for a caller who is for some."""
+        require(caller, access.READ)
+        return self._session.store.queues() if caller.covers(()) else ()
+
+    def agents(self, caller: Caller) -> Sequence[AgentSeen]:
+        """Who makes fixes, the last that was heard of first."""
+        require(caller, access.READ)
+        self._times.read(self.follower.rows(), HISTORY_SECONDS)
+        mine = (each for each in self._times.agents.values() if caller.sees(each.workflow))
+        return sorted(mine, key=lambda each: each.at, reverse=True)
+
+    def hooks(self, caller: Caller) -> Sequence[tuple[str, Heartbeat]]:
+        """The stop hooks of agents on this host, as they ran last: none for a caller who is for some projects."""
+        require(caller, access.READ)
+        return last_calls(self._session.settings.cache_dir) if caller.covers(()) else ()
 
     def workers(self, caller: Caller) -> Sequence[KnownWorker]:
         """The workers of this host that serve this Redis."""

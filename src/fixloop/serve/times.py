@@ -41,6 +41,14 @@ class Observed(NamedTuple):
     value: float
 
 
+class AgentSeen(NamedTuple):
+    """Who makes fixes, as they were heard of last."""
+
+    name: str
+    at: str
+    workflow: str
+
+
 class Histogram:
     """Counts by upper bounds."""
 
@@ -71,11 +79,13 @@ class Times:
         """Name and label → what was observed."""
         self.holds: dict[str, int] = {}
         """Rule → how often it held."""
+        self.agents: dict[str, AgentSeen] = {}
+        """Who makes fixes → when they were heard of last."""
 
-    def read(self, rows: Mapping[str, Fields]) -> int:
-        """Read on, for READ_SECONDS; returns how many workflows are left to be read. Raises InfrastructureError."""
+    def read(self, rows: Mapping[str, Fields], seconds: float = READ_SECONDS) -> int:
+        """Read on, for so long; returns how many workflows are left to be read. Raises InfrastructureError."""
         with self._lock:
-            ends = time.monotonic() + READ_SECONDS
+            ends = time.monotonic() + seconds
             changed = [
                 (workflow, fields)
                 for workflow, fields in rows.items()
@@ -96,6 +106,9 @@ class Times:
         for entry in entries:
             seen, found = observed(seen, entry)
             self._add(found)
+            if agent := _agent_of(entry.body.get("event", {})):
+                last = AgentSeen(agent, entry.body["at"], workflow)
+                self.agents[agent] = max(last, self.agents.get(agent, last), key=lambda each: each.at)
         if fields.get("outcome") and not seen.is_over and entries:
             took = _seconds(seen.began, entries[-1].body["at"])
             self._add([Observed("workflow_seconds", fields["outcome"], took)])
@@ -140,12 +153,17 @@ def _of_event(seen: Seen, at: str, event: Mapping[str, Any]) -> Iterator[Observe
         if event.get("step") != "confirm":
             yield Observed("iterations_to_pass", event["specialist"], event["iteration"])
     elif kind == "fix-completed" and seen.reported:
-        # How somebody was known is no part of who they are.
-        agent = str(event.get("completion", {}).get("by", "")).partition(" (")[0]
-        yield Observed("fix_seconds", agent, _seconds(seen.reported, at))
+        yield Observed("fix_seconds", _agent_of(event), _seconds(seen.reported, at))
     elif kind in ("decision-made", "answered") and seen.asked[0]:
         since, reason = seen.asked
         yield Observed("decision_seconds", reason, _seconds(since, at))
+
+
+def _agent_of(event: Mapping[str, Any]) -> str:
+    """Whose work an event is, without how they were known; empty: nobody's."""
+    if event.get("kind") not in ("fix-acknowledged", "fix-completed", "blocker-signalled"):
+        return ""
+    return str(event.get("completion", event).get("by", "")).partition(" (")[0]
 
 
 def _seconds(since: str, until: str) -> float:
