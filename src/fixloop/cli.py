@@ -61,6 +61,7 @@ _COMMANDS: Final = {
     "runner": "worker:runner",
     "serve": "fixloop.serve.commands:serve",
     "mcp": "fixloop.serve.commands:mcp",
+    "trace": "fixloop.serve.trace_commands:trace",
     "token": "fixloop.serve.commands:token_group",
     "webhook": "fixloop.serve.webhook_commands:webhook_group",
     "person": "fixloop.serve.commands:person",

@@ -25,6 +25,7 @@ from fixloop.protocol.limits import clean
 from fixloop.protocol.rendering import render_delivery
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.state import Completion
+from fixloop.protocol.tracing import VARIABLE, traceparent
 from workers.commands import child_workflows
 from workers.steps.step import Step, with_grace
 from workers.steps.validation_steps import fix_failed
@@ -69,6 +70,7 @@ def _run(work: Step, fixer: Fixer, site: Site, ground: Ground, report: Said) -> 
         "FIXLOOP_ANSWER": str(answer),
         "FIXLOOP_FAILURES": str(failures),
         "FIXLOOP_ROLE": worker_of(ticket),
+        VARIABLE: traceparent(ticket),
         "FIXLOOP_ISSUE": str(work.holding.state.issue),
         "FIXLOOP_SPECIALIST": ticket.specialist,
         "FIXLOOP_ITERATION": str(ticket.iteration),

@@ -14,6 +14,7 @@ from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.limits import failures_json
 from fixloop.protocol.roles import worker_of
+from fixloop.protocol.tracing import VARIABLE, traceparent
 from fixloop.secrets.redaction import Redaction
 from workers.commands.ahead import Ahead
 from workers.commands.baseline import Comparison
@@ -114,7 +115,7 @@ def _comparison(work: Step, configuration: Configuration, cache: Path) -> Compar
         work.tell(event, f"baseline/{check}")
 
     def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
-        variables = {**env, "FIXLOOP_ROLE": worker_of(ticket)}
+        variables = {**env, "FIXLOOP_ROLE": worker_of(ticket), VARIABLE: traceparent(ticket)}
         confined = site.confined(cwd, variables, network=network)
         return work.run(argv, cwd=cwd, env=variables, unheard_seconds=limit, confined=confined)
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import typer
 
 from fixloop.commands.screen import note, print_json, print_lines, row, say, show, table
-from fixloop.commands.session import AsJson, open_session
+from fixloop.commands.session import AsJson, Session, open_session
 from fixloop.commands.worker import working
 from fixloop.errors import UsageError
 from fixloop.serve.access import ROLES, TERMINAL, Caller, checked_name, checked_projects, scopes_of
@@ -19,6 +19,8 @@ from fixloop.store.webhooks import Webhooks
 
 if TYPE_CHECKING:
     from fixloop.serve.contacts import Contacts
+    from fixloop.serve.follower import Follower
+    from fixloop.serve.traces import Tracer
 
 Role = Annotated[str, typer.Option("--role", help=f"{', '.join(ROLES)}.")]
 Projects = Annotated[
@@ -80,6 +82,15 @@ def serve(
             help="A file of people who are called when something waits for a decision.",
         ),
     ] = None,
+    otlp: Annotated[
+        str,
+        typer.Option(
+            "--otlp",
+            metavar="URL",
+            envvar="FIXLOOP_OTLP_ENDPOINT",
+            help="A collector of traces, such as http://localhost:4318: it gets each workflow that ends.",
+        ),
+    ] = "",
     webhook_target: Annotated[
         list[str] | None,
         typer.Option(
@@ -146,12 +157,23 @@ def serve(
         if contacts is not None:
             notifier = Notifier(service, session.connection, _read_contacts(contacts), address, by_apprise)
             running.enter_context(notifier.running())
+        if otlp:
+            running.enter_context(_tracer(session, service.follower, otlp).running())
         compile_templates()
         me = Caller(checked_name(getpass.getuser()), scopes_of("admin", ""), TERMINAL)
         code = tokens.code(me)
         say(f"serving at {address}; Ctrl-C ends it")
         note(f"sign in once, within ten minutes: {address}/sign-in?code={code}")
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def _tracer(session: Session, follower: "Follower", url: str) -> "Tracer":
+    try:
+        from fixloop.serve.traces import Collector, Tracer
+    except ModuleNotFoundError as error:
+        told = f"--otlp needs more packages: pip install 'fixloop[otel]' ({error.name} is missing)"
+        raise UsageError(told) from None
+    return Tracer(session.store, session.connection, follower, Collector(url))
 
 
 def _read_contacts(path: Path) -> "Contacts":

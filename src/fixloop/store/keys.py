@@ -49,6 +49,8 @@ TOKENS_USED: Final = "fixloop:serve:used"
 WEBHOOKS: Final = "fixloop:serve:webhooks"
 """Hash: the id of an endpoint → what is known of it, JSON."""
 
+TRACED: Final = "fixloop:serve:traced"
+"""Set: workflows whose traces a collector has."""
 CALLS: Final = "fixloop:serve:calls"
 """Hash: a workflow and its escalation → who was called for it, JSON."""
 
@@ -57,7 +59,7 @@ WAIVERS: Final = "fixloop:waivers"
 
 
 def served_key(kind: str, name: str) -> str:
-    """What `serve` keeps for a while: `session`, `code`, `link`, `csrf`, `rate`, `request` or `turn`; of an
+    """What `serve` keeps for a while: `session`, `code`, `link`, `csrf`, `rate`, `request`, `traced` or `turn`; of an
     endpoint `standing` and `sent`."""
     return f"fixloop:serve:{kind}:{name}"
 

@@ -1,0 +1,43 @@
+"""`trace`: a workflow as spans of OpenTelemetry."""
+
+from typing import Annotated
+
+import typer
+
+from fixloop.commands.screen import note, print_json
+from fixloop.commands.session import Issue, ProjectOption, open_workflow
+from fixloop.errors import InfrastructureError, UsageError
+from fixloop.protocol.tracing import trace_id
+from fixloop.summary.spans import as_json, spans_of
+
+
+def trace(
+    issue: Issue,
+    otlp: Annotated[
+        str,
+        typer.Option(
+            "--otlp", metavar="URL", help="Send it to this collector, such as http://localhost:4318."
+        ),
+    ] = "",
+    project: ProjectOption = None,
+) -> None:
+    """
+    Print a workflow as a trace: its phases, runs, fixes and waits as spans with their times, as JSON.
+
+    Checks and fixers get the id of their span as TRACEPARENT. `fixloop serve --otlp` sends each workflow that ends.
+    """
+    with open_workflow(issue, project) as (session, workflow):
+        found = session.stored(workflow)
+        now = None if found.fields.get("outcome") else found.moment
+        spans = spans_of(workflow, found.fields, session.store.history(workflow), now)
+    if not otlp:
+        print_json({"workflow_id": workflow, "spans": as_json(spans, trace_id(workflow))})
+        return
+    try:
+        from fixloop.serve.traces import Collector
+    except ModuleNotFoundError as error:
+        told = f"--otlp needs more packages: pip install 'fixloop[otel]' ({error.name} is missing)"
+        raise UsageError(told) from None
+    if not Collector(otlp).take([(workflow, spans)]):
+        raise InfrastructureError(f"the collector at {otlp} did not take the trace; is its address right?")
+    note(f"{len(spans)} spans were sent to {otlp}")

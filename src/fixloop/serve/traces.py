@@ -1,0 +1,167 @@
+"""Traces of workflows that have ended, for an OpenTelemetry collector: made of their histories, each told once.
+
+Which were told is in Redis, so that another server goes on, and a collector that was away gets all of it later.
+"""
+
+import logging
+import threading
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, Final
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
+
+from fixloop import __version__
+from fixloop.errors import Damaged, InfrastructureError, NewerVersion
+from fixloop.protocol.tracing import trace_id
+from fixloop.serve.follower import Follower
+from fixloop.store import keys
+from fixloop.store.connection import Connection
+from fixloop.store.contract import Store
+from fixloop.store.turns import Turns
+from fixloop.summary.spans import Span, spans_of
+
+log = logging.getLogger("fixloop.serve")
+
+TICK_SECONDS: Final = 2.0
+AGAIN_SECONDS: Final = 30.0
+"""After a collector that did not take them."""
+AT_ONCE: Final = 50
+"""Workflows of one request."""
+_TURN: Final = "traces"
+_SCOPE: Final = InstrumentationScope("fixloop", __version__)
+
+
+class Collector:
+    """An endpoint for OTLP over HTTP."""
+
+    def __init__(self, url: str) -> None:
+        """`url` is the collector's, such as http://localhost:4318."""
+        endpoint = url if url.endswith("/v1/traces") else f"{url.rstrip('/')}/v1/traces"
+        self._exporter = OTLPSpanExporter(endpoint=endpoint, timeout=10)
+        self._resource = Resource({"service.name": "fixloop", "service.version": __version__})
+
+    def take(self, traces: Iterable[tuple[str, Iterable[Span]]]) -> bool:
+        """Whether it took these spans, of each workflow by its id."""
+        spans = [self._readable(workflow, span) for workflow, found in traces for span in found]
+        return self._exporter.export(spans) is SpanExportResult.SUCCESS
+
+    def _readable(self, workflow: str, span: Span) -> ReadableSpan:
+        status = Status(StatusCode.ERROR) if span.is_failed else Status()
+        return ReadableSpan(
+            span.name,
+            context=_context(workflow, span.id),
+            parent=_context(workflow, span.parent) if span.parent else None,
+            resource=self._resource,
+            attributes=span.attributes,
+            start_time=_nanoseconds(span.start),
+            end_time=_nanoseconds(span.end),
+            status=status,
+            instrumentation_scope=_SCOPE,
+        )
+
+
+class Tracer:
+    """One thread, which looks what has ended and was not told."""
+
+    def __init__(
+        self, store: Store, connection: Connection, follower: Follower, collector: Collector
+    ) -> None:
+        self._store, self._connection, self._follower = store, connection, follower
+        self._collector = collector
+        self._turns, self._owner = Turns(connection), uuid.uuid4().hex
+        self._told: set[str] = set()
+        self._rows: object = None
+        self._stopping = threading.Event()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Tell until the end of the block."""
+        thread = threading.Thread(target=self._run, name="tracer", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stopping.set()
+            thread.join()
+            # Redis may be away by now; the turn ends by itself then.
+            with suppress(InfrastructureError):
+                self._turns.end(_TURN)
+
+    def tell(self) -> bool:
+        """Tell what has ended since the first time that anybody asked, and was not told; False: the collector did not
+        take it. Raises InfrastructureError."""
+        rows = self._follower.rows()
+        turn = "" if rows is self._rows else self._turns.take(_TURN, self._owner)
+        if not turn:
+            return True
+        since = self._since()
+        if turn == "taken":
+            self._told = self._stored()
+        due = (
+            workflow
+            for workflow, fields in rows.items()
+            if fields.get("outcome") and fields.get("updated_at", "") > since and workflow not in self._told
+        )
+        while batch := list(islice(due, AT_ONCE)):
+            if not self._collector.take((each, self._spans(each, rows[each])) for each in batch):
+                return False
+            self._mark(batch)
+            if self._stopping.is_set() or not self._turns.take(_TURN, self._owner):
+                return True
+        if gone := self._told - rows.keys():
+            self._connection.call(lambda client: client.srem(keys.TRACED, *gone))
+            self._told -= gone
+        self._rows = rows
+        return True
+
+    def _mark(self, workflows: list[str]) -> None:
+        self._connection.call(lambda client: client.sadd(keys.TRACED, *workflows))
+        self._told.update(workflows)
+
+    def _since(self) -> str:
+        key, now = keys.served_key("traced", "since"), f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+        _, since = self._connection.together(lambda pipe: (pipe.set(key, now, nx=True), pipe.get(key)))
+        return str(since.decode())
+
+    def _stored(self) -> set[str]:
+        return {each.decode() for each in self._connection.call(lambda client: client.smembers(keys.TRACED))}
+
+    def _spans(self, workflow: str, fields: Mapping[str, str]) -> list[Span]:
+        try:
+            history = self._store.history(workflow)
+            return spans_of(workflow, fields, history, None) if history else []
+        except (Damaged, NewerVersion):
+            return []
+
+    def _run(self) -> None:
+        pause = TICK_SECONDS
+        while not self._stopping.wait(pause):
+            pause = TICK_SECONDS
+            try:
+                if not self.tell():
+                    log.warning("the collector of traces did not take them; they are sent again")
+                    pause = AGAIN_SECONDS
+            except InfrastructureError:
+                # The follower tells of it.
+                continue
+            except Exception:
+                log.exception("traces cannot be told; it is tried again")
+                pause = AGAIN_SECONDS
+
+
+def _context(workflow: str, span: int) -> SpanContext:
+    return SpanContext(trace_id(workflow), span, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+
+
+def _nanoseconds(at: datetime) -> int:
+    whole: Any = at.timestamp()
+    return int(whole * 1_000_000) * 1000
