@@ -55,6 +55,8 @@ _COMMANDS: Final = {
     "chat": "chat:group",
     "archive": "archive:archive",
     "purge": "archive:purge",
+    "backup": "backup:backup",
+    "restore": "backup:restore_command",
     "worker": "worker:worker",
     "flower": "worker:flower",
     "queues": "queues:queues",

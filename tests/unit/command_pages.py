@@ -30,6 +30,7 @@ SETTINGS: Final = {
     "keep": "Whether clocks of an embedded Redis run on while somebody outside is waited for; yes.",
     "archive_dir": "Where ended workflows are moved to and still read from; they stay in Redis if not given.",
     "archive_after_days": "How many days after their end workers move them there; 30.",
+    "archive_after_days_of": "The same for single projects: `0a1b2c3d=7,1b2c3d4e=365`; none.",
     "allow_env": "Variables that a shared worker may pass on to checks and fixers, separated by commas; none.",
     "embedded": "The folder of the project whose embedded Redis to join; the current one's.",
     "seal_key_file": "A file with the key of the histories' seals; an embedded Redis has one of its own.",

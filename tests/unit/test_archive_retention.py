@@ -8,8 +8,9 @@ from typing import Any, Final
 import pytest
 
 from fixloop.engine.replay import audit
+from fixloop.errors import UsageError
 from fixloop.protocol.events import Cancelled
-from fixloop.servers.settings import Settings
+from fixloop.servers.settings import Settings, load_settings
 from fixloop.store.archive.files import Archive
 from fixloop.store.archive.read_through import with_archive
 from fixloop.store.archive.retention import Moved, archive_ended, purge_ended
@@ -59,6 +60,37 @@ class Stage:
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
+
+
+def test_single_projects_are_kept_for_other_times_and_hold_up_no_other(stage: Stage) -> None:
+    longer = [stage.ended(issue, workflow=f"ffffffff-{issue}-1") for issue in range(1, 60)]
+    sooner = stage.ended(workflow="eeeeeeee-1-1")
+    usual = stage.ended()
+    stage.later(days=8)
+
+    def moved(days: float) -> list[str]:
+        times = {project: stage.now - timedelta(days=each) for project, each in of.items()}
+        before = stage.now - timedelta(days=days)
+        told = archive_ended(stage.store, stage.archive, before=before, before_of=times, owner="one", most=1)
+        return [each.workflow for each in told]
+
+    of = {"ffffffff": 365.0, "eeeeeeee": 1.0}
+    early = moved(30)
+    late = moved(7)
+
+    assert early == [sooner]
+    assert late == [usual]
+    assert all(stage.store.read(workflow) is not None for workflow in longer)
+
+
+def test_days_of_projects_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIXLOOP_ARCHIVE_AFTER_DAYS_OF", "0a1b2c3d=7, 1b2c3d4e=0.5")
+    found = load_settings().archive_after_days_of
+    monkeypatch.setenv("FIXLOOP_ARCHIVE_AFTER_DAYS_OF", "shop=7")
+
+    assert found == {"0a1b2c3d": 7.0, "1b2c3d4e": 0.5}
+    with pytest.raises(UsageError, match="'shop=7' is not a project's eight hex digits and its days"):
+        load_settings()
 
 
 @pytest.mark.proves("G26", "B18")

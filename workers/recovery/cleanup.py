@@ -84,8 +84,13 @@ def archive_round(store: Store, settings: Settings) -> None:
     if settings.archive_dir is None:
         return
     archive = Archive(settings.archive_dir)
+    now = store.now(0).at
+    before_of = {
+        project: now - timedelta(days=days) for project, days in settings.archive_after_days_of.items()
+    }
+    before = _cutoff(store, settings)
     for each in archive_ended(
-        store, archive, before=_cutoff(store, settings), owner=identity(), most=MOST_PER_ROUND
+        store, archive, before=before, before_of=before_of, owner=identity(), most=MOST_PER_ROUND
     ):
         level = logging.WARNING if each.status == "kept" else logging.INFO
         log.log(level, "%s is %s: %s", each.workflow, each.status, each.detail)

@@ -4,6 +4,7 @@ Gates are not here: the environment never decides what passes.
 """
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -27,6 +28,7 @@ from fixloop.servers.redis_url import (
 )
 
 _PREFIX: Final = "FIXLOOP_"
+_DAYS_OF: Final = re.compile(r"([0-9a-f]{8})=(\d{1,6}(?:\.\d+)?)")
 _OF_DEFAULTS: Final = ("HOME", "XDG_CACHE_HOME")
 
 
@@ -75,6 +77,8 @@ class Settings(BaseSettings):
     """Where ended workflows are moved to; None: they stay in Redis."""
     archive_after_days: float = Field(default=30.0, ge=0)
     """How long after their end workers move them there."""
+    archive_after_days_of: Annotated[dict[str, float], NoDecode] = Field(default_factory=dict)
+    """The same for single projects, such as `0a1b2c3d=7,1b2c3d4e=365`."""
     seal_key_file: Path | None = None
     """A file with the key that histories are sealed with, the same on each machine; an embedded Redis has one of its
     own. None: those of a named Redis are not sealed."""
@@ -106,6 +110,21 @@ class Settings(BaseSettings):
         if not isinstance(value, str):
             return value
         return tuple(Path(place).expanduser().absolute() for place in value.split(os.pathsep) if place)
+
+    @field_validator("archive_after_days_of", mode="before")
+    @classmethod
+    def _split_days(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        found = {}
+        for part in filter(None, map(str.strip, value.split(","))):
+            match = _DAYS_OF.fullmatch(part)
+            if match is None:
+                raise ValueError(
+                    f"{part!r} is not a project's eight hex digits and its days, such as 0a1b2c3d=7"
+                )
+            found[match[1]] = float(match[2])
+        return found
 
     @field_validator("allow_env", mode="before")
     @classmethod

@@ -4,14 +4,17 @@ An archived one is on the disk, was read back and verified before Redis forgets 
 doing it again is harmless. Purging is the only thing that ever deletes a workflow.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import islice
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
 from fixloop.errors import FixloopError, InfrastructureError, ProtocolError
 from fixloop.store.archive.files import Archive
 from fixloop.store.chain import RawHistory, problems
 from fixloop.store.contract import Store
+from fixloop.store.keys import SHARDS
 from fixloop.store.records import Stored
 
 LEASE_SECONDS: Final = 120.0
@@ -29,10 +32,25 @@ class Moved(NamedTuple):
 
 
 def archive_ended(
-    store: Store, archive: Archive, *, before: datetime, owner: str, project: str = "", most: int = ALL
+    store: Store,
+    archive: Archive,
+    *,
+    before: datetime,
+    owner: str,
+    project: str = "",
+    most: int = ALL,
+    before_of: Mapping[str, datetime] = MappingProxyType({}),
 ) -> Iterator[Moved]:
-    """Move what ended before then, at most so many of each shard; what another process holds is left to it."""
-    for workflow, at in store.ended(before, most=most):
+    """Move what ended before then, at most so many of each shard; what another process holds is left to it. For the
+    projects in `before_of`, by their eight hex digits, another time counts."""
+    # What is kept longer must not stand before the others.
+    looked = (
+        store.ended(max(before, *before_of.values()), most=ALL)
+        if before_of
+        else store.ended(before, most=most)
+    )
+    due = ((workflow, at) for workflow, at in looked if at < before_of.get(workflow[:8], before))
+    for workflow, at in islice(due, most * SHARDS):
         if not workflow.startswith(project):
             continue
         try:

@@ -1,0 +1,358 @@
+"""A project's workflows in one file, and back into a Redis: as they are stored, so that they verify there, too.
+
+A workflow is read in one transaction and written in one. What its shard knows of it (tickets, deadlines, that it lives)
+is made again from its own hash. The file is lines of JSON, the last one with the digest of all others, compressed.
+"""
+
+import gzip
+import json
+import os
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from operator import methodcaller
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from redis.exceptions import WatchError
+
+from fixloop.errors import UsageError
+from fixloop.store import keys
+from fixloop.store.chain import named
+from fixloop.store.connection import Connection
+from fixloop.store.limits import CHANGES_KEPT
+from fixloop.store.seal import Sealing
+
+FORMAT: Final = 1
+_PART: Final = 500
+"""Of a list or hash that is written at once."""
+_FOR_EVER: Final = 9007199254740991.0
+"""When a ticket is ready whose workflow is paused."""
+_ROUNDS: Final = 20
+
+Record = dict[str, Any]
+Became = Literal["restored", "same", "other", "lives"]
+
+
+class Header(NamedTuple):
+    """What a backup says of itself."""
+
+    project: str
+    """Eight hex digits."""
+    at: str
+    version: str
+    """Of the fixloop that wrote it."""
+    sealed: str
+    """The beginning of a digest of the key that seals its histories; empty: they have no seals."""
+
+
+class Restored(NamedTuple):
+    """What became of one workflow."""
+
+    workflow: str
+    became: Became
+    """`same`: it is there as it was; `other`: another version of it is there; `lives`: another workflow of its feature
+    does."""
+    is_live: bool
+    late_seconds: float
+    """How much later the clock of its limits is than at the backup."""
+
+
+def sealed_with(sealing: Sealing | None) -> str:
+    return sha256(b"backup " + sealing.key).hexdigest()[:16] if sealing is not None else ""
+
+
+def back_up(connection: Connection, header: Header, path: Path) -> Iterator[str]:
+    """Write the workflows of a project into a file, and yield each id; the file is there when all of it is."""
+    part, digest, count = path.with_name(f".{path.name}.part"), sha256(), 0
+    with open(part, "wb", opener=_private) as raw:
+        with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=1, mtime=0) as file:
+
+            def write(record: Record) -> None:
+                line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+                digest.update(line)
+                file.write(line)
+
+            write({"fixloop": "backup", "format": FORMAT, **header._asdict()})
+            write(_project(connection, header.project))
+            shared: set[tuple[int, str]] = set()
+            for workflow in _workflows(connection, header.project):
+                for record in _records(connection, workflow, shared):
+                    write(record)
+                    count += "workflow" in record
+                yield workflow
+            file.write(json.dumps({"count": count, "digest": digest.hexdigest()}).encode() + b"\n")
+        raw.flush()
+        os.fsync(raw.fileno())
+    os.replace(part, path)
+
+
+def header_of(path: Path) -> Header:
+    """Read a whole backup, and say what it is of. Raises UsageError: it is none, or not as it was written."""
+    digest, last, count = sha256(), b"", 0
+    first: Record | None = None
+    try:
+        with gzip.open(path) as file:
+            for line in file:
+                if last:
+                    digest.update(last)
+                    count += b'"workflow":' in last[:20]
+                first, last = first or json.loads(line), line
+        end = json.loads(last)
+    except FileNotFoundError:
+        raise UsageError(f"{path} is not there") from None
+    except (OSError, EOFError, ValueError) as error:
+        raise UsageError(f"{path} is no whole backup ({error}); nothing was restored") from None
+    if not isinstance(first, dict) or first.get("fixloop") != "backup":
+        raise UsageError(f"{path} is no backup of fixloop")
+    if first["format"] != FORMAT:
+        raise UsageError(
+            f"{path} is of format {first['format']}, and this fixloop reads {FORMAT}; use a newer one"
+        )
+    if end.get("digest") != digest.hexdigest() or end.get("count") != count:
+        raise UsageError(f"{path} is not as it was written: its digest is another; nothing was restored")
+    return Header(*(first[name] for name in Header._fields))
+
+
+def restore(
+    connection: Connection, path: Path, put_aside: Callable[[str], None] | None = None
+) -> Iterator[Restored]:
+    """
+    Put the workflows of a backup that `header_of` has read into a Redis, and say of each what became of it. Doing it
+    again changes nothing.
+
+    Args:
+        put_aside: takes out another version of a workflow, or another one that lives; None: those are left alone.
+    """
+    with gzip.open(path) as file:
+        records = map(json.loads, file)
+        project = next(records)["project"]
+        for record in records:
+            if "artifact" in record:
+                _put_shared(connection, record["key"], b64decode(record["data"]))
+            elif "numbers" in record:
+                _restore_project(connection, project, record)
+            elif "workflow" in record:
+                yield _restored(connection, record, put_aside)
+
+
+def _put_shared(connection: Connection, name: str, data: bytes) -> None:
+    connection.call(lambda client: client.setnx(name, data))
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _workflows(connection: Connection, project: str) -> list[str]:
+    found = connection.together(
+        lambda pipe: [pipe.zrange(keys.shard_keys(shard).workflows, 0, -1) for shard in range(keys.SHARDS)]
+    )
+    return sorted(
+        name.decode() for names in found for name in names if name.startswith(f"{project}-".encode())
+    )
+
+
+def _project(connection: Connection, project: str) -> Record:
+    shards = range(keys.SHARDS)
+    replies = connection.together(
+        lambda pipe: (
+            pipe.smembers(keys.number_keys(project)[0]),
+            pipe.hgetall(keys.WAIVERS),
+            *(pipe.hgetall(keys.retired_key(shard)) for shard in shards),
+        )
+    )
+    numbers, waivers, *retired = replies
+    return {
+        "numbers": sorted(int(each) for each in numbers),
+        "retired": {name: text for each in retired for name, text in _of_project(each, project).items()},
+        "waivers": _of_project(waivers, project),
+    }
+
+
+def _restore_project(connection: Connection, project: str, record: Record) -> None:
+    """Numbers that were used stay used, and what was taken out stays known; what is there already stays as it is."""
+
+    def put(pipe: Any) -> None:
+        if record["numbers"]:
+            pipe.sadd(keys.number_keys(project)[0], *record["numbers"])
+        for feature, text in record["retired"].items():
+            pipe.hsetnx(keys.retired_key(keys.shard_of_feature(feature)), feature, text)
+        for field, text in record["waivers"].items():
+            pipe.hsetnx(keys.WAIVERS, field, text)
+
+    connection.together(put)
+
+
+def _records(connection: Connection, workflow: str, shared: set[tuple[int, str]]) -> Iterator[Record]:
+    """What is stored of a workflow, after the shared artifacts that it names and no one before it did."""
+    shard = keys.shard_of(workflow)
+    hash_, history, artifacts, ended, clock = connection.together(
+        lambda pipe: (
+            pipe.hgetall(keys.workflow_key(workflow)),
+            pipe.lrange(keys.history_key(workflow), 0, -1),
+            pipe.hgetall(keys.artifacts_key(workflow)),
+            pipe.zscore(keys.ended_key(shard), workflow),
+            pipe.hmget(keys.shard_keys(shard).shard, "away", "turned", "swept"),
+        ),
+        atomic=True,
+    )
+    if not hash_:
+        # It was archived or purged since the list was read.
+        return
+    for digest in sorted(set(named(history)) - {each.decode() for each in artifacts}):
+        if (shard, digest) in shared:
+            continue
+        shared.add((shard, digest))
+        name = keys.artifact_key(workflow, digest)
+        [data] = connection.together(methodcaller("get", name))
+        if data is not None:
+            yield {"artifact": digest, "key": name, "data": b64encode(data).decode()}
+    yield {
+        "workflow": workflow,
+        "hash": {name.decode(): b64encode(value).decode() for name, value in hash_.items()},
+        "history": [b64encode(entry).decode() for entry in history],
+        "artifacts": {name.decode(): b64encode(data).decode() for name, data in artifacts.items()},
+        "ended": ended,
+        "clock": _clock(clock),
+    }
+
+
+def _clock(kept: list[bytes | None]) -> float:
+    """The engine's clock of a shard, in seconds; see `read_clock` of the scripts."""
+    away, turned = (float(each or 0) for each in kept[:2])
+    swept = float(kept[2]) if kept[2] is not None else datetime.now(UTC).timestamp()
+    return swept - away - turned
+
+
+class _Place(NamedTuple):
+    """What there is where a workflow is to be put."""
+
+    stored: list[bytes | None]
+    """The version and head of what has its id."""
+    living: bytes | None
+    """The number of the workflow of its feature that lives."""
+    others: int
+    """Workflows of its shard."""
+    clock: list[bytes | None]
+
+    def obstacle(self, workflow: str, *, is_live: bool) -> str:
+        """The workflow that stands in the way; empty: none does."""
+        number = self.living.decode().rpartition("-")[2] if self.living is not None else ""
+        if self.stored[0] is not None:
+            return workflow
+        in_the_way = is_live and number and int(number) != keys.number_of(workflow)
+        return f"{keys.feature_of(workflow)}-{number}" if in_the_way else ""
+
+
+def _place_of(connection: Connection, workflow: str) -> _Place:
+    shard = keys.shard_keys(keys.shard_of(workflow))
+    replies = connection.together(
+        lambda pipe: (
+            pipe.hmget(keys.workflow_key(workflow), "version", "head"),
+            pipe.hget(shard.live, keys.feature_of(workflow)),
+            pipe.zcard(shard.workflows),
+            pipe.hmget(shard.shard, "away", "turned", "swept"),
+        )
+    )
+    return _Place(*replies)
+
+
+def _restored(connection: Connection, record: Record, put_aside: Callable[[str], None] | None) -> Restored:
+    workflow, hash_ = record["workflow"], {each: b64decode(value) for each, value in record["hash"].items()}
+    is_live = not hash_.get("outcome") and record["ended"] is None
+    for _ in range(_ROUNDS):
+        place = _place_of(connection, workflow)
+        if place.stored == [hash_["version"], hash_["head"]]:
+            return Restored(workflow, "same", is_live, 0.0)
+        if obstacle := place.obstacle(workflow, is_live=is_live):
+            if put_aside is None:
+                return Restored(workflow, "other" if obstacle == workflow else "lives", is_live, 0.0)
+            put_aside(obstacle)
+            continue
+        writing = partial(_write, record=record, hash_=hash_, is_live=is_live, is_first=not place.others)
+        with suppress(WatchError):
+            connection.call(writing)
+            late = _clock(place.clock) - record["clock"] if place.others else 0.0
+            return Restored(workflow, "restored", is_live, late)
+    raise UsageError(f"{workflow} changes all the time; stop what works on it, then restore again")
+
+
+def _write(client: Any, record: Record, hash_: Mapping[str, bytes], *, is_live: bool, is_first: bool) -> None:
+    """All of one workflow in one transaction. Raises WatchError: it came from elsewhere meanwhile."""
+    workflow = record["workflow"]
+    number, feature = keys.shard_of(workflow), keys.feature_of(workflow)
+    shard, name = keys.shard_keys(number), keys.workflow_key(workflow)
+    own, deadlines, delayed, fence = _again(workflow, hash_)
+    with client.pipeline(transaction=True) as pipe:
+        pipe.watch(name, shard.workflows, shard.live, shard.shard)
+        if pipe.exists(name) or (is_first and pipe.zcard(shard.workflows)):
+            raise WatchError(f"{workflow} is there")
+        known = int(pipe.hget(shard.shard, "fence") or 0)
+        pipe.multi()
+        if is_first:
+            # Nothing else runs by this clock: it goes on where it stood at the backup.
+            now = datetime.now(UTC).timestamp()
+            pipe.hset(
+                shard.shard,
+                mapping={"away": f"{now - record['clock']:.6f}", "turned": "0", "swept": f"{now:.6f}"},
+            )
+        pipe.hset(shard.shard, "fence", max(known, fence))
+        pipe.delete(keys.history_key(workflow), keys.artifacts_key(workflow))
+        for part in _parts(list(own.items())):
+            pipe.hset(name, mapping=dict(part))
+        for part in _parts(record["history"]):
+            pipe.rpush(keys.history_key(workflow), *map(b64decode, part))
+        for digest, data in record["artifacts"].items():
+            pipe.hset(keys.artifacts_key(workflow), digest, b64decode(data))
+        for target, members in ((shard.deadlines, deadlines), (shard.delayed, delayed)):
+            for part in _parts(list(members.items())):
+                pipe.zadd(target, dict(part))
+        pipe.zadd(shard.workflows, {workflow: keys.issue_of(workflow)})
+        pipe.sadd(keys.number_keys(workflow[:8])[0], keys.issue_of(workflow))
+        if is_live:
+            pipe.hset(shard.live, feature, keys.number_of(workflow))
+        elif record["ended"] is not None:
+            pipe.zadd(keys.ended_key(number), {workflow: record["ended"]})
+        told = {"w": workflow, "v": hash_["version"]}
+        pipe.xadd(keys.changes_key(number), told, maxlen=CHANGES_KEPT, approximate=True)
+        pipe.execute()
+
+
+def _again(
+    workflow: str, hash_: Mapping[str, bytes]
+) -> tuple[dict[str, bytes], dict[str, float], dict[str, float], int]:
+    """The hash with its tickets ready for the next sweep, the members of deadlines and of delays, and the last fence.
+    What somebody was at work at is done again."""
+    own, deadlines, delayed, fence = dict(hash_), dict[str, float](), dict[str, float](), 0
+    stopped = set[str]()
+    is_parked = "parked" in hash_
+    for field in [each for each in hash_ if each.startswith("s:")]:
+        kind, number, owner, limit, rest = hash_[field].decode().split("\n", 4)
+        fence = max(fence, int(number))
+        ready = _FOR_EVER if is_parked else float(rest) if kind == "d" else 0.0
+        if kind == "c" and limit:
+            # Its limit does not run while nobody works on it.
+            stopped.add(limit)
+        shown = f"{ready:.0f}" if is_parked else f"{ready:.6f}"
+        own[field] = "\n".join(("d", number, owner, limit, shown)).encode()
+        delayed[field[2:]] = ready
+    for field, due in hash_.items():
+        if field.startswith("d:") and not is_parked and field[2:] not in stopped:
+            deadlines[f"{workflow}|{field[2:]}"] = float(due)
+    return own, deadlines, delayed, fence
+
+
+def _parts(whole: list[Any]) -> Iterator[list[Any]]:
+    return (whole[begin : begin + _PART] for begin in range(0, len(whole), _PART))
+
+
+def _of_project(found: Mapping[bytes, bytes], project: str) -> dict[str, str]:
+    return {name: text for name, text in _texts(found).items() if name.startswith(f"{project}-")}
+
+
+def _texts(found: Mapping[bytes, bytes]) -> dict[str, str]:
+    return {name.decode(): text.decode() for name, text in found.items()}

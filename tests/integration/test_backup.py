@@ -1,0 +1,301 @@
+"""A project in a file, and back: all that was stored, what lives goes on, and nothing is put where it may not be."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixloop.cli import main
+from fixloop.commands.session import Session, open_session
+from fixloop.engine.replay import audit
+from fixloop.store import keys
+from tests.fixtures.command_stage import PROJECT, Agents, empty_store
+from tests.fixtures.profile_stage import Profiles
+
+pytestmark = pytest.mark.slow
+
+
+class World:
+    """A Redis with a project, and commands beside it."""
+
+    def __init__(self, session: Session, agents: Agents, capsys: pytest.CaptureFixture[str]) -> None:
+        self.session, self.agents, self._capsys = session, agents, capsys
+
+    def fixloop(self, *words: str) -> tuple[int, str]:
+        code = main(words)
+        return code, self._capsys.readouterr().err
+
+    def everything(self) -> dict[bytes, Any]:
+        """All keys of workflows, of their kinds, without what changes by looking on."""
+        client: Any = self.session.connection
+        names = client.call(lambda redis: sorted(redis.keys("fixloop:{*")))
+        read = {
+            b"hash": "hgetall",
+            b"list": "lrange",
+            b"zset": "zrange",
+            b"set": "smembers",
+            b"string": "get",
+        }
+        found = {}
+        for name in names:
+            kind = client.call(lambda redis, name=name: redis.type(name))
+            if kind == b"stream" or kind not in read:
+                continue
+            args: tuple[Any, ...] = (0, -1) if kind in (b"list", b"zset") else ()
+            found[name] = client.call(lambda redis, n=name, k=kind, a=args: getattr(redis, read[k])(n, *a))
+        return found
+
+    def own(self, workflow: str, found: dict[bytes, Any] | None = None) -> list[Any]:
+        """What is kept of one workflow alone, of `everything` where that is at hand."""
+        names = (keys.workflow_key(workflow), keys.history_key(workflow), keys.artifacts_key(workflow))
+        found = self.everything() if found is None else found
+        return [found.get(name.encode()) for name in names]
+
+    def histories(self, workflows: Iterable[str]) -> dict[str, Any]:
+        found = self.everything()
+        return {workflow: self.own(workflow, found)[1] for workflow in workflows}
+
+    def flush(self) -> None:
+        self.session.connection.call(lambda client: client.flushall())
+
+    def populate(self) -> dict[str, str]:
+        """Workflows in all states → what they wait for."""
+        made = {}
+        for issue, script in enumerate(("0", "1 0", "1 1 1", "2 1 0"), 1):
+            workflow = self.agents.start(issue, script=script)
+            self.agents.run(workflow)
+            made[workflow] = "ended or waits"
+        for issue in range(10, 16):
+            made[self.agents.start(issue)] = "a first run"
+            made[self.agents.start(issue + 10, script="1 0", fixer="outside")] = "a fix"
+            self.agents.run(f"{PROJECT}-{issue + 10}-1")
+        return made
+
+
+@pytest.fixture
+def world(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[World]:
+    with empty_store(redis_url, tmp_path, monkeypatch) as store, open_session() as session:
+        yield World(session, Agents(store), capsys)
+
+
+def backed_up(world: World, path: Path) -> Path:
+    code, said = world.fixloop("backup", str(path), "--project", PROJECT)
+    assert code == 0, said
+    return path
+
+
+def test_what_is_restored_is_what_there_was_and_goes_on_to_its_end(world: World, tmp_path: Path) -> None:
+    made = world.populate()
+    before = {workflow: world.own(workflow) for workflow in made}
+    index = world.everything()
+    file = backed_up(world, tmp_path / "project.backup")
+    world.flush()
+
+    code, said = world.fixloop("restore", str(file))
+
+    assert code == 0, said
+    assert f"{len(made)} workflows of project {PROJECT} were restored, 0 were there" in said
+    after = world.everything()
+    for shard in range(keys.SHARDS):
+        for name in (keys.shard_keys(shard).workflows, keys.shard_keys(shard).live, keys.ended_key(shard)):
+            assert after.get(name.encode()) == index.get(name.encode()), name
+    for workflow, (hash_, history, artifacts) in before.items():
+        now = world.own(workflow)
+        assert (now[1], now[2]) == (history, artifacts)
+        assert {name: value for name, value in now[0].items() if not name.startswith(b"s:")} == {
+            name: value for name, value in hash_.items() if not name.startswith(b"s:")
+        }
+        assert audit(world.session.store, workflow).problems == ()
+    store = world.agents.store
+    for shard in range(keys.SHARDS):
+        store.sweep(shard, owner="sweeper")
+    for workflow, waits in made.items():
+        if waits == "a first run":
+            assert world.agents.run(workflow).outcome == "success"
+    assert oct(file.stat().st_mode & 0o777) == "0o600"
+    assert world.agents.start(100, script="0") == f"{PROJECT}-100-1"
+    assert store.allocate_issue(PROJECT) == 5, "numbers that were used stay used"
+
+
+def test_restoring_twice_changes_nothing_and_work_since_is_left_alone(world: World, tmp_path: Path) -> None:
+    world.populate()
+    file = backed_up(world, tmp_path / "project.backup")
+    before = world.everything()
+
+    code, said = world.fixloop("restore", str(file))
+    same = world.everything()
+    changed = f"{PROJECT}-10-1"
+    world.agents.run(changed)
+    newer = world.own(changed)
+    refused = world.fixloop("restore", str(file))
+    kept = world.own(changed)
+    replaced = world.fixloop("restore", str(file), "--replace")
+
+    assert (code, same) == (0, before), said
+    assert refused[0] == 1
+    assert f"{changed} is there in another version; --replace puts the backup in its place" in refused[1]
+    assert kept == newer
+    assert replaced[0] == 0
+    assert world.agents.engine.state(changed).outcome is None
+
+
+def test_a_workflow_whose_successor_lives_is_left_out(world: World, tmp_path: Path) -> None:
+    workflow = world.agents.start(1)
+    file = backed_up(world, tmp_path / "project.backup")
+    world.flush()
+    world.agents.start(1, number=2)
+
+    code, said = world.fixloop("restore", str(file))
+
+    assert code == 1
+    assert f"{workflow} has a successor that lives" in said
+    assert world.agents.store.live(PROJECT, 1) == f"{PROJECT}-1-2"
+
+
+def test_limits_do_not_count_the_time_in_between(world: World, tmp_path: Path) -> None:
+    workflow = world.agents.start(1, script="1 0", fixer="outside")
+    world.agents.run(workflow)
+    found = world.agents.store.read(workflow)
+    assert found is not None
+    left = {name: due - found.moment.clock for name, due in found.deadlines.items()}
+    file = backed_up(world, tmp_path / "project.backup")
+    world.flush()
+    old = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    lines = [json.loads(line) for line in old[:-1]]
+    for line in lines:
+        if "workflow" in line:
+            # As if the backup had been made an hour ago.
+            line["clock"] -= 3600
+    rewritten(file, lines)
+
+    world.fixloop("restore", str(file))
+    again = world.agents.store.read(workflow)
+
+    assert again is not None
+    assert left
+    for name, due in again.deadlines.items():
+        assert due - again.moment.clock == pytest.approx(left[name] + 3600, abs=30)
+
+
+def rewritten(file: Path, lines: list[dict[str, Any]]) -> None:
+    import hashlib
+
+    texts = [json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines]
+    end = {
+        "count": sum("workflow" in line for line in lines),
+        "digest": hashlib.sha256(b"".join(texts)).hexdigest(),
+    }
+    file.write_bytes(gzip.compress(b"".join(texts) + json.dumps(end).encode() + b"\n"))
+
+
+@pytest.mark.parametrize("damage", ["cut", "edited", "other", "newer", "gone"])
+def test_a_file_that_is_no_whole_backup_changes_nothing(world: World, tmp_path: Path, damage: str) -> None:
+    world.populate()
+    file = backed_up(world, tmp_path / "project.backup")
+    world.flush()
+    data = file.read_bytes()
+    plain = gzip.decompress(data)
+    match damage:
+        case "cut":
+            file.write_bytes(data[: len(data) // 2])
+        case "edited":
+            file.write_bytes(gzip.compress(plain.replace(b'"history":["', b'"history":["A', 1)))
+        case "other":
+            file.write_bytes(gzip.compress(b'{"a": 1}\n{"count": 0}\n'))
+        case "newer":
+            file.write_bytes(gzip.compress(plain.replace(b'"format":1', b'"format":9', 1)))
+        case "gone":
+            file.unlink()
+
+    code, said = world.fixloop("restore", str(file))
+
+    assert code == 2
+    assert said.startswith("fixloop: ")
+    assert said.count("\n") == 1
+    assert not [name for name in world.everything() if b"workflow" in name]
+
+
+def test_a_restore_that_is_killed_is_completed_by_the_next(world: World, tmp_path: Path) -> None:
+    made = world.populate()
+    for issue in range(200, 400):
+        made[world.agents.start(issue)] = "a first run"
+    file = backed_up(world, tmp_path / "project.backup")
+    before = world.histories(made)
+    kills = 0
+    for seconds in (0.0, 0.05, 0.1, 0.2):
+        world.flush()
+        command = [sys.executable, "-m", "fixloop.cli", "restore", str(file)]
+        with subprocess.Popen(command, env=dict(os.environ), stderr=subprocess.PIPE) as process:
+            count = world.session.connection.call
+            give_up = time.monotonic() + 30
+            while not count(lambda client: client.dbsize()) and time.monotonic() < give_up:
+                pass
+            until = time.monotonic() + seconds
+            while time.monotonic() < until:
+                pass
+            process.send_signal(signal.SIGKILL)
+            kills += process.wait() == -signal.SIGKILL
+        code, said = world.fixloop("restore", str(file))
+        assert code == 0, said
+        assert world.histories(made) == before
+    assert kills >= 2
+
+
+def test_a_workflow_that_changes_while_it_is_written_is_as_it_was_at_one_moment(
+    world: World, tmp_path: Path
+) -> None:
+    import threading
+
+    stopping = threading.Event()
+    agents = Agents(world.agents.store)
+
+    def work() -> None:
+        issue = 1000
+        while not stopping.is_set():
+            issue += 1
+            agents.run(agents.start(issue, script="2 1 0"))
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    files = []
+    try:
+        for number in range(6):
+            files.append(backed_up(world, tmp_path / f"{number}.backup"))
+            time.sleep(0.05)
+    finally:
+        stopping.set()
+        worker.join()
+    for file in files:
+        world.flush()
+        assert world.fixloop("restore", str(file))[0] == 0
+        restored = [workflow for workflow, _ in world.session.store.workflows()]
+        for workflow in restored:
+            assert audit(world.session.store, workflow).problems == ()
+    assert restored
+
+
+def test_workflows_of_agents_are_restored_too_and_other_projects_are_not(
+    world: World, tmp_path: Path
+) -> None:
+    cycle = Profiles(world.agents.store).cycle(issue=7)
+    project = cycle[:8]
+    other = world.agents.start(1, workflow="ffffffff-1-1")
+    file = tmp_path / "project.backup"
+    assert world.fixloop("backup", str(file), "--project", project)[0] == 0
+    world.flush()
+
+    world.fixloop("restore", str(file))
+
+    assert [workflow for workflow, _ in world.session.store.workflows()] == [cycle]
+    assert world.session.store.read(other) is None
+    assert audit(world.session.store, cycle).problems == ()
