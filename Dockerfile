@@ -15,7 +15,7 @@ COPY workers workers
 COPY workflows workflows
 COPY config config
 RUN /opt/fixloop/bin/pip wheel --quiet --no-index --find-links /wheels --no-deps --wheel-dir /built . \
- && /opt/fixloop/bin/pip install --quiet --no-index --find-links /wheels "$(ls /built/*.whl)[server]"
+ && /opt/fixloop/bin/pip install --quiet --no-index --find-links /wheels "$(ls /built/*.whl)[server,mcp,notify,otel]"
 
 FROM ${PYTHON_IMAGE}
 RUN apt-get update -qq \

@@ -1,7 +1,6 @@
 """`/v1`: what the commands do, for programs. Every answer is the document that the command prints as JSON."""
 
 import re
-from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Response
@@ -110,7 +109,7 @@ def submit(caller: Known, service: Serving, given: NewWorkflow, key: Key) -> Res
 def one_workflow(caller: Known, service: Serving, workflow: Workflow) -> Response:
     """What `fixloop status ISSUE --json` prints; its ETag is the state's version."""
     seen = service.seen(caller, workflow)
-    return _versioned(service.document(seen), seen.found.version)
+    return JSONResponse(service.document(seen), headers={"ETag": f'"{seen.found.version}"'})
 
 
 @router.get("/workflows/{workflow}/log", responses=_document(documents.Log))
@@ -230,7 +229,3 @@ def revoke_token(
     if not any(each.id == token and caller.covers(each.projects) for each in service.tokens.all()):
         raise Problem("not-found", f"no token {token}")
     service.tokens.revoke(token)
-
-
-def _versioned(document: Mapping[str, Any], version: int) -> JSONResponse:
-    return JSONResponse(dict(document), headers={"ETag": f'"{version}"'})

@@ -6,21 +6,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from fixloop.errors import UsageError
-
-
-def _quiet(text: Any) -> Any:
-    """`22:00-07:00` as two times of the day."""
-    return text.split("-") if isinstance(text, str) else text
-
-
-def _zone(text: Any) -> ZoneInfo:
-    try:
-        return ZoneInfo(str(text))
-    except (ZoneInfoNotFoundError, ValueError):
-        raise ValueError("is no time zone; use one such as Europe/Berlin") from None
 
 
 class Contact(BaseModel):
@@ -35,9 +23,22 @@ class Contact(BaseModel):
     """None: all."""
     role: Literal["decider", "viewer"] = "decider"
     """A viewer's link only shows."""
-    quiet: Annotated[tuple[time, time] | None, BeforeValidator(_quiet)] = None
-    """From when until when nothing is sent."""
-    zone: Annotated[ZoneInfo, BeforeValidator(_zone)] = ZoneInfo("UTC")
+    quiet: tuple[time, time] | None = None
+    """From when until when nothing is sent; in the file `22:00-07:00`."""
+    zone: ZoneInfo = ZoneInfo("UTC")
+
+    @field_validator("quiet", mode="before")
+    @classmethod
+    def split_times(cls, text: Any) -> Any:
+        return text.split("-") if isinstance(text, str) else text
+
+    @field_validator("zone", mode="before")
+    @classmethod
+    def find_zone(cls, text: Any) -> ZoneInfo:
+        try:
+            return ZoneInfo(str(text))
+        except (ZoneInfoNotFoundError, ValueError):
+            raise ValueError("is no time zone; use one such as Europe/Berlin") from None
 
     def covers(self, workflow: str) -> bool:
         return not self.projects or workflow[:8] in self.projects

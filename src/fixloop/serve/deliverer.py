@@ -9,14 +9,16 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final, NamedTuple
 
 from standardwebhooks import Webhook
 
 from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.protocol.durations import iso_stamp
+from fixloop.serve.background import repeating
 from fixloop.serve.follower import Follower
 from fixloop.serve.published import Published, ended, published
 from fixloop.serve.targets import Refused, Targets
@@ -93,18 +95,11 @@ class Deliverer:
     def running(self) -> Iterator[None]:
         """Deliver until the end of the block."""
         with ThreadPoolExecutor(AT_ONCE, "webhook") as pool:
-            thread = threading.Thread(target=self._run, args=(pool,), name="deliverer", daemon=True)
-            thread.start()
-            try:
+            with repeating("deliverer", partial(self._look, pool), self._stopping):
                 yield
-            finally:
-                self._stopping.set()
-                thread.join()
-                pool.shutdown()
-                for id in self._known:
-                    # Redis may be away by now; the turn ends by itself then.
-                    with suppress(InfrastructureError):
-                        self._webhooks.turns.end(id)
+            pool.shutdown()
+            for id in self._known:
+                self._webhooks.turns.end(id)
 
     def deliver(self, endpoint: Endpoint) -> None:
         """Tell one endpoint what it has not been told, for BATCH_SECONDS, if it is the turn of this server and the time
@@ -130,7 +125,12 @@ class Deliverer:
                     told = self._told(endpoint, event, standing)
                     standing = told.standing
                     if standing.failures:
-                        self._failed(endpoint, told)
+                        self._webhooks.stand(endpoint.id, standing)
+                        if told.disabled:
+                            log.warning(
+                                "webhook %s to %s is disabled: %s", endpoint.id, endpoint.url, told.disabled
+                            )
+                            self._webhooks.disable(endpoint.id, told.disabled)
                         return
                 marks[workflow] = mark
                 self._webhooks.tell(endpoint.id, {workflow: mark})
@@ -193,23 +193,12 @@ class Deliverer:
         failure = "" if 200 <= status < 300 else f"it answers {status}"
         return after(standing, failure, now, is_final=status == GONE)
 
-    def _failed(self, endpoint: Endpoint, told: After) -> None:
-        self._webhooks.stand(endpoint.id, told.standing)
-        if told.disabled:
-            log.warning("webhook %s to %s is disabled: %s", endpoint.id, endpoint.url, told.disabled)
-            self._webhooks.disable(endpoint.id, told.disabled)
-
-    def _run(self, pool: ThreadPoolExecutor) -> None:
-        while not self._stopping.wait(TICK_SECONDS):
-            try:
-                endpoints = self._webhooks.all()
-            except InfrastructureError:
-                # The follower tells of it.
-                continue
-            for each in endpoints:
-                job = self._at_work.get(each.id)
-                if each.kind == "out" and not each.disabled and (job is None or job.done()):
-                    self._at_work[each.id] = pool.submit(self._try, each)
+    def _look(self, pool: ThreadPoolExecutor) -> float:
+        for each in self._webhooks.all():
+            job = self._at_work.get(each.id)
+            if each.kind == "out" and not each.disabled and (job is None or job.done()):
+                self._at_work[each.id] = pool.submit(self._try, each)
+        return TICK_SECONDS
 
     def _try(self, endpoint: Endpoint) -> None:
         try:

@@ -57,7 +57,9 @@ class Lists:
             if known is self._made_of:
                 return
             self._rows = {workflow: self._row(workflow, fields) for workflow, fields in known.items()}
-            self._listed = {"": sorted((row for _, row in self._rows.values()), key=_cursor, reverse=True)}
+            self._listed = {
+                "": sorted((row for _, row in self._rows.values()), key=lambda row: row.cursor, reverse=True)
+            }
             for row in self._listed[""]:
                 self._listed.setdefault(row.kind, []).append(row)
                 if row.kind == "live" and row.document["owner"] == "person":
@@ -65,7 +67,8 @@ class Lists:
             self._items = {
                 workflow: self._read(workflow, fields)
                 for workflow, fields in known.items()
-                if _may_wait(fields)
+                if not fields.get("outcome")
+                and (fields.get("owner") in ("person", "agent") or "held" in fields)
             }
             found = [item for _, items in self._items.values() for item in items]
             self._waiting = sorted(found, key=place_of)
@@ -85,10 +88,6 @@ def place_of(item: Item) -> str:
     return f"{item['since']} {item['workflow_id']} {item['escalation_id'] or ''}"
 
 
-def _may_wait(fields: Fields) -> bool:
-    return not fields.get("outcome") and (fields.get("owner") in ("person", "agent") or "held" in fields)
-
-
 def _row(workflow: str, fields: Fields) -> Row:
     try:
         found = summary(workflow, fields)
@@ -98,7 +97,3 @@ def _row(workflow: str, fields: Fields) -> Row:
     state = found["outcome"] or ("paused" if fields.get("held") else str(found["owner"]))
     cursor = f"{found['updated_at']} {workflow}"
     return Row(workflow, cursor, kind, DAMAGED if kind == DAMAGED else state, found)
-
-
-def _cursor(row: Row) -> str:
-    return row.cursor

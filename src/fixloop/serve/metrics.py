@@ -31,13 +31,13 @@ def healthz() -> Response:
     return PlainTextResponse("ok\n")
 
 
-def _ready(service: Serving) -> Service:
+def ready_service(service: Serving) -> Service:
     service.ping()
     return service
 
 
 @router.get("/readyz")
-def readyz(service: Annotated[Service, Depends(_ready)]) -> Response:
+def readyz(service: Annotated[Service, Depends(ready_service)]) -> Response:
     """Redis answers, and the lists are read. A Problem says what does not."""
     service.follower.rows()
     return PlainTextResponse("ok\n")

@@ -8,13 +8,15 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from operator import methodcaller
 from typing import Any, Final, Protocol
 
 from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.protocol.durations import iso_stamp
 from fixloop.serve.access import READ, TERMINAL, Caller
+from fixloop.serve.background import repeating
 from fixloop.serve.calls import Call, answered, due
 from fixloop.serve.contacts import Contact, Contacts
 from fixloop.serve.lists import Item
@@ -63,32 +65,30 @@ class Notifier:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Call until the end of the block."""
-        thread = threading.Thread(target=self._run, name="notifier", daemon=True)
-        thread.start()
-        try:
+        with repeating("notifier", self.look, self._stopping):
             yield
-        finally:
-            self._stopping.set()
-            thread.join()
-            # Redis may be away by now; the turn ends by itself then.
-            with suppress(InfrastructureError):
-                self._turns.end(_TURN)
+        self._turns.end(_TURN)
 
-    def look(self) -> None:
-        """Make the calls that are due, if it is this server's turn. Raises InfrastructureError."""
+    def look(self) -> float:
+        """Make the calls that are due, if it is this server's turn; returns the seconds until the next look. Raises
+        InfrastructureError."""
         waiting = {
             f"{item['workflow_id']} {item['escalation_id']}": item
             for item in self._service.waiting(_EVERYTHING)
             if item["waits_for"] in DECIDABLE and item["escalation_id"]
         }
         if not self._turns.take(_TURN, self._owner):
-            return
+            return TICK_SECONDS
         stored = self._connection.call(lambda client: client.hgetall(keys.CALLS))
-        known = {name.decode(): _told(json.loads(text)) for name, text in stored.items()}
+        known = {
+            name.decode(): {mark: datetime.fromisoformat(at) for mark, at in json.loads(text).items()}
+            for name, text in stored.items()
+        }
         for name, item in waiting.items():
             self._ask(name, item, known.get(name, {}))
         for name in known.keys() - waiting.keys():
             self._tell_answered(name, known[name])
+        return TICK_SECONDS
 
     def _ask(self, name: str, item: Item, told: dict[str, datetime]) -> None:
         contacts = [each for each in self._contacts.contact if each.covers(item["workflow_id"])]
@@ -104,11 +104,8 @@ class Notifier:
                 log.warning("%s could not be told of %s; it is tried again", call.contact.name, name)
                 self._again[name, call.mark] = now + timedelta(seconds=AGAIN_SECONDS)
                 told.setdefault(f"failed {call.contact.name}", now)
-            self._keep(name, told)
-
-    def _keep(self, name: str, told: Mapping[str, datetime]) -> None:
-        text = json.dumps({mark: iso_stamp(at) for mark, at in told.items()})
-        self._connection.call(lambda client: client.hset(keys.CALLS, name, text))
+            text = json.dumps({mark: iso_stamp(at) for mark, at in told.items()})
+            self._connection.call(methodcaller("hset", keys.CALLS, name, text))
 
     def _link(self, item: Item, contact: Contact) -> str:
         workflow = item["workflow_id"]
@@ -130,19 +127,13 @@ class Notifier:
             if isinstance(error, InfrastructureError):
                 raise
             made = None
+        said = (
+            f"{made['by']} decided {made['decision']} at {made['at']}." if made else "It is no longer asked."
+        )
         for call in answered(self._contacts.contact, told):
-            self._send(call.contact, *_answer(workflow, made))
+            title = f"{_called(workflow, {})} is decided"
+            self._send(call.contact, title, f"{said} There is nothing left to do for you.")
         self._connection.call(lambda client: client.hdel(keys.CALLS, name))
-
-    def _run(self) -> None:
-        while not self._stopping.wait(TICK_SECONDS):
-            try:
-                self.look()
-            except InfrastructureError:
-                # The follower tells of it.
-                continue
-            except Exception:
-                log.exception("nobody could be called; it is tried again")
 
 
 def by_apprise(contact: Contact, title: str, body: str) -> bool:
@@ -167,10 +158,6 @@ def unknown_addresses(contacts: Contacts) -> list[str]:
     ]
 
 
-def _told(record: Mapping[str, str]) -> dict[str, datetime]:
-    return {mark: datetime.fromisoformat(at) for mark, at in record.items()}
-
-
 def _called(workflow: str, item: Mapping[str, Any]) -> str:
     return f"#{workflow.split('-')[1]} {item.get('name') or ''}".strip()
 
@@ -185,8 +172,3 @@ def _question(item: Item, call: Call, link: str) -> tuple[str, str]:
         f"Look at it, and decide: {link}",
     ]
     return f"{begins}{_called(item['workflow_id'], item)} waits for you", "\n".join(lines)
-
-
-def _answer(workflow: str, made: Mapping[str, Any] | None) -> tuple[str, str]:
-    said = f"{made['by']} decided {made['decision']} at {made['at']}." if made else "It is no longer asked."
-    return f"{_called(workflow, {})} is decided", f"{said} There is nothing left to do for you."

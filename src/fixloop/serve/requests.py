@@ -52,14 +52,14 @@ def notices_for(caller: Caller, service: Service, hooks: Hooks) -> list[dict[str
     return mine + [each.notice for each in service.waivers(caller)]
 
 
-async def _known(request: Request) -> Caller:
+async def known_caller(request: Request) -> Caller:
     # While Redis is frozen, nobody waits to be told so by it.
     service_of(request).follower.check()
     form = await form_of(request)
     return await run_in_threadpool(identities_of(request).caller, request, form.get("csrf", ""))
 
 
-def _key(
+def idempotency_key(
     key: Annotated[
         str,
         Header(alias="Idempotency-Key", max_length=200, description="A repetition gets the first answer."),
@@ -68,9 +68,9 @@ def _key(
     return key or uuid.uuid4().hex
 
 
-Known = Annotated[Caller, Depends(_known)]
+Known = Annotated[Caller, Depends(known_caller)]
 """Who makes the request; a Problem answers one that nobody known makes."""
 Hooked = Annotated[Hooks, Depends(hooks_of)]
 Serving = Annotated[Service, Depends(service_of)]
-Key = Annotated[str, Depends(_key)]
+Key = Annotated[str, Depends(idempotency_key)]
 """The request's Idempotency-Key; one of its own for a request without."""

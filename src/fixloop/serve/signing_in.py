@@ -45,9 +45,8 @@ async def sign_in(request: Request, identities: Identifying) -> Response:
     found = await run_in_threadpool(_proved, identities, given)
     if found is None:
         await run_in_threadpool(identities.tokens.count_failure, address_of(request))
-        return _form(
-            request, given.get("next", "/"), status=401, name=given.get("name", ""), failed=_how(given)
-        )
+        failed = next((each for each in ("code", "token") if given.get(each)), "password")
+        return _form(request, given.get("next", "/"), status=401, name=given.get("name", ""), failed=failed)
     before = request.cookies.get(COOKIE, "")
     if before:
         await run_in_threadpool(identities.tokens.sign_out, before)
@@ -89,10 +88,6 @@ def _proved(identities: Identities, given: dict[str, str]) -> Caller | None:
     if given.get("token"):
         return identities.tokens.caller(given["token"].strip())
     return identities.people.signed_in(given.get("name", ""), given.get("password", ""))
-
-
-def _how(given: dict[str, str]) -> str:
-    return next((each for each in ("code", "token") if given.get(each)), "password")
 
 
 def _form(request: Request, next: str, status: int = 200, **shown: Any) -> Response:

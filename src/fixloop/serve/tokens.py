@@ -84,9 +84,18 @@ class Tokens:
         stored, used = self._connection.together(
             lambda pipe: (pipe.hgetall(keys.TOKENS), pipe.hgetall(keys.TOKENS_USED))
         )
+        records = ((each.decode(), json.loads(text), used.get(each, b"")) for each, text in stored.items())
         found = (
-            _token(each.decode(), json.loads(text), used.get(each, b"").decode())
-            for each, text in stored.items()
+            Token(
+                token,
+                record["name"],
+                tuple(record["scopes"]),
+                tuple(record["projects"]),
+                record["created"],
+                record["expires"],
+                last.decode(),
+            )
+            for token, record, last in records
         )
         return sorted(found, key=lambda token: token.created, reverse=True)
 
@@ -214,11 +223,6 @@ def _known(caller: Caller) -> dict[str, Any]:
 def _caller(record: Mapping[str, Any]) -> Caller:
     scopes, projects = frozenset(record["scopes"]), frozenset(record["projects"])
     return Caller(record["name"], scopes, record["token"], projects, record.get("csrf", ""))
-
-
-def _token(token: str, record: Mapping[str, Any], used: str) -> Token:
-    facts = (record["name"], tuple(record["scopes"]), tuple(record["projects"]))
-    return Token(token, *facts, record["created"], record["expires"], used)
 
 
 def _digest(text: str) -> str:

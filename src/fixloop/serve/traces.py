@@ -7,9 +7,10 @@ import logging
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
+from operator import methodcaller
 from typing import Any, Final
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -20,8 +21,9 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
 from fixloop import __version__
-from fixloop.errors import Damaged, InfrastructureError, NewerVersion
+from fixloop.errors import Damaged, NewerVersion
 from fixloop.protocol.tracing import trace_id
+from fixloop.serve.background import repeating
 from fixloop.serve.follower import Follower
 from fixloop.store import keys
 from fixloop.store.connection import Connection
@@ -85,16 +87,9 @@ class Tracer:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Tell until the end of the block."""
-        thread = threading.Thread(target=self._run, name="tracer", daemon=True)
-        thread.start()
-        try:
+        with repeating("tracer", self._tell_or_wait, self._stopping):
             yield
-        finally:
-            self._stopping.set()
-            thread.join()
-            # Redis may be away by now; the turn ends by itself then.
-            with suppress(InfrastructureError):
-                self._turns.end(_TURN)
+        self._turns.end(_TURN)
 
     def tell(self) -> bool:
         """Tell what has ended since the first time that anybody asked, and was not told; False: the collector did not
@@ -103,9 +98,12 @@ class Tracer:
         turn = "" if rows is self._rows else self._turns.take(_TURN, self._owner)
         if not turn:
             return True
-        since = self._since()
+        key, now = keys.served_key("traced", "since"), f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+        _, kept = self._connection.together(lambda pipe: (pipe.set(key, now, nx=True), pipe.get(key)))
+        since = kept.decode()
         if turn == "taken":
-            self._told = self._stored()
+            stored = self._connection.call(methodcaller("smembers", keys.TRACED))
+            self._told = {each.decode() for each in stored}
         due = (
             workflow
             for workflow, fields in rows.items()
@@ -114,7 +112,8 @@ class Tracer:
         while batch := list(islice(due, AT_ONCE)):
             if not self._collector.take((each, self._spans(each, rows[each])) for each in batch):
                 return False
-            self._mark(batch)
+            self._connection.call(methodcaller("sadd", keys.TRACED, *batch))
+            self._told.update(batch)
             if self._stopping.is_set() or not self._turns.take(_TURN, self._owner):
                 return True
         if gone := self._told - rows.keys():
@@ -123,18 +122,6 @@ class Tracer:
         self._rows = rows
         return True
 
-    def _mark(self, workflows: list[str]) -> None:
-        self._connection.call(lambda client: client.sadd(keys.TRACED, *workflows))
-        self._told.update(workflows)
-
-    def _since(self) -> str:
-        key, now = keys.served_key("traced", "since"), f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
-        _, since = self._connection.together(lambda pipe: (pipe.set(key, now, nx=True), pipe.get(key)))
-        return str(since.decode())
-
-    def _stored(self) -> set[str]:
-        return {each.decode() for each in self._connection.call(lambda client: client.smembers(keys.TRACED))}
-
     def _spans(self, workflow: str, fields: Mapping[str, str]) -> list[Span]:
         try:
             history = self._store.history(workflow)
@@ -142,20 +129,11 @@ class Tracer:
         except (Damaged, NewerVersion):
             return []
 
-    def _run(self) -> None:
-        pause = TICK_SECONDS
-        while not self._stopping.wait(pause):
-            pause = TICK_SECONDS
-            try:
-                if not self.tell():
-                    log.warning("the collector of traces did not take them; they are sent again")
-                    pause = AGAIN_SECONDS
-            except InfrastructureError:
-                # The follower tells of it.
-                continue
-            except Exception:
-                log.exception("traces cannot be told; it is tried again")
-                pause = AGAIN_SECONDS
+    def _tell_or_wait(self) -> float:
+        if self.tell():
+            return TICK_SECONDS
+        log.warning("the collector of traces did not take them; they are sent again")
+        return AGAIN_SECONDS
 
 
 def _context(workflow: str, span: int) -> SpanContext:

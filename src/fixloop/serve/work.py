@@ -122,7 +122,9 @@ class Desk:
     def _claimed(self, caller: Caller, item: Item) -> Answer | None:
         seen = self._service.seen(caller, item["workflow_id"])
         state = seen.state
-        if not (caller.may(SUBMIT) or _is_for(caller, getattr(state, "agent", ""))):
+        # A workflow that names no agent is any agent's.
+        named = getattr(state, "agent", "")
+        if not (caller.may(SUBMIT) or named in caller.agents or (caller.agents and not named)):
             return None
         claim = _Claim(state.workflow, f"{state.active.name}.{state.active.iteration}.{state.epoch}")
         session = self._service.acting(caller, f"ack/{claim.request}")
@@ -246,11 +248,6 @@ def _fix(patch: str, revision: str, summary: str) -> Work | Answer:
 def _require_worker(caller: Caller) -> None:
     if not (caller.agents or caller.may(SUBMIT)):
         raise Problem("not-allowed", f"{caller.name} takes no work; a token of role agent does")
-
-
-def _is_for(caller: Caller, agent: str) -> bool:
-    """A workflow that names no agent is any agent's."""
-    return agent in caller.agents if agent else bool(caller.agents)
 
 
 def _too_late(reason: str) -> Answer:

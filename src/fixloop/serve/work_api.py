@@ -22,11 +22,11 @@ AGAIN_SECONDS = 5.0
 router = APIRouter(prefix="/v1/claims", responses=PROBLEMS)
 
 
-def _desk(service: Serving) -> Desk:
+def desk_of(service: Serving) -> Desk:
     return Desk(service)
 
 
-AtDesk = Annotated[Desk, Depends(_desk)]
+AtDesk = Annotated[Desk, Depends(desk_of)]
 Claim = Annotated[str, Path(pattern=r"^[0-9a-f]{8}-\d{1,15}-\d{1,9}\.[a-z0-9-]{1,60}\.\d{1,9}\.\d{1,9}$")]
 Fence = Annotated[int, Field(ge=1, le=2**53)]
 

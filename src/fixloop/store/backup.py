@@ -68,7 +68,7 @@ def sealed_with(sealing: Sealing | None) -> str:
 def back_up(connection: Connection, header: Header, path: Path) -> Iterator[str]:
     """Write the workflows of a project into a file, and yield each id; the file is there when all of it is."""
     part, digest, count = path.with_name(f".{path.name}.part"), sha256(), 0
-    with open(part, "wb", opener=_private) as raw:
+    with open(part, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as raw:
         with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=1, mtime=0) as file:
 
             def write(record: Record) -> None:
@@ -132,19 +132,11 @@ def restore(
         project = next(records)["project"]
         for record in records:
             if "artifact" in record:
-                _put_shared(connection, record["key"], b64decode(record["data"]))
+                connection.call(methodcaller("setnx", record["key"], b64decode(record["data"])))
             elif "numbers" in record:
                 _restore_project(connection, project, record)
             elif "workflow" in record:
                 yield _restored(connection, record, put_aside)
-
-
-def _put_shared(connection: Connection, name: str, data: bytes) -> None:
-    connection.call(lambda client: client.setnx(name, data))
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _workflows(connection: Connection, project: str) -> list[str]:
@@ -351,8 +343,5 @@ def _parts(whole: list[Any]) -> Iterator[list[Any]]:
 
 
 def _of_project(found: Mapping[bytes, bytes], project: str) -> dict[str, str]:
-    return {name: text for name, text in _texts(found).items() if name.startswith(f"{project}-")}
-
-
-def _texts(found: Mapping[bytes, bytes]) -> dict[str, str]:
-    return {name.decode(): text.decode() for name, text in found.items()}
+    texts = {name.decode(): text.decode() for name, text in found.items()}
+    return {name: text for name, text in texts.items() if name.startswith(f"{project}-")}
