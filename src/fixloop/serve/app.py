@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES: Final = 8 * 1024 * 1024
 """Of a request's body."""
+DRAINED_BYTES: Final = 64 * 1024 * 1024
+"""Of one that is too large; behind that the connection breaks."""
 _NAMES: Final = {404: "not-found", 405: "not-allowed-here", 413: "too-large"}
 _HEADERS: Final = {
     b"content-security-policy": (
@@ -171,6 +173,9 @@ class _Bounded:
 
         if told.isdigit() and int(told) > MOST_BYTES:
             problem = Problem("too-large", f"a body may have {MOST_BYTES:,} bytes, not {int(told):,}")
+            # Who is answered while they send may see a broken connection and no answer.
+            while taken < DRAINED_BYTES and (message := await receive()).get("more_body"):
+                taken += len(message["body"])
             await _answer(Request(scope), problem)(scope, receive, send_guarded)
             return
         await self._app(scope, receive_bounded, send_guarded)

@@ -1,0 +1,272 @@
+"""The doors that fixloop has for agents, as the conformance kit walks through them: as an agent outside would."""
+
+import asyncio
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from fixloop.testing.agents import (
+    GARBAGE,
+    PATIENCE_SECONDS,
+    SCENARIOS,
+    Answer,
+    Door,
+    Edit,
+    Site,
+    Verdict,
+    Work,
+    play,
+)
+
+SILENT: Final = "is silent"
+_NO_FENCE: Final = {"uses another fence": "commands beside the Redis have no fence: they may do everything"}
+_ANYBODY: Final = {"two agents claim": "commands beside the Redis are whoever's that calls them"}
+_STARTED: Final = "a command is started by fixloop for one request, and claims nothing"
+_PUSHED: Final = ("claims twice", "two agents claim", "is late", "uses another fence", "hands in twice")
+
+
+class Http:
+    """`/v1/claims`."""
+
+    name = "http"
+    cannot: Mapping[str, str] = {}
+    too_many_bytes = 10_000_000
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._tokens: dict[str, str] = {}
+
+    def take(self, issue: int, agent: str = "coder") -> Work | None:
+        found = self._ask(agent, "/v1/claims?wait_seconds=2")
+        if found["status"] != "claimed" or found["issue"] != issue:
+            return None
+        return Work(issue, found["claim"], {"fence": found["fence"], "agent": agent})
+
+    def hand_in(self, work: Work, edit: Edit, *, key: str = "", fence: int | None = None) -> Answer:
+        body = {
+            "fence": fence or work.facts["fence"],
+            "patch": self._site.patch(edit),
+            "summary": "it adds now",
+        }
+        return _answer(self._ask("coder", f"/v1/claims/{work.key}/submit", body, key))
+
+    def decline(self, work: Work, kind: str, text: str) -> Answer:
+        body = {"fence": work.facts["fence"], "kind": kind, "text": text}
+        return _answer(self._ask("coder", f"/v1/claims/{work.key}/decline", body))
+
+    def _ask(self, agent: str, path: str, body: Any = None, key: str = "") -> Any:
+        token = self._tokens.get(agent) or self._tokens.setdefault(agent, self._site.token(agent))
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        headers["Idempotency-Key"] = key or uuid.uuid4().hex
+        data = json.dumps(body).encode() if body is not None else b""
+        request = urllib.request.Request(f"{self._site.url}{path}", data, headers, method="POST")
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:  # nosec B310: our own server
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            problem = json.load(error)
+            return {"status": "refused", "reasons": [problem["detail"]]}
+
+
+class Mcp:
+    """`/mcp`, by the client of the SDK."""
+
+    name = "mcp"
+    cannot: Mapping[str, str] = {}
+    too_many_bytes = 2_000_000
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._tokens: dict[str, str] = {}
+
+    def take(self, issue: int, agent: str = "coder") -> Work | None:
+        found = self._call(agent, "claim_work", wait_seconds=2)
+        if found["status"] != "claimed" or found["issue"] != issue:
+            return None
+        return Work(issue, found["claim"], {"fence": found["fence"]})
+
+    def hand_in(self, work: Work, edit: Edit, *, key: str = "", fence: int | None = None) -> Answer:
+        told = {"claim": work.key, "fence": fence or work.facts["fence"], "patch": self._site.patch(edit)}
+        return _answer(self._call("coder", "submit_fix", **told, idempotency_key=key))
+
+    def decline(self, work: Work, kind: str, text: str) -> Answer:
+        told = {"claim": work.key, "fence": work.facts["fence"], "kind": kind, "text": text}
+        return _answer(self._call("coder", "decline", **told))
+
+    def _call(self, agent: str, tool: str, **given: Any) -> Any:
+        import httpx2
+        from mcp import Client
+        from mcp.client.streamable_http import streamable_http_client
+
+        token = self._tokens.get(agent) or self._tokens.setdefault(agent, self._site.token(agent))
+
+        async def talk() -> Any:
+            headers = {"Authorization": f"Bearer {token}"}
+            async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+                transport = streamable_http_client(f"{self._site.url}/mcp", http_client=http)
+                async with Client(transport, read_timeout_seconds=60) as client:
+                    return await client.call_tool(tool, given)
+
+        try:
+            answer = asyncio.run(talk())
+        except BaseExceptionGroup as refused:
+            return {"status": "refused", "reasons": [_innermost(refused)]}
+        found = answer.structured_content or {}
+        return found.get("result", found)
+
+
+class Files:
+    """`fixloop ack`, the directory that it makes, `fixloop fixed` and `fixloop decline`."""
+
+    name = "files"
+    cannot: Mapping[str, str] = {**_NO_FENCE, **_ANYBODY}
+    too_many_bytes = 40_000_000
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def take(self, issue: int, agent: str = "coder") -> Work | None:
+        done = self._site.fixloop("ack", str(issue))
+        if done.returncode:
+            return None
+        directory = done.stderr.split("work in ")[1].split(", then")[0]
+        return Work(issue, f"{issue} {self._site.state(issue)['iteration']}", {"directory": directory})
+
+    def hand_in(self, work: Work, edit: Edit, *, key: str = "", fence: int | None = None) -> Answer:
+        words, stdin = ["fixed", str(work.issue)], ""
+        if edit is GARBAGE:
+            words, stdin = [*words, "--file", "-"], edit[""]
+        else:
+            for name, text in edit.items():
+                (Path(work.facts["directory"]) / name).write_text(text)
+        done = self._site.fixloop(*words, stdin=stdin)
+        said = f"{done.stdout}{done.stderr}"
+        if done.returncode:
+            return Answer("too_late" if "awaits no fix" in said or "ended" in said else "refused", said)
+        return Answer("unchanged" if "no file was changed" in said else "accepted", said)
+
+    def decline(self, work: Work, kind: str, text: str) -> Answer:
+        done = self._site.fixloop("decline", str(work.issue), "--kind", kind, "--text", text)
+        return Answer("refused" if done.returncode else "accepted", done.stderr)
+
+
+class Mailbox(Files):
+    """`fixloop mailbox`, which says the same as an `ack`; answers go the way of the files."""
+
+    name = "mailbox"
+    cannot: Mapping[str, str] = {**_NO_FENCE, "two agents claim": "a mailbox is one agent's"}
+
+    def take(self, issue: int, agent: str = "coder") -> Work | None:
+        done = self._site.fixloop("mailbox", agent, "--json")
+        messages = json.loads(done.stdout)["messages"] if done.stdout.strip() else []
+        mine = [each for each in messages if each["issue"] == issue and each.get("directory")]
+        if not mine:
+            return None
+        return Work(issue, f"{issue} {mine[-1]['iteration']}", {"directory": mine[-1]["directory"]})
+
+
+class Command:
+    """A command that fixloop starts: what it does is laid down before, by its issue."""
+
+    name = "command"
+    cannot: Mapping[str, str] = {
+        **dict.fromkeys(_PUSHED, _STARTED),
+        "never read the answer": "a command that dies is started again, with the same request",
+    }
+    too_many_bytes = 40_000_000
+
+    def __init__(self, site: Site, plans: Path) -> None:
+        self._site, self._plans = site, plans
+
+    def take(self, issue: int, agent: str = "coder") -> Work | None:
+        return Work(issue, str(issue), {})
+
+    def hand_in(self, work: Work, edit: Edit, *, key: str = "", fence: int | None = None) -> Answer:
+        if edit is GARBAGE:
+            self._play(work.issue, {"answer": edit[""], "edit": {}}, "answer-rejected")
+            return Answer("refused", "the answer was rejected")
+        self._play(work.issue, {"edit": dict(edit)}, "fix-completed")
+        return Answer("accepted", "")
+
+    def decline(self, work: Work, kind: str, text: str) -> Answer:
+        self._play(work.issue, {"answer": f"DECLINED {kind}: {text}", "edit": {}}, "blocker-signalled")
+        return Answer("accepted", "")
+
+    def _play(self, issue: int, plan: Mapping[str, Any], until: str) -> None:
+        """Let the command do this once; `until` is what the history has then, or the workflow waits for a person."""
+        self._tell(self._plans / str(issue), json.dumps(plan))
+
+        def is_played(state: Mapping[str, Any]) -> bool:
+            said = self._site.fixloop("log", str(issue), "--all").stdout
+            return until in said or state["owner"] == "person"
+
+        self._site.wait(issue, is_played)
+
+    def _tell(self, pipe: Path, text: str) -> None:
+        """One command reads this, and the next one something else."""
+        if not pipe.exists():
+            os.mkfifo(pipe)
+        ends = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+                break
+            except OSError:
+                # Nobody reads yet.
+                assert time.monotonic() < ends, f"no command asks what to do: {pipe.name}"
+                time.sleep(0.05)
+        os.set_blocking(descriptor, True)
+        with open(descriptor, "w") as told:
+            told.write(text)
+
+
+AGENT: Final = """\
+import json, os, pathlib, sys, time
+plan = pathlib.Path({plans!r}) / os.environ["FIXLOOP_ISSUE"]
+while not plan.exists():
+    time.sleep(0.05)
+told = json.loads(plan.read_text())
+for name, text in told["edit"].items():
+    pathlib.Path(name).write_text(text)
+if "answer" in told:
+    pathlib.Path(os.environ["FIXLOOP_ANSWER"]).write_text(told["answer"])
+"""
+_DOORS: Final[Mapping[str, Callable[[Site], Door]]] = {
+    "http": Http,
+    "mcp": Mcp,
+    "files": Files,
+    "mailbox": Mailbox,
+}
+
+
+def opened(name: str, folder: Path, scenarios: Sequence[str] = tuple(SCENARIOS)) -> Iterator[Verdict]:
+    """Play scenarios through one of fixloop's own doors, in a folder that is empty."""
+    fixer, plans = 'agent = "coder"\n[agent.coder]', folder / "plans"
+    if name == "command":
+        plans.mkdir()
+        (folder / "agent.py").write_text(AGENT.format(plans=str(plans)))
+        fixer = f'command = ["python3", "{folder / "agent.py"}"]'
+    others = [each for each in scenarios if each != SILENT]
+    for part, minutes in ((others, 30.0), ([SILENT] if SILENT in scenarios else [], 0.03)):
+        if not part:
+            continue
+        with Site(folder / f"site-{minutes:g}", fixer=fixer, minutes=minutes).serving() as site:
+            door: Door = Command(site, plans) if name == "command" else _DOORS[name](site)
+            yield from play(site, door, part)
+
+
+def _answer(told: Mapping[str, Any]) -> Answer:
+    status = "refused" if told["status"] == "error" else told["status"]
+    return Answer(status, " ".join(map(str, told.get("reasons", told.get("notes", ())))))
+
+
+def _innermost(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return str(error)
