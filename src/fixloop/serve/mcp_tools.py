@@ -39,7 +39,8 @@ def server_of(
 ) -> MCPServer[Any]:
     """The tools for whom `caller` names when one is called; `check`, of what lies below `directory`, only where there
     is one: agents elsewhere have their checkouts elsewhere."""
-    desk, server = Desk(service), MCPServer[Any]("fixloop", version=__version__, instructions=INSTRUCTIONS)
+    desk = Desk(service)
+    server = MCPServer[Any]("fixloop", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
 
     if directory is not None:
 
