@@ -92,7 +92,7 @@ def fence(value: str, indent: int = 0) -> Verbatim:
         info, value = "escaped", _UNPRINTABLE.sub(_visible, value)
     ticks = "`" * max(3, 1 + max(map(len, _TICKS.findall(value)), default=0))
     pad = " " * indent
-    body = "\n".join(pad + part if part else "" for part in value.split("\n"))
+    body = "\n".join(pad + part if part else "" for part in value.split("\n")) if pad else value
     return Verbatim(f"{pad}{ticks}{info}\n{body}\n{pad}{ticks}")
 
 

@@ -105,6 +105,13 @@ def fill(template: str, **facts: object) -> str:
     return _environment().get_template(f"{template}.md.j2").render(facts)
 
 
+def compile_messages() -> None:
+    """Before anybody waits for a message's text."""
+    environment = _environment()
+    for name in environment.list_templates():
+        environment.get_template(name)
+
+
 def _history(counts: Sequence[int]) -> Verbatim:
     """One line for each run with its failure count (B40)."""
     rows = (

@@ -127,9 +127,7 @@ class Deliverer:
                     if standing.failures:
                         self._webhooks.stand(endpoint.id, standing)
                         if told.disabled:
-                            log.warning(
-                                "webhook %s to %s is disabled: %s", endpoint.id, endpoint.url, told.disabled
-                            )
+                            log.warning("webhook %s is disabled: %s", endpoint.id, told.disabled)
                             self._webhooks.disable(endpoint.id, told.disabled)
                         return
                 marks[workflow] = mark

@@ -11,6 +11,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 
+from fixloop.protocol.rendering import compile_messages
 from fixloop.serve.access import Caller
 from fixloop.serve.identity import CSRF_HEADER
 from fixloop.summary.model import clean
@@ -41,6 +42,7 @@ def compile_templates() -> None:
     """Before anybody waits for a page."""
     for path in (_HERE / "templates").glob("*.html.j2"):
         _environment().get_template(path.name)
+    compile_messages()
 
 
 def page(

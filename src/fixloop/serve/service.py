@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -160,7 +160,8 @@ class Service:
         seen = self.seen(caller, workflow)
         logged = self._logged(seen)
         fixes = list(dict.fromkeys(filter(None, map(_difference, reversed(logged.entries)))))
-        earlier, stored = set(fixes[WHOLE_DIFFERENCES:]), partial(self._session.store.get_artifact, workflow)
+        earlier = set(fixes[WHOLE_DIFFERENCES:])
+        stored = cache(partial(self._session.store.get_artifact, workflow))
         logged = logged._replace(
             artifact=lambda digest: None if digest in earlier else stored(digest),
             texts=texts,

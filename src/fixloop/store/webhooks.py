@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from fixloop.errors import UsageError
 from fixloop.protocol.durations import iso_stamp
@@ -46,9 +47,15 @@ class Endpoint(NamedTuple):
         return not self.projects or workflow[:8] in self.projects
 
     @property
+    def place(self) -> str:
+        """Where it goes, without what may be a secret in its address."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}" if parts.netloc else self.url
+
+    @property
     def notice(self) -> dict[str, str]:
         """What the inbox says of one that is disabled."""
-        text = f"webhook {self.id} to {self.url} is disabled: {self.disabled}"
+        text = f"webhook {self.id} to {self.place} is disabled: {self.disabled}"
         return {"text": text, "since": self.disabled_at, "command": f"fixloop webhook replay {self.id}"}
 
     def shown(self) -> dict[str, Any]:

@@ -30,14 +30,12 @@ class Recorded(NamedTuple):
     event: Mapping[str, Any]
     changes: tuple[Change, ...]
     lines: tuple[Said, ...]
+    run: RunFinished | None = None
+    """The result of a specialist's run, where it is one."""
     is_kept: bool = False
     """It arrived while a person had paused the workflow."""
     taken_up: "Recorded | None" = None
     """The entry in which what was kept took effect."""
-
-    @property
-    def run(self) -> RunFinished | None:
-        return RunFinished.model_validate(self.event) if self.kind == "run-finished" else None
 
     @property
     def effect(self) -> "Recorded":
@@ -56,15 +54,16 @@ def recorded(entries: Iterable[Entry]) -> tuple[Recorded, ...]:
         event, at = each.body.get("event", {}), datetime.fromisoformat(each.body["at"])
         if event.get("kind") == "event-refused":
             continue
-        changes = each.body.get("transitions", ())
+        changes, kind = each.body.get("transitions", ()), str(event.get("kind", ""))
         found.append(
             Recorded(
                 at=at,
                 clock=float(each.body.get("clock", at.timestamp())),
-                kind=str(event.get("kind", "")),
+                kind=kind,
                 event=event,
                 changes=tuple(Change(str(change["specialist"]), str(change["after"])) for change in changes),
                 lines=tuple(said([each])),
+                run=RunFinished.model_validate(event) if kind == "run-finished" else None,
             )
         )
     since: int | None = None

@@ -4,6 +4,7 @@ A validation workflow does one thing at a time, so the stretches add up to its w
 known from what came before it, how it ended from the entry that ends it. Says what to draw, not where.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -211,9 +212,11 @@ def _bar(
 
 def marks_of(entries: Sequence[Recorded], bars: Sequence[Bar], found: Sequence[Interval]) -> tuple[Mark, ...]:
     """Escalations, decisions, reminders, errors and violations, in order."""
-    marks = []
+    marks, ends = [], [each.last for each in found]
     for index, entry in enumerate(entries):
-        place = next((n for n, each in enumerate(found) if each.first <= index < each.last), len(bars))
+        # They follow one another without gaps.
+        place = bisect_right(ends, index)
+        place = place if place < len(found) and found[place].first <= index else len(bars)
         told = [
             (_MARKS[message.body.kind], message.specialist, f"{message.message_id}: {message.summary}")
             for message in (said.message for said in entry.lines)
