@@ -198,7 +198,9 @@ def rewritten(file: Path, lines: list[dict[str, Any]]) -> None:
     file.write_bytes(gzip.compress(b"".join(texts) + json.dumps(end).encode() + b"\n"))
 
 
-@pytest.mark.parametrize("damage", ["cut", "edited", "other", "newer", "gone"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "edited", "flipped", "other", "unnumbered", "listed", "newer", "gone"]
+)
 def test_a_file_that_is_no_whole_backup_changes_nothing(world: World, tmp_path: Path, damage: str) -> None:
     world.populate()
     file = backed_up(world, tmp_path / "project.backup")
@@ -210,6 +212,13 @@ def test_a_file_that_is_no_whole_backup_changes_nothing(world: World, tmp_path: 
             file.write_bytes(data[: len(data) // 2])
         case "edited":
             file.write_bytes(gzip.compress(plain.replace(b'"history":["', b'"history":["A', 1)))
+        case "flipped":
+            # The kind of the first block is one that there is none of.
+            file.write_bytes(data[:10] + bytes([data[10] | 0b110]) + data[11:])
+        case "unnumbered":
+            file.write_bytes(gzip.compress(b'{"fixloop": "backup"}\n{}\n'))
+        case "listed":
+            file.write_bytes(gzip.compress(plain.rpartition(b"{")[0] + b"[]\n"))
         case "other":
             file.write_bytes(gzip.compress(b'{"a": 1}\n{"count": 0}\n'))
         case "newer":
@@ -223,6 +232,31 @@ def test_a_file_that_is_no_whole_backup_changes_nothing(world: World, tmp_path: 
     assert said.startswith("fixloop: ")
     assert said.count("\n") == 1
     assert not [name for name in world.everything() if b"workflow" in name]
+
+
+def test_a_backup_that_cannot_be_written_is_refused_in_one_sentence(world: World, tmp_path: Path) -> None:
+    code, said = world.fixloop("backup", str(tmp_path / "no" / "project.backup"), "--project", PROJECT)
+
+    assert code == 2
+    assert said.startswith(f"fixloop: cannot write {tmp_path / 'no' / 'project.backup'}: ")
+    assert said.count("\n") == 1
+
+
+def test_a_backup_is_for_its_owner_alone_whatever_lies_where_it_is_written(
+    world: World, tmp_path: Path
+) -> None:
+    world.agents.start(1)
+    file, other = tmp_path / "project.backup", tmp_path / "other"
+    other.write_text("precious")
+    file.symlink_to(other)
+    (tmp_path / ".project.backup.part").symlink_to(other)
+
+    backed_up(world, file)
+
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert not file.is_symlink()
+    assert other.read_text() == "precious"
+    assert sorted(path.name for path in tmp_path.glob(".project*")) == [".project.backup.part"]
 
 
 def test_a_restore_that_is_killed_is_completed_by_the_next(world: World, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 from fixloop.errors import RefusedError, UsageError
 
@@ -106,10 +106,21 @@ def listed(root: Path, directory: str) -> Iterator[str]:
 
 def write_whole(path: Path, content: bytes, *, mode: int = 0o666, synced: bool = False) -> None:
     """Replace a file so that a reader sees all of it or what was there before; `synced`: after a loss of power, too."""
+    with replacing(path, mode=mode, synced=synced) as file:
+        file.write(content)
+
+
+@contextmanager
+def replacing(path: Path, *, mode: int = 0o666, synced: bool = False) -> Iterator[BinaryIO]:
+    """A new file that takes a file's place when the block ends; one that fails leaves what was there before."""
     # Not by the process id: containers that share a folder have the same ones.
     hidden = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
-        write_new(hidden, content, mode=mode, synced=synced)
+        with os.fdopen(os.open(hidden, _NEW, mode), "wb") as file:
+            yield file
+            if synced:
+                file.flush()
+                os.fsync(file.fileno())
         os.rename(hidden, path)
     except BaseException:
         hidden.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ is made again from its own hash. The file is lines of JSON, the last one with th
 
 import gzip
 import json
-import os
+import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -15,11 +15,12 @@ from functools import partial
 from hashlib import sha256
 from operator import methodcaller
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
 from redis.exceptions import WatchError
 
 from fixloop.errors import UsageError
+from fixloop.files.atomic import replacing
 from fixloop.store import keys
 from fixloop.store.chain import named
 from fixloop.store.connection import Connection
@@ -66,28 +67,38 @@ def sealed_with(sealing: Sealing | None) -> str:
 
 
 def back_up(connection: Connection, header: Header, path: Path) -> Iterator[str]:
-    """Write the workflows of a project into a file, and yield each id; the file is there when all of it is."""
-    part, digest, count = path.with_name(f".{path.name}.part"), sha256(), 0
-    with open(part, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as raw:
-        with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=1, mtime=0) as file:
+    """
+    Write the workflows of a project into a file, and yield each id; the file is there when all of it is.
 
-            def write(record: Record) -> None:
-                line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
-                digest.update(line)
-                file.write(line)
+    Raises UsageError: it cannot be written; what was there before stays.
+    """
+    try:
+        with replacing(path, mode=0o600, synced=True) as raw:
+            yield from _written(connection, header, raw)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}: {error.strerror}; name a file in a folder that you may write to"
+        ) from None
 
-            write({"fixloop": "backup", "format": FORMAT, **header._asdict()})
-            write(_project(connection, header.project))
-            shared: set[tuple[int, str]] = set()
-            for workflow in _workflows(connection, header.project):
-                for record in _records(connection, workflow, shared):
-                    write(record)
-                    count += "workflow" in record
-                yield workflow
-            file.write(json.dumps({"count": count, "digest": digest.hexdigest()}).encode() + b"\n")
-        raw.flush()
-        os.fsync(raw.fileno())
-    os.replace(part, path)
+
+def _written(connection: Connection, header: Header, raw: BinaryIO) -> Iterator[str]:
+    digest, count = sha256(), 0
+    with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=1, mtime=0) as file:
+
+        def write(record: Record) -> None:
+            line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+            digest.update(line)
+            file.write(line)
+
+        write({"fixloop": "backup", "format": FORMAT, **header._asdict()})
+        write(_project(connection, header.project))
+        shared: set[tuple[int, str]] = set()
+        for workflow in _workflows(connection, header.project):
+            for record in _records(connection, workflow, shared):
+                write(record)
+                count += "workflow" in record
+            yield workflow
+        file.write(json.dumps({"count": count, "digest": digest.hexdigest()}).encode() + b"\n")
 
 
 def header_of(path: Path) -> Header:
@@ -104,15 +115,15 @@ def header_of(path: Path) -> Header:
         end = json.loads(last)
     except FileNotFoundError:
         raise UsageError(f"{path} is not there") from None
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise UsageError(f"{path} is no whole backup ({error}); nothing was restored") from None
     if not isinstance(first, dict) or first.get("fixloop") != "backup":
         raise UsageError(f"{path} is no backup of fixloop")
-    if first["format"] != FORMAT:
+    if first.get("format") != FORMAT:
         raise UsageError(
-            f"{path} is of format {first['format']}, and this fixloop reads {FORMAT}; use a newer one"
+            f"{path} is of format {first.get('format')}, and this fixloop reads {FORMAT}; use a newer one"
         )
-    if end.get("digest") != digest.hexdigest() or end.get("count") != count:
+    if end != {"count": count, "digest": digest.hexdigest()}:
         raise UsageError(f"{path} is not as it was written: its digest is another; nothing was restored")
     return Header(*(first[name] for name in Header._fields))
 
