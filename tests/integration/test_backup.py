@@ -17,7 +17,7 @@ from fixloop.cli import main
 from fixloop.commands.session import Session, open_session
 from fixloop.engine.replay import audit
 from fixloop.store import keys
-from tests.fixtures.command_stage import PROJECT, Agents, empty_store
+from tests.fixtures.command_stage import OWNER, PROJECT, Agents, empty_store
 from tests.fixtures.profile_stage import Profiles
 
 pytestmark = pytest.mark.slow
@@ -196,6 +196,25 @@ def rewritten(file: Path, lines: list[dict[str, Any]]) -> None:
         "digest": hashlib.sha256(b"".join(texts)).hexdigest(),
     }
     file.write_bytes(gzip.compress(b"".join(texts) + json.dumps(end).encode() + b"\n"))
+
+
+def test_a_claim_from_before_a_restore_is_stale_after_it(world: World, tmp_path: Path) -> None:
+    workflow, store = world.agents.start(1), world.agents.store
+    file = backed_up(world, tmp_path / "project.backup")
+    found = store.read(workflow)
+    assert found is not None
+    ticket = found.tickets[0].ticket.id
+    before = store.claim(ticket, OWNER, "before")
+    world.flush()
+    world.fixloop("restore", str(file))
+    store.sweep(keys.shard_of(workflow), owner="sweeper")
+
+    after = store.claim(ticket, OWNER, "after")
+
+    assert (before.status, after.status) == ("ok", "ok")
+    assert after.fence > before.fence
+    assert store.renew(ticket, OWNER, before.fence) == "lost"
+    assert store.renew(ticket, OWNER, after.fence) == "ok"
 
 
 @pytest.mark.parametrize(

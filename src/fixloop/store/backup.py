@@ -24,7 +24,7 @@ from fixloop.files.atomic import replacing
 from fixloop.store import keys
 from fixloop.store.chain import named
 from fixloop.store.connection import Connection
-from fixloop.store.limits import CHANGES_KEPT
+from fixloop.store.limits import CHANGES_KEPT, FORGOTTEN_AT_MOST
 from fixloop.store.seal import Sealing
 
 FORMAT: Final = 1
@@ -199,7 +199,7 @@ def _records(connection: Connection, workflow: str, shared: set[tuple[int, str]]
             pipe.lrange(keys.history_key(workflow), 0, -1),
             pipe.hgetall(keys.artifacts_key(workflow)),
             pipe.zscore(keys.ended_key(shard), workflow),
-            pipe.hmget(keys.shard_keys(shard).shard, "away", "turned", "swept"),
+            pipe.hmget(keys.shard_keys(shard).shard, "away", "turned", "swept", "fence"),
         ),
         atomic=True,
     )
@@ -221,6 +221,7 @@ def _records(connection: Connection, workflow: str, shared: set[tuple[int, str]]
         "artifacts": {name.decode(): b64encode(data).decode() for name, data in artifacts.items()},
         "ended": ended,
         "clock": _clock(clock),
+        "fence": int(clock[3] or 0),
     }
 
 
@@ -289,7 +290,9 @@ def _write(client: Any, record: Record, hash_: Mapping[str, bytes], *, is_live: 
     workflow = record["workflow"]
     number, feature = keys.shard_of(workflow), keys.feature_of(workflow)
     shard, name = keys.shard_keys(number), keys.workflow_key(workflow)
-    own, deadlines, delayed, fence = _again(workflow, hash_)
+    own, deadlines, delayed = _again(workflow, hash_)
+    # A claim that was made after the backup must not have the number of one that is made after this.
+    fence = record.get("fence", 0) + FORGOTTEN_AT_MOST
     with client.pipeline(transaction=True) as pipe:
         pipe.watch(name, shard.workflows, shard.live, shard.shard)
         if pipe.exists(name) or (is_first and pipe.zcard(shard.workflows)):
@@ -327,15 +330,14 @@ def _write(client: Any, record: Record, hash_: Mapping[str, bytes], *, is_live: 
 
 def _again(
     workflow: str, hash_: Mapping[str, bytes]
-) -> tuple[dict[str, bytes], dict[str, float], dict[str, float], int]:
-    """The hash with its tickets ready for the next sweep, the members of deadlines and of delays, and the last fence.
+) -> tuple[dict[str, bytes], dict[str, float], dict[str, float]]:
+    """The hash with its tickets ready for the next sweep, and the members of deadlines and of delays.
     What somebody was at work at is done again."""
-    own, deadlines, delayed, fence = dict(hash_), dict[str, float](), dict[str, float](), 0
+    own, deadlines, delayed = dict(hash_), dict[str, float](), dict[str, float]()
     stopped = set[str]()
     is_parked = "parked" in hash_
     for field in [each for each in hash_ if each.startswith("s:")]:
         kind, number, owner, limit, rest = hash_[field].decode().split("\n", 4)
-        fence = max(fence, int(number))
         ready = _FOR_EVER if is_parked else float(rest) if kind == "d" else 0.0
         if kind == "c" and limit:
             # Its limit does not run while nobody works on it.
@@ -346,7 +348,7 @@ def _again(
     for field, due in hash_.items():
         if field.startswith("d:") and not is_parked and field[2:] not in stopped:
             deadlines[f"{workflow}|{field[2:]}"] = float(due)
-    return own, deadlines, delayed, fence
+    return own, deadlines, delayed
 
 
 def _parts(whole: list[Any]) -> Iterator[list[Any]]:

@@ -26,6 +26,8 @@ FIRST: Final = 0
 """The priority that is served before all others: of tickets that were offered before, regardless of theirs."""
 DONE_KEPT: Final = 16
 """Committed and withdrawn tickets a workflow remembers, for late and repeated answers."""
+FORGOTTEN_AT_MOST: Final = 1_000_000
+"""Fencing numbers that were given out and that nobody remembers; `fence.lua` has the same."""
 CHANGES_KEPT: Final = 1000
 """Of each shard, at least: a reader who was away for a few seconds of 50 busy workers misses none."""
 
