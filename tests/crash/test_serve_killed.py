@@ -1,10 +1,11 @@
 """`fixloop serve` is killed between a request and its answer: the same key gets the first answer from another server.
 
-Each piece that passes between it and Redis meanwhile is a place to die, before or after what the piece does. A sixth
+Each piece that passes between it and Redis meanwhile is a place to die, before or after what the piece does. A twelfth
 of them in `make test`, all with CRASH_ALL=1.
 """
 
 import os
+import re
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -13,13 +14,15 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
+from fixloop.serve.tokens import Link, Tokens
+from fixloop.store.connection import Connection
 from fixloop.store.contract import Store
 from tests.fixtures.command_stage import Agents, empty_store
 from tests.fixtures.serve_process import Relay, Server, client_of, serving
 
 pytestmark = pytest.mark.slow
 
-EACH = 1 if os.environ.get("CRASH_ALL") else 6
+EACH = 1 if os.environ.get("CRASH_ALL") else 12
 
 
 class Request(NamedTuple):
@@ -32,10 +35,13 @@ class Request(NamedTuple):
     event: str
 
     def send(self, client: httpx.Client, key: str) -> httpx.Response:
+        """A link's form has no key: the link is one."""
+        if self.path.startswith("/a/"):
+            return client.post(self.path, data=self.body, headers=self.headers, follow_redirects=True)
         return client.post(self.path, json=self.body, headers={**self.headers, "Idempotency-Key": key})
 
 
-def decision(agents: Agents, client: httpx.Client, issue: int) -> Request:
+def decision(agents: Agents, client: httpx.Client, tokens: Tokens, issue: int) -> Request:
     """A workflow that waits for a decision is aborted."""
     workflow = agents.start(issue, script="1 1 1")
     state = agents.run(workflow)
@@ -47,7 +53,15 @@ def decision(agents: Agents, client: httpx.Client, issue: int) -> Request:
     return Request(workflow, f"/v1/workflows/{workflow}/decisions", body, headers, "decision-made")
 
 
-def declined_work(agents: Agents, client: httpx.Client, issue: int) -> Request:
+def by_link(agents: Agents, client: httpx.Client, tokens: Tokens, issue: int) -> Request:
+    """The same by the link in a message."""
+    asked = decision(agents, client, tokens, issue)
+    escalation, version = asked.body["escalation"], int(asked.headers["If-Match"].strip('"'))
+    link = tokens.link(Link("anna", asked.workflow, escalation, version, ("abort", "skip")))
+    return Request(asked.workflow, f"/a/{link}", asked.body, {"Accept": "text/html"}, asked.event)
+
+
+def declined_work(agents: Agents, client: httpx.Client, tokens: Tokens, issue: int) -> Request:
     """A fix that was claimed is declined."""
     workflow = agents.start(issue, script="1 0", fixer="outside")
     agents.run(workflow)
@@ -57,9 +71,9 @@ def declined_work(agents: Agents, client: httpx.Client, issue: int) -> Request:
     return Request(workflow, f"/v1/claims/{claim['claim']}/decline", body, {}, "blocker-signalled")
 
 
-@pytest.mark.parametrize("made", [decision, declined_work])
+@pytest.mark.parametrize("made", [decision, by_link, declined_work])
 def test_a_repeated_request_gets_the_first_answer_wherever_the_server_died(
-    made: Callable[[Agents, httpx.Client, int], Request],
+    made: Callable[[Agents, httpx.Client, Tokens, int], Request],
     redis_url: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -69,13 +83,15 @@ def test_a_repeated_request_gets_the_first_answer_wherever_the_server_died(
         closing(Relay(redis_url, tmp_path)) as relay,
         serving(redis_url, tmp_path) as second,
         client_of(second, redis_url) as spare,
+        closing(Connection(redis_url)) as connection,
     ):
-        agents = Agents(store)
-        undisturbed, pieces = measured(made(agents, spare, 1), relay, tmp_path, spare)
+        agents, tokens = Agents(store), Tokens(connection)
+        undisturbed, pieces = measured(made(agents, spare, tokens, 1), relay, tmp_path, spare)
+        assert undisturbed
         assert pieces > 10
 
         for number, at in enumerate(range(1, pieces + 1, EACH), start=2):
-            request = made(agents, spare, number)
+            request = made(agents, spare, tokens, number)
             with serving(relay.url, tmp_path) as first, like(spare, first) as client:
                 client.get("/v1/inbox")
                 relay.arm(first, at)
@@ -102,6 +118,8 @@ def measured(request: Request, relay: Relay, folder: Path, known: httpx.Client) 
 
 def told(answer: httpx.Response) -> dict[str, Any]:
     """What an answer says that is the same for each workflow; notes come with the first alone."""
+    if answer.headers["Content-Type"].startswith("text/html"):
+        return dict(re.findall("<b>(anna \\(link\\))</b> decided <b>(.*?)</b>", answer.text))
     named = ("decision", "by", "version", "status", "next")
     return {name: value for name, value in answer.json().items() if name in named}
 

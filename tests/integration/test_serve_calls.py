@@ -4,12 +4,14 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
 from fixloop.serve.contacts import Contact, Contacts
 from fixloop.serve.notifier import Notifier, by_apprise
+from fixloop.store import keys
 from tests.fixtures.serve_stage import Stage, on_redis, problem
 from tests.fixtures.webhook_receiver import Receiver, receiving
 
@@ -131,15 +133,19 @@ def test_what_opens_a_link_decides_nothing_and_a_person_decides_once(stage: Stag
         for more in ({}, {"Sec-Purpose": "prefetch"}, {"User-Agent": "Slackbot-LinkExpanding 1.0"})
     ]
     unmoved = stage.session.engine.state(workflow) == before
-    first = client.post(link, data={"decision": "skip", "reason": "known"}, headers=HTML)
+    first, repeated = (
+        client.post(link, data={"decision": "skip", "reason": "known"}, headers=HTML) for _ in range(2)
+    )
     shown = client.get(link, headers=HTML)
     again = client.post(link, data={"decision": "abort"}, headers=HTML)
 
     assert {each.status_code for each in looks} == {200}
     assert unmoved
-    assert (first.status_code, first.headers["Location"]) == (303, link)
+    for answer in (first, repeated):
+        assert (answer.status_code, answer.headers["Location"]) == (303, link)
     assert "<b>anna (link)</b> decided <b>skip</b>" in shown.text
-    assert again.status_code == 410
+    assert again.status_code == 412
+    assert "<b>anna (link)</b> decided <b>skip</b>" in again.text
     state = stage.session.engine.state(workflow)
     assert state.outcome == "skipped"
 
@@ -159,7 +165,7 @@ def test_of_many_who_use_one_link_at_once_one_decides(stage: Stage, phone: Recei
     kinds = [entry.body["event"]["kind"] for entry in stage.session.store.history(workflow)]
     assert kinds.count("decision-made") == 1
     assert 303 in statuses
-    assert set(statuses) <= {303, 410, 412, 422}
+    assert set(statuses) <= {303, 412}
 
 
 def test_a_link_is_for_the_state_that_it_was_sent_for(stage: Stage, phone: Receiver) -> None:
@@ -196,7 +202,7 @@ def test_a_link_leads_nowhere_else_and_a_viewer_s_only_shows(stage: Stage, phone
 
     assert "may look, and not decide" in page.text
     assert "Sign out" not in page.text
-    assert answers == [410, 303, 303, 410, 404]
+    assert answers == [403, 303, 303, 410, 404]
 
 
 def test_a_link_is_for_the_answers_that_it_was_made_with(stage: Stage, phone: Receiver) -> None:
@@ -207,3 +213,32 @@ def test_a_link_is_for_the_answers_that_it_was_made_with(stage: Stage, phone: Re
 
     assert problem(answer)["detail"] == "this link is not for 'accept'"
     assert stage.session.engine.state(workflow).outcome is None
+
+
+def test_what_was_mistyped_by_a_link_may_be_sent_again(stage: Stage, phone: Receiver) -> None:
+    workflow, office = stage.escalated(), Office(stage, phone, anna={})
+    office.server().look()
+    link, client = link_in(office.rings()[0][1]), stage.client("")
+
+    wrong = client.post(link, data={"decision": "skip", "until": "1999-01-01"})
+    right = client.post(link, data={"decision": "skip", "until": "2999-01-01"})
+
+    assert problem(wrong)["status"] == 422
+    assert right.status_code == 303
+    assert stage.session.engine.state(workflow).outcome == "skipped"
+
+
+def test_what_a_link_is_for_cannot_be_widened_in_redis(stage: Stage, phone: Receiver) -> None:
+    stage.escalated()
+    office = Office(stage, phone, anna={"role": "viewer"})
+    office.server().look()
+    link, client = link_in(office.rings()[0][1]), stage.client("")
+    key = keys.served_key("link", sha256(link.removeprefix("/a/").encode()).hexdigest())
+    kept = stage.connection.call(lambda client: client.get(key)).decode()
+    widened = kept.replace(r"\"decisions\": []", r"\"decisions\": [\"*\"]")
+    assert widened != kept
+    before = client.get(link, headers=HTML).status_code
+
+    stage.connection.call(lambda client: client.set(key, widened))
+
+    assert (before, client.get(link, headers=HTML).status_code) == (200, 410)

@@ -1,7 +1,8 @@
 """The page that a link in a message leads to: what is asked, and the answer of the person that the link was sent to.
 
 Opening it decides nothing, however often and by whatever opens it: the scanners of mail and the previews of chats do.
-Deciding is a POST, once, of what the link was made for.
+Deciding is a POST of one of the answers that the link was made for, as of the version that it was made for: what is
+decided is another version, so a link decides once, and the same answer again is answered as before.
 """
 
 from typing import Annotated
@@ -34,20 +35,19 @@ def look(request: Request, service: Serving, link: Address) -> Response:
 
 @router.post("")
 async def decide(request: Request, service: Serving, link: Address) -> Response:
-    """Answer it, as of the state that the message was about; from then on the link only shows."""
+    """Answer it, as of the state that the message was about."""
     given = await form_of(request)
     return await run_in_threadpool(_decided, request, service, link, given)
 
 
 def _decided(request: Request, service: Service, link: str, given: dict[str, str]) -> Response:
     found = _found(request, service, link)
-    if not found.decisions:
-        raise Problem("used", "a link decides once")
     answer = answer_in(given, found.escalation)
     if answer.word not in found.decisions and "*" not in found.decisions:
         raise Problem("not-allowed", f"this link is not for {answer.word[:40]!r}")
-    service.decide(_caller(found), found.workflow, found.version, answer, f"link/{link}")
-    service.tokens.use_up(link, found)
+    # Another answer is another request: who mistyped a date may send it again.
+    key = f"link/{link}/{answer}"
+    service.decide(_caller(found), found.workflow, found.version, answer, key)
     return RedirectResponse(request.url.path, 303)
 
 

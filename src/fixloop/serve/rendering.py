@@ -1,5 +1,6 @@
 """Pages as HTML: templates in which every text is escaped and shown with what is hidden in it, and the files beside."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -10,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment
+from markupsafe import Markup, escape
 
 from fixloop.protocol.rendering import compile_messages
 from fixloop.serve.access import Caller
@@ -18,6 +20,7 @@ from fixloop.summary.model import clean
 from fixloop.summary.pages import TEMPLATES, environment
 
 _HERE: Final = Path(__file__).parent
+_CODE: Final = re.compile("`([^`]+)`")
 _KINDS: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _STEPS: Final = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 
@@ -40,8 +43,8 @@ def static_files() -> Mapping[str, Static]:
 
 def compile_templates() -> None:
     """Before anybody waits for a page."""
-    for path in (_HERE / "templates").glob("*.html.j2"):
-        _environment().get_template(path.name)
+    for name in _environment().list_templates(["j2"]):
+        _environment().get_template(name)
     compile_messages()
 
 
@@ -69,6 +72,11 @@ def left(at: datetime | str) -> str:
     return f"{_words(seconds)} left" if seconds > 0 else "due"
 
 
+def coded(text: str) -> Markup:
+    """A text in which what stands in backticks is code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(clean(text)))))  # nosec B704: escaped
+
+
 def _words(seconds: float) -> str:
     whole = max(0, int(seconds))
     for size, unit, smaller, fraction in _STEPS:
@@ -85,7 +93,7 @@ def _time(at: datetime | str) -> datetime:
 @cache
 def _environment() -> Environment:
     made = environment(_HERE / "templates", autoescape=True, finalize=_shown)
-    made.filters |= {"ago": ago, "left": left}
+    made.filters |= {"ago": ago, "left": left, "coded": coded}
     made.globals |= {"static": _address, "csrf_header": CSRF_HEADER}
     return made
 

@@ -150,9 +150,11 @@ class Tokens:
         return _caller(json.loads(text)) if text else None
 
     def link(self, link: Link) -> str:
-        """What the address of a link ends with."""
-        text = secrets.token_urlsafe(32)
-        self._keep("link", text, link._asdict(), LINK_DAYS * 86_400)
+        """What the address of a link ends with: the key that signs what the link is for, so that nobody who can only
+        write to Redis changes that."""
+        text, record = secrets.token_urlsafe(32), json.dumps(link._asdict())
+        signed = {"record": record, "signature": _signature(text, record)}
+        self._keep("link", text, signed, LINK_DAYS * 86_400)
         return text
 
     def linked(self, text: str) -> Link | None:
@@ -160,13 +162,11 @@ class Tokens:
         kept = self._connection.call(lambda client: client.get(keys.served_key("link", _digest(text))))
         if kept is None:
             return None
-        record = json.loads(kept)
+        signed = json.loads(kept)
+        if not hmac.compare_digest(signed["signature"], _signature(text, signed["record"])):
+            return None
+        record = json.loads(signed["record"])
         return Link(**{**record, "decisions": tuple(record["decisions"])})
-
-    def use_up(self, text: str, link: Link) -> None:
-        """From now on the link only shows."""
-        key, shows = keys.served_key("link", _digest(text)), json.dumps(link._replace(decisions=())._asdict())
-        self._connection.call(lambda client: client.set(key, shows, xx=True, keepttl=True))
 
     def csrf_of(self, name: str) -> str:
         """What the forms of a proxy's person bring: the same for a day and all replicas."""
@@ -227,6 +227,10 @@ def _caller(record: Mapping[str, Any]) -> Caller:
 
 def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
+
+
+def _signature(key: str, text: str) -> str:
+    return hmac.new(key.encode(), text.encode(), sha256).hexdigest()
 
 
 def _stamp(at: datetime) -> str:
