@@ -9,6 +9,9 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests that start processes wait more than they compute: three for each processor keep it busy.
 TESTERS := $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
 
+# Of the tests that take longest one in so many is played, others for each commit; `make test SHARE=1` plays all.
+SHARE ?= 4
+
 PYTHON ?= $(shell for name in python3.12 python3.11 python3.13 python3.14 python3; do \
 	$$name -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 STAMP := .venv/.setup-stamp
@@ -32,7 +35,7 @@ test: lint
 	$(MAKE) --no-print-directory -j 2 types pytest
 
 pytest: setup
-	.venv/bin/python -m pytest -n $(TESTERS) --maxprocesses 8 --dist worksteal --durations=15
+	LONG_TESTS_SHARE=$(SHARE) .venv/bin/python -m pytest -n $(TESTERS) --maxprocesses 8 --dist worksteal --durations=15
 
 quick: setup
 	.venv/bin/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal -m "not slow"

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 from tests.fixtures.redis_server import RedisServer, valkey_binary
+from tests.long_tests import left_out
 
 for _name in [name for name in os.environ if name.startswith("FIXLOOP_")]:
     del os.environ[_name]
@@ -69,6 +70,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if _is_quick(config) and is_test and _ALL_SLOW.search(collection_path.read_text(encoding="utf-8")):
         return True
     return None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """`make test` plays a share of the long tests, which its environment names."""
+    share = int(os.environ.get("LONG_TESTS_SHARE", 1))
+    if share > 1:
+        unplayed = set(left_out(items, share))
+        config.hook.pytest_deselected(items=list(unplayed))
+        items[:] = [item for item in items if item not in unplayed]
 
 
 def pytest_collection_finish() -> None:
