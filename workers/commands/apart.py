@@ -28,7 +28,7 @@ _MOST: Final = 10
 """Files that a person is shown."""
 _CHARACTERS: Final = 100_000
 """Of the lines of each, before secrets are cut out and a person is shown their beginning."""
-_DATE: Final = "2000-01-01T00:00:00+0000"
+DATED: Final = "2000-01-01T00:00:00+0000"
 
 
 class _Side(NamedTuple):
@@ -112,7 +112,7 @@ def _judged_apart(claim: Claim, git: Git, changed: Sequence[Delta], adds_tests: 
     work, tip = claim.work, claim.work.holding.state.tip
     before: Mapping[bytes, Entry] = {delta.path: delta.old for delta in changed}
     # Nobody refers to this commit: it is made again where it is needed, the same each time.
-    commit = commit_tree(git, tree_with(git, tip, before), [tip], "fixloop: judged apart\n", dated=_DATE)
+    commit = commit_tree(git, tree_with(git, tip, before), [tip], "fixloop: judged apart\n", dated=DATED)
     site = site_of(work, claim.configuration, claim.cache)
     site = replace(site, name=f"{site.name}.apart")
     told = "with the tests, gates and runner files of the snapshot,"

@@ -159,10 +159,11 @@ def runner_lies(claim: Claim) -> Iterator[Finding]:
         tuple(delta.path.decode(errors="replace") for delta in claim.changed),
         claim.run,
     )
+    words: dict[str, str] = {}
     with suppress(Withdrawn):
-        yield from trial.liars(
-            zip(claim.checks, (each.result for each in claim.ran), strict=True), claim.canaries
-        )
+        yield from trial.liars(zip(claim.checks, (each.result for each in claim.ran), strict=True), words)
+    for check, word in words.items():
+        claim.learned.setdefault(check, {})["canary"] = word
 
 
 def fewer_tests(claim: Claim) -> Iterator[Finding]:

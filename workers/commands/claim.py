@@ -1,9 +1,10 @@
 """The claim that judges look at: a run that passed on a tree that a fix made, and what it rests on."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fixloop.configuration.model import Check, Configuration
+from fixloop.reports.coverage import NAME as COVERAGE
 from fixloop.repository.tree import Delta
 from workers.commands.check_run import Ran, Run
 from workers.steps.step import Step
@@ -25,9 +26,15 @@ class Claim(NamedTuple):
     """What differs between the trusted commit and the tip."""
     run: Run
     """Runs a command under guard in a folder with an environment; None: nobody wants the result any more."""
-    canaries: dict[str, str]
-    """What a judge learns for the evidence of each check: whether its runner was seen to fail."""
+    learned: dict[str, dict[str, Any]]
+    """What judges learn for the evidence of each check: fields of it by the check's name."""
 
     @property
     def trusted(self) -> str:
         return str(self.work.holding.state.trusted)
+
+    @property
+    def was_uncovered(self) -> bool:
+        """Whether a gate of coverage was missed before."""
+        runs = self.work.holding.state.active.runs
+        return any(failure.name == COVERAGE for run in runs for failure in run.failures)

@@ -17,6 +17,7 @@ from workers.commands.claim import Claim
 from workers.commands.difference import difference
 from workers.commands.flakes import RULE as FLAKY
 from workers.commands.moved import work_moved_away
+from workers.commands.new_tests import new_tests
 from workers.commands.proof import proof
 from workers.commands.seen import not_seen_again
 from workers.steps.step import Step
@@ -31,6 +32,7 @@ JUDGES: Final[tuple[Judge, ...]] = (
     fewer_tests,
     runner_lies,
     proof,
+    new_tests,
 )
 MOST: Final = 20
 """Findings that are listed one by one; of the others each rule is counted."""

@@ -7,17 +7,14 @@ from typing import Any, Final
 
 from fixloop.configuration.model import NEW_BY_DEFAULT, Check
 from fixloop.integrity.moved import MOVED, PADDED, looked_at, moved_away, percent_of_old_lines
+from fixloop.integrity.paths import Kind
 from fixloop.protocol.checks import Finding
-from fixloop.reports.coverage import NAME
-from fixloop.repository.change import judging
-from fixloop.repository.texts import texts
 from fixloop.repository.tree import SYMLINK, contents, tracked_in_tree
-from workers.commands.apart import trust_of
 from workers.commands.check_run import Ran
 from workers.commands.claim import Claim
+from workers.commands.sides import inside, sides
 
 RULES: Final = frozenset({MOVED, PADDED})
-MOST_BYTES: Final = 1024 * 1024
 _COVERAGE: Final = "coverage"
 
 
@@ -27,18 +24,15 @@ def work_moved_away(claim: Claim) -> Iterator[Finding]:
         return
     yield from led_out(claim)
     is_static = claim.work.holding.ticket.specialist in NEW_BY_DEFAULT
-    was_low = any(
-        failure.name == NAME for run in claim.work.holding.state.active.runs for failure in run.failures
-    )
-    if not is_static and not was_low:
+    if not is_static and not claim.was_uncovered:
         return
-    old, new = _sides(claim)
+    old, new = sides(claim, Kind.PRODUCT)
     tracked = tracked_in_tree(claim.ground.workspace.mirror.git, claim.trusted)
-    paths = [inside for path in tracked if (inside := _inside(claim, os.fsdecode(path)))]
+    paths = [seen for path in tracked if (seen := inside(claim, os.fsdecode(path)))]
     for check, ran in zip(claim.checks, claim.ran, strict=True):
         if places := looked_at(check.command, paths):
             yield from left(check, places, old, new)
-        if was_low:
+        if claim.was_uncovered:
             yield from padded(check, ran, old, new)
 
 
@@ -90,27 +84,3 @@ def padded(check: Check, ran: Ran, old: Mapping[str, str], new: Mapping[str, str
     if percent is not None and percent < gate:
         text = f"of the lines that were there before {percent:.1f}% are covered, and the gate is {gate:g}%"
         yield Finding(rule=PADDED, text=text, check=check.name, file=min(new, default=""))
-
-
-def _sides(claim: Claim) -> tuple[dict[str, str], dict[str, str]]:
-    """The texts of the changed product files before and after, by their paths from where checks run."""
-    git = claim.ground.workspace.mirror.git
-    kinds = judging(git, claim.trusted, claim.changed, trust_of(claim, git))
-    product = {
-        path: delta
-        for delta in claim.changed
-        if delta.path not in kinds and (path := _inside(claim, os.fsdecode(delta.path)))
-    }
-    found = texts(git, [side.blob for each in product.values() for side in (each.old, each.new)], MOST_BYTES)
-    old = {path: found[delta.old.blob] for path, delta in product.items() if delta.old.blob in found}
-    new = {path: found[delta.new.blob] for path, delta in product.items() if delta.new.blob in found}
-    return old, new
-
-
-def _inside(claim: Claim, path: str) -> str:
-    """A path from the top as it is seen from where checks run; empty outside of that."""
-    workspace = claim.ground.workspace
-    folder = os.path.relpath(workspace.directory, workspace.path)
-    if folder == ".":
-        return path
-    return path.removeprefix(f"{folder}/") if path.startswith(f"{folder}/") else ""

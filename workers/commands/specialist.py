@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fixloop.configuration.model import Configuration
 from fixloop.intake.redaction_scope import redaction_of
@@ -66,7 +66,7 @@ def check(work: Step, configuration: Configuration, cache: Path, ahead: Ahead) -
         if changed and (problem := frozen.problem()):
             return run_finished(ticket, state.tree, RunOutcome.ERROR, error=problem)
         environments = frozen.kept()
-        results = [_with_shown(one.result, claim.canaries, environments) for one in ran]
+        results = [_with_shown(one.result, claim.learned, environments) for one in ran]
         artifacts = [
             *_kept(work, ground.redaction, ((one.output, one.written()) for one in ran)),
             *environments.values(),
@@ -98,10 +98,10 @@ def _kept(work: Step, redaction: Redaction, told: Iterable[tuple[str, Iterable[b
 
 
 def _with_shown(
-    result: CheckResult, canaries: Mapping[str, str], environments: Mapping[str, str]
+    result: CheckResult, learned: Mapping[str, Mapping[str, Any]], environments: Mapping[str, str]
 ) -> CheckResult:
     """With what the run was shown to rest on, in its evidence."""
-    shown = {"canary": canaries.get(result.check, ""), "environment": "".join(environments.values())}
+    shown = {**learned.get(result.check, {}), "environment": "".join(environments.values())}
     return result.model_copy(update={"evidence": result.evidence.model_copy(update=shown)})
 
 

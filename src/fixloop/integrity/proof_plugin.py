@@ -4,6 +4,7 @@ It is loaded by the project's interpreter from a folder in which it lies alone: 
 written for any Python that pytest runs on. What it is told stands in a file; what it leaves is another one.
 """
 
+import builtins
 import faulthandler
 import json
 import os
@@ -67,6 +68,10 @@ def _played(items: List[Any], run: Dict[str, Any], until: float) -> Dict[str, st
         chosen.reverse()
         for item in chosen:
             item.setup, item.runtest = _unseen(item.setup), _unseen(item.runtest)
+    if run.get("emptied"):
+        for item in chosen:
+            item.runtest = _emptied(item.runtest, run["emptied"])
+    _told["by_assertion"] = run.get("by_assertion", False)
     for place, item in enumerate(chosen):
         following = chosen[place + 1] if place + 1 < len(chosen) and time.monotonic() < until else None
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -88,11 +93,34 @@ def _unseen(call: Callable[[], None]) -> Callable[[], None]:
     return called
 
 
+def _emptied(call: Callable[[], None], returned: str) -> Callable[[], None]:
+    """The call while emptied functions return nothing, or something that is equal to nothing else."""
+
+    def called() -> None:
+        builtins.__dict__["fixloop_emptied"] = type(None) if returned == "nothing" else object
+        try:
+            call()
+        finally:
+            del builtins.__dict__["fixloop_emptied"]
+
+    return called
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: Any, call: Any) -> Iterator[None]:
+    answer: Any = yield
+    says = (AssertionError, pytest.fail.Exception)
+    is_said = call.when == "call" and call.excinfo is not None and isinstance(call.excinfo.value, says)
+    answer.get_result().is_said = is_said
+
+
 def pytest_runtest_logreport(report: Any) -> None:
     name = _names.get(report.nodeid)
     if name is None or hasattr(report, "wasxfail"):
         return
     if report.failed:
-        _outcomes[name] = "failed"
+        _outcomes[name] = (
+            "failed" if getattr(report, "is_said", False) or not _told["by_assertion"] else "raised"
+        )
     elif report.skipped or report.when == "call":
         _outcomes.setdefault(name, report.outcome)

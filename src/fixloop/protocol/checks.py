@@ -75,12 +75,23 @@ class Evidence(Value):
     """How many tests its output says it ran, where it writes no report; None: nothing counts them."""
     canary: str = ""
     """After a fix: whether its runner was `seen` to fail where it must; `none`: nobody knows how to show that."""
+    new_tests: int = 0
+    """After a fix: how many of its tests are new or changed."""
+    new_tests_failed_before: int = 0
+    """How many of these fail by an assertion on the tree before the fix; where none does, they say nothing of it."""
     environment: str = ""
     """Digest of the listing of interpreter, packages and tools that it ran with, an artifact."""
     ahead_at: str = ""
     """When it ended, where that was before its phase began (ISO 8601, UTC)."""
     flaky: tuple[str, ...] = ()
     """Tests that failed and then passed on the same tree, each with its quarantine; they are no failures."""
+
+    def of_new_tests(self) -> str:
+        """What new tests say of the fix; empty where there are none."""
+        new, failed = self.new_tests, self.new_tests_failed_before
+        said = f"{new} new or changed {'test' if new == 1 else 'tests'}, {failed or 'none'} of which failed"
+        proved = "" if failed else f", so {'it proves' if new == 1 else 'they prove'} nothing about it"
+        return f"{said} before the fix{proved}" if new else ""
 
     def compared(self, new: int) -> str:
         """`487 old, 0 new (base 1a2b3c4)`, or why there is no such count; empty where nobody asked for one."""

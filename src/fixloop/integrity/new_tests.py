@@ -1,0 +1,91 @@
+"""Tests that a fix adds: which they are, and whether anything in them can fail.
+
+A test that passes where the functions of the product do nothing says nothing of them. `emptied` makes such a product,
+which does nothing only while a test is called: what modules and fixtures do first stays as it is.
+"""
+
+import ast
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from fixloop.integrity.python_tests import Function, functions
+
+SWITCH: Final = "fixloop_emptied"
+"""The name in `builtins` by which emptied functions are told what to return."""
+_ASKS: Final = f"""
+if {SWITCH!r} in __import__('builtins').__dict__:
+    return __import__('builtins').__dict__[{SWITCH!r}]()
+"""
+_WORDS: Final = ("assert", "raises", "warns", "fail", "check", "expect", "verify")
+
+
+def new_or_changed(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
+    """The tests, as `tests/test_a.py::TestB::test_c`, of which no file did the same before, under whatever name."""
+    known = {_does(each) for text in before.values() for _, each in _functions(text, "")}
+    return {
+        name
+        for path, text in after.items()
+        for name, function in _functions(text, f"{path}::")
+        if name.rpartition("::")[2].startswith("test") and _does(function) not in known
+    }
+
+
+def emptied(text: str) -> str:
+    """A module whose functions do nothing while the switch is on; as it is where it cannot be read."""
+    module = _parsed(text)
+    if module is None:
+        return text
+    for node in ast.walk(module):
+        # What Python itself calls has to return what Python asks for, and an asynchronous generator returns nothing.
+        if not isinstance(node, Function) or node.name.startswith("__") or _is_async_generator(node):
+            continue
+        asks = ast.parse(_ASKS).body
+        place = int(ast.get_docstring(node, clean=False) is not None)
+        node.body[place:place] = asks
+    return ast.unparse(ast.fix_missing_locations(module))
+
+
+def without(text: str, tests: Collection[str]) -> str:
+    """A file without these of its tests: `TestB::test_c`."""
+    module = _parsed(text)
+    if module is None:
+        return text
+    _remove(module.body, "", tests)
+    return ast.unparse(module)
+
+
+def seems_to_check(text: str, test: str) -> bool:
+    """Whether something in the test reads as if it could fail by itself."""
+    found = dict(_functions(text, "")).get(test)
+    return found is not None and any(word in ast.unparse(found).lower() for word in _WORDS)
+
+
+def _does(function: Function) -> str:
+    body = function.body[ast.get_docstring(function, clean=False) is not None :]
+    return "".join(map(ast.dump, (function.args, *function.decorator_list, *body)))
+
+
+def _functions(text: str, prefix: str) -> list[tuple[str, Function]]:
+    module = _parsed(text)
+    return [] if module is None else list(functions(module.body, prefix))
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _is_async_generator(function: Function) -> bool:
+    return isinstance(function, ast.AsyncFunctionDef) and any(
+        isinstance(each, ast.Yield) for each in ast.walk(function)
+    )
+
+
+def _remove(body: list[ast.stmt], prefix: str, tests: Collection[str]) -> None:
+    for node in list(body):
+        if isinstance(node, ast.ClassDef):
+            _remove(node.body, f"{prefix}{node.name}::", tests)
+        elif isinstance(node, Function) and f"{prefix}{node.name}" in tests:
+            body[body.index(node)] = ast.Pass()

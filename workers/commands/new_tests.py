@@ -1,0 +1,136 @@
+"""The judge of new tests: how many of them failed before the fix, and whether a gate of coverage rests on tests that
+cannot fail.
+
+Only of pytest's. Where the tests could not be run so, nothing is found.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from fixloop.configuration.model import Check
+from fixloop.integrity.new_tests import emptied, new_or_changed, seems_to_check, without
+from fixloop.integrity.paths import Kind, kind_of
+from fixloop.protocol.checks import CheckResult, Finding, RunOutcome
+from fixloop.repository.tree import commit_tree, tracked_in_tree, tree_with
+from workers.commands.apart import DATED, trust_of
+from workers.commands.check_run import run_check
+from workers.commands.claim import Claim
+from workers.commands.pytest_runs import is_pytest, named, plain_run, played
+from workers.commands.sides import changed_of, inside, sides
+from workers.workspaces.ground import Ground, site_of
+
+RULE: Final = "proves-nothing"
+LEAST_SECONDS: Final = 5.0
+MOST_SECONDS: Final = 60.0
+LISTED: Final = 10
+
+
+def new_tests(claim: Claim) -> Iterator[Finding]:
+    """Tests that a fix added because a gate of coverage was missed, and that pass whatever the product does."""
+    if RULE in claim.configuration.integrity.off:
+        return
+    before, after = sides(claim, Kind.TEST)
+    added = new_or_changed(before, after)
+    for check, ran in zip(claim.checks, claim.ran, strict=True):
+        tests = sorted(name for name in ran.result.cases if name.partition("[")[0] in added)
+        if not tests or not is_pytest(check):
+            continue
+        seconds = min(MOST_SECONDS, max(LEAST_SECONDS, ran.result.evidence.duration_seconds))
+        failed = _failed_before(claim, check, tests, seconds)
+        told = {"new_tests": len(tests), "new_tests_failed_before": len(failed)}
+        claim.learned.setdefault(check.name, {}).update(told)
+        if claim.was_uncovered and (idle := _idle(claim, check, tests, after, seconds)):
+            yield from _rests_on(claim, check, after, idle)
+
+
+def _failed_before(claim: Claim, check: Check, tests: list[str], seconds: float) -> set[str]:
+    """Those of the tests that fail by an assertion on the product as it was."""
+    git = claim.ground.workspace.mirror.git
+    judges = {delta.path: delta.new for delta in changed_of(claim, Kind.TEST)}
+    tree = tree_with(git, claim.trusted, judges)
+    commit = commit_tree(git, tree, [claim.trusted], "fixloop: new tests\n", dated=DATED)
+    site = site_of(claim.work, claim.configuration, claim.cache)
+    with replace(site, name=f"{site.name}.before").ground(commit) as ground:
+        if ground.problem:
+            return set()
+        run = plain_run(tests) | {"by_assertion": True}
+        return named(played(claim.run, check, ground, [run], seconds), "plain", "failed")
+
+
+def _idle(
+    claim: Claim, check: Check, tests: list[str], texts: Mapping[str, str], seconds: float
+) -> list[str]:
+    """Those that pass where the functions of the product do nothing, whether these return nothing or something that
+    is equal to nothing else; and those that break there, with nothing in them that reads as a check."""
+    site = site_of(claim.work, claim.configuration, claim.cache)
+    with replace(site, name=f"{site.name}.emptied").ground(claim.work.holding.state.tip) as ground:
+        if ground.problem:
+            return []
+        _empty(claim, ground)
+        plain = plain_run(tests) | {"by_assertion": True}
+        runs = [plain | {"name": returned, "emptied": returned} for returned in ("nothing", "something")]
+        found = played(claim.run, check, ground, runs, seconds)
+    outcomes = {name: {ended.get(name, "") for ended in found.values()} for name in tests}
+    return [
+        name
+        for name, ended in outcomes.items()
+        if ended == {"passed"} or (ended <= {"passed", "raised"} and not _seems_to_check(name, texts))
+    ]
+
+
+def _seems_to_check(name: str, texts: Mapping[str, str]) -> bool:
+    file, _, test = name.partition("[")[0].partition("::")
+    return seems_to_check(texts[file], test)
+
+
+def _empty(claim: Claim, ground: Ground) -> None:
+    git, top = ground.workspace.mirror.git, ground.workspace.path
+    trust = trust_of(claim, git)
+    for path in map(bytes.decode, tracked_in_tree(git, claim.work.holding.state.tip)):
+        file = top / path
+        if path.endswith(".py") and kind_of(path, trust) is Kind.PRODUCT and not file.is_symlink():
+            # As Python reads it: an encoding that the file declares is not declared any more.
+            file.write_text(emptied(file.read_bytes().decode("utf-8", "replace")), encoding="utf-8")
+
+
+def _rests_on(claim: Claim, check: Check, texts: Mapping[str, str], idle: list[str]) -> Iterator[Finding]:
+    """Held where the check does not pass without the tests that cannot fail."""
+    again = _checked_without(claim, check, texts, {name.partition("[")[0] for name in idle})
+    if (
+        again is None
+        or again.outcome is RunOutcome.PASSED
+        or (again.outcome is RunOutcome.ERROR and again.cases)
+    ):
+        return
+    rest = f"\nand {len(idle) - LISTED} more" if len(idle) > LISTED else ""
+    yield Finding(
+        rule=RULE,
+        text=f"the gate of coverage is met only with {len(idle)} new "
+        f"{'test that passes' if len(idle) == 1 else 'tests that pass'} whatever the product does",
+        check=check.name,
+        file=idle[0].partition("::")[0],
+        new="\n".join(idle[:LISTED]) + rest,
+    )
+
+
+def _checked_without(
+    claim: Claim, check: Check, texts: Mapping[str, str], gone: set[str]
+) -> CheckResult | None:
+    """The check where these tests are not; None where nobody wants to know any more, or nothing can be checked."""
+    git, tip = claim.ground.workspace.mirror.git, claim.work.holding.state.tip
+    wanted = {}
+    for delta in changed_of(claim, Kind.TEST):
+        path = inside(claim, os.fsdecode(delta.path))
+        if within := {name.removeprefix(f"{path}::") for name in gone if name.startswith(f"{path}::")}:
+            left = without(texts[path], within).encode()
+            blob = git.text("hash-object", "-w", "--no-filters", "--stdin", stdin=left)
+            wanted[delta.path] = delta.new._replace(blob=blob)
+    commit = commit_tree(git, tree_with(git, tip, wanted), [tip], "fixloop: without new tests\n", dated=DATED)
+    site = site_of(claim.work, claim.configuration, claim.cache)
+    with replace(site, name=f"{site.name}.without").ground(commit) as ground:
+        if ground.problem:
+            return None
+        again = run_check(check, ground, ground.workspace.tree_hash(), claim.run)
+    return again.result if again else None
