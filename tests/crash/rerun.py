@@ -19,6 +19,7 @@ from fixloop.engine.engine import ProfileEngine, ProfileHolding
 from fixloop.engine.profile import Profile, profile_named
 from fixloop.engine.replay import audit
 from fixloop.protocol import events as ev
+from fixloop.protocol.checks import Finding
 from fixloop.protocol.event import Event, Start
 from fixloop.protocol.state import Limits
 from fixloop.protocol.ticket import Ticket
@@ -34,6 +35,9 @@ from tests.fixtures.validation_stage import START
 WORKFLOW: Final = "0f0f0f0f-101-1"
 LONGEST: Final = 1000
 SWEEP_SECONDS: Final = 0.5
+FINDING: Final = Finding(
+    rule="apart", text="with the tests of the snapshot it fails", file="test_a.py", line=3
+)
 _STAMP: Final = re.compile(r"\d{8}T\d{6}Z|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?")
 _DURATION: Final = re.compile(r"\b\d\d:\d\d(:\d\d)?\b")
 _OF_A_RUN: Final = {"clock", "due", "fence", "owner", "timestamp"}
@@ -69,6 +73,8 @@ class Scene(NamedTuple):
     specialists: tuple[str, ...] = ("test-runner",)
     fixer: Literal["command", "outside"] = "command"
     decisions: tuple[ev.DecisionMade, ...] = ()
+    held: tuple[str, ...] = ()
+    """The runs that pass and are held, by the ends of their tickets' ids."""
     limits: Limits = Limits()
     kind: str = "validation"
     outside: tuple[str, ...] = ()
@@ -224,7 +230,12 @@ class Rerun:
             return ev.ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
         if ticket.step == "notify":
             return ev.PersonNotified(detail=self._crew.notify(work))
-        return self._crew.fix(work) if ticket.step == "fix" else self._crew.check(work)
+        if ticket.step == "fix":
+            return self._crew.fix(work)
+        event = self._crew.check(work)
+        if event is not None and _end_of(ticket.id) in self.scene.held:
+            event = event.model_copy(update={"findings": (FINDING,)})
+        return event
 
     # A caller from outside, and the sweeper that fires a deadline.
 
@@ -308,6 +319,7 @@ class Rerun:
             limits=self.scene.limits,
             tip="commit-0",
             tree="tree-0",
+            trusted="commit-0" if self.scene.held else "",
         )
 
     def _ending(self) -> Ending:

@@ -29,10 +29,20 @@ SCENES: Final = {
         "abcde abcd abc ab a f -",
         decisions=(DecisionMade(decision=Decision.EXTEND, iterations=3, by="ann"),),
     ),
+    "rejected": Scene(
+        "a b - -",
+        held=("test-runner.recheck.3.1",),
+        decisions=(DecisionMade(decision=Decision.REJECT, reason="the test was right", by="ann"),),
+    ),
+    "accepted": Scene(
+        "a - -",
+        held=("test-runner.recheck.2.1",),
+        decisions=(DecisionMade(decision=Decision.ACCEPT, by="ben"),),
+    ),
     "S16": Scene("test-runner: abc b -; security: a -", BACK_END),
     "S31": Scene("test-runner: abc b -; security: a -; unit-test: - u -", BACK_END),
 }
-LINES: Final = {"S2": 6, "S4": 18, "S6": 5, "S12": 27, "S16": 22, "S31": 29}
+LINES: Final = {"S2": 6, "S4": 18, "S6": 5, "S12": 27, "rejected": 15, "accepted": 7, "S16": 22, "S31": 29}
 REPEATING: Final = (Boundary.MID_WORK, Boundary.BEFORE_COMMIT)
 """Where the work has begun and its result is not stored."""
 
