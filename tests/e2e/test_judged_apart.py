@@ -156,6 +156,39 @@ def test_tests_that_a_coverage_gate_asked_for_are_held_only_with_another_gate(
         assert told.code == 0, told.out
 
 
+WAITS: Final = """
+import os, pathlib, re, sys, time
+folder = pathlib.Path({folder!r})
+if {when} and not (folder / "go").exists():
+    (folder / "pid").write_text(str(os.getpid()))
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    "when", ["re.search(r'test_c[0-9a-f]{8}', ' '.join(sys.argv))", "'fixloop_proof' in sys.modules"]
+)
+def test_a_death_while_a_canary_or_new_tests_run_changes_nothing(when: str, tmp_path: Path) -> None:
+    more = "write('test_more.py', 'import calc\\ndef test_more(): assert calc.add(5, 5) == 10\\n')"
+    files = {**FILES, "agent.py": f"{EDIT}edit('calc.py', '-', '+'); {more}"}
+    files["conftest.py"] = WAITS.format(folder=str(tmp_path), when=when)
+    toml = f'[fixer]\ncommand = "python agent.py"\n[specialist.test-runner]\ncommand = "{JUNIT}"\n'
+    shop = Project(tmp_path / "shop", toml=toml, files=files)
+    looping = shop.start("run", ".", "--issue", "1")
+    until((tmp_path / "pid").exists)
+
+    os.kill(looping.pid, signal.SIGKILL)
+    looping.communicate()
+    until(lambda: not running(tmp_path / "pid"))
+    (tmp_path / "go").touch()
+    told = shop.fixloop("resume", "1")
+
+    assert told.code == 0, told.out
+    assert shop.fixloop("audit", "verify", "1").code == 0
+    report = shop.fixloop("report", "1", "--format", "markdown").out
+    assert "1 new or changed test, 1 of which failed before the fix" in report
+
+
 def test_a_death_while_the_fix_is_judged_apart_changes_nothing(tmp_path: Path) -> None:
     # What the fix added judges, too, so it is not there while the fix is judged apart.
     pid, go = tmp_path / "pid", tmp_path / "go"
