@@ -213,7 +213,7 @@ def mcp(
         caller = Caller(checked_name(getpass.getuser()), scopes, TERMINAL, frozenset({session.project.hash8}))
         service = Service(session, Tokens(session.connection))
         with service.follower.running():
-            server_of(service, lambda: caller, session.directory).run("stdio")
+            server_of(service, lambda: caller, with_check=True).run("stdio")
 
 
 @token_group.command("create")

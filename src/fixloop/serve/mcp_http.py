@@ -31,7 +31,7 @@ class McpEndpoint:
         self._service, self._identities = service, identities
         # Names of hosts are looked at for all routes alike.
         unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        self._app = server_of(service, _CALLER.get).streamable_http_app(
+        self._app = server_of(service, _CALLER.get, with_check=service.has_checkout).streamable_http_app(
             streamable_http_path=PATH,
             json_response=True,
             stateless_http=True,

@@ -34,20 +34,19 @@ Fence = Annotated[int, Field(ge=1)]
 Once = Annotated[str, Field(max_length=200, description="The same for a repetition.")]
 
 
-def server_of(
-    service: Service, caller: Callable[[], Caller], directory: Path | None = None
-) -> MCPServer[Any]:
-    """The tools for whom `caller` names when one is called; `check`, of what lies below `directory`, only where there
-    is one: agents elsewhere have their checkouts elsewhere."""
+def server_of(service: Service, caller: Callable[[], Caller], *, with_check: bool) -> MCPServer[Any]:
+    """The tools for whom `caller` names when one is called; `check` only where there is a checkout: agents elsewhere
+    have theirs elsewhere."""
     desk = Desk(service)
     server = MCPServer[Any]("fixloop", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
 
-    if directory is not None:
+    if with_check:
 
         @server.tool()
         async def check(path: Annotated[str, Field(max_length=1000)] = ".") -> Answer:
             """Validate the checkout as it lies there; nothing is handed in."""
-            return await run_in_threadpool(_checked, directory, path)
+            who = caller()
+            return await _answered(lambda: _checked(service.checkout(who), path))
 
     @server.tool()
     async def claim_work(

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from hashlib import sha256
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from fixloop.commands.clocks import is_away
@@ -114,6 +115,18 @@ class Service:
         self._times = Times(session.store.history)
         self._waivers: tuple[float, Sequence[Waiver]] = (-WAIVERS_SECONDS, ())
         self._held: dict[str, tuple[Mapping[str, str], Sequence[Hold]]] = {}
+
+    @property
+    def has_checkout(self) -> bool:
+        """Whether it serves the project that it lies in, and not others from elsewhere."""
+        return self._session.settings.is_embedded
+
+    def checkout(self, caller: Caller) -> Path:
+        """The checkout that it lies in. Raises Problem: the caller has no work in that project."""
+        project = self._session.project.hash8
+        if not (caller.agents or caller.may(access.SUBMIT)) or not caller.covers((project,)):
+            raise Problem("not-allowed", f"{caller.name} has no work in project {project}")
+        return self._session.directory
 
     def ping(self) -> None:
         """Raises InfrastructureError where Redis does not answer."""
