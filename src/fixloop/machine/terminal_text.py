@@ -20,13 +20,16 @@ HIDDEN: Final = re.compile(
     rf"|(?<!{_JOINED})[\u200c\u200d]|[\u200c\u200d](?!{_JOINED})"
     rf"|(?<!{_CHOSEN})[\ufe00-\ufe0f](?!\u20e3)"
 )
+_ASCII: Final = dict.fromkeys([*range(9), *range(11, 32), 127])
 _SUSPECT: Final = re.compile(rf"[{_ALWAYS}\u200c\u200d\ufe00-\ufe0f]")
 
 
 def visible(text: str) -> str:
     """`text` with invisible characters as Python escapes; line ends and tabs stay."""
     told = text.replace("\r\n", "\n")
-    # Most text has nothing of that, which is found out in a tenth of the time.
+    # Most text has nothing of that, which is found out in a tenth of the time; of ASCII, in a hundredth.
+    if told.isascii() and len(told.translate(_ASCII)) == len(told):
+        return told
     if _SUSPECT.search(told) is None:
         return told
     return HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), told)
