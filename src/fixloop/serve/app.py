@@ -1,5 +1,6 @@
 """The application: every request is bounded, known and answered in one form, whichever route it goes to."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -104,7 +106,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         running.enter_context(service.follower.running())
         if app.state.mcp is not None:
             await running.enter_async_context(app.state.mcp.running())
+        # Who asks first need not wait for what is the same for all.
+        listing = asyncio.create_task(run_in_threadpool(service.make_lists))
         yield
+        await listing
 
 
 def _mcp(service: Service, identities: Identities) -> "McpEndpoint | None":

@@ -4,6 +4,7 @@ each of who asks. Routes and pages call nothing else."""
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache, partial
 from hashlib import sha256
@@ -20,7 +21,7 @@ from fixloop.commands.report import whole_diff
 from fixloop.commands.screen import heard
 from fixloop.commands.session import Seen, Session, look
 from fixloop.commands.worker import KnownWorker, workers_here
-from fixloop.errors import Damaged, NewerVersion, ProtocolError, UsageError
+from fixloop.errors import Damaged, InfrastructureError, NewerVersion, ProtocolError, UsageError
 from fixloop.intake.hook_files import Heartbeat, last_calls
 from fixloop.intake.repositories import Repositories
 from fixloop.intake.submission import enqueue
@@ -131,6 +132,11 @@ class Service:
     def ping(self) -> None:
         """Raises InfrastructureError where Redis does not answer."""
         self._session.store.ping()
+
+    def make_lists(self) -> None:
+        """Read what the lists are made of, if Redis answers."""
+        with suppress(InfrastructureError):
+            self._lists.waiting()
 
     def workflows(
         self,
