@@ -26,7 +26,7 @@ def project(folder: Path, toml: str = LINT, **files: str) -> Project:
 
 
 def test_an_agent_is_asked_for_the_one_new_failure_and_the_old_ones_are_counted(tmp_path: Path) -> None:
-    fixer = "[fixer]\ncommand = \"sh -c 'cat > ../../asked; sed -i s/BAD/good/ b.txt; cp ../../asked {}'\"\n"
+    fixer = "[fixer]\ncommand = \"sh -c 'cat > {}; sed -i s/BAD/good/ b.txt'\"\n"
     asked = tmp_path / "asked"
     shop = project(tmp_path / "shop", fixer.replace("{}", str(asked)) + LINT, b="BAD new\n")
 

@@ -293,3 +293,12 @@ def test_the_embedded_server_answers_only_who_can_read_its_data(tmp_path: Path) 
         with closing(stranger), pytest.raises(redis.AuthenticationError):
             stranger.ping()
         assert (place.data / "access.conf").stat().st_mode & 0o077 == 0
+
+
+def test_a_command_that_was_refused_something_is_told_which_key_allows_it(scene: Scene) -> None:
+    refused = scene.run(f"touch {scene.home}/notes")
+    other = scene.run("cat nothing")
+
+    assert "`[fixer] writable` names further places" in refused.refusal("[fixer] writable")
+    assert scene.unconfined("echo Permission denied").refusal("[fixer] writable") == ""
+    assert other.refusal("[fixer] writable") == ""

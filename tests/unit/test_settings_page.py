@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from fixloop.configuration.loader import load_configuration
+from fixloop.configuration.settings import SandboxSettings
 from tests.fixtures.configuration_project import written
 from tests.unit.settings_page import PAGE, REGENERATE, SCHEMA, page, schema
 
@@ -89,9 +90,11 @@ def test_the_settings_page_and_the_schema_are_what_the_models_say() -> None:
 def test_a_configuration_is_stored_as_it_ever_was(tmp_path: Path) -> None:
     configuration = load_configuration(written(tmp_path, {"fixloop.toml": EVERYTHING}))
 
-    assert configuration.to_json() == STORED
-    assert configuration.digest() == DIGEST
-    assert type(configuration).model_validate_json(STORED) == configuration
+    assert configuration.sandbox.mode == "auto"
+    unconfined = configuration.model_copy(update={"sandbox": SandboxSettings()})
+    assert unconfined.to_json() == STORED
+    assert unconfined.digest() == DIGEST
+    assert type(configuration).model_validate_json(STORED) == unconfined, "as it was when it was stored"
 
 
 @pytest.mark.parametrize("text", [EVERYTHING, *(path.read_text(encoding="utf-8") for path in EXAMPLES)])

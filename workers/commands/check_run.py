@@ -105,6 +105,9 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
         evidence=evidence,
         hide=ground.redaction.text,
     )
+    if judged.outcome is RunOutcome.ERROR:
+        reason = f"{judged.reason}{result.refusal('[sandbox] writable')}"
+        judged = judged.model_copy(update={"reason": reason})
     return Ran(judged, output, tuple(reports.values()))
 
 

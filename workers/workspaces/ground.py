@@ -118,7 +118,7 @@ class Site:
 
     @property
     def _sandbox(self) -> str:
-        mode = self.configuration.sandbox.mode
+        mode = self.configuration.sandbox.mode or "off"
         return "auto" if self.shared and mode == "off" else mode
 
     def _confined_setup(self, folder: Path) -> Confined:

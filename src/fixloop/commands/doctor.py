@@ -197,8 +197,8 @@ def _machine(directory: Path, cache: Path) -> Iterator[Finding]:
     detail = "each command in a PID namespace" if is_namespace else "commands are watched by their worker"
     yield Finding("guard", True, f"{detail}{f' ({mode.reason})' if mode.reason else ''}")
     means = means_in_use()
-    is_missing = False if (load_settings().sandbox or "off") not in ("auto", "off") else None
-    detail = f"{means.name} confines checks and fixers where `[sandbox] mode` says so"
+    is_missing = False if (load_settings().sandbox or "auto") not in ("auto", "off") else None
+    detail = f"{means.name} confines checks and fixers, unless `[sandbox] mode` is off"
     if means.reason:
         detail = f"checks and fixers may write whatever you may: {means.reason}"
     yield Finding("sandbox", is_missing if means.reason else True, detail, "install bubblewrap")

@@ -57,8 +57,9 @@ def load_configuration(
     if validates and not chosen.specialists:
         raise _nothing_to_check(chosen, directory, written, document)
     shared = {name: getattr(written, name) for name in SharedSettings.model_fields}
+    sandbox = written.sandbox.model_copy(update={"mode": written.sandbox.mode or "auto"})
     return Configuration(
-        **{**shared, "project": written.project or project},
+        **{**shared, "project": written.project or project, "sandbox": sandbox},
         fixer=_fixer(written, fixer, document.place),
         agent=_agent(written, fixer, document.place),
         **sections,

@@ -113,8 +113,9 @@ class FixerSettings(Section):
 class SandboxSettings(Section):
     """`[sandbox]`: what keeps checks and agents to their workspaces."""
 
-    mode: SandboxMode = Field(
-        default="off",
+    mode: Annotated[SandboxMode | None, Unset("`auto`")] = Field(
+        # A stored configuration that names none is of the time when nothing was confined.
+        default=None,
         description='`"auto"`: bubblewrap or Landlock where the system has one; `"require"`: nothing is run without '
         'one; `"off"`: neither. `FIXLOOP_SANDBOX` wins',
     )

@@ -95,8 +95,8 @@ def _difference(store: Store, state: Any, prepared: Prepared, feature: Feature) 
     began = Configuration.model_validate_json(data) if data is not None else prepared.configuration
     if (began.fixer, began.agent) != (prepared.configuration.fixer, prepared.configuration.agent):
         return "with another fixer"
-    # What is merely detected depends on the caller's shell.
-    same = {"unverified": began.unverified}
+    # What is merely detected depends on the caller's shell, and what confines checks is none of them.
+    same = {"unverified": began.unverified, "sandbox": began.sandbox}
     if prepared.configuration.model_copy(update=same) != began:
         return "with other gates"
     if state.push != feature.push:

@@ -7,6 +7,7 @@ where the kernel grants one, else a guard that this process watches.
 import contextlib
 import logging
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -60,6 +61,7 @@ class Confined(NamedTuple):
 UNCONFINED: Final = Confined()
 RUNNER: Final = "FIXLOOP_RUNNER"
 """The socket of the runner that has guards where no state is; without it they are children of this process."""
+_REFUSED: Final = re.compile("Read-only file system|Permission denied|EROFS|EACCES")
 _PYTHON: Final = (sys.executable, "-I", "-S")
 _refusals: Final[list[str]] = []
 """What the kernel said when it refused this process a namespace; it is not asked again."""
@@ -84,6 +86,15 @@ class GuardedResult:
     duration_seconds: float = 0.0
     sandbox: str = ""
     """The name of what confined it."""
+
+    def refusal(self, key: str) -> str:
+        """What to do where the sandbox seems to have refused it something, as the end of a sentence; usually nothing.
+        `key`: of the configuration, names more places."""
+        if self.sandbox in ("", "none") or not _REFUSED.search(f"{self.output}{self.talk}"):
+            return ""
+        return (
+            f"; {self.sandbox} keeps it to its workspace, and `{key}` names further places that it may write"
+        )
 
     @property
     def injured(self) -> bool:

@@ -1,0 +1,32 @@
+"""What a whole run confines where nobody has said a word about it."""
+
+from pathlib import Path
+
+import pytest
+
+from fixloop.machine.sandbox import means_in_use
+from tests.fixtures.project import TOML, Project
+
+pytestmark = pytest.mark.slow
+
+PLANTS = "[fixer]\ncommand = \"sh -c 'sed -i s/-/+/ calc.py && touch ~/planted'\"\n"
+
+
+def test_a_fixer_that_writes_elsewhere_is_refused_and_told_so_unless_that_is_switched_off(
+    tmp_path: Path,
+) -> None:
+    means = means_in_use()
+    if means.name == "none":
+        pytest.skip(f"no sandbox here: {means.reason}")
+    kept = {"FIXLOOP_SANDBOX_WRITABLE": ""}
+    confined = Project(tmp_path / "one" / "shop", toml=PLANTS + TOML, variables=kept)
+    free = Project(tmp_path / "two" / "shop", toml=f'{PLANTS}[sandbox]\nmode = "off"\n{TOML}', variables=kept)
+
+    told, other = confined.run(), free.run()
+
+    assert told.code == 3, told.out
+    assert f"{means.name} keeps it to its workspace, and `[fixer] writable` names further" in confined.log()
+    assert f"sandbox {means.name}" in confined.log()
+    assert not (confined.home / "planted").exists()
+    assert other.code == 0, other.out
+    assert (free.home / "planted").exists()
