@@ -1,5 +1,7 @@
 """The claim that judges look at: a run that passed on a tree that a fix made, and what it rests on."""
 
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,7 +10,7 @@ from fixloop.reports.coverage import NAME as COVERAGE
 from fixloop.repository.tree import Delta
 from workers.commands.check_run import Ran, Run
 from workers.steps.step import Step
-from workers.workspaces.ground import Ground
+from workers.workspaces.ground import Ground, site_of
 
 
 class Claim(NamedTuple):
@@ -32,6 +34,15 @@ class Claim(NamedTuple):
     @property
     def trusted(self) -> str:
         return str(self.work.holding.state.trusted)
+
+    @property
+    def tip(self) -> str:
+        return str(self.work.holding.state.tip)
+
+    def beside(self, name: str, commit: str = "") -> AbstractContextManager[Ground]:
+        """A fresh workspace at a commit, by default the tip; `name` tells it from the run's other ones."""
+        site = site_of(self.work, self.configuration, self.cache)
+        return replace(site, name=f"{site.name}.{name}").ground(commit or self.tip)
 
     @property
     def was_uncovered(self) -> bool:

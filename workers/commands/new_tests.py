@@ -6,7 +6,6 @@ Only of pytest's. Where the tests could not be run so, nothing is found.
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Final
 
 from fixloop.configuration.model import Check
@@ -19,7 +18,7 @@ from workers.commands.check_run import run_check
 from workers.commands.claim import Claim
 from workers.commands.pytest_runs import is_pytest, named, plain_run, played
 from workers.commands.sides import changed_of, inside, sides
-from workers.workspaces.ground import Ground, site_of
+from workers.workspaces.ground import Ground
 
 RULE: Final = "proves-nothing"
 LEAST_SECONDS: Final = 5.0
@@ -51,8 +50,7 @@ def _failed_before(claim: Claim, check: Check, tests: list[str], seconds: float)
     judges = {delta.path: delta.new for delta in changed_of(claim, Kind.TEST)}
     tree = tree_with(git, claim.trusted, judges)
     commit = commit_tree(git, tree, [claim.trusted], "fixloop: new tests\n", dated=DATED)
-    site = site_of(claim.work, claim.configuration, claim.cache)
-    with replace(site, name=f"{site.name}.before").ground(commit) as ground:
+    with claim.beside("before", commit) as ground:
         if ground.problem:
             return set()
         run = plain_run(tests) | {"by_assertion": True}
@@ -64,8 +62,7 @@ def _idle(
 ) -> list[str]:
     """Those that pass where the functions of the product do nothing, whether these return nothing or something that
     is equal to nothing else; and those that break there, with nothing in them that reads as a check."""
-    site = site_of(claim.work, claim.configuration, claim.cache)
-    with replace(site, name=f"{site.name}.emptied").ground(claim.work.holding.state.tip) as ground:
+    with claim.beside("emptied") as ground:
         if ground.problem:
             return []
         _empty(claim, ground)
@@ -88,7 +85,7 @@ def _seems_to_check(name: str, texts: Mapping[str, str]) -> bool:
 def _empty(claim: Claim, ground: Ground) -> None:
     git, top = ground.workspace.mirror.git, ground.workspace.path
     trust = trust_of(claim, git)
-    for path in map(bytes.decode, tracked_in_tree(git, claim.work.holding.state.tip)):
+    for path in map(bytes.decode, tracked_in_tree(git, claim.tip)):
         file = top / path
         if path.endswith(".py") and kind_of(path, trust) is Kind.PRODUCT and not file.is_symlink():
             # As Python reads it: an encoding that the file declares is not declared any more.
@@ -119,7 +116,7 @@ def _checked_without(
     claim: Claim, check: Check, texts: Mapping[str, str], gone: set[str]
 ) -> CheckResult | None:
     """The check where these tests are not; None where nobody wants to know any more, or nothing can be checked."""
-    git, tip = claim.ground.workspace.mirror.git, claim.work.holding.state.tip
+    git, tip = claim.ground.workspace.mirror.git, claim.tip
     wanted = {}
     for delta in changed_of(claim, Kind.TEST):
         path = inside(claim, os.fsdecode(delta.path))
@@ -128,8 +125,7 @@ def _checked_without(
             blob = git.text("hash-object", "-w", "--no-filters", "--stdin", stdin=left)
             wanted[delta.path] = delta.new._replace(blob=blob)
     commit = commit_tree(git, tree_with(git, tip, wanted), [tip], "fixloop: without new tests\n", dated=DATED)
-    site = site_of(claim.work, claim.configuration, claim.cache)
-    with replace(site, name=f"{site.name}.without").ground(commit) as ground:
+    with claim.beside("without", commit) as ground:
         if ground.problem:
             return None
         again = run_check(check, ground, ground.workspace.tree_hash(), claim.run)

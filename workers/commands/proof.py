@@ -8,7 +8,6 @@ found.
 import posixpath
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +18,6 @@ from workers.commands.check_run import Ran, run_check
 from workers.commands.claim import Claim
 from workers.commands.flakes import MOST_SECONDS
 from workers.commands.pytest_runs import Outcomes, is_pytest, named, plain_run, played
-from workers.workspaces.ground import site_of
 
 RULES: Final = frozenset({"flaky", "other-conditions", "flip"})
 MOST_TESTS: Final = 20
@@ -55,10 +53,9 @@ def _again(claim: Claim, check: Check, ran: Ran, tests: list[str]) -> Iterator[F
     right every second time fails in one of two that follow each other."""
     if ran.result.evidence.duration_seconds > MOST_SECONDS:
         return
-    site, tip = site_of(claim.work, claim.configuration, claim.cache), claim.work.holding.state.tip
     failed: set[str] = set()
     for number in (2, 3):
-        with replace(site, name=f"{site.name}.{number}").ground(tip) as ground:
+        with claim.beside(str(number)) as ground:
             again = None if ground.problem else run_check(check, ground, ran.result.evidence.tree, claim.run)
         failed |= {failure.name for failure in again.result.failures} if again else set()
     for name in (name for name in tests if name in failed):
@@ -76,8 +73,7 @@ def _took(ran: Ran, tests: Collection[str]) -> float:
 
 
 def _proved(claim: Claim, check: Check, tests: list[str], seconds: float) -> Iterator[Finding]:
-    site, tip = site_of(claim.work, claim.configuration, claim.cache), claim.work.holding.state.tip
-    with replace(site, name=f"{site.name}.2").ground(tip) as ground:
+    with claim.beside("2") as ground:
         if ground.problem:
             return
         plain = plain_run(tests)
