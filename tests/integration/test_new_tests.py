@@ -68,6 +68,19 @@ def test_the_evidence_says_how_many_new_tests_fail_by_an_assertion_before_the_fi
     assert of_which in evidence(fixing).of_new_tests()
 
 
+def test_a_new_test_has_its_new_fixtures_where_it_runs_before_the_fix(tmp_path: Path) -> None:
+    fix = {
+        "calc.py": RIGHT,
+        "conftest.py": "import pytest\n\n\n@pytest.fixture\ndef five():\n    return 5\n",
+        "tests/test_more.py": "from calc import add\n\n\ndef test_more(five):\n    assert add(five, five) == 10\n",
+    }
+    fixing = Fixing(tmp_path, {"calc.py": BROKEN, "tests/test_calc.py": ADDS}, PYTEST, fix)
+
+    fixing.run()
+
+    assert (evidence(fixing).new_tests, evidence(fixing).new_tests_failed_before) == (1, 1)
+
+
 def test_a_test_that_was_renamed_is_no_new_one(tmp_path: Path) -> None:
     fix = {"calc.py": RIGHT, "tests/test_calc.py": ADDS.replace("test_adds", "test_sum")}
     fixing = Fixing(tmp_path, {"calc.py": BROKEN, "tests/test_calc.py": ADDS}, PYTEST, fix)

@@ -47,7 +47,8 @@ def new_tests(claim: Claim) -> Iterator[Finding]:
 def _failed_before(claim: Claim, check: Check, tests: list[str], seconds: float) -> set[str]:
     """Those of the tests that fail by an assertion on the product as it was."""
     git = claim.ground.workspace.mirror.git
-    judges = {delta.path: delta.new for delta in changed_of(claim, Kind.TEST)}
+    # With the fixtures that they may need.
+    judges = {delta.path: delta.new for delta in changed_of(claim, Kind.TEST, Kind.RUNNER)}
     tree = tree_with(git, claim.trusted, judges)
     commit = commit_tree(git, tree, [claim.trusted], "fixloop: new tests\n", dated=DATED)
     with claim.beside("before", commit) as ground:

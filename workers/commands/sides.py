@@ -14,11 +14,11 @@ from workers.commands.claim import Claim
 MOST_BYTES: Final = 1024 * 1024
 
 
-def changed_of(claim: Claim, kind: Kind) -> Sequence[Delta]:
-    """The changes of one kind of files."""
+def changed_of(claim: Claim, *wanted: Kind) -> Sequence[Delta]:
+    """The changes of these kinds of files."""
     git = claim.ground.workspace.mirror.git
     kinds = judging(git, claim.trusted, claim.changed, trust_of(claim, git))
-    return [delta for delta in claim.changed if kinds.get(delta.path, Kind.PRODUCT) is kind]
+    return [delta for delta in claim.changed if kinds.get(delta.path, Kind.PRODUCT) in wanted]
 
 
 def sides(claim: Claim, kind: Kind) -> tuple[dict[str, str], dict[str, str]]:
