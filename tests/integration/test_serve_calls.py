@@ -228,6 +228,25 @@ def test_what_was_mistyped_by_a_link_may_be_sent_again(stage: Stage, phone: Rece
     assert stage.session.engine.state(workflow).outcome == "skipped"
 
 
+def test_who_is_called_no_more_has_no_link_and_a_new_viewer_s_only_shows(
+    stage: Stage, phone: Receiver
+) -> None:
+    stage.escalated()
+    office = Office(stage, phone, anna={})
+    office.server().look()
+    link, client = link_in(office.rings()[0][1]), stage.client("")
+
+    Office(stage, phone, anna={"role": "viewer"}, ben={}).server().name_contacts()
+    shown = (
+        client.get(link, headers=HTML).status_code,
+        client.post(link, data={"decision": "skip"}).status_code,
+    )
+    Office(stage, phone, ben={}).server().name_contacts()
+
+    assert shown == (200, 403)
+    assert client.get(link, headers=HTML).status_code == 410
+
+
 def test_what_a_link_is_for_cannot_be_widened_in_redis(stage: Stage, phone: Receiver) -> None:
     stage.escalated()
     office = Office(stage, phone, anna={"role": "viewer"})

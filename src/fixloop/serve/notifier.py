@@ -65,9 +65,14 @@ class Notifier:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Call until the end of the block."""
+        self.name_contacts()
         with repeating("notifier", self.look, self._stopping):
             yield
         self._turns.end(_TURN)
+
+    def name_contacts(self) -> None:
+        """Have links be good for who is called now. Raises InfrastructureError."""
+        self._service.tokens.name_contacts({each.name: each.role for each in self._contacts.contact})
 
     def look(self) -> float:
         """Make the calls that are due, if it is this server's turn; returns the seconds until the next look. Raises

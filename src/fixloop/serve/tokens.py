@@ -157,8 +157,16 @@ class Tokens:
         self._keep("link", text, signed, LINK_DAYS * 86_400)
         return text
 
+    def name_contacts(self, roles: Mapping[str, str]) -> None:
+        """From now on links are good for these people alone, and decide for deciders."""
+        told = dict(roles)
+        self._connection.together(
+            lambda pipe: (pipe.delete(keys.CONTACTS), pipe.hset(keys.CONTACTS, mapping=told))
+        )
+
     def linked(self, text: str) -> Link | None:
-        """What a link is for; None where it has run out or never was. Looking uses nothing up."""
+        """What a link is for; None where it has run out or never was, or its person is called no more. Looking uses
+        nothing up."""
         kept = self._connection.call(lambda client: client.get(keys.served_key("link", _digest(text))))
         if kept is None:
             return None
@@ -166,7 +174,12 @@ class Tokens:
         if not hmac.compare_digest(signed["signature"], _signature(text, signed["record"])):
             return None
         record = json.loads(signed["record"])
-        return Link(**{**record, "decisions": tuple(record["decisions"])})
+        role, are_named = self._connection.together(
+            lambda pipe: (pipe.hget(keys.CONTACTS, record["name"]), pipe.exists(keys.CONTACTS))
+        )
+        if are_named and role is None:
+            return None
+        return Link(**{**record, "decisions": () if role == b"viewer" else tuple(record["decisions"])})
 
     def csrf_of(self, name: str) -> str:
         """What the forms of a proxy's person bring: the same for a day and all replicas."""

@@ -51,6 +51,8 @@ WEBHOOKS: Final = "fixloop:serve:webhooks"
 
 TRACED: Final = "fixloop:serve:traced"
 """Set: workflows whose traces a collector has."""
+CONTACTS: Final = "fixloop:serve:contacts"
+"""Hash: who is called → their role, as the file of contacts said last."""
 CALLS: Final = "fixloop:serve:calls"
 """Hash: a workflow and its escalation → who was called for it, JSON."""
 
