@@ -81,7 +81,8 @@ def test_a_run_whose_disk_becomes_read_only_ends_in_a_sentence_and_continues_lat
     subprocess.run(disk.within("sync", "-f", disk.place), check=True)
 
     def fixloop(*words: str) -> subprocess.Popen[str]:
-        variables = environment(disk.place / "home") | {"FIXLOOP_KEEP": "0"}
+        own = {"FIXLOOP_KEEP": "0", "FIXLOOP_SANDBOX_WRITABLE": str(tmp_path)}
+        variables = environment(disk.place / "home") | own
         entered = disk.within("env", "-C", disk.place / "shop", FIXLOOP, *words)
         return subprocess.Popen(
             entered, env=variables, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True

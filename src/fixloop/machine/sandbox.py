@@ -91,8 +91,8 @@ def confined(what: Confinement, env: Mapping[str, str], *, cwd: Path, mode: str 
     if not what.network and means.name.startswith("landlock") and landlock.version() < landlock.WITH_NETWORK:
         raise InfrastructureError("`network = false` needs bubblewrap or Landlock 4 (Linux 6.7)")
     real = _real(what)
-    # A folder over /tmp would hide what the command needs from there.
-    words = [str(cwd), *map(str, real.writable)]
+    # A folder over /tmp would hide what the command, and the guard before it, need from there.
+    words = [str(cwd), *map(str, real.writable), __file__, sys.executable]
     words += [word for value in env.values() for word in value.split(os.pathsep)]
     covers = not any(os.path.realpath(word).startswith(f"{TEMPORARY}/") for word in words if "/" in word)
     if means.name == "bubblewrap":
