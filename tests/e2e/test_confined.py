@@ -25,7 +25,7 @@ def test_a_fixer_that_writes_elsewhere_is_refused_and_told_so_unless_that_is_swi
     told, other = confined.run(), free.run()
 
     assert told.code == 3, told.out
-    assert f"{means.name} keeps it to its workspace, and `[fixer] writable` names further" in confined.log()
+    assert f"{means.name} keeps it to its workspace, and `[sandbox] writable`," in confined.log()
     assert f"sandbox {means.name}" in confined.log()
     assert not (confined.home / "planted").exists()
     assert other.code == 0, other.out

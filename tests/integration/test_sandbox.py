@@ -301,6 +301,6 @@ def test_a_command_that_was_refused_something_is_told_which_key_allows_it(scene:
     refused = scene.run(f"touch {scene.home}/notes")
     other = scene.run("cat nothing")
 
-    assert "`[fixer] writable` names further places" in refused.refusal("[fixer] writable")
-    assert scene.unconfined("echo Permission denied").refusal("[fixer] writable") == ""
-    assert other.refusal("[fixer] writable") == ""
+    assert "`[sandbox] writable`, or FIXLOOP_SANDBOX_WRITABLE" in refused.refusal
+    assert scene.unconfined("echo Permission denied").refusal == ""
+    assert other.refusal == ""

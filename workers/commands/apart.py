@@ -29,6 +29,7 @@ _MOST: Final = 10
 _CHARACTERS: Final = 100_000
 """Of the lines of each, before secrets are cut out and a person is shown their beginning."""
 DATED: Final = "2000-01-01T00:00:00+0000"
+"""Of commits to which nobody refers, so that the same tree is the same commit."""
 
 
 class _Side(NamedTuple):

@@ -106,8 +106,7 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
         hide=ground.redaction.text,
     )
     if judged.outcome is RunOutcome.ERROR:
-        reason = f"{judged.reason}{result.refusal('[sandbox] writable')}"
-        judged = judged.model_copy(update={"reason": reason})
+        judged = judged.model_copy(update={"reason": f"{judged.reason}{result.refusal}"})
     return Ran(judged, output, tuple(reports.values()))
 
 

@@ -190,4 +190,4 @@ def end_of(result: GuardedResult, who: str, command: str) -> str:
         return f"{who} did not end within {result.duration_seconds:.0f} s"
     if result.signal is not None:
         return f"{who} died of signal {result.signal}"
-    return f"{who} ended with exit code {result.exit_code}{result.refusal('[fixer] writable')}"
+    return f"{who} ended with exit code {result.exit_code}{result.refusal}"

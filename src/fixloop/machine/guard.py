@@ -87,14 +87,14 @@ class GuardedResult:
     sandbox: str = ""
     """The name of what confined it."""
 
-    def refusal(self, key: str) -> str:
+    @property
+    def refusal(self) -> str:
         """What to do where the sandbox seems to have refused it something, as the end of a sentence; usually nothing.
-        `key`: of the configuration, names more places."""
+        Of a worker for everybody only its operator names places."""
         if self.sandbox in ("", "none") or not _REFUSED.search(f"{self.output}{self.talk}"):
             return ""
-        return (
-            f"; {self.sandbox} keeps it to its workspace, and `{key}` names further places that it may write"
-        )
+        keys = "`[sandbox] writable`, or FIXLOOP_SANDBOX_WRITABLE of a shared worker,"
+        return f"; {self.sandbox} keeps it to its workspace, and {keys} names further places"
 
     @property
     def injured(self) -> bool:
