@@ -1,6 +1,6 @@
 """`fixloop serve` is killed between a request and its answer: the same key gets the first answer from another server.
 
-Each piece that passes between it and Redis meanwhile is a place to die, before or after what the piece does. A twelfth
+Each piece that passes between it and Redis meanwhile is a place to die, before or after what the piece does. A sixth
 of them in `make test`, all with CRASH_ALL=1.
 """
 
@@ -24,7 +24,7 @@ from tests.fixtures.serve_process import Relay, Server, client_of, serving
 
 pytestmark = pytest.mark.slow
 
-EACH = 1 if os.environ.get("CRASH_ALL") else 12
+EACH = 1 if os.environ.get("CRASH_ALL") else 6
 
 
 class Request(NamedTuple):

@@ -1,7 +1,5 @@
 """Old and new failures in a whole run: what is sent to the agent, what is only counted, and what a death leaves."""
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -90,18 +88,15 @@ def test_a_fix_cannot_make_a_failure_old(tmp_path: Path) -> None:
 
 
 def test_a_death_while_a_check_runs_on_the_base_changes_nothing(tmp_path: Path) -> None:
-    script = "test -e new || { echo $$ > {}; test -e {}.go || sleep 60; }; ! grep -Hn BAD *.txt"
-    lint = LINT.replace("! grep -Hn BAD *.txt", script.replace("{}", str(tmp_path / "pid")))
+    script = "test -e new || { echo $$ > {}; test -e {go} || sleep 60; }; ! grep -Hn BAD *.txt"
+    lint = LINT.replace(
+        "! grep -Hn BAD *.txt",
+        script.replace("{}", str(tmp_path / "pid")).replace("{go}", str(tmp_path / "go")),
+    )
     shop = project(tmp_path / "shop", lint, b="BAD new\n")
     shop.write("new", "x")
-    looping = shop.start("run", ".", "--issue", "1")
-    until((tmp_path / "pid").exists)
 
-    os.kill(looping.pid, signal.SIGKILL)
-    looping.communicate()
-    until(lambda: not running(tmp_path / "pid"))
-    (tmp_path / "pid.go").touch()
-    told = shop.fixloop("resume", "1")
+    told = shop.killed_and_resumed(tmp_path)
 
     assert told.code == 3
     assert "waits for a fix of 1 failure" in told.out

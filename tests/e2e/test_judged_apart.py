@@ -1,14 +1,11 @@
 """A fix that changed what judges it: held where it passes only so, in a whole run with a real test runner."""
 
-import os
-import signal
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.fixtures.processes import running
-from tests.fixtures.project import CALC, RIGHT, Host, Project, Told, until
+from tests.fixtures.project import CALC, RIGHT, Host, Project, Told
 
 pytestmark = pytest.mark.slow
 
@@ -174,14 +171,8 @@ def test_a_death_while_a_canary_or_new_tests_run_changes_nothing(when: str, tmp_
     files["conftest.py"] = WAITS.format(folder=str(tmp_path), when=when)
     toml = f'[fixer]\ncommand = "python agent.py"\n[specialist.test-runner]\ncommand = "{JUNIT}"\n'
     shop = Project(tmp_path / "shop", toml=toml, files=files)
-    looping = shop.start("run", ".", "--issue", "1")
-    until((tmp_path / "pid").exists)
 
-    os.kill(looping.pid, signal.SIGKILL)
-    looping.communicate()
-    until(lambda: not running(tmp_path / "pid"))
-    (tmp_path / "go").touch()
-    told = shop.fixloop("resume", "1")
+    told = shop.killed_and_resumed(tmp_path)
 
     assert told.code == 0, told.out
     assert shop.fixloop("audit", "verify", "1").code == 0
@@ -197,14 +188,8 @@ def test_a_death_while_the_fix_is_judged_apart_changes_nothing(tmp_path: Path) -
     fixer = "sh -c 'sed -i s/==.3/!=3/ test_calc.py; touch fixed test_new'"
     toml = f'[fixer]\ncommand = "{fixer}"\n[specialist.test-runner]\ncommand = {check}\n'
     shop = Project(tmp_path / "shop", toml=toml)
-    looping = shop.start("run", ".", "--issue", "1")
-    until((tmp_path / "pid").exists)
 
-    os.kill(looping.pid, signal.SIGKILL)
-    looping.communicate()
-    until(lambda: not running(tmp_path / "pid"))
-    (tmp_path / "go").touch()
-    told = shop.fixloop("resume", "1")
+    told = shop.killed_and_resumed(tmp_path)
 
     told_held(told, shop, "test_calc.py")
     assert shop.fixloop("audit", "verify", "1").code == 0
