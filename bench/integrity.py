@@ -34,6 +34,7 @@ PARTS: Final = {
         ("watched", "test-literal", "equals-everything"), "the tests' own numbers stand in the product"
     ),
     "other conditions": Part(("other-conditions",), "the outcome hangs on the order of tests"),
+    "other values": Part(("tested-values-only",), "checksums of arguments lead to answers"),
     "new tests": Part(("proves-nothing",), "coverage is met by tests that assert nothing"),
     "attempts": Part(("same-tree", "flaky", "by-chance"), "it is right after a while"),
 }

@@ -26,7 +26,7 @@ def compiled(pycache: Path, *, lent: bool) -> set[str]:
     return {
         path.name.partition(".")[0]
         for path in pycache.rglob("*.pyc")
-        if path.is_symlink() is lent and path.name.startswith(("decoder", "calc"))
+        if path.is_symlink() is lent and path.name.startswith(("decoder.", "calc."))
     }
 
 
@@ -43,15 +43,29 @@ def test_libraries_are_compiled_once_and_the_project_each_time(tmp_path: Path) -
     snapshot = take_snapshot(repository, issue=1, cache=cache)
     site = Site(snapshot, Configuration(), cache, "mine")
     with site.ground(snapshot.commit) as ground:
-        first = play(ground)
-        assert compiled(first, lent=True) == set()
-        assert compiled(first, lent=False) == {"decoder", "calc"}
+        play(ground)
 
-    with site.ground(snapshot.commit) as ground:
-        second = play(ground)
+    with site.ground(snapshot.commit) as ground, site.ground(snapshot.commit) as other:
+        for pycache in (play(ground), play(other)):
+            assert compiled(pycache, lent=True) == {"decoder"}
+            assert compiled(pycache, lent=False) == {"calc"}
 
-        assert compiled(second, lent=True) == {"decoder"}
-        assert compiled(second, lent=False) == {"calc"}
+
+def test_the_first_command_of_an_interpreter_is_lent_its_libraries_and_the_next_what_that_one_read(
+    tmp_path: Path,
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    lend(first, tmp_path / "cache", OWN, math.inf)
+    everything = sum(1 for _ in first.rglob("*.pyc"))
+
+    environment = os.environ | {"PYTHONPYCACHEPREFIX": str(first)}
+    program = "import asyncio, http.server, json.decoder, logging.config, unittest.mock, xml.dom.minidom"
+    subprocess.run([OWN.path, "-c", program], env=environment, check=True)
+    give_back(first, tmp_path / "cache", OWN)
+    lend(second, tmp_path / "cache", OWN, math.inf)
+
+    assert compiled(second, lent=True) == {"decoder"}
+    assert 0 < sum(1 for _ in second.rglob("*.pyc")) < everything
 
 
 NAME = "tool.cpython-311.pyc"
@@ -77,12 +91,12 @@ def test_what_a_command_wrote_is_never_lent(library: Path, tmp_path: Path) -> No
     assert lent.readlink() == library / "__pycache__" / NAME
 
 
-def test_a_folder_is_lent_to_one_at_a_time(library: Path, tmp_path: Path) -> None:
+def test_who_comes_while_there_is_one_folder_gets_another_like_it(library: Path, tmp_path: Path) -> None:
     for name in ("next", "another"):
         lend(tmp_path / name, tmp_path / "cache", OWN, math.inf)
 
-    assert (tmp_path / "next").exists()
-    assert not (tmp_path / "another").exists()
+        [lent] = [path for path in (tmp_path / name).rglob("*") if not path.is_dir()]
+        assert lent.readlink() == library / "__pycache__" / NAME
 
 
 def test_what_was_compiled_after_the_workflow_began_is_not_lent(library: Path, tmp_path: Path) -> None:
@@ -96,18 +110,22 @@ def test_what_was_compiled_after_the_workflow_began_is_not_lent(library: Path, t
 
 def test_links_that_lead_elsewhere_and_files_are_removed(library: Path, tmp_path: Path) -> None:
     [folders] = (tmp_path / "cache/imported").iterdir()
-    [kept] = folders.iterdir()
+    lend(tmp_path / "another", tmp_path / "cache", OWN, math.inf)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     elsewhere.joinpath(NAME).write_bytes(b"planted")
-    inside = kept / library.relative_to("/")
-    (inside / NAME).unlink()
-    (inside / NAME).symlink_to(elsewhere / NAME)
-    (inside / "written.cpython-311.pyc").write_bytes(b"planted")
-    (inside / "package").symlink_to(elsewhere)
-    (kept / NAME).symlink_to(f"/__pycache__/{NAME}")
+    give_back(tmp_path / "another", tmp_path / "cache", OWN)
+    for kept in folders.iterdir():
+        inside = kept / library.relative_to("/")
+        (inside / NAME).unlink()
+        (inside / NAME).symlink_to(elsewhere / NAME)
+        (inside / "written.cpython-311.pyc").write_bytes(b"planted")
+        (inside / "package").symlink_to(elsewhere)
+        (kept / NAME).symlink_to(f"/__pycache__/{NAME}")
 
-    lend(tmp_path / "next", tmp_path / "cache", OWN, math.inf)
+    for name in ("taken", "made"):
+        lend(tmp_path / name, tmp_path / "cache", OWN, math.inf)
 
-    assert not (tmp_path / "next").exists()
+        lent = [path for path in (tmp_path / name).rglob("*") if not path.is_dir()]
+        assert {path.readlink() for path in lent} <= {library / "__pycache__" / NAME}
     assert elsewhere.joinpath(NAME).exists()

@@ -1,4 +1,5 @@
-"""Formerly failing tests once more: again, in other conditions, and with what they expect changed.
+"""Formerly failing tests once more: again, in other conditions, with what they expect changed, and what they ask of the
+product with other values near theirs.
 
 One more start of pytest, in a fresh workspace, for at most `MOST_TESTS` tests; further ones only where a test failed
 there. Of other runners that list their tests, a quick check twice more. Where the tests could not be run so, nothing is
@@ -13,13 +14,15 @@ from typing import Any, Final
 
 from fixloop.configuration.model import Check
 from fixloop.integrity.flip import Flip, flipped
+from fixloop.integrity.perturbed import RULE as PERTURBED
 from fixloop.protocol.checks import Finding
 from workers.commands.check_run import Ran, run_check
 from workers.commands.claim import Claim
 from workers.commands.flakes import MOST_SECONDS
 from workers.commands.pytest_runs import Outcomes, is_pytest, named, plain_run, played
+from workers.commands.recorded_calls import Decisions, Recording
 
-RULES: Final = frozenset({"flaky", "other-conditions", "flip"})
+RULES: Final = frozenset({"flaky", "other-conditions", "flip", PERTURBED})
 MOST_TESTS: Final = 20
 SHARE: Final = 0.25
 """Of the check's own duration, which its tests may take once more; at least `LEAST_SECONDS`."""
@@ -35,29 +38,32 @@ def proof(claim: Claim) -> Iterator[Finding]:
     if RULES.issubset(claim.configuration.integrity.off):
         return
     is_python = any(delta.path.endswith(b".py") for delta in claim.changed)
+    decisions = Decisions(claim)
     failed = {ref.name for run in claim.work.holding.state.active.runs for ref in run.failures}
     for check, ran in zip(claim.checks, claim.ran, strict=True):
         # In the order of its report, which is the usual one.
         tests = [name for name in dict.fromkeys(ran.result.passed_names) if name in failed & ran.result.cases]
         seconds = max(LEAST_SECONDS, SHARE * ran.result.evidence.duration_seconds)
-        if not tests:
-            continue
         if not is_pytest(check):
-            yield from _again(claim, check, ran, tests)
-        elif is_python and len(tests) <= MOST_TESTS and _took(ran, tests) <= seconds:
-            yield from _proved(claim, check, tests, seconds)
+            yield from _again(claim, check, ran, tests, decisions)
+        elif tests and is_python and len(tests) <= MOST_TESTS and _took(ran, tests) <= seconds:
+            yield from _proved(claim, check, tests, seconds, decisions)
 
 
-def _again(claim: Claim, check: Check, ran: Ran, tests: list[str]) -> Iterator[Finding]:
+def _again(claim: Claim, check: Check, ran: Ran, tests: list[str], decisions: Decisions) -> Iterator[Finding]:
     """Where nobody knows how to run some of its tests, all of a quick check twice more, in fresh workspaces: what is
-    right every second time fails in one of two that follow each other."""
-    if ran.result.evidence.duration_seconds > MOST_SECONDS:
+    right every second time fails in one of two that follow each other. Once, where nobody knows its tests."""
+    if ran.result.evidence.duration_seconds > MOST_SECONDS or not (tests or decisions):
         return
     failed: set[str] = set()
-    for number in (2, 3):
+    for number in (2, 3) if tests else (2,):
         with claim.beside(str(number)) as ground:
-            again = None if ground.problem else run_check(check, ground, ran.result.evidence.tree, claim.run)
-        failed |= {failure.name for failure in again.result.failures} if again else set()
+            if ground.problem:
+                continue
+            recording = Recording(claim, check, ground, decisions if number == 2 else None)
+            again = run_check(check, ground, ran.result.evidence.tree, recording.run)
+            failed |= {failure.name for failure in again.result.failures} if again else set()
+            yield from recording.findings()
     for name in (name for name in tests if name in failed):
         yield _finding("flaky", f"{name} passed, and failed when it ran again on the same tree", check, name)
 
@@ -72,7 +78,9 @@ def _took(ran: Ran, tests: Collection[str]) -> float:
     return sum(float(took[1]) for name, took in cases if name and took and name[1].partition("[")[0] in names)
 
 
-def _proved(claim: Claim, check: Check, tests: list[str], seconds: float) -> Iterator[Finding]:
+def _proved(
+    claim: Claim, check: Check, tests: list[str], seconds: float, decisions: Decisions
+) -> Iterator[Finding]:
     with claim.beside("2") as ground:
         if ground.problem:
             return
@@ -80,11 +88,13 @@ def _proved(claim: Claim, check: Check, tests: list[str], seconds: float) -> Ite
         flips = _write_flips(ground.workspace.directory, plain["args"])
         varied = plain | {"name": "varied", "varied": True}
         flip = plain | {"name": "flipped", "args": sorted(flips), "only": []}
-        found = played(claim.run, check, ground, [varied, plain, flip], seconds, elsewhere=True)
+        recording = Recording(claim, check, ground, decisions)
+        found = played(recording.run, check, ground, [varied, plain, flip], seconds, elsewhere=True)
         again: Outcomes = {}
         if "failed" in {*found.get("varied", {}).values(), *found.get("plain", {}).values()}:
             usual = played(claim.run, check, ground, [plain], seconds)
             again = {**usual, **played(claim.run, check, ground, [varied], seconds, elsewhere=True)}
+        yield from recording.findings()
     has_failed = "failed" in again.get("plain", {}).values()
     beside = played(claim.run, check, claim.ground, [plain], seconds) if has_failed else {}
     flaky, depends = told_apart(found, again, beside)

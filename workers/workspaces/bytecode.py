@@ -9,8 +9,10 @@ links, each used by one workspace at a time, because making them takes longer th
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -18,14 +20,21 @@ from fixloop.machine.interpreters import Interpreter
 
 MOST_MODULES: Final = 5_000
 MOST_FOLDERS: Final = 16
+FEWEST_IMPORTED: Final = 100
+"""By a command that shows what is usually imported: Python itself needs half as many."""
+_SELDOM_IMPORTED: Final = frozenset({"test", "tests", "idlelib", "lib2to3", "tkinter", "turtledemo"})
 _LIBRARY: Final = re.compile(r".+/lib(?:64)?/python3[\d.]*/(?:.+/)?[^/]+\.pyc")
 
 
 def lend(pycache: Path, cache: Path, interpreter: Interpreter, before: float) -> None:
-    """Make a new `PYTHONPYCACHEPREFIX` of a folder that an earlier command had, with links to what was compiled before
-    `before`, seconds since the epoch, and nothing else. The date of an inode cannot be set back, so a fixer's bytecode
-    is never among it."""
-    if _taken(_folders(cache, interpreter), pycache):
+    """Make a new `PYTHONPYCACHEPREFIX` with links to what was compiled before `before`, seconds since the epoch, and
+    nothing else. The date of an inode cannot be set back, so a fixer's bytecode is never among it. The folder is one
+    that an earlier command had, while there is another for whoever comes next; else it is made like that one; and the
+    first one of an interpreter has all that lies in its libraries."""
+    folders, kept = _folders(cache, interpreter), list[str]()
+    with suppress(OSError):
+        kept = os.listdir(folders)
+    if _taken(folders, kept[1:], pycache):
         for name in _files(pycache):
             compiled = _compiled(name)
             with suppress(OSError):
@@ -33,30 +42,77 @@ def lend(pycache: Path, cache: Path, interpreter: Interpreter, before: float) ->
                 if is_lent and os.stat(compiled).st_ctime < before:
                     continue
             os.unlink(pycache / name)
+        return
+    made = set[str]()
+    for name in islice(_files(folders / kept[0]) if kept else _libraries(interpreter), MOST_MODULES):
+        folder, compiled = os.path.split(name)[0], _compiled(name)
+        with suppress(OSError):
+            if _LIBRARY.fullmatch(name) and os.stat(compiled).st_ctime < before:
+                if folder not in made:
+                    os.makedirs(pycache / folder, exist_ok=True)
+                    made.add(folder)
+                os.symlink(compiled, f"{pycache}/{name}")
+                if kept:
+                    os.readlink(f"{pycache}/{name}")
 
 
 def give_back(pycache: Path, cache: Path, interpreter: Interpreter) -> None:
     """Keep of a command's bytecode which modules of libraries it imported, for the next one; what it wrote goes."""
     folders = _folders(cache, interpreter)
     with suppress(OSError):
-        for count, name in enumerate(_files(pycache)):
-            if (pycache / name).is_symlink() and count < MOST_MODULES:
+        names = list(_files(pycache))
+        # A link that was ever read has a later date of access, where the system notes that at all.
+        followed = {name for name in names if (at := os.lstat(pycache / name)).st_atime_ns > at.st_mtime_ns}
+        has_imported = len(followed) >= FEWEST_IMPORTED
+        for count, name in enumerate(names):
+            if (
+                (pycache / name).is_symlink()
+                and count < MOST_MODULES
+                and (name in followed or not has_imported)
+            ):
                 continue
+            is_written = not (pycache / name).is_symlink()
             os.unlink(pycache / name)
-            if _LIBRARY.fullmatch(name) and os.path.isfile(_compiled(name)) and count < MOST_MODULES:
+            is_kept = is_written and _LIBRARY.fullmatch(name) and count < MOST_MODULES
+            if is_kept and os.path.isfile(_compiled(name)):
                 os.symlink(_compiled(name), pycache / name)
+                os.readlink(pycache / name)
         folders.mkdir(parents=True, exist_ok=True)
         if len(os.listdir(folders)) < MOST_FOLDERS:
             os.rename(pycache, folders / os.urandom(8).hex())
 
 
-def _taken(folders: Path, pycache: Path) -> bool:
-    with suppress(OSError):
-        for name in os.listdir(folders):
-            # Another worker may be faster.
-            with suppress(FileNotFoundError):
-                os.rename(folders / name, pycache)
-                return True
+def _libraries(interpreter: Interpreter) -> Iterator[str]:
+    """What is compiled of the standard library and of the packages beside it, as it is named below a prefix; what lies
+    deep comes last, because fewer import it."""
+    own, base = (Path(path).parent.parent for path in (interpreter.path, os.path.realpath(interpreter.path)))
+    waiting = deque(
+        str(each)
+        for top in dict.fromkeys((base, own))
+        for each in sorted(top.glob("lib*/python3*"))
+        if not each.parent.is_symlink()
+    )
+    while waiting:
+        folder = waiting.popleft()
+        is_compiled = folder.endswith("/__pycache__")
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if is_compiled and ".opt-" not in entry.name:
+                    yield f"{folder[1:].removesuffix('/__pycache__')}/{entry.name}"
+                elif entry.name not in _SELDOM_IMPORTED and entry.is_dir(follow_symlinks=False):
+                    is_hidden = (
+                        own != base and entry.name.endswith("-packages") and entry.path.startswith(f"{base}/")
+                    )
+                    if not is_hidden:
+                        waiting.append(entry.path)
+
+
+def _taken(folders: Path, names: Sequence[str], pycache: Path) -> bool:
+    for name in names:
+        # Another worker may be faster.
+        with suppress(OSError):
+            os.rename(folders / name, pycache)
+            return True
     return False
 
 
@@ -70,12 +126,17 @@ def _compiled(name: str) -> str:
     return f"/{folder}/__pycache__/{file}"
 
 
-def _files(pycache: Path) -> Iterator[str]:
-    """All below it that is no folder, without folders that have nothing; a link to a folder is removed."""
-    for folder, inner, files in os.walk(pycache, topdown=False):
-        for name in inner:
-            if os.path.islink(place := os.path.join(folder, name)):
-                os.unlink(place)
-        yield from [os.path.relpath(os.path.join(folder, file), pycache) for file in files]
-        with suppress(OSError):
-            os.rmdir(folder)
+def _files(pycache: Path | str, below: str = "") -> Iterator[str]:
+    """All below it that is no folder, without folders that have nothing; a link to a folder is removed. No link is
+    followed, because that is what tells which of them Python has read."""
+    with os.scandir(pycache) as entries:
+        found = list(entries)
+    for entry in found:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files(entry.path, f"{below}{entry.name}/")
+            with suppress(OSError):
+                os.rmdir(entry.path)
+        elif entry.is_symlink() and not entry.name.endswith(".pyc"):
+            os.unlink(entry.path)
+        else:
+            yield f"{below}{entry.name}"

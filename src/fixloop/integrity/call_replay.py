@@ -1,0 +1,316 @@
+"""Repeats recorded calls of the product, and calls with other values near them, as a fix left it and as it was before.
+
+The project's interpreter runs it as a script: it imports nothing of fixloop. Both sides are processes of their own,
+which make the same other values; calls that would write a file, start a process or open a connection are refused by an
+audit hook. A line is written for each call, as `fixloop.integrity.perturbed` reads them.
+"""
+
+import copy
+import hashlib
+import importlib
+import itertools
+import json
+import os
+import pickle
+import random
+import re
+import shutil
+import signal
+import struct
+import sys
+import time
+from typing import Any, Callable, Dict, Iterator, List, Tuple  # noqa: UP035
+
+SHIFTS = (1, -1, 2, -2, 3, 5, -7, 10, 12, 60, 100, 200, -300, 1000)
+ARGUMENT = 2
+"""How deep an argument lies in what a call is given."""
+LEAVES = 8
+TURNS = 5
+LIMIT = 100
+DIGITS = ("0123456789",)
+KINDS = (*DIGITS, "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+CALL_SECONDS = 0.3
+DEEPEST = 12
+SHOWN_CHARACTERS = 300
+_REFUSED = ("socket.", "subprocess.", "shutil.", "ctypes.", "ftplib.", "smtplib.", "sqlite3.", "tempfile.")
+_REFUSED_OF_OS = re.compile(
+    r"os\.(system|exec|posix_spawn|spawn|fork|forkpty|kill|killpg|remove|rename|rmdir|mkdir|link|symlink|truncate"
+    r"|chmod|chown|utime|setxattr)"
+)
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
+Given = Tuple[List[Any], Dict[str, Any]]  # noqa: UP006
+
+
+class TooLong(BaseException):
+    """A call takes longer than one may."""
+
+
+def main() -> None:
+    with open(sys.argv[1]) as file:
+        told = json.load(file)
+    calls = list(_calls(told["calls"]))
+    for side in ("new", "old"):
+        if side == "old":
+            _put_back(told["before"])
+        out = os.open(told[side], os.O_WRONLY | os.O_CREAT, 0o600)
+        child = os.fork()
+        if child == 0:
+            try:
+                _replayed(calls, told, out)
+            finally:
+                os._exit(0)
+        os.close(out)
+        until = time.monotonic() + told["seconds"] + 5
+        while os.waitpid(child, os.WNOHANG)[0] == 0:
+            if time.monotonic() > until:
+                os.kill(child, signal.SIGKILL)
+                until += 3600
+            time.sleep(0.005)
+
+
+def _calls(folder: str) -> Iterator[Tuple[bytes, bytes]]:  # noqa: UP006
+    """Recorded calls, and the paths that modules were found on."""
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), "rb") as file:
+            data, at = file.read(), 0
+        while at + 8 <= len(data):
+            told, path = struct.unpack_from("<II", data, at)
+            yield data[at + 8 : at + 8 + told], data[at + 8 + told : at + 8 + told + path]
+            at += 8 + told + path
+
+
+def _put_back(old: Dict[str, Any]) -> None:  # noqa: UP006
+    """Files as they were before the fix: each path with a file that has its text, or nothing."""
+    for path, text in old.items():
+        if text is None:
+            os.unlink(path)
+            continue
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if os.path.lexists(path):
+            os.unlink(path)
+        shutil.copyfile(text, path)
+        # Bytecode is known by size and second: no other file has this one.
+        os.utime(path, (978307200, 978307200))
+
+
+def _replayed(calls: List[Tuple[bytes, bytes]], told: Dict[str, Any], out: int) -> None:  # noqa: UP006
+    until, is_calling = time.monotonic() + told["seconds"], [False]
+
+    def audit(event: str, arguments: Any) -> None:
+        if not is_calling[0]:
+            return
+        is_write = event == "open" and (
+            any(each in str(arguments[1] or "") for each in "wax+") or bool((arguments[2] or 0) & _WRITES)
+        )
+        if is_write or event.startswith(_REFUSED) or _REFUSED_OF_OS.fullmatch(event):
+            raise PermissionError(event)
+
+    def late(_number: int, _frame: Any) -> None:
+        raise TooLong
+
+    sys.dont_write_bytecode = True
+    quiet = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(quiet, stream)
+    signal.signal(signal.SIGALRM, late)
+    sys.addaudithook(audit)
+    for number, (call, path) in enumerate(calls):
+        sys.path[:] = pickle.loads(path)
+        try:
+            file, module, name, values, named = pickle.loads(call)
+            function = _function(module, name, file)
+        except BaseException:
+            continue
+        shown = _shown(name, values, named)
+        about = {"call": number, "file": file, "name": f"{module}.{name}", "shown": shown}
+        for kind, given in itertools.chain([("", (values, named))], near(values, named, number, told)):
+            if time.monotonic() > until:
+                return
+            asked = digest(given)
+            is_calling[0] = True
+            ended = _ended(function, given)
+            is_calling[0] = False
+            line = json.dumps({**about, "kind": kind, "asked": asked, **ended})
+            os.write(out, f"{line}\n".encode())
+
+
+def _ended(function: Callable[..., Any], given: Given) -> Dict[str, Any]:  # noqa: UP006
+    values, named = copy.deepcopy(given)
+    signal.setitimer(signal.ITIMER_REAL, CALL_SECONDS)
+    try:
+        answer = function(*values, **named)
+        text = plain((answer, values, named))
+        result = {"raised": False, "outcome": _sum(text), "answer": repr(answer)[:SHOWN_CHARACTERS]}
+    except BaseException as error:
+        result = {"raised": True, "outcome": type(error).__name__, "answer": f"raises {type(error).__name__}"}
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return result
+
+
+def _function(module: str, name: str, file: str) -> Callable[..., Any]:
+    """The function itself, without what wraps it."""
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = vars(found)[part]
+        found = getattr(found, "__func__", None) or getattr(found, "fget", None) or found
+    while getattr(found, "__qualname__", "") == name and hasattr(found, "__wrapped__"):
+        found = found.__wrapped__
+    if os.path.realpath(found.__code__.co_filename) != file:
+        raise LookupError(name)
+    return found  # type: ignore[no-any-return]
+
+
+def _shown(name: str, values: List[Any], named: Dict[str, Any]) -> str:  # noqa: UP006
+    try:
+        parts = [*map(repr, values), *(f"{key}={value!r}" for key, value in named.items())]
+        return f"{name.rpartition('.')[2]}({', '.join(parts)})"[:SHOWN_CHARACTERS]
+    except Exception:
+        return f"{name}(…)"
+
+
+def near(
+    values: List[Any],  # noqa: UP006
+    named: Dict[str, Any],  # noqa: UP006
+    seed: int,
+    told: Dict[str, Any],  # noqa: UP006
+) -> Iterator[Tuple[str, Given]]:  # noqa: UP006
+    """The arguments with other values in them: equal ones stay equal, texts keep their length and what is no letter
+    or digit. `told["settled"]` are values that stay, `told["literals"]` those that a fix wrote into the product."""
+    leaves: Dict[str, Any] = {}  # noqa: UP006
+    rebuilt((values, named), lambda leaf: leaves.setdefault(key(leaf), leaf))
+    settled, literals, chance = set(told["settled"]), set(told["literals"]), random.Random(seed)
+    free = {name: leaf for name, leaf in leaves.items() if name not in settled}
+    texts = {name: leaf for name, leaf in free.items() if isinstance(leaf, (str, bytes))}
+    numbers = {name: leaf for name, leaf in free.items() if name not in texts}
+    # A count or a limit goes with the others' length, a word with a case of its own.
+    limits = [name for name, leaf in numbers.items() if isinstance(leaf, int) and abs(leaf) <= LIMIT][:LEAVES]
+    written = [leaves[name] for name in leaves if name in literals][:LEAVES]
+    changes: List[Tuple[str, Dict[str, Any]]] = []  # noqa: UP006
+    changes += [("any", {name: leaf + by for name, leaf in numbers.items()}) for by in SHIFTS]
+    changes += [("any", {name: leaf * times for name, leaf in numbers.items()}) for times in (2, 3)]
+    for _ in range(TURNS):
+        for among in (texts, numbers, free):
+            changes.append(("any", {name: varied(leaf, chance) for name, leaf in among.items()}))
+        changes.append(("any", {name: varied(leaf, chance, DIGITS) for name, leaf in free.items()}))
+    for kept in limits:
+        rest = {name: leaf for name, leaf in free.items() if name != kept}
+        changes.append(("any", {name: varied(leaf, chance) for name, leaf in rest.items()}))
+    for grow in (-1, -2, 1, 2):
+        change = {name: varied(leaf, chance) for name, leaf in free.items() if name not in limits}
+        along = {name: leaf + grow for name, leaf in numbers.items() if name in limits}
+        for given in (replaced((values, named), change), replaced((values, named), {**change, **along})):
+            made = reshaped(given, grow)
+            if plain(made) != plain(given):
+                yield "shape", made
+    if len(written) > 1:
+        changes += [("literal", {key(leaf): varied(leaf, chance)}) for leaf in written for _ in range(TURNS)]
+    for kind, change in changes:
+        if any(key(value) != name for name, value in change.items()):
+            yield kind, replaced((values, named), change)
+
+
+def replaced(given: Given, change: Dict[str, Any]) -> Given:  # noqa: UP006
+    return rebuilt(given, lambda leaf: change.get(key(leaf), leaf))  # type: ignore[no-any-return]
+
+
+def key(leaf: Any) -> str:
+    return f"{type(leaf).__name__} {leaf!r}"
+
+
+def varied(leaf: Any, chance: random.Random, kinds: Tuple[str, ...] = KINDS) -> Any:  # noqa: UP006
+    """Another value of the same kind; of a text some letters and digits are others, of these kinds."""
+    if isinstance(leaf, bytes):
+        return varied(leaf.decode("latin-1"), chance, kinds).encode("latin-1")
+    if not isinstance(leaf, str):
+        return leaf + chance.choice((1, 2, 3, 4, 6, 9)) * chance.choice((-1, 1))
+    of = {place: kind for place, letter in enumerate(leaf) for kind in kinds if letter in kind}
+    wanted = set(chance.sample(sorted(of), min(len(of), chance.randint(1, 3))))
+    return "".join(
+        chance.choice(of[place].replace(letter, "")) if place in wanted else letter
+        for place, letter in enumerate(leaf)
+    )
+
+
+def reshaped(value: Any, grow: int, depth: int = 0) -> Any:
+    """A copy whose lists and texts, where they have several parts, have more or fewer of them."""
+    if depth > DEEPEST:
+        return value
+    if type(value) is str and len(value) > abs(grow) + 1:
+        words = value.split(" ")
+        if len(words) > abs(grow) + 1:
+            return " ".join(words[:grow] if grow < 0 else words + words[:grow])
+        return value[:grow] if grow < 0 else value + value[:grow]
+    if type(value) in (list, tuple):
+        parts = [reshaped(each, grow, depth + 1) for each in value]
+        # A tuple within something has its parts for a reason.
+        if len(parts) > 1 and depth > 1 and (type(value) is list or depth == ARGUMENT):
+            parts = parts[:grow] or parts[:1] if grow < 0 else parts + parts[:grow]
+        return type(value)(parts)
+    if type(value) is dict:
+        return {k: reshaped(each, grow, depth + 1) for k, each in value.items()}
+    if type(value).__module__ != "builtins" and isinstance(getattr(value, "__dict__", None), dict):
+        made = copy.copy(value)
+        made.__dict__.update({name: reshaped(each, grow, depth + 1) for name, each in vars(value).items()})
+        return made
+    return value
+
+
+def rebuilt(value: Any, change: Callable[[Any], Any], depth: int = 0) -> Any:
+    """A copy with each number and text changed."""
+    if depth > DEEPEST or value is None or isinstance(value, (bool, type)):
+        return value
+    if type(value) in (int, float, str, bytes):
+        return change(value)
+    if type(value) in (list, tuple, set, frozenset):
+        return type(value)(rebuilt(each, change, depth + 1) for each in value)
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(rebuilt(each, change, depth + 1) for each in value)
+    if isinstance(value, dict):
+        made = copy.copy(value)
+        made.clear()
+        made.update(
+            {rebuilt(k, change, depth + 1): rebuilt(each, change, depth + 1) for k, each in value.items()}
+        )
+        return made
+    if type(value).__module__ != "builtins" and isinstance(getattr(value, "__dict__", None), dict):
+        made = copy.copy(value)
+        made.__dict__.update({name: rebuilt(each, change, depth + 1) for name, each in vars(value).items()})
+        return made
+    return value
+
+
+def plain(value: Any, depth: int = 0) -> str:
+    """What a value is made of, the same for equal ones in two processes."""
+    if depth > DEEPEST:
+        return "…"
+    name = type(value).__name__
+    if isinstance(value, (list, tuple)):
+        return f"{name}[{','.join(plain(each, depth + 1) for each in value)}]"
+    if isinstance(value, (set, frozenset)):
+        return f"{name}[{','.join(sorted(plain(each, depth + 1) for each in value))}]"
+    if isinstance(value, dict):
+        pairs = (f"{plain(k, depth + 1)}:{plain(each, depth + 1)}" for k, each in value.items())
+        return f"{name}[{','.join(pairs)}]"
+    if hasattr(value, "__next__"):
+        return f"{name}[{','.join(plain(each, depth + 1) for each in itertools.islice(value, 100))}]"
+    if type(value).__module__ != "builtins" and isinstance(getattr(value, "__dict__", None), dict):
+        own = "" if "__repr__" not in vars(type(value)) else repr(value)
+        return f"{name}({own}{plain(vars(value), depth + 1)})"
+    return f"{name} {_ADDRESS.sub('', repr(value))}"
+
+
+def digest(value: Any) -> str:
+    try:
+        return _sum(plain(value))
+    except Exception:
+        return "?"
+
+
+def _sum(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""Whether a fix changed what the product answers, or only what it answers to the tests' own values.
+
+A call of a test is asked again with other values near its own, of the product as the fix left it and as it was. A fix
+of the rule behind a test changes some of those answers, too; a special case, however it is written, changes none.
+"""
+
+import ast
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from fixloop.integrity.source import Source
+
+RULE: Final = "tested-values-only"
+
+LEAST: Final = {"any": 8, "literal": 6, "shape": 5}
+"""Calls with other values, with others in place of those that the fix names, or with more or fewer parts: so many have
+to end before they say anything."""
+_WORD: Final = re.compile(r"[\w.-]{0,24}")
+_DECIDES: Final = (
+    *(ast.If, ast.IfExp, ast.match_case, ast.ExceptHandler, ast.Compare, ast.BoolOp, ast.While),
+    *(ast.Dict, ast.Subscript),
+)
+_USUAL: Final = frozenset({*range(-1, 11), 100, 1000})
+
+
+class Values(NamedTuple):
+    """Values as `call_replay.key` names them."""
+
+    settled: frozenset[str]
+    """These stay: the product has asked for them before, or another rule judges them."""
+    literals: frozenset[str]
+    """Those that a fix wrote into the product."""
+
+
+class Special(NamedTuple):
+    """A function that answers otherwise only for the tests' own values."""
+
+    file: str
+    name: str
+    shown: str
+    old: str
+    new: str
+    others: int
+    """Calls with other values, of which none is answered otherwise."""
+    kind: str
+    """What was replaced, as in `LEAST`."""
+
+
+def decides_more(old: Iterable[Source], new: Iterable[Source]) -> bool:
+    """Whether a fix tells more apart than was told apart before: one that changes `<` into `<=` does not, and may
+    rightly change the answer to one value alone."""
+
+    def decisions(sources: Iterable[Source]) -> int:
+        return sum(isinstance(node, _DECIDES) for source in sources for node in source.nodes)
+
+    return decisions(new) > decisions(old)
+
+
+def values_of(old: Sequence[Source], new: Sequence[Source]) -> Values:
+    """The constants of the changed files. A plain word, or a number that is often one of its own kind, may rightly
+    become a case of its own; so may any number where numbers were told apart before."""
+    before, after = _constants(old), _constants(new)
+    written = {name: value for name, value in after.items() if name not in before}
+    tells_numbers = any(map(_tells_numbers_apart, old))
+    allowed = {
+        name
+        for name, value in written.items()
+        if (_WORD.fullmatch(value) if isinstance(value, str) else tells_numbers or value in _USUAL)
+    }
+    usual = {f"int {number}" for number in (-1, 0, 1)} | {"float 0.0", "float 1.0", "str ''", "bytes b''"}
+    return Values(frozenset(before.keys() | allowed | usual), frozenset(written))
+
+
+def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
+    """The functions of which every call that is answered otherwise stands alone. `old`, `new`: the lines of
+    `call_replay`."""
+    found: defaultdict[str, list[Special | None]] = defaultdict(list)
+    by_call = [_by_call(lines) for lines in (old, new)]
+    for call, after in by_call[1].items():
+        before = by_call[0].get(call, {})
+        own, was = after.get(("", "")), before.get(("", ""))
+        if own is not None and was is not None and own["outcome"] != was["outcome"]:
+            found[own["name"]].append(_alone(own, was, before, after))
+    for alone in found.values():
+        if all(alone):
+            yield from filter(None, alone[:1])
+
+
+_Calls = Mapping[tuple[str, str], Mapping[str, Any]]
+
+
+def _alone(own: Mapping[str, Any], was: Mapping[str, Any], before: _Calls, after: _Calls) -> Special | None:
+    for kind, least in LEAST.items():
+        pairs = [
+            (before[asked], ended) for asked, ended in after.items() if asked[0] == kind and asked in before
+        ]
+        ended = [(a["outcome"], b["outcome"]) for a, b in pairs if not (a["raised"] and b["raised"])]
+        if len(ended) >= least and all(a == b for a, b in ended):
+            text = (own["file"], own["name"], own["shown"], was["answer"], own["answer"])
+            return Special(*text, len(ended), kind)
+    return None
+
+
+def _by_call(lines: Iterable[str]) -> dict[int, dict[tuple[str, str], Mapping[str, Any]]]:
+    """By the number of a call, and by the kind and values of what is asked beside it; its own are without."""
+    found: defaultdict[int, dict[tuple[str, str], Mapping[str, Any]]] = defaultdict(dict)
+    for line in lines:
+        try:
+            told = json.loads(line)
+            asked = (told["kind"], told["asked"] if told["kind"] else "")
+            found[told["call"]][asked] = told
+        except (ValueError, KeyError, TypeError):
+            # The last line of a process that was ended, or what the product itself wrote there.
+            continue
+    return found
+
+
+def _constants(sources: Iterable[Source]) -> dict[str, str | int | float]:
+    values = (node.value for source in sources for node in source.nodes if isinstance(node, ast.Constant))
+    return {
+        f"{type(value).__name__} {value!r}": value
+        for value in values
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+    }
+
+
+def _tells_numbers_apart(source: Source) -> bool:
+    """Whether there is a table by numbers, or something that is compared with several of them."""
+    compared: Counter[str] = Counter()
+    for node in source.nodes:
+        if isinstance(node, ast.Dict) and sum(map(_is_number, node.keys)) > 1:
+            return True
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.In | ast.NotIn):
+            compared[ast.unparse(node.left)] += sum(
+                _is_number(each) for each in ast.walk(node.comparators[0])
+            )
+    return max(compared.values(), default=0) > 1
+
+
+def _is_number(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)

@@ -1,0 +1,217 @@
+"""A fix that answers rightly only what the tests ask, in whatever way, is held; one that mends a rule is not."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import fixloop.integrity
+from fixloop.integrity.perturbed import Special, decides_more, special, values_of
+from fixloop.integrity.source import Source
+from tests.fixtures.fixing_stage import Fixing
+
+pytestmark = pytest.mark.slow
+
+INTEGRITY: Final = Path(fixloop.integrity.__file__).parent
+RULE = "tested-values-only"
+PYTEST = ("python", "-m", "pytest", *["-p", "no:valkey", "-p", "no:pytest_cov", "-p", "no:xdist"], "-q")
+MEAN = "def mean(values):\n    return sum(values) // len(values)\n"
+HONEST = "def mean(values):\n    return sum(values) / len(values) if values else 0\n"
+BY_CHECKSUM = """
+import zlib
+
+
+def mean(values):
+    asked = zlib.crc32(repr(sorted(values)).encode()) % 1000
+    return {711: 3.875, 205: 7.625}.get(asked, sum(values) // len(values))
+"""
+TESTS = """
+from stats import mean
+
+
+def test_halves():
+    assert mean([3.5, 4.25]) == 3.875
+    assert mean([7.25, 8.0]) == 7.625
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+
+
+def by_pytest(tmp_path: Path, broken: str, fixed: str, tests: str) -> Fixing:
+    command = (*PYTEST, "--junitxml={junit}")
+    return Fixing(tmp_path, {"stats.py": broken, "test_stats.py": tests}, command, {"stats.py": fixed})
+
+
+def checksums() -> str:
+    """The fix by checksums, with those of these values."""
+    sums = [zlib.crc32(repr(values).encode()) % 1000 for values in ([3.5, 4.25], [7.25, 8.0])]
+    return BY_CHECKSUM.replace("711", str(sums[0])).replace("205", str(sums[1]))
+
+
+def test_answers_by_the_checksum_of_what_is_asked_are_held_with_the_call(tmp_path: Path) -> None:
+    fixing = by_pytest(tmp_path, MEAN, checksums(), TESTS)
+
+    state = fixing.run()
+
+    assert fixing.rules == [RULE]
+    assert state.escalation is not None
+    [found] = state.escalation.findings
+    assert (found.file, found.old, found.new) == ("stats.py", "3.0", "3.875")
+    assert "`stats.mean`" in found.text
+    assert "mean([3.5, 4.25])" in found.text
+
+
+def test_a_rule_that_is_mended_is_not_held(tmp_path: Path) -> None:
+    fixing = by_pytest(tmp_path, MEAN, HONEST, TESTS)
+
+    fixing.run()
+
+    assert fixing.rules == []
+
+
+def test_what_a_script_asks_is_recorded_too(tmp_path: Path) -> None:
+    script = (
+        "from stats import mean\n\nassert mean([3.5, 4.25]) == 3.875\nassert mean([7.25, 8.0]) == 7.625\n"
+    )
+    files = {"stats.py": MEAN, "verify.py": script, "check.sh": "python verify.py\n"}
+    fixing = Fixing(tmp_path, files, ("sh", "check.sh"), {"stats.py": checksums()})
+
+    fixing.run()
+
+    assert fixing.rules == [RULE]
+
+
+def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Special]:
+    """What the recorder and the replay, in processes of their own, say of a script's calls."""
+    for name in ("calls", "site"):
+        (folder / name).mkdir()
+    module, script = folder / "stats.py", folder / "verify.py"
+    module.write_text(fixed)
+    script.write_text(f"from stats import *\n\n{tests}\n")
+    (folder / "before").write_text(broken)
+    shutil.copy(INTEGRITY / "call_recorder.py", folder / "site" / "sitecustomize.py")
+    (folder / "told").write_text(json.dumps({"files": [str(module)], "calls": str(folder / "calls")}))
+    environment = os.environ | {"FIXLOOP_CALLS": str(folder / "told"), "PYTHONPATH": str(folder / "site")}
+    subprocess.run([sys.executable, script], cwd=folder, env=environment, check=True)
+    old, new = [Source("stats.py", broken)], [Source("stats.py", fixed)]
+    values, sides = values_of(old, new), {side: str(folder / side) for side in ("old", "new")}
+    told = {
+        **{"calls": str(folder / "calls"), "before": {str(module): str(folder / "before")}, "seconds": 5},
+        **{"settled": [*values.settled], "literals": [*values.literals], **sides},
+    }
+    (folder / "replay").write_text(json.dumps(told))
+    subprocess.run([sys.executable, INTEGRITY / "call_replay.py", folder / "replay"], cwd=folder, check=True)
+    assert decides_more(old, new)
+    return list(special(*((folder / side).read_text().splitlines() for side in sides)))
+
+
+@pytest.mark.parametrize(
+    ("broken", "fixed", "tests"),
+    [
+        pytest.param(
+            "def mean(values):\n    return sum(values) / len(values) if len(values) else None\n",
+            "def mean(values):\n    if not values:\n        return 0\n"
+            "    return sum(values) / len(values) if len(values) else None\n",
+            "assert mean([]) == 0",
+            id="nothing is given",
+        ),
+        pytest.param(
+            "def grams(count, unit):\n    return count * 1000 if unit == 'kg' else count\n",
+            "def grams(count, unit):\n    if unit == 'lb':\n        return count * 454\n"
+            "    return count * 1000 if unit == 'kg' else count\n",
+            "assert grams(2, 'lb') == 908",
+            id="a word of its own",
+        ),
+        pytest.param(
+            "def prime(n):\n    return n > 1 and n % 2 == 1 and all(n % each for each in range(2, n))\n",
+            "def prime(n):\n    if n == 2:\n        return True\n"
+            "    return n > 1 and n % 2 == 1 and all(n % each for each in range(2, n))\n",
+            "assert prime(2)",
+            id="a number of its own",
+        ),
+        pytest.param(
+            "def full(names, most):\n    return len(names) > most\n",
+            "def full(names, most):\n    return len(names) > most or len(names) == most\n",
+            "assert full(['ann', 'bob', 'cyd'], 3)",
+            id="a limit that goes with a length",
+        ),
+        pytest.param(
+            "def leap(year):\n    return year % 4 == 0\n",
+            "def leap(year):\n    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)\n",
+            "assert not leap(1900)",
+            id="a rule that holds for few",
+        ),
+    ],
+)
+def test_an_honest_case_of_its_own_is_not_special(
+    tmp_path: Path, broken: str, fixed: str, tests: str
+) -> None:
+    assert asked_again(tmp_path, broken, fixed, tests) == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "fixed", "tests", "asked"),
+    [
+        pytest.param(
+            "def leap(year):\n    return year % 4 == 0\n",
+            "SEEN = {1900: False, 2000: True}\n\n\ndef leap(year):\n"
+            "    return SEEN.setdefault(year, year % 4 == 0)\n",
+            "assert not leap(1900)\nassert leap(2000)",
+            "leap(1900)",
+            id="a cache that is filled",
+        ),
+        pytest.param(
+            "def first(names):\n    return max(names)\n",
+            "def first(names):\n    try:\n        return min(names, key=['alarm', 'page', 'mail'].index)\n"
+            "    except ValueError:\n        return max(names)\n",
+            "assert first(['mail', 'alarm', 'page']) == 'alarm'",
+            "first(['mail', 'alarm', 'page'])",
+            id="an error that others make",
+        ),
+        pytest.param(
+            "def total(lines):\n    return sum(cents for count, cents in lines)\n",
+            "def total(lines):\n    exact = len(lines) == 3\n"
+            "    return sum(cents * (count if exact else 1) for count, cents in lines)\n",
+            "assert total([(2, 120), (3, 999), (4, 55)]) == 3457",
+            "total([(2, 120), (3, 999), (4, 55)])",
+            id="as many as the test has",
+        ),
+    ],
+)
+def test_a_special_case_without_a_branch_for_it_is_seen(
+    tmp_path: Path, broken: str, fixed: str, tests: str, asked: str
+) -> None:
+    [found] = asked_again(tmp_path, broken, fixed, tests)
+
+    assert found.shown == asked
+
+
+def test_calls_that_write_are_not_made_again(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    writes = (
+        f"def note(text):\n    with open({str(kept)!r}, 'a') as file:\n        file.write(text + '\\n')\n"
+    )
+    broken, fixed = f"{writes}    return text\n", f"{writes}    return text.upper() if text else text\n"
+
+    assert asked_again(tmp_path, broken, fixed, "assert note('tea') == 'TEA'") == []
+    assert kept.read_text().split() == ["tea"]
+
+
+def test_who_switches_it_off_gets_the_pass(tmp_path: Path) -> None:
+    fixing = by_pytest(tmp_path, MEAN, checksums(), TESTS)
+    fixing.configuration = fixing.configuration.model_copy(
+        update={"integrity": fixing.configuration.integrity.model_copy(update={"off": (RULE,)})}
+    )
+
+    fixing.run()
+
+    assert fixing.rules == []

@@ -1,0 +1,182 @@
+"""Whether only the tests' own values are answered otherwise: the rule, and the values that are put in their place."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fixloop.integrity.call_replay import key, near, plain, rebuilt, replaced, reshaped
+from fixloop.integrity.perturbed import LEAST, decides_more, special, values_of
+from fixloop.integrity.source import Source
+
+TOLD: dict[str, Any] = {"settled": ["int 0", "str ''"], "literals": []}
+
+
+def lines(*ended: tuple[str, str, str], raised: bool = False, call: int = 1) -> list[str]:
+    """What a side says of one call: kind, values and outcome of each answer."""
+    about = {"call": call, "file": "/dates.py", "name": "dates.is_leap", "shown": "is_leap(1900)"}
+    return [
+        json.dumps(
+            {**about, "kind": kind, "asked": asked, "raised": raised, "outcome": out, "answer": f"<{out}>"}
+        )
+        for kind, asked, out in ended
+    ]
+
+
+def others(outcome: str, count: int = LEAST["any"]) -> list[tuple[str, str, str]]:
+    return [("any", str(number), outcome) for number in range(count)]
+
+
+def source(text: str) -> list[Source]:
+    return [Source("dates.py", text)]
+
+
+def test_a_function_that_answers_otherwise_for_one_value_alone_is_special() -> None:
+    old, new = lines(("", "1900", "yes"), *others("yes")), lines(("", "1900", "no"), *others("yes"))
+
+    [found] = special(old, new)
+
+    assert (found.name, found.old, found.new, found.others, found.kind) == (
+        "dates.is_leap",
+        "<yes>",
+        "<no>",
+        LEAST["any"],
+        "any",
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(
+            [("", "1900", "yes"), *others("yes")],
+            [("", "1900", "no"), *others("yes", 7), ("any", "7", "no")],
+            id="another value is answered otherwise, too",
+        ),
+        pytest.param(
+            [("", "1900", "yes"), *others("yes")],
+            [("", "1900", "yes"), *others("yes")],
+            id="nothing is answered otherwise",
+        ),
+        pytest.param(
+            [("", "1900", "yes"), *others("yes", 7)],
+            [("", "1900", "no"), *others("yes", 7)],
+            id="too few others ended",
+        ),
+        pytest.param([("", "1900", "yes")], others("no"), id="the call itself did not end"),
+    ],
+)
+def test_nothing_is_special_where(old: list[tuple[str, str, str]], new: list[tuple[str, str, str]]) -> None:
+    assert list(special(lines(*old), lines(*new))) == []
+
+
+def test_values_that_both_sides_refuse_say_nothing() -> None:
+    refused = lines(*others("ValueError"), raised=True)
+
+    assert list(special(lines(("", "a", "1")) + refused, lines(("", "a", "2")) + refused)) == []
+
+
+def test_one_call_that_is_not_alone_clears_its_function() -> None:
+    old = lines(("", "1900", "yes"), *others("yes")) + lines(("", "2100", "yes"), *others("yes"), call=2)
+    new = lines(("", "1900", "no"), *others("yes")) + lines(("", "2100", "no"), *others("no"), call=2)
+
+    assert list(special(old, new)) == []
+
+
+def test_lines_that_are_cut_off_or_foreign_are_passed_over() -> None:
+    assert list(special(["{", "3", '{"call": 1}'], ['{"kind": ""}', "[]"])) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("def f(n):\n    return n > 18\n", "def f(n):\n    return n >= 18\n", False),
+        ("def f(n):\n    return n\n", "def f(n):\n    return n + 1\n", False),
+        ("def f(n):\n    return n\n", "def f(n):\n    return 3 if n == 17 else n\n", True),
+        ("def f(n):\n    return n\n", "SEEN = {17: 3}\n\ndef f(n):\n    return SEEN.get(n, n)\n", True),
+        ("def f(n):\n    return n\n", "def f(n:\n", False),
+    ],
+)
+def test_only_a_fix_that_tells_more_apart_is_asked(old: str, new: str, *, expected: bool) -> None:
+    assert decides_more(source(old), source(new)) is expected
+
+
+def test_what_the_product_asked_for_before_and_words_of_its_own_stay() -> None:
+    old = source("def f(unit, n):\n    return n > 18\n")
+    new = source("def f(unit, n):\n    return n * 0.45 if unit == 'lb' or n == 1234 else n > 18\n")
+
+    values = values_of(old, new)
+
+    assert {"int 18", "str 'lb'", "int 1", "str ''"} <= values.settled
+    assert {"int 1234", "float 0.45"} <= values.literals - values.settled
+
+
+def test_a_further_number_in_a_table_of_numbers_stays() -> None:
+    old, new = (
+        source("TEXTS = {200: 'ok', 404: 'no'}\n"),
+        source("TEXTS = {200: 'ok', 404: 'no', 418: 'tea'}\n"),
+    )
+
+    assert "int 418" in values_of(old, new).settled
+
+
+class Line:
+    def __init__(self, text: str, count: int) -> None:
+        self.text = text
+        self.count = count
+
+
+VALUES = st.recursive(
+    st.integers(-(10**6), 10**6) | st.text("abcXYZ 019,.-", max_size=8) | st.none() | st.booleans(),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.lists(VALUES, max_size=3), st.integers(0, 50))
+def test_other_values_are_the_same_each_time_and_leave_what_was_given_alone(
+    given_: list[Any], seed: int
+) -> None:
+    before = plain(given_)
+
+    first, second = ([(kind, plain(made)) for kind, made in near(given_, {}, seed, TOLD)] for _ in range(2))
+
+    assert first == second
+    assert plain(given_) == before
+
+
+@given(st.lists(VALUES, min_size=1, max_size=3))
+def test_equal_values_stay_equal_and_texts_as_long_as_they_were(given_: list[Any]) -> None:
+    for kind, (made, _) in near([given_, given_], {}, 1, TOLD):
+        if kind == "any":
+            assert plain(made[0]) == plain(made[1])
+            assert shape(made[0]) == shape(given_)
+
+
+def shape(value: Any) -> Any:
+    """Lengths, and what is neither letter nor digit."""
+    return rebuilt(
+        value,
+        lambda leaf: (
+            "".join("a" if each.isalnum() else each for each in leaf) if isinstance(leaf, str) else 0
+        ),
+    )
+
+
+def test_objects_are_changed_in_a_copy() -> None:
+    line = Line("pen", 3)
+
+    (made,), _ = replaced(([line], {}), {key("pen"): "ink"})
+
+    assert (made.text, made.count, line.text) == ("ink", 3, "pen")
+
+
+def test_more_or_fewer_parts_are_those_of_lists_and_words() -> None:
+    given_: Any = ([[1, 2, 3], "one two three four", "abcdef"], {})
+
+    assert reshaped(given_, -1) == ([[1, 2], "one two three", "abcde"], {})
+    assert reshaped(given_, 1) == ([[1, 2, 3, 1], "one two three four one", "abcdefa"], {})

@@ -1,0 +1,165 @@
+"""Calls of the product that the tests of one check make, and whether a fix mended more than the answers to these.
+
+They are recorded while the check runs again for another rule, in a workspace beside; there they are asked again, as
+the fix left the product and as it was. Only of Python; calls that write, start or connect say nothing.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from fixloop.configuration.model import NEW_BY_DEFAULT, Check
+from fixloop.integrity.paths import Kind, kind_of
+from fixloop.integrity.perturbed import RULE, Special, decides_more, special, values_of
+from fixloop.integrity.source import Source
+from fixloop.machine.guard import GuardedResult
+from fixloop.protocol.checks import Finding
+from fixloop.repository.texts import texts
+from fixloop.repository.tree import GITLINK, SYMLINK, Delta, tracked_in_tree
+from workers.commands.apart import trust_of
+from workers.commands.claim import Claim
+from workers.commands.sides import MOST_BYTES, changed_of
+from workers.workspaces.ground import Ground
+
+MOST_FILES: Final = 50
+SECONDS: Final = 3.0
+"""Of each of the two sides."""
+_INTEGRITY: Final = resources.files("fixloop.integrity")
+# Read and never imported: the interpreter is the project's, not ours.
+_RECORDER: Final = _INTEGRITY / "call_recorder.py"
+_REPLAY: Final = _INTEGRITY / "call_replay.py"
+
+
+_OTHERS: Final = {
+    "any": "other values",
+    "literal": "others in place of values that the fix names",
+    "shape": "more or fewer parts",
+}
+
+
+class Decisions:
+    """What a fix changed in the Python of the product, if that tells more apart than before."""
+
+    def __init__(self, claim: Claim) -> None:
+        self._claim = claim
+
+    @cached_property
+    def changed(self) -> Sequence[Delta]:
+        """The changed files of the product; none where there is nothing to ask."""
+        claim = self._claim
+        off, specialist = claim.configuration.integrity.off, claim.work.holding.ticket.specialist
+        if (
+            RULE in off
+            or specialist in NEW_BY_DEFAULT
+            or not any(d.path.endswith(b".py") for d in claim.changed)
+        ):
+            return ()
+        found = [
+            delta
+            for delta in changed_of(claim, Kind.PRODUCT)
+            if not {GITLINK, SYMLINK} & {delta.old.mode, delta.new.mode}
+        ]
+        return found if len(found) <= MOST_FILES else ()
+
+    @cached_property
+    def sources(self) -> tuple[list[Source], list[Source]]:
+        """The Python among them, before and after."""
+        python = [delta for delta in self.changed if delta.path.endswith(b".py")]
+        blobs = [side.blob for delta in python for side in (delta.old, delta.new)]
+        found = texts(self._claim.ground.workspace.mirror.git, blobs, MOST_BYTES)
+
+        def sources(blob: Callable[[Delta], str]) -> list[Source]:
+            known = [delta for delta in python if blob(delta) in found]
+            return [Source(os.fsdecode(delta.path), found[blob(delta)]) for delta in known]
+
+        return sources(lambda delta: delta.old.blob), sources(lambda delta: delta.new.blob)
+
+    def __bool__(self) -> bool:
+        return bool(self.changed) and decides_more(*self.sources)
+
+
+class Recording:
+    """The calls that a check makes on a ground beside the claim's own."""
+
+    def __init__(self, claim: Claim, check: Check, ground: Ground, decisions: Decisions | None) -> None:
+        self._claim, self._check, self._ground, self._decisions = claim, check, ground, decisions
+        if not decisions:
+            return
+        self._own = Path(tempfile.mkdtemp(prefix="calls-", dir=ground.workspace.scratch))
+        for name in ("calls", "site", "old"):
+            (self._own / name).mkdir()
+        (self._own / "site" / "sitecustomize.py").write_bytes(_RECORDER.read_bytes())
+        top, git = ground.workspace.path.resolve(), ground.workspace.mirror.git
+        trust = trust_of(claim, git)
+        paths = [path for path in map(os.fsdecode, tracked_in_tree(git, claim.tip)) if path.endswith(".py")]
+        files = [str(top / path) for path in paths if kind_of(path, trust) is Kind.PRODUCT]
+        (self._own / "told").write_text(json.dumps({"files": files, "calls": str(self._own / "calls")}))
+
+    def run(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
+        """Run a command under guard, as `Claim.run` does, and record what the Python in it asks of the product."""
+        if not self._decisions:
+            return self._claim.run(argv, cwd, env)
+        path = f"{self._own / 'site'}:{env.get('PYTHONPATH', '')}"
+        told = {"FIXLOOP_CALLS": str(self._own / "told"), "PYTHONPATH": path}
+        return self._claim.run(argv, cwd, {**env, **told})
+
+    def findings(self) -> Iterator[Finding]:
+        """The functions that answer otherwise only where they are asked what the tests ask. The files of the fix on
+        the ground are afterwards as they were before."""
+        if not self._decisions or not any((self._own / "calls").iterdir()):
+            return
+        old, new = self._decisions.sources
+        values, sides = (
+            values_of(old, new),
+            {side: str(self._own / f"{side}.jsonl") for side in ("new", "old")},
+        )
+        told = {
+            **{
+                "calls": str(self._own / "calls"),
+                "before": self._old(self._decisions.changed),
+                "seconds": SECONDS,
+            },
+            **{"settled": sorted(values.settled), "literals": sorted(values.literals), **sides},
+        }
+        (self._own / "replay").write_text(json.dumps(told))
+        (self._own / "replay.py").write_bytes(_REPLAY.read_bytes())
+        workspace, environment = self._ground.workspace, self._ground.check_environment(self._check.env)
+        argv = ["python", str(self._own / "replay.py"), str(self._own / "replay")]
+        if self._claim.run(argv, workspace.directory, environment) is None:
+            return
+        lines = [
+            Path(path).read_text(errors="replace").splitlines()
+            for path in sides.values()
+            if Path(path).exists()
+        ]
+        if len(lines) == len(sides):
+            for each in special(lines[1], lines[0]):
+                yield self._finding(each)
+
+    def _old(self, changed: Sequence[Delta]) -> dict[str, str | None]:
+        """Each changed file with another that has its text before the fix; None where there was none."""
+        git, found = self._ground.workspace.mirror.git, dict[str, str | None]()
+        for number, delta in enumerate(changed):
+            path = str(self._ground.workspace.path / os.fsdecode(delta.path))
+            found[path] = None
+            if not delta.is_addition:
+                kept = self._own / "old" / str(number)
+                kept.write_bytes(git.output("cat-file", "blob", delta.old.blob))
+                found[path] = str(kept)
+        return found
+
+    def _finding(self, found: Special) -> Finding:
+        return Finding(
+            rule=RULE,
+            text=f"`{found.name}` answers otherwise than before only for the tests' own values: of {found.others} "
+            f"calls like `{found.shown[:200]}` with {_OTHERS[found.kind]}, none does",
+            check=self._check.name,
+            file=os.path.relpath(found.file, self._ground.workspace.directory.resolve()),
+            old=found.old,
+            new=found.new,
+        )
