@@ -205,7 +205,8 @@ def near(
             if plain(made) != plain(given):
                 yield "shape", made
     if len(written) > 1:
-        changes += [("literal", {key(leaf): varied(leaf, chance)}) for leaf in written for _ in range(TURNS)]
+        for _ in range(LEAVES):
+            changes.append(("literal", {key(leaf): varied(leaf, chance) for leaf in written}))
     for kind, change in changes:
         if any(key(value) != name for name, value in change.items()):
             yield kind, replaced((values, named), change)
