@@ -58,6 +58,13 @@ def test_what_is_gone_on_with_is_committed_by_its_fence(store: Store) -> None:
     assert store.verify(FLOW) == []
 
 
+@pytest.mark.proves("R7")
+def test_what_only_speaks_is_claimed_whoever_waits(store: Store) -> None:
+    created(store, ticket("a"), ticket("waits"))
+
+    assert gone_on(store, past_waiting=True).claim is not None
+
+
 @pytest.mark.proves("R8")
 def test_a_repeated_commit_gets_its_claim_again(store: Store) -> None:
     created(store, ticket("a"))

@@ -26,7 +26,7 @@ from fixloop.protocol.ticket import Ticket
 from fixloop.servers.broker_url import PRIORITY_STEPS
 from fixloop.store.keys import shard_of
 from fixloop.store.limits import LEASE_SECONDS, SEND_AGAIN
-from fixloop.store.records import Claim, Lane, Snapshot
+from fixloop.store.records import Claim, GoesOn, Lane, Snapshot
 from fixloop.testing import ScriptedCrew
 from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.store_samples import release_all_of
@@ -208,8 +208,8 @@ class Rerun:
         self._at(Boundary.AFTER_HINT, ticket_id)
         return applied.claim
 
-    def _is_gone_on_with(self, ticket: Ticket) -> bool:
-        return self._goes_on and ticket.attempt == 1
+    def _is_gone_on_with(self, ticket: Ticket) -> GoesOn:
+        return "first" if self._goes_on and ticket.attempt == 1 else False
 
     def _event(self, holding: ProfileHolding[Any]) -> Event:
         ticket = holding.ticket

@@ -13,7 +13,7 @@ BEGUN: dict[str, Any] = {"serves": {QUEUE}, "speaks": False, "steps": 1, "own_se
 
 
 def test_a_process_goes_on_in_a_queue_that_it_serves() -> None:
-    assert may_go_on(ticket("b"), **BEGUN)
+    assert may_go_on(ticket("b"), **BEGUN) == "first"
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_each_bound_sends_it_back_to_the_broker(against: dict[str, Any]) -> None
 
 
 def test_what_only_speaks_is_done_wherever_the_workflow_is() -> None:
-    assert may_go_on(ticket("b"), **{**BEGUN, "serves": set(), "speaks": True})
+    assert may_go_on(ticket("b"), **{**BEGUN, "serves": set(), "speaks": True}) == "past waiting"
 
 
 @pytest.mark.parametrize("later", [{"attempt": 2}, {"delay_seconds": 1.0}])

@@ -23,7 +23,7 @@ from fixloop.profile_table import loaded, names, registered, registered_in
 from fixloop.protocol.event import Event
 from fixloop.protocol.ticket import LOOK_AGAIN_SECONDS, Ticket
 from fixloop.repository.snapshot import Unseen
-from fixloop.store.records import Claim
+from fixloop.store.records import Claim, GoesOn
 from workers.app import app
 from workers.process import process
 from workers.steps.going_on import GONE_ON, Following, Going, may_go_on
@@ -148,7 +148,7 @@ def _put_off(task: Task, step: Step, why: str) -> str:
 def _commit(task: Task, handlers: StepHandlers, step: Step, event: Event) -> str:
     failed, going = handlers.failed(step.holding.state, event), _going(task)
 
-    def goes_on(ticket: Ticket) -> bool:
+    def goes_on(ticket: Ticket) -> GoesOn:
         served = app.amqp.queues.consume_from
         if going is None or failed is not None:
             return False
@@ -186,7 +186,10 @@ def _going(task: Task) -> Going | None:
 
 
 def _finished(
-    handlers: StepHandlers, step: Step, event: Event, goes_on: Callable[[Ticket], bool] = lambda ticket: False
+    handlers: StepHandlers,
+    step: Step,
+    event: Event,
+    goes_on: Callable[[Ticket], GoesOn] = lambda ticket: False,
 ) -> ProfileApplied[Any]:
     applied = step.finish(event, goes_on)
     for _ in range(ROUNDS):

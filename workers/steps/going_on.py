@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.limits import LEASE_SECONDS
-from fixloop.store.records import Claim
+from fixloop.store.records import Claim, GoesOn
 
-GOES_ON: Final = os.environ.get("FIXLOOP_GO_ON", "0") == "1"
+GOES_ON: Final = os.environ.get("FIXLOOP_GO_ON", "1") != "0"
 GONE_ON: Final = "gone on"
 """What a task returns whose process goes on: it has told itself that the task succeeded."""
 MOST_STEPS: Final = 16
@@ -66,10 +66,13 @@ class Going:
 
 def may_go_on(
     ticket: Ticket, *, serves: Collection[str], speaks: bool, steps: int, own_seconds: float
-) -> bool:
+) -> GoesOn:
     """Whether a process that serves these queues, and has done so many steps for so long since it looked at the broker,
-    may do `ticket` at once. A step that only speaks is done wherever the workflow is; a further attempt is
-    Celery's retry."""
-    is_mine = speaks or ticket.queue in serves
+    may do `ticket` at once. A step that only speaks is done wherever the workflow is, whoever waits for one of its
+    kind; a further attempt is Celery's retry."""
     is_due = ticket.delay_seconds <= 0 and ticket.attempt == 1
-    return is_mine and is_due and steps < MOST_STEPS and own_seconds < MOST_SECONDS
+    if not is_due or steps >= MOST_STEPS or own_seconds >= MOST_SECONDS:
+        return False
+    if speaks:
+        return "past waiting"
+    return "first" if ticket.queue in serves else False

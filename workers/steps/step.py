@@ -23,6 +23,7 @@ from fixloop.protocol.event import Event
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
+from fixloop.store.records import GoesOn
 
 if TYPE_CHECKING:
     from workers.commands.crew import Commands
@@ -132,7 +133,7 @@ class Step:
             self._engine.apply(ticket.workflow, event, operation=f"{ticket.id}/{what}")
 
     def finish(
-        self, event: Event, goes_on: Callable[[Ticket], bool] = lambda ticket: False
+        self, event: Event, goes_on: Callable[[Ticket], GoesOn] = lambda ticket: False
     ) -> ProfileApplied[Any]:
         """Commit the step's event at the time it happened; see the engine's."""
         moment = self.holding.moment.plus(time.monotonic() - self._since)

@@ -21,7 +21,7 @@ from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket, attend_ticket
 from fixloop.store.contract import Store
 from fixloop.store.packing import NOTHING, Context
-from fixloop.store.records import Claim, Commit, Committed
+from fixloop.store.records import Claim, Commit, Committed, GoesOn
 
 MOST_OF_A_REASON: Final = 500
 ROUNDS: Final = 60
@@ -191,11 +191,11 @@ class ProfileEngine(Generic[S]):
         held: ProfileHolding[S],
         event: Event,
         moment: Moment,
-        goes_on: Callable[[Ticket], bool] = lambda ticket: False,
+        goes_on: Callable[[Ticket], GoesOn] = lambda ticket: False,
     ) -> ProfileApplied[S]:
         """Commit a ticket's result; its holder follows up the new tickets itself, the first of them at once if it gets
-        its claim: it asks where `goes_on`. `stale` or `gone`: the ticket was
-        withdrawn or taken over, and the result is dropped. `refused`: this ticket's worker may not bring it (A51).
+        its claim: `goes_on` says where it asks. `stale` or `gone`: the ticket was withdrawn or taken over, and the
+        result is dropped. `refused`: this ticket's worker may not bring it (A51).
         `moved`: the work so far is not what it was made on any more. With both the ticket is still held. The history
         tells of what was dropped and refused."""
         worker, workflow, kind = self.profile.worker_of(held.ticket), held.ticket.workflow, event.kind
@@ -226,8 +226,9 @@ class ProfileEngine(Generic[S]):
                 return ProfileApplied(None, "stale", basis.version)
             self._vouch(outcome)
             commit = _commit(self.profile, event, outcome, basis, held=held)
-            if outcome.steps and goes_on(outcome.steps[0]):
-                commit = replace(commit, claim=outcome.steps[0].id, token=uuid.uuid4().hex)
+            if outcome.steps and (how := goes_on(outcome.steps[0])):
+                claim, token = outcome.steps[0].id, uuid.uuid4().hex
+                commit = replace(commit, claim=claim, token=token, past_waiting=how == "past waiting")
             committed = self.store.commit(commit)
             if committed.status == "conflict":
                 basis = basis.moved(committed, self.profile.load)

@@ -208,7 +208,7 @@ if #change.tickets > 0 then
         local ready = seconds(clock + ticket.delay_seconds)
         write('s:' .. ticket.id, state_text('d', 0, '', '', ready))
         redis.call('ZADD', DELAYED, ready, ticket.id)
-      elseif ticket.id == change.claim and is_first_in_queue(ticket) then
+      elseif ticket.id == change.claim and (change.past_waiting or is_first_in_queue(ticket)) then
         claims = ticket
       else
         write('s:' .. ticket.id, state_text('p', 0, '', '', offer(ticket, clock)))

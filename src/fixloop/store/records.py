@@ -28,6 +28,10 @@ OWN_FIELDS: Final = frozenset({"version", "head", "snapshot", "done", "stale", "
 _OWN_ENTRY_KEYS: Final = frozenset({"seq", "prev", "state", "whole", "seal"})
 
 
+GoesOn = Literal[False, "first", "past waiting"]
+"""Whether who commits goes on with the ticket that follows: not; where nobody as urgent waits; whoever waits."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """One change of one workflow, all of it or nothing."""
@@ -55,6 +59,8 @@ class Commit:
     claim: str = ""
     """The id of one of these, which who commits goes on with: it is claimed in the same moment, unless one that is as
     urgent waits in its queue, or its workflow is held."""
+    past_waiting: bool = False
+    """It only speaks, and is claimed whoever waits in its queue."""
     token: str = ""
     """That claim's."""
     drop_tickets: tuple[str, ...] = ()

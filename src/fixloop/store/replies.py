@@ -68,6 +68,7 @@ def change_text(commit: records.Commit) -> str:
             "claim": commit.claim,
             "token": commit.token,
             "lease": LEASE_SECONDS,
+            "past_waiting": commit.past_waiting,
             "drop": commit.drop_tickets,
             "drop_all": commit.drop_all_tickets,
             "set": dict(commit.set_deadlines),
