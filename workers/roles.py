@@ -72,7 +72,7 @@ def work(options: Mapping[str, Any]) -> int:
     here: Any = multiprocessing.current_process()
     here._config["tempdir"] = tempfile.gettempdir()
     count = int(options["concurrency"])
-    return _celery("work", options["queues"], pool_cls="workers.celery_fast.pool:TaskPool", concurrency=count)
+    return _celery("work", options["queues"], concurrency=count)
 
 
 def control(options: Mapping[str, Any]) -> int:

@@ -3,16 +3,16 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fixloop.commands.api import FeatureStatus, enqueue, status
+    from fixloop.commands.api import FeatureStatus, HandedIn, enqueue, enqueue_many, status
 
     __version__: str
 
-__all__ = ["FeatureStatus", "__version__", "enqueue", "status"]
+__all__ = ["FeatureStatus", "HandedIn", "__version__", "enqueue", "enqueue_many", "status"]
 
 
 def __getattr__(name: str) -> Any:
     """Load the calls with the first use: the pure protocol must be importable without Redis or git."""
-    if name in ("FeatureStatus", "enqueue", "status"):
+    if name in __all__ and name != "__version__":
         from fixloop.commands import api
 
         return getattr(api, name)

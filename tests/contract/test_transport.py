@@ -1,6 +1,5 @@
 """The transport's differences to kombu's: shared clients, words known by heart, connections that are watched once."""
 
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from functools import lru_cache
@@ -8,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kombu.asynchronous.hub import Hub
 from kombu.connection import Connection
 from kombu.entity import Queue
 
@@ -138,68 +136,3 @@ def test_a_message_whose_headers_are_no_unicode_is_taken_all_the_same(connection
 
     assert message.headers["from"] == "\udcff"
     message.ack()
-
-
-class _Sent:
-    """A connection that keeps what it was to send."""
-
-    def __init__(self, packer: Any) -> None:
-        self.packed: list[bytes] = []
-        self._packer = packer
-
-    def send_packed_command(self, command: Any, check_health: bool = True) -> None:
-        self.packed.append(b"".join(command))
-
-    def send_command(self, *words: Any, **more: Any) -> None:
-        self.send_packed_command(self._packer.pack_command(*words))
-
-
-def test_messages_are_asked_for_in_kombus_words_and_in_each_order_of_the_queues(connection: Any) -> None:
-    channel = connection.channel()
-    with channel.conn_or_acquire() as shared:
-        pool = shared.connection_pool
-    packer = pool.get_connection()
-    for name in ("one", "two", "three"):
-        queue: Any = _queue(name, channel=channel)
-        queue.declare()
-        channel.basic_consume(name, no_ack=False, callback=lambda _: None, consumer_tag=name)
-    waiting, channel.client.connection = channel.client.connection, _Sent(packer)
-    asked = channel.client.connection
-
-    for last in ("one", "three", "nobody"):
-        channel._queue_cycle.rotate(last)
-        channel._brpop_start()
-        super(Transport.Channel, channel)._brpop_start()
-
-    channel.client.connection = waiting
-    pool.release(packer)
-    ours, kombus = asked.packed[::2], asked.packed[1::2]
-    assert ours == kombus
-    assert len(set(ours)) == 2
-
-
-def test_a_loop_watches_a_connection_once_and_the_one_that_takes_its_place(connection: Any) -> None:
-    found: list[int] = []
-    queue: Any = _queue("watched", channel=connection.channel())
-    consumer: Any = connection.Consumer([queue], no_ack=True, callbacks=[lambda body, _: found.append(body)])
-    with closing(Hub()) as hub, connection.Producer() as producer, consumer:
-        connection.register_with_event_loop(hub)
-
-        def arrives(number: int) -> None:
-            producer.publish(number, routing_key="watched", serializer="json")
-            deadline = time.monotonic() + 60
-            while number not in found and time.monotonic() < deadline:
-                next(hub.loop)
-
-        arrives(1)
-        cycle = connection.transport.cycle
-        watched = set(hub.readers)
-        assert cycle._fd_to_chan.keys() <= watched
-        assert not cycle.fds
-        arrives(2)
-        assert set(hub.readers) == watched
-        waiting = next(channel for channel in cycle._channels if channel.active_queues)
-        waiting.client.connection.disconnect()
-        arrives(3)
-
-    assert found == [1, 2, 3]

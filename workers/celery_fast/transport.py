@@ -1,15 +1,13 @@
 """kombu's Redis transport: commands share a client, those of every step take the short way, and what is no message is
-rejected where it is read (docs/decisions/0024, 0031, 0040).
+rejected where it is read (docs/decisions/0024, 0040).
 
 A client without its own connection is only a view on its pool, and holds nothing between two commands.
 """
 
-from functools import lru_cache
 from queue import Empty
-from time import monotonic, time
-from typing import Any, Final
+from time import time
+from typing import Any
 
-from hiredis import pack_command
 from kombu.transport import TRANSPORT_ALIASES, redis, virtual
 from kombu.utils.json import dumps
 from pydantic_core import PydanticSerializationError, to_json
@@ -17,9 +15,6 @@ from pydantic_core import PydanticSerializationError, to_json
 from fixloop.servers.redis_exchange import Exchange
 from workers.celery_fast.incoming import opened
 from workers.celery_fast.rejection import reject
-
-_ORDERS: Final = 256
-"""How many orders of the queues are known by heart: the one a message came from goes to the end."""
 
 
 class QoS(redis.QoS):
@@ -69,19 +64,6 @@ class SharedClient:
         if self._shared is None or self._shared.connection_pool is not pool:
             self._shared = kombus._create_client()
         return self._shared
-
-    def _brpop_start(self, timeout: float | None = None) -> None:
-        """Ask for the next message, in words that are put together once for each order of the queues."""
-        kombus: Any = self
-        queues = kombus._queue_cycle.consume(len(kombus.active_queues))
-        if not queues or kombus.global_keyprefix:
-            super()._brpop_start(timeout)  # type: ignore[misc]
-            return
-        kombus._in_poll = kombus.client.connection
-        kombus._brpop_sent_at = monotonic()
-        seconds = (kombus.brpop_timeout if timeout is None else timeout) or 0
-        words = _awaited(tuple(queues), tuple(kombus.priority_steps), kombus.sep, seconds)
-        kombus._in_poll.send_packed_command((words,))
 
     def _brpop_read(self, **options: Any) -> bool:
         """Take what was waited for, as kombu does, if it is a message."""
@@ -157,15 +139,6 @@ def _json(message: Any) -> bytes | str:
         return text
 
 
-@lru_cache(_ORDERS)
-def _awaited(queues: tuple[str, ...], priorities: tuple[int, ...], sep: str, seconds: float) -> bytes:
-    """kombu's BRPOP: the queues of one priority after those of the other."""
-    names = [f"{queue}{sep}{priority}" if priority else queue for priority in priorities for queue in queues]
-    words: tuple[Any, ...] = ("BRPOP", *names, seconds)
-    packed: bytes = pack_command(words)
-    return packed
-
-
 class Channel(SharedClient, redis.Channel):
     """On a Redis whose address is known."""
 
@@ -174,43 +147,13 @@ class SentinelChannel(SharedClient, redis.SentinelChannel):
     """On a Redis that sentinels know."""
 
 
-class _Poller(redis.MultiChannelPoller):
-    """kombu's; by itself it has the loop watch each connection again at each of its turns."""
-
-    loop: Any = None
-
-    @property
-    def fds(self) -> dict[int, Any]:
-        """The connections that nobody watches yet; without a loop, those that are read."""
-        kombus: Any = super()
-        found: dict[int, Any] = kombus.fds
-        watched = () if self.loop is None else self.loop.readers
-        return {fd: channel for fd, channel in found.items() if fd not in watched}
-
-
-class _KnowsLoop:
-    """A transport that tells its poller which loop it is in."""
-
-    cycle: Any
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        poller: Any = _Poller
-        self.cycle = poller()
-
-    def register_with_event_loop(self, connection: Any, loop: Any) -> None:
-        kombus: Any = super()
-        self.cycle.loop = loop
-        kombus.register_with_event_loop(connection, loop)
-
-
-class Transport(_KnowsLoop, redis.Transport):
+class Transport(redis.Transport):
     """What `redis://`, `rediss://` and `redis+socket://` mean in this process once it is registered."""
 
     Channel = Channel
 
 
-class SentinelTransport(_KnowsLoop, redis.SentinelTransport):
+class SentinelTransport(redis.SentinelTransport):
     """What `sentinel://` means."""
 
     Channel = SentinelChannel

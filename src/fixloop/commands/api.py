@@ -3,17 +3,21 @@
 Needs a Redis to be named (`FIXLOOP_STATE_URL` or `FIXLOOP_BROKER_URL`), or the embedded one of the project.
 """
 
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from fixloop.commands.session import Seen, look, open_session
+from fixloop.errors import UsageError
+from fixloop.intake.bulk import HandedIn
+from fixloop.intake.bulk import enqueue_many as _enqueue_many
 from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import usable
 from fixloop.intake.submission import enqueue as _enqueue
 
-__all__ = ["FeatureStatus", "SpecialistStatus", "enqueue", "status"]
+__all__ = ["FeatureStatus", "HandedIn", "SpecialistStatus", "enqueue", "enqueue_many", "status"]
 
 
 class SpecialistStatus(BaseModel):
@@ -117,6 +121,34 @@ def enqueue(
         handed_in = _enqueue(session.engine, feature, cache=session.settings.cache_dir, known=known)
         session.draw(handed_in.workflow)
         return _status(look(session, handed_in.workflow))
+
+
+def enqueue_many(features: Iterable[Mapping[str, Any]], *, directory: str | Path = ".") -> Iterator[HandedIn]:
+    """
+    Hand in many features, a thousand a second where they are of one tree; the same call twice makes the same workflows.
+
+    Args:
+        features: the arguments of `enqueue` for each, and `restart`, `type` and `priority` as the command has them;
+            read as they are needed.
+        directory: whose Redis is meant, where none is named and each project has its own.
+
+    Yields:
+        In their order, what became of each: its `issue`, its `workflow`, whether it was `created` now, and the `error`
+        for which it was refused.
+
+    Raises:
+        InfrastructureError: Redis or git is away. What was yielded is handed in, and the same call does the rest.
+    """
+    with open_session(Path(directory), create=True) as session, session.hints.together():
+        cache, wanted = session.settings.cache_dir, map(_feature, features)
+        yield from _enqueue_many(session.engine, wanted, cache=cache)
+
+
+def _feature(given: Mapping[str, Any]) -> Feature | UsageError:
+    try:
+        return Feature().with_given(given)
+    except UsageError as error:
+        return error
 
 
 def status(issue: int, *, project: str | None = None, directory: str | Path = ".") -> FeatureStatus:

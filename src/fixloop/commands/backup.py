@@ -1,24 +1,21 @@
 """`backup` and `restore`: one project's workflows as one file."""
 
-import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final
 
 import typer
 
 from fixloop import __version__
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.lookup import prefix_of
-from fixloop.commands.screen import note, say
+from fixloop.commands.screen import counted, note, say
 from fixloop.commands.session import OnlyProject, open_session
 from fixloop.protocol.durations import iso_stamp
 from fixloop.store.backup import Header, back_up, header_of, restore, sealed_with
 from fixloop.store.seal import sealing_in
 
-T = TypeVar("T")
 LATE_SECONDS: Final = 60.0
 """Limits that run on from so much later are worth a word."""
 
@@ -37,7 +34,7 @@ def backup(
         name = prefix_of(project).rstrip("-") or session.project.hash8
         sealed = sealed_with(sealing_in(session.urls.seal_key_file, create=False))
         header = Header(name, iso_stamp(datetime.now(UTC)), __version__, sealed)
-        count = sum(1 for _ in _shown(back_up(session.connection, header, file), "workflows are written"))
+        count = sum(1 for _ in counted(back_up(session.connection, header, file), "workflows are written"))
     say(f"{count} workflows of project {name} are in {file}")
 
 
@@ -69,7 +66,7 @@ def restore_command(
 
         found = Counter[str]()
         late = 0.0
-        for each in _shown(
+        for each in counted(
             restore(session.connection, file, put_aside if replace else None), "workflows are read"
         ):
             found[each.became] += 1
@@ -86,21 +83,3 @@ def restore_command(
         note(f"this Redis has work of its own, so limits of what lives run on from {late:.0f} s later")
     if found["other"] or found["lives"]:
         raise typer.Exit(ExitCode.WRONG)
-
-
-def _shown(found: Iterable[T], what: str) -> Iterator[T]:
-    """With a count on a terminal."""
-    if not sys.stderr.isatty():
-        yield from found
-        return
-    from rich.console import Console
-    from rich.progress import Progress, TextColumn
-
-    console = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.completed:,.0f}"), TextColumn(what), console=console, transient=True
-    ) as shown:
-        task = shown.add_task(what, total=None)
-        for each in found:
-            shown.advance(task)
-            yield each

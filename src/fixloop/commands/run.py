@@ -15,6 +15,7 @@ import typer
 from fixloop.commands import run_options as options
 from fixloop.commands.apply import apply_to
 from fixloop.commands.dry_run import preflight_lines, try_feature
+from fixloop.commands.enqueue_many import hand_in_many
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.files import restore_lost
 from fixloop.commands.handlers import handlers_of
@@ -107,7 +108,9 @@ def resume(
 
 
 def enqueue_command(
-    issue: Annotated[int, typer.Option("--issue", min=1, help="Its issue number.")],
+    issue: Annotated[
+        int | None, typer.Option("--issue", min=1, help="Its issue number.", show_default=False)
+    ] = None,
     repo: Annotated[str, typer.Option("--repo", help="A folder or a git URL.")] = ".",
     ref: options.Ref = None,
     base: options.BaseRevision = None,
@@ -123,9 +126,23 @@ def enqueue_command(
     fixer: Annotated[str | None, typer.Option("--fixer", help="The main agent's command.")] = None,
     only: options.Only = None,
     restart: options.Restart = False,
+    from_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help='Many instead, one JSON object a line, {"issue": 47, "ref": "login"}; - for stdin. '
+            "The other options hold for lines that do not say otherwise.",
+        ),
+    ] = None,
 ) -> None:
     """Hand a feature to the workers; the same call twice is one workflow."""
     feature = options.feature_of(locals())
+    if from_file is not None:
+        hand_in_many(from_file, feature, _directory(repo))
+        return
+    if issue is None:
+        raise UsageError("which issue? `--issue N`, or many of them by `--from FILE`")
     with _handed_in(feature, _directory(repo)) as (session, handed_in, _):
         print_lines(handed_in.workflow)
         what = "handed in" if handed_in.created else "was handed in before"

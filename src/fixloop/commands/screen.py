@@ -5,10 +5,10 @@ All that a command says goes through here. rich is loaded with the first table: 
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 import typer
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+T = TypeVar("T")
 # A table that goes into a file or another program is not folded to somebody's terminal.
 _PIPE_COLUMNS: Final = 220
 _FEW: Final = 5
@@ -128,3 +129,21 @@ def heard() -> Iterator[list[str]]:
 def say(sentence: str) -> None:
     """One sentence on stderr, prefixed with `fixloop:`."""
     note(f"fixloop: {sentence}")
+
+
+def counted(found: Iterable[T], what: str) -> Iterator[T]:
+    """What is found, with a count while it comes where stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield from found
+        return
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn
+
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.completed:,.0f}"), TextColumn(what), console=console, transient=True
+    ) as shown:
+        task = shown.add_task(what, total=None)
+        for each in found:
+            shown.advance(task)
+            yield each

@@ -8,7 +8,7 @@ import os
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -199,16 +199,39 @@ class Hints:
     def __init__(self, broker_url: str) -> None:
         self._broker_url = broker_url
         self._app: Any = None
+        self._producer: Any = None
 
     def __call__(self, ticket: "Ticket", state: Any) -> None:
         self.send(ticket, state.profile)
 
     def send(self, ticket: "Ticket", profile: str) -> None:
         # Celery is loaded with the first: most commands send none.
-        from fixloop.engine.hints import producer, send_hint
+        from fixloop.engine.hints import send_hint
+
+        send_hint(self._loaded(), ticket, profile, self._producer)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Send what is sent meanwhile in few round trips, at the latest in the end."""
+        from kombu.exceptions import OperationalError
+
+        with ExitStack() as batch:
+            with suppress(OperationalError):
+                found = batch.enter_context(self._loaded().producer_or_acquire())
+                batch.enter_context(found.batch())
+                self._producer = found
+            try:
+                yield
+            finally:
+                self._producer = None
+                with suppress(OperationalError):
+                    batch.close()
+
+    def _loaded(self) -> Any:
+        from fixloop.engine.hints import producer
 
         self._app = self._app or producer(self._broker_url)
-        send_hint(self._app, ticket, profile)
+        return self._app
 
 
 class Seen(NamedTuple):

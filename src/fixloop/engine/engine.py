@@ -20,6 +20,7 @@ from fixloop.protocol.refusals import Moved, NotDue, Repeated, Unexpected
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket, attend_ticket
 from fixloop.store.contract import Store
+from fixloop.store.keys import shard_of
 from fixloop.store.packing import NOTHING, Context
 from fixloop.store.records import Claim, Commit, Committed, GoesOn
 
@@ -104,6 +105,18 @@ class ProfileEngine(Generic[S]):
         basis: _Basis[S] = _Basis(0, "", NOTHING, moment)
         committed = self.store.create(_commit(self.profile, event, outcome, basis, live=True))
         return self._applied(outcome, committed)
+
+    def start_all(self, events: Sequence[Start]) -> list[ProfileApplied[S]]:
+        """The same for several at once, in their order."""
+        moments = {shard: self.store.now(shard) for shard in {shard_of(event.workflow) for event in events}}
+        outcomes, commits = [], []
+        for event in events:
+            moment = moments[shard_of(event.workflow)]
+            outcomes.append(self.profile.decide(None, event, moment))
+            basis: _Basis[S] = _Basis(0, "", NOTHING, moment)
+            commits.append(_commit(self.profile, event, outcomes[-1], basis, live=True))
+        created = self.store.create_all(commits)
+        return [self._applied(*each) for each in zip(outcomes, created, strict=True)]
 
     def state(self, workflow: str) -> S:
         """The workflow's present state; UsageError where there is no such workflow."""

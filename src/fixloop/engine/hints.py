@@ -51,16 +51,20 @@ def signature(app: Celery, profile: str, ticket: Ticket) -> Signature:
     )
 
 
-def send_hint(app: Celery, ticket: Ticket, profile: str) -> bool:
+def send_hint(app: Celery, ticket: Ticket, profile: str, producer: Any = None) -> bool:
     """Send one hint, of a ticket alone. False when the broker is away: the sweeper will send it again."""
+    given = arguments(ticket)
     try:
         app.send_task(
             task_name(profile, ticket.step),
-            kwargs=arguments(ticket),
+            kwargs=given,
+            argsrepr="()",
+            kwargsrepr=repr(given),
             task_id=ticket.id,
             queue=ticket.queue,
             priority=ticket.priority,
             countdown=ticket.delay_seconds or None,
+            producer=producer,
         )
     except OperationalError:
         return False

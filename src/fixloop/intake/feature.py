@@ -1,14 +1,21 @@
 """What is handed in: one value for all callers and all profiles."""
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
+from fixloop.errors import UsageError
 from fixloop.profile_table import names
 from fixloop.protocol.messages import Priority as Priority
 from fixloop.repository.snapshot import is_url
+
+GIVEN: Final = frozenset(
+    ("issue", "repo", "ref", "name", "fixer", "only", "base", "all", "push", "profile", "task", "restart")
+) | {"type", "priority"}
+"""What callers say of one among many."""
 
 
 class Kind(StrEnum):
@@ -68,3 +75,19 @@ class Feature(BaseModel):
     @property
     def is_url(self) -> bool:
         return is_url(self.repo)
+
+    def with_given(self, given: Mapping[str, Any]) -> "Feature":
+        """The same with other values, by the names that `fixloop.enqueue` gives them. Raises UsageError: one of them is
+        unknown or cannot be used."""
+        if unknown := sorted(given.keys() - GIVEN):
+            raise UsageError(
+                f"{unknown[0]!r} is nothing that a feature has; there are {', '.join(sorted(GIVEN))}"
+            )
+        names = {"all": "gates_all", "type": "kind"}
+        try:
+            return Feature.model_validate(
+                self.model_dump() | {names.get(name, name): value for name, value in given.items()}
+            )
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise UsageError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -70,12 +70,11 @@ def usable(feature: Feature) -> Usable | None:
 def prepare(store: "Store | None", feature: Feature, cache: Path, known: Usable | None = None) -> Prepared:
     """Find out all of it, and take the snapshot; without a store there will be no workflow, and no number is given.
     `known`: what `usable` found."""
-    if feature.issue is not None and not 0 < feature.issue < 10**15:
-        raise UsageError(f"issue {feature.issue} is no issue number; use a positive whole number")
+    _check_issue(feature)
     known = known or usable(feature)
     if feature.is_url:
         project = project_of_url(feature.repo)
-        issue = _number(store, project, feature)
+        issue = number_of(store, project, feature)
         snapshot = take_snapshot_of_url(feature.repo, feature.ref, issue=issue, cache=cache)
         with exported(snapshot, snapshot.commit, cache) as folder:
             project = project_of_url(feature.repo, read_document(folder).project)
@@ -84,13 +83,13 @@ def prepare(store: "Store | None", feature: Feature, cache: Path, known: Usable 
     directory = _directory(feature)
     if known is None:
         project = project_at(directory)
-        issue = _number(store, project, feature)
+        issue = number_of(store, project, feature)
         snapshot = take_snapshot(directory, issue=issue, cache=cache, ref=feature.ref)
         with exported(snapshot, snapshot.commit, cache) as folder:
             configuration = _configuration(folder, feature, project, directory)
     else:
         project, configuration = known
-        issue = _number(store, project, feature)
+        issue = number_of(store, project, feature)
         globs = configuration.workspace.copy_globs
         snapshot = take_snapshot(directory, issue=issue, cache=cache, copy_globs=globs)
     return _based(Prepared(project, issue, snapshot, configuration), feature, cache)
@@ -182,13 +181,17 @@ def _configuration(
     return configuration
 
 
-def _number(store: "Store | None", project: Project, feature: Feature) -> int:
+def _check_issue(feature: Feature) -> None:
+    if feature.issue is not None and not 0 < feature.issue < 10**15:
+        raise UsageError(f"issue {feature.issue} is no issue number; use a positive whole number")
+
+
+def number_of(store: "Store | None", project: Project, feature: Feature) -> int:
+    """The issue's number, its own or one that was never used; 0 without a store. Raises UsageError: it is none."""
     if store is None:
         return 0
-    if feature.issue is None:
-        return store.allocate_issue(project.hash8)
-    store.use_issue(project.hash8, feature.issue)
-    return feature.issue
+    _check_issue(feature)
+    return store.allocate_issue(project.hash8) if feature.issue is None else feature.issue
 
 
 def _check_commands(configuration: Configuration, directory: Path, feature: Feature) -> None:

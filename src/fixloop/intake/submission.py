@@ -3,24 +3,25 @@
 The same code serves `run`, `enqueue`, the Python call and the Celery task. The same call twice is one workflow.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fixloop.configuration.model import Configuration
-from fixloop.engine.engine import ProfileEngine
+from fixloop.engine.engine import ProfileApplied, ProfileEngine
 from fixloop.engine.profile import profile_in, profile_named
-from fixloop.errors import RefusedError, UsageError
+from fixloop.errors import FixloopError, InfrastructureError, RefusedError, UsageError
 from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import Intake, Prepared, Usable, prepare
 from fixloop.intake.redaction_scope import redaction_of
 from fixloop.profile_table import loaded, registered
+from fixloop.protocol.event import Start
 from fixloop.repository.git import Git
 from fixloop.repository.snapshot import Snapshot, write_ref
 from fixloop.statefiles.sync import project
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
-from fixloop.store.keys import workflow_id
+from fixloop.store.keys import shard_of, workflow_id
 
 
 class Enqueued(NamedTuple):
@@ -44,18 +45,42 @@ def enqueue(
     """Create the feature's workflow, or join the live one on the same tree, with the store and listeners of `engine`.
     Nothing was created after a UsageError: it cannot be used, or is none of `projects`; RefusedError where the feature
     is live on another tree."""
-    engine = engine.of(profile_named(feature.profile))
     prepared = prepare(engine.store, feature, cache, known)
     if projects is not None and prepared.project.hash8 not in projects:
         raise UsageError(f"{feature.repo} is of project {prepared.project.hash8}, which is not one of yours")
-    hide = redaction_of(prepared.configuration).text
-    feature = feature.model_copy(update={"name": hide(feature.name), "task": hide(feature.task)})
-    live = engine.store.live(prepared.project.hash8, prepared.issue)
-    if live is not None:
-        joined = _join(engine, live, prepared, feature)
-        if joined is not None:
-            return joined
-    return _create(engine, prepared, feature)
+    [submitted] = submit(engine.of(profile_named(feature.profile)), [(feature, prepared)])
+    if isinstance(submitted, FixloopError):
+        raise submitted
+    return submitted
+
+
+def submit(
+    engine: ProfileEngine[Any], handed_in: Sequence[tuple[Feature, Prepared]]
+) -> Iterator[Enqueued | FixloopError]:
+    """The workflow of each feature, or why there is none. They are prepared and kept, and have all in common but what
+    they are called and are to do. Raises InfrastructureError."""
+    hide = redaction_of(handed_in[0][1].configuration).text
+    without = [
+        (feature.model_copy(update={"name": hide(feature.name), "task": hide(feature.task)}), prepared)
+        for feature, prepared in handed_in
+    ]
+    for (feature, prepared), created in zip(without, _created(engine, without), strict=True):
+        try:
+            yield created if isinstance(created, Enqueued) else _joined(engine, created, prepared, feature)
+        except InfrastructureError:
+            raise
+        except FixloopError as error:
+            yield error
+
+
+def _joined(engine: ProfileEngine[Any], live: str, prepared: Prepared, feature: Feature) -> Enqueued:
+    """The live workflow of the feature's issue; another one where that has ended meanwhile or was to be cancelled."""
+    while (joined := _join(engine, live, prepared, feature)) is None:
+        [created] = _created(engine, [(feature, prepared)])
+        if isinstance(created, Enqueued):
+            return created
+        live = created
+    return joined
 
 
 def _join(engine: ProfileEngine[Any], live: str, prepared: Prepared, feature: Feature) -> Enqueued | None:
@@ -106,26 +131,44 @@ def _difference(store: Store, state: Any, prepared: Prepared, feature: Feature) 
     return ""
 
 
-def _create(engine: ProfileEngine[Any], prepared: Prepared, feature: Feature) -> Enqueued:
-    project, configuration, snapshot = prepared.project.hash8, prepared.configuration, prepared.snapshot
-    number = engine.store.next_number(project, prepared.issue)
-    workflow = workflow_id(project, prepared.issue, number)
-    facts = {
-        "workflow": workflow,
-        "project": prepared.project.name,
-        "issue": prepared.issue,
-        "name": feature.name or Path(snapshot.source).name.removesuffix(".git"),
-        "queue": feature.queue,
-        "configuration": engine.store.put_artifact(workflow, configuration.to_json().encode(), shared=True),
-        "snapshot": snapshot.model_dump_json(exclude_defaults=True),
-        "tip": snapshot.commit,
-        "push": feature.push,
-    }
-    applied = engine.start(_intake(feature).begun(engine.store, prepared, feature, facts))
-    if applied.status == "exists":
-        joined = _join(engine, applied.other, prepared, feature)
-        return joined if joined is not None else _create(engine, prepared, feature)
-    return Enqueued(workflow, applied.status == "ok", engine.state(workflow), configuration)
+def _created(
+    engine: ProfileEngine[Any], features: Sequence[tuple[Feature, Prepared]]
+) -> list[Enqueued | str]:
+    """What was created for each, or the id of the live workflow of its issue."""
+    _, (project, _, snapshot, configuration) = features[0]
+    numbers = engine.store.next_numbers(project.hash8, [prepared.issue for _, prepared in features])
+    described, data = snapshot.model_dump_json(exclude_defaults=True), configuration.to_json().encode()
+    kept: dict[int, str] = {}
+    events = []
+    for number, (feature, prepared) in zip(numbers, features, strict=True):
+        workflow = workflow_id(project.hash8, prepared.issue, number)
+        shard = shard_of(workflow)
+        if shard not in kept:
+            kept[shard] = engine.store.put_artifact(workflow, data, shared=True)
+        facts = {
+            "workflow": workflow,
+            "project": project.name,
+            "issue": prepared.issue,
+            "name": feature.name or Path(snapshot.source).name.removesuffix(".git"),
+            "queue": feature.queue,
+            "configuration": kept[shard],
+            "snapshot": described,
+            "tip": snapshot.commit,
+            "push": feature.push,
+        }
+        events.append(_intake(feature).begun(engine.store, prepared, feature, facts))
+    return [
+        applied.other
+        if applied.status == "exists"
+        else Enqueued(
+            event.workflow, applied.status == "ok", _state(engine, event, applied), prepared.configuration
+        )
+        for event, applied, (_, prepared) in zip(events, engine.start_all(events), features, strict=True)
+    ]
+
+
+def _state(engine: ProfileEngine[Any], event: Start, applied: ProfileApplied[Any]) -> Any:
+    return engine.state(event.workflow) if applied.outcome is None else applied.outcome.state
 
 
 def _intake(feature: Feature) -> Intake:

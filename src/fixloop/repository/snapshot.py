@@ -238,6 +238,25 @@ def write_ref(git: Git, name: str, commit: str) -> None:
         raise UsageError(f"cannot write {name} in {git.directory}: {error}") from error
 
 
+def keep_for(snapshot: Snapshot, issues: Sequence[int], cache: Path) -> None:
+    """Keep for these issues a snapshot that was taken of no workflow, where other machines take it from, too. Raises
+    UsageError: the user's repository cannot be written to."""
+    refs = [f"update refs/fixloop/{_ref(issue)} {snapshot.commit}\n" for issue in issues]
+    mirror, users = mirror_of(snapshot, cache), Git(Path(snapshot.source))
+    if snapshot.is_url or not snapshot.is_git:
+        with mirror.locked() as git:
+            mirror.write(git, "update-ref", "--stdin", stdin="".join(refs).encode())
+        return
+    if snapshot.copied:
+        if not users.found("cat-file", "-t", snapshot.copied):
+            users.run("unpack-objects", "-q", stdin=mirror.pack(snapshot.copied))
+        refs += [f"update refs/fixloop/{issue}/copied {snapshot.copied}\n" for issue in issues]
+    try:
+        users.run("update-ref", "--stdin", stdin="".join(refs).encode())
+    except GitFailure as error:
+        raise UsageError(f"cannot write refs/fixloop in {users.directory}: {error}") from error
+
+
 def issues_handed_in(top: Path) -> list[int]:
     """The issues of the bases that are kept in this repository, all that tells of them when a Redis lost its data."""
     try:

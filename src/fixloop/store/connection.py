@@ -38,6 +38,8 @@ from fixloop.store.scripts import digest, source
 log = logging.getLogger("fixloop.store")
 
 T = TypeVar("T")
+ScriptCall = tuple[Sequence[str], Sequence[Any]]
+"""The keys of a script and its arguments."""
 
 # A little under the promised 2 s and 3 s, for what is done around them.
 _CONNECT_SECONDS: Final = 1.8
@@ -115,16 +117,17 @@ class Connection:
 
     def run(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """One script in one round trip; see `call`."""
-        return self.call(lambda _client: self._sent(script, keys, args)[0])
+        return self.call(lambda _client: self._sent(script, [(keys, args)])[0])
 
-    def send_durably(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        """One script, once, and the confirmation of as many replicas as the URL asks for, in one round trip; for use
-        inside an action of `call`. One that does not come is logged and not waited for: a replica that is away must not
-        stop the work. Who wants it to stop has Redis refuse (`min-replicas-to-write`)."""
+    def send_durably(self, script: str, *calls: ScriptCall) -> list[Any]:
+        """One script, once for each of these calls, and the confirmation of as many replicas as the URL asks for, in
+        one round trip; for use inside an action of `call`. A confirmation that does not come is logged and not waited
+        for: a replica that is away must not stop the work. Who wants it to stop has Redis refuse
+        (`min-replicas-to-write`)."""
         if not self._place.replicas or time.monotonic() < self._alone_until:
-            return self._sent(script, keys, args)[0]
+            return self._sent(script, calls)
         wait = ("WAIT", self._place.replicas, round(self._place.replica_seconds * 1000))
-        reply, confirmed = self._sent(script, keys, args, wait)
+        *replies, confirmed = self._sent(script, calls, wait)
         if not isinstance(confirmed, int) or confirmed < self._place.replicas:
             self._alone_until = time.monotonic() + _ALONE_SECONDS
             log.warning(
@@ -136,23 +139,22 @@ class Connection:
                 self._place.replica_seconds,
                 _ALONE_SECONDS,
             )
-        return reply
+        return replies
 
     def run_durably(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """As `run`, confirmed as by `send_durably`."""
-        return self.call(lambda _client: self.send_durably(script, keys, args))
+        return self.call(lambda _client: self.send_durably(script, (keys, args))[0])
 
-    def _sent(
-        self, script: str, keys: Sequence[str], args: Sequence[Any], *more: tuple[Any, ...]
-    ) -> list[Any]:
+    def _sent(self, script: str, calls: Sequence[ScriptCall], *more: tuple[Any, ...]) -> list[Any]:
         """The replies to a script, which Redis learns if it does not know it, and to the commands behind it."""
-        command = ("EVALSHA", digest(script), len(keys), *keys, *args)
-        replies = self._exchange.ask_all((command, *more))
+        commands = [("EVALSHA", digest(script), len(keys), *keys, *args) for keys, args in calls]
+        replies = self._exchange.ask_all((*commands, *more))
         if isinstance(replies[0], NoScriptError):
             self._exchange.ask("SCRIPT", "LOAD", source(script))
-            replies = self._exchange.ask_all((command, *more))
-        if isinstance(replies[0], Exception):
-            raise replies[0]
+            replies = self._exchange.ask_all((*commands, *more))
+        for reply in replies[: len(calls)]:
+            if isinstance(reply, Exception):
+                raise reply
         return replies
 
     def close(self) -> None:

@@ -53,6 +53,10 @@ class Store(Protocol):
             )
         return self.commit(commit)
 
+    def create_all(self, commits: Sequence[Commit]) -> list[Committed]:
+        """Create these workflows, each as `create` would; after an error some of them are there."""
+        return [self.create(commit) for commit in commits]
+
     def commit(self, commit: Commit) -> Committed:
         """
         Apply one change, all or nothing (R4, R5, R8).
@@ -183,6 +187,12 @@ class Store(Protocol):
         retired = self.retired(project, issue)
         used = (self.latest(project, issue), None if retired is None else retired.workflow)
         return 1 + max((number_of(workflow) for workflow in used if workflow), default=0)
+
+    def next_numbers(self, project: str, issues: Sequence[int]) -> list[int]:
+        """The same for several, whose issues are used from now on."""
+        for issue in issues:
+            self.use_issue(project, issue)
+        return [self.next_number(project, issue) for issue in issues]
 
     def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
         """

@@ -16,10 +16,10 @@ from fixloop.protocol.ticket import Ticket
 from fixloop.store import keys, limits, records, replies
 from fixloop.store.chain import RawHistory, named, problems
 from fixloop.store.changes import changes_after
-from fixloop.store.connection import Connection, Misunderstood
+from fixloop.store.connection import Connection, Misunderstood, ScriptCall
 from fixloop.store.contract import Store
 from fixloop.store.damage import BROKEN, blamed, reading, set_aside
-from fixloop.store.entries import Texts, digest_of, excerpt, opened, written
+from fixloop.store.entries import Texts, Written, digest_of, excerpt, opened, written
 from fixloop.store.listing import Listing, names_in
 from fixloop.store.locks import RedisLocks
 from fixloop.store.packing import NOTHING, context_of, inflate, leans_of, pack_alone
@@ -38,6 +38,22 @@ def _of_one_workflow(method: F) -> F:
             return method(self, name, *more, **further)
 
     return cast(F, call)
+
+
+def _commit_call(commit: records.Commit, head: str, new: Written) -> ScriptCall:
+    """Keys and arguments of commit.lua."""
+    shard = keys.shard_of(commit.workflow)
+    names = (*_with_history(commit.workflow), keys.ended_key(shard), keys.changes_key(shard))
+    # On a Redis Cluster a script would see its own shard's alone.
+    names += _WAITING if commit.claim else ()
+    heads = bytes.fromhex(head), bytes.fromhex(new.head)
+    return names, (replies.change_text(commit), new.snapshot, new.entry, *heads)
+
+
+def _retired(text: bytes | None, project: str, issue: int) -> records.Retired | None:
+    with suppress(*BROKEN):
+        return None if text is None else replies.retired(text, project, issue)
+    return None
 
 
 class RedisStore(Listing, Store):
@@ -65,23 +81,26 @@ class RedisStore(Listing, Store):
                 texts = Texts(self._entries(commit.workflow, leans_of(snapshot)))
                 head, context = head or replies.head(found[0]), context_of(snapshot, texts)
             new = written(commit, head, context or NOTHING, self.put_artifact, self.sealing)
-            heads = bytes.fromhex(head), bytes.fromhex(new.head)
-            script = (replies.change_text(commit), new.snapshot, new.entry, *heads)
-            shard = keys.shard_of(commit.workflow)
-            names = (*_with_history(commit.workflow), keys.ended_key(shard), keys.changes_key(shard))
-            # On a Redis Cluster a script would see its own shard's alone.
-            names += _WAITING if commit.claim else ()
+            call = _commit_call(commit, head, new)
 
             def send(_client: Any) -> Any:
                 nonlocal sent
                 sent += 1
-                return self._connection.send_durably("commit", names, script)
+                return self._connection.send_durably("commit", call)[0]
 
             answer = replies.committed(self._connection.call(send), commit, new)
         if sent > 1 and answer.status in ("dup", "conflict") and answer.head == new.head:
             # The answer to our first sending was lost on the way; this is what it was.
             return records.Committed("ok", answer.version, new.head, claim=answer.claim)
         return answer
+
+    def create_all(self, commits: Sequence[records.Commit]) -> list[records.Committed]:
+        if not commits:
+            return []
+        made = [written(commit, "", NOTHING, self.put_artifact, self.sealing) for commit in commits]
+        calls = [_commit_call(commit, "", new) for commit, new in zip(commits, made, strict=True)]
+        answers = self._connection.call(lambda _client: self._connection.send_durably("commit", *calls))
+        return [replies.committed(*each) for each in zip(answers, commits, made, strict=True)]
 
     @_of_one_workflow
     def read(self, workflow: str) -> records.Snapshot | None:
@@ -253,14 +272,30 @@ class RedisStore(Listing, Store):
     def retired(self, project: str, issue: int) -> records.Retired | None:
         feature = keys.feature_of(keys.workflow_id(project, issue, 1))
         name = keys.retired_key(keys.shard_of_feature(feature))
-        text: bytes | None = self._connection.call(lambda client: client.hget(name, feature))
-        with suppress(*BROKEN):
-            return None if text is None else replies.retired(text, project, issue)
-        return None
+        return _retired(self._connection.call(lambda client: client.hget(name, feature)), project, issue)
 
     def allocate_issue(self, project: str) -> int:
         number: int = self._connection.run("number", keys.number_keys(project), (uuid.uuid4().hex,))
         return number
+
+    def next_numbers(self, project: str, issues: Sequence[int]) -> list[int]:
+        ids = [keys.workflow_id(project, issue, 1) for issue in issues]
+
+        def put(pipe: Any) -> None:
+            for issue, workflow in zip(issues, ids, strict=True):
+                shard, feature = keys.shard_of(workflow), keys.feature_of(workflow)
+                pipe.zrangebyscore(keys.shard_keys(shard).workflows, issue, issue)
+                pipe.hget(keys.retired_key(shard), feature)
+            if issues:
+                pipe.sadd(keys.number_keys(project)[0], *issues)
+
+        found, numbers = self._connection.together(put), []
+        for place, (issue, workflow) in enumerate(zip(issues, ids, strict=True)):
+            latest = keys.latest_of(names_in(found[2 * place])).get(keys.feature_of(workflow))
+            retired = _retired(found[2 * place + 1], project, issue)
+            used = (latest, None if retired is None else retired.workflow)
+            numbers.append(1 + max((keys.number_of(each) for each in used if each), default=0))
+        return numbers
 
     def use_issue(self, project: str, issue: int) -> None:
         used, _ = keys.number_keys(project)

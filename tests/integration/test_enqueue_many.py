@@ -1,0 +1,134 @@
+"""Many features that are handed in by one call, on real repositories and a real Redis."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+import fixloop
+from fixloop.commands.exit_codes import ExitCode
+from fixloop.store.redis_store import RedisStore
+from tests.fixtures.command_stage import said
+from tests.fixtures.repositories import make_repository, write
+
+pytestmark = pytest.mark.slow
+
+Capsys = pytest.CaptureFixture[str]
+CHECKS = '[specialist.test-runner]\ncommand = "true"\n'
+
+
+@pytest.fixture
+def store(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisStore]:
+    """An empty Redis; the current directory is a checkout, and beside it is another."""
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushall()
+    for name in ("shop", "bank"):
+        make_repository(tmp_path / name, {"fixloop.toml": CHECKS, "calc.py": ""})
+    monkeypatch.chdir(tmp_path / "shop")
+    monkeypatch.setenv("FIXLOOP_STATE_URL", redis_url)
+    monkeypatch.setenv("FIXLOOP_CACHE_DIR", str(tmp_path / "cache"))
+    store = RedisStore(redis_url)
+    yield store
+    store.close()
+
+
+def lines(path: Path, *features: Any) -> str:
+    path.write_text("".join(f"{json.dumps(feature)}\n" for feature in features))
+    return str(path)
+
+
+def git(folder: Path, *words: str) -> str:
+    return subprocess.run(
+        ["git", *words], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def test_each_line_is_a_workflow_and_the_same_file_again_the_same_workflows(
+    store: RedisStore, tmp_path: Path, capsys: Capsys
+) -> None:
+    file = lines(
+        tmp_path / "many", {"issue": 7, "name": "login"}, {"issue": 8}, {"repo": str(tmp_path / "bank")}
+    )
+
+    first, again = said(capsys, "enqueue", "--from", file), said(capsys, "enqueue", "--from", file)
+
+    workflows = first.out.split()
+    assert (first.code, len(workflows)) == (ExitCode.DONE, 3)
+    assert [store.live(name.partition("-")[0], int(name.split("-")[1])) for name in workflows] == workflows
+    assert dict(store.workflows(live_only=True))[workflows[0]]["name"] == "login"
+    # The last line has no issue: each time it is another feature.
+    assert again.out.split()[:2] == workflows[:2]
+    assert "1 handed in, 2 handed in before, 0 refused" in again.err
+    for name in workflows[:2]:
+        kept = git(tmp_path / "shop", "rev-parse", f"refs/fixloop/{name.split('-')[1]}/base")
+        assert kept in store.history(name)[0].body["event"]["tip"]
+        assert store.verify(name) == []
+
+
+def test_a_line_that_cannot_be_used_is_told_and_the_others_are_handed_in(
+    store: RedisStore, tmp_path: Path, capsys: Capsys
+) -> None:
+    file = tmp_path / "many"
+    wrong = ['{"issue": 0}', "nonsense", '{"issue": 5, "colour": 1}', "[1]", '{"issue": 6, "ref": "no-such"}']
+    file.write_text("\n".join(['{"issue": 1}', *wrong, '{"issue": 2}']))
+
+    told = said(capsys, "enqueue", "--from", str(file))
+
+    assert (told.code, len(told.out.split())) == (ExitCode.USAGE, 2)
+    for number, said_of in enumerate(
+        ("no issue number", "not valid JSON", "'colour'", "has to be an object", "no branch, tag or commit"),
+        2,
+    ):
+        [line] = [each for each in told.err.splitlines() if f"line {number}" in each]
+        assert said_of in line
+    assert "2 handed in, 0 handed in before, 5 refused" in told.err
+
+
+def test_what_is_live_on_another_tree_is_refused_and_keeps_its_base(
+    store: RedisStore, tmp_path: Path, capsys: Capsys
+) -> None:
+    file = lines(tmp_path / "many", {"issue": 1})
+    said(capsys, "enqueue", "--from", file)
+    kept = git(tmp_path / "shop", "rev-parse", "refs/fixloop/1/base")
+    write(tmp_path / "shop", {"calc.py": "changed = True\n"})
+
+    refused = said(capsys, "enqueue", "--from", file)
+    lines(tmp_path / "many", {"issue": 1, "restart": True})
+    restarted = said(capsys, "enqueue", "--from", file)
+
+    assert (refused.code, restarted.code) == (ExitCode.USAGE, ExitCode.DONE)
+    assert "live on another tree" in refused.err
+    assert restarted.out.strip().endswith("-1-2")
+    assert git(tmp_path / "shop", "rev-parse", "refs/fixloop/1/base") != kept
+
+
+def test_options_hold_for_lines_that_do_not_say_otherwise(
+    store: RedisStore, tmp_path: Path, capsys: Capsys
+) -> None:
+    file = lines(tmp_path / "many", {"issue": 1}, {"issue": 2, "name": "own"})
+
+    told = said(capsys, "enqueue", "--from", file, "--name", "usual")
+    both = said(capsys, "enqueue", "--from", file, "--issue", "3")
+    neither = said(capsys, "enqueue")
+
+    names = dict(store.workflows(live_only=True))
+    assert [names[workflow]["name"] for workflow in told.out.split()] == ["usual", "own"]
+    assert (both.code, neither.code) == (ExitCode.USAGE, ExitCode.USAGE)
+
+
+def test_python_is_told_of_each_and_hints_are_sent_together(
+    store: RedisStore, redis_url: str, tmp_path: Path
+) -> None:
+    features = ({"issue": number} for number in range(1, 1202))
+
+    told = list(fixloop.enqueue_many(features, directory=tmp_path / "shop"))
+
+    assert [each.issue for each in told] == list(range(1, 1202))
+    assert all(each.created and not each.error for each in told)
+    with redis.Redis.from_url(redis_url) as client:
+        waiting = sum(client.llen(key) for key in client.scan_iter("fixloop.test-runner*"))
+    assert waiting == 1201
