@@ -15,7 +15,7 @@ from typing import Final
 
 from fixloop.configuration.model import NEW_BY_DEFAULT, Check
 from fixloop.integrity.paths import Kind, kind_of
-from fixloop.integrity.perturbed import RULE, Special, decides_more, special, values_of
+from fixloop.integrity.perturbed import RULE, decides_more, special, values_of
 from fixloop.integrity.source import Source
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import Finding
@@ -139,7 +139,15 @@ class Recording:
         ]
         if len(lines) == len(sides):
             for each in special(lines[1], lines[0]):
-                yield self._finding(each)
+                yield Finding(
+                    rule=RULE,
+                    text=f"`{each.name}` answers otherwise than before only for the tests' own values: of "
+                    f"{each.others} calls like `{each.shown[:200]}` with {_OTHERS[each.kind]}, none does",
+                    check=self._check.name,
+                    file=os.path.relpath(each.file, workspace.directory.resolve()),
+                    old=each.old,
+                    new=each.new,
+                )
 
     def _old(self, changed: Sequence[Delta]) -> dict[str, str | None]:
         """Each changed file with another that has its text before the fix; None where there was none."""
@@ -152,14 +160,3 @@ class Recording:
                 kept.write_bytes(git.output("cat-file", "blob", delta.old.blob))
                 found[path] = str(kept)
         return found
-
-    def _finding(self, found: Special) -> Finding:
-        return Finding(
-            rule=RULE,
-            text=f"`{found.name}` answers otherwise than before only for the tests' own values: of {found.others} "
-            f"calls like `{found.shown[:200]}` with {_OTHERS[found.kind]}, none does",
-            check=self._check.name,
-            file=os.path.relpath(found.file, self._ground.workspace.directory.resolve()),
-            old=found.old,
-            new=found.new,
-        )

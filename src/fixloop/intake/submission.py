@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fixloop.configuration.model import Configuration
-from fixloop.engine.engine import ProfileApplied, ProfileEngine
+from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.profile import profile_in, profile_named
 from fixloop.errors import FixloopError, InfrastructureError, RefusedError, UsageError
 from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import Intake, Prepared, Usable, prepare
 from fixloop.intake.redaction_scope import redaction_of
 from fixloop.profile_table import loaded, registered
-from fixloop.protocol.event import Start
 from fixloop.repository.git import Git
 from fixloop.repository.snapshot import Snapshot, write_ref
 from fixloop.statefiles.sync import project
@@ -157,18 +156,14 @@ def _created(
             "push": feature.push,
         }
         events.append(_intake(feature).begun(engine.store, prepared, feature, facts))
-    return [
-        applied.other
-        if applied.status == "exists"
-        else Enqueued(
-            event.workflow, applied.status == "ok", _state(engine, event, applied), prepared.configuration
-        )
-        for event, applied, (_, prepared) in zip(events, engine.start_all(events), features, strict=True)
-    ]
-
-
-def _state(engine: ProfileEngine[Any], event: Start, applied: ProfileApplied[Any]) -> Any:
-    return engine.state(event.workflow) if applied.outcome is None else applied.outcome.state
+    made: list[Enqueued | str] = []
+    for event, applied in zip(events, engine.start_all(events), strict=True):
+        if applied.status == "exists":
+            made.append(applied.other)
+            continue
+        state = engine.state(event.workflow) if applied.outcome is None else applied.outcome.state
+        made.append(Enqueued(event.workflow, applied.status == "ok", state, configuration))
+    return made
 
 
 def _intake(feature: Feature) -> Intake:

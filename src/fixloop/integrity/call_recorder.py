@@ -98,27 +98,17 @@ def _pickled(code: CodeType, frame: FrameType) -> bytes:
     return pickle.dumps((file, module, code.co_qualname, values, named), protocol=4)
 
 
-def _begin() -> None:
-    told = os.environ.get(TOLD)
-    if not told or sys.version_info < (3, 11):
-        return
-    with open(told) as file:
-        wanted = json.load(file)
-    out = os.open(f"{wanted['calls']}/{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    _Recorder(set(wanted["files"]), out).watch()
-
-
-def _go_on() -> None:
-    """Import the `sitecustomize` that this one hides."""
-    folder, own = os.path.dirname(os.path.abspath(__file__)), sys.modules.pop(__name__)
-    sys.path[:] = [each for each in sys.path if os.path.abspath(each) != folder]
+if __name__ == "sitecustomize":
+    # First the one that this one hides.
+    _FOLDER, _OWN = os.path.dirname(os.path.abspath(__file__)), sys.modules.pop(__name__)
+    sys.path[:] = [each for each in sys.path if os.path.abspath(each) != _FOLDER]
     try:
         importlib.import_module(__name__)
     except ImportError:
         # Python looks for the module that it imports.
-        sys.modules[__name__] = own
-
-
-if __name__ == "sitecustomize":
-    _go_on()
-    _begin()
+        sys.modules[__name__] = _OWN
+    if TOLD in os.environ and sys.version_info >= (3, 11):
+        with open(os.environ[TOLD]) as _file:
+            _wanted = json.load(_file)
+        _out = os.open(f"{_wanted['calls']}/{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        _Recorder(set(_wanted["files"]), _out).watch()

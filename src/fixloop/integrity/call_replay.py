@@ -19,7 +19,8 @@ import signal
 import struct
 import sys
 import time
-from typing import Any, Callable, Dict, Iterator, List, Tuple  # noqa: UP035
+from collections.abc import Callable, Iterator
+from typing import Any
 
 SHIFTS = (1, -1, 2, -2, 3, 5, -7, 10, 12, 60, 100, 200, -300, 1000)
 ARGUMENT = 2
@@ -39,7 +40,7 @@ _REFUSED_OF_OS = re.compile(
 )
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
-Given = Tuple[List[Any], Dict[str, Any]]  # noqa: UP006
+Given = tuple[list[Any], dict[str, Any]]
 
 
 class TooLong(BaseException):
@@ -51,8 +52,14 @@ def main() -> None:
         told = json.load(file)
     calls = list(_calls(told["calls"]))
     for side in ("new", "old"):
-        if side == "old":
-            _put_back(told["before"])
+        for path, text in told["before"].items() if side == "old" else ():
+            if os.path.lexists(path):
+                os.unlink(path)
+            if text is not None:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                shutil.copyfile(text, path)
+                # Bytecode is known by size and second: no other file has this one.
+                os.utime(path, (978307200, 978307200))
         out = os.open(told[side], os.O_WRONLY | os.O_CREAT, 0o600)
         child = os.fork()
         if child == 0:
@@ -69,7 +76,7 @@ def main() -> None:
             time.sleep(0.005)
 
 
-def _calls(folder: str) -> Iterator[Tuple[bytes, bytes]]:  # noqa: UP006
+def _calls(folder: str) -> Iterator[tuple[bytes, bytes]]:
     """Recorded calls, and the paths that modules were found on."""
     for name in sorted(os.listdir(folder)):
         with open(os.path.join(folder, name), "rb") as file:
@@ -80,21 +87,7 @@ def _calls(folder: str) -> Iterator[Tuple[bytes, bytes]]:  # noqa: UP006
             at += 8 + told + path
 
 
-def _put_back(old: Dict[str, Any]) -> None:  # noqa: UP006
-    """Files as they were before the fix: each path with a file that has its text, or nothing."""
-    for path, text in old.items():
-        if text is None:
-            os.unlink(path)
-            continue
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        if os.path.lexists(path):
-            os.unlink(path)
-        shutil.copyfile(text, path)
-        # Bytecode is known by size and second: no other file has this one.
-        os.utime(path, (978307200, 978307200))
-
-
-def _replayed(calls: List[Tuple[bytes, bytes]], told: Dict[str, Any], out: int) -> None:  # noqa: UP006
+def _replayed(calls: list[tuple[bytes, bytes]], told: dict[str, Any], out: int) -> None:
     until, is_calling = time.monotonic() + told["seconds"], [False]
 
     def audit(event: str, arguments: Any) -> None:
@@ -120,9 +113,10 @@ def _replayed(calls: List[Tuple[bytes, bytes]], told: Dict[str, Any], out: int) 
         try:
             file, module, name, values, named = pickle.loads(call)
             function = _function(module, name, file)
+            parts = [*map(repr, values), *(f"{word}={value!r}" for word, value in named.items())]
         except BaseException:
             continue
-        shown = _shown(name, values, named)
+        shown = f"{name.rpartition('.')[2]}({', '.join(parts)})"[:SHOWN_CHARACTERS]
         about = {"call": number, "file": file, "name": f"{module}.{name}", "shown": shown}
         for kind, given in itertools.chain([("", (values, named))], near(values, named, number, told)):
             if time.monotonic() > until:
@@ -135,7 +129,7 @@ def _replayed(calls: List[Tuple[bytes, bytes]], told: Dict[str, Any], out: int) 
             os.write(out, f"{line}\n".encode())
 
 
-def _ended(function: Callable[..., Any], given: Given) -> Dict[str, Any]:  # noqa: UP006
+def _ended(function: Callable[..., Any], given: Given) -> dict[str, Any]:
     values, named = copy.deepcopy(given)
     signal.setitimer(signal.ITIMER_REAL, CALL_SECONDS)
     try:
@@ -162,23 +156,15 @@ def _function(module: str, name: str, file: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def _shown(name: str, values: List[Any], named: Dict[str, Any]) -> str:  # noqa: UP006
-    try:
-        parts = [*map(repr, values), *(f"{key}={value!r}" for key, value in named.items())]
-        return f"{name.rpartition('.')[2]}({', '.join(parts)})"[:SHOWN_CHARACTERS]
-    except Exception:
-        return f"{name}(…)"
-
-
 def near(
-    values: List[Any],  # noqa: UP006
-    named: Dict[str, Any],  # noqa: UP006
+    values: list[Any],
+    named: dict[str, Any],
     seed: int,
-    told: Dict[str, Any],  # noqa: UP006
-) -> Iterator[Tuple[str, Given]]:  # noqa: UP006
+    told: dict[str, Any],
+) -> Iterator[tuple[str, Given]]:
     """The arguments with other values in them: equal ones stay equal, texts keep their length and what is no letter
     or digit. `told["settled"]` are values that stay, `told["literals"]` those that a fix wrote into the product."""
-    leaves: Dict[str, Any] = {}  # noqa: UP006
+    leaves: dict[str, Any] = {}
     rebuilt((values, named), lambda leaf: leaves.setdefault(key(leaf), leaf))
     settled, literals, chance = set(told["settled"]), set(told["literals"]), random.Random(seed)
     free = {name: leaf for name, leaf in leaves.items() if name not in settled}
@@ -187,7 +173,7 @@ def near(
     # A count or a limit goes with the others' length, a word with a case of its own.
     limits = [name for name, leaf in numbers.items() if isinstance(leaf, int) and abs(leaf) <= LIMIT][:LEAVES]
     written = [leaves[name] for name in leaves if name in literals][:LEAVES]
-    changes: List[Tuple[str, Dict[str, Any]]] = []  # noqa: UP006
+    changes: list[tuple[str, dict[str, Any]]] = []
     changes += [("any", {name: leaf + by for name, leaf in numbers.items()}) for by in SHIFTS]
     changes += [("any", {name: leaf * times for name, leaf in numbers.items()}) for times in (2, 3)]
     for _ in range(TURNS):
@@ -212,7 +198,7 @@ def near(
             yield kind, replaced((values, named), change)
 
 
-def replaced(given: Given, change: Dict[str, Any]) -> Given:  # noqa: UP006
+def replaced(given: Given, change: dict[str, Any]) -> Given:
     return rebuilt(given, lambda leaf: change.get(key(leaf), leaf))  # type: ignore[no-any-return]
 
 
@@ -220,7 +206,7 @@ def key(leaf: Any) -> str:
     return f"{type(leaf).__name__} {leaf!r}"
 
 
-def varied(leaf: Any, chance: random.Random, kinds: Tuple[str, ...] = KINDS) -> Any:  # noqa: UP006
+def varied(leaf: Any, chance: random.Random, kinds: tuple[str, ...] = KINDS) -> Any:
     """Another value of the same kind; of a text some letters and digits are others, of these kinds."""
     if isinstance(leaf, bytes):
         return varied(leaf.decode("latin-1"), chance, kinds).encode("latin-1")

@@ -44,7 +44,9 @@ class Identities:
         found = found or self._proxied(request)
         if found is None:
             raise Problem("not-signed-in", "this needs a token, or a session in a browser")
-        if request.method not in _READING and not _is_own(found, request.headers.get(CSRF_HEADER, csrf)):
+        given = request.headers.get(CSRF_HEADER, csrf)
+        is_own = bool(found.csrf) and hmac.compare_digest(given.encode(), found.csrf.encode())
+        if request.method not in _READING and not is_own:
             raise Problem(
                 "not-allowed", f"a request of a browser needs its {CSRF_HEADER}; load the page again"
             )
@@ -75,10 +77,6 @@ class Identities:
 def address_of(request: Request) -> str:
     """The other end of the connection; a header that says otherwise is not asked."""
     return request.client.host if request.client else ""
-
-
-def _is_own(caller: Caller, csrf: str) -> bool:
-    return bool(caller.csrf) and hmac.compare_digest(csrf.encode(), caller.csrf.encode())
 
 
 def _network(text: str) -> IPv4Network | IPv6Network:

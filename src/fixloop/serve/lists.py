@@ -64,8 +64,11 @@ class Lists:
                 self._listed.setdefault(row.kind, []).append(row)
                 if row.kind == "live" and row.document["owner"] == "person":
                     self._listed.setdefault("waits", []).append(row)
+            before = self._items
             self._items = {
-                workflow: self._read(workflow, fields)
+                workflow: before[workflow]
+                if workflow in before and before[workflow][0] == fields
+                else (fields, self._items_in(workflow, fields))
                 for workflow, fields in known.items()
                 if not fields.get("outcome")
                 and (fields.get("owner") in ("person", "agent") or "held" in fields)
@@ -77,10 +80,6 @@ class Lists:
     def _row(self, workflow: str, fields: Fields) -> tuple[Fields, Row]:
         kept = self._rows.get(workflow)
         return kept if kept is not None and kept[0] == fields else (fields, _row(workflow, fields))
-
-    def _read(self, workflow: str, fields: Fields) -> tuple[Fields, Sequence[Item]]:
-        kept = self._items.get(workflow)
-        return kept if kept is not None and kept[0] == fields else (fields, self._items_in(workflow, fields))
 
 
 def place_of(item: Item) -> str:

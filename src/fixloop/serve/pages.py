@@ -43,7 +43,7 @@ def inbox(
         request,
         "inbox",
         caller,
-        mine=[_with_choices(item) for item in listed if item["can_decide"]],
+        mine=[{**item, "answers": packet.choices(item)} for item in listed if item["can_decide"]],
         others=[item for item in listed if not item["can_decide"]],
         counts=(len(mine), len(others)),
         may_decide=caller.may(DECIDE),
@@ -53,10 +53,6 @@ def inbox(
         most=SHOWN_ITEMS,
         running=() if mine else service.workflows(caller, state="live", most=RUNNING).workflows,
     )
-
-
-def _with_choices(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**item, "answers": packet.choices(item)}
 
 
 @router.api_route("/fleet", methods=READING)

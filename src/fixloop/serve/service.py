@@ -178,7 +178,10 @@ class Service:
         """One workflow as its pages show it; `texts` are the numbers of the messages that are given in full."""
         seen = self.seen(caller, workflow)
         logged = self._logged(seen)
-        fixes = list(dict.fromkeys(filter(None, map(_difference, reversed(logged.entries)))))
+        events = [entry.body.get("event", {}) for entry in reversed(logged.entries)]
+        # Of each fix the digest of what it changed.
+        found = (str((event.get("completion") or event).get("diff_artifact") or "") for event in events)
+        fixes = list(dict.fromkeys(filter(None, found)))
         earlier = set(fixes[WHOLE_DIFFERENCES:])
         stored = cache(partial(self._session.store.get_artifact, workflow))
         logged = logged._replace(
@@ -245,7 +248,8 @@ class Service:
             made, event = _decision(entry), entry.body.get("event", {})
             if made and (is_asked or event.get("question") == escalation):
                 return made | {"reason": event.get("reason") or event.get("text") or ""}
-            is_asked = is_asked or escalation in map(_message_id, entry.body.get("messages", ()))
+            said = (message.get("message_id", "") for message in entry.body.get("messages", ()))
+            is_asked = is_asked or escalation in said
         if not is_asked:
             raise Problem("not-found", f"workflow {look.seen.found.workflow} has not asked {escalation[:80]}")
         return None
@@ -461,16 +465,6 @@ def require(caller: Caller, scope: str) -> None:
         raise Problem(
             "not-allowed", f"{caller.name} may {', '.join(sorted(caller.scopes))}; this needs {scope!r}"
         )
-
-
-def _difference(entry: Entry) -> str:
-    """The digest of what a fix changed; empty for all other entries."""
-    event = entry.body.get("event", {})
-    return str((event.get("completion") or event).get("diff_artifact") or "")
-
-
-def _message_id(message: Mapping[str, Any]) -> str:
-    return str(message.get("message_id", ""))
 
 
 def _decision(entry: Entry) -> dict[str, Any] | None:

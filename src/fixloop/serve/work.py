@@ -109,7 +109,9 @@ class Desk:
                 if (found := self._claimed(caller, item)) is None:
                     return _too_late("another has claimed this request")
                 return self._brought(caller, _Claim.parse(found["claim"]), found["fence"], work, key)
-        if repeated and self._has_fixed(caller, workflow):
+        history = self._service.acting(caller, "read").store.history(workflow) if repeated else []
+        events = (entry.body.get("event", {}) for entry in history)
+        if any(event.get("completion", {}).get("by") == caller.signature for event in events):
             return {"status": "accepted", "next": "claim"}
         return _too_late(f"workflow {workflow[:60]} waits for no fix")
 
@@ -209,11 +211,6 @@ class Desk:
             locks.release(found.workflow, found.resource, grant.token)
             return _too_late("the lease of this claim has run out")
         return _too_late(f"{grant.agent} has it since {grant.acquired:%Y-%m-%d %H:%M:%SZ}")
-
-    def _has_fixed(self, caller: Caller, workflow: str) -> bool:
-        history = self._service.acting(caller, "read").store.history(workflow)
-        events = (entry.body.get("event", {}) for entry in history)
-        return any(event.get("completion", {}).get("by") == caller.signature for event in events)
 
     def _done(self, caller: Caller, claim: _Claim) -> Answer | None:
         """The answer to what this caller has handed in for a request, by the history."""

@@ -39,7 +39,11 @@ def changes_after(connection: Connection, after: str, wait_seconds: float) -> Ch
         if _is_lost(connection, ids):
             return Changes((), written(_last(connection)), gap=True)
         if found or time.monotonic() >= give_up:
-            changes = tuple(_change(fields) for entries in found.values() for _, fields in entries)
+            changes = tuple(
+                Change(fields[b"w"].decode(), int(fields[b"v"]))
+                for entries in found.values()
+                for _, fields in entries
+            )
             read = {name: entries[-1][0].decode() for name, entries in found.items()}
             last = (read.get(name, known) for name, known in zip(_STREAMS, ids, strict=True))
             return Changes(changes, written(tuple(last)))
@@ -81,7 +85,3 @@ def _is_lost(connection: Connection, ids: Ids) -> bool:
     return any(
         reply >= CHANGES_KEPT if last == _NONE else not reply for reply, last in zip(found, ids, strict=True)
     )
-
-
-def _change(fields: Mapping[bytes, bytes]) -> Change:
-    return Change(fields[b"w"].decode(), int(fields[b"v"]))

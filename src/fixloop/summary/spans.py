@@ -94,7 +94,9 @@ def _parts(workflow: str, phase: int, own: Iterable[Interval], entries: Sequence
         elif part.activity is Activity.AGENT:
             attempts[iteration] += 1
             key = ("fix", part.specialist, iteration, attempts[iteration])
-            name, result = f"fix {part.specialist} {iteration}", _fixed(last)
+            kind = "" if last is None else last.kind
+            name = f"fix {part.specialist} {iteration}"
+            result = "success" if kind == "fix-completed" else kind
             if last is not None and (by := last.event.get("completion", last.event).get("by")):
                 told |= {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": str(by)}
             iteration += last is not None and last.kind == "fix-completed"
@@ -106,12 +108,6 @@ def _parts(workflow: str, phase: int, own: Iterable[Interval], entries: Sequence
         facts: Attributes = {**told, "fixloop.iteration": int(key[2]), "fixloop.kind": str(key[0])}
         failed = result in ("failed", "error", *_FIX_ATTEMPTS)
         yield Span(span_id(workflow, *key), phase, name, part.start, part.end, facts, failed)
-
-
-def _fixed(last: Recorded | None) -> str:
-    if last is None:
-        return ""
-    return "success" if last.kind == "fix-completed" else last.kind
 
 
 def as_json(spans: Iterable[Span], trace: int) -> list[dict[str, Any]]:

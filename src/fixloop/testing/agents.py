@@ -186,10 +186,6 @@ def _over(state: Mapping[str, Any]) -> bool:
     return bool(state["outcome"]) or _waits(state)
 
 
-def _is_asked(run: int) -> Callable[[Mapping[str, Any]], bool]:
-    return lambda state: state["owner"] == "agent" and state["iteration"] == run
-
-
 def _taken(door: Door, issue: int, agent: str = "coder") -> Work:
     """The request of this issue, as soon as there is one."""
     ends = time.monotonic() + PATIENCE_SECONDS
@@ -246,7 +242,9 @@ def changes_nothing(site: Site, door: Door, issue: int) -> None:
 def fixes_wrongly(site: Site, door: Door, issue: int) -> None:
     """A wrong fix is a run that fails, and is asked for once more."""
     _accepted(door.hand_in(_taken(door, issue), WRONG))
-    state = site.wait(issue, lambda state: _is_asked(2)(state) or _over(state))
+    state = site.wait(
+        issue, lambda state: (state["owner"], state["iteration"]) == ("agent", 2) or _over(state)
+    )
     assert state["outcome"] is None
     assert state["iteration"] >= 2
 

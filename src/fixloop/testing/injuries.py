@@ -192,7 +192,12 @@ class InjuryActions:
             case Injury.STOP_SWEEPER:
                 stopped = self._hosts[link.host].find("sweep")
                 # Missed: a sweeper that was not stopped has swept a shard since.
-                self._stopped(applied, stopped, SWEEPER_STOPPED_SECONDS, lambda: self._is_swept(applied))
+
+                def is_swept() -> bool:
+                    swept = [(pid, at) for shard in self.swept.values() for pid, at in shard.items()]
+                    return any(at > applied.began and pid not in applied.pids for pid, at in swept)
+
+                self._stopped(applied, stopped, SWEEPER_STOPPED_SECONDS, is_swept)
             case Injury.RIVAL_SWEEPERS:
                 self.begin(self._disown_shards(applied))
             case Injury.WRONG_CLOCK:
@@ -239,10 +244,6 @@ class InjuryActions:
                 kill(pid, signal.SIGCONT)
 
         self._later(applied, seconds, go_on)
-
-    def _is_swept(self, applied: AppliedInjury) -> bool:
-        swept = [(pid, at) for shard in self.swept.values() for pid, at in shard.items()]
-        return any(at > applied.began and pid not in applied.pids for pid, at in swept)
 
     async def _disown_shards(self, applied: AppliedInjury) -> None:
         began = applied.began
