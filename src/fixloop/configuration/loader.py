@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fixloop.configuration.commands import split_command
 from fixloop.configuration.detection import found_in
-from fixloop.configuration.document import FILE_NAME, Document, read_document, settings_in
+from fixloop.configuration.document import FILE_NAME, Document, read_document
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.layout import projects_below
 from fixloop.configuration.model import Configuration, Fixer, OutsideAgent
@@ -18,6 +18,7 @@ from fixloop.configuration.place import Place, advice, shown, shown_path
 from fixloop.configuration.roles import sections_of_profiles
 from fixloop.configuration.selection import FRONTEND_ONLY, Selection, select_checks
 from fixloop.configuration.settings import HANDOFFS, FileSettings, SharedSettings
+from fixloop.configuration.typed import settings_in
 from fixloop.errors import FixloopError, NotVerifiedError, UsageError
 from fixloop.machine.interpreters import importable_modules
 from fixloop.protocol.specialists import NAMES

@@ -1,10 +1,13 @@
 """What the runs of a specialist add up to: limits, stalls, what changed between two (K1, K7, A93)."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from fixloop.protocol.events import RunFinished
 from fixloop.protocol.failures import Comparison, Failure, FailureKey, compare, same_failures
 from fixloop.protocol.state import FailureRef, Run, SpecialistState
+
+if TYPE_CHECKING:
+    from fixloop.protocol.events import RunFinished
 
 
 def limit_reached(iteration: int, max_iterations: int) -> bool:
@@ -31,7 +34,7 @@ def comparison(previous: Run | None, current: Run) -> Comparison:
     return compare(_identified(before, current.failures), _identified(current.failures, before))
 
 
-def with_vanished(active: SpecialistState, event: RunFinished) -> tuple[Failure, ...]:
+def with_vanished(active: SpecialistState, event: "RunFinished") -> tuple[Failure, ...]:
     """The run's failures and those tests that failed before and were not run now (K7)."""
     if not event.lists_passes:
         return event.failures
@@ -53,7 +56,7 @@ def with_vanished(active: SpecialistState, event: RunFinished) -> tuple[Failure,
 
 
 def still_owed(
-    active: SpecialistState, event: RunFinished, failures: Iterable[Failure]
+    active: SpecialistState, event: "RunFinished", failures: Iterable[Failure]
 ) -> tuple[FailureRef, ...]:
     """The failing tests that a later run has to show passing; a vanished one is owed as it was (K7)."""
     if not event.lists_passes:
