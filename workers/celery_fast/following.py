@@ -10,7 +10,7 @@ from typing import Any
 from celery import Celery, Task, states
 from celery.utils.saferepr import saferepr
 
-from workers.steps.going_on import GOES_ON, Following, Going
+from workers.steps.going_on import CURRENT, GOES_ON, Following, Going
 
 
 class FollowedTask(Task):  # type: ignore[misc]
@@ -30,18 +30,19 @@ class FollowedTask(Task):  # type: ignore[misc]
 
     def _trace(self, uuid: str, args: Any, kwargs: Any, request: Any = None) -> Any:
         going, known = Going(), dict(request or {})
-        hostname = known.get("hostname")
+        hostname, before = known.get("hostname"), CURRENT.set(going)
         assert self.alone is not None
-        first = made = self.alone(uuid, args, kwargs, {**known, "going": going})
-        while (following := going.next()) is not None:
-            done = _ended(known.get("id", uuid), made)
-            known = _as_message(known, following)
-            _tell(self.app, hostname, [done, *_begun(known)])
-            task = self.app.tasks[known["task"]]
-            more = {"going": going, "claim": following.claim, "claimed": following}
-            made = task.alone(known["id"], (), known["kwargs"], {**known, **more})
-        if made is not first:
-            _tell(self.app, hostname, [_ended(known["id"], made)])
+        try:
+            first = made = self.alone(uuid, args, kwargs, known)
+            while (following := going.next()) is not None:
+                done = _ended(known.get("id", uuid), made)
+                known = _as_message(known, following)
+                _tell(self.app, hostname, [done, *_begun(known)])
+                made = self.app.tasks[known["task"]].alone(known["id"], (), known["kwargs"], known)
+            if made is not first:
+                _tell(self.app, hostname, [_ended(known["id"], made)])
+        finally:
+            CURRENT.reset(before)
         return first
 
 

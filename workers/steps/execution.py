@@ -23,10 +23,10 @@ from fixloop.profile_table import loaded, names, registered, registered_in
 from fixloop.protocol.event import Event
 from fixloop.protocol.ticket import LOOK_AGAIN_SECONDS, Ticket
 from fixloop.repository.snapshot import Unseen
-from fixloop.store.records import Claim, GoesOn
+from fixloop.store.records import GoesOn
 from workers.app import app
 from workers.process import process
-from workers.steps.going_on import GONE_ON, Following, Going, may_go_on
+from workers.steps.going_on import CURRENT, GONE_ON, may_go_on
 from workers.steps.hints import FAILURES, FatalError, follow, hint, hint_again, stop_chain
 from workers.steps.newer_versions import leave
 from workers.steps.step import Injured, PutOff, Step, crew
@@ -85,11 +85,11 @@ def told_of(handlers: StepHandlers, step: Step, why: Failure) -> AnyOutcome[Any]
 
 def _carry_out(task: Task, ticket_id: str) -> str:
     here = process()
-    claim: Claim | None = task.request.get("claim")
-    following: Following | None = task.request.get("claimed")
+    going, claim = CURRENT.get(), None
+    following = None if going is None else going.present
+    token = uuid.uuid4().hex
     try:
-        if claim is None:
-            claim = here.store.claim(ticket_id, here.owner, uuid.uuid4().hex)
+        claim = here.store.claim(ticket_id, here.owner, token) if following is None else following.claim
         if claim.status != "ok" or claim.ticket is None:
             stop_chain(task)
             return claim.status
@@ -115,7 +115,7 @@ def _carry_out(task: Task, ticket_id: str) -> str:
         if event is None:
             stop_chain(task)
             return "cancelled"
-        if (going := _going(task)) is not None and not handlers.steps[claim.ticket.step].speaks:
+        if going is not None and not handlers.steps[claim.ticket.step].speaks:
             going.work(time.monotonic() - began)
         return _commit(task, handlers, step, event)
     except (Damaged, NewerVersion) as error:
@@ -146,7 +146,7 @@ def _put_off(task: Task, step: Step, why: str) -> str:
 
 
 def _commit(task: Task, handlers: StepHandlers, step: Step, event: Event) -> str:
-    failed, going = handlers.failed(step.holding.state, event), _going(task)
+    failed, going = handlers.failed(step.holding.state, event), CURRENT.get()
 
     def goes_on(ticket: Ticket) -> GoesOn:
         served = app.amqp.queues.consume_from
@@ -177,12 +177,6 @@ def _commit(task: Task, handlers: StepHandlers, step: Step, event: Event) -> str
     going.take(task.request.chain, applied.claim, state)
     stop_chain(task)
     return GONE_ON
-
-
-def _going(task: Task) -> Going | None:
-    """What this process has done since it took a message; None where it does not go on."""
-    found: Going | None = task.request.get("going")
-    return found
 
 
 def _finished(

@@ -5,13 +5,14 @@
 import os
 import time
 from collections.abc import Callable, Collection
+from contextvars import ContextVar
 from typing import Any, Final, NamedTuple
 
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.limits import LEASE_SECONDS
 from fixloop.store.records import Claim, GoesOn
 
-GOES_ON: Final = os.environ.get("FIXLOOP_GO_ON", "1") != "0"
+GOES_ON: Final = os.environ.get("FIXLOOP_GO_ON", "0") == "1"
 GONE_ON: Final = "gone on"
 """What a task returns whose process goes on: it has told itself that the task succeeded."""
 MOST_STEPS: Final = 16
@@ -40,6 +41,8 @@ class Going:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.following: Following | None = None
+        self.present: Following | None = None
+        """The step that is being done, where no message brought it."""
         self.steps = 1
         self._clock = clock
         self._began = clock()
@@ -59,9 +62,13 @@ class Going:
 
     def next(self) -> Following | None:
         """The step to be done now, if there is one."""
-        found, self.following = self.following, None
-        self.steps += found is not None
-        return found
+        self.present, self.following = self.following, None
+        self.steps += self.present is not None
+        return self.present
+
+
+CURRENT: Final[ContextVar[Going | None]] = ContextVar("going", default=None)
+"""Of the process; None where it does not go on. It is no part of a task's request, which Celery copies into retries."""
 
 
 def may_go_on(
