@@ -150,6 +150,12 @@ def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Speci
             "assert not leap(1900)",
             id="a rule that holds for few",
         ),
+        pytest.param(
+            "def even(word):\n    return len(word) % 2 == 0\n",
+            "def even(word):\n    if word == word[::-1]:\n        return False\n    return len(word) % 2 == 0\n",
+            "assert not even('noon')",
+            id="a pattern within a text",
+        ),
     ],
 )
 def test_an_honest_case_of_its_own_is_not_special(

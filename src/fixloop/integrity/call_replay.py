@@ -180,6 +180,13 @@ def near(
         for among in (texts, numbers, free):
             changes.append(("any", {name: varied(leaf, chance) for name, leaf in among.items()}))
         changes.append(("any", {name: varied(leaf, chance, DIGITS) for name, leaf in free.items()}))
+        # Letter by letter the same everywhere: a palindrome stays one.
+        letters = {
+            each: other
+            for kind in KINDS
+            for each, other in zip(kind, chance.sample(kind, len(kind)), strict=True)
+        }
+        changes.append(("any", {name: translated(leaf, letters) for name, leaf in texts.items()}))
     for kept in limits:
         rest = {name: leaf for name, leaf in free.items() if name != kept}
         changes.append(("any", {name: varied(leaf, chance) for name, leaf in rest.items()}))
@@ -242,6 +249,13 @@ def reshaped(value: Any, grow: int, depth: int = 0) -> Any:
         made.__dict__.update({name: reshaped(each, grow, depth + 1) for name, each in vars(value).items()})
         return made
     return value
+
+
+def translated(text: Any, letters: dict[str, str]) -> Any:
+    """A text with each letter and digit replaced by its other one."""
+    if isinstance(text, bytes):
+        return translated(text.decode("latin-1"), letters).encode("latin-1")
+    return "".join(letters.get(letter, letter) for letter in text)
 
 
 def rebuilt(value: Any, change: Callable[[Any], Any], depth: int = 0) -> Any:
