@@ -57,7 +57,7 @@ def _lines_of(journal: Path) -> int:
 
 def _watch_store(module: Any) -> None:
     store = module.RedisStore
-    claim, commit, create = store.claim, store.commit, store.create
+    claim, commit, create, create_all = store.claim, store.commit, store.create, store.create_all
 
     def dying_claim(self: Any, ticket: str, *rest: Any, **options: Any) -> Any:
         global _working_on
@@ -69,6 +69,7 @@ def _watch_store(module: Any) -> None:
         return answer
 
     def dying_commit(self: Any, change: Any) -> Any:
+        global _working_on
         started = change.operation.partition("/")[0] if change.operation.endswith("/started") else ""
         _die("before receipt", started)
         _die("before commit", change.ticket)
@@ -77,17 +78,25 @@ def _watch_store(module: Any) -> None:
         if answer.status == "ok":
             _die("after commit", change.ticket)
             _die("after receipt", started)
+            if answer.claim is not None:
+                _working_on = change.claim
+                _die("after claim", change.claim)
         return answer
 
     def dying_create(self: Any, change: Any) -> Any:
         awaiting = change.fields.get("parent", "")
         _die("before child", awaiting)
         answer = create(self, change)
-        _die("created")
         _die("after child", awaiting)
         return answer
 
-    store.claim, store.commit, store.create = dying_claim, dying_commit, dying_create
+    def dying_create_all(self: Any, changes: Any) -> Any:
+        answers = create_all(self, changes)
+        _die("created")
+        return answers
+
+    store.claim, store.commit = dying_claim, dying_commit
+    store.create, store.create_all = dying_create, dying_create_all
     store.release = _around(store.release, "putting off")
     store.wake = _around(store.wake, "word")
 

@@ -50,6 +50,20 @@ CHAINS: Final = (
 )
 """Every boundary once, over different steps; a run that dies three times is also a run that dies once."""
 
+GOING_ON: Final = (
+    (
+        "after commit/test-runner.validate.1.1",
+        "after commit/test-runner.report.1.1",
+        "before commit/test-runner.recheck.2.1",
+    ),
+    (
+        "after commit/test-runner.fix.1.1",
+        "amid work/test-runner.recheck.3.1",
+        "after commit/code-quality.fix.1.1",
+    ),
+)
+"""With `FIXLOOP_GO_ON=1` the commit has claimed the next step by then, and nobody has begun it."""
+
 _RANDOM: Final = random.Random(47)
 MOMENTS: Final = [_RANDOM.uniform(0.02, 1.0) for _ in range(20)]
 
@@ -106,6 +120,24 @@ def test_a_run_killed_at_these_points_ends_as_if_undisturbed(
 
     assert_as(undisturbed, scene, ended)
     assert untouched(scene.project) == before
+    again = [step.execution for step in STEPS for point in points if repeats(point, step)]
+    assert Counter(scene.executions()) == Counter(EXECUTIONS + again)
+
+
+@pytest.mark.proves("R7", "R14", "S30")
+@pytest.mark.parametrize("points", GOING_ON, ids=", ".join)
+def test_a_run_whose_process_goes_on_ends_as_if_undisturbed(
+    points: tuple[str, ...], tmp_path: Path, undisturbed: Undisturbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FIXLOOP_GO_ON", "1")
+    scene = Scene(tmp_path / "scene")
+
+    for number, point in enumerate(points):
+        scene.die_at(point, *(scene.resume_words if number else scene.run_words))
+        assert_nobody_survives(scene)
+    ended = scene.go_on()
+
+    assert_as(undisturbed, scene, ended)
     again = [step.execution for step in STEPS for point in points if repeats(point, step)]
     assert Counter(scene.executions()) == Counter(EXECUTIONS + again)
 
