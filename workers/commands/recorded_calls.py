@@ -113,41 +113,32 @@ class Recording:
         the ground are afterwards as they were before."""
         if not self._decisions or not any((self._own / "calls").iterdir()):
             return
-        old, new = self._decisions.sources
-        values, sides = (
-            values_of(old, new),
-            {side: str(self._own / f"{side}.jsonl") for side in ("new", "old")},
-        )
+        values = values_of(*self._decisions.sources)
+        sides = {side: self._own / f"{side}.jsonl" for side in ("old", "new")}
         told = {
-            **{
-                "calls": str(self._own / "calls"),
-                "before": self._old(self._decisions.changed),
-                "seconds": SECONDS,
-            },
-            **{"settled": sorted(values.settled), "literals": sorted(values.literals), **sides},
-        }
+            "calls": str(self._own / "calls"),
+            "before": self._old(self._decisions.changed),
+            "settled": sorted(values.settled),
+            "literals": sorted(values.literals),
+            "seconds": SECONDS,
+        } | {side: str(path) for side, path in sides.items()}
         (self._own / "replay").write_text(json.dumps(told))
         (self._own / "replay.py").write_bytes(_REPLAY.read_bytes())
         workspace, environment = self._ground.workspace, self._ground.check_environment(self._check.env)
         argv = ["python", str(self._own / "replay.py"), str(self._own / "replay")]
         if self._claim.run(argv, workspace.directory, environment) is None:
             return
-        lines = [
-            Path(path).read_text(errors="replace").splitlines()
-            for path in sides.values()
-            if Path(path).exists()
-        ]
-        if len(lines) == len(sides):
-            for each in special(lines[1], lines[0]):
-                yield Finding(
-                    rule=RULE,
-                    text=f"`{each.name}` answers otherwise than before only for the tests' own values: of "
-                    f"{each.others} calls like `{each.shown[:200]}` with {_OTHERS[each.kind]}, none does",
-                    check=self._check.name,
-                    file=os.path.relpath(each.file, workspace.directory.resolve()),
-                    old=each.old,
-                    new=each.new,
-                )
+        lines = [path.read_text(errors="replace").splitlines() for path in sides.values() if path.exists()]
+        for each in special(*lines) if len(lines) == len(sides) else ():
+            yield Finding(
+                rule=RULE,
+                text=f"`{each.name}` answers otherwise than before only for the tests' own values: of "
+                f"{each.others} calls like `{each.shown[:200]}` with {_OTHERS[each.kind]}, none does",
+                check=self._check.name,
+                file=os.path.relpath(each.file, workspace.directory.resolve()),
+                old=each.old,
+                new=each.new,
+            )
 
     def _old(self, changed: Sequence[Delta]) -> dict[str, str | None]:
         """Each changed file with another that has its text before the fix; None where there was none."""
