@@ -99,6 +99,25 @@ def test_who_comes_while_there_is_one_folder_gets_another_like_it(library: Path,
         assert lent.readlink() == library / "__pycache__" / NAME
 
 
+def test_a_folder_that_another_takes_meanwhile_ends_the_look_and_nothing_else(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [folders] = (tmp_path / "cache/imported").iterdir()
+    [kept] = folders.iterdir()
+    listdir = os.listdir
+
+    def taken(path: Path) -> list[str]:
+        names = listdir(path)
+        kept.rename(tmp_path / "another")
+        return names
+
+    monkeypatch.setattr(os, "listdir", taken)
+
+    lend(tmp_path / "next", tmp_path / "cache", OWN, math.inf)
+
+    assert not (tmp_path / "next").exists()
+
+
 def test_what_was_compiled_after_the_workflow_began_is_not_lent(library: Path, tmp_path: Path) -> None:
     began = time.time() - 60
     os.utime(library / "__pycache__" / NAME, (began - 60, began - 60))

@@ -129,14 +129,17 @@ def _compiled(name: str) -> str:
 def _files(pycache: Path | str, below: str = "") -> Iterator[str]:
     """All below it that is no folder, without folders that have nothing; a link to a folder is removed. No link is
     followed, because that is what tells which of them Python has read."""
-    with os.scandir(pycache) as entries:
-        found = list(entries)
+    found: list[os.DirEntry[str]] = []
+    # Another worker may take the folder, or an empty one in it, while it is looked through.
+    with suppress(FileNotFoundError), os.scandir(pycache) as entries:
+        found += entries
     for entry in found:
         if entry.is_dir(follow_symlinks=False):
             yield from _files(entry.path, f"{below}{entry.name}/")
             with suppress(OSError):
                 os.rmdir(entry.path)
         elif entry.is_symlink() and not entry.name.endswith(".pyc"):
-            os.unlink(entry.path)
+            with suppress(FileNotFoundError):
+                os.unlink(entry.path)
         else:
             yield f"{below}{entry.name}"
