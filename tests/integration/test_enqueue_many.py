@@ -1,7 +1,11 @@
 """Many features that are handed in by one call, on real repositories and a real Redis."""
 
 import json
+import os
+import pty
+import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,7 @@ import fixloop
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.store.redis_store import RedisStore
 from tests.fixtures.command_stage import said
+from tests.fixtures.redis_server import RedisServer
 from tests.fixtures.repositories import make_repository, write
 
 pytestmark = pytest.mark.slow
@@ -132,3 +137,84 @@ def test_python_is_told_of_each_and_hints_are_sent_together(
     with redis.Redis.from_url(redis_url) as client:
         waiting = sum(client.llen(key) for key in client.scan_iter("fixloop.test-runner*"))
     assert waiting == 1201
+
+
+def test_an_issue_that_is_named_twice_is_one_workflow(
+    store: RedisStore, tmp_path: Path, capsys: Capsys
+) -> None:
+    file = lines(tmp_path / "many", {"issue": 1, "name": "first"}, {"issue": 1}, {"issue": 2})
+
+    told = said(capsys, "enqueue", "--from", file)
+
+    first, again, other = told.out.split()
+    assert (told.code, first == again, first == other) == (ExitCode.DONE, True, False)
+    assert "2 handed in, 1 handed in before, 0 refused" in told.err
+    assert dict(store.workflows())[first]["name"] == "first"
+
+
+def test_a_repository_that_cannot_be_written_to_is_told_for_its_lines_alone(
+    store: RedisStore, tmp_path: Path, capsys: Capsys
+) -> None:
+    refs = tmp_path / "bank" / ".git" / "refs"
+    (refs / "fixloop").write_text("in the way of a folder")
+    file = lines(tmp_path / "many", {"issue": 1, "repo": str(tmp_path / "bank")}, {"issue": 2})
+
+    told = said(capsys, "enqueue", "--from", file)
+
+    assert (told.code, len(told.out.split())) == (ExitCode.USAGE, 1)
+    assert "line 1, issue 1: cannot write refs/fixloop" in told.err
+    assert "1 handed in, 0 handed in before, 1 refused" in told.err
+
+
+def test_what_goes_with_another_profile_is_refused_and_not_passed_over(
+    store: RedisStore, tmp_path: Path, capsys: Capsys
+) -> None:
+    file = lines(tmp_path / "many", {"issue": 1, "task": "a login"})
+
+    told = said(capsys, "enqueue", "--from", file)
+
+    assert told.code == ExitCode.USAGE
+    assert "line 1: 'task' goes with profile cycle or handoff, not with validation" in told.err
+
+
+def test_features_that_name_no_repository_are_of_the_directory(
+    store: RedisStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    [told] = fixloop.enqueue_many([{"issue": 1}], directory="bank")
+
+    assert store.history(told.workflow)[0].body["event"]["project"] == str(tmp_path / "bank")
+
+
+def test_a_broker_that_goes_away_meanwhile_loses_nothing_but_hints(
+    store: RedisStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = RedisServer().start()
+    try:
+        monkeypatch.setenv("FIXLOOP_BROKER_URL", broker.url)
+        found = fixloop.enqueue_many({"issue": number} for number in range(1, 1602))
+        told = [next(found)]
+        broker.signal(signal.SIGKILL)
+        told += found
+    finally:
+        broker.end()
+
+    assert [each.error for each in told] == [""] * 1601
+    assert all(store.live(each.workflow.partition("-")[0], each.issue) for each in told)
+
+
+def test_workflows_go_to_the_file_that_stdout_is_while_the_terminal_has_the_count(
+    store: RedisStore, tmp_path: Path
+) -> None:
+    file, out = lines(tmp_path / "many", {"issue": 1}, {"issue": 2}), tmp_path / "out"
+    terminal, errors = pty.openpty()
+    with out.open("wb") as stdout:
+        command = [str(Path(sys.executable).with_name("fixloop")), "enqueue", "--from", file]
+        environment = os.environ | {"TERM": "xterm"}
+        done = subprocess.run(command, stdout=stdout, stderr=errors, env=environment, check=False)
+    os.close(errors)
+    os.close(terminal)
+
+    assert done.returncode == ExitCode.DONE
+    assert len(out.read_text().split()) == 2

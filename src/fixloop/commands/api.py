@@ -130,7 +130,7 @@ def enqueue_many(features: Iterable[Mapping[str, Any]], *, directory: str | Path
     Args:
         features: the arguments of `enqueue` for each, and `restart`, `type` and `priority` as the command has them;
             read as they are needed.
-        directory: whose Redis is meant, where none is named and each project has its own.
+        directory: the repository of those that name none, and whose Redis is meant where none is named.
 
     Yields:
         In their order, what became of each: its `issue`, its `workflow`, whether it was `created` now, and the `error`
@@ -140,15 +140,16 @@ def enqueue_many(features: Iterable[Mapping[str, Any]], *, directory: str | Path
         InfrastructureError: Redis or git is away. What was yielded is handed in, and the same call does the rest.
     """
     with open_session(Path(directory), create=True) as session, session.hints.together():
-        cache, wanted = session.settings.cache_dir, map(_feature, features)
-        yield from _enqueue_many(session.engine, wanted, cache=cache)
+        usual = Feature(repo=str(directory))
 
+        def wanted() -> Iterator[Feature | UsageError]:
+            for given in features:
+                try:
+                    yield usual.with_given(given)
+                except UsageError as error:
+                    yield error
 
-def _feature(given: Mapping[str, Any]) -> Feature | UsageError:
-    try:
-        return Feature().with_given(given)
-    except UsageError as error:
-        return error
+        yield from _enqueue_many(session.engine, wanted(), cache=session.settings.cache_dir)
 
 
 def status(issue: int, *, project: str | None = None, directory: str | Path = ".") -> FeatureStatus:

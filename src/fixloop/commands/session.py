@@ -213,7 +213,7 @@ class Hints:
     @contextmanager
     def together(self) -> Iterator[None]:
         """Send what is sent meanwhile in few round trips, at the latest in the end."""
-        from kombu.exceptions import OperationalError
+        from kombu.exceptions import BatchPublishError, OperationalError
 
         with ExitStack() as batch:
             with suppress(OperationalError):
@@ -224,7 +224,7 @@ class Hints:
                 yield
             finally:
                 self._producer = None
-                with suppress(OperationalError):
+                with suppress(OperationalError, BatchPublishError):
                     batch.close()
 
     def _loaded(self) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 from celery import Celery
 from celery.canvas import Signature
-from kombu.exceptions import OperationalError
+from kombu.exceptions import BatchPublishError, OperationalError
 
 from fixloop.protocol.ticket import Ticket
 from fixloop.servers.broker import app_for
@@ -66,6 +66,6 @@ def send_hint(app: Celery, ticket: Ticket, profile: str, producer: Any = None) -
             countdown=ticket.delay_seconds or None,
             producer=producer,
         )
-    except OperationalError:
+    except (OperationalError, BatchPublishError):
         return False
     return True

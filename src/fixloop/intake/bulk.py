@@ -4,23 +4,21 @@ What can be used becomes a workflow as if it had come alone, and what cannot is 
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.profile import profile_named
-from fixloop.errors import FixloopError, InfrastructureError, UsageError
+from fixloop.errors import UsageError
 from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import Prepared, number_of, prepare
 from fixloop.intake.submission import submit
 from fixloop.profile_table import registered
 from fixloop.repository.snapshot import keep_for
 from fixloop.statefiles.sync import project
-
-T = TypeVar("T")
 
 BATCH: Final = 500
 """Features whose snapshots are kept at once, before the first of them is a workflow."""
@@ -70,7 +68,7 @@ def enqueue_many(
     Raises:
         InfrastructureError: Redis or git is away; what was yielded is handed in, and the same call again does the rest.
     """
-    alike: dict[str, Prepared | FixloopError] = {}
+    alike: dict[str, Prepared | UsageError] = {}
     numbered, waiting = enumerate(features, 1), deque[_Batch]()
     # While one batch becomes workflows, git keeps the snapshots of the next.
     with ThreadPoolExecutor(1) as keeping:
@@ -85,7 +83,7 @@ def enqueue_many(
 def _kept(
     engine: ProfileEngine[Any],
     batch: Sequence[tuple[int, Feature | UsageError]],
-    alike: dict[str, Prepared | FixloopError],
+    alike: dict[str, Prepared | UsageError],
     cache: Path,
     keeping: Executor,
 ) -> _Batch:
@@ -93,52 +91,51 @@ def _kept(
     refused: list[HandedIn] = []
     groups: defaultdict[str, list[_Ready]] = defaultdict(list)
     for number, feature in batch:
-        if isinstance(feature, UsageError):
-            refused.append(HandedIn(number, 0, "", False, str(feature)))
+        try:
+            if isinstance(feature, UsageError):
+                raise feature
+            key = feature.model_dump_json(exclude=_OWN)
+            if key not in alike:
+                alike[key] = _prepared(feature, cache)
+            prepared = alike[key]
+            if isinstance(prepared, UsageError):
+                raise prepared
+            issue = number_of(engine.store, prepared.project, feature)
+        except UsageError as error:
+            named = 0 if isinstance(feature, UsageError) else feature.issue or 0
+            refused.append(HandedIn(number, named, "", False, str(error)))
             continue
-        key = feature.model_dump_json(exclude=_OWN)
-        if key not in alike:
-            alike[key] = _explained(lambda: prepare(None, feature.model_copy(update={"issue": None}), cache))  # noqa: B023
-        prepared = alike[key]
-        issue = (
-            prepared
-            if isinstance(prepared, FixloopError)
-            else _explained(lambda: number_of(engine.store, prepared.project, feature))  # noqa: B023
-        )
-        if isinstance(prepared, FixloopError) or isinstance(issue, FixloopError):
-            refused.append(HandedIn(number, feature.issue or 0, "", False, str(issue)))
-        else:
-            groups[key].append(_Ready(number, feature, prepared._replace(issue=issue)))
+        groups[key].append(_Ready(number, feature, prepared._replace(issue=issue)))
     kept = [
         (
-            group,
-            keeping.submit(keep_for, group[0].prepared.snapshot, [r.prepared.issue for r in group], cache),
+            ready,
+            keeping.submit(keep_for, ready[0].prepared.snapshot, {r.prepared.issue for r in ready}, cache),
         )
-        for group in groups.values()
+        for ready in groups.values()
     ]
     return _Batch(refused, kept)
+
+
+def _prepared(feature: Feature, cache: Path) -> Prepared | UsageError:
+    try:
+        return prepare(None, feature.model_copy(update={"issue": None}), cache)
+    except UsageError as error:
+        return error
 
 
 def _submitted(engine: ProfileEngine[Any], batch: _Batch) -> list[HandedIn]:
     found = batch.refused
     for ready, kept in batch.groups:
-        kept.result()
         own = engine.of(profile_named(ready[0].feature.profile))
-        for each, made in zip(ready, submit(own, [(r.feature, r.prepared) for r in ready]), strict=True):
-            if isinstance(made, FixloopError):
-                found.append(HandedIn(each.number, each.prepared.issue, "", False, str(made)))
-            else:
-                found.append(HandedIn(each.number, each.prepared.issue, made.workflow, made.created, ""))
-                if registered(each.feature.profile).files:
-                    project(own.store, made.workflow)
+        refused = kept.exception()
+        if refused is not None and not isinstance(refused, UsageError):
+            raise refused
+        made = submit(own, [(r.feature, r.prepared) for r in ready]) if refused is None else repeat(refused)
+        for each, became in zip(ready, made, strict=False):
+            if isinstance(became, Exception):
+                found.append(HandedIn(each.number, each.prepared.issue, "", False, str(became)))
+                continue
+            found.append(HandedIn(each.number, each.prepared.issue, became.workflow, became.created, ""))
+            if registered(each.feature.profile).files:
+                project(own.store, became.workflow)
     return sorted(found)
-
-
-def _explained(call: Callable[[], T]) -> T | FixloopError:
-    """What a call returns, or why the caller cannot have it."""
-    try:
-        return call()
-    except InfrastructureError:
-        raise
-    except FixloopError as error:
-        return error

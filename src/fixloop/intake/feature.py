@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
 from fixloop.errors import UsageError
-from fixloop.profile_table import names
+from fixloop.profile_table import names, registered
 from fixloop.protocol.messages import Priority as Priority
 from fixloop.repository.snapshot import is_url
 
@@ -83,11 +83,16 @@ class Feature(BaseModel):
             raise UsageError(
                 f"{unknown[0]!r} is nothing that a feature has; there are {', '.join(sorted(GIVEN))}"
             )
-        names = {"all": "gates_all", "type": "kind"}
+        words = {"all": "gates_all", "type": "kind"}
         try:
-            return Feature.model_validate(
-                self.model_dump() | {names.get(name, name): value for name, value in given.items()}
+            made = Feature.model_validate(
+                self.model_dump() | {words.get(name, name): value for name, value in given.items()}
             )
         except ValidationError as error:
             first = error.errors()[0]
             raise UsageError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        for name in given:
+            having = [each for each in names() if f"--{name}" in registered(each).options]
+            if having and made.profile not in having:
+                raise UsageError(f"{name!r} goes with profile {' or '.join(having)}, not with {made.profile}")
+        return made

@@ -6,7 +6,7 @@ Owns `refs/fixloop/{issue}/base` in the user's repository; writes nothing else t
 import contextlib
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -238,23 +238,29 @@ def write_ref(git: Git, name: str, commit: str) -> None:
         raise UsageError(f"cannot write {name} in {git.directory}: {error}") from error
 
 
-def keep_for(snapshot: Snapshot, issues: Sequence[int], cache: Path) -> None:
+def keep_for(snapshot: Snapshot, issues: Collection[int], cache: Path) -> None:
     """Keep for these issues a snapshot that was taken of no workflow, where other machines take it from, too. Raises
     UsageError: the user's repository cannot be written to."""
-    refs = [f"update refs/fixloop/{_ref(issue)} {snapshot.commit}\n" for issue in issues]
+    refs = {f"refs/fixloop/{_ref(issue)}": snapshot.commit for issue in issues}
     mirror, users = mirror_of(snapshot, cache), Git(Path(snapshot.source))
     if snapshot.is_url or not snapshot.is_git:
         with mirror.locked() as git:
-            mirror.write(git, "update-ref", "--stdin", stdin="".join(refs).encode())
+            mirror.write(git, "update-ref", "--stdin", stdin=_updates(refs))
         return
     if snapshot.copied:
         if not users.found("cat-file", "-t", snapshot.copied):
             users.run("unpack-objects", "-q", stdin=mirror.pack(snapshot.copied))
-        refs += [f"update refs/fixloop/{issue}/copied {snapshot.copied}\n" for issue in issues]
+        refs |= {f"refs/fixloop/{issue}/copied": snapshot.copied for issue in issues}
     try:
-        users.run("update-ref", "--stdin", stdin="".join(refs).encode())
-    except GitFailure as error:
-        raise UsageError(f"cannot write refs/fixloop in {users.directory}: {error}") from error
+        users.run("update-ref", "--stdin", stdin=_updates(refs))
+    except GitFailure:
+        # One by one they say which it is, and clear away what a dead git has left.
+        for name, commit in refs.items():
+            write_ref(users, name, commit)
+
+
+def _updates(refs: Mapping[str, str]) -> bytes:
+    return "".join(f"update {name} {commit}\n" for name, commit in refs.items()).encode()
 
 
 def issues_handed_in(top: Path) -> list[int]:
