@@ -74,12 +74,13 @@ def _idle(
     return [
         name
         for name, ended in outcomes.items()
-        if ended == {"passed"}
-        or (
-            ended <= {"passed", "raised"}
-            and not seems_to_check(texts[name.partition("::")[0]], name.partition("[")[0].partition("::")[2])
-        )
+        if ended == {"passed"} or (ended <= {"passed", "raised"} and not _seems_to_check(name, texts))
     ]
+
+
+def _seems_to_check(name: str, texts: Mapping[str, str]) -> bool:
+    file, _, test = name.partition("[")[0].partition("::")
+    return seems_to_check(texts[file], test)
 
 
 def _empty(claim: Claim, ground: Ground) -> None:

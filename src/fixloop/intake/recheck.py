@@ -55,13 +55,7 @@ def recheck(
     if is_hasty and any(each.result.outcome is RunOutcome.FAILED for each in known):
         return Ran(known)
     taken, seconds = {each.key for each in known}, until - time.monotonic()
-    halves = [configuration]
-    if at_once and not is_hasty:
-        # What runs the code and what only reads it do not disturb each other.
-        both = (
-            [e for e in configuration.specialists if (e.name in READING) is reads] for reads in (False, True)
-        )
-        halves = [configuration.model_copy(update={"specialists": tuple(half)}) for half in both]
+    halves = _halves(configuration) if at_once and not is_hasty else [configuration]
     parts = [due for half in halves if (due := _due(half, taken, last, seconds)).specialists]
     found, last_at = list(known), dict.fromkeys(range(len(parts)), time.monotonic())
     begun = {
@@ -89,6 +83,13 @@ def recheck(
     # Of each part the first was running.
     cut_off = {begun[key]: ("/".join(key), now - last_at[begun[key]]) for key in reversed(ended)}
     return Ran(found, left_out, dict(cut_off.values()))
+
+
+def _halves(configuration: Configuration) -> list[Configuration]:
+    """What runs the code and what only reads it: the two do not disturb each other."""
+    reads = [entry for entry in configuration.specialists if entry.name in READING]
+    runs = [entry for entry in configuration.specialists if entry.name not in READING]
+    return [configuration.model_copy(update={"specialists": tuple(half)}) for half in (runs, reads)]
 
 
 def _due(
