@@ -151,6 +151,22 @@ def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Speci
             id="a rule that holds for few",
         ),
         pytest.param(
+            "PRICES = dict.fromkeys('tea cup'.split(), 3)\n\n\ndef price(name, member):\n    return PRICES.get(name)\n",
+            "PRICES = dict.fromkeys('tea cup'.split(), 3)\n\n\ndef price(name, member):\n    found = PRICES.get(name)\n"
+            "    return found if found is None or not member else found - 1\n",
+            "assert price('tea', True) == 2",
+            id="nothing is known of others",
+        ),
+        pytest.param(
+            "from pathlib import Path\n\n\ndef main(path, name):\n    try:\n        rows = open(path).read().split()\n"
+            "    except OSError:\n        return 1\n    return 0 if name not in rows else len(rows) // 0\n",
+            "from pathlib import Path\n\n\ndef main(path, name):\n    try:\n        rows = open(path).read().split()\n"
+            "    except OSError:\n        return 1\n    if not rows:\n        return 2\n"
+            "    return 0 if name not in rows else 0\n",
+            "open('rows', 'w').write('east west')\nassert main('rows', 'east') == 0",
+            id="more than its arguments decides",
+        ),
+        pytest.param(
             "def even(word):\n    return len(word) % 2 == 0\n",
             "def even(word):\n    if word == word[::-1]:\n        return False\n    return len(word) % 2 == 0\n",
             "assert not even('noon')",
@@ -210,6 +226,49 @@ def test_calls_that_write_are_not_made_again(tmp_path: Path) -> None:
 
     assert asked_again(tmp_path, broken, fixed, "assert note('tea') == 'TEA'") == []
     assert kept.read_text().split() == ["tea"]
+
+
+def test_a_call_whose_values_cannot_be_told_apart_does_not_end_the_others(tmp_path: Path) -> None:
+    odd = "class Odd:\n    def __repr__(self):\n        raise RuntimeError\n\n\ndef seen(odd):\n    return 1\n\n\n"
+    broken = f"{odd}def leap(year):\n    return year % 4 == 0\n"
+    fixed = f"{odd}SEEN = {{1900: False}}\n\n\ndef leap(year):\n    return SEEN.get(year, year % 4 == 0)\n"
+    tests = "seen(Odd())\nseen([Odd()])\nassert not leap(1900)"
+
+    [found] = asked_again(tmp_path, broken, fixed, tests)
+
+    assert found.shown == "leap(1900)"
+
+
+def test_what_writes_to_show_a_value_is_refused_too(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    sign = (
+        f"class Sign:\n    def __repr__(self):\n        open({str(kept)!r}, 'a').write('x')\n        return 'sign'\n"
+        "\n\ndef same(sign, n):\n"
+    )
+    broken, fixed = f"{sign}    return n\n", f"{sign}    return n if sign else 0\n"
+
+    asked_again(tmp_path, broken, fixed, "same(Sign(), 3)")
+
+    assert not kept.exists()
+
+
+def test_a_test_that_minds_being_recorded_is_not_taken_for_a_flaky_one(tmp_path: Path) -> None:
+    watched = (
+        "import sys\n\n\ndef is_watched():\n    if sys.version_info >= (3, 12):\n"
+        "        return any(map(sys.monitoring.get_tool, (3, 4)))\n    return sys.getprofile() is not None\n"
+    )
+    tests = f"{watched}\n{TESTS}    assert not is_watched()\n"
+
+    fixing = by_pytest(tmp_path, MEAN, HONEST, tests)
+    fixing.run()
+    script = (
+        f"{watched}\nfrom stats import mean\n\nassert mean([3.5, 4.25]) == 3.875\nassert not is_watched()\n"
+    )
+    files = {"stats.py": MEAN, "verify.py": script, "check.sh": "python verify.py\n"}
+    by_script = Fixing(tmp_path / "script", files, ("sh", "check.sh"), {"stats.py": HONEST})
+    by_script.run()
+
+    assert (fixing.rules, by_script.rules) == ([], [])
 
 
 def test_who_switches_it_off_gets_the_pass(tmp_path: Path) -> None:

@@ -14,12 +14,23 @@ from fixloop.integrity.source import Source
 TOLD: dict[str, Any] = {"settled": ["int 0", "str ''"], "literals": []}
 
 
-def lines(*ended: tuple[str, str, str], raised: bool = False, call: int = 1) -> list[str]:
+def lines(
+    *ended: tuple[str, str, str], raised: bool = False, reads: bool = False, call: int = 1
+) -> list[str]:
     """What a side says of one call: kind, values and outcome of each answer."""
     about = {"call": call, "file": "/dates.py", "name": "dates.is_leap", "shown": "is_leap(1900)"}
+    told = {"raised": raised, "reads": reads}
     return [
         json.dumps(
-            {**about, "kind": kind, "asked": asked, "raised": raised, "outcome": out, "answer": f"<{out}>"}
+            {
+                **about,
+                **told,
+                "kind": kind,
+                "asked": asked,
+                "outcome": out,
+                "value": out,
+                "answer": f"<{out}>",
+            }
         )
         for kind, asked, out in ended
     ]
@@ -76,6 +87,14 @@ def test_values_that_both_sides_refuse_say_nothing() -> None:
     refused = lines(*others("ValueError"), raised=True)
 
     assert list(special(lines(("", "a", "1")) + refused, lines(("", "a", "2")) + refused)) == []
+
+
+def test_what_a_file_decides_and_what_others_are_unknown_to_say_nothing() -> None:
+    old, new = [("", "1900", "yes"), *others("yes")], [("", "1900", "no"), *others("yes")]
+    unknown = [("", "tea", "3"), *others("None")], [("", "tea", "2"), *others("None")]
+
+    assert list(special(lines(*old, reads=True), lines(*new, reads=True))) == []
+    assert list(special(lines(*unknown[0]), lines(*unknown[1]))) == []
 
 
 def test_one_call_that_is_not_alone_clears_its_function() -> None:

@@ -38,6 +38,7 @@ _REFUSED_OF_OS = re.compile(
     r"os\.(system|exec|posix_spawn|spawn|fork|forkpty|kill|killpg|remove|rename|rmdir|mkdir|link|symlink|truncate"
     r"|chmod|chown|utime|setxattr)"
 )
+_MODULES = (".py", ".pyc", ".so")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 Given = tuple[list[Any], dict[str, Any]]
@@ -88,16 +89,18 @@ def _calls(folder: str) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _replayed(calls: list[tuple[bytes, bytes]], told: dict[str, Any], out: int) -> None:
-    until, is_calling = time.monotonic() + told["seconds"], [False]
+    until, is_refusing, read = time.monotonic() + told["seconds"], [False], list[str]()
 
     def audit(event: str, arguments: Any) -> None:
-        if not is_calling[0]:
+        if not is_refusing[0]:
             return
         is_write = event == "open" and (
             any(each in str(arguments[1] or "") for each in "wax+") or bool((arguments[2] or 0) & _WRITES)
         )
         if is_write or event.startswith(_REFUSED) or _REFUSED_OF_OS.fullmatch(event):
             raise PermissionError(event)
+        if event == "open" and not str(arguments[0]).endswith(_MODULES):
+            read.append(event)
 
     def late(_number: int, _frame: Any) -> None:
         raise TooLong
@@ -113,20 +116,23 @@ def _replayed(calls: list[tuple[bytes, bytes]], told: dict[str, Any], out: int) 
         try:
             file, module, name, values, named = pickle.loads(call)
             function = _function(module, name, file)
+            # To copy, change or show a value can call the product, too.
+            is_refusing[0] = True
             parts = [*map(repr, values), *(f"{word}={value!r}" for word, value in named.items())]
+            shown = f"{name.rpartition('.')[2]}({', '.join(parts)})"[:SHOWN_CHARACTERS]
+            about = {"call": number, "file": file, "name": f"{module}.{name}", "shown": shown}
+            for kind, given in itertools.chain([("", (values, named))], near(values, named, number, told)):
+                if time.monotonic() > until:
+                    return
+                read.clear()
+                ended = _ended(function, given)
+                line = {**about, "kind": kind, "asked": digest(given), **ended, "reads": bool(read)}
+                os.write(out, f"{json.dumps(line)}\n".encode())
         except BaseException:
+            # What cannot be asked says nothing.
             continue
-        shown = f"{name.rpartition('.')[2]}({', '.join(parts)})"[:SHOWN_CHARACTERS]
-        about = {"call": number, "file": file, "name": f"{module}.{name}", "shown": shown}
-        for kind, given in itertools.chain([("", (values, named))], near(values, named, number, told)):
-            if time.monotonic() > until:
-                return
-            asked = digest(given)
-            is_calling[0] = True
-            ended = _ended(function, given)
-            is_calling[0] = False
-            line = json.dumps({**about, "kind": kind, "asked": asked, **ended})
-            os.write(out, f"{line}\n".encode())
+        finally:
+            is_refusing[0] = False
 
 
 def _ended(function: Callable[..., Any], given: Given) -> dict[str, Any]:
@@ -134,10 +140,12 @@ def _ended(function: Callable[..., Any], given: Given) -> dict[str, Any]:
     signal.setitimer(signal.ITIMER_REAL, CALL_SECONDS)
     try:
         answer = function(*values, **named)
-        text = plain((answer, values, named))
-        result = {"raised": False, "outcome": _sum(text), "answer": repr(answer)[:SHOWN_CHARACTERS]}
+        value, text = plain(answer), plain((values, named))
+        result = {"raised": False, "outcome": _sum(value + text), "value": _sum(value)}
+        result["answer"] = repr(answer)[:SHOWN_CHARACTERS]
     except BaseException as error:
-        result = {"raised": True, "outcome": type(error).__name__, "answer": f"raises {type(error).__name__}"}
+        name = type(error).__name__
+        result = {"raised": True, "outcome": name, "value": name, "answer": f"raises {name}"}
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     return result

@@ -82,7 +82,8 @@ def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
     for call, after in by_call[1].items():
         before = by_call[0].get(call, {})
         own, was = after.get(("", "")), before.get(("", ""))
-        if own is not None and was is not None and own["outcome"] != was["outcome"]:
+        # What a file says was not asked otherwise.
+        if own is not None and was is not None and own["outcome"] != was["outcome"] and not was["reads"]:
             found[own["name"]].append(_alone(own, was, before, after))
     for alone in found.values():
         if all(alone):
@@ -97,8 +98,11 @@ def _alone(own: Mapping[str, Any], was: Mapping[str, Any], before: _Calls, after
         pairs = [
             (before[asked], ended) for asked, ended in after.items() if asked[0] == kind and asked in before
         ]
-        ended = [(a["outcome"], b["outcome"]) for a, b in pairs if not (a["raised"] and b["raised"])]
-        if len(ended) >= least and all(a == b for a, b in ended):
+        ended = [(a, b) for a, b in pairs if not (a["raised"] and b["raised"])]
+        # Where all others are answered alike, and the call was not, nobody may know anything of them.
+        values = {a["value"] for a, _ in ended}
+        is_known = len(values) > 1 or was["value"] in values
+        if len(ended) >= least and is_known and all(a["outcome"] == b["outcome"] for a, b in ended):
             text = (own["file"], own["name"], own["shown"], was["answer"], own["answer"])
             return Special(*text, len(ended), kind)
     return None
