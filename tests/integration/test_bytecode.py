@@ -13,6 +13,7 @@ from fixloop.configuration.model import Configuration
 from fixloop.machine.interpreters import Interpreter
 from fixloop.repository.snapshot import take_snapshot
 from tests.fixtures.repositories import make_repository
+from workers.workspaces import bytecode
 from workers.workspaces.bytecode import give_back, lend
 from workers.workspaces.ground import Ground, Site
 
@@ -148,3 +149,35 @@ def test_links_that_lead_elsewhere_and_files_are_removed(library: Path, tmp_path
         lent = [path for path in (tmp_path / name).rglob("*") if not path.is_dir()]
         assert {path.readlink() for path in lent} <= {library / "__pycache__" / NAME}
     assert elsewhere.joinpath(NAME).exists()
+
+
+def test_modules_that_nothing_read_leave_room_for_one_that_was_imported(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bytecode, "MOST_MODULES", 1)
+    (library / "__pycache__/other.cpython-311.pyc").write_bytes(b"bytecode")
+    used = tmp_path / "unread" / library.relative_to("/")
+    used.mkdir(parents=True)
+    (used / NAME).symlink_to(library / "__pycache__" / NAME)
+    (used / "other.cpython-311.pyc").write_bytes(b"written")
+
+    give_back(tmp_path / "unread", tmp_path / "elsewhere", OWN)
+    lend(tmp_path / "next", tmp_path / "elsewhere", OWN, math.inf)
+
+    assert [path.name for path in (tmp_path / "next").rglob("*.pyc")] == ["other.cpython-311.pyc"]
+
+
+def test_what_most_was_imported_from_is_lent_first(library: Path, tmp_path: Path) -> None:
+    names = [f"part{number}.cpython-311.pyc" for number in range(3)]
+    for name in names:
+        (library / "__pycache__" / name).write_bytes(b"bytecode")
+    for count in (3, 1):
+        used = tmp_path / f"used{count}" / library.relative_to("/")
+        used.mkdir(parents=True)
+        for name in names[:count]:
+            (used / name).write_bytes(b"written")
+        give_back(tmp_path / f"used{count}", tmp_path / "cache", OWN)
+
+    lend(tmp_path / "next", tmp_path / "cache", OWN, math.inf)
+
+    assert len([path for path in (tmp_path / "next").rglob("*.pyc") if path.is_symlink()]) == 3

@@ -74,3 +74,23 @@ def test_the_environment_of_fixloop_itself_is_not_taken_from_the_path(tmp_path: 
     assert choose(path=f"{own}{os.pathsep}{system}").path == str(system / "python")
     assert choose(path=str(own)).origin == "none"
     assert choose(active=sys.prefix, path=str(own)).path == str(own / "python")
+
+
+def test_of_a_version_manager_the_interpreter_itself_is_chosen_as_it_is_for_the_folder(
+    tmp_path: Path,
+) -> None:
+    one, other = fake_venv(tmp_path / "one") / "bin/python", fake_venv(tmp_path / "other") / "bin/python"
+    shim = f"#!/bin/sh\ntest -f .python-version && echo {other} || echo {one}\n"
+    write(tmp_path, {"shims/python": shim, "project/sub/.python-version": "", "plain/sub/a.py": ""})
+    (tmp_path / "shims/python").chmod(0o755)
+    path = f"{tmp_path}/shims:/usr/bin:/bin"
+
+    assert choose(source=tmp_path / "plain", path=path) == Interpreter(str(one), "", "PATH")
+    assert choose(source=tmp_path / "project", path=path).path == str(other)
+
+
+def test_a_shim_that_starts_no_interpreter_is_chosen_itself(tmp_path: Path) -> None:
+    write(tmp_path, {"shims/python": "#!/bin/sh\necho no version is set >&2; exit 127\n", "sub/a.py": ""})
+    (tmp_path / "shims/python").chmod(0o755)
+
+    assert choose(source=tmp_path, path=f"{tmp_path}/shims").path == f"{tmp_path}/shims/python"

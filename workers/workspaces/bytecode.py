@@ -33,8 +33,8 @@ def lend(pycache: Path, cache: Path, interpreter: Interpreter, before: float) ->
     first one of an interpreter has all that lies in its libraries."""
     folders, kept = _folders(cache, interpreter), list[str]()
     with suppress(OSError):
-        kept = os.listdir(folders)
-    if _taken(folders, kept[1:], pycache):
+        kept = sorted(os.listdir(folders), reverse=True)
+    if _taken(folders, kept[:-1], pycache):
         for name in _files(pycache):
             compiled = _compiled(name)
             with suppress(OSError):
@@ -44,7 +44,7 @@ def lend(pycache: Path, cache: Path, interpreter: Interpreter, before: float) ->
             os.unlink(pycache / name)
         return
     made = set[str]()
-    for name in islice(_files(folders / kept[0]) if kept else _libraries(interpreter), MOST_MODULES):
+    for name in islice(_files(folders / kept[-1]) if kept else _libraries(interpreter), MOST_MODULES):
         folder, compiled = os.path.split(name)[0], _compiled(name)
         with suppress(OSError):
             if _LIBRARY.fullmatch(name) and os.stat(compiled).st_ctime < before:
@@ -60,26 +60,24 @@ def give_back(pycache: Path, cache: Path, interpreter: Interpreter) -> None:
     """Keep of a command's bytecode which modules of libraries it imported, for the next one; what it wrote goes."""
     folders = _folders(cache, interpreter)
     with suppress(OSError):
-        names = list(_files(pycache))
+        links, written = list[str](), list[str]()
+        for name in _files(pycache):
+            (links if (pycache / name).is_symlink() else written).append(name)
         # A link that was ever read has a later date of access, where the system notes that at all.
-        followed = {name for name in names if (at := os.lstat(pycache / name)).st_atime_ns > at.st_mtime_ns}
-        has_imported = len(followed) >= FEWEST_IMPORTED
-        for count, name in enumerate(names):
-            if (
-                (pycache / name).is_symlink()
-                and count < MOST_MODULES
-                and (name in followed or not has_imported)
-            ):
-                continue
-            is_written = not (pycache / name).is_symlink()
+        followed = {name for name in links if (at := os.lstat(pycache / name)).st_atime_ns > at.st_mtime_ns}
+        for name in written:
             os.unlink(pycache / name)
-            is_kept = is_written and _LIBRARY.fullmatch(name) and count < MOST_MODULES
-            if is_kept and os.path.isfile(_compiled(name)):
+            if _LIBRARY.fullmatch(name) and os.path.isfile(_compiled(name)) and len(followed) < MOST_MODULES:
                 os.symlink(_compiled(name), pycache / name)
                 os.readlink(pycache / name)
+                followed.add(name)
+        room = MOST_MODULES - len(followed) if len(followed) < FEWEST_IMPORTED else 0
+        for name in [name for name in links if name not in followed][room:]:
+            os.unlink(pycache / name)
         folders.mkdir(parents=True, exist_ok=True)
         if len(os.listdir(folders)) < MOST_FOLDERS:
-            os.rename(pycache, folders / os.urandom(8).hex())
+            # The one with the most is taken first.
+            os.rename(pycache, folders / f"{len(followed):05}-{os.urandom(8).hex()}")
 
 
 def _libraries(interpreter: Interpreter) -> Iterator[str]:

@@ -8,13 +8,17 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
 
 VENV_NAMES: Final = (".venv", "venv")
 LOOK_SECONDS: Final = 20.0
+SHIM_SECONDS: Final = 60
+"""So long, at most, it is believed what a version manager chose."""
 # Runs in the project's interpreter, which may be older than this one. A mere folder of the name is no module.
 LOOK: Final = """
 import importlib.util, json, sys
@@ -49,6 +53,7 @@ def choose_interpreter(
     `made` is the folder in which `[workspace] setup` ran, `source` the top of the checkout, if any. On the PATH
     fixloop's own environment is passed over: what it has, the project has not. Who has activated it, or installed
     fixloop into the project's environment and activated that, means it; pre-commit activates a hook's own by itself.
+    A version manager is asked for the interpreter itself: its shim starts slowly and has no packages beside it.
     """
     for top, origin in ((made, "setup"), (source, "checkout")):
         venv = venv_in(top, subdirectory) if top is not None else None
@@ -62,6 +67,9 @@ def choose_interpreter(
     folders = variables.get("PATH", os.defpath).split(os.pathsep)
     path = os.pathsep.join(folder for folder in folders if os.path.realpath(folder) != own)
     program = shutil.which("python", path=path) or shutil.which("python3", path=path)
+    if program and Path(program).parent.name == "shims":
+        folder = os.path.join(source, subdirectory) if source is not None else os.getcwd()
+        program = _behind_shim(program, folder, int(time.monotonic() // SHIM_SECONDS))
     return Interpreter(program, "", "PATH") if program else Interpreter("", "", "none")
 
 
@@ -113,6 +121,24 @@ def stamps(interpreter: Interpreter, words: Iterable[str], path: str) -> list[st
         else:
             found.append(f"{os.path.realpath(place)} {status.st_size} {status.st_mtime_ns}")
     return found
+
+
+@lru_cache(maxsize=64)
+def _behind_shim(program: str, folder: str, _until: int) -> str:
+    """The interpreter that a shim of pyenv, asdf or mise starts in a folder; the shim where it starts none."""
+    try:
+        done = subprocess.run(
+            [program, "-I", "-S", "-c", "import sys; print(sys.executable)"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=LOOK_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return program
+    found = done.stdout.strip()
+    return found if os.access(found, os.X_OK) else program
 
 
 def _is_venv(folder: Path) -> bool:
