@@ -62,7 +62,7 @@ GOING_ON: Final = (
         "after commit/code-quality.fix.1.1",
     ),
 )
-"""With `FIXLOOP_GO_ON=1` the commit has claimed the next step by then, and nobody has begun it."""
+"""Where a process goes on, the commit has claimed the next step by then, and nobody has begun it."""
 
 _RANDOM: Final = random.Random(47)
 MOMENTS: Final = [_RANDOM.uniform(0.02, 1.0) for _ in range(20)]
@@ -95,6 +95,12 @@ def every_point() -> Iterable[str]:
         yield from (f"{boundary}/{step.ticket}" for boundary in (*BOUNDARIES, *further))
 
 
+def every_point_of_who_goes_on() -> Iterable[str]:
+    for step in STEPS:
+        amid = ("amid work",) if step.execution else ()
+        yield from (f"{boundary}/{step.ticket}" for boundary in (*amid, "before commit", "after commit"))
+
+
 def chosen(all_of: list[tuple[str, ...]], sample: list[tuple[str, ...]]) -> list[object]:
     found = all_of if os.environ.get("CRASH_ALL") else sample
     return [pytest.param(points, id=", ".join(points)) for points in found]
@@ -107,7 +113,9 @@ def test_a_run_killed_at_these_points_ends_as_if_undisturbed(
     tmp_path: Path,
     undisturbed: Undisturbed,
     record_property: Callable[[str, object], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("FIXLOOP_GO_ON", "0")
     scene = Scene(tmp_path / "scene")
     before = untouched(scene.project)
 
@@ -125,11 +133,12 @@ def test_a_run_killed_at_these_points_ends_as_if_undisturbed(
 
 
 @pytest.mark.proves("R7", "R14", "S30")
-@pytest.mark.parametrize("points", GOING_ON, ids=", ".join)
+@pytest.mark.parametrize(
+    "points", chosen([(point,) for point in every_point_of_who_goes_on()], list(GOING_ON))
+)
 def test_a_run_whose_process_goes_on_ends_as_if_undisturbed(
-    points: tuple[str, ...], tmp_path: Path, undisturbed: Undisturbed, monkeypatch: pytest.MonkeyPatch
+    points: tuple[str, ...], tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
-    monkeypatch.setenv("FIXLOOP_GO_ON", "1")
     scene = Scene(tmp_path / "scene")
 
     for number, point in enumerate(points):

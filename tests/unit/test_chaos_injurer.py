@@ -14,7 +14,7 @@ from fixloop.machine.guard_program import is_running
 from fixloop.testing.injurer import Injurer
 from fixloop.testing.plan import VALIDATION, Boundary, Injury, Occasion, Schedule
 from fixloop.testing.relay import Cut, Link
-from fixloop.testing.wire import Request
+from fixloop.testing.wire import Request, encoded
 
 TICKETS = [f"0a1b2c3d-{issue}-1.test-runner.report.1.1" for issue in (1, 2)]
 PLAN = {Occasion("report", Boundary.BEFORE_CLAIM, 1): Injury.KILL_CONTROL}
@@ -68,3 +68,32 @@ def test_sweepers_are_hurt_only_where_there_are_any(tmp_path: Path) -> None:
 
     assert [bare.actions.may(injury, link) for injury in of_sweepers] == [False] * 3
     assert [ours.actions.may(injury, link) for injury in of_sweepers] == [True] * 3
+
+
+def test_who_goes_on_is_killed_where_the_commit_claimed_and_the_hint_that_never_was_is_lost_elsewhere(
+    tmp_path: Path, process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fix, recheck, other = (
+        f"0a1b2c3d-{name}" for name in ("1-1.a.fix.1.1", "1-1.a.recheck.2.1", "2-1.a.recheck.2.1")
+    )
+    made = injurer(tmp_path, {process.pid: "worker", os.getpid(): "worker"})
+    link = Link("host-1", process.pid)
+    monkeypatch.setattr(made.actions, "begin", lambda work: work.close())
+    plan = {
+        Occasion("recheck", Boundary.AFTER_CLAIM, 1): Injury.KILL_WORKER,
+        Occasion("recheck", Boundary.BEFORE_HINT, 1): Injury.LOSE_SENT,
+    }
+    made.arm(Schedule(plan, VALIDATION))
+    made.sent(link, [Request("commit", fix, claims=recheck)], b"")
+
+    with pytest.raises(Cut):
+        made.answered(link, b"*3\r\n$2\r\nok\r\n*0\r\n*2\r\n:4\r\n:5\r\n")
+    hint = Request("hint", other, (b"LPUSH", b"queue", b"{}"))
+    passed_on, answer = made.sent(Link("host-1", os.getpid()), [hint], encoded(hint.words))
+
+    assert process.wait(60) == -9
+    assert [(applied.injury, applied.ticket) for applied in made.injuries] == [
+        (Injury.KILL_WORKER, recheck),
+        (Injury.LOSE_SENT, other),
+    ]
+    assert (passed_on, answer) == (b"", b":1\r\n")

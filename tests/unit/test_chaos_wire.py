@@ -17,6 +17,7 @@ from fixloop.testing.wire import (
     Requests,
     answer_to,
     encoded,
+    has_claimed,
     has_swept,
     is_whole,
     step_of,
@@ -65,6 +66,17 @@ def test_the_scripts_are_known_by_their_digests() -> None:
     )
 
     assert [(one.kind, one.ticket) for one in found] == [("claim", TICKET)]
+
+
+def test_a_commit_is_known_by_its_ticket_and_by_what_it_claims() -> None:
+    digest = sha1(source("commit").encode()).hexdigest().encode()
+    change = json.dumps({"ticket": TICKET, "claim": f"{WORKFLOW}.security.report.2.1"}).encode()
+
+    (found,) = Requests().read(encoded((b"EVALSHA", digest, b"1", b"key", change)))
+
+    assert (found.kind, found.ticket, found.claims) == ("commit", TICKET, f"{WORKFLOW}.security.report.2.1")
+    assert has_claimed(b"*3\r\n$2\r\nok\r\n*0\r\n*2\r\n:4\r\n:5\r\n")
+    assert not has_claimed(b"*3\r\n$2\r\nok\r\n*0\r\n*0\r\n")
 
 
 def test_a_message_in_unacked_is_known_by_its_ticket() -> None:

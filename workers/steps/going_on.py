@@ -12,7 +12,7 @@ from fixloop.protocol.ticket import Ticket
 from fixloop.store.limits import LEASE_SECONDS
 from fixloop.store.records import Claim, GoesOn
 
-GOES_ON: Final = os.environ.get("FIXLOOP_GO_ON", "0") == "1"
+GOES_ON: Final = os.environ.get("FIXLOOP_GO_ON", "1") != "0"
 GONE_ON: Final = "gone on"
 """What a task returns whose process goes on: it has told itself that the task succeeded."""
 MOST_STEPS: Final = 16

@@ -98,13 +98,17 @@ class Injurer:
         requests, link.unanswered = link.unanswered, []
         for request in requests:
             status = wire.answer_to(data)
+            claimed = ""
             if request.kind == "claim":
                 self.answers[status] += 1
-                if status == "ok":
-                    before = self._holders.get(request.ticket)
-                    if before is not None and before != link.pid:
-                        self.takeovers.append(Takeover(request.ticket, before, is_running(before)))
-                    self._holders[request.ticket] = link.pid
+                claimed = request.ticket if status == "ok" else ""
+            elif request.claims and wire.has_claimed(data):
+                claimed = request.claims
+            if claimed:
+                before = self._holders.get(claimed)
+                if before is not None and before != link.pid:
+                    self.takeovers.append(Takeover(claimed, before, is_running(before)))
+                self._holders[claimed] = link.pid
             elif request.kind == "unacked":
                 self._unacked(request.ticket, link)
             elif request.kind == "sweep" and wire.has_swept(data):
@@ -112,20 +116,32 @@ class Injurer:
             is_done = request.kind == "hint" or status == "ok"
             if request.kind in _BOUND and wire.step_of(request.ticket) and is_done:
                 self._come(request.ticket, Boundary(f"after {request.kind}"), link)
-            if request.kind == "claim" and status == "ok":
-                self._come(request.ticket, Boundary.MID_WORK, link)
+            if claimed and request.kind == "commit":
+                self._pass_by(claimed)
+                self._come(claimed, Boundary.AFTER_CLAIM, link)
+            if claimed:
+                self._come(claimed, Boundary.MID_WORK, link)
         if link.pops and self._doomed and self._lost(wire.ticket_in(data, self._doomed), Injury.LOSE_TAKEN):
             # It was on its way to a worker that dies before it could write it down.
             return wire.NOTHING_TAKEN
         return data
 
     def _come(self, ticket: str, boundary: Boundary, link: Link) -> None:
-        steps = (wire.step_of(ticket), *([COMMAND] if ticket in self._commands else []))
-        injury = self._schedule.due(ticket, steps, boundary, lambda one: self.actions.may(one, link))
+        injury = self._schedule.due(
+            ticket, self._steps(ticket), boundary, lambda one: self.actions.may(one, link)
+        )
         if injury is not None and boundary is Boundary.MID_WORK:
             self.actions.begin(self._amid(injury, ticket, link))
         elif injury is not None:
             self._injure(injury, ticket, boundary, link)
+
+    def _pass_by(self, ticket: str) -> None:
+        """A commit has claimed it: nobody hints it or asks for it, and what should be done there is done to another."""
+        for boundary in (Boundary.BEFORE_HINT, Boundary.AFTER_HINT, Boundary.BEFORE_CLAIM):
+            self._schedule.due(ticket, self._steps(ticket), boundary, lambda one: False)
+
+    def _steps(self, ticket: str) -> tuple[str, ...]:
+        return (wire.step_of(ticket), *([COMMAND] if ticket in self._commands else []))
 
     async def _amid(self, injury: Injury, ticket: str, link: Link) -> None:
         """Wait until the crew has begun; when it has ended before that was seen, it is another ticket's turn."""

@@ -49,6 +49,8 @@ class Request(NamedTuple):
     """The one it is about; for a sweep, the key of the shard."""
     words: tuple[bytes, ...] = ()
     """The command itself."""
+    claims: str = ""
+    """The ticket that a commit asks for with it."""
 
 
 class Requests:
@@ -73,7 +75,10 @@ def _request(words: Any) -> Request | None:
     if name == b"EVALSHA" and words[1] in _SCRIPTS:
         kind = _SCRIPTS[words[1]]
         first = words[3] if kind == "sweep" else words[3 + int(words[2])]
-        return Request(kind, str(json.loads(first)["ticket"]) if kind == "commit" else first.decode())
+        if kind == "commit":
+            change = json.loads(first)
+            return Request(kind, change["ticket"], claims=change["claim"])
+        return Request(kind, first.decode())
     if name == b"LPUSH":
         return Request("hint", _of_message(words[2]), tuple(words))
     if name == b"HINCRBY" and words[1] in _COUNTS:
@@ -102,6 +107,14 @@ def answer_to(reply: bytes) -> str:
         return "ok"
     found = _STATUS.match(reply)
     return found[1].decode() if found else ""
+
+
+def has_claimed(reply: bytes) -> bool:
+    """Whether a commit was given the ticket that it asked for."""
+    reader = hiredis.Reader()
+    reader.feed(reply)
+    answer = reader.gets()
+    return isinstance(answer, list) and bool(answer[-1])
 
 
 def is_whole(replies: bytes) -> bool:
