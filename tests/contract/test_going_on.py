@@ -99,17 +99,39 @@ def test_a_repeated_commit_gets_its_claim_again(store: Store) -> None:
     ],
 )
 @pytest.mark.parametrize("workflow", ["0a1b2c3d-42-2", ELSEWHERE])
-def test_what_waits_in_its_queue_and_is_as_urgent_goes_first(
-    store: Store, waiting: dict[str, Any], is_before: bool, workflow: str
+def test_what_waited_in_its_queue_before_the_workflow_began_and_is_as_urgent_goes_first(
+    store: Store, world: World, waiting: dict[str, Any], is_before: bool, workflow: str
 ) -> None:
-    created(store, ticket("a"))
     created(store, ticket("waits", workflow, **waiting))
+    world.elapse(1.0)
+    created(store, ticket("a"))
 
     answer = gone_on(store)
 
     assert (answer.status, answer.claim is None) == ("ok", is_before)
     assert shard_of(ELSEWHERE) != shard_of(FLOW)
     assert store.claim(ticket("b").id, "another", "t").status == ("ok" if is_before else "busy")
+
+
+@pytest.mark.parametrize(("priority", "is_before"), [(0, True), (3, False)])
+def test_what_came_after_the_workflow_began_goes_first_where_it_is_more_urgent(
+    store: Store, world: World, priority: int, is_before: bool
+) -> None:
+    created(store, ticket("a", priority=3))
+    world.elapse(1.0)
+    created(store, ticket("waits", ELSEWHERE, priority=priority))
+
+    assert (gone_on(store, following=ticket("b", priority=3)).claim is None) == is_before
+
+
+def test_of_those_who_wait_the_one_that_is_there_longest_decides(store: Store, world: World) -> None:
+    created(store, ticket("first", ELSEWHERE))
+    world.elapse(1.0)
+    created(store, ticket("a"))
+    world.elapse(1.0)
+    created(store, ticket("last", "0a1b2c3d-42-2"))
+
+    assert gone_on(store).claim is None
 
 
 def test_what_somebody_has_already_does_not_wait(store: Store) -> None:

@@ -1,5 +1,5 @@
 """Whether a process goes on with the step that follows the one it has done, instead of hinting it, and with what
-(docs/decisions/0050). The store has the other half of the answer: who waits in the queue goes first.
+(docs/decisions/0050). The store has the other half of the answer: who waits longer than this workflow goes first.
 """
 
 import os

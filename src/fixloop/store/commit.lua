@@ -7,7 +7,7 @@ local change = cjson.decode(ARGV[1])
 local snapshot, entry, expected_head, new_head = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local local_part = #change.workflow + 2
 
-local found = redis.call('HMGET', WORKFLOW, 'version', 'head', 'done', 's:' .. change.ticket, 'o:' .. change.operation, 'parked')
+local found = redis.call('HMGET', WORKFLOW, 'version', 'head', 'done', 's:' .. change.ticket, 'o:' .. change.operation, 'parked', 'began')
 local version, head, done = tonumber(found[1] or 0), head_of(found[2]), found[3] or ''
 local held, repeated = read_state(found[4]), found[5]
 
@@ -176,6 +176,7 @@ local function write(name, value)
 end
 
 if done ~= (found[3] or '') then write('done', done) end
+if version == 0 then write('began', string.format('%d', (read_clock()) * 1000)) end
 if change.operation ~= '' then write('o:' .. change.operation, made) end
 for name, value in pairs(change.fields) do
   if value ~= '' then write(name, value) else emptied[#emptied + 1] = name end
@@ -185,11 +186,14 @@ for name, due in pairs(change.set) do
   if not parked then redis.call('ZADD', DEADLINES, due, change.workflow .. '|' .. name) end
 end
 
--- Whoever waits in its queue was there before it; those who are less urgent are served after it.
+-- Who is more urgent goes first, and who has waited since before this workflow began.
 local function is_first_in_queue(ticket)
-  local first, last = '[' .. ticket.queue .. '|', '[' .. ticket.queue .. '|' .. ticket.priority .. '|~'
+  local lane = ticket.queue .. '|' .. ticket.priority .. '|'
   for place = 13, #KEYS do
-    if #redis.call('ZRANGEBYLEX', KEYS[place], first, last, 'LIMIT', 0, 1) > 0 then return false end
+    local range = redis.call('ZRANGEBYLEX', KEYS[place], '[' .. ticket.queue .. '|', '[' .. lane .. '~', 'LIMIT', 0, 1)
+    local is_as_urgent = range[1] and string.sub(range[1], 1, #lane) == lane
+    local offered = is_as_urgent and string.match(range[1], '^%d+|(%d+)|', #lane + 1)
+    if range[1] and not (offered and found[7] and tonumber(offered) > tonumber(found[7])) then return false end
   end
   return true
 end

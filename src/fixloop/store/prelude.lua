@@ -68,7 +68,7 @@ local function as_table(flat)
   return found
 end
 
-local OWN = {version = true, head = true, snapshot = true, done = true, stale = true, parked = true}
+local OWN = {version = true, head = true, snapshot = true, done = true, stale = true, parked = true, began = true}
 
 local function plain_fields(hash)
   local plain = {}

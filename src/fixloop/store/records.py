@@ -24,12 +24,12 @@ Removal = Literal["ok", "gone", "live", "changed"]
 DAMAGED: Final = "damaged"
 """The plain field of a workflow that cannot be used: what is wrong with it. Never stored."""
 #: Fields of a workflow's hash that are the store's own; all others with a colon are, too.
-OWN_FIELDS: Final = frozenset({"version", "head", "snapshot", "done", "stale", "parked", DAMAGED})
+OWN_FIELDS: Final = frozenset({"version", "head", "snapshot", "done", "stale", "parked", "began", DAMAGED})
 _OWN_ENTRY_KEYS: Final = frozenset({"seq", "prev", "state", "whole", "seal"})
 
 
 GoesOn = Literal[False, "first", "past waiting"]
-"""Whether who commits goes on with the ticket that follows: not; where nobody as urgent waits; whoever waits."""
+"""Whether who commits goes on with the ticket that follows: not; where nobody else comes first; whoever waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +57,8 @@ class Commit:
     """Idempotency key of a commit without a ticket."""
     new_tickets: tuple[Ticket, ...] = ()
     claim: str = ""
-    """The id of one of these, which who commits goes on with: it is claimed in the same moment, unless one that is as
-    urgent waits in its queue, or its workflow is held."""
+    """The id of one of these, which who commits goes on with: it is claimed in the same moment, unless its workflow is
+    held, or one waits in its queue that is more urgent, or as urgent and was there before this workflow began."""
     past_waiting: bool = False
     """It only speaks, and is claimed whoever waits in its queue."""
     token: str = ""
