@@ -5,7 +5,9 @@ Every other pair begins with fixloop, so that a machine that grows slower or fas
 Seven steps a workflow (validate, and two rounds of report, fix, recheck), and what each says to agents, 1 KB, is kept;
 specialists and fixer are scripted and in-process, so that only the engine is measured. A hop of the bare chain has the
 arguments of ours, and nothing else. Then where the rest goes: CPU of each process for both sides, and of the pieces
-inside ours. The last line reads `ratio 0.NN`; exit code 1 when that is under 0.75.
+inside ours. With `--queued`, how long so many workflows that come at once wait for their first and last steps, where
+processes go on with the next step and where each comes by the broker. The last line reads `ratio N.NN`; exit code 1
+when that is under 1.2.
 """
 
 import argparse
@@ -13,6 +15,7 @@ import os
 import statistics
 import sys
 import time
+from datetime import datetime
 from typing import Any
 
 from redis import Redis
@@ -20,11 +23,12 @@ from redis import Redis
 from bench import stage
 from bench.pieces import cpu_by_role, told_pieces
 from fixloop.store.keys import workflow_key
+from fixloop.store.records import Entry
 from fixloop.store.redis_store import RedisStore
 from fixloop.testing.crew import scripted_workflow
 
 STEPS = 7
-LEAST = 0.75
+LEAST = 1.2
 FURTHER = 1_000_000
 
 
@@ -33,7 +37,10 @@ def main() -> None:
     parser.add_argument("--workflows", type=int, default=150)
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--alone", type=int, default=30, help="workflows run one at a time, for p50 and p99")
+    parser.add_argument("--queued", type=int, default=0)
     options = parser.parse_args()
+    for goes_on in (True, False) if options.queued else ():
+        _print_waits(options.queued, goes_on)
     with stage.redis_server() as url:
         environment = stage.scripted_environment(url)
         timed = environment | {"FIXLOOP_CREW": "bench.pieces:timed_crew"}
@@ -53,17 +60,17 @@ class Fixloop:
         self._client = Redis.from_url(url)
         self._engine = stage.hinting_engine(url, self.store)
         self._issue = first
-        self._last: list[str] = []
+        self.last: list[str] = []
 
     def run(self, count: int) -> None:
-        workflows = self._last = [self._start() for _ in range(count)]
+        workflows = self.last = [self._start() for _ in range(count)]
         # Looking costs the engine time, too: seldom at a crowd, often at one alone.
         pause = 0.05 if count > 1 else 0.002
         stage.wait_until(lambda: self._ended(workflows), seconds=120, step_seconds=pause)
 
     def steps(self) -> int:
         """By the histories: one entry for the start, one for each step."""
-        return sum(len(self.store.history(workflow)) - 1 for workflow in self._last)
+        return sum(len(self.store.history(workflow)) - 1 for workflow in self.last)
 
     def _start(self) -> str:
         self._issue += 1
@@ -143,6 +150,26 @@ def _print_cpu(url: str, workers: tuple[int, int], count: int) -> None:
     for name in sorted({**spent[0], **spent[1]}):
         shown = (f"{each[name] * 1000:8.2f}" if name in each else " " * 8 for each in spent)
         print(f"  {name:<26} {' '.join(shown)}")
+
+
+def _print_waits(count: int, goes_on: bool) -> None:
+    """How long after their start so many workflows had made their first and their last step."""
+    with stage.redis_server() as url:
+        environment = stage.scripted_environment(url) | {"FIXLOOP_GO_ON": str(int(goes_on))}
+        with stage.background(stage.fixloop_worker(), environment):
+            ours = Fixloop(url)
+            ours.run(10)
+            ours.run(count)
+            histories = [ours.store.history(workflow) for workflow in ours.last]
+    print(f"{count} at once, " + ("going on" if goes_on else "each step by the broker"))
+    for name, number in (("first", 1), ("last", -1)):
+        waits = [_at(history[number]) - _at(history[0]) for history in histories]
+        p50, p99 = (stage.percentile(waits, share) for share in (0.5, 0.99))
+        print(f"  {name} step: p50 {p50:.1f} s, p99 {p99:.1f} s")
+
+
+def _at(entry: Entry) -> float:
+    return datetime.fromisoformat(entry.body["at"]).timestamp()
 
 
 def _print_pieces(url: str, count: int) -> None:

@@ -17,7 +17,7 @@ from fixloop.repository.git import without_userinfo
 from fixloop.repository.snapshot import is_url
 from fixloop.servers.settings import load_settings
 from workers.app import app, taken_for
-from workers.celery_fast.hop import StepTask
+from workers.celery_fast.following import StepTask
 from workers.celery_fast.incoming import DeadlineCall
 from workers.log_once import say_once
 from workers.process import process

@@ -10,13 +10,15 @@ from typing import Any
 from celery import Celery, Task, states
 from celery.utils.saferepr import saferepr
 
+from workers.celery_fast.incoming import StepCall
 from workers.steps.going_on import CURRENT, GOES_ON, Following, Going
 
 
-class FollowedTask(Task):  # type: ignore[misc]
+class StepTask(Task):  # type: ignore[misc]
     """A task whose tracer, which Celery sets in each process that works, is ours."""
 
     abstract = True
+    form = StepCall
     alone: Callable[..., Any] | None = None
     """Celery's own."""
 
