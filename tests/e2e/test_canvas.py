@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,6 +44,11 @@ class Watch:
         """The events of the tasks of a workflow that Celery calls a FAILURE, each once."""
         return list({event["uuid"]: event for event in self._events("task-failed", workflow)}.values())
 
+    def gone(self) -> set[str]:
+        """The roles of the workers that said that they end."""
+        lines = [event for event in list(self._seen) if event["type"] == "worker-offline"]
+        return {str(event["hostname"]).partition("-")[0] for event in lines}
+
     def settle(self, deployment: Deployment) -> None:
         """Return when events arrive."""
         first = deployment.begin("-")
@@ -56,6 +62,23 @@ class Watch:
         self._receiver.should_stop = True
         self._thread.join(10)
         self._connection.release()
+
+
+def test_a_worker_without_work_says_that_it_goes_and_leaves_nothing(redis_url: str, tmp_path: Path) -> None:
+    with deployed(redis_url, tmp_path, FIXLOOP_TASK_EVENTS="1") as idle:
+        watching = Watch(idle.url)
+        watching.settle(idle)
+        before = {process.pid for process in idle.processes()}
+
+        idle.stop()
+
+        idle.until(lambda: watching.gone() == {"work", "control"})
+        watching.stop()
+        assert before
+        assert not idle.processes()
+        assert idle.supervisor is not None
+        assert idle.supervisor.returncode == 0
+        assert idle.broker_holds() == []
 
 
 @pytest.fixture(scope="module", params=["going on", "hop by hop"])

@@ -4,11 +4,14 @@ It comes back soon after the broker did: by itself it would try again after 2, 4
 queued would wait as long.
 """
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 from celery.apps import worker
+from celery.bootsteps import RUN
 from celery.worker import consumer, state
 
 from workers.celery_fast.incoming import arrived
@@ -31,6 +34,15 @@ class Worker(worker.Worker):  # type: ignore[misc]
             if self.semaphore is not None:
                 self._quick_release()
             reject_message(req.message, error)
+
+    def stop(self, in_sighandler: bool = False, exitcode: int | None = None) -> None:
+        """One that does nothing says that it goes and ends: its pool's own way takes a second, and the supervisor ends
+        what it forked."""
+        if self.blueprint.state == RUN and not in_sighandler and not state.reserved_requests:
+            with suppress(Exception):  # a broker that is away is no reason to stay
+                self.consumer.stop()
+            os._exit(exitcode or 0)
+        super().stop(in_sighandler, exitcode)
 
 
 class Consumer(consumer.Consumer):  # type: ignore[misc]
