@@ -56,7 +56,9 @@ class Scene:
         self.folder = folder
         folder.mkdir(exist_ok=True)
         self.cache = folder / "cache"
-        self.journal = folder / "journal"
+        # A folder of its own: beside what is hidden from them, Landlock lets commands make no file.
+        self.journal = folder / "journal/lines"
+        self.journal.parent.mkdir(exist_ok=True)
         self.project = self._made(settings)
         self.reached = folder / "reached"
         self._files: dict[int, tuple[Path, Path]] = {}
