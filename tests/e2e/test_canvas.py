@@ -68,13 +68,13 @@ def test_a_worker_without_work_says_that_it_goes_and_leaves_nothing(redis_url: s
     with deployed(redis_url, tmp_path, FIXLOOP_TASK_EVENTS="1") as idle:
         watching = Watch(idle.url)
         watching.settle(idle)
-        before = {process.pid for process in idle.processes()}
+        idle.finished(idle.begin("-").workflow)
+        idle.until(lambda: idle.broker_holds() == [])
 
         idle.stop()
 
         idle.until(lambda: watching.gone() == {"work", "control"})
         watching.stop()
-        assert before
         assert not idle.processes()
         assert idle.supervisor is not None
         assert idle.supervisor.returncode == 0
@@ -171,7 +171,7 @@ def test_a_second_delivery_does_nothing_and_drops_the_rest_of_its_chain(deployme
     committed = tickets(deployment, started.workflow)
     deployment.until(lambda: len(deliveries(deployment, started.workflow)) > len(committed))
     said = deliveries(deployment, started.workflow)
-    ended = Counter("done" if status == "gone on" else status for _, status in said)
+    ended = Counter(status for _, status in said)
     assert ended == {"done": len(committed), "busy": 1}
     assert [run.ticket for run in deployment.executions(f"{started.workflow}.")] == [
         name for name in committed if ".report." not in name

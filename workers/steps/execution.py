@@ -48,7 +48,7 @@ def carry_out(task: Task, ticket_id: str) -> str:
     except (Retry, *FAILURES):
         log.info("%s is done", ticket_id)
         raise
-    log.info("%s is %s", ticket_id, status)
+    log.info("%s is %s", ticket_id, "done" if status == GONE_ON else status)
     return status
 
 
