@@ -69,6 +69,25 @@ def test_the_first_command_of_an_interpreter_is_lent_its_libraries_and_the_next_
     assert 0 < sum(1 for _ in second.rglob("*.pyc")) < everything
 
 
+def test_the_first_command_is_lent_no_module_that_nobody_imported_since_it_was_compiled(
+    tmp_path: Path,
+) -> None:
+    compiled = tmp_path / "venv/lib/python3.11/site-packages/__pycache__"
+    compiled.mkdir(parents=True)
+    for name, read_seconds in (("used", 2), ("unused", 1)):
+        (compiled / f"{name}.cpython-311.pyc").write_bytes(b"bytecode")
+        os.utime(compiled / f"{name}.cpython-311.pyc", (read_seconds, 1))
+
+    lend(
+        tmp_path / "first",
+        tmp_path / "cache",
+        Interpreter(f"{tmp_path}/venv/bin/python", "", "PATH"),
+        math.inf,
+    )
+
+    assert [path.name for path in (tmp_path / "first").rglob("*.pyc")] == ["used.cpython-311.pyc"]
+
+
 NAME = "tool.cpython-311.pyc"
 
 

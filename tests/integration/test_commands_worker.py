@@ -86,8 +86,18 @@ def running(mark: str) -> list[int]:
 
 
 def children(environment: dict[str, str], role: str) -> set[int]:
-    """The supervised processes of that role."""
-    return {pid for pid in running(environment["MARK"]) if role_of(pid) == role}
+    """The supervised processes of that role, without what they have just forked, which has their name until it is
+    another program."""
+    return {
+        pid for pid in running(environment["MARK"]) if role_of(pid) == role and role_of(parent(pid)) != role
+    }
+
+
+def parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def check(environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
@@ -120,6 +130,7 @@ def test_a_worker_does_what_is_submitted_reports_its_health_and_ends_in_order(
 
         def is_noticed() -> bool:
             checks.append(check(environment))
+            print(checks[-1].stderr)
             return re.search(HELD, checks[-1].stderr) is not None
 
         until(is_noticed, "it was not noticed")

@@ -23,7 +23,7 @@ from tests.fixtures.redis_server import RedisServer
 
 ROOT = Path(__file__).resolve().parents[2]
 NOWHERE = Path("/")
-LIMIT_SECONDS = 120.0
+LIMIT_SECONDS = 300.0
 ASK = """
 import importlib.util, json, fixloop
 names = ["workers", "workflows", "config"]

@@ -30,7 +30,7 @@ def lend(pycache: Path, cache: Path, interpreter: Interpreter, before: float) ->
     """Make a new `PYTHONPYCACHEPREFIX` with links to what was compiled before `before`, seconds since the epoch, and
     nothing else. The date of an inode cannot be set back, so a fixer's bytecode is never among it. The folder is one
     that an earlier command had, while there is another for whoever comes next; else it is made like that one; and the
-    first one of an interpreter has all that lies in its libraries."""
+    first one of an interpreter has what of its libraries was ever imported."""
     folders, kept = _folders(cache, interpreter), list[str]()
     with suppress(OSError):
         kept = sorted(os.listdir(folders), reverse=True)
@@ -44,7 +44,7 @@ def lend(pycache: Path, cache: Path, interpreter: Interpreter, before: float) ->
             os.unlink(pycache / name)
         return
     made = set[str]()
-    for name in islice(_files(folders / kept[-1]) if kept else _libraries(interpreter), MOST_MODULES):
+    for name in islice(_files(folders / kept[-1]) if kept else _imported(interpreter), MOST_MODULES):
         folder, compiled = os.path.split(name)[0], _compiled(name)
         with suppress(OSError):
             if _LIBRARY.fullmatch(name) and os.stat(compiled).st_ctime < before:
@@ -80,9 +80,9 @@ def give_back(pycache: Path, cache: Path, interpreter: Interpreter) -> None:
             os.rename(pycache, folders / f"{len(followed):05}-{os.urandom(8).hex()}")
 
 
-def _libraries(interpreter: Interpreter) -> Iterator[str]:
-    """What is compiled of the standard library and of the packages beside it, as it is named below a prefix; what lies
-    deep comes last, because fewer import it."""
+def _imported(interpreter: Interpreter) -> Iterator[str]:
+    """What is compiled of the standard library and of the packages beside it, and was read since, where the system
+    notes that; as it is named below a prefix. What lies deep comes last, because fewer import it."""
     own, base = (Path(path).parent.parent for path in (interpreter.path, os.path.realpath(interpreter.path)))
     waiting = deque(
         str(each)
@@ -96,7 +96,8 @@ def _libraries(interpreter: Interpreter) -> Iterator[str]:
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
                 if is_compiled and ".opt-" not in entry.name:
-                    yield f"{folder[1:].removesuffix('/__pycache__')}/{entry.name}"
+                    if (at := entry.stat()).st_atime_ns > at.st_mtime_ns:
+                        yield f"{folder[1:].removesuffix('/__pycache__')}/{entry.name}"
                 elif entry.name not in _SELDOM_IMPORTED and entry.is_dir(follow_symlinks=False):
                     is_hidden = (
                         own != base and entry.name.endswith("-packages") and entry.path.startswith(f"{base}/")
