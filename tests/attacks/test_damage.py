@@ -158,7 +158,7 @@ def of_lists(*, is_live: bool) -> Iterator[Damage]:
     yield Damage("unlisted", (("ZREM", shared.workflows, TARGET),))
     for made in (b"\xff", b"nan", b"ffffffff-1-1"):
         yield Damage(f"live as {made!r}", (("HSET", shared.live, feature, made),))
-    sorted_sets = (shared.pending, shared.leases, shared.deadlines, shared.delayed, shared.workflows)
+    sorted_sets = (shared.pending, shared.leases, shared.due, shared.delayed, shared.workflows)
     for made in MEMBERS:
         for name in (*sorted_sets, keys.ended_key(SHARD)):
             yield Damage(f"{made!r} in {name}", (("ZADD", name, 0, made),), False)

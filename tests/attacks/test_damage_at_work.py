@@ -36,7 +36,7 @@ def field(name: str, value: bytes) -> Callable[[Any, str], None]:
 
 def due(client: Any, workflow: str) -> None:
     client.hset(keys.workflow_key(workflow), "d:iteration", b"soon")
-    client.zadd(KEYS.deadlines, {f"{workflow}|iteration": 0})
+    client.zadd(KEYS.due, {workflow: 0})
 
 
 def claimed_by_nobody(client: Any, workflow: str) -> None:
@@ -84,7 +84,7 @@ def test_workers_continue_with_all_others_and_say_once_what_is_damaged(deploymen
     with redis.Redis.from_url(deployment.url) as client:
         for workflow, damage in zip(damaged, DAMAGES.values(), strict=True):
             damage(client, workflow)
-        for name in (KEYS.pending, KEYS.leases, KEYS.deadlines, KEYS.delayed):
+        for name in (KEYS.pending, KEYS.leases, KEYS.due, KEYS.delayed):
             client.zadd(name, {b"\xff": 0, b"|": 0, b".": 0})
         client.hset(KEYS.owners, b"\xff", b"\xff")
     hinted = deployment.begin("2 1 0", issue=next(chosen)).workflow

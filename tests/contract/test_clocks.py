@@ -96,12 +96,25 @@ def test_an_engine_that_was_away_finds_its_leases_and_deadlines_where_they_were(
 
 
 def test_no_more_deadlines_are_handed_out_than_asked_for_and_none_is_forgotten(store: Store) -> None:
-    clock = store.now(FLOW).clock
-    created(store, set_deadlines={"third": clock + 3, "first": clock + 1, "second": clock + 2})
+    clock, flows = store.now(FLOW).clock, [f"0a1b2c3d-42-{number}" for number in (1, 2, 3)]
+    for workflow, name, seconds in zip(flows, ("third", "first", "second"), (3, 1, 2), strict=True):
+        store.create(change(0, workflow=workflow, set_deadlines={name: clock + seconds}))
 
-    names = [[due.name for due in sweep(store, most_deadlines=most).deadlines] for most in (1, 2, 5)]
+    found = [names(sweep(store, most_due=most).deadlines) for most in (1, 2, 5)]
 
-    assert names == [["first"], ["second", "third"], []]
+    assert found == [["first"], ["second", "third"], []]
+
+
+def test_the_limit_of_a_ticket_that_nobody_has_is_not_due(store: Store, world: World) -> None:
+    created(store, ticket("s1", limit_name="fix", limit_seconds=8))
+    claimed(store, "s1", lease_seconds=2)
+    world.elapse(3)
+    assert names(sweep(store).deadlines) == []
+
+    world.elapse(4)
+    assert names(sweep(store, horizon_seconds=30).deadlines) == []
+    claimed(store, "s1", token="again")
+    assert names(sweep(store, horizon_seconds=30).deadlines) == ["fix"]
 
 
 @pytest.mark.proves("K34")

@@ -11,10 +11,10 @@ import pytest
 import redis
 
 from fixloop.errors import InfrastructureError, UsageError
-from fixloop.store.keys import SHARDS, lock_key, shard_of
+from fixloop.store.keys import SHARDS, lock_key, shard_keys, shard_of
 from fixloop.store.redis_store import RedisStore
 from tests.fixtures.redis_server import RedisServer
-from tests.fixtures.store_samples import FLOW, ME, change, claimed, created, ticket
+from tests.fixtures.store_samples import FLOW, ME, change, claimed, created, sweep, ticket
 
 pytestmark = pytest.mark.slow
 
@@ -282,3 +282,20 @@ def test_celerys_url_of_a_unix_socket_is_understood(server: RedisServer) -> None
 def test_what_is_not_a_redis_url_is_refused_in_one_sentence(url: str) -> None:
     with pytest.raises(UsageError, match="FIXLOOP_STATE_URL"):
         RedisStore(url)
+
+
+def test_a_deadline_that_an_older_version_put_into_its_own_list_is_handed_out_once(
+    server: RedisServer, store: RedisStore
+) -> None:
+    created(store, set_deadlines={"soon": store.now(FLOW).clock + 1})
+    due = shard_keys(shard_of(FLOW)).due
+    old = due.removesuffix("due") + "deadlines"
+    with redis.Redis.from_url(server.url) as client:
+        client.delete(due)
+        client.zadd(old, {f"{FLOW}|soon": 1.0, f"{FLOW}|gone": 2.0})
+
+        swept = [[due.name for due in sweep(store).deadlines] for _ in range(2)]
+
+        assert swept == [["soon"], []]
+        assert not client.exists(old)
+        assert client.zrange(due, 0, -1) == [FLOW.encode()]

@@ -469,7 +469,7 @@ def test_the_fleet_shows_queues_agents_and_hooks_to_who_is_for_all_projects(stag
 
     assert re.search(r"fixloop\.test-runner\s*1\s*0", said)
     assert re.search(rf"coder heard of .* in {workflow}", said)
-    assert "/home/me/shop ran 0 s ago: blocked: 2 fail" in said
+    assert re.search(r"/home/me/shop ran \d+ s ago: blocked: 2 fail", said)
     for word in ("Queues", "heard of", "/home/me/shop"):
         assert word not in part
     assert [(each["queue"], each["ready"]) for each in queues] == [("fixloop.test-runner", 1)]

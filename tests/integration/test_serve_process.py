@@ -18,10 +18,10 @@ def test_an_answer_does_not_wait_until_the_client_has_acknowledged_its_first_par
 ) -> None:
     with serving(redis_url, tmp_path) as server, client_of(server, redis_url) as client:
         took = []
-        for _ in range(30):
+        for _ in range(100):
             began = time.monotonic()
             assert client.get("/v1/inbox").status_code == 200
             took.append(time.monotonic() - began)
 
     # The first of a connection is acknowledged at once, and others may have the processor.
-    assert sorted(took)[3] < ACKNOWLEDGED_SECONDS / 2
+    assert sorted(took)[3] < ACKNOWLEDGED_SECONDS

@@ -69,7 +69,7 @@ class Sweeper:
                     shard,
                     owner=self._owner,
                     horizon_seconds=HORIZON_SECONDS,
-                    most_deadlines=most,
+                    most_due=most,
                     empty_lanes=empty,
                 )
             except ProtocolError as error:

@@ -290,7 +290,7 @@ def _write(client: Any, record: Record, hash_: Mapping[str, bytes], *, is_live: 
     workflow = record["workflow"]
     number, feature = keys.shard_of(workflow), keys.feature_of(workflow)
     shard, name = keys.shard_keys(number), keys.workflow_key(workflow)
-    own, deadlines, delayed = _again(workflow, hash_)
+    own, due, delayed = _again(hash_)
     # A claim that was made after the backup must not have the number of one that is made after this.
     fence = record.get("fence", 0) + FORGOTTEN_AT_MOST
     with client.pipeline(transaction=True) as pipe:
@@ -314,9 +314,10 @@ def _write(client: Any, record: Record, hash_: Mapping[str, bytes], *, is_live: 
             pipe.rpush(keys.history_key(workflow), *map(b64decode, part))
         for digest, data in record["artifacts"].items():
             pipe.hset(keys.artifacts_key(workflow), digest, b64decode(data))
-        for target, members in ((shard.deadlines, deadlines), (shard.delayed, delayed)):
-            for part in _parts(list(members.items())):
-                pipe.zadd(target, dict(part))
+        if due is not None:
+            pipe.zadd(shard.due, {workflow: due})
+        for part in _parts(list(delayed.items())):
+            pipe.zadd(shard.delayed, dict(part))
         pipe.zadd(shard.workflows, {workflow: keys.issue_of(workflow)})
         pipe.sadd(keys.number_keys(workflow[:8])[0], keys.issue_of(workflow))
         if is_live:
@@ -328,27 +329,19 @@ def _write(client: Any, record: Record, hash_: Mapping[str, bytes], *, is_live: 
         pipe.execute()
 
 
-def _again(
-    workflow: str, hash_: Mapping[str, bytes]
-) -> tuple[dict[str, bytes], dict[str, float], dict[str, float]]:
-    """The hash with its tickets ready for the next sweep, and the members of deadlines and of delays.
+def _again(hash_: Mapping[str, bytes]) -> tuple[dict[str, bytes], float | None, dict[str, float]]:
+    """The hash with its tickets ready for the next sweep, its earliest deadline, and the members of delays.
     What somebody was at work at is done again."""
-    own, deadlines, delayed = dict(hash_), dict[str, float](), dict[str, float]()
-    stopped = set[str]()
+    own, delayed = dict(hash_), dict[str, float]()
     is_parked = "parked" in hash_
     for field in [each for each in hash_ if each.startswith("s:")]:
         kind, number, owner, limit, rest = hash_[field].decode().split("\n", 4)
         ready = _FOR_EVER if is_parked else float(rest) if kind == "d" else 0.0
-        if kind == "c" and limit:
-            # Its limit does not run while nobody works on it.
-            stopped.add(limit)
         shown = f"{ready:.0f}" if is_parked else f"{ready:.6f}"
         own[field] = "\n".join(("d", number, owner, limit, shown)).encode()
         delayed[field[2:]] = ready
-    for field, due in hash_.items():
-        if field.startswith("d:") and not is_parked and field[2:] not in stopped:
-            deadlines[f"{workflow}|{field[2:]}"] = float(due)
-    return own, deadlines, delayed
+    due = min((float(at) for field, at in hash_.items() if field.startswith("d:")), default=None)
+    return own, due, delayed
 
 
 def _parts(whole: list[Any]) -> Iterator[list[Any]]:

@@ -82,13 +82,6 @@ end
 local made = version + 1
 local removed = {}
 
-local passed = {}
-
-local function clear_deadline(name)
-  passed[#passed + 1] = change.workflow .. '|' .. name
-  removed[#removed + 1] = 'd:' .. name
-end
-
 local function take_away(id, state)
   if state.kind == 'c' then
     redis.call('ZREM', LEASES, id)
@@ -98,7 +91,7 @@ local function take_away(id, state)
   else
     redis.call('ZREM', DELAYED, id)
   end
-  if state.limit ~= '' then clear_deadline(state.limit) end
+  if state.limit ~= '' then removed[#removed + 1] = 'd:' .. state.limit end
   for _, field in ipairs({'t:', 's:', 'n:'}) do removed[#removed + 1] = field .. id end
 end
 
@@ -119,11 +112,11 @@ if change.drop_all or change.clear_all then
   for _, name in ipairs(redis.call('HKEYS', WORKFLOW)) do
     local kind, rest = string.sub(name, 1, 2), string.sub(name, 3)
     if change.drop_all and kind == 't:' then withdraw(rest) end
-    if change.clear_all and kind == 'd:' then clear_deadline(rest) end
+    if change.clear_all and kind == 'd:' then removed[#removed + 1] = name end
   end
 end
-for _, name in ipairs(change.clear) do clear_deadline(name) end
-if #passed > 0 then redis.call('ZREM', DEADLINES, unpack(passed)) end
+if change.clear_all then redis.call('ZREM', DUE, change.workflow) end
+for _, name in ipairs(change.clear) do removed[#removed + 1] = 'd:' .. name end
 if #removed > 0 then redis.call('HDEL', WORKFLOW, unpack(removed)) end
 
 -- Tickets that somebody has are not touched: what runs may finish.
@@ -132,7 +125,6 @@ local function begin_hold()
     local kind, rest = string.sub(name, 1, 2), string.sub(name, 3)
     local state = kind == 't:' and read_state(redis.call('HGET', WORKFLOW, 's:' .. rest))
     if state and state.kind ~= 'c' then hold_back(WORKFLOW, rest, state) end
-    if kind == 'd:' then redis.call('ZREM', DEADLINES, change.workflow .. '|' .. rest) end
   end
   redis.call('HSET', WORKFLOW, 'parked', '1')
 end
@@ -144,7 +136,6 @@ local function let_go(id, clock)
   redis.call('ZREM', DELAYED, id)
   local member = offer(cjson.decode(found[2]), clock)
   redis.call('HSET', WORKFLOW, 's:' .. id, state_text('p', state.fence, state.owner, state.limit, member))
-  if state.limit ~= '' then redis.call('ZREM', DEADLINES, change.workflow .. '|' .. state.limit) end
 end
 
 local function end_hold()
@@ -154,7 +145,7 @@ local function end_hold()
     if string.sub(name, 1, 2) == 'd:' then
       local due = tonumber(redis.call('HGET', WORKFLOW, name)) + change.stood
       redis.call('HSET', WORKFLOW, name, seconds(due))
-      redis.call('ZADD', DEADLINES, due, change.workflow .. '|' .. string.sub(name, 3))
+      look_at(change.workflow, due)
     end
   end
   for _, name in ipairs(names) do
@@ -183,7 +174,7 @@ for name, value in pairs(change.fields) do
 end
 for name, due in pairs(change.set) do
   write('d:' .. name, seconds(due))
-  if not parked then redis.call('ZADD', DEADLINES, due, change.workflow .. '|' .. name) end
+  if not parked then look_at(change.workflow, due) end
 end
 
 -- Who is more urgent goes first, and who has waited since before this workflow began.

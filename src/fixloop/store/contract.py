@@ -132,7 +132,7 @@ class Store(Protocol):
         *,
         owner: str,
         horizon_seconds: float = HORIZON_SECONDS,
-        most_deadlines: int = MOST_PER_SWEEP,
+        most_due: int = MOST_PER_SWEEP,
         empty_lanes: Sequence[Lane] = (),
     ) -> Swept:
         """
@@ -140,7 +140,7 @@ class Store(Protocol):
 
         Args:
             horizon_seconds: deadlines due within it are handed out, each again 5 s after it was due.
-            most_deadlines: so many at most, the earliest; the next sweep finds the others.
+            most_due: those of so many workflows at most, the earliest; the next sweep finds the others.
             empty_lanes: those the broker has nothing in.
         """
         ...

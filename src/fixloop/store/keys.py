@@ -30,8 +30,8 @@ class ShardKeys(NamedTuple):
     """Sorted set: claimed ticket → end of its lease, engine clock."""
     owners: str
     """Hash: claimed ticket → `{fence} {owner}`."""
-    deadlines: str
-    """Sorted set: `{workflow}|{name}` → when the sweeper looks at it; the true time is in the workflow."""
+    due: str
+    """Sorted set: workflow → when the sweeper looks at its deadlines, which are in the workflow; never too late."""
     delayed: str
     """Sorted set: ticket → not before, engine clock."""
     live: str

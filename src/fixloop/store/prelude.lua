@@ -2,7 +2,7 @@
 -- KEYS are always those of keys.ShardKeys in order, then the script's own.
 -- AWAY_AFTER and the other capitals are set in front of this text from limits.py.
 
-local SHARD, PENDING, LEASES, OWNERS, DEADLINES, DELAYED, LIVE, WORKFLOWS = unpack(KEYS)
+local SHARD, PENDING, LEASES, OWNERS, DUE, DELAYED, LIVE, WORKFLOWS = unpack(KEYS)
 
 local function seconds(number)
   return string.format('%.6f', number)
@@ -60,6 +60,12 @@ local function hold_back(key, id, state)
   if state.kind == 'p' then redis.call('ZREM', PENDING, state.rest) end
   redis.call('ZADD', DELAYED, FOR_EVER, id)
   redis.call('HSET', key, 's:' .. id, state_text('d', state.fence, state.owner, state.limit, FOR_EVER))
+end
+
+-- The sweeper looks at a workflow no later than its earliest deadline, and finds out itself which of them run. So nothing
+-- is to be done here where a deadline goes or stands still.
+local function look_at(workflow, due)
+  redis.call('ZADD', DUE, 'LT', seconds(due), workflow)
 end
 
 local function as_table(flat)

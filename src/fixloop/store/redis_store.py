@@ -171,10 +171,10 @@ class RedisStore(Listing, Store):
         *,
         owner: str,
         horizon_seconds: float = limits.HORIZON_SECONDS,
-        most_deadlines: int = limits.MOST_PER_SWEEP,
+        most_due: int = limits.MOST_PER_SWEEP,
         empty_lanes: Sequence[records.Lane] = (),
     ) -> records.Swept:
-        bounds = (limits.SHARD_LEASE_SECONDS, horizon_seconds, limits.MOST_PER_SWEEP, most_deadlines)
+        bounds = (limits.SHARD_LEASE_SECONDS, horizon_seconds, limits.MOST_PER_SWEEP, most_due)
         lanes = json.dumps([str(lane) for lane in empty_lanes])
         told = (owner, *bounds, keys.workflow_key_prefix(shard), lanes)
         return replies.swept(self._connection.run("sweep", keys.shard_keys(shard), told))

@@ -13,10 +13,7 @@ if state.kind == 'c' then
 elseif state.kind == 'p' then
   redis.call('ZREM', PENDING, state.rest)
 end
-if state.limit ~= '' then
-  redis.call('ZREM', DEADLINES, workflow .. '|' .. state.limit)
-  redis.call('HDEL', WORKFLOW, 'd:' .. state.limit)
-end
+if state.limit ~= '' then redis.call('HDEL', WORKFLOW, 'd:' .. state.limit) end
 if found[3] then
   hold_back(WORKFLOW, id, {kind = 'c', fence = 0, owner = '', limit = ''})
 elseif delay > 0 then

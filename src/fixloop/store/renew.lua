@@ -17,7 +17,7 @@ if state.kind ~= 'c' then
   redis.call('HSET', WORKFLOW, 's:' .. id, state_text('c', fence, owner, state.limit, ''))
   redis.call('HSET', OWNERS, id, fence .. ' ' .. owner)
   local due = state.limit ~= '' and not found[3] and redis.call('HGET', WORKFLOW, 'd:' .. state.limit)
-  if due then redis.call('ZADD', DEADLINES, due, workflow .. '|' .. state.limit) end
+  if due then look_at(workflow, due) end
 end
 redis.call('ZADD', LEASES, read_clock() + lease, id)
 return 'ok'

@@ -2,7 +2,7 @@
 -- One sweeper at a time has a shard. At most `most` of each kind a call; the work is in proportion to what is found.
 
 local owner, lease, horizon, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local most_deadlines, prefix, empty_lanes = tonumber(ARGV[5]), ARGV[6], cjson.decode(ARGV[7])
+local most_due, prefix, empty_lanes = tonumber(ARGV[5]), ARGV[6], cjson.decode(ARGV[7])
 
 local clock, wall, away, turned, swept = read_clock()
 local shard = as_table(redis.call('HGETALL', SHARD))
@@ -34,22 +34,46 @@ local function try(id, act)
   return is_done
 end
 
+-- Those that run: none of a held workflow, and no limit of a ticket that nobody has.
+local function running_deadlines(hash)
+  local running, is_claimed = {}, {}
+  if hash.parked then return running end
+  for name, value in pairs(hash) do
+    local state = string.sub(name, 1, 2) == 's:' and read_state(value)
+    if state and state.limit then is_claimed[state.limit] = is_claimed[state.limit] or state.kind == 'c' end
+  end
+  for name, value in pairs(hash) do
+    local kind, rest = string.sub(name, 1, 2), string.sub(name, 3)
+    if kind == 'd:' and is_claimed[rest] ~= false then running[rest] = value end
+  end
+  return running
+end
+
 -- Handed out again SEND_AGAIN seconds after it was due, unless a commit has removed it. The score is ahead by the horizon,
--- because that is how far ahead the next sweep looks.
+-- because that is how far ahead the next sweep looks. A deadline before `looked`, the present score, was handed out.
+local function hand_out(workflow, looked, due)
+  local next_look
+  for name, at in pairs(running_deadlines(as_table(redis.call('HGETALL', prefix .. workflow)))) do
+    local look, is_new = tonumber(at), tonumber(at) >= looked
+    if look <= clock + horizon then
+      if is_new or look + SEND_AGAIN <= clock then
+        due[#due + 1] = {workflow, name, at}
+        look = math.max(look, clock)
+      end
+      look = look + SEND_AGAIN + horizon
+    end
+    next_look = math.min(next_look or look, look)
+  end
+  if next_look then redis.call('ZADD', DUE, seconds(next_look), workflow) else redis.call('ZREM', DUE, workflow) end
+end
+
 local function due_deadlines()
   local due = {}
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', DEADLINES, '-inf', clock + horizon, 'LIMIT', 0, most_deadlines)) do
-    local workflow, name = string.match(member, '^([^|]*)|(.*)$')
-    local is_done = try(member, function()
-      local at = workflow and redis.call('HGET', prefix .. workflow, 'd:' .. name)
-      if at then
-        redis.call('ZADD', DEADLINES, math.max(tonumber(at), clock) + SEND_AGAIN + horizon, member)
-        due[#due + 1] = {workflow, name, at}
-      else
-        redis.call('ZREM', DEADLINES, member)
-      end
-    end)
-    if not is_done then redis.call('ZADD', DEADLINES, clock + DAMAGED_AGAIN + horizon, member) end
+  local range = redis.call('ZRANGEBYSCORE', DUE, '-inf', clock + horizon, 'WITHSCORES', 'LIMIT', 0, most_due)
+  for i = 1, #range, 2 do
+    local workflow, looked = range[i], tonumber(range[i + 1])
+    local is_done = try(workflow, function() hand_out(workflow, looked, due) end)
+    if not is_done then redis.call('ZADD', DUE, clock + DAMAGED_AGAIN + horizon, workflow) end
   end
   return due
 end
@@ -67,14 +91,13 @@ local function offer_again(id, state, found)
   found[#found + 1] = text
 end
 
--- Offered again if it is still there; `done` is called with its state.
-local function offer_if_there(id, found, done)
+-- Offered again if it is still there.
+local function offer_if_there(id, found)
   local is_done = try(id, function()
     local state = read_state(redis.call('HGET', workflow_key(id), 's:' .. id))
     if not state then return end
     if not state.kind then error('a state is five lines') end
     offer_again(id, state, found)
-    if done then done(state) end
   end)
   if not is_done then redis.call('ZADD', DELAYED, clock + DAMAGED_AGAIN, id) end
 end
@@ -84,12 +107,7 @@ local function lapsed_leases()
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', LEASES, '-inf', clock, 'LIMIT', 0, most)) do
     redis.call('ZREM', LEASES, id)
     redis.call('HDEL', OWNERS, id)
-    offer_if_there(id, found, function(state)
-      -- Its limit does not run while nobody works on it; a late renewal starts it again where it was.
-      if state.limit ~= '' then
-        redis.call('ZREM', DEADLINES, string.match(id, '^[^.]*') .. '|' .. state.limit)
-      end
-    end)
+    offer_if_there(id, found)
   end
   return found
 end
@@ -148,6 +166,13 @@ local function unheard()
   for _, lane in ipairs(names) do overtaken(lane, tonumber(shard['made:' .. lane]) or 0, lost) end
   for _, lane in ipairs(empty_lanes) do alone_in_empty_lane(lane, lost) end
   return hint_again(lost)
+end
+
+-- What older versions wrote, and still write beside this one: `{workflow}|{name}`, each deadline by itself.
+local old_deadlines = string.gsub(DUE, 'due$', 'deadlines')
+for _, member in ipairs(redis.call('ZRANGE', old_deadlines, 0, most)) do
+  redis.call('ZADD', DUE, 0, string.match(member, '^[^|]*'))
+  redis.call('ZREM', old_deadlines, member)
 end
 
 -- Lanes first: their numbers were read before anything here became pending. Deadlines last: the limit of a ticket whose

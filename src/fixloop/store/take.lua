@@ -7,7 +7,7 @@ local function take(workflow, id, ticket, owner, token, clock)
   if limit ~= '' then
     local due = clock + ticket.limit_seconds
     redis.call('HSET', key, 's:' .. id, claimed, 'd:' .. limit, seconds(due))
-    redis.call('ZADD', DEADLINES, due, workflow .. '|' .. limit)
+    look_at(workflow, due)
   else
     redis.call('HSET', key, 's:' .. id, claimed)
   end
