@@ -57,7 +57,11 @@ class Intake(NamedTuple):
 def usable(feature: Feature) -> Usable | None:
     """What a folder says of itself, before anything is started or written; None where only the snapshot tells. Raises
     UsageError: its configuration or its fixer cannot be used."""
-    _refuse_push(feature)
+    if feature.push and not feature.is_url:
+        raise UsageError(
+            f"{feature.repo} is a path, and --push needs a URL to push to; leave it out: the branch fixloop/ISSUE "
+            "is written into the repository itself"
+        )
     if feature.graph and (order := registered(feature.profile).order):
         loaded(order).check(feature.graph)
     if feature.is_url or feature.ref:
@@ -105,14 +109,6 @@ def exported(snapshot: Snapshot, commit: str, cache: Path) -> Iterator[Path]:
         git.run("read-tree", commit)
         git.run("checkout-index", "--all", "--force")
         yield top / snapshot.subdirectory
-
-
-def _refuse_push(feature: Feature) -> None:
-    if feature.push and not feature.is_url:
-        raise UsageError(
-            f"{feature.repo} is a path, and --push needs a URL to push to; leave it out: the branch fixloop/ISSUE "
-            "is written into the repository itself"
-        )
 
 
 def _directory(feature: Feature) -> Path:

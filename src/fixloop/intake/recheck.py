@@ -55,8 +55,12 @@ def recheck(
     if is_hasty and any(each.result.outcome is RunOutcome.FAILED for each in known):
         return Ran(known)
     taken, seconds = {each.key for each in known}, until - time.monotonic()
-    halves = _halves(configuration) if at_once and not is_hasty else [configuration]
-    parts = [due for half in halves if (due := _due(half, taken, last, seconds)).specialists]
+    # What runs the code and what only reads it do not disturb each other.
+    reads = [entry for entry in configuration.specialists if entry.name in READING]
+    runs = [entry for entry in configuration.specialists if entry.name not in READING]
+    halves = (runs, reads) if at_once and not is_hasty else (configuration.specialists,)
+    halved = [configuration.model_copy(update={"specialists": tuple(half)}) for half in halves]
+    parts = [due for half in halved if (due := _due(half, taken, last, seconds)).specialists]
     found, last_at = list(known), dict.fromkeys(range(len(parts)), time.monotonic())
     begun = {
         (entry.name, check.name): number
@@ -83,13 +87,6 @@ def recheck(
     # Of each part the first was running.
     cut_off = {begun[key]: ("/".join(key), now - last_at[begun[key]]) for key in reversed(ended)}
     return Ran(found, left_out, dict(cut_off.values()))
-
-
-def _halves(configuration: Configuration) -> list[Configuration]:
-    """What runs the code and what only reads it: the two do not disturb each other."""
-    reads = [entry for entry in configuration.specialists if entry.name in READING]
-    runs = [entry for entry in configuration.specialists if entry.name not in READING]
-    return [configuration.model_copy(update={"specialists": tuple(half)}) for half in (runs, reads)]
 
 
 def _due(

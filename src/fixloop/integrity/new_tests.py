@@ -37,7 +37,11 @@ def emptied(text: str) -> str:
         return text
     for node in ast.walk(module):
         # What Python itself calls has to return what Python asks for, and an asynchronous generator returns nothing.
-        if not isinstance(node, Function) or node.name.startswith("__") or _is_async_generator(node):
+        if not isinstance(node, Function) or node.name.startswith("__"):
+            continue
+        if isinstance(node, ast.AsyncFunctionDef) and any(
+            isinstance(each, ast.Yield) for each in ast.walk(node)
+        ):
             continue
         asks = ast.parse(_ASKS).body
         place = int(ast.get_docstring(node, clean=False) is not None)
@@ -75,12 +79,6 @@ def _parsed(text: str) -> ast.Module | None:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return None
-
-
-def _is_async_generator(function: Function) -> bool:
-    return isinstance(function, ast.AsyncFunctionDef) and any(
-        isinstance(each, ast.Yield) for each in ast.walk(function)
-    )
 
 
 def _remove(body: list[ast.stmt], prefix: str, tests: Collection[str]) -> None:

@@ -1,7 +1,7 @@
 """The pages that are of no single workflow: inbox, workflows, integrity, problems, and the files that pages load."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal
+from collections import Counter
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
@@ -68,7 +68,9 @@ def fleet(
     """All workflows, by state, queues, agents, and the workers and hooks of this host."""
     given = {"state": state, "project": project, "profile": profile}
     found = service.workflows(caller, **given, cursor=cursor, most=SHOWN_WORKFLOWS)
-    counts = service.counts(caller)["workflows"]
+    counts, states = service.counts(caller)["workflows"], Counter[str]()
+    for each in counts:
+        states[each["state"]] += each["count"]
     return page(
         request,
         "fleet",
@@ -77,20 +79,13 @@ def fleet(
         given=given,
         cursor=cursor,
         counts=counts,
-        states=_by_state(counts),
+        states=states.most_common(),
         profiles=sorted({each["profile"] for each in counts}),
         workers=service.workers(caller),
         queues=service.queues(caller),
         agents=service.agents(caller)[:SHOWN_AGENTS],
         hooks=service.hooks(caller)[:SHOWN_AGENTS],
     )
-
-
-def _by_state(counts: Sequence[Mapping[str, Any]]) -> Sequence[tuple[str, int]]:
-    totals: dict[str, int] = {}
-    for each in counts:
-        totals[each["state"]] = totals.get(each["state"], 0) + each["count"]
-    return sorted(totals.items(), key=lambda pair: -pair[1])
 
 
 @router.api_route("/integrity", methods=READING)

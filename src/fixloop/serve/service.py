@@ -377,15 +377,11 @@ class Service:
                 if time.monotonic() > ends:
                     left += 1
                     continue
-                kept = self._held[workflow] = fields, self._holds_in(workflow)
+                kept = self._held[workflow] = fields, []
+                with suppress(Damaged, NewerVersion):
+                    kept[1].extend(holds_in(self._session.store.history(workflow)))
             found += [Held(workflow, fields.get("name", ""), *hold) for hold in kept[1]]
         return Holds(found, left)
-
-    def _holds_in(self, workflow: str) -> Sequence[Hold]:
-        try:
-            return list(holds_in(self._session.store.history(workflow)))
-        except (Damaged, NewerVersion):
-            return ()
 
     def _waiting_in(self, workflow: str, fields: Mapping[str, str]) -> Sequence[Item]:
         try:
