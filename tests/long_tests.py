@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 LISTED: Final = Path(__file__).with_suffix(".txt")
-LONG_SECONDS: Final = 5.0
+LONG_SECONDS: Final = 3.0
 """Of a test among those of a whole run."""
 ALWAYS: Final = (
     "tests/chaos/", "tests/crash/test_chaos.py", "tests/e2e/test_cheats.py", "tests/integration/test_serve_schema.py",
