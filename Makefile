@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TESTERS := $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
 
 # Of the tests that take longest one in so many is played, others for each commit; `make test SHARE=1` plays all.
-SHARE ?= 4
+SHARE ?= 6
 
 PYTHON ?= $(shell for name in python3.12 python3.11 python3.13 python3.14 python3; do \
 	$$name -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
@@ -66,7 +66,7 @@ recovery: setup
 	.venv/bin/python -m tests.crash.all_killed --workflows 200 --runs 10 --contrast
 	.venv/bin/python -m tests.crash.deadlines
 	.venv/bin/python -m tests.crash.night
-	.venv/bin/python -m bench.backlog --steps 20000
+	.venv/bin/python -m bench.fleet --processes 10 --servers 1 --seconds 1500
 
 mutants: setup
 	.venv/bin/python -m tests.mutants $(if $(SAMPLE),--sample $(SAMPLE) --seed $(or $(SEED),0))

@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import Any, Final
 
 LIFELINE: Final = "FIXLOOP_LIFELINE"
@@ -43,6 +44,19 @@ def beat(serving: int = 1) -> None:
 
 
 def beat_with(consumer: Any, count: Callable[[], int]) -> None:
-    """Beat from Celery's own loop; once for each connection, because it cancels the timers of a lost one."""
+    """Beat from Celery's own loop, and have it look up at a signal, and not only when its broker's next answer comes.
+    Once for each connection, because it cancels the timers of a lost one."""
     beat(count())
     consumer.hub.call_repeatedly(BEAT_SECONDS, lambda: beat(count()))
+    reading = _told_of_signals()
+    consumer.hub.add_reader(reading, os.read, reading, 4096)
+
+
+@cache
+def _told_of_signals() -> int:
+    """What can be read as soon as this process got a signal."""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    return reading

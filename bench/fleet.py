@@ -1,0 +1,125 @@
+"""How many work processes one Redis carries: steps of 50 ms to 2 s, by more and more of them, on one Redis and on more.
+
+For each size: steps a second beside what the steps' own time allows, the CPU of all Redis servers for each step, and
+what they need while nobody has anything to do. Several servers share workflows and workers equally, as they would share
+projects. Where `machine` comes near to its processors, this machine is what bends, and not Redis.
+
+All is queued at once, and each ticket needs one message. What Redis is given beyond that are hints that were sent
+again, which age alone must not do, or a backlog fills with copies: exit code 1 where it is more than 0.2 for each.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from itertools import count, cycle
+from typing import Any, Final
+
+from redis import Redis
+
+from bench import stage
+from bench.pieces import cpu_seconds
+from fixloop.store.redis_store import RedisStore
+from fixloop.testing.crew import scripted_workflow
+
+SECONDS: Final = (0.05, 0.2, 0.5, 1.0, 2.0)
+"""What steps take, one workflow after the other."""
+MEAN_SECONDS: Final = sum(SECONDS) / len(SECONDS)
+OF_A_WORKER: Final = 10
+"""Work processes."""
+IDLE_SECONDS: Final = 10.0
+MOST_AGAIN: Final = 0.2
+COLUMNS: Final = (
+    "Redis servers, processes, steps/s, % of possible, Redis ms a step, Redis idle %, machine %, again"
+)
+_ISSUES: Final = count(1)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--processes", type=int, nargs="+", default=[30, 60, 120, 240])
+    parser.add_argument("--servers", type=int, nargs="+", default=[1, 3])
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long each size works, about")
+    parser.add_argument("--broker", default="", help="one of your own, such as RabbitMQ; default: the Redis")
+    options = parser.parse_args()
+    names = COLUMNS.split(", ")
+    print(f"| {' | '.join(names)} |\n|{'--:|' * len(names)}")
+    most = 0.0
+    for servers in options.servers:
+        for processes in options.processes:
+            *figures, again = measured(servers, processes, options.seconds, options.broker)
+            print(f"| {' | '.join(f'{each:.3g}' for each in (*figures, again))} |", flush=True)
+            most = max(most, again)
+    return int(most > MOST_AGAIN)
+
+
+def measured(servers: int, processes: int, seconds: float, broker: str) -> Sequence[float]:
+    """The figures of one line, in the order of `COLUMNS`."""
+    with ExitStack() as running:
+        urls = [running.enter_context(stage.redis_server()) for _ in range(servers)]
+        for url, _ in zip(cycle(urls), range(processes // OF_A_WORKER), strict=False):
+            environment = stage.scripted_environment(url, FIXLOOP_BROKER_URL=broker or url)
+            running.enter_context(stage.background(stage.fixloop_worker(OF_A_WORKER), environment))
+        redis = [int(_info(url, "server")["process_id"]) for url in urls]
+        worked(urls, broker, processes * 2)
+        idle = cpu_seconds(redis)
+        time.sleep(IDLE_SECONDS)
+        before, machine, sent = cpu_seconds(redis), _machine_seconds(), _messages(urls)
+        steps, took = worked(urls, broker, round(processes * seconds / MEAN_SECONDS))
+        spent, busy = cpu_seconds(redis) - before, (_machine_seconds() - machine) / took
+        again = 0.0 if broker else (_messages(urls) - sent) / steps - 1
+    possible = processes / MEAN_SECONDS * took
+    resting = (before - idle) / IDLE_SECONDS
+    return (
+        servers, processes, steps / took, 100 * steps / possible, 1000 * spent / steps, 100 * resting, 100 * busy, again
+    )  # fmt: skip
+
+
+def worked(urls: Sequence[str], broker: str, workflows: int) -> tuple[int, float]:
+    """Have so many workflows of one step done; how many steps they were, and the seconds they took."""
+    stores = [RedisStore(url) for url in urls]
+    engines = [stage.hinting_engine(broker or url, store) for url, store in zip(urls, stores, strict=True)]
+    began, waiting = time.monotonic(), list[tuple[RedisStore, str]]()
+    for place, seconds, _ in zip(cycle(range(len(urls))), cycle(SECONDS), range(workflows), strict=False):
+        event = scripted_workflow("be9c4a11", next(_ISSUES), f"-~{seconds}")
+        engines[place].start(event)
+        waiting.append((stores[place], event.workflow))
+    started = list(waiting)
+
+    def all_ended() -> bool:
+        # The last of the queue are looked at first, so that looking costs next to nothing.
+        while waiting and _has_ended(*waiting[-1]):
+            waiting.pop()
+        return not waiting
+
+    stage.wait_until(all_ended, seconds=3600, step_seconds=0.1)
+    took = time.monotonic() - began
+    return sum(len(store.history(workflow)) - 1 for store, workflow in started), took
+
+
+def _has_ended(store: RedisStore, workflow: str) -> bool:
+    found = store.read(workflow)
+    return found is not None and bool(found.fields.get("outcome")) and not found.tickets
+
+
+def _messages(urls: Sequence[str]) -> int:
+    """How many messages the servers were given: nothing else here pushes to the left of a list."""
+    return sum(_info(url, "commandstats").get("cmdstat_lpush", {"calls": 0})["calls"] for url in urls)
+
+
+def _info(url: str, section: str) -> Any:
+    return Redis.from_url(url).info(section)
+
+
+def _machine_seconds() -> float:
+    """Of all processors, in use since the start."""
+    with open("/proc/stat") as file:
+        return sum(map(int, file.readline().split()[1:4])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
