@@ -45,8 +45,8 @@ def check(work: Step, configuration: Configuration, cache: Path, ahead: Ahead) -
         return _taken(work, configuration, taken)
     with open_ground(work, configuration, cache) as ground:
         frozen = Frozen(work, configuration, ground)
-        if problem := ground.problem or frozen.problem():
-            return run_finished(ticket, state.tree, RunOutcome.ERROR, error=problem)
+        if ground.problem:
+            return run_finished(ticket, state.tree, RunOutcome.ERROR, error=ground.problem)
         tree, ran = ground.workspace.tree_hash(), []
         with _comparison(work, configuration, cache) as comparison:
             for entry in checks[0]:
@@ -62,8 +62,8 @@ def check(work: Step, configuration: Configuration, cache: Path, ahead: Ahead) -
             found = by_chance(claim) + (findings(claim) if changed else ())
             if work.cancelled():
                 return None
-        # What they ran may have changed it, for those that came after.
-        if changed and (problem := frozen.problem()):
+        # At the end, because what they ran may have changed it; what was changed before is found then, too.
+        if problem := frozen.problem():
             return run_finished(ticket, state.tree, RunOutcome.ERROR, error=problem)
         environments = frozen.kept()
         results = [_with_shown(one.result, claim.learned, environments) for one in ran]
