@@ -1,11 +1,10 @@
 """How many work processes one Redis carries: steps of 50 ms to 2 s, by more and more of them, on one Redis and on more.
 
 For each size: steps a second beside what the steps' own time allows, the CPU of all Redis servers for each step, and
-what they need while nobody has anything to do. Several servers share workflows and workers equally, as they would share
-projects. Where `machine` comes near to its processors, this machine is what bends, and not Redis.
-
-All is queued at once, and each ticket needs one message. What Redis is given beyond that are hints that were sent
-again, which age alone must not do, or a backlog fills with copies: exit code 1 where it is more than 0.2 for each.
+while nobody has anything to do. Several servers share workflows and workers equally, as they would share projects.
+Where `machine` comes near to its processors, this machine is what bends, and not Redis. All is queued at once, and each
+ticket needs one message: beyond that are hints that were sent again, which age alone must not do, or a backlog fills
+with copies. Exit code 1 where they are more than 0.2 for each.
 """
 
 import argparse
@@ -92,18 +91,13 @@ def worked(urls: Sequence[str], broker: str, workflows: int) -> tuple[int, float
 
     def all_ended() -> bool:
         # The last of the queue are looked at first, so that looking costs next to nothing.
-        while waiting and _has_ended(*waiting[-1]):
+        while waiting and (found := waiting[-1][0].read(waiting[-1][1])) and found.fields.get("outcome"):
             waiting.pop()
         return not waiting
 
     stage.wait_until(all_ended, seconds=3600, step_seconds=0.1)
     took = time.monotonic() - began
     return sum(len(store.history(workflow)) - 1 for store, workflow in started), took
-
-
-def _has_ended(store: RedisStore, workflow: str) -> bool:
-    found = store.read(workflow)
-    return found is not None and bool(found.fields.get("outcome")) and not found.tickets
 
 
 def _messages(urls: Sequence[str]) -> int:

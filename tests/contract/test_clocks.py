@@ -4,6 +4,7 @@ import pytest
 
 from fixloop.errors import UsageError
 from fixloop.store.contract import Store
+from fixloop.store.keys import shard_of
 from fixloop.store.records import Due
 from tests.fixtures.store_samples import FLOW, ME, change, claimed, created, sweep, ticket
 from tests.fixtures.store_world import World
@@ -157,6 +158,22 @@ def test_one_sweeper_at_a_time_has_a_shard(store: Store, world: World) -> None:
     assert not sweep(store, owner="second").mine
     world.elapse(1.5)
     assert sweep(store, owner="second").mine
+
+
+def test_who_swept_a_shard_last_and_when_is_known(store: Store, world: World) -> None:
+    number = shard_of(FLOW)
+    assert store.sweepers()[number] == ("", "")
+    sweep(store, owner="first")
+    world.elapse(1)
+    before = store.sweepers()
+
+    sweep(store, owner="second")
+    assert store.sweepers() == before
+    sweep(store, owner="first")
+
+    assert before[number][0] == "first"
+    assert store.sweepers()[number][0] == "first"
+    assert store.sweepers()[number] > before[number]
 
 
 @pytest.mark.proves("R7")

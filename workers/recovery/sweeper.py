@@ -7,7 +7,8 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, Final
 
@@ -52,6 +53,7 @@ class Sweeper:
         self._until = time.monotonic() + SHARD_LEASE_SECONDS + PERIOD_SECONDS
         self._handed_out: list[float] = []
         self._data = ""
+        self._sweepers: Sequence[tuple[str, str]] = ()
 
     def sweep(self) -> None:
         self.notice_loss()
@@ -62,8 +64,10 @@ class Sweeper:
         # For each shard, so that none starves: fewer while control has not done those of before.
         most = max(1, (OUTSTANDING - waiting - len(self._handed_out)) // SHARDS)
         empty = sorted(lane for lane, size in sizes.items() if size == 0)
-        swept = {}
+        swept, is_new, others = {}, time.monotonic() < self._until, self._swept_by_others()
         for shard in range(SHARDS):
+            if shard in others:
+                continue
             try:
                 swept[shard] = self._store.sweep(
                     shard,
@@ -75,9 +79,18 @@ class Sweeper:
             except ProtocolError as error:
                 # What the shard's workflows share is damaged: the other shards' clocks go on.
                 say_once(log, f"shard {shard} is not swept: {error}")
-        is_new = time.monotonic() < self._until
         self._lanes.update((n, found.lanes) for n, found in swept.items() if found.mine or not is_new)
+        self._lanes.update((n, ()) for n in others if not is_new)
         self._pass_on(swept.values())
+
+    def _swept_by_others(self) -> set[int]:
+        """The shards that another sweeper has swept since the last look: to ask for them would cost each worker more
+        than all that its own steps do."""
+        before = self._sweepers
+        with suppress(ProtocolError):
+            self._sweepers = self._store.sweepers()
+        pairs = enumerate(zip(before, self._sweepers, strict=False))
+        return {shard for shard, (was, now) in pairs if now[0] not in ("", self._owner) and was != now}
 
     def notice_loss(self) -> None:
         """Nobody else would say it: for an empty Redis there is simply nothing to do."""

@@ -126,6 +126,10 @@ class Store(Protocol):
         """All claims: ticket id → owner and fence."""
         ...
 
+    def sweepers(self) -> Sequence[tuple[str, str]]:
+        """Of each shard who has swept it last and when, as text; empty where nobody has."""
+        ...
+
     def sweep(
         self,
         shard: int,

@@ -165,6 +165,13 @@ class RedisStore(Listing, Store):
                     found[ticket_id.decode()] = (owner, int(fence))
         return found
 
+    def sweepers(self) -> Sequence[tuple[str, str]]:
+        found = self.of_all_shards(lambda pipe, n: pipe.hmget(keys.shard_keys(n).shard, "sweeper", "swept"))
+        return [
+            ((who or b"").decode(errors="replace"), (when or b"").decode(errors="replace"))
+            for who, when in found
+        ]
+
     def sweep(
         self,
         shard: int,
