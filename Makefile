@@ -66,7 +66,7 @@ recovery: setup
 	.venv/bin/python -m tests.crash.all_killed --workflows 200 --runs 10 --contrast
 	.venv/bin/python -m tests.crash.deadlines
 	.venv/bin/python -m tests.crash.night
-	.venv/bin/python -m bench.fleet --processes 10 --servers 1 --seconds 1500
+	.venv/bin/python -m bench.fleet --processes 60 --servers 1 --seconds 250
 
 mutants: setup
 	.venv/bin/python -m tests.mutants $(if $(SAMPLE),--sample $(SAMPLE) --seed $(or $(SEED),0))

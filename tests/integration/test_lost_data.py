@@ -1,4 +1,4 @@
-"""A Redis that lost its data, or is another one: commands and workers say so in one sentence."""
+"""A Redis that lost its data, or is another one: commands and workers say so in one sentence; who sweeps it."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import pytest
 import redis
 
 from fixloop.commands.exit_codes import ExitCode
+from fixloop.machine.owner import identity
 from fixloop.repository.snapshot import issues_handed_in
 from fixloop.statefiles.named_files import Files, NamedFiles, Stamp
 from fixloop.store.redis_store import RedisStore
@@ -108,5 +109,22 @@ def test_a_sweeper_says_that_redis_lost_its_data_and_says_it_once(
         sweeper.notice_loss()
 
     assert caplog.text.count("Redis lost its data, or another one took its place") == 1
+    store.close()
+    client.close()
+
+
+def test_a_sweeper_leaves_alone_what_another_one_has_swept_since_its_last_look(redis_url: str) -> None:
+    store, client = RedisStore(redis_url), redis.Redis.from_url(redis_url)
+    client.flushdb()
+    sweeper = Sweeper(store, ["fixloop.fix"], "fixloop.control")
+    assert sweeper.swept_by_others() == set()
+    for shard in (0, 1, 2):
+        store.sweep(shard, owner="another")
+    store.sweep(3, owner=identity())
+
+    looks = [sweeper.swept_by_others() for _ in range(2)]
+
+    # The other one may have died since.
+    assert looks == [{0, 1, 2}, set()]
     store.close()
     client.close()

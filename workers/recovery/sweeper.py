@@ -64,7 +64,7 @@ class Sweeper:
         # For each shard, so that none starves: fewer while control has not done those of before.
         most = max(1, (OUTSTANDING - waiting - len(self._handed_out)) // SHARDS)
         empty = sorted(lane for lane, size in sizes.items() if size == 0)
-        swept, is_new, others = {}, time.monotonic() < self._until, self._swept_by_others()
+        swept, is_new, others = {}, time.monotonic() < self._until, self.swept_by_others()
         for shard in range(SHARDS):
             if shard in others:
                 continue
@@ -83,7 +83,7 @@ class Sweeper:
         self._lanes.update((n, ()) for n in others if not is_new)
         self._pass_on(swept.values())
 
-    def _swept_by_others(self) -> set[int]:
+    def swept_by_others(self) -> set[int]:
         """The shards that another sweeper has swept since the last look: to ask for them would cost each worker more
         than all that its own steps do."""
         before = self._sweepers

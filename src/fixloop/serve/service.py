@@ -377,9 +377,10 @@ class Service:
                 if time.monotonic() > ends:
                     left += 1
                     continue
-                kept = self._held[workflow] = fields, []
+                held: Sequence[Hold] = ()
                 with suppress(Damaged, NewerVersion):
-                    kept[1].extend(holds_in(self._session.store.history(workflow)))
+                    held = list(holds_in(self._session.store.history(workflow)))
+                kept = self._held[workflow] = fields, held
             found += [Held(workflow, fields.get("name", ""), *hold) for hold in kept[1]]
         return Holds(found, left)
 
