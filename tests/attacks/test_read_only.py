@@ -92,11 +92,11 @@ def test_a_run_whose_disk_becomes_read_only_ends_in_a_sentence_and_continues_lat
     until(begun.exists)
     disk.fail()
     go_on.touch()
-    _, said = running.communicate(timeout=120)
+    _, said = running.communicate(timeout=400)
     disk.unmount()
     disk.mount()
     resumed = fixloop("resume", "1")
-    out, err = resumed.communicate(timeout=120)
+    out, err = resumed.communicate(timeout=400)
 
     assert running.returncode == 4
     assert "Read-only file system; mount it writable, then `fixloop resume` goes on" in said.splitlines()[-1]

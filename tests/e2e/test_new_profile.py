@@ -37,7 +37,7 @@ class PairProject(Project):
 
     def call(self, *words: str) -> Told:
         process = self.start(*words)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=400)
         assert process.returncode == 0, err
         return Told(process.returncode, out, err, 0.0)
 

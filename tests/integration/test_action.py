@@ -48,7 +48,7 @@ class Runner:
             env=environment(self.project.home, variables),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=400,
             check=False,
         )
 

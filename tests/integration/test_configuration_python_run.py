@@ -79,7 +79,7 @@ def run(check: Check, project: Path, reports: Path) -> Run:
         "RUFF_OUTPUT_FORMAT": "concise",
     }
     done = subprocess.run(
-        command, cwd=project, env=environment, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=project, env=environment, capture_output=True, text=True, timeout=400, check=False
     )
     return Run(done.returncode, done.stdout + done.stderr, paths)
 

@@ -76,7 +76,7 @@ def run(project: Path, command: tuple[str, ...], **gates: float) -> CheckResult:
         "HOME": str(project.parent),
     }
     done = subprocess.run(
-        argv, cwd=project, env=environment, capture_output=True, text=True, timeout=120, check=False
+        argv, cwd=project, env=environment, capture_output=True, text=True, timeout=400, check=False
     )
     result = judge(
         check,
