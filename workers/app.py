@@ -5,14 +5,13 @@ from typing import Any
 from celery import Celery, Task
 from pydantic import BaseModel
 
-from config import celeryconfig
-from fixloop.servers.broker import amqp_class
+from fixloop.servers.broker import amqp_of
 from workers.celery_fast import transport
 
 transport.register()
-app = Celery("fixloop", include=["workers.tasks", "workers.chats"], amqp=amqp_class(celeryconfig.broker))
+app = Celery("fixloop", include=["workers.tasks", "workers.chats"], amqp=amqp_of)
+# Read when it is first needed: a worker loads this before it knows its broker.
 app.config_from_object("config.celeryconfig")
-app.conf.worker_consumer = "workers.celery_fast.consumer:Consumer"
 
 
 def taken_for(done: Task, name: str, form: type[BaseModel]) -> None:

@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import json
 import logging
 import multiprocessing
 import os
@@ -110,7 +111,7 @@ def _spare_the_collector() -> None:
 
 
 def supervise(options: Mapping[str, Any]) -> int:
-    """Be the parent of the other processes of a worker."""
+    """Be the parent of the other processes of a worker. Without options it is told them while it loads."""
     from workers.processes.start import heeded
 
     # Before all that takes long.
@@ -123,12 +124,30 @@ def supervise(options: Mapping[str, Any]) -> int:
     load()
     gc.freeze()
     gc.enable()
+    if not options and not (options := _told()):
+        return 0
     children = begun(options, main)
     # Not before: it takes a thread, and forks come first.
     attach()
     from workers.recovery import supervisor
 
     return supervisor.supervise(children, str(options.get("queue", "")), stop)
+
+
+def _told() -> Mapping[str, Any]:
+    """The options that are on stdin, with variables of the environment and a log; empty: whoever started this process
+    has no use for it."""
+    text = sys.stdin.buffer.read()
+    # Somebody who died over it has not ended its line.
+    if not text.endswith(b"\n"):
+        return {}
+    told = json.loads(text)
+    os.environ.update(told["variables"])
+    with open(os.devnull, "rb") as nothing, open(told["log"], "ab") as log:
+        for number, file in ((0, nothing), (1, log), (2, log)):
+            os.dup2(file.fileno(), number)
+    options: Mapping[str, Any] = told["options"]
+    return options
 
 
 _ROLES: Final = {

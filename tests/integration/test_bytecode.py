@@ -91,9 +91,16 @@ def test_the_first_command_is_lent_no_module_that_nobody_imported_since_it_was_c
 NAME = "tool.cpython-311.pyc"
 
 
+def pool(cache: Path) -> Path:
+    """Where the one interpreter's folders are."""
+    [found] = [each for each in (cache / "imported").iterdir() if each.is_dir()]
+    return found
+
+
 @pytest.fixture
-def library(tmp_path: Path) -> Path:
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """One with a compiled module, which a command has imported and given back."""
+    monkeypatch.setattr(bytecode, "FEWEST_IMPORTED", 1)
     library = tmp_path / "venv/lib/python3.11/site-packages"
     library.joinpath("__pycache__").mkdir(parents=True)
     (library / "__pycache__" / NAME).write_bytes(b"bytecode")
@@ -119,10 +126,10 @@ def test_who_comes_while_there_is_one_folder_gets_another_like_it(library: Path,
         assert lent.readlink() == library / "__pycache__" / NAME
 
 
-def test_a_folder_that_another_takes_meanwhile_ends_the_look_and_nothing_else(
+def test_who_finds_that_another_was_faster_gets_one_of_the_same(
     library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [folders] = (tmp_path / "cache/imported").iterdir()
+    folders = pool(tmp_path / "cache")
     [kept] = folders.iterdir()
     listdir = os.listdir
 
@@ -135,7 +142,9 @@ def test_a_folder_that_another_takes_meanwhile_ends_the_look_and_nothing_else(
 
     lend(tmp_path / "next", tmp_path / "cache", OWN, math.inf)
 
-    assert not (tmp_path / "next").exists()
+    assert [path.readlink() for path in (tmp_path / "next").rglob("*.pyc")] == [
+        library / "__pycache__" / NAME
+    ]
 
 
 def test_what_was_compiled_after_the_workflow_began_is_not_lent(library: Path, tmp_path: Path) -> None:
@@ -144,11 +153,11 @@ def test_what_was_compiled_after_the_workflow_began_is_not_lent(library: Path, t
 
     lend(tmp_path / "next", tmp_path / "cache", OWN, began)
 
-    assert not (tmp_path / "next").exists()
+    assert not list((tmp_path / "next").rglob("*.pyc"))
 
 
 def test_links_that_lead_elsewhere_and_files_are_removed(library: Path, tmp_path: Path) -> None:
-    [folders] = (tmp_path / "cache/imported").iterdir()
+    folders = pool(tmp_path / "cache")
     lend(tmp_path / "another", tmp_path / "cache", OWN, math.inf)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -186,17 +195,30 @@ def test_modules_that_nothing_read_leave_room_for_one_that_was_imported(
     assert [path.name for path in (tmp_path / "next").rglob("*.pyc")] == ["other.cpython-311.pyc"]
 
 
-def test_what_most_was_imported_from_is_lent_first(library: Path, tmp_path: Path) -> None:
+def test_whoever_comes_is_lent_all_that_commands_imported(library: Path, tmp_path: Path) -> None:
     names = [f"part{number}.cpython-311.pyc" for number in range(3)]
-    for name in names:
+    for number, name in enumerate(names):
         (library / "__pycache__" / name).write_bytes(b"bytecode")
-    for count in (3, 1):
-        used = tmp_path / f"used{count}" / library.relative_to("/")
+        used = tmp_path / f"used{number}" / library.relative_to("/")
         used.mkdir(parents=True)
-        for name in names[:count]:
-            (used / name).write_bytes(b"written")
-        give_back(tmp_path / f"used{count}", tmp_path / "cache", OWN)
+        (used / name).write_bytes(b"written")
+        give_back(tmp_path / f"used{number}", tmp_path / "cache", OWN)
+
+    for place in ("one", "another"):
+        lend(tmp_path / place, tmp_path / "cache", OWN, math.inf)
+
+        assert {path.name for path in (tmp_path / place).rglob("*.pyc")} == {NAME, *names}
+
+
+def test_a_list_that_somebody_wrote_makes_links_to_libraries_alone(library: Path, tmp_path: Path) -> None:
+    [listed] = (tmp_path / "cache/imported").glob("*.modules")
+    planted = tmp_path / "planted/lib/python3.11/__pycache__"
+    planted.mkdir(parents=True)
+    (planted / NAME).write_bytes(b"planted")
+    above = f"../{tmp_path.name}/planted/lib/python3.11/{NAME}"
+    listed.write_text(f"{above}\n{listed.read_text()}\nnothing\n/lib/python3/\0.pyc")
 
     lend(tmp_path / "next", tmp_path / "cache", OWN, math.inf)
 
-    assert len([path for path in (tmp_path / "next").rglob("*.pyc") if path.is_symlink()]) == 3
+    assert [path.name for path in (tmp_path / "next").rglob("*") if path.is_symlink()] == [NAME]
+    assert sorted(path.name for path in planted.parent.iterdir()) == ["__pycache__"]

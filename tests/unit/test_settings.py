@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.errors import UsageError
-from fixloop.machine.processes import environment_for
+from fixloop.machine.processes import variables_for
 from fixloop.servers.broker_url import celery_settings, celery_url
 from fixloop.servers.redis_url import checked_url, place_of, shown_url
 from fixloop.servers.settings import RedisUrls, Settings, load_settings, redis_urls
@@ -185,7 +185,7 @@ def test_files_of_tls_are_passed_to_every_client_that_uses_it(
         ssl.CERT_REQUIRED,
         None,
     )
-    assert environment_for(urls)["FIXLOOP_STATE_URL"] == urls.state
+    assert variables_for(urls)["FIXLOOP_STATE_URL"] == urls.state
     assert shown_url(urls.state) == "rediss://:***@h/1"
 
 

@@ -3,19 +3,21 @@
 Commands compile the project's modules themselves, because a same-size edit in the same second would otherwise run old
 bytecode, and so that nobody can plant it. Compiling the libraries again at each start takes three times as long as a
 small test run, so links lead to what the environment itself keeps of these. Owns `{cache}/imported/`: folders of such
-links, each used by one workspace at a time, because making them takes longer than looking through them.
+links, each used by one workspace at a time, because making them takes longer than looking through them, and beside
+these a list of the modules that commands have imported.
 """
 
 import hashlib
 import os
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from fixloop.files.atomic import write_whole
 from fixloop.machine.interpreters import Interpreter
 
 MOST_MODULES: Final = 5_000
@@ -23,61 +25,64 @@ MOST_FOLDERS: Final = 16
 FEWEST_IMPORTED: Final = 100
 """By a command that shows what is usually imported: Python itself needs half as many."""
 _SELDOM_IMPORTED: Final = frozenset({"test", "tests", "idlelib", "lib2to3", "tkinter", "turtledemo"})
-_LIBRARY: Final = re.compile(r".+/lib(?:64)?/python3[\d.]*/(?:.+/)?[^/]+\.pyc")
+_LIBRARY: Final = re.compile(r"(?!(?:.*/)?\.\./).+/lib(?:64)?/python3[\d.]*/(?:.+/)?[^/]+\.pyc")
 
 
 def lend(pycache: Path, cache: Path, interpreter: Interpreter, before: float) -> None:
     """Make a new `PYTHONPYCACHEPREFIX` with links to what was compiled before `before`, seconds since the epoch, and
     nothing else. The date of an inode cannot be set back, so a fixer's bytecode is never among it. The folder is one
-    that an earlier command had, while there is another for whoever comes next; else it is made like that one; and the
-    first one of an interpreter has what of its libraries was ever imported."""
-    folders, kept = _folders(cache, interpreter), list[str]()
-    with suppress(OSError):
-        kept = sorted(os.listdir(folders), reverse=True)
-    if _taken(folders, kept[:-1], pycache):
+    that an earlier command had, where there is one, and has links to all that commands of this interpreter imported;
+    for the first of them, to what of its libraries was ever imported."""
+    folders = _folders(cache, interpreter)
+    lent, made = set[str](), set[str]()
+    if _take(folders, pycache):
         for name in _files(pycache):
             compiled = _compiled(name)
             with suppress(OSError):
-                is_lent = _LIBRARY.fullmatch(name) and os.readlink(pycache / name) == compiled
-                if is_lent and os.stat(compiled).st_ctime < before:
+                is_link = _LIBRARY.fullmatch(name) and os.readlink(pycache / name) == compiled
+                if is_link and os.stat(compiled).st_ctime < before:
+                    lent.add(name)
                     continue
             os.unlink(pycache / name)
-        return
-    made = set[str]()
-    for name in islice(_files(folders / kept[-1]) if kept else _imported(interpreter), MOST_MODULES):
+    known = _known(folders)
+    is_enough = lent or len(known) >= FEWEST_IMPORTED
+    for name in islice(known if is_enough else _imported(interpreter), MOST_MODULES):
         folder, compiled = os.path.split(name)[0], _compiled(name)
-        with suppress(OSError):
-            if _LIBRARY.fullmatch(name) and os.stat(compiled).st_ctime < before:
+        with suppress(OSError, ValueError):
+            if name not in lent and _LIBRARY.fullmatch(name) and os.stat(compiled).st_ctime < before:
                 if folder not in made:
                     os.makedirs(pycache / folder, exist_ok=True)
                     made.add(folder)
                 os.symlink(compiled, f"{pycache}/{name}")
-                if kept:
+                if is_enough:
                     os.readlink(f"{pycache}/{name}")
 
 
 def give_back(pycache: Path, cache: Path, interpreter: Interpreter) -> None:
-    """Keep of a command's bytecode which modules of libraries it imported, for the next one; what it wrote goes."""
+    """Keep a command's bytecode for the next one, and which modules of libraries it imported; what it wrote goes."""
     folders = _folders(cache, interpreter)
     with suppress(OSError):
         links, written = list[str](), list[str]()
         for name in _files(pycache):
             (links if (pycache / name).is_symlink() else written).append(name)
         # A link that was ever read has a later date of access, where the system notes that at all.
-        followed = {name for name in links if (at := os.lstat(pycache / name)).st_atime_ns > at.st_mtime_ns}
+        imported = [name for name in links if (at := os.lstat(pycache / name)).st_atime_ns > at.st_mtime_ns]
         for name in written:
             os.unlink(pycache / name)
-            if _LIBRARY.fullmatch(name) and os.path.isfile(_compiled(name)) and len(followed) < MOST_MODULES:
+            if _LIBRARY.fullmatch(name) and os.path.isfile(_compiled(name)):
                 os.symlink(_compiled(name), pycache / name)
                 os.readlink(pycache / name)
-                followed.add(name)
-        room = MOST_MODULES - len(followed) if len(followed) < FEWEST_IMPORTED else 0
-        for name in [name for name in links if name not in followed][room:]:
-            os.unlink(pycache / name)
+                imported.append(name)
+        before = _known(folders)
+        known = list(dict.fromkeys([*imported, *before]))[:MOST_MODULES]
         folders.mkdir(parents=True, exist_ok=True)
+        if set(known) != set(before):
+            write_whole(_list(folders), "\n".join(known).encode())
+        if len(known) >= min(FEWEST_IMPORTED, MOST_MODULES):
+            for name in {*links, *imported}.difference(known):
+                os.unlink(pycache / name)
         if len(os.listdir(folders)) < MOST_FOLDERS:
-            # The one with the most is taken first.
-            os.rename(pycache, folders / f"{len(followed):05}-{os.urandom(8).hex()}")
+            os.rename(pycache, folders / os.urandom(8).hex())
 
 
 def _imported(interpreter: Interpreter) -> Iterator[str]:
@@ -106,13 +111,26 @@ def _imported(interpreter: Interpreter) -> Iterator[str]:
                         waiting.append(entry.path)
 
 
-def _taken(folders: Path, names: Sequence[str], pycache: Path) -> bool:
-    for name in names:
-        # Another worker may be faster.
-        with suppress(OSError):
-            os.rename(folders / name, pycache)
-            return True
+def _take(folders: Path, pycache: Path) -> bool:
+    with suppress(OSError):
+        for name in os.listdir(folders):
+            # Another worker may be faster.
+            with suppress(OSError):
+                os.rename(folders / name, pycache)
+                return True
     return False
+
+
+def _known(folders: Path) -> list[str]:
+    """What commands have imported, as it is named below a prefix."""
+    try:
+        return _list(folders).read_text(errors="replace").split("\n")
+    except OSError:
+        return []
+
+
+def _list(folders: Path) -> Path:
+    return folders.with_suffix(".modules")
 
 
 def _folders(cache: Path, interpreter: Interpreter) -> Path:

@@ -5,26 +5,26 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from fixloop.errors import InfrastructureError
 from fixloop.files.app_folder import app_folder
 from fixloop.files.cache_folder import make_cache
+from fixloop.machine.attached import attached, supervising, told
 from fixloop.servers.settings import RedisUrls
 
-STOP_SECONDS: Final = 12.0
 # Flower's own program, with the pipe that ends it when this process is gone (see workers/processes/lifeline.py).
 _FLOWER: Final = (
     "from workers.processes.lifeline import attach; attach(); from celery.__main__ import main; main()"
 )
-"""How long a supervisor may take to drain before it is killed."""
 
 
-def environment_for(urls: RedisUrls) -> dict[str, str]:
+def variables_for(urls: RedisUrls) -> dict[str, str]:
+    """What the environment of a process of the application says of its servers."""
     key = {"FIXLOOP_SEAL_KEY_FILE": str(urls.seal_key_file)} if urls.seal_key_file is not None else {}
-    return os.environ | {"FIXLOOP_BROKER_URL": urls.broker, "FIXLOOP_STATE_URL": urls.state} | key
+    return {"FIXLOOP_BROKER_URL": urls.broker, "FIXLOOP_STATE_URL": urls.state} | key
 
 
 def log_in(cache: Path, name: str) -> Path:
@@ -48,9 +48,10 @@ def supervisor(
     entering: Sequence[str] = (),
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A worker's supervisor as a child, drained at the end of the block; `entering`: words before its command."""
-    launch = str(app_folder() / "workers" / "launch.py")
-    command = [*entering, sys.executable, launch, "supervise", json.dumps(options)]
-    with attached(command, environment_for(urls) | dict(environment or {}), log=log) as process:
+    variables = variables_for(urls) | dict(environment or {})
+    waiting = told(options, variables, log) if log is not None and not entering else None
+    command = [*entering, *supervising(json.dumps(options))]
+    with waiting.ending() if waiting else attached(command, os.environ | variables, log=log) as process:
         yield process
 
 
@@ -61,45 +62,7 @@ def browser(urls: RedisUrls, port: int) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-c", _FLOWER, "-A", "workers.app", "flower"]
     command += [f"--conf={folder / 'config' / 'flowerconfig.py'}", f"--port={port}"]
     # Celery puts the working directory first on its path: it has to be ours, not the user's project.
-    with attached(command, environment_for(urls) | {"PYTHONPATH": str(folder)}, cwd=folder) as process:
+    with attached(
+        command, os.environ | variables_for(urls) | {"PYTHONPATH": str(folder)}, cwd=folder
+    ) as process:
         yield process
-
-
-@contextmanager
-def attached(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    *,
-    cwd: Path | None = None,
-    log: Path | None = None,
-) -> Iterator[subprocess.Popen[bytes]]:
-    """
-    A program of the application as a child, asked to end at the end of the block and killed if it does not.
-
-    It holds the reading end of a pipe, whose end tells it that this process died, however that happened.
-    """
-    reading, writing = os.pipe()
-    try:
-        with ExitStack() as files:
-            output = files.enter_context(log.open("ab")) if log is not None else None
-            process = subprocess.Popen(
-                command,
-                cwd=cwd,
-                env={**environment, "FIXLOOP_LIFELINE": str(reading)},
-                pass_fds=(reading,),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-            )
-        os.close(reading)
-        try:
-            yield process
-        finally:
-            process.terminate()
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-    finally:
-        os.close(writing)

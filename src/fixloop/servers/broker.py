@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import redis
 from celery import Celery
+from celery.utils.imports import instantiate
 from kombu.connection import Connection
 from kombu.exceptions import KombuError
 
@@ -21,9 +22,10 @@ SHORTLY: Final = {"max_retries": 1, "interval_start": 0.1, "interval_step": 0.0,
 """For a caller that waits: a connection that is refused is tried once more."""
 
 
-def amqp_class(url: str) -> str | None:
-    """What Celery is given as `amqp`; None for its own."""
-    return "fixloop.servers.rabbitmq:AMQP" if is_rabbitmq(url) else None
+def amqp_of(app: Celery) -> Any:
+    """What Celery is given as `amqp`: which one it is depends on the broker, known when it is first used."""
+    is_ours = is_rabbitmq(app.conf.broker_url)
+    return instantiate("fixloop.servers.rabbitmq:AMQP" if is_ours else Celery.amqp_cls, app=app)
 
 
 def transport_for(url: str) -> str | None:
@@ -35,7 +37,7 @@ def transport_for(url: str) -> str | None:
 
 def app_for(url: str) -> Celery:
     """An app that only sends to the broker at `url`, and does not wait long for one that is away."""
-    app = Celery("fixloop", set_as_current=False, amqp=amqp_class(url))
+    app = Celery("fixloop", set_as_current=False, amqp=amqp_of)
     app.conf.update(celery_settings(url, connect_seconds=1.0, answer_seconds=1.0))
     app.conf.broker_transport = transport_for(url)
     return app

@@ -1,5 +1,6 @@
 """Bare Celery chains injured by the same plan, for comparison: how many end, and what they do twice."""
 
+import os
 import subprocess
 import sys
 import time
@@ -14,8 +15,9 @@ from kombu.exceptions import OperationalError
 
 from fixloop.engine.hints import producer
 from fixloop.errors import InfrastructureError
+from fixloop.machine.attached import attached
 from fixloop.machine.guard_program import children
-from fixloop.machine.processes import attached, environment_for
+from fixloop.machine.processes import variables_for
 from fixloop.servers.settings import RedisUrls
 from fixloop.testing.bare import QUEUE, send
 from fixloop.testing.networks import Network
@@ -61,7 +63,7 @@ class BareHost(Host):
             "worker",
         ]
         command += ["-Q", QUEUE, "-c", str(self._concurrency), "--without-gossip", "--without-mingle"]
-        environment = environment_for(RedisUrls(url, url)) | dict(self._environment)
+        environment = os.environ | variables_for(RedisUrls(url, url)) | dict(self._environment)
         return attached([*command, "-l", "WARNING"], environment, log=self._log)
 
     def roles(self) -> dict[int, str]:
