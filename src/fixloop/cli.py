@@ -1,133 +1,19 @@
-"""The command line: puts the commands together and turns every expected failure into one sentence.
-
-Refuses to show a traceback for anything a user or an operator can mend.
-"""
+"""The command line: where the program begins and ends. A worker that it needs loads while it loads itself."""
 
 import atexit
-import errno
 import gc
 import io
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
-from typing import Annotated, Any, Final
+from typing import Final
 
-import typer
-from typer.core import TyperGroup
-
-from fixloop import __version__
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.screen import print_lines, print_text, say
-from fixloop.errors import FixloopError, UsageError
+from fixloop.machine.attached import start_waiting
 
 COLLECT_AFTER: Final = 200_000
 """Objects made and not yet let go: more than any command loads."""
-_COMMANDS: Final = {
-    "run": "run:run",
-    "check": "check:check",
-    "hook": "hook:group",
-    "resume": "run:resume",
-    "enqueue": "run:enqueue_command",
-    "apply": "apply:apply_command",
-    "push": "apply:push_command",
-    "status": "status:status",
-    "inbox": "inbox:inbox",
-    "watch": "watch:watch",
-    "log": "log:log_command",
-    "report": "report:report",
-    "integrity": "integrity:integrity",
-    "ack": "answers:ack",
-    "fixed": "answers:fixed",
-    "decline": "answers:decline",
-    "decide": "answers:decide",
-    "cancel": "answers:cancel",
-    "send": "answers:send",
-    "reject": "answers:reject",
-    "pause": "answers:pause",
-    "continue": "answers:continue_command",
-    "lock": "fixloop.profiles.handoff.lock_commands:lock",
-    "unlock": "fixloop.profiles.handoff.lock_commands:unlock",
-    "write": "fixloop.profiles.handoff.lock_commands:write",
-    "heartbeat": "fixloop.profiles.handoff.lock_commands:heartbeat",
-    "mailbox": "mailbox:mailbox",
-    "files": "files:files",
-    "chat": "chat:group",
-    "archive": "archive:archive",
-    "purge": "archive:purge",
-    "backup": "backup:backup",
-    "restore": "backup:restore_command",
-    "worker": "worker:worker",
-    "flower": "worker:flower",
-    "queues": "queues:queues",
-    "runner": "worker:runner",
-    "serve": "fixloop.serve.commands:serve",
-    "mcp": "fixloop.serve.commands:mcp",
-    "trace": "fixloop.serve.trace_commands:trace",
-    "token": "fixloop.serve.commands:token_group",
-    "webhook": "fixloop.serve.webhook_commands:webhook_group",
-    "person": "fixloop.serve.commands:person",
-    "read": "read:read",
-    "doctor": "doctor:doctor",
-    "init": "init:init_command",
-    "chaos": "chaos:chaos",
-    "cheats": "cheats:cheats",
-    "audit": "audit:group",
-    "repair": "audit:repair",
-}
-"""The function of a command, or a group, in `fixloop.commands` or a profile, in the order of the help page."""
-
-
-class _Commands(TyperGroup):
-    """Loads the module of a command with it: all of them take a second, and most calls need one."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        # Of an unknown word all names are needed, to find the nearest.
-        for name in [cmd_name] if cmd_name in _COMMANDS else _COMMANDS:
-            if name not in self.commands:
-                module, _, part = _COMMANDS[name].partition(":")
-                module = module if "." in module else f"fixloop.commands.{module}"
-                command = getattr(import_module(module), part)
-                found = typer.Typer(rich_markup_mode=None)
-                # With a callback typer makes a group of a single command, too.
-                found.callback()(lambda: None)
-                if isinstance(command, typer.Typer):
-                    found.add_typer(command, name=name)
-                else:
-                    found.command(name=name)(command)
-                self.commands.update(typer.main.get_group(found).commands)
-        return self.commands.get(cmd_name)
-
-
-app = typer.Typer(
-    name="fixloop",
-    cls=_Commands,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-
-
-@app.callback(invoke_without_command=True)
-def fixloop(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    """
-    Take a finished feature through validate, report, fix and re-check, until everything passes or a person decides.
-
-    FIXLOOP_STATE_URL and FIXLOOP_BROKER_URL name the Redis to use; without them each project has an embedded one.
-    """
-    if version:
-        print_lines(f"fixloop {__version__}")
-        raise typer.Exit
-    if context.invoked_subcommand is None:
-        print_text(context.get_help())
-        raise typer.Exit(ExitCode.USAGE)
+_NEEDS_NO_WORKER: Final = frozenset({"--dry", "--help", "-h"})
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -136,52 +22,23 @@ def main(words: Sequence[str] | None = None) -> int:
         # Looking for garbage in what has just been loaded, and again at the end, takes a quarter of most calls.
         gc.set_threshold(COLLECT_AFTER)
         atexit.register(gc.freeze)
+        words = sys.argv[1:]
+        if words[:1] == ["run"] and _NEEDS_NO_WORKER.isdisjoint(words):
+            start_waiting()
+    from fixloop.commands.program import call
+
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A log may hold what this terminal's encoding has not; that is no reason to fail.
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = _run(words)
+        code = call(words)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
         return _without_reader()
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
-
-
-def _run(words: Sequence[str] | None) -> int:
-    try:
-        for word in sys.argv[1:] if words is None else words:
-            # What is no text could be neither stored nor asked for; a path may be any bytes.
-            try:
-                word.encode()
-            except UnicodeEncodeError:
-                if not os.path.lexists(word):
-                    raise UsageError(f"{word!r} is not UTF-8; write it as text") from None
-        returned = typer.main.get_command(app)(words, prog_name="fixloop", standalone_mode=False)
-        return returned if isinstance(returned, int) else ExitCode.DONE
-    except FixloopError as error:
-        say(_one_sentence(str(error)))
-        return error.exit_code
-    except typer.TyperException as error:
-        # Such as `no such command 'stauts'; did you mean 'status'?`
-        text = _one_sentence(error.format_message()).rstrip(".").replace("Value error, ", "")
-        text = f"{text[:1].lower()}{text[1:]}".replace(". Did you mean", "; did you mean")
-        context = getattr(error, "ctx", None)
-        if context is not None and "did you mean" not in text:
-            text = f"{text}; see `{context.command_path} --help`"
-        say(text)
-        return ExitCode.USAGE
-    except SystemExit as end:
-        # typer ends the process itself when the pipe was closed.
-        if isinstance(end.__context__, OSError) and end.__context__.errno == errno.EPIPE:
-            return _without_reader()
-        raise
-
-
-def _one_sentence(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _without_reader() -> int:

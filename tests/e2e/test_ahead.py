@@ -70,7 +70,7 @@ def test_a_fix_makes_void_what_was_found_out_before(tmp_path: Path) -> None:
 def test_a_killed_worker_forgets_what_it_knew_and_the_next_one_comes_to_the_same_end(tmp_path: Path) -> None:
     project = shop(tmp_path, "sleep 1", word="resumed")
     running = project.start("run", FIXLOOP_AHEAD="1")
-    until(lambda: (tmp_path / "told/log").exists() and "linter" in log(project))
+    until(lambda: (tmp_path / "told/log").exists() and {"linter", "tests"}.issubset(log(project)))
     running.kill()
     running.communicate()
     with (tmp_path / "told/log").open("a") as written:

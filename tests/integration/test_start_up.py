@@ -61,7 +61,7 @@ def test_a_call_loads_no_more_than_it_needs(words: list[str], not_needed: set[st
 
 def test_no_command_but_those_of_the_server_loads_what_the_server_needs() -> None:
     program = (
-        "import sys; from fixloop.cli import app; import typer\n"
+        "import sys; from fixloop.commands.program import app; import typer\n"
         "group = typer.main.get_command(app); context = group.make_context('fixloop', [], resilient_parsing=True)\n"
         "[group.get_command(context, name) for name in group.list_commands(context)]\n"
         "print(*sorted({'fastapi', 'uvicorn', 'argon2', 'mcp'} & set(sys.modules)))"

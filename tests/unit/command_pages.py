@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import typer
 
-from fixloop.cli import app
+from fixloop.commands.program import app
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "commands.md"
 COMMANDS: Final = typer.main.get_command(app)

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from fixloop.cli import app, main
+from fixloop.cli import main
 from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.program import app
 from tests.fixtures.command_stage import said
 
 COMMANDS = typer.main.get_command(app)

@@ -9,7 +9,7 @@ import typer
 from typer.models import ParameterInfo
 
 from fixloop import commands
-from fixloop.cli import app
+from fixloop.commands.program import app
 
 GROUP: Final[Any] = typer.main.get_command(app)
 CONTEXT: Final = GROUP.make_context("fixloop", [], resilient_parsing=True)

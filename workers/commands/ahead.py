@@ -1,84 +1,132 @@
-"""Linters and scanners beside the first phase of a `run`, for the phases that come (docs/decisions/0051).
+"""Linters and scanners beside the run of an earlier phase, for the phases that come (docs/decisions/0051).
 
-A worker for one workflow alone has one process for work, and this is that process' own: no message and no commit is
-another one for it. Only what has passed is taken, on the same tree; all else is done when its phase comes.
+The protocol's own decision tells which runs follow if the present one passes, and on what state. A worker for one
+workflow alone has one process for work, and these runs are that process' own: what they come to is committed by the
+step whose phase it is, or forgotten. Only what has passed is taken, on the same state; all else is done in its phase.
 """
 
+import logging
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import Final
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
 
-from fixloop.configuration.model import Check, Configuration
-from fixloop.errors import FixloopError
 from fixloop.intake.recheck import READING
-from fixloop.intake.trial import Asked, Tried, try_checks
-from fixloop.outside.transfer import snapshot_in
+from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.protocol.checks import RunOutcome
+from fixloop.protocol.events import RunFinished
+from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.state import State
+from fixloop.protocol.ticket import Ticket
 from fixloop.servers.settings import load_settings
 from workers.steps.step import Step
+from workers.steps.validation_steps import run_finished
 
-LOOK_SECONDS: Final = 0.25
+log = logging.getLogger("fixloop.ahead")
+
+Check = Callable[[Step], RunFinished | None]
+LOOK_SECONDS: Final = 0.1
+
+
+class _Run:
+    """One run ahead of its phase."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.rests_on = _rests_on(step.holding.state, step.holding.ticket)
+        self.event: RunFinished | None = None
+        """What it came to, if that is a pass."""
+        self.begun = False
+        self.done = threading.Event()
+
+    def do(self, check: Check) -> None:
+        try:
+            event = check(self.step)
+            if event is not None and event.outcome == "passed" and not event.findings:
+                at = datetime.now(UTC).isoformat(timespec="seconds")
+                evidence = tuple(each.model_copy(update={"ahead_at": at}) for each in event.evidence)
+                self.event = event.model_copy(update={"evidence": evidence})
+        except Exception as error:
+            # Its phase finds out and tells.
+            log.info("%s cannot be done ahead: %s", self.step.holding.ticket.id, error)
+        finally:
+            self.done.set()
 
 
 class Ahead:
-    """What a process has found out ahead of its phase; begun at most once."""
+    """What a process finds out ahead of its phase."""
 
     def __init__(self) -> None:
-        self._due: set[tuple[str, str]] | None = None
-        self._commit = ""
-        self._found: dict[tuple[str, str], Tried] = {}
-        self._results: SimpleQueue[Tried | None] = SimpleQueue()
+        self._runs: list[_Run] = []
+        self._claiming = threading.Lock()
 
-    def begin(self, work: Step, configuration: Configuration, cache: Path) -> None:
-        """Begin with what has not run yet, where a processor is free and nothing has to be set up."""
-        state, snapshot = work.holding.state, snapshot_in(work.holding.state)
-        is_new = {entry.name for entry in state.specialists if not entry.runs} & READING
-        later = [each for each in configuration.specialists if each.name in is_new - {state.active.name}]
-        if self._due is not None or not later or not state.queue or state.tip != snapshot.commit:
+    def begin(self, work: Step, check: Check) -> None:
+        """Begin with what follows if the run of `work` passes, where a processor is free; end what follows no more."""
+        state = work.holding.state
+        following = list(_following(work)) if state.queue else []
+        kept = [run for run in self._runs if run.rests_on in [_rests_on(*each) for each in following]]
+        for run in self._runs:
+            if run not in kept and run.rests_on != _rests_on(state, work.holding.ticket):
+                run.step.withdraw()
+        known = [run.rests_on for run in self._runs]
+        new = [_Run(work.ahead(*each)) for each in following if _rests_on(*each) not in known]
+        self._runs = [run for run in self._runs if not run.step.cancelled()] + new
+        for _ in new[: load_settings().ahead]:
+            threading.Thread(target=self._do, args=(check,), name="fixloop-ahead", daemon=True).start()
+
+    def _do(self, check: Check) -> None:
+        while True:
+            with self._claiming:
+                run = next((run for run in self._runs if not run.begun), None)
+                if run is None:
+                    return
+                run.begun = True
+            run.do(check)
+
+    def taken(self, work: Step) -> RunFinished | None:
+        """What came of this run, where it has passed; else None: it has to be done."""
+        rests_on = _rests_on(work.holding.state, work.holding.ticket)
+        with self._claiming:
+            run = next((run for run in self._runs if run.rests_on == rests_on), None)
+            if run is None:
+                return None
+            self._runs.remove(run)
+            if not run.begun:
+                return None
+        while not run.done.wait(LOOK_SECONDS):
+            if work.cancelled():
+                run.step.withdraw()
+                return None
+        found = run.event
+        kept = work.holding.state.environments
+        if found is None or any(
+            kept.get(key, digest) != digest for key, digest in found.environments.items()
+        ):
+            return None
+        return found
+
+
+def _following(work: Step) -> Iterator[tuple[State, Ticket]]:
+    """The runs of linters and scanners that follow if all runs pass, each with the state that it will find."""
+    state, ticket = work.holding.state, work.holding.ticket
+    while True:
+        owed = tuple(sorted(ref.name for ref in state.active.owed))
+        passed = run_finished(ticket, state.tree, RunOutcome.PASSED, passed=owed)
+        try:
+            outcome = VALIDATION.decide(state, passed, work.holding.moment)
+        except Unexpected:
             return
-        if not load_settings().ahead or configuration.workspace.setup:
+        steps = [each for each in outcome.steps if each.step in ("validate", "recheck", "confirm")]
+        if not steps:
             return
-        self._commit = snapshot.commit
-        self._due = {(entry.name, check.name) for entry in later for check in entry.checks}
-        chosen = configuration.model_copy(update={"specialists": tuple(later)})
-        asked = Asked(snapshot=snapshot, configuration=chosen, cache=cache, with_evidence=True)
+        state, ticket = outcome.state, steps[0]
+        if ticket.specialist in READING:
+            yield state, ticket
 
-        def run() -> None:
-            try:
-                with suppress(FixloopError, OSError):
-                    for each in try_checks(asked):
-                        self._results.put(each)
-            finally:
-                self._results.put(None)
 
-        threading.Thread(target=run, name="fixloop-ahead", daemon=True).start()
-
-    def taken(self, work: Step, checks: Sequence[Check]) -> list[Tried]:
-        """What came of a specialist's checks, where all have passed on the workflow's tree; else nothing: they have to
-        run."""
-        state, specialist = work.holding.state, work.holding.ticket.specialist
-        if state.tip != self._commit or state.active.runs:
-            return []
-        keys = [(specialist, check.name) for check in checks]
-        while self._due and not self._due.isdisjoint(keys) and not work.cancelled():
-            try:
-                each = self._results.get(timeout=LOOK_SECONDS)
-            except Empty:
-                continue
-            if each is None:
-                self._due = set()
-            else:
-                found = each.specialist, each.result.check
-                self._due.discard(found)
-                self._found[found] = each
-        tried = [self._found[key] for key in keys if key in self._found]
-        counts = len(tried) == len(keys) and all(
-            each.result.outcome is RunOutcome.PASSED
-            and not each.result.lists_tests
-            and each.result.evidence.tree == state.tree
-            for each in tried
-        )
-        return tried if counts else []
+def _rests_on(state: State, ticket: Ticket) -> tuple[Any, ...]:
+    """What a run's result depends on besides its files and tools."""
+    active = state.active.model_copy(update={"started_clock": None})
+    trust = state.trusted, state.accepted, state.rules_off
+    asked = ticket.step, ticket.specialist, ticket.iteration, ticket.attempt
+    return *asked, state.configuration, state.snapshot, state.tip, state.tree, trust, active

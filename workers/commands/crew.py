@@ -1,6 +1,7 @@
 """The real crew: specialists and fixers are commands, run under guard in a workspace for each."""
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,7 +36,13 @@ class Commands:
         self._ahead = Ahead()
 
     def check(self, work: Step) -> RunFinished | None:
-        return specialist.check(work, configuration_of(work), self._cache, self._ahead)
+        configuration = configuration_of(work)
+        check = partial(specialist.check, configuration=configuration, cache=self._cache)
+        # Setup would be run for two of them at once.
+        if configuration.workspace.setup:
+            return check(work)
+        self._ahead.begin(work, check)
+        return self._ahead.taken(work) or check(work)
 
     def fix(self, work: Step) -> FixCompleted | FixFailed | AnswerRejected | BlockerSignalled | None:
         return fixer.fix(work, configuration_of(work), self._cache)

@@ -6,17 +6,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from fixloop.configuration.model import Configuration
-from fixloop.intake.redaction_scope import redaction_of
-from fixloop.intake.trial import Tried
 from fixloop.machine.guard import GuardedResult
-from fixloop.machine.owner import machine
 from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.limits import failures_json
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.tracing import VARIABLE, traceparent
 from fixloop.secrets.redaction import Redaction
-from workers.commands.ahead import Ahead
 from workers.commands.baseline import Comparison
 from workers.commands.claim import Claim
 from workers.commands.frozen import Frozen
@@ -32,7 +28,7 @@ MOST_LISTED: Final = 500
 """Of the files and rules by which they are counted."""
 
 
-def check(work: Step, configuration: Configuration, cache: Path, ahead: Ahead) -> RunFinished | None:
+def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished | None:
     """Run the checks of the ticket's specialist on the workflow's tree; None when the ticket was withdrawn."""
     state, ticket = work.holding.state, work.holding.ticket
     checks = [entry.checks for entry in configuration.specialists if entry.name == ticket.specialist]
@@ -40,9 +36,6 @@ def check(work: Step, configuration: Configuration, cache: Path, ahead: Ahead) -
         # A manual fix may re-read a configuration that no longer has what passed before (K37).
         why = f"{ticket.specialist} is configured no more; name it again, or skip it"
         return run_finished(ticket, state.tree, RunOutcome.ERROR, error=why)
-    ahead.begin(work, configuration, cache)
-    if taken := ahead.taken(work, checks[0]):
-        return _taken(work, configuration, taken)
     with open_ground(work, configuration, cache) as ground:
         frozen = Frozen(work, configuration, ground)
         if ground.problem:
@@ -74,19 +67,6 @@ def check(work: Step, configuration: Configuration, cache: Path, ahead: Ahead) -
     event = _finished(work, results, tree, artifacts)
     seen = noted(work, ran, event, ground.workspace.mirror)
     return event.model_copy(update={"findings": found, "environments": environments, **seen})
-
-
-def _taken(work: Step, configuration: Configuration, taken: Sequence[Tried]) -> RunFinished:
-    """What has run ahead, as the run itself would have told it; it needs no workspace."""
-    state = work.holding.state
-    # As the phase beside which it ran has left it.
-    environments = list(filter(None, [state.environments.get(machine(), "")]))
-    results = [
-        _with_shown(_with_old_kept(work, each.result), {}, {name: name for name in environments})
-        for each in taken
-    ]
-    kept = _kept(work, redaction_of(configuration), ((each.output, each.reports) for each in taken))
-    return _finished(work, results, state.tree, [*kept, *environments])
 
 
 def _kept(work: Step, redaction: Redaction, told: Iterable[tuple[str, Iterable[bytes]]]) -> Iterator[str]:

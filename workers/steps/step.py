@@ -144,12 +144,25 @@ class Step:
         ticket = self.holding.ticket
         return self.store.renew(ticket.id, self.holding.owner, self.holding.fence) == "ok"
 
+    def ahead(self, state: Any, ticket: Ticket) -> "Step":
+        """A step that may follow, to be tried before anybody holds its ticket: see `AheadStep`."""
+        holding = self.holding._replace(state=state, ticket=ticket, fence=0)
+        return AheadStep(self._engine, self._heart, holding, self._mailboxes)
+
     def release(self, *, poison: bool, delay_seconds: float = 0.0) -> Ticket | None:
         """Give the ticket back: same attempt, next fence, no message (K40)."""
         holding = self.holding
         return self.store.release(
             holding.ticket.id, holding.owner, holding.fence, poison=poison, delay_seconds=delay_seconds
         )
+
+
+class AheadStep(Step):
+    """One that commits nothing; the fence of its ticket is nobody's."""
+
+    def tell(self, event: Event, what: str) -> None:
+        """Raises Injured: what would have to be told ends it."""
+        raise Injured(f"{event.kind} can be told in its phase alone")
 
 
 class Heart:

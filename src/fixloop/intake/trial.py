@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Timer
 from typing import Final
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
 from fixloop.configuration.model import Configuration
 from fixloop.errors import InfrastructureError, UsageError
@@ -40,19 +40,13 @@ class Asked(Value):
     cache: Path
     mypy_cache: Path | None = None
     """Where mypy remembers what it found; None: nowhere."""
-    with_evidence: bool = False
-    """Also what the results rest on."""
 
 
 class Tried(Value):
     """What one check came to; a line of the process' output."""
 
-    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
-
     specialist: str
     result: CheckResult
-    output: str = ""
-    reports: tuple[bytes, ...] = ()
 
 
 class Refused(Value):
