@@ -21,7 +21,6 @@ broker_channel_error_retry = is_rabbitmq(broker)
 task_acks_late = True
 task_reject_on_worker_lost = True
 worker_prefetch_multiplier = 1
-worker_consumer = "workers.celery_fast.consumer:Consumer"
 task_ignore_result = True
 result_backend = None
 task_store_errors_even_if_ignored = False

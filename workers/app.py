@@ -10,6 +10,7 @@ from workers.celery_fast import transport
 
 transport.register()
 app = Celery("fixloop", include=["workers.tasks", "workers.chats"], amqp=amqp_of)
+app.conf.worker_consumer = "workers.celery_fast.consumer:Consumer"
 # Read when it is first needed: a worker loads this before it knows its broker.
 app.config_from_object("config.celeryconfig")
 
