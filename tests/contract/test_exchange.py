@@ -32,66 +32,34 @@ def _cut(pool: Any) -> None:
 def test_a_command_is_answered_as_redis_answers(pool: Any) -> None:
     exchange = Exchange(pool)
 
-    assert exchange.ask("SET", "name", "value") == b"OK"
-    assert exchange.ask_all((("GET", "name"), ("GET", "other"), ("INCR", "count"))) == [b"value", None, 1]
+    commands = ("SET", "name", "value"), ("GET", "name"), ("GET", "other"), ("INCR", "count")
+    assert exchange.ask_all(commands) == [b"OK", b"value", None, 1]
 
 
 def test_a_connection_is_kept_between_two_commands(pool: Any) -> None:
     exchange = Exchange(pool)
 
-    assert len({exchange.ask("CLIENT", "ID") for _ in range(3)}) == 1
+    assert len({*exchange.ask_all([("CLIENT", "ID")]), *exchange.ask_all([("CLIENT", "ID")])}) == 1
 
 
-def test_a_refusal_is_raised_and_is_among_the_replies_of_others(pool: Any) -> None:
+def test_a_refusal_is_among_the_replies(pool: Any) -> None:
     exchange = Exchange(pool)
 
     _, refusal, last = exchange.ask_all((("SET", "text", "a"), ("INCR", "text"), ("GET", "text")))
 
     assert isinstance(refusal, ResponseError)
     assert last == b"a"
-    with pytest.raises(ResponseError, match="not an integer"):
-        exchange.ask("INCR", "text")
-
-
-def test_what_was_sent_is_done_in_order_before_the_next_request(pool: Any) -> None:
-    exchange = Exchange(pool)
-
-    for number in range(50):
-        exchange.tell(("RPUSH", "told", number), ("RPUSH", "told", number))
-
-    assert exchange.ask("LLEN", "told") == 100
-    assert exchange.ask("LRANGE", "told", -1, -1) == [b"49"]
-
-
-def test_a_refusal_of_what_was_sent_is_raised_at_the_next_use_and_only_there(pool: Any) -> None:
-    exchange = Exchange(pool)
-    exchange.ask("SET", "text", "a")
-
-    exchange.tell(("INCR", "text"))
-
-    with pytest.raises(ResponseError, match="not an integer"):
-        exchange.ask("PING")
-    assert exchange.ask("PING") == b"PONG"
-
-
-def test_what_was_sent_has_arrived_once_it_is_settled(pool: Any) -> None:
-    exchange, other = Exchange(pool), Redis(connection_pool=pool)
-
-    exchange.tell(("SET", "told", "a"))
-    exchange.settle()
-
-    assert other.get("told") == b"a"
 
 
 def test_a_connection_that_was_closed_is_replaced_by_the_next_attempt(pool: Any) -> None:
     exchange = Exchange(pool)
-    exchange.ask("PING")
+    exchange.ask_all((("PING",),))
     _cut(pool)
 
     with pytest.raises(RedisConnectionError):
-        exchange.ask("PING")
+        exchange.ask_all((("PING",),))
 
-    assert exchange.ask("PING") == b"PONG"
+    assert exchange.ask_all((("PING",),)) == [b"PONG"]
 
 
 def test_one_that_was_closed_while_it_was_idle_for_long_is_not_noticed(
@@ -99,20 +67,19 @@ def test_one_that_was_closed_while_it_was_idle_for_long_is_not_noticed(
 ) -> None:
     monkeypatch.setattr("fixloop.servers.redis_exchange._TRUSTED_SECONDS", 0.0)
     exchange = Exchange(pool)
-    exchange.ask("PING")
+    exchange.ask_all((("PING",),))
     _cut(pool)
 
-    assert exchange.ask("PING") == b"PONG"
+    assert exchange.ask_all((("PING",),)) == [b"PONG"]
 
 
 def test_a_forked_process_leaves_the_parents_connections_alone(pool: Any) -> None:
     exchange = Exchange(pool)
-    mine = exchange.ask("CLIENT", "ID")
-    exchange.tell(("SET", "told", "a"))
+    mine = exchange.ask_all((("CLIENT", "ID"),))
 
     child = os.fork()
     if child == 0:
-        os._exit(0 if exchange.ask("CLIENT", "ID") != mine else 1)
+        os._exit(0 if exchange.ask_all((("CLIENT", "ID"),)) != mine else 1)
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert exchange.ask("CLIENT", "ID") == mine
+    assert exchange.ask_all((("CLIENT", "ID"),)) == mine

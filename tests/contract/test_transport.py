@@ -33,13 +33,6 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield made
 
 
-def test_commands_of_a_channel_share_one_client(connection: Any) -> None:
-    channel = connection.channel()
-
-    with channel.conn_or_acquire() as first, channel.conn_or_acquire() as second:
-        assert first is second
-
-
 def test_blocking_reads_have_their_own_client(connection: Any) -> None:
     channel = connection.channel()
 
@@ -82,7 +75,6 @@ def test_a_message_that_was_taken_is_noted_and_put_back_when_its_taker_ends(conn
         producer.publish({"number": 1}, routing_key="transport", serializer="json")
     message = queue.get()
     with queue.channel.conn_or_acquire() as client:
-        queue.channel.exchange.settle()
         assert client.hlen("unacked") == client.zcard("unacked_index") == 1
 
     message.requeue()
@@ -109,7 +101,6 @@ def test_what_is_no_message_among_those_that_were_taken_is_dropped_and_counted(
 
             channel.qos.restore_by_tag("tag")
 
-            channel.exchange.settle()
             assert (client.hlen("unacked"), client.zcard("unacked_index")) == (0, 0)
         wait_until(lambda: store.rejections().total == 1, seconds=30)
 

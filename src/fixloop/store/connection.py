@@ -150,7 +150,7 @@ class Connection:
         commands = [("EVALSHA", digest(script), len(keys), *keys, *args) for keys, args in calls]
         replies = self._exchange.ask_all((*commands, *more))
         if isinstance(replies[0], NoScriptError):
-            self._exchange.ask("SCRIPT", "LOAD", source(script))
+            self._exchange.ask_all([("SCRIPT", "LOAD", source(script))])
             replies = self._exchange.ask_all((*commands, *more))
         for reply in replies[: len(calls)]:
             if isinstance(reply, Exception):
