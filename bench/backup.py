@@ -25,9 +25,7 @@ PROGRAM: Final = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workflows", type=int, default=10_000)
     parser.add_argument("--turns", type=int, default=2)
     options = parser.parse_args()

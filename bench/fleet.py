@@ -37,9 +37,7 @@ _ISSUES: Final = count(1)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, nargs="+", default=[30, 60, 120, 240])
     parser.add_argument("--servers", type=int, nargs="+", default=[1, 3])
     parser.add_argument("--seconds", type=float, default=20.0, help="how long each size works, about")

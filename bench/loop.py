@@ -36,9 +36,7 @@ READING: Final = (("status",), ("inbox",), ("log", "1"), ("check", "--help"))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--project", nargs="+", default=[], help="public projects, see bench/projects.toml")
     options = parser.parse_args()

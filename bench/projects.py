@@ -63,9 +63,7 @@ defu and tomli publish no tests with their releases, so they cannot be prepared 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", nargs="*", help="only these projects")
     parser.add_argument("--runs", type=int, default=3, help="runs without a bug, of which the median counts")
     parser.add_argument(

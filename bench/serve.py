@@ -39,9 +39,7 @@ EMPTY: Final = (
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workflows", type=int, default=10_000)
     parser.add_argument("--open", type=int, default=500)
     parser.add_argument("--rate", type=int, default=200, help="requests a second")

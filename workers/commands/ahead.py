@@ -31,9 +31,9 @@ LOOK_SECONDS: Final = 0.1
 class _Run:
     """One run ahead of its phase."""
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: Step, rests_on: tuple[Any, ...]) -> None:
         self.step = step
-        self.rests_on = _rests_on(step.holding.state, step.holding.ticket)
+        self.rests_on = rests_on
         self.event: RunFinished | None = None
         """What it came to, if that is a pass."""
         self.begun = False
@@ -58,27 +58,33 @@ class Ahead:
 
     def __init__(self) -> None:
         self._runs: list[_Run] = []
-        self._claiming = threading.Lock()
+        self._threads = 0
+        self._changing = threading.Lock()
 
     def begin(self, work: Step, check: Check) -> None:
         """Begin with what follows if the run of `work` passes, where a processor is free; end what follows no more."""
-        state = work.holding.state
-        following = list(_following(work)) if state.queue else []
-        kept = [run for run in self._runs if run.rests_on in [_rests_on(*each) for each in following]]
-        for run in self._runs:
-            if run not in kept and run.rests_on != _rests_on(state, work.holding.ticket):
-                run.step.withdraw()
-        known = [run.rests_on for run in self._runs]
-        new = [_Run(work.ahead(*each)) for each in following if _rests_on(*each) not in known]
-        self._runs = [run for run in self._runs if not run.step.cancelled()] + new
-        for _ in new[: load_settings().ahead]:
+        state, ticket = work.holding.state, work.holding.ticket
+        following = [(each, _rests_on(*each)) for each in _following(work)] if state.queue else []
+        wanted = [_rests_on(state, ticket), *(rests_on for _, rests_on in following)]
+        with self._changing:
+            for run in self._runs:
+                if run.rests_on not in wanted:
+                    run.step.withdraw()
+            self._runs = [run for run in self._runs if not run.step.cancelled()]
+            known = [run.rests_on for run in self._runs]
+            new = [_Run(work.ahead(*each), rests_on) for each, rests_on in following if rests_on not in known]
+            self._runs += new
+            count = min(len(new), load_settings().ahead - self._threads)
+            self._threads += max(count, 0)
+        for _ in range(count):
             threading.Thread(target=self._do, args=(check,), name="fixloop-ahead", daemon=True).start()
 
     def _do(self, check: Check) -> None:
         while True:
-            with self._claiming:
+            with self._changing:
                 run = next((run for run in self._runs if not run.begun), None)
                 if run is None:
+                    self._threads -= 1
                     return
                 run.begun = True
             run.do(check)
@@ -86,7 +92,7 @@ class Ahead:
     def taken(self, work: Step) -> RunFinished | None:
         """What came of this run, where it has passed; else None: it has to be done."""
         rests_on = _rests_on(work.holding.state, work.holding.ticket)
-        with self._claiming:
+        with self._changing:
             run = next((run for run in self._runs if run.rests_on == rests_on), None)
             if run is None:
                 return None
@@ -97,11 +103,8 @@ class Ahead:
             if work.cancelled():
                 run.step.withdraw()
                 return None
-        found = run.event
-        kept = work.holding.state.environments
-        if found is None or any(
-            kept.get(key, digest) != digest for key, digest in found.environments.items()
-        ):
+        kept, found = work.holding.state.environments, run.event
+        if found and any(kept.get(key, digest) != digest for key, digest in found.environments.items()):
             return None
         return found
 

@@ -1,9 +1,10 @@
 """A specialist's step: the checks of its run on the workflow's tree, and the event that comes of them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from fixloop.configuration.model import Configuration
 from fixloop.machine.guard import GuardedResult
@@ -12,7 +13,6 @@ from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.limits import failures_json
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.tracing import VARIABLE, traceparent
-from fixloop.secrets.redaction import Redaction
 from workers.commands.baseline import Comparison
 from workers.commands.claim import Claim
 from workers.commands.frozen import Frozen
@@ -59,30 +59,18 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
         if problem := frozen.problem():
             return run_finished(ticket, state.tree, RunOutcome.ERROR, error=problem)
         environments = frozen.kept()
-        results = [_with_shown(one.result, claim.learned, environments) for one in ran]
-        artifacts = [
-            *_kept(work, ground.redaction, ((one.output, one.written()) for one in ran)),
-            *environments.values(),
-        ]
+        results = []
+        for result in (one.result for one in ran):
+            shown = {**claim.learned.get(result.check, {}), "environment": "".join(environments.values())}
+            evidence = result.evidence.model_copy(update=shown)
+            results.append(result.model_copy(update={"evidence": evidence}))
+        # Kept before the commit that names them.
+        artifacts = [*work.keep(*(one.output for one in ran)), *environments.values()]
+        for report in filter(None, chain.from_iterable(one.written() for one in ran)):
+            artifacts.append(work.store.put_artifact(state.workflow, ground.redaction.data(report)))
     event = _finished(work, results, tree, artifacts)
     seen = noted(work, ran, event, ground.workspace.mirror)
     return event.model_copy(update={"findings": found, "environments": environments, **seen})
-
-
-def _kept(work: Step, redaction: Redaction, told: Iterable[tuple[str, Iterable[bytes]]]) -> Iterator[str]:
-    """The digests of outputs and reports, kept before the commit that names them."""
-    for output, reports in told:
-        yield from work.keep(output)
-        for report in filter(None, reports):
-            yield work.store.put_artifact(work.holding.state.workflow, redaction.data(report))
-
-
-def _with_shown(
-    result: CheckResult, learned: Mapping[str, Mapping[str, Any]], environments: Mapping[str, str]
-) -> CheckResult:
-    """With what the run was shown to rest on, in its evidence."""
-    shown = {**learned.get(result.check, {}), "environment": "".join(environments.values())}
-    return result.model_copy(update={"evidence": result.evidence.model_copy(update=shown)})
 
 
 def _comparison(work: Step, configuration: Configuration, cache: Path) -> Comparison:

@@ -116,8 +116,10 @@ class Step:
 
     def tell(self, event: Event, what: str) -> None:
         """Commit what happens on the way, once for each word `what` of this step: a process that takes the step over
-        from a dead one says nothing new."""
+        from a dead one says nothing new. Raises Injured: nobody holds the ticket yet, so the step cannot go on."""
         ticket = self.holding.ticket
+        if not self.holding.fence:
+            raise Injured(f"{what} can be told in its phase alone")
         try:
             self._engine.apply(ticket.workflow, event, operation=f"{ticket.id}/{what}")
         except Repeated:
@@ -145,9 +147,9 @@ class Step:
         return self.store.renew(ticket.id, self.holding.owner, self.holding.fence) == "ok"
 
     def ahead(self, state: Any, ticket: Ticket) -> "Step":
-        """A step that may follow, to be tried before anybody holds its ticket: see `AheadStep`."""
+        """A step that may follow, to be tried before anybody holds its ticket: its fence is nobody's."""
         holding = self.holding._replace(state=state, ticket=ticket, fence=0)
-        return AheadStep(self._engine, self._heart, holding, self._mailboxes)
+        return Step(self._engine, self._heart, holding, self._mailboxes)
 
     def release(self, *, poison: bool, delay_seconds: float = 0.0) -> Ticket | None:
         """Give the ticket back: same attempt, next fence, no message (K40)."""
@@ -155,14 +157,6 @@ class Step:
         return self.store.release(
             holding.ticket.id, holding.owner, holding.fence, poison=poison, delay_seconds=delay_seconds
         )
-
-
-class AheadStep(Step):
-    """One that commits nothing; the fence of its ticket is nobody's."""
-
-    def tell(self, event: Event, what: str) -> None:
-        """Raises Injured: what would have to be told ends it."""
-        raise Injured(f"{event.kind} can be told in its phase alone")
 
 
 class Heart:

@@ -5,7 +5,6 @@ The checks run in a process of the application, through the code that a worker's
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -18,7 +17,7 @@ from pydantic import TypeAdapter
 
 from fixloop.configuration.model import Configuration
 from fixloop.errors import InfrastructureError, UsageError
-from fixloop.files.app_folder import app_folder
+from fixloop.machine.attached import attach, launching
 from fixloop.protocol.checks import CheckResult
 from fixloop.protocol.event import Value
 from fixloop.repository.snapshot import Snapshot
@@ -26,8 +25,6 @@ from fixloop.repository.snapshot import Snapshot
 NOTE: Final = "tried-"
 """What a mirror notes such a snapshot as, with the commit behind it: where a workflow's is noted as the workflow."""
 Process = subprocess.Popen[bytes]
-END_SECONDS: Final = 12.0
-"""How long the process may take to end what it runs and to remove its workspace."""
 
 
 class Asked(Value):
@@ -85,11 +82,9 @@ def try_checks(asked: Asked, until: float = inf, ready: Process | None = None) -
 
 @contextmanager
 def _ended_at(until: float, process: Process) -> Iterator[None]:
-    if until == inf:
-        yield
-        return
     timer = Timer(max(until - time.monotonic(), 0), process.terminate)
-    timer.start()
+    if until < inf:
+        timer.start()
     try:
         yield
     finally:
@@ -99,28 +94,7 @@ def _ended_at(until: float, process: Process) -> Iterator[None]:
 @contextmanager
 def started() -> Iterator[Process]:
     """A process that loads what it needs, and waits for what it is to do; it ends with this one, however that ends."""
-    reading, writing = os.pipe()
-    try:
-        process = subprocess.Popen(
-            [sys.executable, str(app_folder() / "workers" / "launch.py"), "try"],
-            env={**os.environ, "FIXLOOP_LIFELINE": str(reading)},
-            pass_fds=(reading,),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            # Ctrl-C is for this process, which tells it.
-            start_new_session=True,
-        )
-        os.close(reading)
-        with process:
-            try:
-                yield process
-            finally:
-                # Nobody reads on, so nothing more of it is wanted.
-                if process.poll() is None:
-                    process.terminate()
-                try:
-                    process.wait(END_SECONDS)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-    finally:
-        os.close(writing)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    # Ctrl-C is for this process, which tells it; and once nobody reads on, nothing more of it is wanted.
+    with attach(launching("try"), os.environ, start_new_session=True, **pipes).ending() as process:
+        yield process

@@ -10,9 +10,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fixloop.files.app_folder import app_folder
 
@@ -34,65 +34,46 @@ class Child(NamedTuple):
     @contextmanager
     def ending(self) -> Iterator[subprocess.Popen[bytes]]:
         """Have it end with the block; it is killed if it does not."""
-        try:
-            yield self.process
-        finally:
-            self.process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(STOP_SECONDS)
-            self.kill()
+        with self.process:
+            try:
+                yield self.process
+            finally:
+                self.process.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    self.process.wait(STOP_SECONDS)
+                self.kill()
 
 
-def attach(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    *,
-    cwd: Path | None = None,
-    stdin: int = subprocess.DEVNULL,
-    output: IO[bytes] | int | None = None,
-) -> Child:
-    """Start a child; it learns of this process' end, however that happens."""
+def attach(command: Sequence[str], environment: Mapping[str, str], **how: Any) -> Child:
+    """Start a child, which learns of this process' end, however that happens; `how`: as for `subprocess.Popen`."""
     reading, writing = os.pipe()
+    variables, further = (
+        {**environment, "FIXLOOP_LIFELINE": str(reading)},
+        {"stdin": subprocess.DEVNULL, **how},
+    )
     try:
-        process = subprocess.Popen(
-            command,
-            cwd=cwd,
-            env={**environment, "FIXLOOP_LIFELINE": str(reading)},
-            pass_fds=(reading,),
-            stdin=stdin,
-            stdout=output,
-            stderr=output,
-        )
+        return Child(subprocess.Popen(command, env=variables, pass_fds=(reading,), **further), writing)
     except OSError:
         os.close(writing)
         raise
     finally:
         os.close(reading)
-    return Child(process, writing)
 
 
 @contextmanager
 def attached(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    *,
-    cwd: Path | None = None,
-    log: Path | None = None,
+    command: Sequence[str], environment: Mapping[str, str], log: Path | None = None, **how: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A child that is asked to end at the end of the block, and killed if it does not; `log`: what it says."""
-    output = log.open("ab") if log is not None else None
-    try:
-        child = attach(command, environment, cwd=cwd, output=output)
-    finally:
-        if output is not None:
-            output.close()
+    with log.open("ab") if log is not None else nullcontext() as output:
+        child = attach(command, environment, stdout=output, stderr=output, **how)
     with child.ending() as process:
         yield process
 
 
-def supervising(*options: str) -> list[str]:
-    """The words that start a worker's supervisor; one without options waits for them."""
-    return [sys.executable, str(app_folder() / "workers" / "launch.py"), "supervise", *options]
+def launching(role: str, *options: str) -> list[str]:
+    """The words that start a process of the application; a supervisor without options waits for them."""
+    return [sys.executable, str(app_folder() / "workers" / "launch.py"), role, *options]
 
 
 _waiting: list[Child] = []
@@ -102,7 +83,8 @@ def start_waiting() -> None:
     """Start a supervisor that loads what it needs and then waits for its options; it ends with this process if nobody
     tells it."""
     # Where loading fails, it fails again once there is a log to say so.
-    child = attach(supervising(), os.environ, stdin=subprocess.PIPE, output=subprocess.DEVNULL)
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    child = attach(launching("supervise"), os.environ, stdin=subprocess.PIPE, **silent)
     _waiting.append(child)
     atexit.register(lambda: _waiting and _waiting.pop().kill())
 

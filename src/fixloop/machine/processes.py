@@ -12,7 +12,7 @@ from typing import Any, Final
 from fixloop.errors import InfrastructureError
 from fixloop.files.app_folder import app_folder
 from fixloop.files.cache_folder import make_cache
-from fixloop.machine.attached import attached, supervising, told
+from fixloop.machine.attached import attached, launching, told
 from fixloop.servers.settings import RedisUrls
 
 # Flower's own program, with the pipe that ends it when this process is gone (see workers/processes/lifeline.py).
@@ -50,7 +50,7 @@ def supervisor(
     """A worker's supervisor as a child, drained at the end of the block; `entering`: words before its command."""
     variables = variables_for(urls) | dict(environment or {})
     waiting = told(options, variables, log) if log is not None and not entering else None
-    command = [*entering, *supervising(json.dumps(options))]
+    command = [*entering, *launching("supervise", json.dumps(options))]
     with waiting.ending() if waiting else attached(command, os.environ | variables, log=log) as process:
         yield process
 

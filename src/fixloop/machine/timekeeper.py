@@ -6,7 +6,6 @@ Its way to Redis is small because the timekeeper, `workers/recovery/timekeeper.p
 import json
 import socket
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, Final, NamedTuple
@@ -14,8 +13,8 @@ from typing import Any, Final, NamedTuple
 import hiredis
 
 from fixloop.errors import InfrastructureError
-from fixloop.files.app_folder import app_folder
 from fixloop.files.locks import Lock
+from fixloop.machine.attached import launching
 from fixloop.machine.owner import identity
 from fixloop.servers.keeper import password_in
 from fixloop.servers.redis_place import Place
@@ -114,7 +113,7 @@ def keep_time(place: Place) -> int:
             user.take(shared=True)
             # Both locks go along, so that there is no moment without a timekeeper or a user of the Redis.
             given = {"project": str(place.project), "charge": charge.descriptor, "user": user.descriptor}
-            command = [sys.executable, str(app_folder() / "workers" / "launch.py"), "keep", json.dumps(given)]
+            command = launching("keep", json.dumps(given))
             with (place.data / "timekeeper.log").open("ab") as log:
                 # It leaves this process' tree and session, says its id and goes on.
                 done = subprocess.run(

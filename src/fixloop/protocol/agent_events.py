@@ -1,6 +1,6 @@
 """The events that all profiles have whose steps are runs of named agents; what agents bring is each profile's own."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from fixloop.protocol import event
 from fixloop.protocol.agents import ORCHESTRATOR, USER
@@ -10,6 +10,15 @@ class AgentEvent(event.Event):
     """One of these profiles' events."""
 
     sender: str = ORCHESTRATOR
+
+
+class Restored(AgentEvent, event.Start):
+    """A workflow that Redis lost goes on from its named files (K23)."""
+
+    state: dict[str, Any]
+    """The snapshot that the files were made from."""
+    bundle: str = ""
+    """Digest of what other machines need to have the work so far, an artifact."""
 
 
 class RunEnded(AgentEvent):

@@ -1,6 +1,6 @@
 """What can happen to a validation workflow: the only inputs of its decisions, in the past tense."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -294,9 +294,5 @@ Event = Annotated[
     Field(discriminator="kind"),
 ]
 
-_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
-
-
-def event_from_json(text: str | bytes) -> Event:
-    """Read an event back from a history entry."""
-    return _ADAPTER.validate_json(text)
+event_from_json: Final = TypeAdapter[Event](Event).validate_json
+"""Read an event back from a history entry."""

@@ -1,6 +1,6 @@
 """What can happen to a cycle: the only input of a decision, and all of it data (C6, C20, C35, C57)."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -20,10 +20,11 @@ from fixloop.protocol.agent_events import (
     MessageStored,
     Paused,
     PersonNotified,
+    Restored,
     RunEnded,
 )
 from fixloop.protocol.agents import USER
-from fixloop.protocol.event import Start, Value, WorkStarted
+from fixloop.protocol.event import Value, WorkStarted
 
 
 class Written(Value):
@@ -50,14 +51,10 @@ class CycleStarted(AgentEvent, WorkStarted):
     limits: Limits = Limits()
 
 
-class CycleRestored(AgentEvent, Start):
-    """A cycle that Redis lost goes on from its named files (K23)."""
+class CycleRestored(Restored):
+    """It goes on from its named files (K23)."""
 
     kind: Literal["cycle-restored"] = "cycle-restored"
-    state: dict[str, Any]
-    """The snapshot that the files were drawn from."""
-    bundle: str = ""
-    """Digest of what other machines need to have the work so far, an artifact."""
 
 
 class AgentStarted(AgentEvent):
@@ -157,10 +154,5 @@ Event = (
     | EventRefused
 )
 
-
-_ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])
-
-
-def event_from_json(text: str | bytes) -> Event:
-    """Read an event back from a history entry."""
-    return _ADAPTER.validate_json(text)
+event_from_json: Final = TypeAdapter[Event](Annotated[Event, Field(discriminator="kind")]).validate_json
+"""Read an event back from a history entry."""

@@ -1,6 +1,6 @@
 """What can happen to a handoff workflow. The only input of a decision; all of it is data."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -19,10 +19,11 @@ from fixloop.protocol.agent_events import (
     MessageStored,
     Paused,
     PersonNotified,
+    Restored,
     RunEnded,
 )
 from fixloop.protocol.agents import USER
-from fixloop.protocol.event import Start, WorkStarted
+from fixloop.protocol.event import WorkStarted
 
 
 class HandoffsStarted(AgentEvent, WorkStarted):
@@ -42,14 +43,10 @@ class HandoffsStarted(AgentEvent, WorkStarted):
     """Digest of what other machines need to have `tip`, where that is not the snapshot; an artifact."""
 
 
-class HandoffsRestored(AgentEvent, Start):
-    """A workflow that Redis lost goes on from its named files (K23)."""
+class HandoffsRestored(Restored):
+    """It goes on from its named files (K23)."""
 
     kind: Literal["handoffs-restored"] = "handoffs-restored"
-    state: dict[str, Any]
-    """The snapshot that the files were made from."""
-    bundle: str = ""
-    """Digest of what other machines need to have the work so far, an artifact."""
 
 
 class AgentActivated(AgentEvent):
@@ -205,10 +202,5 @@ Event = (
     | EventRefused
 )
 
-
-_ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])
-
-
-def event_from_json(text: str | bytes) -> Event:
-    """Read an event back from a history entry."""
-    return _ADAPTER.validate_json(text)
+event_from_json: Final = TypeAdapter[Event](Annotated[Event, Field(discriminator="kind")]).validate_json
+"""Read an event back from a history entry."""
