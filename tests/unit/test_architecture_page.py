@@ -14,4 +14,4 @@ def test_the_page_on_the_way_from_run_to_a_pass_names_files_that_exist() -> None
     assert 15 <= len(set(listed)) <= 25
     assert section.count("](") == len(listed)
     assert [path for *_, path in listed if not (PAGE.parent / path).is_file()] == []
-    assert [listed[0][2], listed[1][2]] == ["../src/fixloop/cli.py", "../src/fixloop/commands/run.py"]
+    assert [listed[0][2], listed[1][2]] == ["../src/fixloop/cli.py", "../src/fixloop/commands/program.py"]

@@ -1,1 +1,1 @@
-"""The commands of `fixloop`: functions with their options; the table of cli.py names them."""
+"""The commands of `fixloop`: functions with their options; the table of program.py names them."""

@@ -84,8 +84,7 @@ def start_waiting() -> None:
     tells it."""
     # Where loading fails, it fails again once there is a log to say so.
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    child = attach(launching("supervise"), os.environ, stdin=subprocess.PIPE, **silent)
-    _waiting.append(child)
+    _waiting.append(attach(launching("supervise"), os.environ, stdin=subprocess.PIPE, **silent))
     atexit.register(lambda: _waiting and _waiting.pop().kill())
 
 
