@@ -146,8 +146,7 @@ def _told() -> Mapping[str, Any]:
     with open(os.devnull, "rb") as nothing, open(told["log"], "ab") as log:
         for number, file in ((0, nothing), (1, log), (2, log)):
             os.dup2(file.fileno(), number)
-    options: Mapping[str, Any] = told["options"]
-    return options
+    return dict(told["options"])
 
 
 _ROLES: Final = {

@@ -80,3 +80,21 @@ def test_a_killed_worker_forgets_what_it_knew_and_the_next_one_comes_to_the_same
 
     assert told.code == 0, told.err
     assert log(project).count("tests") == 2
+
+
+def test_what_runs_the_project_begins_beside_a_linter_and_not_beside_the_tests(tmp_path: Path) -> None:
+    told = tmp_path / "told/log"
+    waits = f"for each in $(seq 600); do grep -q e2e {told} && exit 0; sleep 0.1; done; exit 1"
+    toml = (
+        f"[specialist.test-runner]\ncommand = \"sh -c 'echo tests >> {told}; sleep 1; echo over >> {told}'\"\n"
+        f"[specialist.code-quality]\ncommand = \"sh -c '{waits}'\"\n"
+        f"[specialist.e2e-accessibility]\ncommand = \"sh -c 'echo e2e >> {told}'\"\n"
+    )
+    told.parent.mkdir()
+    project = Project(tmp_path / "shop", toml=toml, calc=RIGHT)
+
+    done = project.fixloop("run", FIXLOOP_AHEAD="1")
+
+    assert done.code == 0, done.err
+    assert log(project) == ["tests", "over", "e2e"]
+    assert project.fixloop("log", "1", "--format", "markdown").out.count("ran ahead of its phase") == 2

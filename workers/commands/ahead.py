@@ -1,4 +1,5 @@
-"""Linters and scanners beside the run of an earlier phase, for the phases that come (docs/decisions/0051).
+"""Runs beside the run of an earlier phase, for the phases that come: of linters and scanners beside any, of one that
+runs the project beside linters and scanners (docs/decisions/0051).
 
 The protocol's own decision tells which runs follow if the present one passes, and on what state. A worker for one
 workflow alone has one process for work, and these runs are that process' own: what they come to is committed by the
@@ -31,9 +32,10 @@ LOOK_SECONDS: Final = 0.1
 class _Run:
     """One run ahead of its phase."""
 
-    def __init__(self, step: Step, rests_on: tuple[Any, ...]) -> None:
+    def __init__(self, step: Step) -> None:
         self.step = step
-        self.rests_on = rests_on
+        self.specialist = step.holding.ticket.specialist
+        self.rests_on = _rests_on(step.holding.state, step.holding.ticket)
         self.event: RunFinished | None = None
         """What it came to, if that is a pass."""
         self.begun = False
@@ -59,50 +61,65 @@ class Ahead:
     def __init__(self) -> None:
         self._runs: list[_Run] = []
         self._threads = 0
+        self._present = ""
         self._changing = threading.Lock()
 
     def begin(self, work: Step, check: Check) -> None:
-        """Begin with what follows if the run of `work` passes, where a processor is free; end what follows no more."""
-        state, ticket = work.holding.state, work.holding.ticket
-        following = [(each, _rests_on(*each)) for each in _following(work)] if state.queue else []
-        wanted = [_rests_on(state, ticket), *(rests_on for _, rests_on in following)]
+        """Begin with what follows if the run of `work` passes, where a processor is free; end what another tree had."""
+        state = work.holding.state
+        following = list(_following(work)) if state.queue else []
         with self._changing:
-            for run in self._runs:
-                if run.rests_on not in wanted:
-                    run.step.withdraw()
-            self._runs = [run for run in self._runs if not run.step.cancelled()]
+            self._present = work.holding.ticket.specialist
+            for run in [run for run in self._runs if run.step.holding.state.tip != state.tip]:
+                run.step.withdraw()
+                self._runs.remove(run)
             known = [run.rests_on for run in self._runs]
-            new = [_Run(work.ahead(*each), rests_on) for each, rests_on in following if rests_on not in known]
-            self._runs += new
-            count = min(len(new), load_settings().ahead - self._threads)
-            self._threads += max(count, 0)
+            self._runs += [_Run(work.ahead(*each)) for each in following if _rests_on(*each) not in known]
+        self._start(check, load_settings().ahead)
+
+    def _start(self, check: Check, threads: int) -> None:
+        with self._changing:
+            count = max(min(len(self._due()), threads - self._threads), 0)
+            self._threads += count
         for _ in range(count):
             threading.Thread(target=self._do, args=(check,), name="fixloop-ahead", daemon=True).start()
+
+    def _due(self) -> list[_Run]:
+        """What may begin: the project's own code is run by one of all at a time, the present phase among them."""
+        running = {run.specialist for run in self._runs if run.begun and not run.done.is_set()} | {
+            self._present
+        }
+        is_free = running.issubset(READING)
+        return [run for run in self._runs if not run.begun and (is_free or run.specialist in READING)]
 
     def _do(self, check: Check) -> None:
         while True:
             with self._changing:
-                run = next((run for run in self._runs if not run.begun), None)
+                run = next(iter(self._due()), None)
                 if run is None:
                     self._threads -= 1
                     return
                 run.begun = True
             run.do(check)
 
-    def taken(self, work: Step) -> RunFinished | None:
+    def taken(self, work: Step, check: Check) -> RunFinished | None:
         """What came of this run, where it has passed; else None: it has to be done."""
         rests_on = _rests_on(work.holding.state, work.holding.ticket)
         with self._changing:
             run = next((run for run in self._runs if run.rests_on == rests_on), None)
             if run is None:
                 return None
-            self._runs.remove(run)
             if not run.begun:
+                self._runs.remove(run)
                 return None
+        # While this thread waits, its processor is free.
+        self._start(check, load_settings().ahead + 1)
         while not run.done.wait(LOOK_SECONDS):
             if work.cancelled():
                 run.step.withdraw()
                 return None
+        with self._changing:
+            self._runs.remove(run)
         kept, found = work.holding.state.environments, run.event
         if found and any(kept.get(key, digest) != digest for key, digest in found.environments.items()):
             return None
@@ -110,7 +127,7 @@ class Ahead:
 
 
 def _following(work: Step) -> Iterator[tuple[State, Ticket]]:
-    """The runs of linters and scanners that follow if all runs pass, each with the state that it will find."""
+    """The runs that follow if all pass, each with the state that it will find."""
     state, ticket = work.holding.state, work.holding.ticket
     while True:
         owed = tuple(sorted(ref.name for ref in state.active.owed))
@@ -123,8 +140,7 @@ def _following(work: Step) -> Iterator[tuple[State, Ticket]]:
         if not steps:
             return
         state, ticket = outcome.state, steps[0]
-        if ticket.specialist in READING:
-            yield state, ticket
+        yield state, ticket
 
 
 def _rests_on(state: State, ticket: Ticket) -> tuple[Any, ...]:

@@ -42,7 +42,7 @@ class Commands:
         if configuration.workspace.setup:
             return check(work)
         self._ahead.begin(work, check)
-        return self._ahead.taken(work) or check(work)
+        return self._ahead.taken(work, check) or check(work)
 
     def fix(self, work: Step) -> FixCompleted | FixFailed | AnswerRejected | BlockerSignalled | None:
         return fixer.fix(work, configuration_of(work), self._cache)

@@ -77,7 +77,7 @@ def give_back(pycache: Path, cache: Path, interpreter: Interpreter) -> None:
         known = list(dict.fromkeys([*imported, *before]))[:MOST_MODULES]
         folders.mkdir(parents=True, exist_ok=True)
         if set(known) != set(before):
-            write_whole(_list(folders), "\n".join(known).encode())
+            write_whole(Path(f"{folders}.modules"), "\n".join(known).encode())
         if len(known) >= min(FEWEST_IMPORTED, MOST_MODULES):
             for name in {*links, *imported}.difference(known):
                 os.unlink(pycache / name)
@@ -124,13 +124,9 @@ def _take(folders: Path, pycache: Path) -> bool:
 def _known(folders: Path) -> list[str]:
     """What commands have imported, as it is named below a prefix."""
     try:
-        return _list(folders).read_text(errors="replace").split("\n")
+        return Path(f"{folders}.modules").read_text(errors="replace").split("\n")
     except OSError:
         return []
-
-
-def _list(folders: Path) -> Path:
-    return folders.with_suffix(".modules")
 
 
 def _folders(cache: Path, interpreter: Interpreter) -> Path:

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from hiredis import pack_command
 from redis.exceptions import RedisError, ResponseError
@@ -20,17 +20,13 @@ _TRUSTED_SECONDS: Final = 1.0
 Command = tuple[Any, ...]
 
 
-class _Idle(NamedTuple):
-    connection: Any
-    used_at: float
-
-
 class Exchange:
     """Commands by the connections of one redis-py pool; safe to share between threads and to carry through a fork."""
 
     def __init__(self, pool: Any) -> None:
         self.pool = pool
-        self._idle: deque[_Idle] = deque()
+        self._idle: deque[tuple[Any, float]] = deque()
+        """Connections, and when each was used last."""
         self._process = os.getpid()
 
     def ask_all(self, commands: Sequence[Command]) -> list[Any]:
@@ -47,7 +43,7 @@ class Exchange:
         except BaseException:
             self._give_up(connection)
             raise
-        self._idle.append(_Idle(connection, time.monotonic()))
+        self._idle.append((connection, time.monotonic()))
         return replies
 
     def _taken(self) -> Any:
@@ -72,7 +68,7 @@ class Exchange:
         """Close it and all that wait: what one lost, the others have lost, too."""
         lost = [connection]
         while self._idle:
-            lost.append(self._idle.pop().connection)
+            lost.append(self._idle.pop()[0])
         for each in lost:
             each.disconnect()
             self.pool.release(each)

@@ -68,7 +68,7 @@ class Settings(BaseSettings):
     sandbox_writable: Annotated[tuple[Path, ...], NoDecode] = ()
     """What all commands of this machine may write, too, separated as in PATH."""
     ahead: int = Field(default_factory=lambda: (os.cpu_count() or 1) - 1, ge=0)
-    """How many specialists `check` and `run` may run beside another; so far one at most."""
+    """How many specialists `run` may run beside another; `check` one at most."""
     embedded: Path | None = None
     """The project whose embedded Redis to join; set for the processes a command starts."""
     keep: bool = True
