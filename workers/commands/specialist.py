@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -65,9 +65,9 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
             evidence = result.evidence.model_copy(update=shown)
             results.append(result.model_copy(update={"evidence": evidence}))
         # Kept before the commit that names them.
-        artifacts = [*work.keep(*(one.output for one in ran)), *environments.values()]
-        for report in filter(None, chain.from_iterable(one.written() for one in ran)):
-            artifacts.append(work.store.put_artifact(state.workflow, ground.redaction.data(report)))
+        reports = (ground.redaction.data(each) for one in ran for each in one.written() if each)
+        put = partial(work.store.put_artifact, state.workflow)
+        artifacts = [*work.keep(*(one.output for one in ran)), *map(put, reports), *environments.values()]
     event = _finished(work, results, tree, artifacts)
     seen = noted(work, ran, event, ground.workspace.mirror)
     return event.model_copy(update={"findings": found, "environments": environments, **seen})
