@@ -32,7 +32,11 @@ def shop(tmp_path: Path, lint: str, *, calc: str = RIGHT, more: str = "", word: 
 
 
 def log(project: Project) -> list[str]:
-    return (project.folder.parent / "told/log").read_text().split()
+    return log_of(project.folder.parent / "told/log")
+
+
+def log_of(told: Path) -> list[str]:
+    return told.read_text().split()
 
 
 def test_what_passes_beside_the_tests_is_not_run_again_and_the_log_says_so(tmp_path: Path) -> None:
@@ -98,3 +102,20 @@ def test_what_runs_the_project_begins_beside_a_linter_and_not_beside_the_tests(t
     assert done.code == 0, done.err
     assert log(project) == ["tests", "over", "e2e"]
     assert project.fixloop("log", "1", "--format", "markdown").out.count("ran ahead of its phase") == 2
+
+
+def test_what_runs_ahead_is_ended_before_a_fixer_begins(tmp_path: Path) -> None:
+    told = tmp_path / "told/log"
+    told.parent.mkdir()
+    beats = f"grep -q + calc.py || for each in $(seq 600); do echo beat >> {told}; sleep 0.1; done"
+    waits = f"until test $(wc -l < {told}) = $(sleep 1; wc -l < {told}); do :; done; echo quiet >> {told}"
+    files = {"lint.sh": beats, "fix.sh": f"{waits}\n{MEND}\n", "tests.sh": TESTS.replace("{word}", "beat")}
+    toml = (
+        f'[fixer]\ncommand = "sh fix.sh"\n[specialist.test-runner]\ncommand = "sh tests.sh {told} {{junit}}"\n'
+        '[specialist.code-quality]\ncommand = "sh lint.sh"\n'
+    )
+
+    done = Project(tmp_path / "shop", toml=toml, files=files).fixloop("run", FIXLOOP_AHEAD="1")
+
+    assert done.code == 0, done.err
+    assert log_of(told).index("quiet") < 300, "the linter's minute was over"

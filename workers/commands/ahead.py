@@ -60,22 +60,26 @@ class Ahead:
 
     def __init__(self) -> None:
         self._runs: list[_Run] = []
-        self._threads = 0
-        self._present = ""
+        self._threads, self._present = 0, ""
         self._changing = threading.Lock()
 
     def begin(self, work: Step, check: Check) -> None:
         """Begin with what follows if the run of `work` passes, where a processor is free; end what another tree had."""
-        state = work.holding.state
-        following = list(_following(work)) if state.queue else []
+        following = list(_following(work)) if work.holding.state.queue else []
+        if any(run.step.holding.state.tip != work.holding.state.tip for run in self._runs):
+            self.end()
         with self._changing:
             self._present = work.holding.ticket.specialist
-            for run in [run for run in self._runs if run.step.holding.state.tip != state.tip]:
-                run.step.withdraw()
-                self._runs.remove(run)
             known = [run.rests_on for run in self._runs]
             self._runs += [_Run(work.ahead(*each)) for each in following if _rests_on(*each) not in known]
         self._start(check, load_settings().ahead)
+
+    def end(self) -> None:
+        """Forget it all: somebody is asked for a fix, or has brought one."""
+        with self._changing:
+            for run in self._runs:
+                run.step.withdraw()
+            self._runs.clear()
 
     def _start(self, check: Check, threads: int) -> None:
         with self._changing:
@@ -86,10 +90,8 @@ class Ahead:
 
     def _due(self) -> list[_Run]:
         """What may begin: the project's own code is run by one of all at a time, the present phase among them."""
-        running = {run.specialist for run in self._runs if run.begun and not run.done.is_set()} | {
-            self._present
-        }
-        is_free = running.issubset(READING)
+        running = (run.specialist for run in self._runs if run.begun and not run.done.is_set())
+        is_free = READING.issuperset([self._present, *running])
         return [run for run in self._runs if not run.begun and (is_free or run.specialist in READING)]
 
     def _do(self, check: Check) -> None:
@@ -119,7 +121,7 @@ class Ahead:
                 run.step.withdraw()
                 return None
         with self._changing:
-            self._runs.remove(run)
+            self._runs = [each for each in self._runs if each is not run]
         kept, found = work.holding.state.environments, run.event
         if found and any(kept.get(key, digest) != digest for key, digest in found.environments.items()):
             return None

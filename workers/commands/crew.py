@@ -45,6 +45,7 @@ class Commands:
         return self._ahead.taken(work, check) or check(work)
 
     def fix(self, work: Step) -> FixCompleted | FixFailed | AnswerRejected | BlockerSignalled | None:
+        self._ahead.end()
         return fixer.fix(work, configuration_of(work), self._cache)
 
     def notify(self, work: Step) -> str:
