@@ -137,15 +137,17 @@ def supervise(options: Mapping[str, Any]) -> int:
 def _told() -> Mapping[str, Any]:
     """The options that are on stdin, with variables of the environment and a log; empty: whoever started this process
     has no use for it."""
-    text = sys.stdin.buffer.read()
+    with socket.socket(fileno=0) as line:
+        text, files, *_ = socket.recv_fds(line, 65536, 1)
+        while more := line.recv(65536):
+            text += more
     # Somebody who died over it has not ended its line.
     if not text.endswith(b"\n"):
         return {}
     told = json.loads(text)
     os.environ.update(told["variables"])
-    with open(os.devnull, "rb") as nothing, open(told["log"], "ab") as log:
-        for number, file in ((0, nothing), (1, log), (2, log)):
-            os.dup2(file.fileno(), number)
+    for number, file in ((0, os.open(os.devnull, os.O_RDONLY)), *((each, files[0]) for each in (1, 2))):
+        os.dup2(file, number)
     return dict(told["options"])
 
 

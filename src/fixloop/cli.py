@@ -4,6 +4,7 @@ import atexit
 import gc
 import io
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -24,7 +25,8 @@ def main(words: Sequence[str] | None = None) -> int:
         atexit.register(gc.freeze)
         words = sys.argv[1:]
         if words[:1] == ["run"] and _NEEDS_NO_WORKER.isdisjoint(words):
-            start_waiting()
+            # Where loading fails, it fails again once there is a log to say so.
+            start_waiting("supervise", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     from fixloop.commands.program import call
 
     for stream in (sys.stdout, sys.stderr):

@@ -1,9 +1,11 @@
 """A worker that is started before anybody knows what for, as `fixloop run` does: told, or ended."""
 
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -14,15 +16,20 @@ from tests.fixtures.project import RIGHT, Project, until
 pytestmark = pytest.mark.slow
 
 STARTS = (
-    "from fixloop.machine import attached; attached.start_waiting(); print('started', flush=True); {then}"
+    "from fixloop.machine.attached import *; start_waiting('supervise'); print('started', flush=True); {then}"
 )
 
 
-@pytest.mark.parametrize("said", ["", '{"options": {"concur'])
-def test_a_worker_that_nobody_tells_what_it_is_ends_as_one_that_is_not_wanted(said: str) -> None:
-    done = subprocess.run(launching("supervise"), input=said, capture_output=True, text=True, timeout=400)
+@pytest.mark.parametrize("said", [b"", b'{"options": {"concur'])
+def test_a_worker_that_nobody_tells_what_it_is_ends_as_one_that_is_not_wanted(said: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(launching("supervise"), stdin=theirs.fileno(), stdout=PIPE, stderr=PIPE)
+    with ours:
+        ours.sendall(said)
 
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert process.communicate(timeout=400) == (b"", b"")
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -33,7 +40,7 @@ def test_it_ends_with_whoever_started_it_however_that_happens(then: str, tmp_pat
     starter = subprocess.Popen(
         [sys.executable, "-c", STARTS.format(then=then)],
         env={"PATH": "/usr/bin", "FIXLOOP_CACHE_DIR": mark},
-        stdout=subprocess.PIPE,
+        stdout=PIPE,
     )
     assert starter.stdout is not None
     assert starter.stdout.readline() == b"started\n"
@@ -63,7 +70,7 @@ def test_a_run_has_one_worker_the_one_that_loaded_while_it_did(tmp_path: Path) -
     until(lambda: running(f"{tmp_path}/go"))
 
     # Of the supervisor its children are forks, with the same words.
-    words = {(Path("/proc") / str(pid) / "cmdline").read_bytes() for pid in below(run.pid)}
+    words = {said_by(pid) for pid in below(run.pid)}
     (tmp_path / "go").touch()
     run.communicate(timeout=400)
 
@@ -75,22 +82,28 @@ def test_a_run_has_one_worker_the_one_that_loaded_while_it_did(tmp_path: Path) -
 
 def below(pid: int) -> list[int]:
     found = [
-        int(each)
-        for path in Path(f"/proc/{pid}/task").glob("*/children")
-        for each in path.read_text().split()
+        int(each) for path in Path(f"/proc/{pid}/task").glob("*/children") for each in read(path).split()
     ]
     return found + [each for child in found for each in below(child)]
+
+
+def said_by(pid: int) -> bytes:
+    return read(Path(f"/proc/{pid}/cmdline"))
+
+
+def read(path: Path) -> bytes:
+    """Nothing where the process has ended meanwhile."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def test_a_worker_that_has_died_meanwhile_is_started_again(tmp_path: Path) -> None:
     project = Project(tmp_path / "calc", calc=RIGHT)
     run = project.start("run")
     deadline = time.monotonic() + 60
-    while not (
-        waiting := [
-            pid for pid in below(run.pid) if b"supervise" in Path(f"/proc/{pid}/cmdline").read_bytes()
-        ]
-    ):
+    while not (waiting := [pid for pid in below(run.pid) if b"supervise" in said_by(pid)]):
         assert time.monotonic() < deadline
     for pid in waiting:
         subprocess.run(["kill", "-9", str(pid)], check=True)
@@ -99,3 +112,27 @@ def test_a_worker_that_has_died_meanwhile_is_started_again(tmp_path: Path) -> No
 
     assert run.returncode == 0, err
     assert "passed" in str(out)
+
+
+TELLS = """
+import pathlib, time
+from fixloop.machine.attached import start_waiting, told
+start_waiting("supervise")
+log = pathlib.Path("before.log")
+url = "redis://127.0.0.1:1/0"
+variables = {"FIXLOOP_STATE_URL": url, "FIXLOOP_BROKER_URL": url}
+child = told({"options": {"queue": "run-0123456789ab", "concurrency": 1}, "variables": variables}, log)
+log.rename("after.log")
+with child.ending():
+    deadline = time.monotonic() + 300
+    while not pathlib.Path("after.log").stat().st_size:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+"""
+
+
+def test_its_log_may_be_renamed_before_it_has_loaded(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", TELLS], cwd=tmp_path, timeout=400, check=True)
+
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".log"] == ["after.log"]
+    assert "127.0.0.1:1" in (tmp_path / "after.log").read_text()

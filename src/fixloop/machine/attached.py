@@ -7,6 +7,7 @@ tells it later (docs/decisions/0060).
 import atexit
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -76,29 +77,27 @@ def launching(role: str, *options: str) -> list[str]:
     return [sys.executable, str(app_folder() / "workers" / "launch.py"), role, *options]
 
 
-_waiting: list[Child] = []
+_waiting: list[tuple[Child, socket.socket]] = []
 
 
-def start_waiting() -> None:
-    """Start a supervisor that loads what it needs and then waits for its options; it ends with this process if nobody
-    tells it."""
-    # Where loading fails, it fails again once there is a log to say so.
-    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    _waiting.append(attach(launching("supervise"), os.environ, stdin=subprocess.PIPE, **silent))
-    atexit.register(lambda: _waiting and _waiting.pop().kill())
+def start_waiting(role: str, **how: Any) -> None:
+    """Start a process of the application that loads what it needs and then waits for its standard input, a socket; it
+    ends with this process if nobody takes it."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        _waiting.append((attach(launching(role), os.environ, stdin=theirs.fileno(), **how), ours))
+    atexit.register(lambda: _waiting and _waiting.pop()[0].kill())
 
 
-def told(options: Mapping[str, Any], variables: Mapping[str, str], log: Path) -> Child | None:
-    """The supervisor that waits, told its options, what its environment has besides, and where its log is; None where
-    none waits, or it has died."""
+def told(said: Mapping[str, Any], log: Path) -> Child | None:
+    """The supervisor that waits, told what it is, and where its log goes; None where none waits, or it has died."""
     if not _waiting:
         return None
-    child = _waiting.pop()
-    line = json.dumps({"options": dict(options), "variables": dict(variables), "log": str(log)}) + "\n"
-    assert child.process.stdin is not None
+    child, line = _waiting.pop()
     try:
-        with child.process.stdin as stdin:
-            stdin.write(line.encode())
+        # The file and not its name, which it may have no longer when the process has loaded.
+        with line, log.open("ab") as file:
+            socket.send_fds(line, [json.dumps(said).encode() + b"\n"], [file.fileno()])
     except OSError:
         child.kill()
         return None

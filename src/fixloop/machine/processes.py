@@ -49,7 +49,8 @@ def supervisor(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A worker's supervisor as a child, drained at the end of the block; `entering`: words before its command."""
     variables = variables_for(urls) | dict(environment or {})
-    waiting = told(options, variables, log) if log is not None and not entering else None
+    said = {"options": dict(options), "variables": variables}
+    waiting = told(said, log) if log is not None and not entering else None
     command = [*entering, *launching("supervise", json.dumps(options))]
     with waiting.ending() if waiting else attached(command, os.environ | variables, log=log) as process:
         yield process
