@@ -135,19 +135,20 @@ def supervise(options: Mapping[str, Any]) -> int:
 
 
 def _told() -> Mapping[str, Any]:
-    """The options that are on stdin, with variables of the environment and a log; empty: whoever started this process
-    has no use for it."""
+    """The options that come by stdin, with variables and a log; empty: who started this process has no use for it."""
     with socket.socket(fileno=0) as line:
         text, files, *_ = socket.recv_fds(line, 65536, 1)
         while more := line.recv(65536):
             text += more
-    # Somebody who died over it has not ended its line.
-    if not text.endswith(b"\n"):
+    if not text.endswith(b"\n"):  # who died over it
         return {}
     told = json.loads(text)
     os.environ.update(told["variables"])
-    for number, file in ((0, os.open(os.devnull, os.O_RDONLY)), *((each, files[0]) for each in (1, 2))):
-        os.dup2(file, number)
+    for number in (1, 2):
+        os.dup2(files[0], number)
+    os.close(files[0])
+    # The lowest number that is free is that of the line.
+    os.set_inheritable(os.open(os.devnull, os.O_RDONLY), True)
     return dict(told["options"])
 
 
