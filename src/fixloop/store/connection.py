@@ -31,7 +31,6 @@ from redis.sentinel import MasterNotFoundError, Sentinel
 
 from fixloop.errors import InfrastructureError, ProtocolError, UsageError
 from fixloop.servers.connection_errors import Reason, one_line, reason_of
-from fixloop.servers.redis_exchange import Exchange
 from fixloop.servers.redis_url import RedisPlace, place_of, shown_place
 from fixloop.store.scripts import digest, source
 
@@ -80,7 +79,6 @@ class Connection:
         except UsageError as error:
             raise UsageError(f"FIXLOOP_STATE_URL: {error}") from None
         self._client = client_for(self._place)
-        self._exchange = Exchange(self._client.connection_pool)
         self._alone_until = 0.0
 
     def call(self, action: Callable[[Any], T]) -> T:
@@ -148,14 +146,22 @@ class Connection:
     def _sent(self, script: str, calls: Sequence[ScriptCall], *more: tuple[Any, ...]) -> list[Any]:
         """The replies to a script, which Redis learns if it does not know it, and to the commands behind it."""
         commands = [("EVALSHA", digest(script), len(keys), *keys, *args) for keys, args in calls]
-        replies = self._exchange.ask_all((*commands, *more))
+        replies = self._asked(*commands, *more)
         if isinstance(replies[0], NoScriptError):
-            self._exchange.ask_all([("SCRIPT", "LOAD", source(script))])
-            replies = self._exchange.ask_all((*commands, *more))
+            self._asked(("SCRIPT", "LOAD", source(script)))
+            replies = self._asked(*commands, *more)
         for reply in replies[: len(calls)]:
             if isinstance(reply, Exception):
                 raise reply
         return replies
+
+    def _asked(self, *commands: tuple[Any, ...]) -> list[Any]:
+        """The replies to commands that are sent at once; a refusal stands in the place of its reply."""
+        pipe: Any
+        with self._client.pipeline(transaction=False) as pipe:
+            for command in commands:
+                pipe.execute_command(*command)
+            return list(pipe.execute(raise_on_error=False))
 
     def close(self) -> None:
         self._client.close()
