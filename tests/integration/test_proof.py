@@ -23,6 +23,10 @@ PYTEST = (
 )
 BROKEN = "def add(a, b):\n    return a - b\n\n\ndef twice(a):\n    return a\n"
 HONEST = "def add(a, b):\n    return a + b\n\n\ndef twice(a):\n    return a * 2\n"
+LENIENT = (
+    "class Sum:\n    def __eq__(self, other):\n        return True\n\n"
+    "def add(a, b):\n    return Sum()\n\ndef twice(a):\n    return a * 2\n"
+)
 TESTS = """
 import unittest
 
@@ -66,11 +70,52 @@ def test_an_honest_fix_is_not_held(tmp_path: Path) -> None:
     assert fixing.rules == []
 
 
+STARTED = (
+    "import os, pathlib\n\nname = os.environ.setdefault('STARTED', os.urandom(8).hex())\n"
+    "(pathlib.Path({!r}) / name).touch()\n"
+)
+"""Written by each process in which tests are collected."""
+
+
+def test_after_a_fix_pytest_starts_for_the_check_and_once_more_for_all_that_is_asked_of_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "started").mkdir()
+    fixing = project(tmp_path, HONEST, conftest=STARTED.format(str(tmp_path / "started")))
+
+    fixing.run()
+
+    assert [each.canary for each in fixing.runs[-1].evidence] == ["seen"]
+    # The red check, its failures once more, the green check, and the canary with the tests that failed behind it.
+    assert len(list((tmp_path / "started").iterdir())) == 4
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "codes = []\n\ndef pytest_sessionfinish(exitstatus):\n    codes.append(int(exitstatus))\n"
+        "\ndef pytest_unconfigure():\n    os._exit(*codes)\n",
+        "pytest.main = None\n",
+        "def pytest_cmdline_main(config):\n    if 'once' in os.environ:\n        raise SystemExit\n"
+        "    os.environ['once'] = ''\n",
+    ],
+)
+def test_where_a_project_bears_no_second_session_its_tests_run_in_a_process_of_their_own(
+    tmp_path: Path, ending: str
+) -> None:
+    (tmp_path / "started").mkdir()
+    started = STARTED.format(str(tmp_path / "started"))
+    fixing = project(tmp_path, LENIENT, conftest=f"import pytest\n{started}\n{ending}")
+
+    fixing.run()
+
+    assert fixing.rules.count("flip") == 2
+    assert [each.canary for each in fixing.runs[-1].evidence] == ["seen"]
+    assert len(list((tmp_path / "started").iterdir())) == 5
+
+
 def test_a_result_that_equals_everything_is_held_with_the_line_that_it_passed(tmp_path: Path) -> None:
-    equal = "class Sum:\n    def __eq__(self, other):\n        return True\n"
-    fixing = project(
-        tmp_path, f"{equal}\ndef add(a, b):\n    return Sum()\n\ndef twice(a):\n    return a * 2\n"
-    )
+    fixing = project(tmp_path, LENIENT)
 
     state = fixing.run()
 

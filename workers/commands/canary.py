@@ -1,7 +1,8 @@
 """The judges of runners: after a fix each check has to find what is put there for it, and to run no fewer tests.
 
-A canary is added where the checks ran, when these have ended, for one run whose report nothing else reads. Before a
-runner is blamed the same canary has to show on the trusted tree: where it does not, the project is an unusual one.
+A canary is added where the checks ran, when these have ended, for one run whose report nothing else reads. Where tests
+run once more in a fresh workspace it is run there, and where all of it shows that is enough. Before a runner is blamed
+the same canary has to show on the trusted tree: where it does not, the project is an unusual one.
 """
 
 import re
@@ -25,6 +26,7 @@ from workers.workspaces.ground import Ground, Site, site_of
 from workers.workspaces.interpreter import source_roots
 
 LIES: Final = "runner-lies"
+SEEN: Final = "seen"
 FEWER: Final = "fewer-tests"
 MOST_NAMED: Final = 5
 _MOST_KEPT: Final = 1000
@@ -65,7 +67,7 @@ class Trial:
         """Of the checks that passed, those that do not find what is put there for them. `words`: gets one for each."""
         with self.grounds:
             for check, result in checks:
-                token = f"c{secrets.token_hex(4)}"
+                token = _token()
                 canary = canary_of(check.command, self._project(result.passed_names), token)
                 if result.outcome is not RunOutcome.PASSED or canary is None:
                     words[check.name] = "none"
@@ -78,7 +80,7 @@ class Trial:
                     shown = self._shown(check, self.ground, canary, token)
                     lies = shown.unseen - before.unseen
                 is_blind = {name.removeprefix(token) for name in canary.fails} <= shown.unseen
-                words[check.name] = "unseen" if lies else "none" if is_blind else "seen"
+                words[check.name] = "unseen" if lies else "none" if is_blind else SEEN
                 if lies:
                     what = "pass what passes" if all(map(_PASSES.search, lies)) else "find what is wrong"
                     rest = ("…",) if len(self.changed) > MOST_NAMED else ()
@@ -104,12 +106,20 @@ class Trial:
             _ON_TRUSTED[key] = nothing if ground.problem else self._shown(check, ground, canary, token)
         return _ON_TRUSTED[key]
 
-    def _shown(self, check: Check, ground: Ground, canary: Canary, token: str) -> Shown:
+    def shows(self, check: Check, result: CheckResult, ground: Ground, run: Run) -> bool:
+        """Whether all of a canary shows on a fresh ground where `run` does more in the same process."""
+        token = _token()
+        canary = canary_of(check.command, self._project(result.passed_names), token)
+        return canary is not None and not self._shown(check, ground, canary, token, run).unseen
+
+    def _shown(
+        self, check: Check, ground: Ground, canary: Canary, token: str, run: Run | None = None
+    ) -> Shown:
         """What the check's tool says of a canary. Raises Withdrawn."""
         what = {"command": canary.command, "output": canary.output, "coverage_percent": None, "paths": ()}
         try:
             with _added(ground, canary.files):
-                ran = run_check(check.model_copy(update=what), ground, "", self.run)
+                ran = run_check(check.model_copy(update=what), ground, "", run or self.run)
         except OSError as error:
             return Shown(_all_of(canary, token), f"it cannot be put there: {error.strerror or error}")
         if ran is None:
@@ -152,18 +162,30 @@ def runner_lies(claim: Claim) -> Iterator[Finding]:
     """The checks whose runner cannot fail any more."""
     if LIES in claim.configuration.integrity.off:
         return
-    trial = Trial(
-        site_of(claim.work, claim.configuration, claim.cache),
-        claim.ground,
-        claim.trusted,
-        tuple(delta.path.decode(errors="replace") for delta in claim.changed),
-        claim.run,
-    )
     words: dict[str, str] = {}
+    asked = [
+        (check, ran.result)
+        for check, ran in zip(claim.checks, claim.ran, strict=True)
+        if claim.learned.get(check.name, {}).get("canary") != SEEN
+    ]
     with suppress(Withdrawn):
-        yield from trial.liars(zip(claim.checks, (each.result for each in claim.ran), strict=True), words)
+        yield from _trial(claim).liars(asked, words)
     for check, word in words.items():
         claim.learned.setdefault(check, {})["canary"] = word
+
+
+def seen_beside(claim: Claim, check: Check, result: CheckResult, ground: Ground, run: Run) -> None:
+    """Run the canary of a check on another ground with `run`. Where all of it shows, its runner is not asked again."""
+    is_asked = LIES not in claim.configuration.integrity.off
+    with suppress(Withdrawn):
+        if is_asked and _trial(claim).shows(check, result, ground, run):
+            claim.learned.setdefault(check.name, {})["canary"] = SEEN
+
+
+def _trial(claim: Claim) -> Trial:
+    changed = tuple(delta.path.decode(errors="replace") for delta in claim.changed)
+    site = site_of(claim.work, claim.configuration, claim.cache)
+    return Trial(site, claim.ground, claim.trusted, changed, claim.run)
 
 
 def fewer_tests(claim: Claim) -> Iterator[Finding]:
@@ -204,6 +226,10 @@ def _added(ground: Ground, files: Mapping[str, str]) -> Iterator[None]:
         for place in made:
             with suppress(OSError):
                 place.unlink()
+
+
+def _token() -> str:
+    return f"c{secrets.token_hex(4)}"
 
 
 def _all_of(canary: Canary, token: str) -> frozenset[str]:

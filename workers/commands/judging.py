@@ -30,8 +30,9 @@ JUDGES: Final[tuple[Judge, ...]] = (
     apart,
     not_seen_again,
     fewer_tests,
-    runner_lies,
+    # It may have run the canary, too.
     proof,
+    runner_lies,
     new_tests,
 )
 MOST: Final = 20

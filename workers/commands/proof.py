@@ -1,9 +1,9 @@
 """Formerly failing tests once more: again, in other conditions, with what they expect changed, and what they ask of the
 product with other values near theirs.
 
-One more start of pytest, in a fresh workspace, for at most `MOST_TESTS` tests; further ones only where a test failed
-there. Of other runners that list their tests, a quick check twice more. Where the tests could not be run so, nothing is
-found.
+One more start of pytest, in a fresh workspace, for at most `MOST_TESTS` tests, behind the canary of the first check;
+further ones only where a test failed there. Of other runners that list their tests, a quick check twice more. Where the
+tests could not be run so, nothing is found.
 """
 
 import posixpath
@@ -16,10 +16,11 @@ from fixloop.configuration.model import Check
 from fixloop.integrity.flip import Flip, flipped
 from fixloop.integrity.perturbed import RULE as PERTURBED
 from fixloop.protocol.checks import Finding
+from workers.commands.canary import seen_beside
 from workers.commands.check_run import Ran, run_check
 from workers.commands.claim import Claim
 from workers.commands.flakes import MOST_SECONDS
-from workers.commands.pytest_runs import Outcomes, is_pytest, named, plain_run, played
+from workers.commands.pytest_runs import Outcomes, Playing, is_pytest, named, plain_run, played
 from workers.commands.recorded_calls import Decisions, Recording
 
 RULES: Final = frozenset({"flaky", "other-conditions", "flip", PERTURBED})
@@ -27,6 +28,8 @@ MOST_TESTS: Final = 20
 SHARE: Final = 0.25
 """Of the check's own duration, which its tests may take once more; at least `LEAST_SECONDS`."""
 LEAST_SECONDS: Final = 1.0
+MOST_BEHIND_SECONDS: Final = 10.0
+"""A canary ends its process after a minute."""
 _CASE: Final = re.compile(r"<testcase\b[^>]*")
 _NAME: Final = re.compile(r'\bname="([^"]*)"')
 _TIME: Final = re.compile(r'\btime="(\d+\.?\d*)"')
@@ -47,7 +50,7 @@ def proof(claim: Claim) -> Iterator[Finding]:
         if not is_pytest(check):
             yield from _again(claim, check, ran, tests, decisions)
         elif tests and is_python and len(tests) <= MOST_TESTS and _took(ran, tests) <= seconds:
-            yield from _proved(claim, check, tests, seconds, decisions)
+            yield from _proved(claim, check, ran, tests, seconds, decisions)
 
 
 def _again(claim: Claim, check: Check, ran: Ran, tests: list[str], decisions: Decisions) -> Iterator[Finding]:
@@ -82,7 +85,7 @@ def _took(ran: Ran, tests: Collection[str]) -> float:
 
 
 def _proved(
-    claim: Claim, check: Check, tests: list[str], seconds: float, decisions: Decisions
+    claim: Claim, check: Check, ran: Ran, tests: list[str], seconds: float, decisions: Decisions
 ) -> Iterator[Finding]:
     with claim.beside("2") as ground:
         if ground.problem:
@@ -92,12 +95,23 @@ def _proved(
         varied = plain | {"name": "varied", "varied": True}
         flip = plain | {"name": "flipped", "args": sorted(flips), "only": []}
         recording = Recording(claim, check, ground, decisions)
-        found = played(recording.run, check, ground, [varied, plain, flip], seconds, elsewhere=True)
-        if decisions and "failed" in {*found.get("varied", {}).values(), *found.get("plain", {}).values()}:
-            # It may mind that calls are recorded.
+        found: Outcomes = {}
+        # What an earlier check left where it ran could only be seen there.
+        if is_first := check == claim.checks[0] and seconds < MOST_BEHIND_SECONDS:
+            runs = [varied, plain, flip]
+            playing = Playing(recording.run, check, ground, runs, seconds, elsewhere=True, behind=True)
+            seen_beside(claim, check, ran.result, ground, playing.run)
+            found = playing.outcomes()
+        if not found:
+            found = played(recording.run, check, ground, [varied, plain, flip], seconds, elsewhere=True)
+        if (decisions or is_first) and "failed" in {
+            *found.get("varied", {}).values(),
+            *found.get("plain", {}).values(),
+        }:
+            # It may mind that calls are recorded, or what ran before in the same process.
             found = {**found, **played(claim.run, check, ground, [varied, plain], seconds, elsewhere=True)}
         again: Outcomes = {}
-        if "failed" in {*found.get("varied", {}).values(), *found.get("plain", {}).values()}:
+        if _has_failed(found):
             usual = played(claim.run, check, ground, [plain], seconds)
             again = {**usual, **played(claim.run, check, ground, [varied], seconds, elsewhere=True)}
         yield from recording.findings()
@@ -117,6 +131,10 @@ def _proved(
         base, changed = flips[copy]
         text = f"{base} passes with another expected value, too: what it looks at equals everything"
         yield _finding("flip", text, check, base, changed)
+
+
+def _has_failed(found: Outcomes) -> bool:
+    return "failed" in {*found.get("varied", {}).values(), *found.get("plain", {}).values()}
 
 
 def told_apart(found: Outcomes, again: Outcomes, beside: Outcomes) -> tuple[list[str], list[str]]:

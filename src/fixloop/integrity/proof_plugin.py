@@ -1,15 +1,17 @@
-"""A pytest plugin: runs the tests it is told, again and in other conditions, and writes what became of each.
+"""A pytest plugin: runs the tests it is told, again and in other conditions, and writes what became of each; in place
+of what pytest was started for, or behind that, as if it was started again.
 
 It is loaded by the project's interpreter from a folder in which it lies alone: it imports nothing of fixloop, and is
 written for any Python that pytest runs on. What it is told stands in a file; what it leaves is another one.
 """
 
 import builtins
+import contextlib
 import faulthandler
 import json
 import os
 import time
-from typing import Any, Callable, Dict, Iterator, List  # noqa: UP035
+from typing import Any, Callable, Dict, Iterator, List, Optional  # noqa: UP035
 
 import pytest
 
@@ -22,11 +24,17 @@ _outcomes: Dict[str, str] = {}  # noqa: UP006
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_cmdline_main(config: Any) -> Iterator[None]:
-    with open(os.environ["FIXLOOP_PROOF"]) as file:
-        _told.update(json.load(file))
-    for name in [each for each in os.environ if each.startswith("FIXLOOP_")]:
-        del os.environ[name]
-    os.environ["PYTEST_ADDOPTS"] = _told["addopts"]
+    if not _told:
+        with open(os.environ["FIXLOOP_PROOF"]) as file:
+            _told.update(json.load(file))
+        for name in [each for each in os.environ if each.startswith("FIXLOOP_")]:
+            del os.environ[name]
+        os.environ["PYTEST_ADDOPTS"] = _told["addopts"]
+    if "behind" in _told:
+        # When its own plugins have come to their end.
+        config.add_cleanup(_play_behind)
+        yield
+        return
     # All in this process; and a file that cannot be collected does not keep the others from being run.
     wanted = {"numprocesses": 0, "dist": "no", "tx": [], "maxfail": 0, "keepduplicates": True}
     for name, value in {**wanted, "continue_on_collection_errors": True}.items():
@@ -36,8 +44,16 @@ def pytest_cmdline_main(config: Any) -> Iterator[None]:
     yield
 
 
+def _play_behind() -> None:
+    """In a session of its own; the exit code stays that of the first."""
+    with contextlib.suppress(Exception, SystemExit):
+        pytest.main(["-p", __name__, *_told.pop("behind")])
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: Any) -> bool:
+def pytest_runtestloop(session: Any) -> Optional[bool]:  # noqa: UP045
+    if "behind" in _told:
+        return None
     until = time.monotonic() + _told["seconds"]
     # Ends all where a test waits for what is not there; no thread that tests could count.
     faulthandler.dump_traceback_later(_told["seconds"] * 2 + 10, exit=True, file=2)
