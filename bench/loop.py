@@ -1,8 +1,7 @@
 """What fixloop adds to a loop's own commands: `check`, `run`, red to green, and commands that only read.
 
-On a small project with pytest, ruff and mypy, by turns in one run: its commands as they are, then through fixloop. With
-`--project NAME`, on public projects instead: own commands and `fixloop check` without a bug, once more on the same
-tree, and with each of three bugs. Seconds are medians; a difference is what fixloop adds.
+On a small project with pytest, ruff and mypy, by turns in one run: its commands as they are, then through fixloop.
+Seconds are medians; a difference is what fixloop adds.
 """
 
 import argparse
@@ -16,9 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench.checkout import developer_environment, prepared, public_projects, restore
-from bench.trial import Bench
-from fixloop.servers.settings import Settings
+from bench.checkout import developer_environment
 
 FIXLOOP: Final = Path(sys.executable).with_name("fixloop")
 COMMANDS: Final = {
@@ -38,13 +35,9 @@ READING: Final = (("status",), ("inbox",), ("log", "1"), ("check", "--help"))
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--project", nargs="+", default=[], help="public projects, see bench/projects.toml")
     options = parser.parse_args()
     usual = median(options.turns, lambda: seconds([sys.executable, "-c", "pass"], Path(), {}))
     print(f"python -c pass: {usual * 1000:.0f} ms")
-    if options.project:
-        on_public_projects(options.project)
-        return
     with tempfile.TemporaryDirectory(prefix="loop-") as folder:
         on_small_project(Path(folder), options.turns)
 
@@ -98,33 +91,6 @@ def on_small_project(folder: Path, turns: int) -> None:
     for words in READING:
         reading[" ".join(words)] = lambda words=words: called(*words)  # type: ignore[misc]
     report("reading", by_turns(reading, turns))
-
-
-def on_public_projects(names: Sequence[str]) -> None:
-    """Print for each project whether `check` tells the truth, and its seconds beside those of the own commands."""
-    folder = (Settings().cache_dir.parent / "fixloop-projects").resolve()
-    print(
-        "| project | own commands, s | check, s | same tree, s | verdict | bugs found |\n|---|--:|--:|--:|---|--:|"
-    )
-    for project in (each for each in public_projects() if each.name in names):
-        checkout = prepared(project, folder / project.name)
-        bench = Bench(project, checkout, lambda what: None)
-        try:
-            raw, first = bench.raw("raw"), bench.fixloop("check", "check")
-            again = bench.fixloop("again", "check")
-            found = 0
-            for number, bug in enumerate(project.bugs, 1):
-                bug.apply(checkout)
-                is_red = not bench.raw(f"raw-bug-{number}").green
-                found += is_red and bench.fixloop(f"check-bug-{number}", "check").exit_code == 1
-                restore(checkout)
-        finally:
-            restore(checkout)
-        print(
-            f"| {project.name} | {raw.seconds:.1f} | {first.seconds:.1f} | {again.seconds:.1f} | {first.verdict} | "
-            f"{found} of {len(project.bugs)} |",
-            flush=True,
-        )
 
 
 def made(folder: Path, commands: Mapping[str, str]) -> Path:

@@ -1,8 +1,9 @@
 """Try fixloop on public projects: is every verdict true, and what does it cost over the project's own commands?
 
-For each project of `projects.toml`: its own commands, `fixloop run --dry`, `fixloop run`, and `fixloop init` + `run`
-without a bug, then its own commands and both runs with each of three bugs. A verdict is true where a run is green
-exactly when the project's own commands are, and where it found the failures otherwise. Seconds are medians.
+For each project of `projects.toml`: its own commands, `fixloop run --dry`, `fixloop run`, `fixloop init` + `run` and
+`fixloop check` without a bug, then its own commands, both runs and the check with each of three bugs. A verdict is true
+where it is green exactly when the project's own commands are, and where it names failures otherwise. Seconds are
+medians.
 
 Needs the clients of the registries (pip, npm, apt-get with deb-src entries), git, node and go. The last trial of each
 project is kept in the folder, from which `--page` makes `docs/projects.md`. Exit code 0 when everything was true.
@@ -21,7 +22,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from bench.checkout import Project, prepared, public_projects
 from bench.trial import Configured, Trial, tried
-from fixloop.servers.settings import Settings
+from fixloop.servers.settings import load_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "projects.md"
@@ -34,13 +35,15 @@ bugs are put into it stands in `bench/projects.toml`.
 
 A verdict is true where a run is green exactly when the project's own commands are. Three bugs are put into each
 project, one at a time, and its own commands turn red with each: the run then has to find failures.
-"run" is `fixloop run` without a configuration, "init + run" is `fixloop init`, then `fixloop run`.
+"run" is `fixloop run` without a configuration, "init + run" is `fixloop init`, then `fixloop run`; "check" is
+`fixloop check --again --base none` without a configuration. Bugs are those that each of the three found.
 Seconds are medians, on a machine that did other work, too: only ratios above 2 mean anything.
 
 {true} of {count} projects that were tried have true verdicts everywhere.
 
-| project | what it is | own commands, s | run | s | init + run | s | bugs found: run, init + run | true | commit, day |
-|---|---|---|---|---|---|---|---|---|---|
+| project | what it is | own commands, s | run | s | init + run | s | check | s | bugs found | true \
+| commit, day |
+|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 _RELEASES = """
 ## Releases
@@ -79,7 +82,7 @@ def main() -> None:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(sorted(names))}")
     if options.runs < 1:
         parser.error("--runs: at least 1")
-    options.folder = (options.folder or Settings().cache_dir.parent / "fixloop-projects").resolve()
+    options.folder = (options.folder or load_settings().cache_dir.parent / "fixloop-projects").resolve()
     if options.page:
         PAGE.write_text(page(_kept(options.folder)))
         return
@@ -148,7 +151,8 @@ def row(project: Project, trial: Trial) -> str:
         f"{trial.raw_seconds:.1f}",
         *_told(trial.unconfigured, trial.raw_seconds),
         *_told(trial.configured, trial.raw_seconds),
-        f"{_found(trial.unconfigured)}, {_found(trial.configured)}",
+        *_told(trial.checked, trial.raw_seconds),
+        f"{_found(trial.unconfigured)}, {_found(trial.configured)}, {_found(trial.checked)}",
         "yes" if trial.true else _blame(trial),
         f"{trial.commit}, {trial.day}",
     ]

@@ -17,7 +17,13 @@ _FIXLOOP = Path(sys.executable).with_name("fixloop")
 _MOST_SECONDS = 600
 _WAITS = 3
 """The exit code of a run that found failures and has no fixer; of one that could not run, too."""
+_FAILED = 1
+"""The exit code of a check that found failures."""
+_COUNTED = re.compile(r"\d+ failures? in ")
 _VERDICT = re.compile(r"^#\d+ .*?\b((?:passed|waits for|not verified)\b.*)$", re.MULTILINE)
+
+
+CHECK = ("check", "--again", "--base", "none")
 
 
 class Answer(BaseModel):
@@ -34,7 +40,10 @@ class Answer(BaseModel):
 
     @property
     def found_failures(self) -> bool:
-        """Whether fixloop waits for a fix of failures, and not for a person because a check could not run."""
+        """Whether a run waits for a fix of failures, and not for a person because a check could not run, or a check
+        counts some."""
+        if self.exit_code == _FAILED:
+            return _COUNTED.match(self.verdict) is not None
         return self.exit_code == _WAITS and "waits for a fix" in self.verdict
 
 
@@ -63,6 +72,8 @@ class Trial(BaseModel):
     raw_bugs: list[Answer] = Field(default_factory=list)
     unconfigured: Configured = Field(default_factory=Configured)
     configured: Configured = Field(default_factory=Configured)
+    checked: Configured = Field(default_factory=Configured)
+    """By `fixloop check`, without a configuration."""
 
     @property
     def raw_seconds(self) -> float:
@@ -76,7 +87,7 @@ class Trial(BaseModel):
 
     @property
     def true(self) -> bool:
-        ran = self.unconfigured.true and self.configured.true
+        ran = self.unconfigured.true and self.configured.true and self.checked.true
         return self.fair and ran and self.dry.green and self.init.green
 
 
@@ -96,11 +107,13 @@ def tried(
             trial.raw.append(bench.raw(f"raw-{turn}"))
             trial.unconfigured.answers.append(bench.run(f"run-{turn}", None))
             trial.configured.answers.append(bench.run(f"init-run-{turn}", written))
+            trial.checked.answers.append(bench.run(f"check-{turn}", None, how=CHECK))
         for number, bug in enumerate(project.bugs, 1):
             bug.apply(checkout)
             trial.raw_bugs.append(bench.raw(f"raw-bug-{number}"))
             trial.unconfigured.bugs.append(bench.run(f"run-bug-{number}", None, bug))
             trial.configured.bugs.append(bench.run(f"init-run-bug-{number}", written, bug))
+            trial.checked.bugs.append(bench.run(f"check-bug-{number}", None, bug, CHECK))
             restore(checkout)
     finally:
         restore(checkout)
@@ -122,14 +135,16 @@ class Bench:
         command = " && ".join(f"({each})" for each in self._project.commands)
         return self._ended(name, ["sh", "-c", command], developer_environment(self._checkout))
 
-    def run(self, name: str, configuration: str | None, bug: Edit | None = None) -> Answer:
-        """`fixloop run`, with this fixloop.toml or without any, in a checkout that only `bug` has changed."""
+    def run(
+        self, name: str, configuration: str | None, bug: Edit | None = None, how: Sequence[str] = ("run", ".")
+    ) -> Answer:
+        """`fixloop run`, or `how`, with this fixloop.toml or without any, in a checkout that only `bug` has changed."""
         restore(self._checkout)
         if bug:
             bug.apply(self._checkout)
         if configuration is not None:
             (self._checkout / "fixloop.toml").write_text(configuration)
-        return self.fixloop(name, "run", ".")
+        return self.fixloop(name, *how)
 
     def fixloop(self, name: str, *arguments: str) -> Answer:
         environment = developer_environment() | {"FIXLOOP_CACHE_DIR": str(self._cache)}
@@ -162,6 +177,7 @@ class Bench:
 
 
 def _verdict(output: str) -> str:
-    """Of a workflow's line without its number, name and what stands in brackets; else the last line."""
-    lines = _VERDICT.findall(output) or output.strip().splitlines()[-1:] or [""]
+    """Of a workflow's line without its number, name and what stands in brackets, or a check's; else the last line."""
+    printed = output.strip().splitlines() or [""]
+    lines = _VERDICT.findall(output) or [line for line in printed if _COUNTED.match(line)] or printed[-1:]
     return re.sub(r" \([^)]*\)", "", lines[-1].strip())

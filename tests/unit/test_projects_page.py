@@ -12,16 +12,24 @@ from bench.trial import Answer, Configured, Trial
 PROJECTS = public_projects()
 VERDICT_ROW = re.compile(
     r"\| (?P<name>[\w.-]+) \| (?P<what>[^|]+) \| [\d.]+ "
-    r"\| [^|]+ \| [\d.]+ \([+-][\d.]+, [\d.]+ ×\) \| [^|]+ \| [\d.]+ \([+-][\d.]+, [\d.]+ ×\) "
-    r"\| \d/3[^,|]*, \d/3[^|]* \| (?P<true>yes|no[^|]*) \| [0-9a-f]{7,}(-dirty)?, \d\d \w+ \d{4} \|"
+    r"(\| [^|]+ \| [\d.]+ \([+-][\d.]+, [\d.]+ ×\) ){3}"
+    r"\| \d/3[^,|]*, \d/3[^,|]*, \d/3[^|]* \| (?P<true>yes|no[^|]*) \| [0-9a-f]{7,}(-dirty)?, \d\d \w+ \d{4} \|"
 )
 PASSED = Answer(exit_code=0, seconds=4.0, verdict="passed")
 FOUND = Answer(exit_code=3, seconds=4.0, verdict="waits for a fix of 1 failure in test-runner run 1/5")
 STOPPED = Answer(exit_code=3, seconds=4.0, verdict="waits for a decision: no pytest here")
+COUNTED = Answer(exit_code=1, seconds=3.0, verdict="1 failure in 1 of 3 checks; 1 new; was 0")
+BROKEN = Answer(exit_code=1, seconds=3.0, verdict="could not check")
 RED = Answer(exit_code=1, seconds=1.0, verdict="1 failed")
 
 
-def trial(*, unconfigured: Answer = PASSED, with_bugs: Answer = FOUND, raw_with_bugs: Answer = RED) -> Trial:
+def trial(
+    *,
+    unconfigured: Answer = PASSED,
+    with_bugs: Answer = FOUND,
+    raw_with_bugs: Answer = RED,
+    checked: Answer = COUNTED,
+) -> Trial:
     return Trial(
         commit="be9c4a1",
         day="22 November 2026",
@@ -31,6 +39,7 @@ def trial(*, unconfigured: Answer = PASSED, with_bugs: Answer = FOUND, raw_with_
         raw_bugs=[raw_with_bugs] * 3,
         unconfigured=Configured(answers=[unconfigured], bugs=[with_bugs] * 3),
         configured=Configured(answers=[PASSED], bugs=[FOUND] * 3),
+        checked=Configured(answers=[PASSED], bugs=[checked] * 3),
     )
 
 
@@ -77,6 +86,8 @@ def test_the_page_counts_the_projects_whose_verdicts_are_true() -> None:
         trial(with_bugs=PASSED),
         trial(with_bugs=STOPPED),
         trial(raw_with_bugs=PASSED),
+        trial(checked=PASSED),
+        trial(checked=BROKEN),
     ],
     ids=[
         "red without a bug",
@@ -84,6 +95,8 @@ def test_the_page_counts_the_projects_whose_verdicts_are_true() -> None:
         "green with a bug",
         "stopped with a bug",
         "no bug at all",
+        "a green check with a bug",
+        "a check that could not count",
     ],
 )
 def test_a_verdict_that_is_not_true_is_reported(wrong: Trial) -> None:
