@@ -1,20 +1,25 @@
-"""The command line: where the program begins and ends. A worker that it needs loads while it loads itself."""
+"""The command line: where the program begins and ends. What a command needs starts while the command loads."""
 
 import atexit
 import gc
 import io
 import os
-import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Final
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.machine.attached import start_waiting
+from fixloop.machine.attached import start_server, start_waiting
 
 COLLECT_AFTER: Final = 200_000
 """Objects made and not yet let go: more than any command loads."""
-_NEEDS_NO_WORKER: Final = frozenset({"--dry", "--help", "-h"})
+_PROCESS_OF: Final = {"check": "try", "run": "supervise"}
+_NEEDS_NO_PROCESS: Final = frozenset({"--dry", "--help", "--show", "-h"})
+_READ_STATES: Final = frozenset(
+    {"ack", "decide", "decline", "fixed", "inbox", "log", "mailbox", "report", "status"}
+)
+_OTHER_SERVERS: Final = frozenset({"FIXLOOP_BROKER_URL", "FIXLOOP_EMBEDDED", "FIXLOOP_STATE_URL"})
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -24,9 +29,11 @@ def main(words: Sequence[str] | None = None) -> int:
         gc.set_threshold(COLLECT_AFTER)
         atexit.register(gc.freeze)
         words = sys.argv[1:]
-        if words[:1] == ["run"] and _NEEDS_NO_WORKER.isdisjoint(words):
-            # Where loading fails, it fails again once there is a log to say so.
-            start_waiting("supervise", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if _NEEDS_NO_PROCESS.isdisjoint(words):
+            for command in _PROCESS_OF.keys() & words[:1]:
+                start_waiting(_PROCESS_OF[command])
+        if not _READ_STATES.isdisjoint(words[:1]) and _OTHER_SERVERS.isdisjoint(map(str.upper, os.environ)):
+            threading.Thread(target=start_server, daemon=True).start()
     from fixloop.commands.program import call
 
     for stream in (sys.stdout, sys.stderr):

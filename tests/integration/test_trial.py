@@ -13,7 +13,8 @@ import pytest
 from fixloop.configuration.model import Check, Configuration, SpecialistChecks
 from fixloop.configuration.settings import LimitSettings, WorkspaceSettings
 from fixloop.errors import InfrastructureError, UsageError
-from fixloop.intake.trial import Asked, Tried, started, try_checks
+from fixloop.intake.trial import Asked, Tried, try_checks
+from fixloop.machine.attached import taken
 from fixloop.protocol.checks import RunOutcome
 from fixloop.repository.snapshot import Snapshot, take_snapshot
 from tests.fixtures.configuration_project import executable
@@ -206,7 +207,7 @@ def test_where_what_runs_beside_cannot_that_is_said(site: Site) -> None:
 
 
 def test_a_process_that_was_started_ahead_ends_where_nothing_is_asked_of_it() -> None:
-    with started() as process:
+    with taken("try").ending() as process:
         assert process.poll() is None
 
     assert process.returncode is not None

@@ -7,6 +7,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Final
 
+from fixloop.protocol.event import Value
 from workers.steps.step import crew_factory
 
 _MODULES: Final = (
@@ -40,3 +41,4 @@ def load() -> None:
     # A wrong name is told by the process that needs the crew, as the failure of its first step.
     with suppress(Exception):
         crew_factory()
+    Value.build()

@@ -39,7 +39,7 @@ _LIST: Final = "a list of texts, none of them empty"
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
 
 class GitHub(_Strict):

@@ -22,7 +22,7 @@ from fixloop.intake.hook_files import forget_let_go
 from fixloop.intake.last_check import Kept, LastCheck, keep_check, last_check
 from fixloop.intake.preparation import Prepared, prepare, with_gates_of_base
 from fixloop.intake.recheck import Ran, recheck
-from fixloop.intake.trial import Process, Tried, started
+from fixloop.intake.trial import Tried
 from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.failures import Comparison, Failure, compare
 from fixloop.protocol.grouping import groups
@@ -40,7 +40,6 @@ _REUSED: Final = frozenset({RunOutcome.PASSED, RunOutcome.FAILED})
 
 
 def check(
-    context: typer.Context,
     path: Annotated[Path, typer.Argument(metavar="PATH", help="The project's folder.")] = Path("."),
     only: Only = None,
     base: BaseRevision = None,
@@ -98,10 +97,6 @@ def check(
             f"{path} is in no git repository, and --watch asks git what has changed; leave it out"
         )
     files = {"sarif": sarif, "junit": junit, "code_quality": code_quality}
-    ready: Process | None = None
-    if again or not last_check(cache, path).is_of(path):
-        # It loads what it needs while the snapshot is taken.
-        ready = context.with_resource(started())
     while True:
         until = time.monotonic() + within
         feature = Feature(repo=str(path), only=only, base=base, gates_all=all_, runs_here=True)
@@ -110,10 +105,7 @@ def check(
         kept = last_check(cache, path)
         last = LastCheck(cut_off=kept.cut_off) if again else kept
         chosen = prepared._replace(configuration=_fast(prepared.configuration)) if fast else prepared
-        ran = recheck(
-            chosen, last, cache, until=until, is_hasty=fail_fast, at_once=settings.ahead > 0, ready=ready
-        )
-        ready = None
+        ran = recheck(chosen, last, cache, until=until, is_hasty=fail_fast, at_once=settings.ahead > 0)
         reusable = [each for each in ran.found if each.result.outcome in _REUSED]
         if ran.cut_off or any(each is not last.of(*each.key) for each in reusable):
             keep_check(cache, path, last.updated(reusable, ran.cut_off))

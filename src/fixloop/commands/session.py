@@ -70,13 +70,17 @@ class Session:
     connection: Connection
     """Of the same Redis, for what is kept of no workflow."""
     directory: Path
-    project: Project
     meant: list[str] = field(default_factory=list)
     """The workflows that were asked for, the last one last."""
     person: str = ""
     """Who asks from elsewhere, and how they are known; empty: whoever has this process."""
     operation: str = ""
     """What is brought is brought once for each; empty: each time."""
+
+    @cached_property
+    def project(self) -> Project:
+        """Of the directory."""
+        return project_at(self.directory)
 
     @cached_property
     def engine(self) -> "Engine":
@@ -148,7 +152,7 @@ class Session:
     def acting_for(self, person: str, operation: str) -> "Session":
         """The same connections, for one request of somebody elsewhere."""
         acting = replace(self, meant=[], person=person, operation=operation)
-        vars(acting)["hints"] = self.hints
+        vars(acting).update(hints=self.hints, project=self.project)
         return acting
 
     def bring(self, workflow: str, event: "Event") -> None:
@@ -284,7 +288,7 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
                     from fixloop.store.archive.read_through import with_archive
 
                     store = with_archive(redis, Archive(settings.archive_dir))
-                session = Session(settings, urls, store, redis.connection, place, project_at(place))
+                session = Session(settings, urls, store, redis.connection, place)
                 try:
                     yield session
                 except BROKEN:

@@ -19,7 +19,7 @@ from fixloop.files.cache_folder import make_cache
 from fixloop.machine.interpreters import Interpreter, stamps
 from fixloop.protocol.checks import CheckResult, RunOutcome
 from fixloop.protocol.event import Value
-from fixloop.repository.snapshot import Snapshot, checkout_tree
+from fixloop.repository.snapshot import Snapshot
 
 FORMAT: Final = 1
 """Raised when results are read or judged differently."""
@@ -49,11 +49,6 @@ class LastCheck(Value):
     kept: tuple[Kept, ...] = ()
     cut_off: dict[str, float] = Field(default_factory=dict)
     """What was ended because there was no more time, by specialist and check: after how many seconds."""
-
-    def is_of(self, folder: Path) -> bool:
-        """Whether its results are those of what the folder holds now; tools may be others."""
-        trees = {each.result.evidence.tree for each in self.kept}
-        return bool(trees) and trees == {checkout_tree(folder)}
 
     def of(self, specialist: str, check: str) -> Kept | None:
         return next((each for each in self.kept if each.key == (specialist, check)), None)

@@ -11,7 +11,7 @@ from fixloop.configuration.model import Configuration, SpecialistChecks
 from fixloop.intake.frozen_configuration import interpreter_at
 from fixloop.intake.last_check import Kept, LastCheck, circumstances, mypy_cache
 from fixloop.intake.preparation import Prepared
-from fixloop.intake.trial import Asked, Process, try_checks
+from fixloop.intake.trial import Asked, try_checks
 from fixloop.protocol.checks import RunOutcome
 
 READING: Final = frozenset({"code-quality", "security"})
@@ -36,13 +36,12 @@ def recheck(
     until: float = inf,
     is_hasty: bool = False,
     at_once: bool = False,
-    ready: Process | None = None,
 ) -> Ran:
     """
     Find out what is not known of a snapshot; what failed last runs first.
 
     Ends at `until`, by the monotonic clock; where hasty, with the first check that fails. `at_once`: what only reads
-    the code runs beside what runs it. `ready`: the process for it, where one was started ahead.
+    the code runs beside what runs it.
     """
     snapshot, configuration = prepared.snapshot, prepared.configuration
     interpreter = interpreter_at(Path(snapshot.source) / snapshot.subdirectory)
@@ -73,7 +72,7 @@ def recheck(
     asked = first and Asked(
         snapshot=snapshot, configuration=first, beside=beside, cache=cache, mypy_cache=remembered
     )
-    for each in try_checks(asked, until, ready) if asked else ():
+    for each in try_checks(asked, until) if asked else ():
         # The names of ten thousand tests that passed are of no use here.
         result = each.result.model_copy(update={"passed_names": ()})
         key = each.specialist, result.check

@@ -3,11 +3,10 @@
 The checks run in a process of the application, through the code that a worker's specialists run through.
 """
 
-import os
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
 from threading import Timer
@@ -17,7 +16,7 @@ from pydantic import TypeAdapter
 
 from fixloop.configuration.model import Configuration
 from fixloop.errors import InfrastructureError, UsageError
-from fixloop.machine.attached import attach, launching
+from fixloop.machine.attached import taken
 from fixloop.protocol.checks import CheckResult
 from fixloop.protocol.event import Value
 from fixloop.repository.snapshot import Snapshot
@@ -56,18 +55,18 @@ class Refused(Value):
 _LINE: Final = TypeAdapter[Tried | Refused](Tried | Refused)
 
 
-def try_checks(asked: Asked, until: float = inf, ready: Process | None = None) -> Iterator[Tried]:
+def try_checks(asked: Asked, until: float = inf) -> Iterator[Tried]:
     """
     Run every check of every specialist once, in the order of the phases; each result as soon as it is there.
 
     Where a workspace cannot be made ready, the one result is an error of a check named `workspace`. What runs at
-    `until`, by the monotonic clock, is ended without a result. `ready`: a process that was started ahead.
+    `until`, by the monotonic clock, is ended without a result.
     """
-    with nullcontext(ready) if ready else started() as process, _ended_at(until, process):
+    with taken("try").ending() as process, _ended_at(until, process):
         assert process.stdin is not None
         assert process.stdout is not None
         # Of one that is gone already its exit code tells.
-        with suppress(BrokenPipeError), process.stdin as written:
+        with suppress(ConnectionError), process.stdin as written:
             written.write(asked.model_dump_json(by_alias=True).encode())
         for line in process.stdout:
             said = _LINE.validate_json(line)
@@ -89,12 +88,3 @@ def _ended_at(until: float, process: Process) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-
-
-@contextmanager
-def started() -> Iterator[Process]:
-    """A process that loads what it needs, and waits for what it is to do; it ends with this one, however that ends."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    # Ctrl-C is for this process, which tells it; and once nobody reads on, nothing more of it is wanted.
-    with attach(launching("try"), os.environ, start_new_session=True, **pipes).ending() as process:
-        yield process

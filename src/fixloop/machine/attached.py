@@ -10,6 +10,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -77,23 +78,44 @@ def launching(role: str, *options: str) -> list[str]:
     return [sys.executable, str(app_folder() / "workers" / "launch.py"), role, *options]
 
 
-_waiting: list[tuple[Child, socket.socket]] = []
+_HOW: Final[Mapping[str, Mapping[str, Any]]] = {
+    # Where loading fails, it fails again once there is a log to say so.
+    "supervise": {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL},
+    # Ctrl-C is for who started it, and tells it.
+    "try": {"stdout": subprocess.PIPE, "start_new_session": True},
+}
+_waiting: Final[dict[str, tuple[Child, socket.socket]]] = {}
 
 
-def start_waiting(role: str, **how: Any) -> None:
+def start_waiting(role: str) -> None:
     """Start a process of the application that loads what it needs and then waits for its standard input, a socket; it
     ends with this process if nobody takes it."""
     ours, theirs = socket.socketpair()
     with theirs:
-        _waiting.append((attach(launching(role), os.environ, stdin=theirs.fileno(), **how), ours))
-    atexit.register(lambda: _waiting and _waiting.pop()[0].kill())
+        _waiting[role] = attach(launching(role), os.environ, stdin=theirs.fileno(), **_HOW[role]), ours
+
+
+@atexit.register
+def _end_waiting() -> None:
+    while _waiting:
+        _waiting.popitem()[1][0].kill()
+
+
+def taken(role: str) -> Child:
+    """The process that waits as `role`, else a new one, with its standard input."""
+    if role not in _waiting:
+        start_waiting(role)
+    child, line = _waiting.pop(role)
+    with line:
+        child.process.stdin = line.makefile("wb")
+    return child
 
 
 def told(said: Mapping[str, Any], log: Path) -> Child | None:
     """The supervisor that waits, told what it is, and where its log goes; None where none waits, or it has died."""
-    if not _waiting:
+    if "supervise" not in _waiting:
         return None
-    child, line = _waiting.pop()
+    child, line = _waiting.pop("supervise")
     try:
         # The file and not its name, which it may have no longer when the process has loaded.
         with line, log.open("ab") as file:
@@ -102,3 +124,17 @@ def told(said: Mapping[str, Any], log: Path) -> Child | None:
         child.kill()
         return None
     return child
+
+
+def start_server() -> None:
+    """Start the embedded server of the project here, where it had one; the command finds out what is wrong with it."""
+    from fixloop.errors import FixloopError
+    from fixloop.servers.embedded import embedded_redis
+
+    with suppress(FixloopError, OSError):
+        for place in (Path.cwd(), *Path.cwd().parents):
+            if (place / ".fixloop" / "redis").is_dir():
+                with embedded_redis(place):
+                    threading.Event().wait()
+            if (place / ".git").exists():
+                return

@@ -40,7 +40,7 @@ class Unseen(InfrastructureError):
 class Snapshot(BaseModel):
     """What is validated, and where it came from."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="ignore")
 
     source: str
     """The real path of the top folder, or the URL."""

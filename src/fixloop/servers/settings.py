@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from fixloop.errors import UsageError
 from fixloop.files.cache_folder import usual_cache
@@ -32,12 +31,10 @@ _DAYS_OF: Final = re.compile(r"([0-9a-f]{8})=(\d{1,6}(?:\.\d+)?)")
 _OF_DEFAULTS: Final = ("HOME", "XDG_CACHE_HOME")
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """The deployment's settings; each field is the variable `FIXLOOP_{FIELD}`."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=_PREFIX, env_ignore_empty=True, frozen=True, extra="forbid", hide_input_in_errors=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     broker_url: str | None = None
     """RabbitMQ or Redis for Celery's messages; `state_url` if not given."""
@@ -59,13 +56,13 @@ class Settings(BaseSettings):
     """How long they may take."""
     cache_dir: Path = Field(default_factory=usual_cache)
     """Where mirrors and workspaces lie; outside any checkout."""
-    allow_env: Annotated[tuple[str, ...], NoDecode] = ()
+    allow_env: tuple[str, ...] = ()
     """Variables a shared worker may pass on to checks and fixers, separated by commas."""
     guard: Literal["auto", "namespace", "watched"] = "auto"
     """How commands are kept from leaving processes: a PID namespace where the kernel grants one, always, or never."""
     sandbox: Literal["auto", "require", "off", "landlock", "bubblewrap"] | None = None
     """What confines commands, whatever their projects say: what there is, nothing without one, none, or that one."""
-    sandbox_writable: Annotated[tuple[Path, ...], NoDecode] = ()
+    sandbox_writable: tuple[Path, ...] = ()
     """What all commands of this machine may write, too, separated as in PATH."""
     ahead: int = Field(default_factory=lambda: (os.cpu_count() or 1) - 1, ge=0)
     """How many specialists `run` may run beside another; `check` one at most."""
@@ -77,7 +74,7 @@ class Settings(BaseSettings):
     """Where ended workflows are moved to; None: they stay in Redis."""
     archive_after_days: float = Field(default=30.0, ge=0)
     """How long after their end workers move them there."""
-    archive_after_days_of: Annotated[dict[str, float], NoDecode] = Field(default_factory=dict)
+    archive_after_days_of: dict[str, float] = Field(default_factory=dict)
     """The same for single projects, such as `0a1b2c3d=7,1b2c3d4e=365`."""
     seal_key_file: Path | None = None
     """A file with the key that histories are sealed with, the same on each machine; an embedded Redis has one of its
@@ -188,8 +185,10 @@ def load_settings() -> Settings:
 @lru_cache(maxsize=4)
 def _settings(variables: tuple[tuple[str, str], ...]) -> Settings:
     """`variables`: what they are read from, for the cache."""
+    named = {name.upper(): value for name, value in variables if value}
+    given = {field: named.get(f"{_PREFIX}{field.upper()}") for field in Settings.model_fields}
     try:
-        return Settings()
+        return Settings.model_validate({field: value for field, value in given.items() if value})
     except ValidationError as error:
         first = error.errors()[0]
         name = f"{_PREFIX}{first['loc'][0]}".upper()
