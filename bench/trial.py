@@ -17,8 +17,6 @@ _FIXLOOP = Path(sys.executable).with_name("fixloop")
 _MOST_SECONDS = 600
 _WAITS = 3
 """The exit code of a run that found failures and has no fixer; of one that could not run, too."""
-_FAILED = 1
-"""The exit code of a check that found failures."""
 _COUNTED = re.compile(r"\d+ failures? in ")
 _VERDICT = re.compile(r"^#\d+ .*?\b((?:passed|waits for|not verified)\b.*)$", re.MULTILINE)
 
@@ -42,9 +40,8 @@ class Answer(BaseModel):
     def found_failures(self) -> bool:
         """Whether a run waits for a fix of failures, and not for a person because a check could not run, or a check
         counts some."""
-        if self.exit_code == _FAILED:
-            return _COUNTED.match(self.verdict) is not None
-        return self.exit_code == _WAITS and "waits for a fix" in self.verdict
+        is_waiting = self.exit_code == _WAITS and "waits for a fix" in self.verdict
+        return is_waiting or (self.exit_code == 1 and _COUNTED.match(self.verdict) is not None)
 
 
 class Configured(BaseModel):

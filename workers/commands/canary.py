@@ -67,7 +67,7 @@ class Trial:
         """Of the checks that passed, those that do not find what is put there for them. `words`: gets one for each."""
         with self.grounds:
             for check, result in checks:
-                token = _token()
+                token = f"c{secrets.token_hex(4)}"
                 canary = canary_of(check.command, self._project(result.passed_names), token)
                 if result.outcome is not RunOutcome.PASSED or canary is None:
                     words[check.name] = "none"
@@ -108,7 +108,7 @@ class Trial:
 
     def shows(self, check: Check, result: CheckResult, ground: Ground, run: Run) -> bool:
         """Whether all of a canary shows on a fresh ground where `run` does more in the same process."""
-        token = _token()
+        token = f"c{secrets.token_hex(4)}"
         canary = canary_of(check.command, self._project(result.passed_names), token)
         return canary is not None and not self._shown(check, ground, canary, token, run).unseen
 
@@ -226,10 +226,6 @@ def _added(ground: Ground, files: Mapping[str, str]) -> Iterator[None]:
         for place in made:
             with suppress(OSError):
                 place.unlink()
-
-
-def _token() -> str:
-    return f"c{secrets.token_hex(4)}"
 
 
 def _all_of(canary: Canary, token: str) -> frozenset[str]:

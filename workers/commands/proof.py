@@ -9,6 +9,7 @@ tests could not be run so, nothing is found.
 import posixpath
 import re
 from collections.abc import Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from workers.commands.canary import seen_beside
 from workers.commands.check_run import Ran, run_check
 from workers.commands.claim import Claim
 from workers.commands.flakes import MOST_SECONDS
-from workers.commands.pytest_runs import Outcomes, Playing, is_pytest, named, plain_run, played
+from workers.commands.pytest_runs import Outcomes, is_pytest, named, plain_run, played
 from workers.commands.recorded_calls import Decisions, Recording
 
 RULES: Final = frozenset({"flaky", "other-conditions", "flip", PERTURBED})
@@ -95,19 +96,12 @@ def _proved(
         varied = plain | {"name": "varied", "varied": True}
         flip = plain | {"name": "flipped", "args": sorted(flips), "only": []}
         recording = Recording(claim, check, ground, decisions)
-        found: Outcomes = {}
-        # What an earlier check left where it ran could only be seen there.
-        if is_first := check == claim.checks[0] and seconds < MOST_BEHIND_SECONDS:
-            runs = [varied, plain, flip]
-            playing = Playing(recording.run, check, ground, runs, seconds, elsewhere=True, behind=True)
-            seen_beside(claim, check, ran.result, ground, playing.run)
-            found = playing.outcomes()
-        if not found:
-            found = played(recording.run, check, ground, [varied, plain, flip], seconds, elsewhere=True)
-        if (decisions or is_first) and "failed" in {
-            *found.get("varied", {}).values(),
-            *found.get("plain", {}).values(),
-        }:
+        # What an earlier check left could only be seen where it ran.
+        is_behind = check == claim.checks[0] and seconds < MOST_BEHIND_SECONDS
+        behind = partial(seen_beside, claim, check, ran.result, ground) if is_behind else None
+        play = partial(played, recording.run, check, ground, [varied, plain, flip], seconds, elsewhere=True)
+        found = play(behind=behind) or (play() if behind else {})
+        if (decisions or behind) and _has_failed(found):
             # It may mind that calls are recorded, or what ran before in the same process.
             found = {**found, **played(claim.run, check, ground, [varied, plain], seconds, elsewhere=True)}
         again: Outcomes = {}

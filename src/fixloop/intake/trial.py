@@ -23,7 +23,6 @@ from fixloop.repository.snapshot import Snapshot
 
 NOTE: Final = "tried-"
 """What a mirror notes such a snapshot as, with the commit behind it: where a workflow's is noted as the workflow."""
-Process = subprocess.Popen[bytes]
 
 
 class Asked(Value):
@@ -80,7 +79,7 @@ def try_checks(asked: Asked, until: float = inf) -> Iterator[Tried]:
 
 
 @contextmanager
-def _ended_at(until: float, process: Process) -> Iterator[None]:
+def _ended_at(until: float, process: subprocess.Popen[bytes]) -> Iterator[None]:
     timer = Timer(max(until - time.monotonic(), 0), process.terminate)
     if until < inf:
         timer.start()

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from fixloop.integrity.source import Function, Sign, Source
+from fixloop.integrity.source import Function, Sign, Source, names_in
 
 RULE: Final = "types-given-away"
 
@@ -14,22 +14,53 @@ _ANYTHING: Final = frozenset({"Any", "typing.Any", "t.Any", "Incomplete"})
 
 
 def given_away(old: Source | None, new: Source) -> Iterator[Sign]:
-    """Annotations of functions that are gone or say `Any`, casts to `Any`, functions that are not checked."""
+    """Annotations of functions that are gone or say `Any`, casts, code for the type checker alone, and functions that
+    are not checked."""
     before, after = (_annotated(each) if each else {} for each in (old, new))
     for place, (was, _) in before.items():
         now, line = after.get(place, (was, 0))
         if was and was not in _ANYTHING and (not now or now in _ANYTHING):
-            name = f"{place[0]}({place[1]})" if place[1] else f"what {place[0]} returns"
-            text = f"the type of {name} was `{was}` and is {'`Any`' if now else 'not given'} now"
+            text = f"the type of {_named(place)} was `{was}` and is {'`Any`' if now else 'not given'} now"
             yield new.sign(RULE, f"{place[0]} {place[1]}", line, text)
+    is_typed = bool(before) and all(was for (_, name), (was, _) in before.items() if not name)
+    for place, (now, line) in after.items():
+        if is_typed and place not in before and not place[1] and (not now or now in _ANYTHING):
+            yield new.sign(RULE, f"{place[0]} ", line, f"the type of {_named(place)} is not given")
     for node in new.nodes:
-        if isinstance(node, ast.Call) and new.dotted(node.func).endswith("typing.cast") and node.args:
-            if ast.unparse(node.args[0]) in _ANYTHING or new.dotted(node.args[0]) in _ANYTHING:
-                yield new.sign(RULE, "cast", node.lineno, "a value is cast to `Any`")
-        elif isinstance(node, ast.Name | ast.Attribute) and new.dotted(node).endswith("typing.no_type_check"):
-            yield new.sign(RULE, "no_type_check", node.lineno, "a function is left out of type checking")
+        if (text := _told_otherwise(new, node)) and isinstance(node, ast.stmt | ast.expr):
+            yield new.sign(RULE, text, node.lineno, text)
     for found, line in new.shapes(_BRACES) if new.ending in ("ts", "tsx", "mts", "cts") else ():
         yield new.sign(RULE, found[0], line, f"`{found[0]}` gives a type away")
+
+
+def _named(place: tuple[str, str]) -> str:
+    return f"{place[0]}({place[1]})" if place[1] else f"what {place[0]} returns"
+
+
+def _told_otherwise(source: Source, node: ast.AST) -> str:
+    """What a statement or an expression has a type checker believe; usually nothing."""
+    match node:
+        case ast.Call(args=[kind, _]) if source.dotted(node.func).endswith("typing.cast"):
+            anything = ast.unparse(kind) in _ANYTHING or source.dotted(kind) in _ANYTHING
+            return f"a value is cast to `{'Any' if anything else ast.unparse(kind)}`"
+        case ast.AnnAssign(annotation=kind, value=ast.expr()) if _ANYTHING & {
+            ast.unparse(kind),
+            source.dotted(kind),
+        }:
+            return "a value is declared as `Any`"
+        case ast.If() | ast.IfExp() if "TYPE_CHECKING" in names_in(node.test):
+            shown = (
+                {type(each) for each in (*node.body, *node.orelse)}
+                if isinstance(node, ast.If)
+                else {ast.IfExp}
+            )
+            if not shown <= {ast.Import, ast.ImportFrom, ast.Pass}:
+                return "the type checker is shown other code than what runs"
+        case ast.Name() | ast.Attribute() if source.dotted(node).endswith("typing.no_type_check"):
+            return "a function is left out of type checking"
+        case ast.FunctionDef(name="__getattr__"):
+            return "every attribute is there, as far as a type checker knows"
+    return ""
 
 
 def _annotated(source: Source) -> dict[tuple[str, str], tuple[str, int]]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from fixloop.integrity.source import Sign, Source
+from fixloop.integrity.source import Function, Sign, Source, names_in
 from fixloop.integrity.tokens import Token
 
 RULE: Final = "suppression"
@@ -62,6 +62,7 @@ _SKIPPED_WORDS: Final = frozenset({"xit", "xdescribe", "xtest", "fit", "fdescrib
 _EMPTY_CATCH: Final = re.compile(
     r"\bcatch (?:\( \w+ \) )?\{ (?:return (?:(?:null|undefined|false|true|''|0|\[ \]|\{ \}) )?;? ?)?\}"
 )
+_MUTABLE: Final = re.compile(r"[\[{]|(?:dict|list|set)\(")
 _BROAD: Final = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
 
 
@@ -82,6 +83,8 @@ def suppressions(source: Source, families: Collection[str] = EVERYTHING) -> Iter
         yield from _in_comment(source, comment, families)
     if "lint" in families:
         yield from _attributes(source)
+    if not {"lint", "types", "security"}.isdisjoint(families):
+        yield from _hidden(source)
     yield from _swallowed(source)
     yield from skips(source)
 
@@ -153,6 +156,29 @@ def _swallowed(source: Source) -> Iterator[Sign]:
                 isinstance(each, ast.Constant) and each.value == "ignore" for each in node.args
             ):
                 yield source.sign(RULE, name, node.lineno, "warnings are silenced here")
+
+
+def _hidden(source: Source) -> Iterator[Sign]:
+    """What tools look for, under a name that they do not look behind."""
+    shared = {
+        name.id
+        for node in (source.tree.body if source.tree else ())
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        and node.value
+        and _MUTABLE.match(ast.unparse(node.value))
+        for name in ast.walk(node)
+        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+    }
+    for node in source.nodes:
+        if isinstance(node, ast.Call) and source.dotted(node.func) == "getattr":
+            if len(node.args) == 2 and not names_in(node.args[1]):
+                text = f"no tool sees what `{ast.unparse(node)}` finds"
+                yield source.sign(RULE, "getattr", node.lineno, text)
+        elif isinstance(node, Function):
+            for each in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
+                if source.dotted(each) in shared:
+                    text = f"no tool sees that all calls share the default `{ast.unparse(each)}`"
+                    yield source.sign(RULE, "shared default", each.lineno, text)
 
 
 def _does_nothing(statement: ast.stmt) -> bool:
