@@ -5,7 +5,6 @@ import gc
 import io
 import os
 import sys
-import threading
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,7 +14,7 @@ from fixloop.machine.attached import start_server, start_waiting
 COLLECT_AFTER: Final = 200_000
 """Objects made and not yet let go: more than any command loads."""
 _PROCESS_OF: Final = {"check": "try", "run": "supervise"}
-_NEEDS_NO_PROCESS: Final = frozenset({"--dry", "--help", "--show", "-h"})
+_NEEDS_NOTHING: Final = frozenset({"--dry", "--help", "--show", "-h"})
 _READ_STATES: Final = frozenset(
     {"ack", "decide", "decline", "fixed", "inbox", "log", "mailbox", "report", "status"}
 )
@@ -29,11 +28,13 @@ def main(words: Sequence[str] | None = None) -> int:
         gc.set_threshold(COLLECT_AFTER)
         atexit.register(gc.freeze)
         words = sys.argv[1:]
-        if _NEEDS_NO_PROCESS.isdisjoint(words):
+        if _NEEDS_NOTHING.isdisjoint(words):
             for command in _PROCESS_OF.keys() & words[:1]:
                 start_waiting(_PROCESS_OF[command])
-        if not _READ_STATES.isdisjoint(words[:1]) and _OTHER_SERVERS.isdisjoint(map(str.upper, os.environ)):
-            threading.Thread(target=start_server, daemon=True).start()
+            if not _READ_STATES.isdisjoint(words[:1]) and _OTHER_SERVERS.isdisjoint(
+                map(str.upper, os.environ)
+            ):
+                start_server()
     from fixloop.commands.program import call
 
     for stream in (sys.stdout, sys.stderr):

@@ -1,4 +1,4 @@
-"""A worker that is started before anybody knows what for, as `fixloop run` does: told, or ended."""
+"""What is started before anybody knows what for: a worker by `fixloop run`, a check's process, an embedded server."""
 
 import socket
 import subprocess
@@ -10,13 +10,16 @@ from subprocess import PIPE
 import pytest
 
 from fixloop.machine.attached import launching
+from fixloop.servers.embedded import embedded_redis
+from fixloop.servers.keeper import password_in, ping
+from fixloop.servers.redis_place import Place
 from tests.fixtures.processes import running
 from tests.fixtures.project import RIGHT, Project, until
 
 pytestmark = pytest.mark.slow
 
 STARTS = (
-    "from fixloop.machine.attached import *; start_waiting('supervise'); print('started', flush=True); {then}"
+    "from fixloop.machine.attached import *; start_waiting('{role}'); print('started', flush=True); {then}"
 )
 
 
@@ -35,10 +38,11 @@ def test_a_worker_that_nobody_tells_what_it_is_ends_as_one_that_is_not_wanted(sa
 @pytest.mark.parametrize(
     "then", ["", "import os; os._exit(0)", "raise SystemExit(2)", "import time; time.sleep(400)"]
 )
-def test_it_ends_with_whoever_started_it_however_that_happens(then: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("role", ["supervise", "try"])
+def test_it_ends_with_whoever_started_it_however_that_happens(role: str, then: str, tmp_path: Path) -> None:
     mark = f"unused={tmp_path.name}"
     starter = subprocess.Popen(
-        [sys.executable, "-c", STARTS.format(then=then)],
+        [sys.executable, "-c", STARTS.format(role=role, then=then)],
         env={"PATH": "/usr/bin", "FIXLOOP_CACHE_DIR": mark},
         stdout=PIPE,
     )
@@ -136,3 +140,42 @@ def test_its_log_may_be_renamed_before_it_has_loaded(tmp_path: Path) -> None:
 
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".log"] == ["after.log"]
     assert "127.0.0.1:1" in (tmp_path / "after.log").read_text()
+
+
+def test_a_check_has_one_process_the_one_that_loaded_while_it_did(tmp_path: Path) -> None:
+    slow = f"sh -c 'until test -e {tmp_path}/go; do sleep 0.05; done'"
+    project = Project(tmp_path / "calc", toml=f'[specialist.test-runner]\ncommand = "{slow}"\n', calc=RIGHT)
+    check = project.start("check")
+    until(lambda: running(f"{tmp_path}/go"))
+
+    processes = [pid for pid in below(check.pid) if b"launch.py\0try" in said_by(pid)]
+    (tmp_path / "go").touch()
+    _, err = check.communicate(timeout=400)
+
+    assert check.returncode == 0, err
+    assert len(processes) == 1
+    assert project.fixloop("check").out.startswith("passed (1 check); nothing has changed")
+
+
+@pytest.mark.parametrize("place", [".", "below/that"])
+def test_the_server_of_a_project_that_had_one_is_started(place: str, tmp_path: Path) -> None:
+    with embedded_redis(tmp_path):
+        pass
+    (tmp_path / place).mkdir(parents=True, exist_ok=True)
+    told = "import time; from fixloop.machine.attached import *; start_server(); time.sleep(400)"
+    with subprocess.Popen([sys.executable, "-c", told], cwd=tmp_path / place) as starter:
+        socket_of = Place(tmp_path).recorded_socket
+        until(
+            lambda: (
+                (at := socket_of()) is not None
+                and ping(at, password_in(tmp_path / ".fixloop" / "redis")).ready
+            )
+        )
+        starter.kill()
+
+
+def test_no_server_is_started_where_there_was_none(tmp_path: Path) -> None:
+    told = "from fixloop.machine.attached import *; start_server(); [t.join() for t in threading.enumerate()[1:]]"
+    subprocess.run([sys.executable, "-c", told], cwd=tmp_path, timeout=400, check=True)
+
+    assert list(tmp_path.iterdir()) == []

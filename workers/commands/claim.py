@@ -42,7 +42,9 @@ class Claim(NamedTuple):
     def beside(self, name: str, commit: str = "") -> AbstractContextManager[Ground]:
         """A fresh workspace at a commit, by default the tip; `name` tells it from the run's other ones."""
         site = site_of(self.work, self.configuration, self.cache)
-        return replace(site, name=f"{site.name}.{name}").ground(commit or self.tip)
+        # What imports the project where the checks ran does so beside.
+        probed = {(self.ground.interpreter.path, self.tip)}
+        return replace(site, name=f"{site.name}.{name}", probed=probed).ground(commit or self.tip)
 
     @property
     def was_uncovered(self) -> bool:

@@ -101,6 +101,8 @@ class Site:
     probed: set[tuple[str, str]] | None = None
     """Interpreters that were seen to import the project from a workspace, each with its commit; None: look each time,
     as a fixer may have changed the interpreter."""
+    probes: bool = True
+    """Whether anybody asks; who only mends what is there does not."""
 
     @property
     def source(self) -> Path | None:
@@ -183,7 +185,7 @@ class Site:
             lend=lambda pycache: lend(pycache, self.cache, chosen, self.started),
         )
         key = (chosen.path, workspace.commit)
-        if self.probed is not None and key in self.probed:
+        if not self.probes or (self.probed is not None and key in self.probed):
             return ground
         environment = ground.check_environment(())
         problem = probe_imports(
@@ -212,11 +214,13 @@ def site_of(work: "Step", configuration: Configuration, cache: Path) -> Site:
 
 
 @contextmanager
-def open_ground(work: "Step", configuration: Configuration, cache: Path) -> Iterator[Ground]:
+def open_ground(
+    work: "Step", configuration: Configuration, cache: Path, *, probes: bool = True
+) -> Iterator[Ground]:
     """A workspace of the ticket's own at the workflow's present tip, made ready; removed at the end."""
     from fixloop.outside.transfer import bring_work
 
     state = work.holding.state
     bring_work(work.store, state, cache)
-    with site_of(work, configuration, cache).ground(state.tip) as ground:
+    with replace(site_of(work, configuration, cache), probes=probes).ground(state.tip) as ground:
         yield ground

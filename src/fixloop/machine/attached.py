@@ -85,27 +85,24 @@ _HOW: Final[Mapping[str, Mapping[str, Any]]] = {
     "try": {"stdout": subprocess.PIPE, "start_new_session": True},
 }
 _waiting: Final[dict[str, tuple[Child, socket.socket]]] = {}
+atexit.register(lambda: [child.kill() for child, _ in _waiting.values()])
 
 
 def start_waiting(role: str) -> None:
     """Start a process of the application that loads what it needs and then waits for its standard input, a socket; it
     ends with this process if nobody takes it."""
+    _waiting[role] = _started(role)
+
+
+def _started(role: str) -> tuple[Child, socket.socket]:
     ours, theirs = socket.socketpair()
     with theirs:
-        _waiting[role] = attach(launching(role), os.environ, stdin=theirs.fileno(), **_HOW[role]), ours
-
-
-@atexit.register
-def _end_waiting() -> None:
-    while _waiting:
-        _waiting.popitem()[1][0].kill()
+        return attach(launching(role), os.environ, stdin=theirs.fileno(), **_HOW[role]), ours
 
 
 def taken(role: str) -> Child:
     """The process that waits as `role`, else a new one, with its standard input."""
-    if role not in _waiting:
-        start_waiting(role)
-    child, line = _waiting.pop(role)
+    child, line = _waiting.pop(role) if role in _waiting else _started(role)
     with line:
         child.process.stdin = line.makefile("wb")
     return child
@@ -128,13 +125,17 @@ def told(said: Mapping[str, Any], log: Path) -> Child | None:
 
 def start_server() -> None:
     """Start the embedded server of the project here, where it had one; the command finds out what is wrong with it."""
+    # Not in the thread: of two that import at once, one may see half a module.
     from fixloop.errors import FixloopError
     from fixloop.servers.embedded import embedded_redis
 
-    with suppress(FixloopError, OSError):
-        for place in (Path.cwd(), *Path.cwd().parents):
-            if (place / ".fixloop" / "redis").is_dir():
-                with embedded_redis(place):
-                    threading.Event().wait()
-            if (place / ".git").exists():
-                return
+    def start() -> None:
+        with suppress(FixloopError, OSError):
+            for place in (Path.cwd(), *Path.cwd().parents):
+                if (place / ".fixloop" / "redis").is_dir():
+                    with embedded_redis(place):
+                        threading.Event().wait()
+                if (place / ".git").exists():
+                    return
+
+    threading.Thread(target=start, daemon=True).start()
