@@ -26,7 +26,7 @@ class Value(BaseModel):
     def build(cls) -> None:
         """Make the checks of all kinds that are loaded, for a process that goes on for long or is forked."""
         for kind in cls.__subclasses__():
-            kind.model_rebuild()
+            kind.model_rebuild(raise_errors=False)
             kind.build()
 
 
