@@ -55,15 +55,14 @@ def test_no_two_checks_have_the_same_home(workspace: Workspace, home: Path) -> N
 def test_what_was_downloaded_stays_in_reach_and_what_was_found_does_not(
     workspace: Workspace, home: Path
 ) -> None:
-    write(
-        home, {".cache/pre-commit/db.db": "1", ".cache/black/x": "1", ".pyenv/version": "3", ".config/x": "1"}
-    )
+    write(home, {".cache/pre-commit/db.db": "1", ".pyenv/version": "3", ".config/x": "1"})
+    write(home, {".cache/black/x": "1", ".cache/standard/v17/x": "1"})
 
     own, _ = seen(workspace, home)
 
     assert (own / ".cache/pre-commit/db.db").read_text() == "1"
     assert (own / ".pyenv/version").read_text() == "3"
-    assert not (own / ".cache/black").exists()
+    assert [path.name for path in (own / ".cache").iterdir()] == ["pre-commit"]
     assert not (own / ".config").exists()
 
 

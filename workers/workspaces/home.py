@@ -36,9 +36,10 @@ _BY_LINK: Final = (
 )
 """What makes installed tools start, where packages lie, and where they come from."""
 _REMEMBERED: Final = frozenset(
-    {"black", "fixloop", "flake8", "golangci-lint", "mypy", "pylint", "python-entrypoints", "ruff"}
+    {"biome", "black", "fixloop", "flake8", "golangci-lint", "mypy", "pylint", "python-entrypoints", "ruff"}
+    | {"rubocop_cache", "semistandard", "standard", "standardx", "staticcheck", "ts-standard"}
 )
-"""Caches in which a tool keeps what it found before."""
+"""Caches in which a tool keeps what it found before; some tools fail where they cannot write them."""
 # Tests that commit need an identity; the user's own is a setting.
 _GITCONFIG: Final = "[user]\n\tname = fixloop\n\temail = fixloop@localhost\n[safe]\n\tdirectory = *\n"
 
