@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,17 +21,28 @@ SECONDS = 240
 """For a machine that is busy with other tests; alone it takes 20."""
 
 
-def chaos(*words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [CONSOLE, "chaos", *words], capture_output=True, text=True, timeout=SECONDS, check=False
-    )
+TURNS = 3
+"""At most. A run in which nothing is wrong but an injury that came too late has shown too little."""
+UNFELT = "injuries had no effect, or were planned for tickets that came too late"
+WELL = "chaos: 0 lost, 0 doubled, 0 unexplained, 0 stuck, "
+
+
+def chaos(kept: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """A run that keeps its folder, of which every injury was felt if that can be had."""
+    command = [str(CONSOLE), "chaos", *words, "--keep", str(kept)]
+    for _ in range(TURNS):
+        shutil.rmtree(kept, ignore_errors=True)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        if not (ended.returncode == 1 and UNFELT in ended.stdout and WELL in ended.stdout):
+            break
+    return ended
 
 
 @pytest.mark.proves("S30", "R7", "R8", "K40")
 def test_nothing_is_lost_doubled_or_stuck_under_any_injury(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
 
-    ended = chaos("--workflows", "14", "--kills", "8", "--seed", "210", "--keep", str(kept))
+    ended = chaos(kept, "--workflows", "14", "--kills", "8", "--seed", "210")
 
     assert ended.returncode == 0, f"{ended.stdout}{ended.stderr}{logs(kept)}"
     assert ended.stdout.splitlines()[-1] == (
@@ -46,9 +58,9 @@ def test_nothing_is_lost_doubled_or_stuck_under_any_injury(tmp_path: Path) -> No
 @pytest.mark.proves("S28", "S30", "E29", "E32")
 def test_chats_end_with_the_same_files_under_any_injury_to_their_players(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
-    words = ("--profile", "chat", "--workflows", "3", "--kills", "6", "--seed", "1", "--keep", str(kept))
+    words = ("--profile", "chat", "--workflows", "3", "--kills", "6", "--seed", "1")
 
-    ended = chaos(*words)
+    ended = chaos(kept, *words)
 
     assert ended.returncode == 0, f"{ended.stdout}{ended.stderr}{logs(kept)}"
     assert ended.stdout.splitlines()[-1] == (
@@ -67,9 +79,9 @@ def test_chats_end_with_the_same_files_under_any_injury_to_their_players(tmp_pat
 def test_agents_end_with_the_same_state_and_files_under_any_injury(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     # Handoffs are injured by the same code, in `make chaos`.
-    words = ("--profile", "cycle", "--workflows", "4", "--kills", "4", "--seed", "1395", "--keep", str(kept))
+    words = ("--profile", "cycle", "--workflows", "4", "--kills", "4", "--seed", "1395", "--twice")
 
-    ended = chaos(*words)
+    ended = chaos(kept, *words)
 
     assert ended.returncode == 0, f"{ended.stdout}{ended.stderr}{logs(kept)}"
     assert ended.stdout.splitlines()[-1] == (
