@@ -26,7 +26,8 @@ SETTINGS: Final = {
     "guard": "What keeps commands from leaving processes behind: auto, namespace or watched; auto.",
     "sandbox": "What confines checks and fixers, whatever a project says: auto, require, off, landlock or bubblewrap.",
     "sandbox_writable": "What all checks and fixers may write, too, separated by colons; nothing.",
-    "ahead": "Where not 0, `check` and `run` run linters and scanners beside the tests; processors less one.",
+    "ahead": "Where not 0, linters and scanners run beside the tests, by `run` also what runs the project; processors "
+    "less one.",
     "keep": "Whether clocks of an embedded Redis run on while somebody outside is waited for; yes.",
     "archive_dir": "Where ended workflows are moved to and still read from; they stay in Redis if not given.",
     "archive_after_days": "How many days after their end workers move them there; 30.",
