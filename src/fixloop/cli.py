@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.machine.attached import start_server, start_waiting
+from fixloop.machine.attached import start_waiting
 
 COLLECT_AFTER: Final = 200_000
 """Objects made and not yet let go: more than any command loads."""
@@ -18,7 +18,6 @@ _NEEDS_NOTHING: Final = frozenset({"--dry", "--help", "--show", "-h"})
 _READ_STATES: Final = frozenset(
     {"ack", "decide", "decline", "fixed", "inbox", "log", "mailbox", "report", "status"}
 )
-_OTHER_SERVERS: Final = frozenset({"FIXLOOP_BROKER_URL", "FIXLOOP_EMBEDDED", "FIXLOOP_STATE_URL"})
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -31,10 +30,10 @@ def main(words: Sequence[str] | None = None) -> int:
         if _NEEDS_NOTHING.isdisjoint(words):
             for command in _PROCESS_OF.keys() & words[:1]:
                 start_waiting(_PROCESS_OF[command])
-            if not _READ_STATES.isdisjoint(words[:1]) and _OTHER_SERVERS.isdisjoint(
-                map(str.upper, os.environ)
-            ):
-                start_server()
+            if not _READ_STATES.isdisjoint(words[:1]):
+                from fixloop.servers.embedded import start_ahead
+
+                start_ahead()
     from fixloop.commands.program import call
 
     for stream in (sys.stdout, sys.stderr):

@@ -162,7 +162,7 @@ def test_the_server_of_a_project_that_had_one_is_started(place: str, tmp_path: P
     with embedded_redis(tmp_path):
         pass
     (tmp_path / place).mkdir(parents=True, exist_ok=True)
-    told = "import time; from fixloop.machine.attached import *; start_server(); time.sleep(400)"
+    told = "import time; from fixloop.servers.embedded import *; start_ahead(); time.sleep(400)"
     with subprocess.Popen([sys.executable, "-c", told], cwd=tmp_path / place) as starter:
         socket_of = Place(tmp_path).recorded_socket
         until(
@@ -174,8 +174,20 @@ def test_the_server_of_a_project_that_had_one_is_started(place: str, tmp_path: P
         starter.kill()
 
 
+def test_no_server_is_started_where_a_variable_names_another(tmp_path: Path) -> None:
+    with embedded_redis(tmp_path):
+        pass
+    told = "from fixloop.servers.embedded import *; start_ahead(); print(threading.active_count())"
+    variables = {"PATH": "/usr/bin", "fixloop_state_url": "redis://127.0.0.1:1/0"}
+    done = subprocess.run([sys.executable, "-c", told], cwd=tmp_path, env=variables, stdout=PIPE, check=True)
+
+    assert done.stdout == b"1\n"
+
+
 def test_no_server_is_started_where_there_was_none(tmp_path: Path) -> None:
-    told = "from fixloop.machine.attached import *; start_server(); [t.join() for t in threading.enumerate()[1:]]"
+    told = (
+        "from fixloop.servers.embedded import *; start_ahead(); [t.join() for t in threading.enumerate()[1:]]"
+    )
     subprocess.run([sys.executable, "-c", told], cwd=tmp_path, timeout=400, check=True)
 
     assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,6 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -121,21 +120,3 @@ def told(said: Mapping[str, Any], log: Path) -> Child | None:
         child.kill()
         return None
     return child
-
-
-def start_server() -> None:
-    """Start the embedded server of the project here, where it had one; the command finds out what is wrong with it."""
-    # Not in the thread: of two that import at once, one may see half a module.
-    from fixloop.errors import FixloopError
-    from fixloop.servers.embedded import embedded_redis
-
-    def start() -> None:
-        with suppress(FixloopError, OSError):
-            for place in (Path.cwd(), *Path.cwd().parents):
-                if (place / ".fixloop" / "redis").is_dir():
-                    with embedded_redis(place):
-                        threading.Event().wait()
-                if (place / ".git").exists():
-                    return
-
-    threading.Thread(target=start, daemon=True).start()

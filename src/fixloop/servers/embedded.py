@@ -32,6 +32,7 @@ _LIBRARY: Final = Path(__file__).parents[2]
 _KEEPER: Final = (
     "import sys; sys.path.append(sys.argv.pop(1)); from fixloop.servers.keeper import main; main()"
 )
+_OTHERS: Final = frozenset({"FIXLOOP_BROKER_URL", "FIXLOOP_EMBEDDED", "FIXLOOP_STATE_URL"})
 _KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TZ")
 
 
@@ -56,6 +57,24 @@ def embedded_redis(project_directory: Path) -> Iterator[str]:
         finally:
             done.set()
             watch.join(timeout=1)
+
+
+def start_ahead() -> None:
+    """Start the server of the project here, where it had one and no variable names another, and go on meanwhile. What
+    is wrong with it is found out by whoever needs it, who must not import this module at the same time."""
+    if not _OTHERS.isdisjoint(map(str.upper, os.environ)):
+        return
+
+    def hold() -> None:
+        with suppress(FixloopError, OSError):
+            for folder in (Path.cwd(), *Path.cwd().parents):
+                if Place(folder).data.is_dir():
+                    with embedded_redis(folder):
+                        threading.Event().wait()
+                if (folder / ".git").exists():
+                    return
+
+    threading.Thread(target=hold, name="embedded-redis-ahead", daemon=True).start()
 
 
 def _opened(place: Place, name: str) -> Lock:
