@@ -11,11 +11,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from itertools import pairwise
 from pathlib import Path
 
 from demo_serve import decided_on_a_page
 from demo_stage import FIXLOOP, LIMIT_SECONDS, Stage, end, left_behind
+
+EXPECTED = tomllib.loads(Path(__file__).with_name("expected.toml").read_text())
 
 
 def main() -> int:
@@ -159,8 +162,7 @@ def _cycle(stage: Stage) -> None:
     stage.check("documents in the archive", all("-v1.0.0." in name for name in archived), True)
     stage.check("how many", len(archived), 10)
     statistics = stage.read(project, "log", "7").get("statistics", {})
-    said = {"phase-result": 8, "ready": 4, "clarification": 2, "feedback": 1, "ended": 1}
-    stage.check("messages", statistics.get("messages_by_type"), said)
+    stage.check("messages", statistics.get("messages_by_type"), EXPECTED["cycle"]["messages"])
     stage.check("files changed in the checkout", _changes(stage, project), [])
 
 
@@ -169,27 +171,7 @@ def _timeline(log: Path, stage: Stage) -> None:
     lines = log.read_text().split("## Decision Records")[0].splitlines()
     shown = [line for line in lines if line.startswith("- [")]
     print("\n".join(shown), flush=True)
-    wanted = [
-        "Orchestrator: Created cycle",
-        "RA: Requirements started",
-        "RA: three requirements, one edge case, v1.0.0",
-        "EP: Exploration and planning started (depends on RA v1.0.0)",
-        "EP: 2 tasks for 3 requirements, v1.0.0",
-        "CD: Development started (depends on EP v1.0.0)",
-        "CD: found blocker BLK-001: FR-003: is OAuth optional or required?",
-        "RA: Requirements continues",
-        "RA: FR-003 says now whether OAuth is required, v1.1.0",
-        "CD: Development continues (depends on EP v1.0.0)",
-        "CD: Implementation complete, v1.0.0",
-        "VAS: Validation started (depends on CD v1.0.0)",
-        "VAS: found 1 failures in v1.1.0",
-        "Orchestrator: Sending feedback to CD, v1.1.0",
-        "CD: Development continues (depends on EP v1.1.0)",
-        "CD: Fixed issues, v1.1.0",
-        "VAS: Validation continues (depends on CD v1.1.0)",
-        "VAS: All passing, v1.1.0",
-        "Orchestrator: Cycle completed, v1.1.0",
-    ]
+    wanted = EXPECTED["cycle"]["timeline"]
     told = [line.partition("] ")[2] for line in shown]
     stage.check("what the timeline lacks", [line for line in wanted if line not in told], [])
     stage.check("what it has beside that", [line for line in told if line not in wanted], [])
@@ -244,10 +226,11 @@ def _handoffs(stage: Stage) -> None:
     project = stage.project("handoff")
     stage.run(project, "run", ".", "--profile", "handoff", "--issue", "12", "--name", "Add user auth")
     entries = stage.read(project, "log", "12").get("entries", [])
-    handed = [(one["sender"], one["message_type"], one["recipient"]) for one in entries]
-    stage.check("handoffs in order", [one for one in handed if one[1] != "completion"], _HANDED)
+    handed = [[one["sender"], one["message_type"], one["recipient"]] for one in entries]
+    expected = EXPECTED["handoff"]
+    stage.check("handoffs in order", [one for one in handed if one[1] != "completion"], expected["handed"])
     returned = [one["summary"] for one in entries if one["message_type"] == "completion"]
-    for found, wanted in zip(returned, _RETURNED, strict=True):
+    for found, wanted in zip(returned, expected["returned"], strict=True):
         stage.check("a result", found[: len(wanted)], wanted)
     status = stage.read(project, "status", "12")
     ended = (status["outcome"], status["iteration"], status["commit"])
@@ -256,32 +239,9 @@ def _handoffs(stage: Stage) -> None:
     files = {folder.name: len(list(folder.iterdir())) for folder in folders.iterdir()}
     stage.check("files in each folder", files, {"pending": 0, "accepted": 0, "completed": 4})
     events = (project / ".claude" / "events.ndjson").read_text().splitlines()
-    counts = {name: sum(json.loads(line)["event"] == name for line in events) for name in _EVENTS}
-    stage.check("events", counts, _EVENTS)
+    counts = {name: sum(json.loads(line)["event"] == name for line in events) for name in expected["events"]}
+    stage.check("events", counts, expected["events"])
     stage.check("files changed in the checkout", _changes(stage, project), [])
-
-
-_HANDED = [
-    ("planner", "task_handoff", "builder"),
-    ("builder", "review_request", "reviewer"),
-    ("reviewer", "fix_request", "fixer"),
-    ("fixer", "rereview_request", "reviewer"),
-]
-_RETURNED = [
-    "status completed, spec specs/",
-    "status completed, commit abc123",
-    "status needs_fixes, issues [",
-    "status fixes_applied",
-    "status approved",
-]
-_EVENTS = {
-    "agent_started": 5,
-    "agent_completed": 5,
-    "handoff_created": 4,
-    "handoff_accepted": 4,
-    "error_occurred": 0,
-    "escalation_triggered": 0,
-}
 
 
 def _question(stage: Stage) -> None:
