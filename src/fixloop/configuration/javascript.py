@@ -6,6 +6,7 @@ than calls of known tools is run by its package manager. Reads files only.
 
 import json
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -28,76 +29,18 @@ class Tool(NamedTuple):
     """Without one of these a call is no check."""
 
 
-_TYPES: Final = Tool(
-    False,
-    ("--noEmit", "--pretty", "false"),
-    option_set(
-        "-w --watch --noEmit --emitDeclarationOnly -d --declaration --pretty= --outDir= --declarationDir="
-    ),
-)
+_TABLES: Final = tomllib.loads(Path(__file__).with_name("javascript.toml").read_text())
 TOOLS: Final[Mapping[str, Tool]] = {
-    "vitest": Tool(
-        True,
-        ("--reporter=junit", "--outputFile={junit}"),
-        option_set("-w --watch --ui --reporter= --outputFile="),
-    ),
-    "jest": Tool(
-        True, ("--json", "--outputFile={jest}"), option_set("--watch --watchAll --json --outputFile=")
-    ),
-    "mocha": Tool(
-        True,
-        ("--reporter", "xunit", "--reporter-option", "output={junit}"),
-        option_set("-w --watch -R= --reporter= -O= --reporter-option= --reporter-options="),
-    ),
-    "node": Tool(
-        True,
-        ("--test-reporter=junit", "--test-reporter-destination={junit}"),
-        option_set("--watch --test-reporter= --test-reporter-destination="),
-        option_set("--test"),
-    ),
-    **dict.fromkeys(("tap", "ava", "tape", "uvu", "borp"), Tool(True)),
-    "eslint": Tool(
-        False,
-        ("-f", "json", "-o", "{eslint}"),
-        option_set("--fix --fix-dry-run -f= --format= -o= --output-file="),
-    ),
-    "oxlint": Tool(False, ("-f", "github"), option_set("--fix --fix-suggestions -f= --format=")),
-    "biome": Tool(
-        False,
-        ("--reporter=github", "--max-diagnostics=none"),
-        option_set("--write --fix --apply --unsafe --apply-unsafe --reporter= --max-diagnostics="),
-        option_set("ci check lint format"),
-    ),
-    "prettier": Tool(
-        False,
-        ("--check",),
-        option_set("-c --check -l --list-different"),
-        option_set("-c --check -l --list-different"),
-    ),
-    **dict.fromkeys(("tsc", "tsgo", "vue-tsc"), _TYPES),
-    **dict.fromkeys(
-        ("standard", "xo", "ts-standard", "tsd", "tstyche"), Tool(False, (), option_set("--fix"))
-    ),
-    "oxfmt": Tool(False, (), frozenset(), option_set("--check")),
+    name: Tool(
+        each.get("tests", False),
+        tuple(each.get("report", ())),
+        option_set(each.get("dropped", "")),
+        option_set(each.get("asks", "")),
+    )
+    for each in _TABLES["tool"]
+    for name in each["names"]
 }
 BUILDERS: Final = frozenset({"tsc", "tsgo", "vue-tsc"})
-MANAGERS: Final = (
-    ("pnpm-lock.yaml", "pnpm", "pnpm install --frozen-lockfile"),
-    ("yarn.lock", "yarn", "yarn install --immutable"),
-    ("bun.lock", "bun", "bun install --frozen-lockfile"),
-    ("bun.lockb", "bun", "bun install --frozen-lockfile"),
-    ("package-lock.json", "npm", "npm ci"),
-    ("npm-shrinkwrap.json", "npm", "npm ci"),
-)
-# Where no script calls a tool: its dependency, the files or the key of its configuration, and how it is called.
-CONFIGURED: Final = (
-    ("vitest", "vitest", ("vitest.config.*", "vite.config.*"), "", ("run",)),
-    ("jest", "jest", ("jest.config.*",), "jest", ()),
-    ("mocha", "mocha", (".mocharc.*",), "mocha", ()),
-    ("eslint", "eslint", ("eslint.config.*", ".eslintrc*"), "eslintConfig", (".",)),
-    ("oxlint", "oxlint", (".oxlintrc.json", "oxlint.config.*"), "", ()),
-    ("@biomejs/biome", "biome", ("biome.json", "biome.jsonc"), "", ("ci",)),
-)
 _TEST_SCRIPTS: Final = ("test", "tests", "test:unit", "unit", "test:run", "test:ci")
 _CHECK_SCRIPT: Final = re.compile(
     r"(?:lint|eslint|type-?check|check-?types|types|tsc|check|format:check|fmt:check|prettier:check|standard)"
@@ -129,7 +72,8 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
     if not isinstance(package, dict):
         return ()
     scripts = {name: text for name, text in table_in(package, "scripts").items() if isinstance(text, str)}
-    locks = [(name, install) for lock, name, install in MANAGERS if (directory / lock).is_file()]
+    managers = (each for each in _TABLES["manager"] if (directory / each["lock"]).is_file())
+    locks = [(each["name"], each["install"]) for each in managers]
     named = str(package.get("packageManager", "")).partition("@")[0]
     manager = named if named in {"npm", "pnpm", "yarn", "bun"} else locks[0][0] if locks else "npm"
     install = next((command for name, command in locks if name == manager), f"{manager} install")
@@ -141,11 +85,11 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
         found += [each for each in _of_script(name, project) if each.tool not in done]
     has_tests = any(each.runs_tests for each in found)
     done = {each.tool for each in found}
-    for dependency, tool, patterns, key, words in CONFIGURED:
-        files = sorted(file.name for pattern in patterns for file in project.directory.glob(pattern))
-        where = files[0] if files else f"package.json: {key}" if key and key in package else ""
-        if dependency in project.dependencies and where:
-            each = _proposal(Call(tool, words), where, project)
+    for known in _TABLES["configured"]:
+        files = sorted(file.name for pattern in known["files"] for file in project.directory.glob(pattern))
+        where = files[0] if files else f"package.json: {known['key']}" if known.get("key") in package else ""
+        if known["dependency"] in project.dependencies and where:
+            each = _proposal(Call(known["tool"], tuple(known["words"])), where, project)
             found += [each] if each.tool not in done and not (has_tests and each.runs_tests) else []
     # A second call of one tool has a number: names of checks are unique.
     seen: Counter[str] = Counter()
