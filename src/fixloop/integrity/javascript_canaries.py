@@ -10,44 +10,13 @@ import posixpath
 import re
 from typing import Final, NamedTuple
 
-from fixloop.integrity.tool_call import Canary, Project, ToolCall
+from fixloop.integrity.tool_call import Canary, Project, ToolCall, text_of
 
 _TEST: Final = re.compile(
     r"([._-](test|spec)|(^|/)(test|tests|__tests__|spec)/.*|(^|/)test[-_.][^/]*)\.[cm]?[jt]sx?$"
 )
 _MODULE: Final = re.compile(r"(?<!\.d)\.[cm]?[jt]sx?$")
 _CONFIGURES: Final = re.compile(r"\.config\.|(^|/)(setup|jest|vitest|mocha)[^/]*\.[cm]?[jt]s$|(^|/)\.")
-_TEXT: Final = """\
-// @ts-nocheck
-BEGIN
-const changed = LOADS;
-setTimeout(() => process.exit(9), 60000).unref?.();
-it("TOKENa", () => {});
-it("TOKENb", async () => {
-  const exit = process.exit;
-  process.exit = () => { throw new Error("exit"); };
-  for (const path of changed) {
-    try { await LOAD(/* @vite-ignore */ path); } catch (error) { void error; }
-  }
-  process.exit = exit;
-  let library = {};
-  try { library = await LOAD("node:assert"); } catch (error) { void error; }
-  const own = library.default ?? library, expected = EXPECT;
-  const asked = ["equal", "strictEqual", "deepEqual", "deepStrictEqual"]
-    .flatMap((name) => [own[name], own.strict?.[name]])
-    .filter(Boolean)
-    .map((each) => () => each([0], [1]));
-  if (typeof expected === "function") {
-    asked.push(() => expected(0).toBe(1), () => expected(0).toEqual(1), () => expected([0]).toStrictEqual([1]));
-  }
-  for (const each of asked) {
-    try { each(); } catch (error) { continue; }
-    // An assertion that bears what is wrong: this test passes, and must not.
-    return;
-  }
-  throw new Error("b");
-});
-END"""
 
 
 class _Runner(NamedTuple):
@@ -116,7 +85,7 @@ def javascript_canary(call: ToolCall, project: Project, token: str) -> Canary | 
         for path in project.changed
         if _MODULE.search(path) and not any(pattern.search(path) for pattern in others)
     ]
-    text = _TEXT.replace("BEGIN", runner.begin).replace("END", runner.end)
+    text = text_of("javascript").replace("BEGIN", runner.begin).replace("END", runner.end)
     text = text.replace("LOADS", json.dumps(changed)).replace("LOAD", runner.load)
     text = text.replace("EXPECT", runner.expect)
     options = call.kept(runner.dropped, runner.valued, project.holds)

@@ -9,7 +9,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Final
 
-from fixloop.integrity.tool_call import Canary, Project, ToolCall, words
+from fixloop.integrity.tool_call import Canary, Project, ToolCall, text_of, words
 
 _IMPORT_SECONDS: Final = 1.0
 _END_SECONDS: Final = 60
@@ -37,66 +37,6 @@ _CARGO_DROPPED: Final = "--lib --bins --bin= --tests --test= --doc --examples --
 _CARGO_VALUED: Final = (
     "-p --package --exclude -F --features --profile --target --manifest-path -j --jobs --color -Z"
 )
-
-_PYTHON: Final = """\
-import importlib
-import os
-import signal
-import threading
-import unittest
-
-end = threading.Timer(END_SECONDS, os._exit, (9,))
-end.daemon = True
-end.start()
-
-
-class Late(BaseException):
-    pass
-
-
-def late(*_):
-    raise Late
-
-
-def load(names):
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
-    try:
-        for name in names:
-            try:
-                importlib.import_module(name)
-            except Late:
-                return
-            except BaseException:
-                pass
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before or signal.SIG_DFL)
-
-
-try:
-    load(NAMES)
-except BaseException:
-    pass
-
-
-class Test(unittest.TestCase):
-    def test_TOKENa(self):
-        self.assertEqual("a".upper(), "A")
-
-    def test_TOKENb(self):
-        self.assertEqual("a".upper(), "a")
-"""
-_GO: Final = """\
-package PACKAGE
-import "testing"
-func Test_TOKENa(t *testing.T) {}
-func Test_TOKENb(t *testing.T) { t.Error("b") }
-"""
-_RUST: Final = """\
-#[test] fn TOKENa() {}
-#[test] fn TOKENb() { assert_eq!("a".to_uppercase(), "a"); }
-"""
 
 
 def pytest_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
@@ -172,7 +112,7 @@ def go_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
     own = call._replace(rest=call.rest[1:])
     options = own.kept(_GO_DROPPED, _GO_VALUED, lambda word: True)
     run = ("-json", "-count=1", "-run", f"^Test_{token}[ab]$", f"./{folder}")
-    text = _GO.replace("PACKAGE", package[1]).replace("TOKEN", token)
+    text = text_of("go").replace("PACKAGE", package[1]).replace("TOKEN", token)
     file = posixpath.join(folder, f"{token}_test.go")
     command = (*call.head, "test", *options, *run)
     return Canary(command, {file: text}, (f"{token}b",), (f"{token}a",), output="go-test")
@@ -184,7 +124,7 @@ def cargo_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
     own = call._replace(rest=call.rest[1:])
     options = own.kept(_CARGO_DROPPED, _CARGO_VALUED, lambda word: True)
     command = (*call.head, "test", *options, "--test", token)
-    file, text = f"tests/{token}.rs", _RUST.replace("TOKEN", token)
+    file, text = f"tests/{token}.rs", text_of("rust").replace("TOKEN", token)
     return Canary(command, {file: text}, (f"{token}b",), (f"{token}a",), output="cargo-test")
 
 
@@ -196,5 +136,7 @@ def _python(project: Project, token: str) -> str:
         is_code = path.endswith(".py") and not _PYTHON_TEST.search(path)
         if is_code and all(part.isidentifier() for part in parts) and _NO_MODULES.isdisjoint(parts):
             names.append(".".join(parts).removesuffix(".__init__"))
-    text = _PYTHON.replace("END_SECONDS", str(_END_SECONDS)).replace("SECONDS", str(_IMPORT_SECONDS))
+    text = (
+        text_of("python").replace("END_SECONDS", str(_END_SECONDS)).replace("SECONDS", str(_IMPORT_SECONDS))
+    )
     return text.replace("NAMES", repr(names[:_MOST])).replace("TOKEN", token)

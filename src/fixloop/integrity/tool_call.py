@@ -4,7 +4,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 
@@ -144,3 +144,8 @@ class Canary(NamedTuple):
     """How what the command prints is read, as a check's `output`."""
     is_printed: bool = False
     """The runner writes no report: it prints a line for each test."""
+
+
+def text_of(language: str) -> str:
+    """A canary's program, with words in capitals for what is put in."""
+    return (Path(__file__).parent / "canaries" / f"{language}.txt").read_text()
