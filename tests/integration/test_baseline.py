@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -61,7 +62,7 @@ class Site:
             cache=self.cache,
         )
         # What `try_checks` has done by a process of its own, which takes longer to load than all of this.
-        [found] = tried(Asked.model_validate_json(asked.model_dump_json(by_alias=True)))
+        [found] = tried(Asked.model_validate_json(asked.model_dump_json(by_alias=True)), Event())
         return found.result
 
     def times(self) -> int:

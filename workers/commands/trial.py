@@ -1,15 +1,15 @@
 """The process behind `fixloop.intake.trial`: all checks once on a snapshot, no workflow (docs/decisions/0036)."""
 
-import fcntl
 import os
 import signal
 import sys
-import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from fixloop.configuration.model import SpecialistChecks
 from fixloop.errors import FixloopError, UsageError
@@ -35,46 +35,40 @@ def main(_options: Mapping[str, Any]) -> int:
     attach()
     # The system's own handler would leave the workspace behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with tempfile.TemporaryFile() as turn:
-        return _shared(turn)
-
-
-def _shared(turn: IO[bytes]) -> int:
-    """What is asked, by this process and one that is forked for what runs beside it."""
-    child = 0
+    ended, turn = threading.Event(), threading.Lock()
     try:
         asked = Asked.model_validate_json(sys.stdin.buffer.read())
-        if asked.beside is not None and (child := os.fork()) == 0:
-            # All is loaded already. No thread comes along, so it watches its own lifeline.
-            attach()
-            os._exit(_told(asked.model_copy(update={"configuration": asked.beside}), turn))
-        code = _told(asked, turn)
-        if child and code == 0:
-            ended, child = os.waitpid(child, 0)[1], 0
-            code = os.waitstatus_to_exitcode(ended)
-    except KeyboardInterrupt:
-        code = ENDED
-    if child:
-        os.kill(child, signal.SIGTERM)
-        os.waitpid(child, 0)
-    return code
-
-
-def _told(asked: Asked, turn: IO[bytes]) -> int:
-    """Write the results; the exit code. `turn`: a file that is locked by who writes."""
-    try:
-        for each in tried(asked):
-            _say(each, turn)
-    except FixloopError as error:
-        _say(Refused(error=str(error), is_usage=isinstance(error, UsageError)), turn)
-        return REFUSED
+        configurations = filter(None, (asked.configuration, asked.beside))
+        each = [asked.model_copy(update={"configuration": one}) for one in configurations]
+        with ThreadPoolExecutor(len(each)) as threads:
+            try:
+                return max(threads.map(lambda one: _told(one, turn, ended), each))
+            finally:
+                ended.set()
     except KeyboardInterrupt:
         return ENDED
+
+
+def _told(asked: Asked, turn: threading.Lock, ended: threading.Event) -> int:
+    """Write the results; the exit code. `turn`: who writes has it."""
+
+    def say(value: Tried | Refused) -> None:
+        with turn:
+            sys.stdout.write(f"{value.model_dump_json()}\n")
+            sys.stdout.flush()
+
+    try:
+        for each in tried(asked, ended):
+            say(each)
+    except FixloopError as error:
+        say(Refused(error=str(error), is_usage=isinstance(error, UsageError)))
+        ended.set()
+        return REFUSED
     return 0
 
 
-def tried(asked: Asked) -> Iterator[Tried]:
-    """The result of each check, in the order of the phases; the first ground that cannot be made ready is the end."""
+def tried(asked: Asked, ended: threading.Event) -> Iterator[Tried]:
+    """The result of each check, in the order of the phases, until `ended` or a ground that cannot be made ready."""
     sweep_workspaces(asked.cache)
     snapshot, configuration = asked.snapshot, asked.configuration
     commit = snapshot.commit
@@ -91,24 +85,25 @@ def tried(asked: Asked) -> Iterator[Tried]:
                 )
                 yield Tried(specialist=entry.name, result=failed)
                 return
-            run = _limited(entry, asked, site)
+            run = _limited(entry, asked, site, ended)
             tree = ground.workspace.tree_hash()
             if asked.mypy_cache and any(map(_is_mypy, (check.command for check in entry.checks))):
                 _date_by(f"{tree} {snapshot.copied}", ground.workspace.path)
             with Comparison(site, run) as comparison:
                 for check in entry.checks:
-                    if ran := comparison.checked(entry.name, check, ground, tree):
+                    ran = None if ended.is_set() else comparison.checked(entry.name, check, ground, tree)
+                    if ran:
                         yield Tried(specialist=entry.name, result=ran.result)
 
 
-def _limited(entry: SpecialistChecks, asked: Asked, site: Site) -> Run:
+def _limited(entry: SpecialistChecks, asked: Asked, site: Site, ended: threading.Event) -> Run:
     """Runs commands; the limit is for all checks of a specialist together, as for a run of the loop."""
     usual_minutes = asked.configuration.limits.validation_minutes
     minutes = usual_minutes if entry.timeout_minutes is None else entry.timeout_minutes
     until = time.monotonic() + (minutes * 60 if minutes else NO_LIMIT_SECONDS)
     handle = slot(entry.name).handle
 
-    def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult:
+    def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
         rest = max(until - time.monotonic(), 0.1)
         variables, writable = {**env, "FIXLOOP_ROLE": handle}, list[str]()
         # No other command is told where it is, and a project that names a place of its own keeps it.
@@ -118,7 +113,10 @@ def _limited(entry: SpecialistChecks, asked: Asked, site: Site) -> Run:
             writable = [str(asked.mypy_cache)]
             variables["MYPY_CACHE_DIR"] = writable[0]
         confined = site.confined(cwd, variables, writable=writable, network=entry.network)
-        return run_guarded(argv, cwd=cwd, env=variables, timeout_seconds=rest, confined=confined)
+        result = run_guarded(
+            argv, cwd=cwd, env=variables, timeout_seconds=rest, cancelled=ended.is_set, confined=confined
+        )
+        return None if result.cancelled else result
 
     return run
 
@@ -135,11 +133,3 @@ def _date_by(content: str, folder: Path) -> None:
         for name in names:
             if name.endswith((".py", ".pyi")):
                 os.utime(os.path.join(place, name), (seconds, seconds), follow_symlinks=False)
-
-
-def _say(value: Tried | Refused, turn: IO[bytes]) -> None:
-    # A long line is written in several pieces, and two processes write.
-    fcntl.lockf(turn, fcntl.LOCK_EX)
-    sys.stdout.write(f"{value.model_dump_json()}\n")
-    sys.stdout.flush()
-    fcntl.lockf(turn, fcntl.LOCK_UN)

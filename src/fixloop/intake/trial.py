@@ -31,7 +31,7 @@ class Asked(Value):
     snapshot: Snapshot
     configuration: Configuration
     beside: Configuration | None = None
-    """What runs at the same time, in another process: results come as they are there."""
+    """What runs at the same time: results come as they are there."""
     cache: Path
     mypy_cache: Path | None = None
     """Where mypy remembers what it found; None: nowhere."""
