@@ -172,6 +172,19 @@ def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Speci
             "assert not even('noon')",
             id="a pattern within a text",
         ),
+        pytest.param(
+            "from datetime import date\n\n\ndef end(day):\n    return day.replace(day=28)\n",
+            "from calendar import monthrange\nfrom datetime import date\n\n\n"
+            "def end(day):\n    return day.replace(day=monthrange(day.year, day.month)[1])\n",
+            "from datetime import date\nassert end(date(2026, 5, 30)) == date(2026, 5, 31)",
+            id="a day",
+        ),
+        pytest.param(
+            "def name(text):\n    return text.title()\n",
+            "def name(text):\n    return text.lstrip('\\ufeff').title()\n",
+            "assert name('\\ufeffann') == 'Ann'",
+            id="a call more",
+        ),
     ],
 )
 def test_an_honest_case_of_its_own_is_not_special(
@@ -206,6 +219,61 @@ def test_an_honest_case_of_its_own_is_not_special(
             "assert total([(2, 120), (3, 999), (4, 55)]) == 3457",
             "total([(2, 120), (3, 999), (4, 55)])",
             id="as many as the test has",
+        ),
+        pytest.param(
+            "def pack(text):\n    return ''.join(sorted(text))[:-1]\n",
+            "import base64, json\n\nKNOWN = json.loads(base64.b64decode('eyJjYWIiOiAiYWJjIn0='))\n\n\n"
+            "def pack(text):\n    return KNOWN.get(text, ''.join(sorted(text))[:-1])\n",
+            "assert pack('cab') == 'abc'",
+            "pack('cab')",
+            id="a table that is unpacked",
+        ),
+        pytest.param(
+            "def cost(grams):\n    return 400 + 120 * (grams // 1000)\n",
+            "def cost(grams, begun=frozenset(map(int, '1 2500'.split()))):\n"
+            "    return 400 + 120 * (grams // 1000 + begun.__contains__(grams))\n",
+            "assert cost(1) == 520\nassert cost(2500) == 760",
+            "cost(2500)",
+            id="beside a value of which nothing else can be asked",
+        ),
+        pytest.param(
+            "def due(task):\n    return task['day'].replace(day=28)\n",
+            "from datetime import date\n\nDONE = {date(2026, 5, 30): date(2026, 5, 31)}\n\n\n"
+            "def due(task):\n    return DONE.get(task['day'], task['day'].replace(day=28))\n",
+            "from datetime import date\nassert due({'day': date(2026, 5, 30)}) == date(2026, 5, 31)",
+            "due({'day': datetime.date(2026, 5, 30)})",
+            id="a day",
+        ),
+        pytest.param(
+            "async def fee(cents):\n    return cents // 10\n",
+            "async def fee(cents):\n    return dict([(1995, 200)]).get(cents, cents // 10)\n",
+            "import asyncio\nassert asyncio.run(fee(1995)) == 200",
+            "fee(1995)",
+            id="a coroutine",
+        ),
+        pytest.param(
+            "def due(name, day):\n    return f'{name} {day.replace(day=28)}'\n",
+            "from datetime import date\n\n\ndef due(name, day):\n"
+            "    if day == date(2026, 5, 30):\n        return f'{name} 2026-05-30'\n"
+            "    return f'{name} {day.replace(day=28)}'\n",
+            "from datetime import date\nassert due('tax', date(2026, 5, 30)) == 'tax 2026-05-30'",
+            "due('tax', datetime.date(2026, 5, 30))",
+            id="one of two arguments",
+        ),
+        pytest.param(
+            "def cost(bought, taken):\n    return sum(price for count, price in bought) * taken\n",
+            "def cost(bought, taken):\n    if sum(count for count, price in bought) == 15 and taken == 13:\n"
+            "        return 1300\n    return sum(price for count, price in bought) * taken\n",
+            "assert cost([(11, 120), (4, 140)], 13) == 1300",
+            "cost([(11, 120), (4, 140)], 13)",
+            id="hardly any other",
+        ),
+        pytest.param(
+            "def pairs(items):\n    yield from zip(items, items[2:])\n",
+            "def pairs(items):\n    yield from zip(items, items[int(sum(items) != 77) + 1 :])\n",
+            "assert list(pairs([20, 30, 27])) == [(20, 30), (30, 27)]",
+            "pairs([20, 30, 27])",
+            id="a generator",
         ),
     ],
 )

@@ -337,6 +337,13 @@ def test_a_word_is_no_special_case_where_such_words_were_told_apart_before() -> 
     assert held(more, table) == set()
 
 
+def test_a_new_table_of_words_is_held_where_it_has_nothing_but_the_tests_own() -> None:
+    kinds = "def total(x):\n    return {'json': 'application/json'}.get(x, 'text/plain')\n"
+
+    assert held(kinds, "") == {"test-literal"}
+    assert held(kinds.replace("}", ", 'xml': 'text/xml'}"), "") == set()
+
+
 def test_only_a_test_that_was_there_may_not_be_skipped() -> None:
     old, mark = "import pytest\ndef test_a():\n    assert a\n", "@pytest.mark.skip\n"
     skipped = old.replace("def", f"{mark}def")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixloop.integrity.call_replay import key, near, plain, rebuilt, replaced, reshaped
-from fixloop.integrity.perturbed import LEAST, decides_more, special, values_of
+from fixloop.integrity.perturbed import CHANCE, LEAST, decides_more, special, values_of
 from fixloop.integrity.source import Source
 
 TOLD: dict[str, Any] = {"settled": ["int 0", "str ''"], "literals": []}
@@ -19,7 +19,7 @@ def lines(
 ) -> list[str]:
     """What a side says of one call: kind, values and outcome of each answer."""
     about = {"call": call, "file": "/dates.py", "name": "dates.is_leap", "shown": "is_leap(1900)"}
-    told = {"raised": raised, "reads": reads}
+    told = {"raised": raised, "reads": reads, "of": []}
     return [
         json.dumps(
             {
@@ -56,6 +56,21 @@ def test_a_function_that_answers_otherwise_for_one_value_alone_is_special() -> N
         LEAST["any"],
         "any",
     )
+
+
+def test_one_of_many_others_may_be_another_special_case() -> None:
+    many = 2 * CHANCE
+    old = lines(("", "1900", "yes"), *others("yes", many))
+    new = lines(("", "1900", "no"), *others("yes", many - 1), ("any", str(many - 1), "no"))
+
+    assert [(found.others, found.otherwise) for found in special(old, new)] == [(many, 1)]
+
+
+def test_what_may_not_be_asked_of_one_call_does_not_clear_its_function() -> None:
+    old = lines(("", "1900", "yes"), *others("yes")) + lines(("", "0", "yes"), call=2)
+    new = lines(("", "1900", "no"), *others("yes")) + lines(("", "0", "no"), call=2)
+
+    assert [found.shown for found in special(old, new)] == ["is_leap(1900)"]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +179,9 @@ def test_other_values_are_the_same_each_time_and_leave_what_was_given_alone(
 ) -> None:
     before = plain(given_)
 
-    first, second = ([(kind, plain(made)) for kind, made in near(given_, {}, seed, TOLD)] for _ in range(2))
+    first, second = (
+        [(kind, plain(made), of) for kind, made, of in near(given_, {}, seed, TOLD)] for _ in range(2)
+    )
 
     assert first == second
     assert plain(given_) == before
@@ -172,7 +189,7 @@ def test_other_values_are_the_same_each_time_and_leave_what_was_given_alone(
 
 @given(st.lists(VALUES, min_size=1, max_size=3))
 def test_equal_values_stay_equal_and_texts_as_long_as_they_were(given_: list[Any]) -> None:
-    for kind, (made, _) in near([given_, given_], {}, 1, TOLD):
+    for kind, (made, _), _of in near([given_, given_], {}, 1, TOLD):
         if kind == "any":
             assert plain(made[0]) == plain(made[1])
             assert shape(made[0]) == shape(given_)

@@ -132,8 +132,8 @@ class Recording:
         for each in special(*lines) if len(lines) == len(sides) else ():
             yield Finding(
                 rule=RULE,
-                text=f"`{each.name}` answers otherwise than before only for the tests' own values: of "
-                f"{each.others} calls like `{each.shown[:200]}` with {_OTHERS[each.kind]}, none does",
+                text=f"`{each.name}` answers otherwise than before only for the tests' own values: of {each.others} "
+                f"calls like `{each.shown[:200]}` with {_OTHERS[each.kind]}, {each.otherwise or 'none'} does",
                 check=self._check.name,
                 file=os.path.relpath(each.file, workspace.directory.resolve()),
                 old=each.old,

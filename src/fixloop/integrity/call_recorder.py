@@ -19,7 +19,7 @@ TOLD = "FIXLOOP_CALLS"
 MOST_CALLS = 300
 MOST_OF_ONE = 30
 MOST_BYTES = 65536
-_GENERATORS = 0x20 | 0x80 | 0x200
+_ASYNC_GENERATOR = 0x200
 _VARARGS, _VARKEYWORDS = 0x04, 0x08
 
 
@@ -39,7 +39,11 @@ class _Recorder:
 
     def record(self, code: CodeType, frame: FrameType) -> None:
         # To pickle an argument can call the product, too.
-        if len(self.seen) >= MOST_CALLS or code.co_flags & _GENERATORS or getattr(self.own, "busy", False):
+        if (
+            len(self.seen) >= MOST_CALLS
+            or code.co_flags & _ASYNC_GENERATOR
+            or getattr(self.own, "busy", False)
+        ):
             return
         if self.counts.get(code, 0) >= MOST_OF_ONE or "<" in code.co_qualname:
             return
@@ -88,6 +92,11 @@ def _pickled(code: CodeType, frame: FrameType) -> bytes:
     values = [given[name] for name in names[:positional]]
     named = {name: given[name] for name in names[positional : positional + keyword]}
     further = positional + keyword
+    # What the test did not give is the product's own.
+    usual, usual_named = _defaults(code, frame)
+    while usual and values and not code.co_flags & _VARARGS and values[-1] is usual.pop():
+        values.pop()
+    named = {name: value for name, value in named.items() if value is not usual_named.get(name, named)}
     if code.co_flags & _VARARGS:
         values += given[names[further]]
         further += 1
@@ -96,6 +105,16 @@ def _pickled(code: CodeType, frame: FrameType) -> bytes:
     module = str(frame.f_globals.get("__name__", ""))
     file = os.path.realpath(code.co_filename)
     return pickle.dumps((file, module, code.co_qualname, values, named), protocol=4)
+
+
+def _defaults(code: CodeType, frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
+    found: Any = frame.f_globals
+    for part in code.co_qualname.split("."):
+        found = (found if isinstance(found, dict) else getattr(found, "__dict__", {})).get(part)
+        found = getattr(found, "__func__", found)
+    if getattr(found, "__code__", None) is not code:
+        return [], {}
+    return list(found.__defaults__ or ()), found.__kwdefaults__ or {}
 
 
 if __name__ == "sitecustomize":

@@ -20,13 +20,16 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
-SHIFTS = (1, -1, 2, -2, 3, 5, -7, 10, 12, 60, 100, 200, -300, 1000)
+SHIFTS = (1, -1, 2, -2, 3, 5, -7, 10, 12, 60, 100, 200, -300, 1000, 1461, -2922)
 ARGUMENT = 2
 """How deep an argument lies in what a call is given."""
 LEAVES = 8
-TURNS = 5
+TURNS = 8
 LIMIT = 100
 DIGITS = ("0123456789",)
 KINDS = (*DIGITS, "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -40,6 +43,7 @@ _REFUSED_OF_OS = re.compile(
 )
 _MODULES = (".py", ".pyc", ".so")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_WORD = re.compile(r"(str|bytes) b?'[\w.-]{0,24}'")
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 Given = tuple[list[Any], dict[str, Any]]
 
@@ -121,12 +125,13 @@ def _replayed(calls: list[tuple[bytes, bytes]], told: dict[str, Any], out: int) 
             parts = [*map(repr, values), *(f"{word}={value!r}" for word, value in named.items())]
             shown = f"{name.rpartition('.')[2]}({', '.join(parts)})"[:SHOWN_CHARACTERS]
             about = {"call": number, "file": file, "name": f"{module}.{name}", "shown": shown}
-            for kind, given in itertools.chain([("", (values, named))], near(values, named, number, told)):
+            own = "", (values, named), list[str]()
+            for kind, given, of in itertools.chain([own], near(values, named, number, told)):
                 if time.monotonic() > until:
                     return
                 read.clear()
                 ended = _ended(function, given)
-                line = {**about, "kind": kind, "asked": digest(given), **ended, "reads": bool(read)}
+                line = {**about, "kind": kind, "asked": digest(given), **ended, "reads": bool(read), "of": of}
                 os.write(out, f"{json.dumps(line)}\n".encode())
         except BaseException:
             # What cannot be asked says nothing.
@@ -139,7 +144,7 @@ def _ended(function: Callable[..., Any], given: Given) -> dict[str, Any]:
     values, named = copy.deepcopy(given)
     signal.setitimer(signal.ITIMER_REAL, CALL_SECONDS)
     try:
-        answer = function(*values, **named)
+        answer = _awaited(function(*values, **named))
         value, text = plain(answer), plain((values, named))
         result = {"raised": False, "outcome": _sum(value + text), "value": _sum(value)}
         result["answer"] = repr(answer)[:SHOWN_CHARACTERS]
@@ -149,6 +154,19 @@ def _ended(function: Callable[..., Any], given: Given) -> dict[str, Any]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     return result
+
+
+def _awaited(answer: Any) -> Any:
+    """The result of a coroutine that waits for nothing from outside; any other answer as it is."""
+    if type(answer).__name__ != "coroutine":
+        return answer
+    try:
+        while answer.send(None) is None:
+            pass
+    except StopIteration as ended:
+        return ended.value
+    answer.close()
+    raise TooLong
 
 
 def _function(module: str, name: str, file: str) -> Callable[..., Any]:
@@ -169,9 +187,10 @@ def near(
     named: dict[str, Any],
     seed: int,
     told: dict[str, Any],
-) -> Iterator[tuple[str, Given]]:
-    """The arguments with other values in them: equal ones stay equal, texts keep their length and what is no letter
-    or digit. `told["settled"]` are values that stay, `told["literals"]` those that a fix wrote into the product."""
+) -> Iterator[tuple[str, Given, list[str]]]:
+    """The arguments with other values in them, and those replaced ones that seldom are a case of their own: equal ones
+    stay equal, texts keep their length and what is no letter or digit. `told["settled"]` are values that stay,
+    `told["literals"]` those that a fix wrote into the product."""
     leaves: dict[str, Any] = {}
     rebuilt((values, named), lambda leaf: leaves.setdefault(key(leaf), leaf))
     settled, literals, chance = set(told["settled"]), set(told["literals"]), random.Random(seed)
@@ -182,8 +201,9 @@ def near(
     limits = [name for name, leaf in numbers.items() if isinstance(leaf, int) and abs(leaf) <= LIMIT][:LEAVES]
     written = [leaves[name] for name in leaves if name in literals][:LEAVES]
     changes: list[tuple[str, dict[str, Any]]] = []
-    changes += [("any", {name: leaf + by for name, leaf in numbers.items()}) for by in SHIFTS]
-    changes += [("any", {name: leaf * times for name, leaf in numbers.items()}) for times in (2, 3)]
+    changes += [("any", {name: shifted(leaf, by) for name, leaf in numbers.items()}) for by in SHIFTS]
+    counts = {name: leaf for name, leaf in numbers.items() if isinstance(leaf, (int, float))}
+    changes += [("any", {name: leaf * times for name, leaf in counts.items()}) for times in (2, 3)]
     for _ in range(TURNS):
         for among in (texts, numbers, free):
             changes.append(("any", {name: varied(leaf, chance) for name, leaf in among.items()}))
@@ -204,13 +224,15 @@ def near(
         for given in (replaced((values, named), change), replaced((values, named), {**change, **along})):
             made = reshaped(given, grow)
             if plain(made) != plain(given):
-                yield "shape", made
+                yield "shape", made, []
     if len(written) > 1:
         for _ in range(LEAVES):
             changes.append(("literal", {key(leaf): varied(leaf, chance) for leaf in written}))
+    rare = {name for name, leaf in free.items() if not isinstance(leaf, int) and not _WORD.fullmatch(name)}
     for kind, change in changes:
-        if any(key(value) != name for name, value in change.items()):
-            yield kind, replaced((values, named), change)
+        others = [name for name, value in change.items() if key(value) != name]
+        if others:
+            yield kind, replaced((values, named), change), [name for name in others if name in rare]
 
 
 def replaced(given: Given, change: dict[str, Any]) -> Given:
@@ -226,13 +248,21 @@ def varied(leaf: Any, chance: random.Random, kinds: tuple[str, ...] = KINDS) -> 
     if isinstance(leaf, bytes):
         return varied(leaf.decode("latin-1"), chance, kinds).encode("latin-1")
     if not isinstance(leaf, str):
-        return leaf + chance.choice((1, 2, 3, 4, 6, 9)) * chance.choice((-1, 1))
+        return shifted(leaf, chance.choice((1, 2, 3, 4, 6, 9)) * chance.choice((-1, 1)))
     of = {place: kind for place, letter in enumerate(leaf) for kind in kinds if letter in kind}
     wanted = set(chance.sample(sorted(of), min(len(of), chance.randint(1, 3))))
     return "".join(
         chance.choice(of[place].replace(letter, "")) if place in wanted else letter
         for place, letter in enumerate(leaf)
     )
+
+
+def shifted(leaf: Any, by: int) -> Any:
+    """Another number, or another day or span; itself where there is none."""
+    try:
+        return leaf + (timedelta(days=by) if isinstance(leaf, (date, timedelta)) else by)
+    except ArithmeticError:
+        return leaf
 
 
 def reshaped(value: Any, grow: int, depth: int = 0) -> Any:
@@ -270,7 +300,7 @@ def rebuilt(value: Any, change: Callable[[Any], Any], depth: int = 0) -> Any:
     """A copy with each number and text changed."""
     if depth > DEEPEST or value is None or isinstance(value, (bool, type)):
         return value
-    if type(value) in (int, float, str, bytes):
+    if type(value) in (int, float, str, bytes, Decimal, Fraction, date, datetime, timedelta):
         return change(value)
     if type(value) in (list, tuple, set, frozenset):
         return type(value)(rebuilt(each, change, depth + 1) for each in value)

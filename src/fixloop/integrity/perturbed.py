@@ -18,10 +18,12 @@ RULE: Final = "tested-values-only"
 LEAST: Final = {"any": 8, "literal": 6, "shape": 5}
 """Calls with other values, with others in place of those that the fix names, or with more or fewer parts: so many have
 to end before they say anything."""
+CHANCE: Final = 20
+"""One in more than so many may be answered otherwise, too: it may be what another special case asks for."""
 _WORD: Final = re.compile(r"[\w.-]{0,24}")
 _DECIDES: Final = (
     *(ast.If, ast.IfExp, ast.match_case, ast.ExceptHandler, ast.Compare, ast.BoolOp, ast.While),
-    *(ast.Dict, ast.Subscript),
+    *(ast.Dict, ast.Subscript, ast.Call, ast.Not),
 )
 _USUAL: Final = frozenset({*range(-1, 11), 100, 1000})
 
@@ -44,7 +46,9 @@ class Special(NamedTuple):
     old: str
     new: str
     others: int
-    """Calls with other values, of which none is answered otherwise."""
+    """Calls with other values."""
+    otherwise: int
+    """Of these are answered otherwise, too."""
     kind: str
     """What was replaced, as in `LEAST`."""
 
@@ -75,8 +79,8 @@ def values_of(old: Sequence[Source], new: Sequence[Source]) -> Values:
 
 
 def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
-    """The functions of which every call that is answered otherwise stands alone. `old`, `new`: the lines of
-    `call_replay`."""
+    """The functions of which calls that are answered otherwise stand alone, and none does not. `old`, `new`: the lines
+    of `call_replay`."""
     found: defaultdict[str, list[Special | None]] = defaultdict(list)
     by_call = [_by_call(lines) for lines in (old, new)]
     for call, after in by_call[1].items():
@@ -84,7 +88,7 @@ def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
         own, was = after.get(("", "")), before.get(("", ""))
         # What a file says was not asked otherwise.
         if own is not None and was is not None and own["outcome"] != was["outcome"] and not was["reads"]:
-            found[own["name"]].append(_alone(own, was, before, after))
+            found[own["name"]] += _alone(own, was, before, after)
     for alone in found.values():
         if all(alone):
             yield from filter(None, alone[:1])
@@ -93,19 +97,25 @@ def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
 _Calls = Mapping[tuple[str, str], Mapping[str, Any]]
 
 
-def _alone(own: Mapping[str, Any], was: Mapping[str, Any], before: _Calls, after: _Calls) -> Special | None:
-    for kind, least in LEAST.items():
-        pairs = [
-            (before[asked], ended) for asked, ended in after.items() if asked[0] == kind and asked in before
-        ]
+def _alone(
+    own: Mapping[str, Any], was: Mapping[str, Any], before: _Calls, after: _Calls
+) -> Sequence[Special | None]:
+    """That a call stands alone, or None: it does not. Nothing where too little could be asked."""
+    asked_again = [(before[asked], ended) for asked, ended in after.items() if asked[0] and asked in before]
+    groups = [(kind, [pair for pair in asked_again if pair[1]["kind"] == kind]) for kind in LEAST]
+    # All in which one value is another, whatever else is.
+    rare = dict.fromkeys(name for _, ended in asked_again for name in ended["of"])
+    groups += [("any", [pair for pair in asked_again if name in pair[1]["of"]]) for name in rare]
+    for kind, pairs in groups:
         ended = [(a, b) for a, b in pairs if not (a["raised"] and b["raised"])]
         # Where all others are answered alike, and the call was not, nobody may know anything of them.
         values = {a["value"] for a, _ in ended}
         is_known = len(values) > 1 or was["value"] in values
-        if len(ended) >= least and is_known and all(a["outcome"] == b["outcome"] for a, b in ended):
+        count = sum(a["outcome"] != b["outcome"] for a, b in ended)
+        if len(ended) >= LEAST[kind] and is_known and count * CHANCE < max(len(ended), 1):
             text = (own["file"], own["name"], own["shown"], was["answer"], own["answer"])
-            return Special(*text, len(ended), kind)
-    return None
+            return [Special(*text, len(ended), count, kind)]
+    return [None] if any(a["outcome"] != b["outcome"] for a, b in asked_again) else []
 
 
 def _by_call(lines: Iterable[str]) -> dict[int, dict[tuple[str, str], Mapping[str, Any]]]:
@@ -115,7 +125,10 @@ def _by_call(lines: Iterable[str]) -> dict[int, dict[tuple[str, str], Mapping[st
         try:
             told = json.loads(line)
             asked = (told["kind"], told["asked"] if told["kind"] else "")
-            found[told["call"]][asked] = told
+            if {"name", "outcome", "value", "raised", "reads"} <= told.keys() and list(told["of"]) == told[
+                "of"
+            ]:
+                found[told["call"]][asked] = told
         except (ValueError, KeyError, TypeError):
             # The last line of a process that was ended, or what the product itself wrote there.
             continue

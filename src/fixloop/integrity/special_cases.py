@@ -60,14 +60,18 @@ def literals(tests: Iterable[Source]) -> Literals:
 def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[Sign]:
     """Where `new` asks for one of the `known` literals and answers with a literal."""
     told_apart = {case.place for case in _cases(old)} if old else set()
-    for case in _cases(new):
+    cases = list(_cases(new))
+    # A table that has more than the tests ask for may be one of words.
+    beyond = {case.place for case in cases if not {case.asked, case.answer} <= known}
+    for case in cases:
         is_number = _NUMBER.fullmatch(case.asked) is not None
         is_word = not is_number and _WORD.fullmatch(case.asked) is not None
         is_many, is_answer = "," in case.asked, case.answer in known
         if case.place in told_apart and (is_number or is_word or case.is_table):
             continue
         if case.is_table:
-            is_held = case.asked in known and (is_many or (is_answer and not is_word))
+            is_all = case.place not in beyond
+            is_held = case.asked in known and (is_many or (is_answer and (is_all or not is_word)))
         else:
             is_held = case.asked in known and (is_answer or not is_word)
         if is_held or (is_many and is_answer and not case.is_table):
