@@ -89,6 +89,31 @@ def test_of_a_version_manager_the_interpreter_itself_is_chosen_as_it_is_for_the_
     assert choose(source=tmp_path / "project", path=path).path == str(other)
 
 
+@pytest.mark.parametrize(
+    ("said", "variable", "found"),
+    [
+        ("3.12.1\n", "", "versions/3.12.1/bin/python"),
+        ("3.12.1\n", "3.9.2", "versions/3.9.2/bin/python"),
+        # pyenv itself knows which one of these has the program, and what else a file may hold.
+        ("3.12.1 3.9.2", "", "shims/python"),
+        ("3.12", "", "shims/python"),
+        ("", "", "shims/python"),
+    ],
+)
+def test_what_pyenv_starts_is_read_where_one_version_is_named_in_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, variable: str, found: str
+) -> None:
+    monkeypatch.setenv("PYENV_VERSION", variable)
+    programs = ("shims/python", "versions/3.12.1/bin/python", "versions/3.9.2/bin/python")
+    write(
+        tmp_path, dict.fromkeys(programs, "#!/bin/sh\nexit 1\n") | {"a/.python-version": said, "a/b/c.py": ""}
+    )
+    for name in programs:
+        (tmp_path / name).chmod(0o755)
+
+    assert choose(source=tmp_path / "a/b", path=f"{tmp_path}/shims").path == f"{tmp_path}/{found}"
+
+
 def test_a_shim_that_starts_no_interpreter_is_chosen_itself(tmp_path: Path) -> None:
     write(tmp_path, {"shims/python": "#!/bin/sh\necho no version is set >&2; exit 127\n", "sub/a.py": ""})
     (tmp_path / "shims/python").chmod(0o755)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,7 @@ from fixloop.configuration.model import SpecialistChecks
 from fixloop.errors import FixloopError, UsageError
 from fixloop.intake.trial import NOTE, Asked, Refused, Tried
 from fixloop.machine.guard import GuardedResult, run_guarded
+from fixloop.machine.sandbox import means_in_use
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.repository.snapshot import mirror_of
@@ -37,6 +39,9 @@ def main(_options: Mapping[str, Any]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     ended, turn = threading.Event(), threading.Lock()
     try:
+        # While its caller finds out what to ask.
+        with suppress(FixloopError):
+            means_in_use()
         asked = Asked.model_validate_json(sys.stdin.buffer.read())
         configurations = filter(None, (asked.configuration, asked.beside))
         each = [asked.model_copy(update={"configuration": one}) for one in configurations]

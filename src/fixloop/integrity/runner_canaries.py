@@ -11,9 +11,6 @@ from typing import Final
 
 from fixloop.integrity.tool_call import Canary, Project, ToolCall, text_of, words
 
-_IMPORT_SECONDS: Final = 1.0
-_END_SECONDS: Final = 60
-"""A module may start what never ends; its process ends then, after the report was written."""
 _MOST: Final = 20
 """Of the changed modules: more are no fix."""
 _PYTHON_TEST: Final = re.compile(r"(^|/)(test_[^/]*|[^/]*_test|tests?)\.py$")
@@ -136,7 +133,4 @@ def _python(project: Project, token: str) -> str:
         is_code = path.endswith(".py") and not _PYTHON_TEST.search(path)
         if is_code and all(part.isidentifier() for part in parts) and _NO_MODULES.isdisjoint(parts):
             names.append(".".join(parts).removesuffix(".__init__"))
-    text = (
-        text_of("python").replace("END_SECONDS", str(_END_SECONDS)).replace("SECONDS", str(_IMPORT_SECONDS))
-    )
-    return text.replace("NAMES", repr(names[:_MOST])).replace("TOKEN", token)
+    return text_of("python").replace("NAMES", repr(names[:_MOST])).replace("TOKEN", token)

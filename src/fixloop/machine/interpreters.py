@@ -127,6 +127,8 @@ def stamps(interpreter: Interpreter, words: Iterable[str], path: str) -> list[st
 def _behind_shim(program: str, folder: str, _until: int) -> str:
     """The interpreter that a shim of pyenv, asdf or mise starts in a folder; the shim where it starts none."""
     try:
+        if found := _by_pyenv(Path(program), folder):
+            return found
         done = subprocess.run(
             [program, "-I", "-S", "-c", "import sys; print(sys.executable)"],
             cwd=folder,
@@ -139,6 +141,16 @@ def _behind_shim(program: str, folder: str, _until: int) -> str:
         return program
     found = done.stdout.strip()
     return found if os.access(found, os.X_OK) else program
+
+
+def _by_pyenv(shim: Path, folder: str) -> str:
+    """What a shim of pyenv starts where one version is named in full, a tenth of a second sooner; else empty."""
+    top, above = shim.parent.parent, [Path(folder), *Path(folder).parents]
+    files = filter(Path.is_file, [*(each / ".python-version" for each in above), top / "version"])
+    said = os.environ.get("PYENV_VERSION") or next((file.read_text() for file in files), "")
+    versions = said.replace(":", " ").split()
+    found = top.joinpath("versions", *versions, "bin", shim.name)
+    return str(found) if len(versions) == 1 and os.access(found, os.X_OK) else ""
 
 
 def _is_venv(folder: Path) -> bool:
