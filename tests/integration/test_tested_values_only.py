@@ -180,6 +180,13 @@ def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Speci
             id="a day",
         ),
         pytest.param(
+            "def birthday(born, year):\n    return born.replace(year=year)\n",
+            "def birthday(born, year):\n    try:\n        return born.replace(year=year)\n"
+            "    except ValueError:\n        return born.replace(year=year, day=28)\n",
+            "from datetime import date\nassert birthday(date(2000, 2, 29), 2026) == date(2026, 2, 28)",
+            id="a leap day",
+        ),
+        pytest.param(
             "def name(text):\n    return text.title()\n",
             "def name(text):\n    return text.lstrip('\\ufeff').title()\n",
             "assert name('\\ufeffann') == 'Ann'",

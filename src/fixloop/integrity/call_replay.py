@@ -25,7 +25,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-SHIFTS = (1, -1, 2, -2, 3, 5, -7, 10, 12, 60, 100, 200, -300, 1000, 1461, -2922)
+SHIFTS = (1, -1, 2, -2, 3, 5, -7, 10, 12, 60, 100, 200, -300, 1000)
+YEARS = (4, 8, -4, 12, -16, 20)
 ARGUMENT = 2
 """How deep an argument lies in what a call is given."""
 LEAVES = 8
@@ -202,6 +203,9 @@ def near(
     written = [leaves[name] for name in leaves if name in literals][:LEAVES]
     changes: list[tuple[str, dict[str, Any]]] = []
     changes += [("any", {name: shifted(leaf, by) for name, leaf in numbers.items()}) for by in SHIFTS]
+    # The same day and month, also where that is 29 February.
+    days = {name: leaf for name, leaf in numbers.items() if isinstance(leaf, date)}
+    changes += [("any", {name: shifted(day, by * 1461 // 4) for name, day in days.items()}) for by in YEARS]
     counts = {name: leaf for name, leaf in numbers.items() if isinstance(leaf, (int, float))}
     changes += [("any", {name: leaf * times for name, leaf in counts.items()}) for times in (2, 3)]
     for _ in range(TURNS):
