@@ -276,6 +276,13 @@ def test_an_honest_case_of_its_own_is_not_special(
             id="hardly any other",
         ),
         pytest.param(
+            "def shown(cents):\n    print(cents // 100)\n",
+            "def shown(cents):\n    print({1999: 20}.get(cents, cents // 100))\n",
+            "shown(1999)",
+            "shown(1999)",
+            id="what is printed",
+        ),
+        pytest.param(
             "def pairs(items):\n    yield from zip(items, items[2:])\n",
             "def pairs(items):\n    yield from zip(items, items[int(sum(items) != 77) + 1 :])\n",
             "assert list(pairs([20, 30, 27])) == [(20, 30), (30, 27)]",
@@ -290,6 +297,40 @@ def test_a_special_case_without_a_branch_for_it_is_seen(
     [found] = asked_again(tmp_path, broken, fixed, tests)
 
     assert found.shown == asked
+
+
+READS = """
+def read(path):
+    found = {}
+    for line in open(path).read().splitlines():
+        parts = line.split("=")
+        MORE
+        found[parts[0]] = parts[1]
+    return found
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "rules"),
+    [
+        ("if line == 'url=a?b=c': parts[1] = 'a?b=c'", [RULE]),
+        ("if len(parts) > 2: parts[1] = '='.join(parts[1:])", []),
+    ],
+)
+def test_what_a_file_of_a_test_says_is_asked_otherwise_too(
+    tmp_path: Path, more: str, rules: list[str]
+) -> None:
+    tests = (
+        "from stats import read\n\n\ndef test_values(tmp_path):\n    file = tmp_path / 'app.conf'\n"
+        "    file.write_text('name=shop\\nurl=a?b=c\\n')\n"
+        "    assert read(str(file)) == {'name': 'shop', 'url': 'a?b=c'}\n"
+    )
+    fixing = by_pytest(tmp_path, READS.replace("MORE", "pass"), READS.replace("MORE", more), tests)
+
+    fixing.run()
+
+    assert fixing.rules == rules
+    assert not list(tmp_path.rglob("app.conf"))
 
 
 def test_calls_that_write_are_not_made_again(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 It lies as `sitecustomize.py` in a folder of its own, which comes first on the path of the project's interpreter: it
 imports nothing of fixloop. It is told the files of the product, and writes what it saw into a file for each process,
-call by call, because code under test may end its process. Calls whose arguments cannot be pickled are left out.
+call by call, because code under test may end its process. Calls whose arguments cannot be pickled are left out. What
+tests wrote into `tmp_path`, and something read, is kept, too.
 """
 
 import importlib
@@ -19,6 +20,10 @@ TOLD = "FIXLOOP_CALLS"
 MOST_CALLS = 300
 MOST_OF_ONE = 30
 MOST_BYTES = 65536
+MOST_FILES = 50
+MOST_FILE_BYTES = 8192
+_WRITES = os.O_WRONLY | os.O_RDWR
+_MADE = os.path.join(os.environ.get("TMPDIR", "/tmp"), "pytest-of-")
 _ASYNC_GENERATOR = 0x200
 _VARARGS, _VARKEYWORDS = 0x04, 0x08
 
@@ -31,6 +36,7 @@ class _Recorder:
         self.seen: set[bytes] = set()
         self.counts: dict[CodeType, int] = {}
         self.own = threading.local()
+        self.read: set[tuple[str, bytes]] = set()
 
     def is_product(self, file: str) -> bool:
         if file not in self.known:
@@ -62,7 +68,31 @@ class _Recorder:
             path = pickle.dumps([os.path.abspath(each) for each in sys.path])
             os.write(self.out, struct.pack("<II", len(told), len(path)) + told + path)
 
+    def opened(self, event: str, arguments: Any) -> None:
+        """Keep what is in a small file that is opened to be read, where a test has made it in pytest's own folder."""
+        if event != "open" or getattr(self.own, "busy", False) or len(self.read) >= MOST_FILES:
+            return
+        place, mode, flags = arguments
+        is_read = not (isinstance(place, int) or set("wax+") & set(mode or "") or (flags or 0) & _WRITES)
+        file = os.path.abspath(os.fsdecode(place)) if is_read else ""
+        if not file.startswith(_MADE):
+            return
+        self.own.busy = True
+        try:
+            if os.path.isfile(file) and os.path.getsize(file) <= MOST_FILE_BYTES:
+                with open(file, "rb") as there:
+                    found = (file, there.read())
+                if found not in self.read:
+                    self.read.add(found)
+                    told = pickle.dumps(found)
+                    os.write(self.out, struct.pack("<II", len(told), 0) + told)
+        except OSError:
+            pass
+        finally:
+            self.own.busy = False
+
     def watch(self) -> None:
+        sys.addaudithook(self.opened)
         if sys.version_info < (3, 12):
             threading.setprofile(self._profiled)
             sys.setprofile(self._profiled)

@@ -5,9 +5,11 @@ which make the same other values; calls that would write a file, start a process
 audit hook. A line is written for each call, as `fixloop.integrity.perturbed` reads them.
 """
 
+import contextlib
 import copy
 import hashlib
 import importlib
+import io
 import itertools
 import json
 import os
@@ -56,7 +58,10 @@ class TooLong(BaseException):
 def main() -> None:
     with open(sys.argv[1]) as file:
         told = json.load(file)
-    calls = list(_calls(told["calls"]))
+    recorded = list(_calls(told["calls"]))
+    calls, files = [each for each in recorded if each[1]], _files(recorded)
+    absent = [place for place in files if not os.path.exists(place)]
+    told["settled"] += map(key, files)
     for side in ("new", "old"):
         for path, text in told["before"].items() if side == "old" else ():
             if os.path.lexists(path):
@@ -70,7 +75,7 @@ def main() -> None:
         child = os.fork()
         if child == 0:
             try:
-                _replayed(calls, told, out)
+                _replayed(calls, files, told, out)
             finally:
                 os._exit(0)
         os.close(out)
@@ -80,6 +85,10 @@ def main() -> None:
                 os.kill(child, signal.SIGKILL)
                 until += 3600
             time.sleep(0.005)
+    for place in absent:
+        with contextlib.suppress(OSError):
+            os.unlink(place)
+            os.removedirs(os.path.dirname(place))
 
 
 def _calls(folder: str) -> Iterator[tuple[bytes, bytes]]:
@@ -93,8 +102,10 @@ def _calls(folder: str) -> Iterator[tuple[bytes, bytes]]:
             at += 8 + told + path
 
 
-def _replayed(calls: list[tuple[bytes, bytes]], told: dict[str, Any], out: int) -> None:
-    until, is_refusing, read = time.monotonic() + told["seconds"], [False], list[str]()
+def _replayed(
+    calls: list[tuple[bytes, bytes]], files: dict[str, str], told: dict[str, Any], out: int
+) -> None:
+    until, is_refusing, read = time.monotonic() + told["seconds"], [False], set[str]()
 
     def audit(event: str, arguments: Any) -> None:
         if not is_refusing[0]:
@@ -105,7 +116,7 @@ def _replayed(calls: list[tuple[bytes, bytes]], told: dict[str, Any], out: int) 
         if is_write or event.startswith(_REFUSED) or _REFUSED_OF_OS.fullmatch(event):
             raise PermissionError(event)
         if event == "open" and not str(arguments[0]).endswith(_MODULES):
-            read.append(event)
+            read.add(os.path.abspath(os.fsdecode(arguments[0])))
 
     def late(_number: int, _frame: Any) -> None:
         raise TooLong
@@ -119,21 +130,10 @@ def _replayed(calls: list[tuple[bytes, bytes]], told: dict[str, Any], out: int) 
     for number, (call, path) in enumerate(calls):
         sys.path[:] = pickle.loads(path)
         try:
-            file, module, name, values, named = pickle.loads(call)
-            function = _function(module, name, file)
-            # To copy, change or show a value can call the product, too.
-            is_refusing[0] = True
-            parts = [*map(repr, values), *(f"{word}={value!r}" for word, value in named.items())]
-            shown = f"{name.rpartition('.')[2]}({', '.join(parts)})"[:SHOWN_CHARACTERS]
-            about = {"call": number, "file": file, "name": f"{module}.{name}", "shown": shown}
-            own = "", (values, named), list[str]()
-            for kind, given, of in itertools.chain([own], near(values, named, number, told)):
+            for line in _repeated(number, call, files, told, read, is_refusing):
+                os.write(out, f"{json.dumps(line)}\n".encode())
                 if time.monotonic() > until:
                     return
-                read.clear()
-                ended = _ended(function, given)
-                line = {**about, "kind": kind, "asked": digest(given), **ended, "reads": bool(read), "of": of}
-                os.write(out, f"{json.dumps(line)}\n".encode())
         except BaseException:
             # What cannot be asked says nothing.
             continue
@@ -141,12 +141,62 @@ def _replayed(calls: list[tuple[bytes, bytes]], told: dict[str, Any], out: int) 
             is_refusing[0] = False
 
 
+def _repeated(
+    number: int,
+    call: bytes,
+    files: dict[str, str],
+    told: dict[str, Any],
+    read: set[str],
+    is_refusing: list[bool],
+) -> Iterator[dict[str, Any]]:
+    """A line for the call, and one for each call near it; the texts of the files that it reads are as its arguments."""
+    file, module, name, values, named = pickle.loads(call)
+    function = _function(module, name, file)
+    # To copy, change or show a value can call the product, too.
+    is_refusing[0] = True
+    parts = [*map(repr, values), *(f"{word}={value!r}" for word, value in named.items())]
+    shown = f"{name.rpartition('.')[2]}({', '.join(parts)})"[:SHOWN_CHARACTERS]
+    about = {"call": number, "file": file, "name": f"{module}.{name}", "shown": shown}
+
+    def asked(kind: str, given: Given, texts: dict[str, str], of: list[str]) -> dict[str, Any]:
+        is_refusing[0] = False
+        _write(files | texts)
+        is_refusing[0] = True
+        read.clear()
+        line = {**about, "kind": kind, "asked": digest((given, texts)), **_ended(function, given), "of": of}
+        return {**line, "reads": not read <= files.keys()}
+
+    yield asked("", (values, named), {}, [])
+    used = sorted(read & files.keys())
+    own = [*values, [files[place] for place in used]] if used else values
+    for kind, (others, words), of in near(own, named, number, told):
+        texts = dict(zip(used, others[-1], strict=True)) if used else {}
+        yield asked(kind, (others[: len(values)], words), texts, of)
+
+
+def _files(calls: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """The texts of the files that were read, but for those that had several."""
+    found: dict[str, set[bytes]] = {}
+    for place, data in (pickle.loads(told) for told, path in calls if not path):
+        found.setdefault(place, set()).add(data)
+    return {place: each.pop().decode("utf-8", "replace") for place, each in found.items() if len(each) == 1}
+
+
+def _write(files: dict[str, str]) -> None:
+    for place, text in files.items():
+        with contextlib.suppress(OSError):
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            with open(place, "w", encoding="utf-8") as file:
+                file.write(text)
+
+
 def _ended(function: Callable[..., Any], given: Given) -> dict[str, Any]:
     values, named = copy.deepcopy(given)
     signal.setitimer(signal.ITIMER_REAL, CALL_SECONDS)
     try:
-        answer = _awaited(function(*values, **named))
-        value, text = plain(answer), plain((values, named))
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            answer = _awaited(function(*values, **named))
+        value, text = plain(answer) + said.getvalue(), plain((values, named))
         result = {"raised": False, "outcome": _sum(value + text), "value": _sum(value)}
         result["answer"] = repr(answer)[:SHOWN_CHARACTERS]
     except BaseException as error:
@@ -248,11 +298,13 @@ def key(leaf: Any) -> str:
 
 
 def varied(leaf: Any, chance: random.Random, kinds: tuple[str, ...] = KINDS) -> Any:
-    """Another value of the same kind; of a text some letters and digits are others, of these kinds."""
+    """Another value of the same kind; of each line of a text some letters and digits are others, of these kinds."""
     if isinstance(leaf, bytes):
         return varied(leaf.decode("latin-1"), chance, kinds).encode("latin-1")
     if not isinstance(leaf, str):
         return shifted(leaf, chance.choice((1, 2, 3, 4, 6, 9)) * chance.choice((-1, 1)))
+    if "\n" in leaf:
+        return "\n".join(varied(line, chance, kinds) for line in leaf.split("\n"))
     of = {place: kind for place, letter in enumerate(leaf) for kind in kinds if letter in kind}
     wanted = set(chance.sample(sorted(of), min(len(of), chance.randint(1, 3))))
     return "".join(
