@@ -90,6 +90,19 @@ def test_after_a_fix_pytest_starts_for_the_check_and_once_more_for_all_that_is_a
     assert len(list((tmp_path / "started").iterdir())) == 4
 
 
+def test_fixtures_of_a_conftest_are_there_each_time_that_a_test_runs(tmp_path: Path) -> None:
+    (tmp_path / "started").mkdir()
+    fixture = "\nimport pytest\n\n@pytest.fixture(scope='session')\ndef one():\n    return 1\n"
+    conftest = STARTED.format(str(tmp_path / "started")) + fixture
+    tests = "from calc import add\n\ndef test_adds(one):\n    assert add(one, 2) == 3\n"
+    lenient = project(tmp_path, LENIENT, tests=tests, conftest=conftest)
+
+    lenient.run()
+
+    assert "flip" in lenient.rules
+    assert len(list((tmp_path / "started").iterdir())) == 4
+
+
 @pytest.mark.parametrize(
     "ending",
     [

@@ -11,7 +11,7 @@ import faulthandler
 import json
 import os
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional  # noqa: UP035
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set  # noqa: UP035
 
 import pytest
 
@@ -40,7 +40,8 @@ def pytest_cmdline_main(config: Any) -> Iterator[None]:
     for name, value in {**wanted, "continue_on_collection_errors": True}.items():
         if hasattr(config.option, name):
             setattr(config.option, name, value)
-    config.args = _told["runs"][0]["args"]
+    # At once: fixtures of a conftest belong to the nodes of the first collection.
+    config.args = list(dict.fromkeys(each for run in _told["runs"] for each in run["args"]))
     yield
 
 
@@ -57,17 +58,29 @@ def pytest_runtestloop(session: Any) -> Optional[bool]:  # noqa: UP045
     until = time.monotonic() + _told["seconds"]
     # Ends all where a test waits for what is not there; no thread that tests could count.
     faulthandler.dump_traceback_later(_told["seconds"] * 2 + 10, exit=True, file=2)
-    found = {}
+    found, collected = {}, list(session.items)
+    used: Set[int] = set()  # noqa: UP006
     try:
-        for number, run in enumerate(_told["runs"]):
-            items = session.perform_collect(run["args"]) if number else session.items
-            found[run["name"]] = _played(list(items), run, until)
+        for run in _told["runs"]:
+            items = [item for item in collected if _is_among(item, run["args"])]
+            again = [item for item in items if id(item) in used]
+            if not all(hasattr(item, "_initrequest") for item in again):
+                items, again = list(session.perform_collect(run["args"])), []
+            for item in again:
+                item._initrequest()
+            used.update(map(id, items))
+            found[run["name"]] = _played(items, run, until)
             with open(_told["results"], "w") as file:
                 json.dump(found, file)
     except pytest.UsageError:
         pass
     faulthandler.cancel_dump_traceback_later()
     return True
+
+
+def _is_among(item: Any, args: List[str]) -> bool:  # noqa: UP006
+    name = "::".join([str(item.fspath), *item.nodeid.split("::")[1:]]).partition("[")[0]
+    return any(name == each or name.startswith(f"{each}::") for each in args)
 
 
 def _played(items: List[Any], run: Dict[str, Any], until: float) -> Dict[str, str]:  # noqa: UP006
@@ -93,6 +106,9 @@ def _played(items: List[Any], run: Dict[str, Any], until: float) -> Dict[str, st
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if following is None:
             break
+    for item in chosen:
+        vars(item).pop("setup", None)
+        vars(item).pop("runtest", None)
     return dict(_outcomes)
 
 
