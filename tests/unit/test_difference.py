@@ -341,6 +341,7 @@ def test_a_new_table_of_words_is_held_where_it_has_nothing_but_the_tests_own() -
     kinds = "def total(x):\n    return {'json': 'application/json'}.get(x, 'text/plain')\n"
 
     assert held(kinds, "") == {"test-literal"}
+    assert held(kinds.replace("}", ", 'apple': 'fruit'}"), "") == {"test-literal"}
     assert held(kinds.replace("}", ", 'xml': 'text/xml'}"), "") == set()
 
 

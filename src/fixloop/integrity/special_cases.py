@@ -62,7 +62,7 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
     told_apart = {case.place for case in _cases(old)} if old else set()
     cases = list(_cases(new))
     # A table that has more than the tests ask for may be one of words.
-    beyond = {case.place for case in cases if not {case.asked, case.answer} <= known}
+    beyond = {case.place for case in cases if case.asked not in known}
     for case in cases:
         is_number = _NUMBER.fullmatch(case.asked) is not None
         is_word = not is_number and _WORD.fullmatch(case.asked) is not None
