@@ -97,6 +97,8 @@ def test_of_a_version_manager_the_interpreter_itself_is_chosen_as_it_is_for_the_
         # pyenv itself knows which one of these has the program, and what else a file may hold.
         ("3.12.1 3.9.2", "", "shims/python"),
         ("3.12", "", "shims/python"),
+        # pyenv refuses a path.
+        ("../versions/3.12.1", "", "shims/python"),
         ("", "", "shims/python"),
     ],
 )
@@ -112,6 +114,14 @@ def test_what_pyenv_starts_is_read_where_one_version_is_named_in_full(
         (tmp_path / name).chmod(0o755)
 
     assert choose(source=tmp_path / "a/b", path=f"{tmp_path}/shims").path == f"{tmp_path}/{found}"
+
+
+def test_a_version_file_that_is_no_text_is_left_to_the_shim(tmp_path: Path) -> None:
+    write(tmp_path, {"shims/python": "#!/bin/sh\nexit 1\n", "a/b.py": ""})
+    (tmp_path / "shims/python").chmod(0o755)
+    (tmp_path / "a/.python-version").write_bytes(b"\xff\xfe3\x00")
+
+    assert choose(source=tmp_path / "a", path=f"{tmp_path}/shims").path == f"{tmp_path}/shims/python"
 
 
 def test_a_shim_that_starts_no_interpreter_is_chosen_itself(tmp_path: Path) -> None:

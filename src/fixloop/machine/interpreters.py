@@ -147,10 +147,11 @@ def _by_pyenv(shim: Path, folder: str) -> str:
     """What a shim of pyenv starts where one version is named in full, a tenth of a second sooner; else empty."""
     top, above = shim.parent.parent, [Path(folder), *Path(folder).parents]
     files = filter(Path.is_file, [*(each / ".python-version" for each in above), top / "version"])
-    said = os.environ.get("PYENV_VERSION") or next((file.read_text() for file in files), "")
+    said = os.environ.get("PYENV_VERSION") or next((file.read_text(errors="replace") for file in files), "")
     versions = said.replace(":", " ").split()
     found = top.joinpath("versions", *versions, "bin", shim.name)
-    return str(found) if len(versions) == 1 and os.access(found, os.X_OK) else ""
+    is_plain = len(versions) == 1 and "/" not in said and versions[0].isprintable()
+    return str(found) if is_plain and os.access(found, os.X_OK) else ""
 
 
 def _is_venv(folder: Path) -> bool:
