@@ -136,6 +136,14 @@ def developer_environment(checkout: Path | None = None) -> dict[str, str]:
     return kept | {"PATH": os.pathsep.join(path)}
 
 
+def install(checkout: Path, *packages: str) -> None:
+    """These packages in its `.venv`, and nothing else."""
+    environment = developer_environment(checkout)
+    _call(["python3", "-m", "venv", ".venv"], checkout, environment)
+    if packages:
+        _call(["python", "-m", "pip", "install", "--quiet", *packages], checkout, environment)
+
+
 def _release(project: Project, folder: Path) -> Path:
     """The one downloaded file with the pinned digest."""
     folder.mkdir()
@@ -197,12 +205,10 @@ def _tidy(project: Project, checkout: Path) -> None:
 
 def _install(project: Project, checkout: Path) -> None:
     """Its environment; a lock file that npm writes is committed, as its developers would."""
-    environment = developer_environment(checkout)
     if project.packages:
-        _call(["python3", "-m", "venv", ".venv"], checkout, environment)
-        _call(["python", "-m", "pip", "install", "--quiet", *project.packages], checkout, environment)
+        install(checkout, *project.packages)
     elif (checkout / "package.json").exists():
-        _call(["npm", "install", "--no-audit", "--no-fund"], checkout, environment)
+        _call(["npm", "install", "--no-audit", "--no-fund"], checkout, developer_environment(checkout))
         _call(["git", "add", "-A"], checkout)
         _call(["git", *_AUTHOR, "commit", "-qm", "Lock the dependencies"], checkout)
 
