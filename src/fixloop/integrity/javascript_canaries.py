@@ -8,62 +8,16 @@ would end the process is kept from it.
 import json
 import posixpath
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
-from fixloop.integrity.tool_call import Canary, Project, ToolCall, text_of
+from fixloop.integrity.tool_call import Canary, Project, ToolCall, text_of, tools
 
 _TEST: Final = re.compile(
     r"([._-](test|spec)|(^|/)(test|tests|__tests__|spec)/.*|(^|/)test[-_.][^/]*)\.[cm]?[jt]sx?$"
 )
 _MODULE: Final = re.compile(r"(?<!\.d)\.[cm]?[jt]sx?$")
 _CONFIGURES: Final = re.compile(r"\.config\.|(^|/)(setup|jest|vitest|mocha)[^/]*\.[cm]?[jt]s$|(^|/)\.")
-
-
-class _Runner(NamedTuple):
-    report: tuple[str, ...]
-    dropped: str
-    valued: str
-    begin: str = "const it = globalThis.it || globalThis.test;"
-    expect: str = "globalThis.expect"
-    end: str = ""
-    load: str = "import"
-    run: tuple[str, ...] = ()
-    """What restricts it to one file."""
-
-
-RUNNERS: Final = {
-    "jest": _Runner(
-        ("--json", "--outputFile={jest}"),
-        "--json --outputFile= --reporters= --coverage --collectCoverage --coverageReporters= --coverageThreshold= "
-        "--collectCoverageFrom= -t= --testNamePattern= --testPathPattern= --testPathPatterns= --shard= -o "
-        "--onlyChanged --changedSince= --findRelatedTests -b --bail",
-        "-c --config --rootDir --roots --projects --setupFilesAfterEnv",
-        load="require",
-        run=("--coverage=false", "--forceExit", "--runTestsByPath"),
-    ),
-    "vitest": _Runner(
-        ("--reporter=junit", "--outputFile={junit}"),
-        "--reporter= --outputFile= --coverage --coverage.enabled -t= --testNamePattern= --shard= --changed --bail=",
-        "-c --config -r --root --dir --project",
-        begin='import { expect, it } from "vitest";',
-        expect="expect",
-        run=("--coverage.enabled=false",),
-    ),
-    "mocha": _Runner(
-        ("--reporter", "xunit", "--reporter-option", "output={junit}"),
-        "-R= --reporter= -O= --reporter-option= --reporter-options= -g= --grep= -f= --fgrep= -i --invert -b --bail",
-        "-r --require --import --loader --config --package --file --ignore --exclude --spec",
-        run=("--exit", "--grep", "TOKEN"),
-    ),
-    "node": _Runner(
-        ("--test-reporter=junit", "--test-reporter-destination={junit}"),
-        "--test-reporter= --test-reporter-destination= --test-name-pattern= --test-skip-pattern= --test-shard= "
-        "--test-only --experimental-test-coverage",
-        "-r --require --import --loader --experimental-loader --env-file",
-        begin='import("node:test").then(({ it }) => {',
-        end="});",
-    ),
-}
+RUNNERS: Final = tools("runner")
 
 
 def javascript_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
@@ -85,7 +39,7 @@ def javascript_canary(call: ToolCall, project: Project, token: str) -> Canary | 
         for path in project.changed
         if _MODULE.search(path) and not any(pattern.search(path) for pattern in others)
     ]
-    text = text_of("javascript").replace("BEGIN", runner.begin).replace("END", runner.end)
+    text = text_of("javascript.txt").replace("BEGIN", runner.begin).replace("END", runner.end)
     text = text.replace("LOADS", json.dumps(changed)).replace("LOAD", runner.load)
     text = text.replace("EXPECT", runner.expect)
     options = call.kept(runner.dropped, runner.valued, project.holds)

@@ -8,50 +8,15 @@ import json
 import posixpath
 import re
 from itertools import product
-from typing import Final, NamedTuple
+from typing import Final
 
-from fixloop.integrity.tool_call import Canary, Project, ToolCall
+from fixloop.integrity.tool_call import Canary, Project, ToolCall, tools
 
-_UNDEFINED: Final = "import os\n\n\ndef canary():\n    return undefined_name\n"
-_BROKEN: Final = "def canary(:\n"
-_UNTYPED: Final = 'number: int = ""\n'
 _PYTHON: Final = re.compile(r"\.py$")
 _SETTINGS: Final = re.compile(r"\.(toml|cfg|ini|json|ya?ml)$|\.config\.\w+$|(^|/)\.[^/]+$")
 _MOST_FOLDERS: Final = 8
 _SCRIPT: Final = re.compile(r"(?<!\.d)\.[cm]?[jt]sx?$")
-
-
-class _Linter(NamedTuple):
-    texts: tuple[str, ...]
-    valued: str
-    runs_whole: bool = False
-    files: re.Pattern[str] = _PYTHON
-    dropped: str = ""
-    report: tuple[str, ...] = ()
-
-
-LINTERS: Final = {
-    "ruff": _Linter(
-        (_UNDEFINED, _BROKEN), "--config --exclude --extend-exclude --output-file -o", runs_whole=True
-    ),
-    "flake8": _Linter((_UNDEFINED, _BROKEN), "--config --append-config --exclude --extend-exclude"),
-    "mypy": _Linter((_UNTYPED,), "--config-file -p -m --package --module --exclude", runs_whole=True),
-    **dict.fromkeys(
-        ("pyright", "basedpyright"), _Linter((_UNTYPED,), "-p --project --pythonpath --venvpath")
-    ),
-    "bandit": _Linter(
-        ("import sys\n\npassword = 'x7-canary'\nexec(sys.argv[1])\n",),
-        "-c --configfile --ini -x --exclude -b --baseline",
-    ),
-    "eslint": _Linter(
-        ("debugger;\nundefinedName();\n", "const = ;\n"),
-        "-c --config --rulesdir --resolve-plugins-relative-to --ignore-path --ignore-pattern",
-        files=_SCRIPT,
-        dropped="-f= --format= -o= --output-file=",
-        report=("-f", "json", "-o", "{eslint}"),
-    ),
-}
-"""Of each: texts with one violation, and options whose value may be a path."""
+LINTERS: Final = tools("linter")
 
 
 def linter_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
@@ -59,8 +24,8 @@ def linter_canary(call: ToolCall, project: Project, token: str) -> Canary | None
     if call.tool == "ruff" and call.rest[:1] != ("check",):
         return None
     targets = call.targets(f"{linter.dropped} {linter.valued}", project.holds)
-    folders: dict[str, str] = {}
-    for path in project.siblings(linter.files, targets):
+    folders, files_of = dict[str, str](), _SCRIPT if linter.is_script else _PYTHON
+    for path in project.siblings(files_of, targets):
         folders.setdefault(posixpath.dirname(path), path)
     if not folders:
         return None
@@ -73,7 +38,7 @@ def linter_canary(call: ToolCall, project: Project, token: str) -> Canary | None
     }
     if linter.runs_whole:
         # A command that names files does not look for others.
-        is_found = not targets or any(not linter.files.search(target) for target in targets)
+        is_found = not targets or any(not files_of.search(target) for target in targets)
         command = (*call.head, *call.rest, *(() if is_found else files))
     else:
         options = call.kept(linter.dropped, linter.valued, project.holds)

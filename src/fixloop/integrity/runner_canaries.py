@@ -109,7 +109,7 @@ def go_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
     own = call._replace(rest=call.rest[1:])
     options = own.kept(_GO_DROPPED, _GO_VALUED, lambda word: True)
     run = ("-json", "-count=1", "-run", f"^Test_{token}[ab]$", f"./{folder}")
-    text = text_of("go").replace("PACKAGE", package[1]).replace("TOKEN", token)
+    text = text_of("go.txt").replace("PACKAGE", package[1]).replace("TOKEN", token)
     file = posixpath.join(folder, f"{token}_test.go")
     command = (*call.head, "test", *options, *run)
     return Canary(command, {file: text}, (f"{token}b",), (f"{token}a",), output="go-test")
@@ -121,7 +121,7 @@ def cargo_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
     own = call._replace(rest=call.rest[1:])
     options = own.kept(_CARGO_DROPPED, _CARGO_VALUED, lambda word: True)
     command = (*call.head, "test", *options, "--test", token)
-    file, text = f"tests/{token}.rs", text_of("rust").replace("TOKEN", token)
+    file, text = f"tests/{token}.rs", text_of("rust.txt").replace("TOKEN", token)
     return Canary(command, {file: text}, (f"{token}b",), (f"{token}a",), output="cargo-test")
 
 
@@ -133,4 +133,4 @@ def _python(project: Project, token: str) -> str:
         is_code = path.endswith(".py") and not _PYTHON_TEST.search(path)
         if is_code and all(part.isidentifier() for part in parts) and _NO_MODULES.isdisjoint(parts):
             names.append(".".join(parts).removesuffix(".__init__"))
-    return text_of("python").replace("NAMES", repr(names[:_MOST])).replace("TOKEN", token)
+    return text_of("python.txt").replace("NAMES", repr(names[:_MOST])).replace("TOKEN", token)

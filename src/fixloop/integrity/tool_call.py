@@ -3,6 +3,7 @@
 import posixpath
 import re
 import shlex
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
@@ -94,6 +95,29 @@ def call_of(command: Sequence[str], tools: Mapping[str, object]) -> ToolCall | N
     return None
 
 
+class Tool(NamedTuple):
+    """How a canary is put to a tool, see `canaries/tools.toml`."""
+
+    valued: str
+    dropped: str = ""
+    report: Sequence[str] = ()
+    texts: Sequence[str] = ()
+    runs_whole: bool = False
+    is_script: bool = False
+    """It looks at JavaScript."""
+    begin: str = "const it = globalThis.it || globalThis.test;"
+    expect: str = "globalThis.expect"
+    end: str = ""
+    load: str = "import"
+    run: Sequence[str] = ()
+
+
+def tools(kind: str) -> dict[str, Tool]:
+    """The tools of one table of that file."""
+    told = tomllib.loads(text_of("tools.toml"))[kind]
+    return {name: Tool(**each) for name, each in told.items()}
+
+
 class Project(NamedTuple):
     """What something that is added to a project has to fit."""
 
@@ -146,6 +170,6 @@ class Canary(NamedTuple):
     """The runner writes no report: it prints a line for each test."""
 
 
-def text_of(language: str) -> str:
-    """A canary's program, with words in capitals for what is put in."""
-    return (Path(__file__).parent / "canaries" / f"{language}.txt").read_text()
+def text_of(name: str) -> str:
+    """A file of `canaries`; of programs, words in capitals are for what is put in."""
+    return (Path(__file__).parent / "canaries" / name).read_text()
