@@ -10,15 +10,13 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from fixloop.configuration.model import NEW_BY_DEFAULT
-from fixloop.integrity.paths import Kind, Trust, matches
-from fixloop.integrity.started import started_by
+from fixloop.integrity.paths import Kind, matches
 from fixloop.protocol.checks import Finding, RunOutcome
 from fixloop.protocol.limits import one_line
 from fixloop.reports.coverage import is_too_low
-from fixloop.repository.change import judging
 from fixloop.repository.git import Git, shown
 from fixloop.repository.moves import Moves
-from fixloop.repository.tree import GITLINK, Delta, Entry, commit_tree, tracked_in_tree, tree_with
+from fixloop.repository.tree import GITLINK, Delta, Entry, commit_tree, tree_with
 from workers.commands.baseline import Comparison
 from workers.commands.claim import Claim
 from workers.workspaces.ground import site_of
@@ -49,10 +47,8 @@ class _Apart(NamedTuple):
 
 def apart(claim: Claim) -> Iterator[Finding]:
     """The files that judge without whose changes the checks do not pass."""
-    git = claim.ground.workspace.mirror.git
-    changed: dict[Delta, Kind] = (
-        {} if RULE in claim.configuration.integrity.off else changed_judges(claim, git)
-    )
+    git = claim.git
+    changed: dict[Delta, Kind] = {} if RULE in claim.configuration.integrity.off else changed_judges(claim)
     if not changed:
         return
     moves = Moves(git, claim.trusted, claim.work.holding.state.tip)
@@ -76,26 +72,9 @@ def apart(claim: Claim) -> Iterator[Finding]:
         )
 
 
-def trust_of(claim: Claim, git: Git) -> Trust:
-    """What the project says of its files, and which of them its checks start."""
-    settings, tree = claim.configuration.integrity, tracked_in_tree(git, claim.trusted)
-    directory = site_of(claim.work, claim.configuration, claim.cache).snapshot.subdirectory
-
-    def read(path: str) -> str | None:
-        entry = tree.get(os.fsencode(path))
-        if entry is None or entry.mode == GITLINK:
-            return None
-        return git.output("cat-file", "blob", entry.blob).decode(errors="replace")
-
-    started = (started_by(check.command, directory, read) for check in claim.checks)
-    declared = {kind: getattr(settings, kind) for kind in Kind}
-    return Trust(directory, declared, frozenset[str]().union(*started))
-
-
-def changed_judges(claim: Claim, git: Git) -> dict[Delta, Kind]:
+def changed_judges(claim: Claim) -> dict[Delta, Kind]:
     """The changed files that judge, without those that the project lets a fix change."""
-    settings, trust = claim.configuration.integrity, trust_of(claim, git)
-    kinds = judging(git, claim.trusted, claim.changed, trust)
+    settings, kinds = claim.configuration.integrity, claim.kinds
     judged = {Kind.PRODUCT}
     if claim.work.holding.ticket.specialist in NEW_BY_DEFAULT:
         # A linter looks at tests as at any other code, and none of them judges in its place.
@@ -104,7 +83,7 @@ def changed_judges(claim: Claim, git: Git) -> dict[Delta, Kind]:
         delta: kinds[delta.path]
         for delta in claim.changed
         if kinds.get(delta.path, Kind.PRODUCT) not in judged
-        and not matches(trust.inside(os.fsdecode(delta.path)), settings.tests_may_change)
+        and not matches(claim.trust.inside(os.fsdecode(delta.path)), settings.tests_may_change)
     }
 
 

@@ -195,7 +195,7 @@ def fewer_tests(claim: Claim) -> Iterator[Finding]:
     if not silent:
         return
     work, specialist = claim.work, claim.work.holding.ticket.specialist
-    tree = tree_id(claim.ground.workspace.mirror.git, claim.trusted)
+    tree = tree_id(claim.git, claim.trusted)
     events = (entry.body["event"] for entry in work.store.history(work.holding.ticket.workflow))
     runs = [each for each in events if each["kind"] == "run-finished" and each["specialist"] == specialist]
     chosen = [each for each in runs if each["tree"] == tree][-1:] or runs[:1]

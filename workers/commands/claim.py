@@ -1,19 +1,26 @@
 """The claim that judges look at: a run that passed on a tree that a fix made, and what it rests on."""
 
+import os
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from fixloop.configuration.model import Check, Configuration
+from fixloop.integrity.paths import Kind, Trust
+from fixloop.integrity.started import started_by
 from fixloop.reports.coverage import NAME as COVERAGE
-from fixloop.repository.tree import Delta
+from fixloop.repository.change import judging
+from fixloop.repository.git import Git
+from fixloop.repository.tree import GITLINK, Delta, tracked_in_tree
 from workers.commands.check_run import Ran, Run
 from workers.steps.step import Step
 from workers.workspaces.ground import Ground, site_of
 
 
-class Claim(NamedTuple):
+@dataclass(frozen=True)
+class Claim:
     """A passing run of a specialist's checks on a tree that a fix made."""
 
     work: Step
@@ -38,6 +45,31 @@ class Claim(NamedTuple):
     @property
     def tip(self) -> str:
         return str(self.work.holding.state.tip)
+
+    @property
+    def git(self) -> Git:
+        return self.ground.workspace.mirror.git
+
+    @cached_property
+    def trust(self) -> Trust:
+        """What the project says of its files, and which of them its checks start."""
+        settings, tree = self.configuration.integrity, tracked_in_tree(self.git, self.trusted)
+        directory = site_of(self.work, self.configuration, self.cache).snapshot.subdirectory
+
+        def read(path: str) -> str | None:
+            entry = tree.get(os.fsencode(path))
+            if entry is None or entry.mode == GITLINK:
+                return None
+            return self.git.output("cat-file", "blob", entry.blob).decode(errors="replace")
+
+        started = (started_by(check.command, directory, read) for check in self.checks)
+        declared = {kind: getattr(settings, kind) for kind in Kind}
+        return Trust(directory, declared, frozenset[str]().union(*started))
+
+    @cached_property
+    def kinds(self) -> dict[bytes, Kind]:
+        """Those of the changed paths that judge, with what they are."""
+        return judging(self.git, self.trusted, self.changed, self.trust)
 
     def beside(self, name: str, commit: str = "") -> AbstractContextManager[Ground]:
         """A fresh workspace at a commit, by default the tip; `name` tells it from the run's other ones."""

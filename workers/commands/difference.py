@@ -17,11 +17,9 @@ from fixloop.integrity.source import Source
 from fixloop.integrity.special_cases import literals
 from fixloop.integrity.suppressions import families_of
 from fixloop.protocol.checks import Finding
-from fixloop.repository.change import judging
 from fixloop.repository.git import Git
 from fixloop.repository.texts import texts
 from fixloop.repository.tree import GITLINK, SYMLINK, records
-from workers.commands.apart import trust_of
 from workers.commands.claim import Claim
 
 MOST_BYTES: Final = 1024 * 1024
@@ -31,10 +29,10 @@ _MOST_ASKED: Final = 50
 
 def difference(claim: Claim) -> Iterator[Finding]:
     """What is new in the product files, and which of the tests do not run any more, or are others."""
-    settings, git = claim.configuration.integrity, claim.ground.workspace.mirror.git
+    settings, git, trust = claim.configuration.integrity, claim.git, claim.trust
     if {*RULES, DOCTEST} <= set(settings.off):
         return
-    trust, allowed = trust_of(claim, git), [Allowed.of(entry) for entry in settings.allow]
+    allowed = [Allowed.of(entry) for entry in settings.allow]
     measures_coverage = any(each.result.evidence.coverage_percent is not None for each in claim.ran)
     families = families_of(" ".join(check.command) for check in claim.checks)
 
@@ -45,20 +43,20 @@ def difference(claim: Claim) -> Iterator[Finding]:
         return any(entry.permits(rule, trust.inside(path), count) for entry in allowed)
 
     scope = Scope(
-        literals(_failed_tests(git, claim, trust)),
+        literals(_failed_tests(claim)),
         families | ({"coverage"} if measures_coverage else set()),
         elsewhere,
         permits,
     )
-    changes = _changes(git, claim, trust)
+    changes = _changes(claim)
     yield from findings(changes, scope)
     ran = {name.partition("::")[0] for each in claim.ran for name in each.result.cases}
     yield from edited(changes, {each.path for each in changes if trust.inside(each.path) in ran})
 
 
-def _changes(git: Git, claim: Claim, trust: Trust) -> list[Change]:
+def _changes(claim: Claim) -> list[Change]:
     """The changed product files and tests whose two sides can be read."""
-    kinds = judging(git, claim.trusted, claim.changed, trust)
+    kinds = claim.kinds
     ordinary = claim.configuration.integrity.tests_may_change
     files = [
         (delta, os.fsdecode(delta.path), delta.path in kinds)
@@ -66,24 +64,28 @@ def _changes(git: Git, claim: Claim, trust: Trust) -> list[Change]:
         if not {GITLINK, SYMLINK} & {delta.old.mode, delta.new.mode}
         and kinds.get(delta.path, Kind.TEST) is Kind.TEST
     ]
-    found = texts(git, [side.blob for delta, *_ in files for side in (delta.old, delta.new)], MOST_BYTES)
+    found = texts(
+        claim.git, [side.blob for delta, *_ in files for side in (delta.old, delta.new)], MOST_BYTES
+    )
     return [
         Change(path, found.get(delta.old.blob), found.get(delta.new.blob), is_test)
         for delta, path, is_test in files
         if (delta.is_addition or delta.old.blob in found) and (delta.is_deletion or delta.new.blob in found)
-        if not (is_test and matches(trust.inside(path), ordinary))
+        if not (is_test and matches(claim.trust.inside(path), ordinary))
     ]
 
 
-def _failed_tests(git: Git, claim: Claim, trust: Trust) -> Iterator[Source]:
+def _failed_tests(claim: Claim) -> Iterator[Source]:
     """The files of the tests that failed in earlier runs, as the trusted commit has them."""
     workspace = claim.ground.workspace
     folder = os.path.relpath(workspace.directory, workspace.path)
     failures = [failure for run in claim.work.holding.state.active.runs for failure in run.failures]
     places = {place for each in failures for place in (each.file, each.frame.rpartition(":")[0]) if place}
     paths = {os.path.normpath(os.path.join(folder, place)) for place in places}
-    names = {f"{claim.trusted}:{path}": path for path in sorted(paths) if kind_of(path, trust) is Kind.TEST}
-    for name, text in texts(git, names, MOST_BYTES).items():
+    names = {
+        f"{claim.trusted}:{path}": path for path in sorted(paths) if kind_of(path, claim.trust) is Kind.TEST
+    }
+    for name, text in texts(claim.git, names, MOST_BYTES).items():
         yield Source(names[name], text)
 
 

@@ -27,7 +27,7 @@ def work_moved_away(claim: Claim) -> Iterator[Finding]:
     if not is_static and not claim.was_uncovered:
         return
     old, new = sides(claim, Kind.PRODUCT)
-    tracked = tracked_in_tree(claim.ground.workspace.mirror.git, claim.trusted)
+    tracked = tracked_in_tree(claim.git, claim.trusted)
     paths = [seen for path in tracked if (seen := inside(claim, os.fsdecode(path)))]
     for check, ran in zip(claim.checks, claim.ran, strict=True):
         if places := looked_at(check.command, paths):
@@ -39,7 +39,7 @@ def work_moved_away(claim: Claim) -> Iterator[Finding]:
 def led_out(claim: Claim) -> Iterator[Finding]:
     """New links to what is no part of the project, and so of no snapshot."""
     links = [delta for delta in claim.changed if delta.new.mode == SYMLINK]
-    targets = contents(claim.ground.workspace.mirror.git, (delta.new.blob for delta in links))
+    targets = contents(claim.git, (delta.new.blob for delta in links))
     for delta in links:
         path, target = os.fsdecode(delta.path), os.fsdecode(targets[delta.new.blob])
         # An absolute one leads out, too.

@@ -13,7 +13,7 @@ from fixloop.integrity.new_tests import emptied, new_or_changed, seems_to_check,
 from fixloop.integrity.paths import Kind, kind_of
 from fixloop.protocol.checks import CheckResult, Finding, RunOutcome
 from fixloop.repository.tree import commit_tree, tracked_in_tree, tree_with
-from workers.commands.apart import DATED, trust_of
+from workers.commands.apart import DATED
 from workers.commands.check_run import run_check
 from workers.commands.claim import Claim
 from workers.commands.pytest_runs import is_pytest, named, plain_run, played
@@ -46,7 +46,7 @@ def new_tests(claim: Claim) -> Iterator[Finding]:
 
 def _failed_before(claim: Claim, check: Check, tests: list[str], seconds: float) -> set[str]:
     """Those of the tests that fail by an assertion on the product as it was."""
-    git = claim.ground.workspace.mirror.git
+    git = claim.git
     # With the fixtures that they may need.
     judges = {delta.path: delta.new for delta in changed_of(claim, Kind.TEST, Kind.RUNNER)}
     tree = tree_with(git, claim.trusted, judges)
@@ -84,11 +84,10 @@ def _seems_to_check(name: str, texts: Mapping[str, str]) -> bool:
 
 
 def _empty(claim: Claim, ground: Ground) -> None:
-    git, top = ground.workspace.mirror.git, ground.workspace.path
-    trust = trust_of(claim, git)
-    for path in map(bytes.decode, tracked_in_tree(git, claim.tip)):
+    top = ground.workspace.path
+    for path in map(bytes.decode, tracked_in_tree(claim.git, claim.tip)):
         file = top / path
-        if path.endswith(".py") and kind_of(path, trust) is Kind.PRODUCT and not file.is_symlink():
+        if path.endswith(".py") and kind_of(path, claim.trust) is Kind.PRODUCT and not file.is_symlink():
             # As Python reads it: an encoding that the file declares is not declared any more.
             file.write_text(emptied(file.read_bytes().decode("utf-8", "replace")), encoding="utf-8")
 
@@ -117,7 +116,7 @@ def _checked_without(
     claim: Claim, check: Check, texts: Mapping[str, str], gone: set[str]
 ) -> CheckResult | None:
     """The check where these tests are not; None where nobody wants to know any more, or nothing can be checked."""
-    git, tip = claim.ground.workspace.mirror.git, claim.tip
+    git, tip = claim.git, claim.tip
     wanted = {}
     for delta in changed_of(claim, Kind.TEST):
         path = inside(claim, os.fsdecode(delta.path))

@@ -115,7 +115,7 @@ def _proved(
     for name in flaky:
         text = f"{name} passed, and failed when it ran again on the same tree"
         yield _finding("flaky", text, check, name)
-    git = claim.ground.workspace.mirror.git
+    git = claim.git
     # A project that has always read the variable may go on to.
     is_read = depends and git.found("grep", "-l", "-F", "-e", SHOWN, claim.trusted)
     for name in depends if not is_read else []:

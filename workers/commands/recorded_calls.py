@@ -21,7 +21,6 @@ from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import Finding
 from fixloop.repository.texts import texts
 from fixloop.repository.tree import GITLINK, SYMLINK, Delta, tracked_in_tree
-from workers.commands.apart import trust_of
 from workers.commands.claim import Claim
 from workers.commands.sides import MOST_BYTES, changed_of
 from workers.workspaces.ground import Ground
@@ -71,7 +70,7 @@ class Decisions:
         """The Python among them, before and after."""
         python = [delta for delta in self.changed if delta.path.endswith(b".py")]
         blobs = [side.blob for delta in python for side in (delta.old, delta.new)]
-        found = texts(self._claim.ground.workspace.mirror.git, blobs, MOST_BYTES)
+        found = texts(self._claim.git, blobs, MOST_BYTES)
 
         def sources(blob: Callable[[Delta], str]) -> list[Source]:
             known = [delta for delta in python if blob(delta) in found]
@@ -94,10 +93,9 @@ class Recording:
         for name in ("calls", "site", "old"):
             (self._own / name).mkdir()
         (self._own / "site" / "sitecustomize.py").write_bytes(_RECORDER.read_bytes())
-        top, git = ground.workspace.path.resolve(), ground.workspace.mirror.git
-        trust = trust_of(claim, git)
-        paths = [path for path in map(os.fsdecode, tracked_in_tree(git, claim.tip)) if path.endswith(".py")]
-        files = [str(top / path) for path in paths if kind_of(path, trust) is Kind.PRODUCT]
+        top, tracked = ground.workspace.path.resolve(), tracked_in_tree(claim.git, claim.tip)
+        paths = [path for path in map(os.fsdecode, tracked) if path.endswith(".py")]
+        files = [str(top / path) for path in paths if kind_of(path, claim.trust) is Kind.PRODUCT]
         (self._own / "told").write_text(json.dumps({"files": files, "calls": str(self._own / "calls")}))
 
     def run(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:

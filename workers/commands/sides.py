@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from fixloop.integrity.paths import Kind
-from fixloop.repository.change import judging
 from fixloop.repository.texts import texts
 from fixloop.repository.tree import Delta
-from workers.commands.apart import trust_of
 from workers.commands.claim import Claim
 
 MOST_BYTES: Final = 1024 * 1024
@@ -16,9 +14,7 @@ MOST_BYTES: Final = 1024 * 1024
 
 def changed_of(claim: Claim, *wanted: Kind) -> Sequence[Delta]:
     """The changes of these kinds of files."""
-    git = claim.ground.workspace.mirror.git
-    kinds = judging(git, claim.trusted, claim.changed, trust_of(claim, git))
-    return [delta for delta in claim.changed if kinds.get(delta.path, Kind.PRODUCT) in wanted]
+    return [delta for delta in claim.changed if claim.kinds.get(delta.path, Kind.PRODUCT) in wanted]
 
 
 def sides(claim: Claim, kind: Kind) -> tuple[dict[str, str], dict[str, str]]:
@@ -27,7 +23,7 @@ def sides(claim: Claim, kind: Kind) -> tuple[dict[str, str], dict[str, str]]:
         path: delta for delta in changed_of(claim, kind) if (path := inside(claim, os.fsdecode(delta.path)))
     }
     blobs = [side.blob for each in changed.values() for side in (each.old, each.new)]
-    found = texts(claim.ground.workspace.mirror.git, blobs, MOST_BYTES)
+    found = texts(claim.git, blobs, MOST_BYTES)
     old = {path: found[delta.old.blob] for path, delta in changed.items() if delta.old.blob in found}
     new = {path: found[delta.new.blob] for path, delta in changed.items() if delta.new.blob in found}
     return old, new

@@ -20,6 +20,7 @@ from fixloop.repository.identity import is_repository, top_of
 from fixloop.repository.mirror import Mirror, remove_when_old
 from fixloop.repository.tree import (
     GITLINK,
+    OBJECT,
     commit_tree,
     tracked_in_index,
     tracked_in_tree,
@@ -30,7 +31,6 @@ from fixloop.repository.tree import (
 MESSAGE: Final = "fixloop: what was there when it began\n"
 SUBJECT_CHARACTERS: Final = 100
 COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
-WHOLE_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class Unseen(InfrastructureError):
@@ -320,7 +320,7 @@ def _fetched(mirror: Mirror, url: str, ref: str | None) -> str:
             mirror, url, "+HEAD:refs/remote/HEAD", "+refs/heads/*:refs/remote/*", "+refs/tags/*:refs/tags/*"
         )
         commit = _of_remote(git, ref)
-        if not commit and ref and WHOLE_COMMIT.fullmatch(ref):
+        if not commit and ref and OBJECT.fullmatch(ref):
             # No branch or tag leads to it (any more); the server may give it out all the same.
             with contextlib.suppress(Unseen):
                 _fetch(mirror, url, f"+{ref}:refs/remote-commits/{ref}")

@@ -6,9 +6,11 @@ index nor a clock decides what is seen. Refuses pipes, sockets and devices, `.fi
 
 import contextlib
 import os
+import re
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -48,6 +50,9 @@ NEW_BYTES: Final = 1_000_000_000
 GITLINK: Final = "160000"
 SYMLINK: Final = "120000"
 ABSENT: Final = "000000"
+OBJECT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_known: Final = lru_cache(maxsize=4)(Git.output)
+"""For what an id stands for, which is the same for ever: each run asks for the same few again and again."""
 
 
 class Entry(NamedTuple):
@@ -148,7 +153,8 @@ def tracked_in_index(git: Git) -> dict[bytes, Entry]:
 def tracked_in_tree(git: Git, tree: str) -> dict[bytes, Entry]:
     """Everything in a tree (or a commit's tree)."""
     found = {}
-    for line in records(git.output("ls-tree", "-r", "-z", "--full-tree", tree)):
+    read = _known if OBJECT.fullmatch(tree) else Git.output
+    for line in records(read(git, "ls-tree", "-r", "-z", "--full-tree", tree)):
         head, _, path = line.partition(b"\t")
         mode, _, blob = head.decode().split(" ")
         found[path] = Entry(mode, blob)
