@@ -7,7 +7,7 @@ import pytest
 
 from fixloop.commands.check import MOST_CHARACTERS, failure_rows
 from fixloop.protocol.failures import Failure
-from tests.fixtures.project import CALC, RIGHT, TOML, Project
+from tests.fixtures.project import CALC, MEND, RIGHT, TOML, Project
 
 pytestmark = pytest.mark.slow
 
@@ -219,6 +219,26 @@ def test_mypy_remembers_the_last_check_and_no_other_command_is_told_where(
 
     assert (tmp_path / "log").read_text() == "seen\n"
     assert "seen" not in (tmp_path / "others").read_text()
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_mypy_of_a_run_knows_what_is_older_than_the_run_and_a_fix_leaves_nothing(
+    tmp_path: Path, checked: bool
+) -> None:
+    wrong = "$(grep -c a.-.b calc.py)"
+    look = f"mkdir -p $MYPY_CACHE_DIR; echo {wrong} $(ls $MYPY_CACHE_DIR) >> {{log}}"
+    project = with_mypy(tmp_path, f"{look}; touch $MYPY_CACHE_DIR/wrong-{wrong}; ! grep - calc.py")
+    if checked:
+        project.fixloop("check")
+        (tmp_path / "log").unlink()
+
+    ended = project.fixloop("run", "--fixer", MEND, FIXLOOP_STATE_URL="")
+
+    assert ended.code == 0, ended.out + ended.err
+    of_run = (tmp_path / "log").read_text().splitlines()
+    assert of_run[0] == ("1 wrong-1" if checked else "1")
+    assert ("0 wrong-1" in of_run) == checked
+    assert [path.name for path in project.home.glob("cache/fixloop/mypy/*/*")] == ["wrong-1"]
 
 
 def test_no_two_contents_have_files_of_one_date_for_mypys_cache(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
         frozen = Frozen(work, configuration, ground)
         if ground.problem:
             return run_finished(ticket, state.tree, RunOutcome.ERROR, error=ground.problem)
-        tree, ran = ground.workspace.tree_hash(), []
+        tree, ran = ground.tree(), []
         with _comparison(work, configuration, cache) as comparison:
             for entry in checks[0]:
                 one = comparison.checked(ticket.specialist, entry, ground, tree)
@@ -83,8 +83,8 @@ def _comparison(work: Step, configuration: Configuration, cache: Path) -> Compar
         work.tell(event, f"baseline/{check}")
 
     def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
-        variables = {**env, "FIXLOOP_ROLE": worker_of(ticket), VARIABLE: traceparent(ticket)}
-        confined = site.confined(cwd, variables, network=network)
+        told = {**env, "FIXLOOP_ROLE": worker_of(ticket), VARIABLE: traceparent(ticket)}
+        variables, confined = site.started(argv, cwd, told, network=network)
         return work.run(argv, cwd=cwd, env=variables, unheard_seconds=limit, confined=confined)
 
     runs = state.active.runs

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,7 +80,7 @@ def tried(asked: Asked, ended: threading.Event) -> Iterator[Tried]:
     probed = set[tuple[str, str]]()
     for entry in configuration.specialists:
         name = f"try-{os.getpid()}.{entry.name}"
-        site = Site(snapshot, configuration, asked.cache, name, probed=probed)
+        site = Site(snapshot, configuration, asked.cache, name, probed=probed, remembers=True)
         with site.ground(commit) as ground:
             if ground.problem:
                 evidence = Evidence(check="workspace", command="", tree=snapshot.tree)
@@ -91,9 +90,7 @@ def tried(asked: Asked, ended: threading.Event) -> Iterator[Tried]:
                 yield Tried(specialist=entry.name, result=failed)
                 return
             run = _limited(entry, asked, site, ended)
-            tree = ground.workspace.tree_hash()
-            if asked.mypy_cache and any(map(_is_mypy, (check.command for check in entry.checks))):
-                _date_by(f"{tree} {snapshot.copied}", ground.workspace.path)
+            tree = ground.tree()
             with Comparison(site, run) as comparison:
                 for check in entry.checks:
                     ran = None if ended.is_set() else comparison.checked(entry.name, check, ground, tree)
@@ -110,31 +107,10 @@ def _limited(entry: SpecialistChecks, asked: Asked, site: Site, ended: threading
 
     def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
         rest = max(until - time.monotonic(), 0.1)
-        variables, writable = {**env, "FIXLOOP_ROLE": handle}, list[str]()
-        # No other command is told where it is, and a project that names a place of its own keeps it.
-        own = Path(env.get("MYPY_CACHE_DIR", "")).is_relative_to(asked.cache)
-        if asked.mypy_cache and own and _is_mypy(argv):
-            asked.mypy_cache.mkdir(parents=True, exist_ok=True)
-            writable = [str(asked.mypy_cache)]
-            variables["MYPY_CACHE_DIR"] = writable[0]
-        confined = site.confined(cwd, variables, writable=writable, network=entry.network)
+        variables, confined = site.started(argv, cwd, {**env, "FIXLOOP_ROLE": handle}, network=entry.network)
         result = run_guarded(
             argv, cwd=cwd, env=variables, timeout_seconds=rest, cancelled=ended.is_set, confined=confined
         )
         return None if result.cancelled else result
 
     return run
-
-
-def _is_mypy(command: Sequence[str]) -> bool:
-    return "mypy" in map(os.path.basename, command)
-
-
-def _date_by(content: str, folder: Path) -> None:
-    """Give all modules a date that no other content has: for mypy's cache a file of the same size and second is the
-    same, and two workspaces are made within one. It is after 1980, before which a ZIP file knows no date."""
-    seconds = 946_684_800 + int(sha256(content.encode()).hexdigest()[:7], 16)
-    for place, _, names in os.walk(folder):
-        for name in names:
-            if name.endswith((".py", ".pyi")):
-                os.utime(os.path.join(place, name), (seconds, seconds), follow_symlinks=False)

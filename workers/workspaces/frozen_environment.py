@@ -105,12 +105,14 @@ def _modules(folder: str) -> Iterator[tuple[str, str]]:
 
 
 def _loaded(place: str) -> Iterator[os.DirEntry[str]]:
-    with suppress(OSError), os.scandir(place) as entries:
-        for entry in entries:
-            if entry.name.endswith(LOADED):
-                yield entry
-            elif entry.is_dir(follow_symlinks=False) and entry.name != "__pycache__":
-                yield from _loaded(entry.path)
+    places = [place]
+    while places:
+        with suppress(OSError), os.scandir(places.pop()) as entries:
+            for entry in entries:
+                if entry.name.endswith(LOADED):
+                    yield entry
+                elif entry.is_dir(follow_symlinks=False) and entry.name != "__pycache__":
+                    places.append(entry.path)
 
 
 def _file(place: str | Path) -> str:

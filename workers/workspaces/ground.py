@@ -5,7 +5,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,8 @@ from workers.workspaces.confinement import confinement_in, setup_confinement
 from workers.workspaces.environment import allowed_names, allowed_variables, environment_for, with_named
 from workers.workspaces.home import in_own_home
 from workers.workspaces.interpreter import probe_imports
+from workers.workspaces.mypy_cache import date_by, is_mypy, mypy_cache
+from workers.workspaces.mypy_cache import lend as lend_mypy
 from workers.workspaces.node_modules import lend_generated, lend_node_modules
 from workers.workspaces.setup import Setup, prepare
 from workers.workspaces.workspace import Workspace, open_workspace
@@ -54,6 +56,15 @@ class Ground:
     """Why nothing can be checked here, in one sentence; empty when all is well."""
     lend: Callable[[Path], None] = lambda pycache: None
     """Puts compiled libraries into a new cache for bytecode."""
+    has_mypy: bool = False
+    """Its modules get a date by their content."""
+
+    def tree(self) -> str:
+        """What lies in the workspace before checks run, as a tree."""
+        tree = self.workspace.tree_hash()
+        if self.has_mypy:
+            date_by(f"{tree} {self.workspace.copied}", self.workspace.path)
+        return tree
 
     @cached_property
     def _environment(self) -> dict[str, str]:
@@ -96,13 +107,15 @@ class Site:
     issue: int = 0
     shared: bool = False
     cancelled: Callable[[], bool] = lambda: False
-    started: float = math.inf
+    began: float = math.inf
     """Seconds since the epoch at which the workflow began: what was compiled later may be a fixer's."""
     probed: set[tuple[str, str]] | None = None
     """Interpreters that were seen to import the project from a workspace, each with its commit; None: look each time,
     as a fixer may have changed the interpreter."""
     probes: bool = True
     """Whether anybody asks; who only mends what is there does not."""
+    remembers: bool = False
+    """Nobody was asked for a fix: mypy remembers what it finds."""
 
     @property
     def source(self) -> Path | None:
@@ -118,10 +131,32 @@ class Site:
         what = confinement_in(self.cache, self.source, cwd, env, named)._replace(network=network)
         return confined(what, env, cwd=cwd, mode=self._sandbox)
 
+    def started(
+        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], *, network: bool
+    ) -> tuple[Mapping[str, str], Confined]:
+        """The environment in which a check starts, and how it is confined."""
+        writable = []
+        own = Path(env.get("MYPY_CACHE_DIR", ""))
+        # A project that names a place of its own keeps it.
+        if is_mypy(argv) and own.is_relative_to(self.cache) and not self.shared:
+            kept = mypy_cache(self.cache, Path(self.snapshot.source, self.snapshot.subdirectory))
+            if self.remembers and (self.began == math.inf or not kept.exists()):
+                kept.mkdir(parents=True, exist_ok=True)
+                writable, env = [str(kept)], {**env, "MYPY_CACHE_DIR": str(kept)}
+            elif not own.exists():
+                with suppress(OSError):
+                    lend_mypy(kept, own, self.began)
+        return env, self.confined(cwd, env, writable=writable, network=network)
+
     @property
     def _sandbox(self) -> str:
         mode = self.configuration.sandbox.mode or "off"
         return "auto" if self.shared and mode == "off" else mode
+
+    @property
+    def _has_mypy(self) -> bool:
+        entries = self.configuration.specialists
+        return any(is_mypy(check.command) for entry in entries for check in entry.checks)
 
     def _confined_setup(self, folder: Path) -> Confined:
         what = setup_confinement(self.cache, self.source, folder)
@@ -182,7 +217,8 @@ class Site:
             sees_home=self.configuration.workspace.home,
             # Without what tells two copies for the same state apart.
             setup=made.parent.name.partition(".")[0] if made else "",
-            lend=lambda pycache: lend(pycache, self.cache, chosen, self.started),
+            lend=lambda pycache: lend(pycache, self.cache, chosen, self.began),
+            has_mypy=self._has_mypy,
         )
         key = (chosen.path, workspace.commit)
         if not self.probes or (self.probed is not None and key in self.probed):
@@ -209,8 +245,18 @@ def site_of(work: "Step", configuration: Configuration, cache: Path) -> Site:
     from fixloop.outside.transfer import snapshot_in
 
     snapshot, shared = snapshot_in(state), not state.queue
-    cancelled, started = work.cancelled, state.started_at.timestamp()
-    return Site(snapshot, configuration, cache, ticket, fence, state.issue, shared, cancelled, started)
+    return Site(
+        snapshot,
+        configuration,
+        cache,
+        ticket,
+        fence,
+        state.issue,
+        shared,
+        work.cancelled,
+        began=state.started_at.timestamp(),
+        remembers=state.tip == snapshot.commit,
+    )
 
 
 @contextmanager

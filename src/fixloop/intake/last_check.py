@@ -1,7 +1,6 @@
 """What `fixloop check` found last in a folder: for each check its result, and under which circumstances.
 
-Owns `{cache}/checks/`: a file for each folder, and what mypy remembers of it. A result under the same circumstances
-need not be found out again.
+Owns `{cache}/checks/`: a file for each folder. A result under the same circumstances need not be found out again.
 """
 
 import hashlib
@@ -106,11 +105,6 @@ def keep_check(cache: Path, folder: Path, last: LastCheck) -> None:
     file = _file(cache, folder)
     file.parent.mkdir(exist_ok=True)
     write_whole(file, last.model_dump_json(exclude_defaults=True).encode(), mode=0o600)
-
-
-def mypy_cache(cache: Path, folder: Path) -> Path:
-    """Where mypy's cache of a folder is kept from one check to the next; without it mypy takes far longer."""
-    return _file(cache, folder).with_suffix(".mypy")
 
 
 def _file(cache: Path, folder: Path) -> Path:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from fixloop.configuration.model import Configuration, SpecialistChecks
 from fixloop.intake.frozen_configuration import interpreter_at
-from fixloop.intake.last_check import Kept, LastCheck, circumstances, mypy_cache
+from fixloop.intake.last_check import Kept, LastCheck, circumstances
 from fixloop.intake.preparation import Prepared
 from fixloop.intake.trial import Asked, try_checks
 from fixloop.protocol.checks import RunOutcome
@@ -67,11 +67,8 @@ def recheck(
         for entry in part.specialists
         for check in entry.checks
     }
-    remembered = mypy_cache(cache, Path(snapshot.source) / snapshot.subdirectory)
     first, beside = (*parts, None, None)[:2]
-    asked = first and Asked(
-        snapshot=snapshot, configuration=first, beside=beside, cache=cache, mypy_cache=remembered
-    )
+    asked = first and Asked(snapshot=snapshot, configuration=first, beside=beside, cache=cache)
     for each in try_checks(asked, until) if asked else ():
         # The names of ten thousand tests that passed are of no use here.
         result = each.result.model_copy(update={"passed_names": ()})

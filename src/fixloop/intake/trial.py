@@ -33,8 +33,6 @@ class Asked(Value):
     beside: Configuration | None = None
     """What runs at the same time: results come as they are there."""
     cache: Path
-    mypy_cache: Path | None = None
-    """Where mypy remembers what it found; None: nowhere."""
 
 
 class Tried(Value):
