@@ -5,9 +5,8 @@ yet; a ticket that comes otherwise (a PASS, a wait, an escalation) replaces the 
 """
 
 from fixloop.protocol.ids import ticket_id
-from fixloop.protocol.messages import Priority
 from fixloop.protocol.state import State
-from fixloop.protocol.ticket import Ticket
+from fixloop.protocol.ticket import Priority, Ticket
 
 
 def following(state: State, ticket: Ticket) -> list[Ticket]:

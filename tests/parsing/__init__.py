@@ -17,9 +17,10 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from fixloop.protocol.messages import Body, Message, Priority
+from fixloop.protocol.messages import Body, Message
 from fixloop.protocol.rendering import ENVELOPE, render_whole
 from fixloop.protocol.specialists import NAMES
+from fixloop.protocol.ticket import Priority
 from tests.parsing import bodies
 from tests.parsing.document import Document, UnreadableMessage, documents
 

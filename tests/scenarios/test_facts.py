@@ -12,13 +12,13 @@ from fixloop.protocol.messages import (
     ErrorNotification,
     FailureReport,
     FixRequest,
-    Priority,
     Reason,
     RevalidationResult,
     RevalidationTrigger,
     Success,
 )
 from fixloop.protocol.rendering import render, render_delivery
+from fixloop.protocol.ticket import Priority
 from tests.fixtures.script import Breaks, Fix, errs, fails, failure, passes
 from tests.fixtures.validation_stage import Stage
 

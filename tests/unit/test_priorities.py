@@ -6,7 +6,7 @@ import pytest
 from celery import Celery
 
 from fixloop.protocol.failures import Severity
-from fixloop.protocol.messages import Priority
+from fixloop.protocol.ticket import Priority
 from tests.fixtures.script import SILENT, Fix, errs, fails, failure
 from tests.fixtures.validation_stage import Stage
 from workers.steps.hints import follow

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from fixloop.errors import UsageError
 from fixloop.profile_table import names, registered
-from fixloop.protocol.messages import Priority as Priority
+from fixloop.protocol.ticket import Priority as Priority
 from fixloop.repository.snapshot import is_url
 
 GIVEN: Final = frozenset(

@@ -22,24 +22,11 @@ from fixloop.protocol.checks import Finding
 from fixloop.protocol.event import Value
 from fixloop.protocol.failures import Comparison, Failure, Severity
 from fixloop.protocol.statuses import Status
+from fixloop.protocol.ticket import Priority
 
 ORCHESTRATOR: Final = "@validation-orchestrator"
 MAIN_AGENT: Final = "@feature-implementer-main"
 USER: Final = "User"
-
-
-class Priority(StrEnum):
-    """How urgent a message is (A17, K13)."""
-
-    CRITICAL = "critical"
-    HIGH = "high"
-    MEDIUM = "medium"
-    LOW = "low"
-
-    @property
-    def broker(self) -> int:
-        """kombu's Redis transport pops step 0 first, so the smallest number is the most urgent (K13)."""
-        return {"critical": 0, "high": 3, "medium": 6, "low": 9}[self.value]
 
 
 def priority_of(severity: Severity | None) -> Priority:

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeAlias
 
 from fixloop.protocol import draft, ids
 from fixloop.protocol.event import Value
-from fixloop.protocol.messages import ORCHESTRATOR, Body, Message, Priority, priority_of
+from fixloop.protocol.messages import ORCHESTRATOR, Body, Message, priority_of
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.roles import check_route
 from fixloop.protocol.specialists import specialist as slot
@@ -18,7 +18,7 @@ from fixloop.protocol.state import (
     WorkflowOutcome,
 )
 from fixloop.protocol.statuses import Role, Status, check_transition
-from fixloop.protocol.ticket import Ticket
+from fixloop.protocol.ticket import Priority, Ticket
 
 CONTROL_STEPS: Final = frozenset({"report", "deliver", "escalate"})
 TO_THE_MAIN_AGENT: Final = frozenset({"report", "deliver", "fix"})

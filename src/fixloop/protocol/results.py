@@ -12,6 +12,7 @@ from fixloop.protocol.specialists import AFTER_THE_LAST_PHASE
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import FailureRef, OpenEscalation, OperationName, PendingError, Run, State
 from fixloop.protocol.statuses import Role, Status
+from fixloop.protocol.ticket import Priority
 
 NAMED_TESTS = 10
 """Of those that go by another name now, how many the log names."""
@@ -186,7 +187,7 @@ def _passed(draft: Draft, event: RunFinished, previous: Run | None, run: Run) ->
         ids.success_id(state.issue, active.name, run.number),
         summary=f"{phase} passed in run {run.number}/{active.max_iterations}{then}",
         recipient=msg.MAIN_AGENT,
-        priority=msg.Priority.MEDIUM,
+        priority=Priority.MEDIUM,
         before=Status.PASS,
     )
     draft.stop_iteration()

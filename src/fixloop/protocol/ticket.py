@@ -4,6 +4,7 @@ And what one such step brings: letters to agents outside, of the profiles whose 
 mailbox has taken them (A70). Whether one arrives is no second line of the log.
 """
 
+from enum import StrEnum
 from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import Field
@@ -25,6 +26,20 @@ LEAST_URGENT: Final = 9
 # The store joins these into keys with `|`, blanks and line ends.
 _Word = Annotated[str, Field(pattern=r"^[^\s|]+$")]
 _OptionalWord = Annotated[str, Field(pattern=r"^[^\s|]*$")]
+
+
+class Priority(StrEnum):
+    """How urgent a message is (A17, K13)."""
+
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+    @property
+    def broker(self) -> int:
+        """kombu's Redis transport pops step 0 first, so the smallest number is the most urgent (K13)."""
+        return {"critical": 0, "high": 3, "medium": 6, "low": 9}[self.value]
 
 
 class Ticket(Value):

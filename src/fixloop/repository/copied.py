@@ -76,8 +76,10 @@ def gather(git: Git, mirror: Mirror, commit: str, wanted: Wanted) -> Copied:
     filled, empty = _submodules(git.directory, tracked, wanted)
     asked = [path for path in globbed(git, wanted.globs, wanted.directory) if path not in tracked]
     files = {*copied, *filled, *(path for path in asked if b"node_modules" not in path.split(b"/"))}
-    tree = tree_of_files(mirror.over(git.directory), files)
-    made = commit_tree(mirror.git, tree, [], "fixloop: copied along\n", dated=DATE) if files else ""
+    made = ""
+    if files:
+        tree = tree_of_files(mirror.over(git.directory), files)
+        made = commit_tree(mirror.git, tree, [], "fixloop: copied along\n", dated=DATE)
     notes = tuple(_notes(git.directory, copied, refused[:SHOWN], empty))
     return Copied(made, tuple(map(shown, empty)), notes)
 

@@ -91,9 +91,10 @@ def take_snapshot(
     head = git.commit()
     if not head and not git.found("rev-parse", "--git-dir"):
         raise UsageError(f"git cannot read the repository {top}; `git status` there says why")
-    commit = git.commit(ref) if ref else import_checkout(top, head)
-    if not commit:
+    commit = git.commit(ref) if ref else ""
+    if ref and not commit:
         raise UsageError(f"{top} has no branch, tag or commit {ref!r}")
+    commit, tree = (commit, tree_id(git, commit)) if commit else _imported(git, head)
     if subdirectory and git.found("cat-file", "-t", f"{commit}:{subdirectory}") != "tree":
         raise UsageError(
             f"the folder {subdirectory} is not part of the snapshot: it is empty or ignored there"
@@ -110,15 +111,16 @@ def take_snapshot(
         if not git.found("cat-file", "-t", copied.commit):
             git.run("unpack-objects", "-q", stdin=mirror.pack(copied.commit))
         write_ref(git, f"refs/fixloop/{issue}/copied", copied.commit)
+    subject, author = _described(git, commit if ref else head)
     return Snapshot(
         source=str(top),
         subdirectory=subdirectory,
         commit=commit,
-        tree=tree_id(git, commit),
+        tree=tree,
         changed=not ref and commit != head,
         branch=ref or git.found("symbolic-ref", "-q", "--short", "HEAD"),
-        subject=_shown(git, commit if ref else head, "%s"),
-        author=_shown(git, commit if ref else head, "%an"),
+        subject=subject,
+        author=author,
         copied=copied.commit,
         submodules=copied.submodules,
         notes=copied.notes,
@@ -145,14 +147,15 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
         f"submodules are empty folders where checks and fixers run: {' '.join(submodules[:3])}; "
         "clone with `--recurse-submodules` and name that folder instead of the URL"
     )
+    subject, author = _described(mirror.git, commit)
     return Snapshot(
         source=url,
         commit=commit,
         tree=tree_id(mirror.git, commit),
         is_url=True,
         branch=ref or "",
-        subject=_shown(mirror.git, commit, "%s"),
-        author=_shown(mirror.git, commit, "%an"),
+        subject=subject,
+        author=author,
         submodules=submodules,
         notes=(note,) if submodules else (),
     )
@@ -205,23 +208,22 @@ def mirror_of(snapshot: Snapshot, cache: Path) -> Mirror:
     return Mirror(cache, snapshot.source)
 
 
-def import_checkout(top: Path, head: str) -> str:
-    """The checkout as a commit in its own repository: `head` itself where nothing differs from it."""
-    git = Git(top)
+def _imported(git: Git, head: str) -> tuple[str, str]:
+    """The checkout as a commit in its own repository, `head` itself where nothing differs from it, and its tree."""
     tree = write_tree(git, tracked=tracked_in_index(git))
     if not head:
-        return commit_tree(git, tree, [], MESSAGE, dated=DATE)
+        return commit_tree(git, tree, [], MESSAGE, dated=DATE), tree
     if tree == tree_id(git, head):
-        return head
+        return head, tree
     date = git.text("show", "-s", "--format=%cI", head)
-    return commit_tree(git, tree, [head], MESSAGE, dated=date)
+    return commit_tree(git, tree, [head], MESSAGE, dated=date), tree
 
 
 def checkout_tree(path: Path) -> str:
     """What the repository around `path` holds now, as a tree; empty where there is none."""
     top, _ = top_of(path)
     git = Git(top)
-    return tree_id(git, import_checkout(top, git.commit())) if is_repository(top) else ""
+    return _imported(git, git.commit())[1] if is_repository(top) else ""
 
 
 def write_ref(git: Git, name: str, commit: str) -> None:
@@ -309,8 +311,10 @@ def _ref(issue: int) -> str:
     return f"{issue}/base" if issue else ""
 
 
-def _shown(git: Git, commit: str, what: str) -> str:
-    return one_line(git.found("show", "-s", f"--format={what}", commit), SUBJECT_CHARACTERS) if commit else ""
+def _described(git: Git, commit: str) -> list[str]:
+    """Subject and author of a commit, if there is one."""
+    told = git.found("show", "-s", "--format=%s%x00%an", commit) if commit else "\0"
+    return [one_line(each, SUBJECT_CHARACTERS) for each in told.split("\0", 1)]
 
 
 def _fetched(mirror: Mirror, url: str, ref: str | None) -> str:

@@ -3,7 +3,6 @@
 Owns the options of a connection for both kinds. Loads neither Celery nor kombu.
 """
 
-import ssl
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
@@ -86,6 +85,9 @@ def celery_settings(url: str, *, connect_seconds: float, answer_seconds: float) 
         # In the words of ssl, not of redis-py; kombu puts the name of the host it connects to into `server_hostname`.
         tls = {name.removeprefix("ssl_"): value for name, value in tls.items()}
         if tls:
+            # A tenth of what a command loads that connects nowhere.
+            import ssl
+
             tls["cert_reqs"] = {"none": ssl.CERT_NONE}.get(tls["cert_reqs"], ssl.CERT_REQUIRED)
             if tls.pop("check_hostname", True) and tls["cert_reqs"] is ssl.CERT_REQUIRED:
                 tls["server_hostname"] = None

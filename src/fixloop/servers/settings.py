@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from fixloop.errors import UsageError
 from fixloop.files.cache_folder import usual_cache
 from fixloop.servers.broker_url import checked_broker_url, is_rabbitmq
-from fixloop.servers.embedded import embedded_redis
 from fixloop.servers.redis_place import SEAL_KEY, Place
 from fixloop.servers.redis_url import (
     MOST_REPLICA_SECONDS,
@@ -210,6 +209,9 @@ def redis_urls(settings: Settings, project_directory: Path) -> Iterator[RedisUrl
     if named := settings.urls():
         yield named
         return
+    # It starts processes, which most who have settings do not.
+    from fixloop.servers.embedded import embedded_redis
+
     with embedded_redis(settings.embedded or project_directory) as embedded:
         key = Place(settings.embedded or project_directory).data / SEAL_KEY
         yield RedisUrls(embedded, embedded, key)
