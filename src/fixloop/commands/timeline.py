@@ -10,8 +10,7 @@ from fixloop.protocol.durations import iso_stamp, minutes_seconds, stamp
 from fixloop.protocol.log import title
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.monitoring import Look, Tick, ticks
-from fixloop.protocol.outcome import Transition
-from fixloop.protocol.statuses import Status
+from fixloop.protocol.statuses import Status, Transition
 from fixloop.store.records import Entry
 
 _NOTES: Final = {

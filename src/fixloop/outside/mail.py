@@ -14,12 +14,11 @@ from fixloop.errors import ProtocolError, UsageError
 from fixloop.protocol.documents import STATUS_CHANGE, change_uid
 from fixloop.protocol.events import Event, FixAcknowledged, ReceiptGiven
 from fixloop.protocol.messages import MAIN_AGENT, Message
-from fixloop.protocol.outcome import Transition
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.rendering import render_delivery
 from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.state import State
-from fixloop.protocol.statuses import WITH_MAIN_AGENT
+from fixloop.protocol.statuses import WITH_MAIN_AGENT, Transition
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.records import RejectedMessage

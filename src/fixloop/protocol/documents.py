@@ -13,10 +13,9 @@ from fixloop.protocol.ids import uid_of
 from fixloop.protocol.markdown import Verbatim
 from fixloop.protocol.messages import FixCompletion, Message
 from fixloop.protocol.monitoring import TICK_SECONDS
-from fixloop.protocol.outcome import Transition
 from fixloop.protocol.rendering import fill
 from fixloop.protocol.state import State
-from fixloop.protocol.statuses import WITH_MAIN_AGENT, Role
+from fixloop.protocol.statuses import WITH_MAIN_AGENT, Role, Transition
 
 
 def status_change(change: Transition) -> str:

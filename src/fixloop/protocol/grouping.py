@@ -5,17 +5,16 @@ Owns what counts as the same error. Works on what history keeps of failures, so 
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from fixloop.protocol.state import FailureRef
+from fixloop.protocol.state import FailureRef
 
 _VALUE: Final = re.compile(
     r"'[^'\n]{0,500}'|\"[^\"\n]{0,500}\"|`[^`\n]{0,500}`|\b0x[0-9a-fA-F]+|\b[0-9a-f]{8,}\b|\d+(?:\.\d+)?"
 )
 
 
-def groups(failures: "Iterable[FailureRef]") -> list[list[int]]:
+def groups(failures: Iterable[FailureRef]) -> list[list[int]]:
     """The failures that show the same error at the same place, by their positions in the run, from 0: the largest group
     first, those of one size as they came. A group's first is its example."""
     found: dict[tuple[str, str], list[int]] = {}
@@ -24,7 +23,7 @@ def groups(failures: "Iterable[FailureRef]") -> list[list[int]]:
     return sorted(found.values(), key=lambda positions: (-len(positions), positions[0]))
 
 
-def _key(failure: "FailureRef") -> tuple[str, str]:
+def _key(failure: FailureRef) -> tuple[str, str]:
     # A test's is its error without values and its deepest frame; a rule's findings are one group, wherever they lie.
     # Of failures in one line no more is kept for certain than the beginning.
     error = _VALUE.sub("#", failure.error[:80])

@@ -1,10 +1,8 @@
 """The draft of the `validation` profile; nothing else in its protocol builds messages, tickets or transitions."""
 
-from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from fixloop.protocol import draft, ids
-from fixloop.protocol.event import Value
 from fixloop.protocol.messages import ORCHESTRATOR, Body, Message, priority_of
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.roles import check_route
@@ -17,23 +15,12 @@ from fixloop.protocol.state import (
     State,
     WorkflowOutcome,
 )
-from fixloop.protocol.statuses import Role, Status, check_transition
+from fixloop.protocol.statuses import Role, Status, Transition, check_transition
 from fixloop.protocol.ticket import Priority, Ticket
 
 CONTROL_STEPS: Final = frozenset({"report", "deliver", "escalate"})
 TO_THE_MAIN_AGENT: Final = frozenset({"report", "deliver", "fix"})
 """Steps that bring it the failure report: as urgent as that is."""
-
-
-class Transition(Value):
-    """One status change (A53-A55)."""
-
-    specialist: str
-    before: Status
-    after: Status
-    role: Role
-    reason: str
-    at: datetime
 
 
 Outcome: TypeAlias = draft.Outcome[State, Message]

@@ -4,10 +4,12 @@ Everything that affects a specialist's status is in this file; the diagram in do
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from fixloop.errors import ProtocolError
+from fixloop.protocol.event import Value
 
 
 class Status(StrEnum):
@@ -34,6 +36,17 @@ class Role(StrEnum):
     ORCHESTRATOR = "orchestrator"
     SPECIALIST = "specialist"
     MAIN_AGENT = "main agent"
+
+
+class Transition(Value):
+    """One status change (A53-A55)."""
+
+    specialist: str
+    before: Status
+    after: Status
+    role: Role
+    reason: str
+    at: datetime
 
 
 MAY_SET: Final = {

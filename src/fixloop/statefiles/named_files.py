@@ -22,7 +22,7 @@ _RECORDS: Final = Path(".fixloop", "files")
 
 
 class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="ignore")
 
 
 class Kept(_Value):

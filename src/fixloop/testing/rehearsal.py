@@ -15,8 +15,8 @@ from fixloop.protocol.events import DeadlineReached, Event, FixCompleted, RunFin
 from fixloop.protocol.log import Statistics, statistics
 from fixloop.protocol.messages import Message
 from fixloop.protocol.moment import Moment
-from fixloop.protocol.outcome import Transition
 from fixloop.protocol.state import State
+from fixloop.protocol.statuses import Transition
 from fixloop.protocol.ticket import Ticket
 from fixloop.protocol.validation import decide
 from fixloop.store.entries import digest_of

@@ -11,7 +11,6 @@ from fixloop.commands.presenter import Logged, Presenter
 from fixloop.commands.screen import short
 from fixloop.commands.timeline import happenings
 from fixloop.engine.snapshots import load_state
-from fixloop.outside.offer import offered_at
 from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, minutes_seconds
 from fixloop.protocol.failures import count_of
 from fixloop.protocol.ids import called, request_id
@@ -109,6 +108,9 @@ def _answers(found: Iterable[Choice]) -> dict[str, Any]:
 
 def _directory(state: State, cache: Path) -> str | None:
     """Where the fix is to be made; None until `ack` or `run` has made the directory on this machine."""
+    # It brings work to this machine, which only the inbox asks for.
+    from fixloop.outside.offer import offered_at
+
     made = offered_at(state, cache).directory if state.snapshot else None
     return str(made) if made is not None and made.is_dir() else None
 
