@@ -1,5 +1,7 @@
 """What the server refuses, as RFC 9457 has it: each kind has a page that says what to do about it."""
 
+import tomllib
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from fixloop.errors import Damaged, InfrastructureError, NewerVersion, ProtocolError, RefusedError, UsageError
@@ -14,47 +16,8 @@ class Kind(NamedTuple):
     remedy: str
 
 
-KINDS: Final = {
-    "not-signed-in": Kind(
-        401,
-        "Nobody is known",
-        "Send `Authorization: Bearer fl_…`; `fixloop token create` makes a token. It may have run out.",
-    ),
-    "not-allowed": Kind(
-        403,
-        "This caller may not do that",
-        "Ask for a token with the scope that is named, or have somebody do it who has one.",
-    ),
-    "not-found": Kind(404, "There is no such thing", "It may be of a project that the token is not for."),
-    "refused": Kind(
-        409, "The state does not allow it now", "Read the workflow again; the detail says where it stands."
-    ),
-    "used": Kind(
-        410,
-        "This link was used, or has run out",
-        "Sign in, and look at the inbox: what is still open is there.",
-    ),
-    "stale": Kind(
-        412,
-        "It has changed meanwhile",
-        "`happened` says what; read it again, and send its new ETag as If-Match.",
-    ),
-    "too-large": Kind(413, "The body is too large", "Send at most 8 MiB."),
-    "invalid": Kind(
-        422, "The request is not valid", "The detail, and `errors` where there are several, say where."
-    ),
-    "key-used": Kind(
-        422,
-        "This Idempotency-Key went with another request",
-        "Use a new key for each request, and the same to repeat it.",
-    ),
-    "no-version": Kind(428, "Which version is meant is missing", "Send the workflow's ETag as If-Match."),
-    "too-many": Kind(429, "Too many requests", "Wait as long as Retry-After says."),
-    "damaged": Kind(
-        500, "What is stored cannot be read", "The operator finds it with `fixloop audit verify`."
-    ),
-    "away": Kind(503, "Redis is away", "Nothing is lost; try again after Retry-After."),
-}
+_TOLD: Final = tomllib.loads(Path(__file__).with_name("problems.toml").read_text(encoding="utf-8"))
+KINDS: Final = {name: Kind(**told) for name, told in _TOLD.items()}
 """By name, which is the last part of `type`."""
 RETRY_SECONDS: Final = 2
 

@@ -3,50 +3,18 @@
 A step is written when what it says happens, and not before.
 """
 
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Final
 
 from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.records import Conflict, ConflictKind, Document
 from fixloop.profiles.cycle.state import Cycle
 
-# The flows of the requirements, in their order. A step that did not happen is left out.
-_STEPS: Final = {
-    ConflictKind.UNCLEAR_REQUIREMENT: {
-        "reported": "{reporter} reported the blocker",
-        "extracted": "the orchestrator extracted it",
-        "sent": "the orchestrator sent it to {resolver}",
-        "updated": "{resolver} updated the requirements",
-        "issued": "{resolver} issued {documents}",
-        "clarified": "the orchestrator sent the clarification to {reporter}",
-        "resumed": "{reporter} resumed",
-    },
-    ConflictKind.PLAN_MISMATCH: {
-        "reported": "{reporter} reported that the plan is incomplete",
-        "extracted": "the orchestrator extracted it",
-        "sent": "the orchestrator sent it to {resolver}",
-        "updated": "{resolver} updated {documents}",
-        "added": "{resolver} added tasks or dependencies",
-        "clarified": "the orchestrator sent the updated plan to {reporter}",
-        "resumed": "{reporter} went on with the remaining tasks",
-    },
-    ConflictKind.TEST_FAILURE: {
-        "reported": "{reporter} reported the failures",
-        "issued": "{reporter} issued {documents}",
-        "extracted": "the orchestrator extracted them",
-        "categorised": "the orchestrator categorised them",
-        "sent": "the orchestrator sent them to {resolver}",
-        "fixed": "{resolver} reported them fixed",
-        "retried": "the orchestrator asked for another validation",
-        "validated": "{reporter} validated again",
-    },
-    ConflictKind.OTHER: {
-        "reported": "{reporter} reported it",
-        "extracted": "the orchestrator extracted it",
-        "clarified": "the orchestrator sent the user's guidance to {reporter}",
-        "resumed": "{reporter} resumed",
-    },
-}
+_STEPS: Final[Mapping[str, Mapping[str, str]]] = tomllib.loads(
+    Path(__file__).with_name("conflicts.toml").read_text(encoding="utf-8")
+)
 
 
 def opened(draft: Draft, conflict: Conflict, *steps: str, **facts: str) -> None:
