@@ -177,7 +177,7 @@ def test_each_agent_by_name_comes_to_its_end(name: str) -> None:
         workflow="0a1b2c3d-47-1",
         issue=47,
         name=agent.script,
-        specialists=agent.specialists,
+        specialists=tuple(agent.specialists),
         fixer="command",
         tip="commit-0",
         tree="tree-0",

@@ -68,7 +68,7 @@ class Trial:
         with self.grounds:
             for check, result in checks:
                 token = f"c{secrets.token_hex(4)}"
-                canary = canary_of(check.command, self._project(result.passed_names), token)
+                canary = canary_of(check.command, self._project(result), token)
                 if result.outcome is not RunOutcome.PASSED or canary is None:
                     words[check.name] = "none"
                     continue
@@ -95,6 +95,9 @@ class Trial:
                         new=shown.reason,
                     )
 
+    def _project(self, result: CheckResult) -> Project:
+        return project_on(self.ground, self.site.snapshot.subdirectory, self.changed, result.passed_names)
+
     def _before(self, check: Check, canary: Canary, token: str) -> Shown:
         """What the same canary shows on the trusted tree."""
         paths = sorted(path.replace(token, "") for path in canary.files)
@@ -109,7 +112,7 @@ class Trial:
     def shows(self, check: Check, result: CheckResult, ground: Ground, run: Run) -> bool:
         """Whether all of a canary shows on a fresh ground where `run` does more in the same process."""
         token = f"c{secrets.token_hex(4)}"
-        canary = canary_of(check.command, self._project(result.passed_names), token)
+        canary = canary_of(check.command, self._project(result), token)
         return canary is not None and not self._shown(check, ground, canary, token, run).unseen
 
     def _shown(
@@ -135,27 +138,26 @@ class Trial:
         reason = f"{result.reason} (exit code {result.evidence.exit_code})".replace(token, "canary")
         return Shown(frozenset(name.removeprefix(token) for name in missing), reason[:_MOST_KEPT])
 
-    def _project(self, passed: tuple[str, ...]) -> Project:
-        directory, workspace = self.ground.workspace.directory, self.ground.workspace
-        top = f"{self.site.snapshot.subdirectory}/".lstrip("/")
-        tracked = (
-            path.decode(errors="replace") for path in tracked_in_tree(workspace.mirror.git, workspace.commit)
-        )
-        files = frozenset(path.removeprefix(top) for path in tracked if path.startswith(top))
-        changed = (path.removeprefix(top) for path in self.changed if path.startswith(top))
-        declared = declarations_of(directory, toml_of(directory / "pyproject.toml"))
-        roots = (root.relative_to(directory).as_posix() for root in source_roots(directory))
-        return Project(
-            files=files,
-            # Tests and pages last: tools are often told to leave them alone.
-            changed=tuple(
-                sorted(files & set(changed), key=lambda path: (_BESIDE.search(path) is not None, path))
-            ),
-            passed=passed,
-            roots=tuple(root for root in roots if root != "."),
-            addopts=pytest_settings(declared).addopts,
-            read=lambda path: text_of(directory / path),
-        )
+
+def project_on(ground: Ground, top: str, changed: Iterable[str], passed: tuple[str, ...] = ()) -> Project:
+    """What lies on a ground, seen from where checks run, which is the folder `top`; `changed`: paths from the top."""
+    directory, workspace, above = ground.workspace.directory, ground.workspace, f"{top}/".lstrip("/")
+    tracked = (
+        path.decode(errors="replace") for path in tracked_in_tree(workspace.mirror.git, workspace.commit)
+    )
+    files = frozenset(path.removeprefix(above) for path in tracked if path.startswith(above))
+    inside = {path.removeprefix(above) for path in changed if path.startswith(above)}
+    declared = declarations_of(directory, toml_of(directory / "pyproject.toml"))
+    roots = (root.relative_to(directory).as_posix() for root in source_roots(directory))
+    return Project(
+        files=files,
+        # Tests and pages last: tools are often told to leave them alone.
+        changed=tuple(sorted(files & inside, key=lambda path: (_BESIDE.search(path) is not None, path))),
+        passed=passed,
+        roots=tuple(root for root in roots if root != "."),
+        addopts=pytest_settings(declared).addopts,
+        read=lambda path: text_of(directory / path),
+    )
 
 
 def runner_lies(claim: Claim) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from fixloop.machine.sandbox import means_in_use
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.repository.snapshot import mirror_of
+from workers.commands.affected import affected
 from workers.commands.baseline import Comparison
 from workers.commands.check_run import Run
 from workers.processes.lifeline import attach
@@ -93,7 +94,10 @@ def tried(asked: Asked, ended: threading.Event) -> Iterator[Tried]:
             tree = ground.tree()
             with Comparison(site, run) as comparison:
                 for check in entry.checks:
-                    ran = None if ended.is_set() else comparison.checked(entry.name, check, ground, tree)
+                    first = affected(check, ground, site) if asked.changed else None
+                    ran = comparison.checked(entry.name, first, ground, tree) if first else None
+                    if not ran or ran.result.outcome is not RunOutcome.FAILED:
+                        ran = None if ended.is_set() else comparison.checked(entry.name, check, ground, tree)
                     if ran:
                         yield Tried(specialist=entry.name, result=ran.result)
 

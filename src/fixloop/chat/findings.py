@@ -1,7 +1,9 @@
 """What is wrong with a file of a chat: one finding, with file, line, field and value."""
 
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from pathlib import Path
 from typing import Final, NamedTuple
 
 FILE_LEVEL: Final = 0
@@ -9,25 +11,9 @@ FILE_LEVEL: Final = 0
 
 _SHOWN_CHARACTERS: Final = 60
 
-RULES: Final = {
-    "contract": "Every chat has a meta.yaml of the schema, written by the twin.",
-    "directory": "A chat's directory is named {id}-{area}-{slug}, as its meta.yaml says.",
-    "edited": "A message is never edited after it was posted.",
-    "encoding": "Files are UTF-8.",
-    "ending": "A chat is closed with SUMMARY.md and DECISION.md, and only then.",
-    "file": "What a chat is made of are readable regular files of a reasonable size.",
-    "file-name": "A message is {seq}-to-{role}.md with three digits.",
-    "first-message": "The first message is 001-to-engineer.md from the architect.",
-    "front-matter": "A message begins with front matter of exactly six keys.",
-    "header": "The first line after the front matter is `-- TO {ROLE}:`, as in the file's name.",
-    "legacy": "A message from before the protocol is kept as it is until the chat is closed.",
-    "output": "Twin and engineer print nothing; the architect prints TO USER blocks only.",
-    "owner": "The owner is whom the last message is for.",
-    "pull-request": "A pull request is titled `{id} [{area}] {slug}`.",
-    "sections": "A message has the sections of its sender's template, in their order.",
-    "sequence": "Numbers begin at 001 and go on without gap or repetition.",
-    "timestamp": "A time is ISO 8601.",
-}
+RULES: Final[Mapping[str, str]] = tomllib.loads(
+    Path(__file__).with_name("rules.toml").read_text(encoding="utf-8")
+)
 """By name: what each rule demands."""
 
 

@@ -60,6 +60,12 @@ def check(
             show_default="no limit",
         ),
     ] = inf,
+    changed: Annotated[
+        bool,
+        typer.Option(
+            "--changed", help="Tests that what has changed can affect first; no others if these fail."
+        ),
+    ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Run also what ran already on the same tree, with the same tools.")
     ] = False,
@@ -105,7 +111,10 @@ def check(
         kept = last_check(cache, path)
         last = LastCheck(cut_off=kept.cut_off) if again else kept
         chosen = prepared._replace(configuration=_fast(prepared.configuration)) if fast else prepared
-        ran = recheck(chosen, last, cache, until=until, is_hasty=fail_fast, at_once=settings.ahead > 0)
+        if changed and not prepared.snapshot.base:
+            note("--changed has nothing to compare with, so it makes no difference")
+        at_once = settings.ahead > 0
+        ran = recheck(chosen, last, cache, until=until, is_hasty=fail_fast, at_once=at_once, changed=changed)
         reusable = [each for each in ran.found if each.result.outcome in _REUSED]
         if ran.cut_off or any(each is not last.of(*each.key) for each in reusable):
             keep_check(cache, path, last.updated(reusable, ran.cut_off))
@@ -135,7 +144,8 @@ def _told(prepared: Prepared, last: LastCheck, ran: Ran, within: float) -> _Told
     unverified = prepared.configuration.unverified
     code, verdict = exit_code_of(tried, unverified), verdict_of(tried, unverified)
     if ran.left_out:
-        verdict = f"{verdict}; not run within {within:.0f} s: {few(ran.left_out)}"
+        limit = "" if within == inf else f" within {within:.0f} s"
+        verdict = f"{verdict}; not run{limit}: {few(ran.left_out)}"
         code = code or ExitCode.WAITS
     first, compared = [verdict], _compared(last, ran.found)
     counts = {"fixed": compared.resolved, "new": compared.new, "left": compared.persisting}

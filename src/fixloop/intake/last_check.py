@@ -59,9 +59,9 @@ class LastCheck(Value):
         return max(ran, 1.5 * self.cut_off.get(f"{specialist}/{check}", 0.0))
 
     def updated(self, found: Sequence[Kept], cut_off: Mapping[str, float]) -> "LastCheck":
-        """With newer results, which come first."""
+        """With newer results, which come first, and without older ones of some of a check's tests."""
         newer = {each.key for each in found}
-        kept = (*found, *(each for each in self.kept if each.key not in newer))
+        kept = (*found, *(each for each in self.kept if each.circumstances and each.key not in newer))
         ran = {f"{specialist}/{check}" for specialist, check in newer}
         still = {name: seconds for name, seconds in self.cut_off.items() if name not in ran}
         return LastCheck(kept=kept, cut_off={**still, **cut_off})

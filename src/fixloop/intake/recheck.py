@@ -11,7 +11,7 @@ from fixloop.configuration.model import Configuration, SpecialistChecks
 from fixloop.intake.frozen_configuration import interpreter_at
 from fixloop.intake.last_check import Kept, LastCheck, circumstances
 from fixloop.intake.preparation import Prepared
-from fixloop.intake.trial import Asked, try_checks
+from fixloop.intake.trial import CHANGED, Asked, try_checks
 from fixloop.protocol.checks import RunOutcome
 
 READING: Final = frozenset({"code-quality", "security"})
@@ -36,12 +36,13 @@ def recheck(
     until: float = inf,
     is_hasty: bool = False,
     at_once: bool = False,
+    changed: bool = False,
 ) -> Ran:
     """
     Find out what is not known of a snapshot; what failed last runs first.
 
     Ends at `until`, by the monotonic clock; where hasty, with the first check that fails. `at_once`: what only reads
-    the code runs beside what runs it.
+    the code runs beside what runs it. `changed`: see `Asked`.
     """
     snapshot, configuration = prepared.snapshot, prepared.configuration
     interpreter = interpreter_at(Path(snapshot.source) / snapshot.subdirectory)
@@ -68,7 +69,9 @@ def recheck(
         for check in entry.checks
     }
     first, beside = (*parts, None, None)[:2]
-    asked = first and Asked(snapshot=snapshot, configuration=first, beside=beside, cache=cache)
+    asked = first and Asked(
+        snapshot=snapshot, configuration=first, beside=beside, cache=cache, changed=changed
+    )
     for each in try_checks(asked, until) if asked else ():
         # The names of ten thousand tests that passed are of no use here.
         result = each.result.model_copy(update={"passed_names": ()})
@@ -79,7 +82,12 @@ def recheck(
             return Ran(found)
     came, now = {each.key for each in found}, time.monotonic()
     ended = [key for key in begun if key not in came] if now >= until else []
-    left_out = ["/".join(key) for key in digests if key not in came and (key not in begun or key in ended)]
+    missing = (key for key in digests if key not in came)
+    left_out = [
+        "/".join(key)
+        for key in missing
+        if key not in begun or key in ended or (key[0], f"{key[1]}{CHANGED}") in came
+    ]
     # Of each part the first was running.
     cut_off = {begun[key]: ("/".join(key), now - last_at[begun[key]]) for key in reversed(ended)}
     return Ran(found, left_out, dict(cut_off.values()))

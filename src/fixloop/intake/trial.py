@@ -25,6 +25,10 @@ NOTE: Final = "tried-"
 """What a mirror notes such a snapshot as, with the commit behind it: where a workflow's is noted as the workflow."""
 
 
+CHANGED: Final = " (changed)"
+"""The end of a check's name where it is run for some of its tests alone."""
+
+
 class Asked(Value):
     """What the process is to do, on its standard input."""
 
@@ -33,6 +37,8 @@ class Asked(Value):
     beside: Configuration | None = None
     """What runs at the same time: results come as they are there."""
     cache: Path
+    changed: bool = False
+    """Tests that can be affected by what has changed since the base run first; where they fail, no others do."""
 
 
 class Tried(Value):

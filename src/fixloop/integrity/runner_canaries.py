@@ -13,7 +13,7 @@ from fixloop.integrity.tool_call import Canary, Project, ToolCall, text_of, word
 
 _MOST: Final = 20
 """Of the changed modules: more are no fix."""
-_PYTHON_TEST: Final = re.compile(r"(^|/)(test_[^/]*|[^/]*_test|tests?)\.py$")
+PYTHON_TEST: Final = re.compile(r"(^|/)(test_[^/]*|[^/]*_test|tests?)\.py$")
 _GO_TEST: Final = re.compile(r"_test\.go$")
 _NO_MODULES: Final = words(
     "setup conftest noxfile tasks manage conf __main__ tests test testing docs doc examples scripts bench"
@@ -24,7 +24,7 @@ _PYTEST_DROPPED: Final = (
     "--junitxml= --junit-xml= --cov= --cov-report= --cov-config= --cov-fail-under= --cov-branch --cov-append "
     "--cov-context= --no-cov-on-fail --deselect= --lf --last-failed --sw --stepwise -k= -m="
 )
-_PYTEST_VALUED: Final = "-c -p -o --rootdir --confcutdir --basetemp --ignore --ignore-glob --config-file"
+PYTEST_VALUED: Final = "-c -p -o --rootdir --confcutdir --basetemp --ignore --ignore-glob --config-file"
 _UNITTEST_VALUED: Final = "-s --start-directory -p --pattern -t --top-level-directory -k"
 _GO_DROPPED: Final = (
     "-json -run= -skip= -bench= -count= -cover -coverprofile= -covermode= -coverpkg= -shuffle= -o="
@@ -38,8 +38,8 @@ _CARGO_VALUED: Final = (
 
 def pytest_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
     """A file beside a test that passed, and one beside each conftest that was changed."""
-    targets = call.targets(f"{_PYTEST_DROPPED} {_PYTEST_VALUED}", project.holds)
-    first = project.sibling(_PYTHON_TEST, targets) or project.sibling(re.compile(r"\.py$"), targets)
+    targets = call.targets(f"{_PYTEST_DROPPED} {PYTEST_VALUED}", project.holds)
+    first = project.sibling(PYTHON_TEST, targets) or project.sibling(re.compile(r"\.py$"), targets)
     if not first:
         return None
     hooks = [path for path in project.changed if PurePosixPath(path).name == "conftest.py"]
@@ -48,7 +48,7 @@ def pytest_canary(call: ToolCall, project: Project, token: str) -> Canary | None
         posixpath.join(folder, f"test_{token}{at}.py"): _python(project, f"{token}{at}")
         for at, folder in enumerate(folders)
     }
-    options = call.kept(_PYTEST_DROPPED, _PYTEST_VALUED, project.holds)
+    options = call.kept(_PYTEST_DROPPED, PYTEST_VALUED, project.holds)
     given = " ".join((*call.rest, project.addopts))
     single = ("-n0",) if re.search(r"(?<!\S)(-n ?\w|--numprocesses)", given) else ()
     unmeasured = ("--no-cov",) if re.search(r"(?<!\S)--cov\b", given) else ()
@@ -69,7 +69,7 @@ def unittest_canary(call: ToolCall, project: Project, token: str) -> Canary | No
         top = call.value_of("-t", "--top-level-directory")
         if not project.holds(start):
             return None
-        reached = (path for path in sorted(project.files) if _PYTHON_TEST.search(path))
+        reached = (path for path in sorted(project.files) if PYTHON_TEST.search(path))
         folders = (posixpath.dirname(path) for path in reached if _is_discovered(path, start, project))
         folder = next(folders, start)
         run = ("discover", "-v", "-s", start, *(("-t", top) if top else ()), "-p", f"test_{token}.py")
@@ -130,7 +130,7 @@ def _python(project: Project, token: str) -> str:
     for path in project.changed:
         root = next((root for root in project.roots if path.startswith(f"{root}/")), "")
         parts = PurePosixPath(path).relative_to(root).with_suffix("").parts
-        is_code = path.endswith(".py") and not _PYTHON_TEST.search(path)
+        is_code = path.endswith(".py") and not PYTHON_TEST.search(path)
         if is_code and all(part.isidentifier() for part in parts) and _NO_MODULES.isdisjoint(parts):
             names.append(".".join(parts).removesuffix(".__init__"))
     return text_of("python.txt").replace("NAMES", repr(names[:_MOST])).replace("TOKEN", token)

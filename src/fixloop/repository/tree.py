@@ -31,6 +31,7 @@ CACHES: Final = (
     "*.pyc",
     ".coverage",
     ".coverage.*",
+    ".testmondata*",
 )
 """Untracked things with these names are never part of a tree: tools make them, nobody writes them."""
 

@@ -1,0 +1,76 @@
+"""The tests that a change can affect, which `fixloop check --changed` runs first.
+
+pytest-testmon says which these are, where the project has it; else they are the changed tests, and those that are named
+after a changed module.
+"""
+
+import os
+import posixpath
+import re
+import shutil
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from fixloop.configuration.model import Check
+from fixloop.intake.trial import CHANGED
+from fixloop.integrity.runner_canaries import PYTEST_VALUED, PYTHON_TEST
+from fixloop.integrity.tool_call import Project, ToolCall, call_of
+from fixloop.machine.interpreters import importable_modules
+from fixloop.repository.tree import deltas
+from workers.commands.canary import project_on
+from workers.workspaces.ground import Ground, Site
+
+TESTMON: Final = ".testmondata"
+_DROPPED: Final = (
+    "--junitxml= --junit-xml= --cov= --cov-report= --cov-config= --cov-fail-under= --cov-branch --cov-append "
+    "--cov-context= --no-cov-on-fail --lf --last-failed --ff --failed-first --sw --stepwise"
+)
+_MEASURES: Final = re.compile(r"(?<!\S)--cov\b")
+
+
+def affected(check: Check, ground: Ground, site: Site) -> Check | None:
+    """The check for these tests alone, without its gates; None for what is not pytest's, or where no test is named
+    after what has changed."""
+    snapshot, call = site.snapshot, call_of(check.command, {"pytest": None, "py.test": None})
+    if call is None or not snapshot.base:
+        return None
+    since = deltas(ground.workspace.mirror.git, snapshot.base, snapshot.commit)
+    project = project_on(ground, snapshot.subdirectory, (os.fsdecode(delta.path) for delta in since))
+    chosen = _by_testmon(call, ground, site) or _near(call, project)
+    if not chosen:
+        return None
+    unmeasured = ("--no-cov",) if _MEASURES.search(" ".join((*call.rest, project.addopts))) else ()
+    options = call.kept(_DROPPED, PYTEST_VALUED, project.holds)
+    command = (*call.head, *options, *unmeasured, "--junitxml={junit}", *chosen)
+    what = {"name": f"{check.name}{CHANGED}", "command": command, "coverage_percent": None, "paths": ()}
+    return check.model_copy(update=what)
+
+
+def _by_testmon(call: ToolCall, ground: Ground, site: Site) -> tuple[str, ...]:
+    """The options that have it choose, by what it wrote in the checkout."""
+    directory, snapshot = ground.workspace.directory, site.snapshot
+    with suppress(OSError):
+        shutil.copyfile(Path(snapshot.source, snapshot.subdirectory, TESTMON), directory / TESTMON)
+        if importable_modules(ground.interpreter, directory, ["testmon"]):
+            return ("--testmon", "--testmon-nocollect")
+    return ()
+
+
+def _near(call: ToolCall, project: Project) -> tuple[str, ...]:
+    """The files of tests; none where all may be affected, as by a conftest."""
+    if any(PurePosixPath(path).name == "conftest.py" for path in project.changed):
+        return ()
+    tests = list(project.siblings(PYTHON_TEST, call.targets(f"{_DROPPED} {PYTEST_VALUED}", project.holds)))
+    # A package is what its `__init__` is named after.
+    paths = (re.sub(r"/__init__\.py$", ".py", path) for path in project.changed if path.endswith(".py"))
+    names = {posixpath.basename(path).removesuffix(".py") for path in paths}
+
+    def is_near(path: str) -> bool:
+        stem = PurePosixPath(path).stem
+        return path in project.changed or bool(
+            {stem.removeprefix("test_"), stem.removesuffix("_test")} & names
+        )
+
+    chosen = tuple(filter(is_near, tests))
+    return chosen if len(chosen) < len(tests) else ()
