@@ -4,6 +4,7 @@ import math
 import os
 import re
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -25,8 +26,7 @@ from workers.workspaces.confinement import confinement_in, setup_confinement
 from workers.workspaces.environment import allowed_names, allowed_variables, environment_for, with_named
 from workers.workspaces.home import in_own_home
 from workers.workspaces.interpreter import probe_imports
-from workers.workspaces.mypy_cache import date_by, is_mypy, mypy_cache
-from workers.workspaces.mypy_cache import lend as lend_mypy
+from workers.workspaces.mypy_cache import date_by, is_due, is_mypy, lend_cache, mypy_cache
 from workers.workspaces.node_modules import lend_generated, lend_node_modules
 from workers.workspaces.setup import Setup, prepare
 from workers.workspaces.workspace import Workspace, open_workspace
@@ -140,12 +140,12 @@ class Site:
         # A project that names a place of its own keeps it.
         if is_mypy(argv) and own.is_relative_to(self.cache) and not self.shared:
             kept = mypy_cache(self.cache, Path(self.snapshot.source, self.snapshot.subdirectory))
-            if self.remembers and (self.began == math.inf or not kept.exists()):
-                kept.mkdir(parents=True, exist_ok=True)
-                writable, env = [str(kept)], {**env, "MYPY_CACHE_DIR": str(kept)}
-            elif not own.exists():
-                with suppress(OSError):
-                    lend_mypy(kept, own, self.began)
+            with suppress(OSError):
+                if self.remembers and (self.began == math.inf or is_due(kept, time.time())):
+                    kept.mkdir(parents=True, exist_ok=True)
+                    writable, env = [str(kept)], {**env, "MYPY_CACHE_DIR": str(kept)}
+                elif not own.exists():
+                    lend_cache(kept, own, self.began)
         return env, self.confined(cwd, env, writable=writable, network=network)
 
     @property
@@ -245,18 +245,9 @@ def site_of(work: "Step", configuration: Configuration, cache: Path) -> Site:
     from fixloop.outside.transfer import snapshot_in
 
     snapshot, shared = snapshot_in(state), not state.queue
-    return Site(
-        snapshot,
-        configuration,
-        cache,
-        ticket,
-        fence,
-        state.issue,
-        shared,
-        work.cancelled,
-        began=state.started_at.timestamp(),
-        remembers=state.tip == snapshot.commit,
-    )
+    began, remembers = state.started_at.timestamp(), state.tip == snapshot.commit
+    made = Site(snapshot, configuration, cache, ticket, fence, state.issue, shared, work.cancelled, began)
+    return replace(made, remembers=remembers)
 
 
 @contextmanager

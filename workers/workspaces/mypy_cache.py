@@ -8,6 +8,9 @@ import shutil
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import Final
+
+DAY_SECONDS: Final = 86_400.0
 
 
 def mypy_cache(cache: Path, folder: Path) -> Path:
@@ -15,11 +18,24 @@ def mypy_cache(cache: Path, folder: Path) -> Path:
     return cache / "mypy" / sha256(os.fsencode(folder.resolve())).hexdigest()[:24]
 
 
-def lend(kept: Path, to: Path, before: float) -> None:
+def lend_cache(kept: Path, to: Path, before: float) -> None:
     """Copy it to a new folder, unless some of it is younger than `before`, seconds since the epoch: the date of an
     inode cannot be set back."""
-    if all(path.lstat().st_ctime < before for path in (kept, *kept.rglob("*"))):
+
+    def is_old() -> bool:
+        return all(path.lstat().st_ctime < before for path in (kept, *kept.rglob("*")))
+
+    if is_old():
         shutil.copytree(kept, to, symlinks=True)
+        # Half of what somebody wrote meanwhile is worse than nothing.
+        if not is_old():
+            shutil.rmtree(to)
+
+
+def is_due(kept: Path, now: float) -> bool:
+    """Whether it is to be written again: nothing is there, or all of it is older than a day, by which a project has
+    other modules and perhaps another mypy."""
+    return all(now - path.stat().st_mtime > DAY_SECONDS for path in kept.rglob("*") if path.is_file())
 
 
 def is_mypy(command: Sequence[str]) -> bool:

@@ -1,0 +1,40 @@
+"""What mypy remembers: who may read it, and when it is written again."""
+
+import os
+import time
+from pathlib import Path
+
+from workers.workspaces.mypy_cache import DAY_SECONDS, is_due, lend_cache
+
+
+def remembered(folder: Path) -> Path:
+    (folder / "kept/3.13").mkdir(parents=True)
+    (folder / "kept/3.13/cache.db").write_bytes(b"what it knows")
+    return folder / "kept"
+
+
+def test_what_is_there_is_written_again_when_all_of_it_is_older_than_a_day(tmp_path: Path) -> None:
+    kept, now = remembered(tmp_path), time.time()
+    (kept / ".gitignore").touch()
+    os.utime(kept / ".gitignore", (now - 2 * DAY_SECONDS,) * 2)
+
+    assert not is_due(kept, now)
+    assert is_due(kept, now + DAY_SECONDS + 60)
+
+
+def test_an_empty_or_missing_folder_is_written(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+
+    assert is_due(tmp_path / "kept", time.time())
+    assert is_due(tmp_path / "missing", time.time())
+
+
+def test_what_is_younger_is_not_lent_even_with_an_old_date(tmp_path: Path) -> None:
+    kept, began = remembered(tmp_path), time.time() - 60
+    os.utime(kept / "3.13/cache.db", (0, 0))
+
+    lend_cache(kept, tmp_path / "young", began)
+    lend_cache(kept, tmp_path / "old", time.time() + 60)
+
+    assert not (tmp_path / "young").exists()
+    assert (tmp_path / "old/3.13/cache.db").read_bytes() == b"what it knows"
