@@ -8,24 +8,29 @@ import os
 import posixpath
 import re
 import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from fixloop.configuration import layout
+from fixloop.configuration.declarations import declarations_of, text_of, toml_of
 from fixloop.configuration.model import Check
+from fixloop.configuration.python_project import pytest_settings
 from fixloop.intake.trial import CHANGED
 from fixloop.integrity.runner_canaries import PYTEST_VALUED, PYTHON_TEST
 from fixloop.integrity.tool_call import Project, ToolCall, call_of
 from fixloop.machine.interpreters import importable_modules
-from fixloop.repository.tree import deltas
-from workers.commands.canary import project_on
+from fixloop.repository.tree import deltas, tracked_in_tree
 from workers.workspaces.ground import Ground, Site
+from workers.workspaces.interpreter import source_roots
 
 TESTMON: Final = ".testmondata"
 _DROPPED: Final = (
     "--junitxml= --junit-xml= --cov= --cov-report= --cov-config= --cov-fail-under= --cov-branch --cov-append "
     "--cov-context= --no-cov-on-fail --lf --last-failed --ff --failed-first --sw --stepwise"
 )
+_BESIDE: Final = re.compile(rf"(^|/)({'|'.join(layout.NOT_SOURCES)})/")
 _MEASURES: Final = re.compile(r"(?<!\S)--cov\b")
 
 
@@ -74,3 +79,24 @@ def _near(call: ToolCall, project: Project) -> tuple[str, ...]:
 
     chosen = tuple(filter(is_near, tests))
     return chosen if len(chosen) < len(tests) else ()
+
+
+def project_on(ground: Ground, top: str, changed: Iterable[str], passed: tuple[str, ...] = ()) -> Project:
+    """What lies on a ground, seen from where checks run, which is the folder `top`; `changed`: paths from the top."""
+    directory, workspace, above = ground.workspace.directory, ground.workspace, f"{top}/".lstrip("/")
+    tracked = (
+        path.decode(errors="replace") for path in tracked_in_tree(workspace.mirror.git, workspace.commit)
+    )
+    files = frozenset(path.removeprefix(above) for path in tracked if path.startswith(above))
+    inside = {path.removeprefix(above) for path in changed if path.startswith(above)}
+    declared = declarations_of(directory, toml_of(directory / "pyproject.toml"))
+    roots = (root.relative_to(directory).as_posix() for root in source_roots(directory))
+    return Project(
+        files=files,
+        # Tests and pages last: tools are often told to leave them alone.
+        changed=tuple(sorted(files & inside, key=lambda path: (_BESIDE.search(path) is not None, path))),
+        passed=passed,
+        roots=tuple(root for root in roots if root != "."),
+        addopts=pytest_settings(declared).addopts,
+        read=lambda path: text_of(directory / path),
+    )

@@ -12,18 +12,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from fixloop.configuration import layout
-from fixloop.configuration.declarations import declarations_of, text_of, toml_of
 from fixloop.configuration.model import Check
-from fixloop.configuration.python_project import pytest_settings
 from fixloop.integrity.canary import canary_of, unseen
 from fixloop.integrity.tool_call import Canary, Project
 from fixloop.protocol.checks import CheckResult, Finding, RunOutcome
-from fixloop.repository.tree import tracked_in_tree, tree_id
+from fixloop.repository.tree import tree_id
+from workers.commands.affected import project_on
 from workers.commands.check_run import Run, run_check
 from workers.commands.claim import Claim
 from workers.workspaces.ground import Ground, Site, site_of
-from workers.workspaces.interpreter import source_roots
 
 LIES: Final = "runner-lies"
 SEEN: Final = "seen"
@@ -31,7 +28,6 @@ FEWER: Final = "fewer-tests"
 MOST_NAMED: Final = 5
 _MOST_KEPT: Final = 1000
 _PASSES: Final = re.compile("a$")
-_BESIDE: Final = re.compile(rf"(^|/)({'|'.join(layout.NOT_SOURCES)})/")
 
 _ON_TRUSTED: Final[dict[tuple[str, ...], "Shown"]] = {}
 """What canaries showed there, as long as this process lives; in a file, a fix could write it."""
@@ -137,27 +133,6 @@ class Trial:
         )
         reason = f"{result.reason} (exit code {result.evidence.exit_code})".replace(token, "canary")
         return Shown(frozenset(name.removeprefix(token) for name in missing), reason[:_MOST_KEPT])
-
-
-def project_on(ground: Ground, top: str, changed: Iterable[str], passed: tuple[str, ...] = ()) -> Project:
-    """What lies on a ground, seen from where checks run, which is the folder `top`; `changed`: paths from the top."""
-    directory, workspace, above = ground.workspace.directory, ground.workspace, f"{top}/".lstrip("/")
-    tracked = (
-        path.decode(errors="replace") for path in tracked_in_tree(workspace.mirror.git, workspace.commit)
-    )
-    files = frozenset(path.removeprefix(above) for path in tracked if path.startswith(above))
-    inside = {path.removeprefix(above) for path in changed if path.startswith(above)}
-    declared = declarations_of(directory, toml_of(directory / "pyproject.toml"))
-    roots = (root.relative_to(directory).as_posix() for root in source_roots(directory))
-    return Project(
-        files=files,
-        # Tests and pages last: tools are often told to leave them alone.
-        changed=tuple(sorted(files & inside, key=lambda path: (_BESIDE.search(path) is not None, path))),
-        passed=passed,
-        roots=tuple(root for root in roots if root != "."),
-        addopts=pytest_settings(declared).addopts,
-        read=lambda path: text_of(directory / path),
-    )
 
 
 def runner_lies(claim: Claim) -> Iterator[Finding]:
