@@ -466,6 +466,21 @@ def test_what_moves_within_a_file_or_to_another_is_nothing_new(
     assert findings(moved, SCOPE) == []
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        "def other():\n    import sys as s\n    s.exit(1)\n",
+        "import math as s\n",
+        "class Other:\n    import math as s\n",
+    ],
+)
+def test_an_import_elsewhere_under_the_same_name_hides_nothing(other: str) -> None:
+    code = "def f():\n    from inspect import stack as s\n    return s()\n"
+
+    assert held(code + other, "x = 1\n") == {"watched"}
+    assert held(code + other, other + code) == set()
+
+
 @given(PIECES)
 def test_what_is_only_written_otherwise_is_nothing_new(pieces: list[str]) -> None:
     text = "\n".join(pieces)

@@ -31,6 +31,7 @@ _DROPPED: Final = (
     "--cov-context= --no-cov-on-fail --lf --last-failed --ff --failed-first --sw --stepwise"
 )
 _BESIDE: Final = re.compile(rf"(^|/)({'|'.join(layout.NOT_SOURCES)})/")
+_OF_TESTS: Final = re.compile(r"^test_|_test$")
 _MEASURES: Final = re.compile(r"(?<!\S)--cov\b")
 
 
@@ -42,7 +43,7 @@ def affected(check: Check, ground: Ground, site: Site) -> Check | None:
         return None
     since = deltas(ground.workspace.mirror.git, snapshot.base, snapshot.commit)
     project = project_on(ground, snapshot.subdirectory, (os.fsdecode(delta.path) for delta in since))
-    chosen = _by_testmon(call, ground, site) or _near(call, project)
+    chosen = _by_testmon(ground, site) or _near(call, project)
     if not chosen:
         return None
     unmeasured = ("--no-cov",) if _MEASURES.search(" ".join((*call.rest, project.addopts))) else ()
@@ -52,7 +53,7 @@ def affected(check: Check, ground: Ground, site: Site) -> Check | None:
     return check.model_copy(update=what)
 
 
-def _by_testmon(call: ToolCall, ground: Ground, site: Site) -> tuple[str, ...]:
+def _by_testmon(ground: Ground, site: Site) -> tuple[str, ...]:
     """The options that have it choose, by what it wrote in the checkout."""
     directory, snapshot = ground.workspace.directory, site.snapshot
     with suppress(OSError):
@@ -70,14 +71,8 @@ def _near(call: ToolCall, project: Project) -> tuple[str, ...]:
     # A package is what its `__init__` is named after.
     paths = (re.sub(r"/__init__\.py$", ".py", path) for path in project.changed if path.endswith(".py"))
     names = {posixpath.basename(path).removesuffix(".py") for path in paths}
-
-    def is_near(path: str) -> bool:
-        stem = PurePosixPath(path).stem
-        return path in project.changed or bool(
-            {stem.removeprefix("test_"), stem.removesuffix("_test")} & names
-        )
-
-    chosen = tuple(filter(is_near, tests))
+    near = (path for path in tests if _OF_TESTS.sub("", PurePosixPath(path).stem) in names)
+    chosen = tuple(dict.fromkeys((*(path for path in tests if path in project.changed), *near)))
     return chosen if len(chosen) < len(tests) else ()
 
 

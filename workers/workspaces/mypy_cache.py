@@ -33,8 +33,7 @@ def lend_cache(kept: Path, to: Path, before: float) -> None:
 
 
 def is_due(kept: Path, now: float) -> bool:
-    """Whether it is to be written again: nothing is there, or all of it is older than a day, by which a project has
-    other modules and perhaps another mypy."""
+    """Whether it is to be written again: nothing is there, or all of it is older than a day."""
     return all(now - path.stat().st_mtime > DAY_SECONDS for path in kept.rglob("*") if path.is_file())
 
 

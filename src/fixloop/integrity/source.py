@@ -5,6 +5,7 @@ import io
 import re
 import tokenize
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -94,8 +95,12 @@ class Source:
         return tuple(_scopes(self.tree, "")) if self.tree else ()
 
     def scope(self, line: int) -> str:
-        """The innermost function or class that a line is in; empty outside of all."""
-        return next((s.name for s in reversed(self.scopes) if s.first <= line <= s.last), "")
+        return self.span(line).name
+
+    def span(self, line: int) -> Span:
+        """The innermost function or class that a line is in; without a name outside of all."""
+        whole = Span(0, len(self.lines), "")
+        return next((each for each in reversed(self.scopes) if each.first <= line <= each.last), whole)
 
     def sign(self, rule: str, key: str, line: int, text: str, *, kin: str = "") -> Sign:
         code = " ".join(self.lines[line - 1].split()) if 0 < line <= len(self.lines) else ""
@@ -116,23 +121,29 @@ class Source:
         return " ".join(pieces), lines
 
     @cached_property
-    def imported(self) -> dict[str, str]:
-        """What each imported name stands for: `{"np": "numpy", "stack": "inspect.stack"}`."""
-        found: dict[str, str] = {}
+    def imported(self) -> dict[str, list[tuple[Span, int, str]]]:
+        """What each imported name stands for, `numpy` for `np`, with the scope and the line of each import."""
+        found = defaultdict[str, list[tuple[Span, int, str]]](list)
         for node in self.nodes:
-            if isinstance(node, ast.Import):
-                for each in node.names:
-                    # `import a.b` binds `a`.
-                    top = each.name.split(".")[0]
-                    found[each.asname or top] = each.name if each.asname else top
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                found |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+            if not isinstance(node, ast.Import | ast.ImportFrom) or getattr(node, "level", False):
+                continue
+            above = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            for each in node.names:
+                # `import a.b` binds `a`.
+                bound = each.name if each.asname or above else each.name.split(".")[0]
+                found[each.asname or bound].append((self.span(node.lineno), node.lineno, above + bound))
         return found
+
+    def _meaning(self, name: str, line: int) -> str:
+        """By the import in the innermost scope around the line, and there by the last one before it."""
+        bound = self.imported.get(name, ())
+        near = [(a.first <= line <= a.last, a.first, at <= line, at, meaning) for a, at, meaning in bound]
+        return max(near)[-1] if near else name
 
     def dotted(self, node: ast.AST | None) -> str:
         """`inspect.stack` for whatever the file calls it; empty for what is no name."""
         if isinstance(node, ast.Name):
-            return self.imported.get(node.id, node.id)
+            return self._meaning(node.id, node.lineno)
         if isinstance(node, ast.Attribute):
             above = self.dotted(node.value)
             return f"{above}.{node.attr}" if above else ""

@@ -155,7 +155,7 @@ def _changed_modules(source: Source) -> Found:
     """`json.loads = mine`, `setattr(json, …)`, `sys.modules["json"] = …`: in the standard library anything but a
     constant, in other modules what this file defines."""
     own = {node.name for node in source.nodes if isinstance(node, Function | ast.ClassDef)}
-    tops = {name.split(".")[0] for name in source.imported.values()}
+    tops = {name.split(".")[0] for bound in source.imported.values() for *_, name in bound}
     for node in source.nodes:
         place: ast.expr
         value: ast.expr | None = None

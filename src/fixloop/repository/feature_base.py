@@ -72,9 +72,9 @@ def _base_of(snapshot: Snapshot, cache: Path, wanted: str, ref: str) -> _Base:
         return _merge_base(git, commit, "refs/remote/HEAD", "the default branch")
     # What origin calls its HEAD, else a branch with a usual name, here or there.
     named = git.found("symbolic-ref", "-q", "refs/remotes/origin/HEAD")
-    default = next((ref for ref in (named, *_refs(*_USUAL)) if ref and git.commit(ref)), "")
-    if not default and (usual := git.found("config", "--get", "init.defaultBranch")):
-        default = next((ref for ref in _refs(usual) if git.commit(ref)), "")
+    usual = dict.fromkeys(filter(None, (*_USUAL, git.found("config", "--get", "init.defaultBranch"))))
+    refs = [named, *(f"{place}/{name}" for name in usual for place in ("refs/heads", "refs/remotes/origin"))]
+    default = next((ref for ref in refs if ref and git.commit(ref)), "")
     if not default:
         return _Base(
             no_base="the repository has no default branch (main, master, trunk); name one with --base"
@@ -84,10 +84,6 @@ def _base_of(snapshot: Snapshot, cache: Path, wanted: str, ref: str) -> _Base:
     if present and present == local.removeprefix("refs/remotes/origin/"):
         return _Base(commit, present)
     return _merge_base(git, commit, default, local.removeprefix("refs/remotes/"))
-
-
-def _refs(*names: str) -> list[str]:
-    return [f"{place}/{name}" for name in names for place in ("refs/heads", "refs/remotes/origin")]
 
 
 def _merge_base(git: Git, commit: str, default: str, shown: str) -> _Base:
