@@ -377,10 +377,13 @@ def seconds_to_next_execution(own: Deployment) -> float:
 
 def steady(deployment: Deployment) -> Callable[[], bool]:
     """Whether the work processes have run long enough for a death to count (K40)."""
-    (main,) = deployment.processes("work")
-    started = float(Path(f"/proc/{main.pid}/stat").read_text().rpartition(")")[2].split()[19])
 
     def is_steady() -> bool:
+        mains = deployment.processes("work")
+        if len(mains) != 1:
+            # One that was replaced is still going.
+            return False
+        started = float(Path(f"/proc/{mains[0].pid}/stat").read_text().rpartition(")")[2].split()[19])
         up = float(Path("/proc/uptime").read_text().split()[0])
         return up - started / os.sysconf("SC_CLK_TCK") > 3.5
 
