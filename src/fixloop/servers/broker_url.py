@@ -85,7 +85,7 @@ def celery_settings(url: str, *, connect_seconds: float, answer_seconds: float) 
         # In the words of ssl, not of redis-py; kombu puts the name of the host it connects to into `server_hostname`.
         tls = {name.removeprefix("ssl_"): value for name, value in tls.items()}
         if tls:
-            # A tenth of what a command loads that connects nowhere.
+            # Few commands connect to RabbitMQ by TLS, and all load this module.
             import ssl
 
             tls["cert_reqs"] = {"none": ssl.CERT_NONE}.get(tls["cert_reqs"], ssl.CERT_REQUIRED)
