@@ -13,7 +13,14 @@ import pytest
 from fixloop.errors import InfrastructureError, UsageError
 from fixloop.repository.git import Git
 from fixloop.repository.mirror import Mirror
-from fixloop.repository.snapshot import Snapshot, bring, mirror_of, take_snapshot, take_snapshot_of_url
+from fixloop.repository.snapshot import (
+    Snapshot,
+    _described,
+    bring,
+    mirror_of,
+    take_snapshot,
+    take_snapshot_of_url,
+)
 from tests.fixtures.repositories import fingerprint, git, make_repository, write
 
 pytestmark = pytest.mark.slow
@@ -555,3 +562,10 @@ def test_a_worker_killed_while_it_takes_snapshots_leaves_a_mirror_that_works(tmp
     mirror = mirror_of(snapshot, tmp_path / "cache")
     assert mirror.has(snapshot.commit)
     assert git(mirror.path, "fsck", "--connectivity-only", "--no-dangling") == ""
+
+
+def test_a_commit_that_git_does_not_show_has_neither_subject_nor_author(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+
+    assert _described(Git(tmp_path), "0" * 40) == ("", "")
+    assert _described(Git(tmp_path), "") == ("", "")

@@ -143,9 +143,8 @@ def with_gates_of_base(prepared: Prepared, feature: Feature, cache: Path) -> Pre
     with tempfile.TemporaryDirectory(prefix="fixloop-") as folder:
         for name in (FILE_NAME, PYPROJECT):
             path = f"{snapshot.base}:{snapshot.subdirectory}/{name}".replace(":/", ":")
-            blob = git.run("cat-file", "blob", path, accept=(0, 128))
-            if blob.returncode == 0:
-                (Path(folder) / name).write_bytes(blob.stdout)
+            if git.found("cat-file", "-t", path) == "blob":
+                (Path(folder) / name).write_bytes(git.output("cat-file", "blob", path))
         there = read_document(Path(folder))
     if not there.is_written or there.table == here.table:
         return prepared

@@ -311,10 +311,11 @@ def _ref(issue: int) -> str:
     return f"{issue}/base" if issue else ""
 
 
-def _described(git: Git, commit: str) -> list[str]:
-    """Subject and author of a commit, if there is one."""
-    told = git.found("show", "-s", "--format=%s%x00%an", commit) if commit else "\0"
-    return [one_line(each, SUBJECT_CHARACTERS) for each in told.split("\0", 1)]
+def _described(git: Git, commit: str) -> tuple[str, str]:
+    """Subject and author of a commit; empty where there is none, or git does not say."""
+    told = git.found("show", "-s", "--format=%s%x00%an", commit) if commit else ""
+    subject, _, author = told.partition("\0")
+    return one_line(subject, SUBJECT_CHARACTERS), one_line(author, SUBJECT_CHARACTERS)
 
 
 def _fetched(mirror: Mirror, url: str, ref: str | None) -> str:
