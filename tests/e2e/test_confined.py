@@ -30,3 +30,14 @@ def test_a_fixer_that_writes_elsewhere_is_refused_and_told_so_unless_that_is_swi
     assert not (confined.home / "planted").exists()
     assert other.code == 0, other.out
     assert (free.home / "planted").exists()
+
+
+def test_a_coding_agent_in_a_new_home_has_its_own_folder_there(tmp_path: Path) -> None:
+    starts = "mkdir ~/.qwen/tmp && sed -i s/-/+/ calc.py"
+    shop = Project(tmp_path / "shop", toml=f'[fixer]\ncommand = ["sh", "-c", \'{starts} # qwen\'] \n{TOML}')
+
+    told = shop.run()
+
+    assert told.code == 0, told.out
+    assert (shop.home / ".qwen/tmp").is_dir()
+    assert not (shop.home / ".codex").exists()

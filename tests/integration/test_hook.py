@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.outside.hook_dialects import DIALECTS
+from fixloop.outside.hook_dialects import DIALECTS, worded
 from tests.fixtures.project import FIXLOOP, RIGHT, TOML, Project, environment, until
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,7 @@ def test_every_dialect_is_answered_in_its_words(shop: Project) -> None:
     for name, dialect in DIALECTS.items():
         answer = hook(shop, name)
 
-        assert answer.keys() == dialect.block("why").keys()
+        assert answer.keys() == worded(dialect.block, "why").keys()
         assert "F1 test_calc.py::adds" in json.dumps(answer)
 
 

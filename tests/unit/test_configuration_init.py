@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.configuration.init import FIXERS, Outcome, first_configuration, init
+from fixloop.configuration.coding_agents import CODING_AGENTS
+from fixloop.configuration.init import Outcome, first_configuration, init
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
 from fixloop.errors import UsageError
@@ -155,7 +156,7 @@ def test_each_check_names_the_file_it_comes_from(tmp_path: Path) -> None:
     assert "# because of ruff.toml\n[specialist.code-quality]" in text or "# because of ruff.toml\n[[" in text
 
 
-@pytest.mark.parametrize("agent", FIXERS)
+@pytest.mark.parametrize("agent", CODING_AGENTS)
 def test_an_agent_is_written_as_the_fixer(tmp_path: Path, agent: str) -> None:
     written(tmp_path, PROJECT)
     first = first_configuration(tmp_path, None)
@@ -165,5 +166,5 @@ def test_an_agent_is_written_as_the_fixer(tmp_path: Path, agent: str) -> None:
     fixer = load_configuration(tmp_path).fixer
     assert fixer is not None
     assert agent in " ".join(fixer.command)
-    assert fixer.env == (FIXERS[agent][1],)
+    assert fixer.env == (CODING_AGENTS[agent].key,)
     assert fixer.timeout_minutes == 30

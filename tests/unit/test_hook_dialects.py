@@ -15,6 +15,7 @@ from fixloop.outside.hook_dialects import (
     with_lines,
     without_hooks,
     without_lines,
+    worded,
 )
 
 CALLS: Final = Path(__file__).with_name("hook_calls")
@@ -49,15 +50,25 @@ def test_every_dialect_has_a_call() -> None:
 def test_an_agent_is_told_in_its_own_words(name: str) -> None:
     dialect = DIALECTS[name]
 
-    assert dialect.block("no") == TOLD[name]
-    assert dialect.tell("hello") in ({}, {"systemMessage": "hello"})
+    assert worded(dialect.block, "no") == TOLD[name]
+    assert worded(dialect.tell, "hello") in ({}, {"systemMessage": "hello"})
     if name == "codex":
-        assert {*dialect.block("no"), *dialect.tell("hello")} <= CODEX_KEYS
+        assert {*worded(dialect.block, "no"), *worded(dialect.tell, "hello")} <= CODEX_KEYS
+
+
+def test_codex_which_refuses_a_version_gets_none() -> None:
+    mine = {"version": 1, "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "make lint"}]}]}}
+
+    assert with_hooks({}, "codex", "fixloop").keys() == {"hooks"}
+    assert with_hooks(mine, "codex", "fixloop").keys() == {"hooks"}
+    assert (
+        with_hooks({}, "copilot", "fixloop")["version"] == with_hooks({}, "cursor", "fixloop")["version"] == 1
+    )
 
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_a_check_ends_before_the_agent_stops_waiting_for_it(name: str) -> None:
-    entry = DIALECTS[name].entry("fixloop")
+    entry = worded(DIALECTS[name].entry, "fixloop")
     (command,) = entry.get("hooks", [entry])
     wait = command.get("timeout") or command["timeoutSec"]
     seconds = wait / 1000 if name in ("gemini", "qwen") else wait

@@ -290,6 +290,16 @@ def test_what_a_failing_test_printed_is_its_context(tmp_path: Path) -> None:
     assert failure.context == "got here"
 
 
+def test_a_test_that_printed_nothing_has_no_context(tmp_path: Path) -> None:
+    out, err = (f"{'-' * 33} Captured {name} {'-' * 33}\n\n" for name in ("Out", "Err"))
+    streams = f"<system-out>{out}</system-out><system-err>{err}</system-err>"
+    failing = f'<testcase name="x"><failure message="no"/>{streams}</testcase>'
+
+    (failure,) = read(tmp_path, "junit", junit(failing)).failures
+
+    assert failure.context == ""
+
+
 @pytest.mark.parametrize(
     "message", ["TypeError: Unknown key derivation method", "AssertionError: assert 1 == 2"]
 )

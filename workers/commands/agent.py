@@ -21,7 +21,7 @@ from fixloop.statefiles.sync import lay
 from workers.commands import child_workflows
 from workers.commands.fixer import end_of
 from workers.steps.step import Step, with_grace
-from workers.workspaces.confinement import AGENTS
+from workers.workspaces.confinement import writable_by
 from workers.workspaces.ground import Ground, open_ground, site_of
 
 SHOWN_CHARACTERS: Final = 300
@@ -54,7 +54,9 @@ def play(work: Step, configuration: Configuration, snapshot: bytes, cache: Path)
             role.command,
             cwd=folder,
             env=env,
-            confined=site_of(work, configuration, cache).confined(folder, env, writable=AGENTS),
+            confined=site_of(work, configuration, cache).confined(
+                folder, env, writable=writable_by(role.command)
+            ),
             stdin=request_for(work.store, snapshot, key).encode(),
             unheard_seconds=with_grace(limit),
             apart=True,

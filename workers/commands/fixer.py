@@ -29,7 +29,7 @@ from fixloop.protocol.tracing import VARIABLE, traceparent
 from workers.commands import child_workflows
 from workers.steps.step import Step, with_grace
 from workers.steps.validation_steps import fix_failed
-from workers.workspaces.confinement import AGENTS
+from workers.workspaces.confinement import writable_by
 from workers.workspaces.ground import Ground, Site, open_ground, site_of
 from workers.workspaces.node_modules import written_into
 
@@ -75,7 +75,8 @@ def _run(work: Step, fixer: Fixer, site: Site, ground: Ground, report: Said) -> 
         "FIXLOOP_SPECIALIST": ticket.specialist,
         "FIXLOOP_ITERATION": str(ticket.iteration),
     }
-    writable = AGENTS if fixer.writable is None or site.shared else fixer.writable
+    mine = None if site.shared else fixer.writable
+    writable = writable_by(fixer.command) if mine is None else mine
     return work.run(
         fixer.command,
         cwd=folder,

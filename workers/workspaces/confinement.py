@@ -4,19 +4,23 @@ Owns the folders of tools outside a workspace that a command needs to write. Wha
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
+from fixloop.configuration.coding_agents import CODING_AGENTS, named_in
 from fixloop.machine.sandbox import Confinement, make_own_temporary
 from fixloop.servers.redis_place import Place
 from fixloop.servers.settings import load_settings
 
-AGENTS: Final = (
-    *("~/.claude", "~/.claude.json", "~/.codex", "~/.gemini", "~/.cursor", "~/.copilot", "~/.aider"),
-    *("~/.config/opencode", "~/.local/share/opencode", "~/.local/state/opencode"),
-)
-"""Where the usual agents keep their logins and sessions."""
+
+def writable_by(command: Sequence[str]) -> tuple[str, ...]:
+    """Where the usual agents keep their logins and sessions. Folders of an agent that `command` names are made: without
+    them it does not start, and the home folder around them is closed to it."""
+    for place in (place for agent in named_in(command) for place in agent.writable if place.endswith("/")):
+        with suppress(OSError):
+            Path(place).expanduser().mkdir(parents=True, exist_ok=True)
+    return tuple(place for agent in CODING_AGENTS.values() for place in agent.writable)
 
 
 def confinement_in(

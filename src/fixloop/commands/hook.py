@@ -29,6 +29,7 @@ from fixloop.outside.hook_dialects import (
     with_lines,
     without_hooks,
     without_lines,
+    worded,
 )
 from fixloop.repository.identity import top_of
 from fixloop.repository.snapshot import checkout_tree
@@ -181,10 +182,10 @@ def answer(
     except Exception as error:
         # Whatever is wrong here, it is no reason for the agent to go on.
         reply = Reply(message=f"fixloop could not check: {short(str(error) or type(error).__name__, 400)}")
-    told = dialect.tell(reply.message) if reply.message else {}
-    if reply.message and not told:
-        say(reply.message)
-    print_json(dialect.block(_GO_ON + reply.block) if reply.block else told)
+    if reply.message and not dialect.tell:
+        say(reply.message.removeprefix("fixloop").lstrip(" :"))
+    told = worded(dialect.tell, reply.message) if reply.message else {}
+    print_json(worded(dialect.block, _GO_ON + reply.block) if reply.block else told)
 
 
 for _name in DIALECTS:

@@ -7,8 +7,9 @@ from typing import Annotated, Final
 import typer
 
 from fixloop.commands.screen import print_lines, say
+from fixloop.configuration.coding_agents import CODING_AGENTS
 from fixloop.configuration.document import FILE_NAME, Document, read_document
-from fixloop.configuration.init import FIXERS, Outcome, first_configuration, init, unmeasured
+from fixloop.configuration.init import Outcome, first_configuration, init, unmeasured
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
@@ -40,7 +41,8 @@ def init_command(
         ),
     ] = None,
     agent: Annotated[
-        str, typer.Option("--agent", metavar="NAME", help=f"Who mends what fails: {', '.join(FIXERS)}.")
+        str,
+        typer.Option("--agent", metavar="NAME", help=f"Who mends what fails: {', '.join(CODING_AGENTS)}."),
     ] = "",
     no_try: Annotated[
         bool, typer.Option("--no-try", help="Write it without running the checks once.")
@@ -54,9 +56,9 @@ def init_command(
     """
     if not path.is_dir():
         raise UsageError(f"{path} is not a folder; name the folder of the project")
-    if agent and agent not in FIXERS:
+    if agent and agent not in CODING_AGENTS:
         raise UsageError(
-            f"no agent {agent!r} is known; known are {', '.join(FIXERS)}, or write [fixer] yourself"
+            f"no agent {agent!r} is known; known are {', '.join(CODING_AGENTS)}, or write [fixer] yourself"
         )
     text = _first_text(path, agent, coverage=coverage, is_tried=not no_try)
     target = path / FILE_NAME

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from fixloop.configuration.coding_agents import CODING_AGENTS
 from fixloop.configuration.commands import braces_doubled, is_plain, program_name
 from fixloop.configuration.detection import found_in, settle
 from fixloop.configuration.document import read_document
@@ -42,21 +43,6 @@ max_iterations = {_ITERATIONS.default:<20}# {_ITERATIONS.description}
 # setup = "uv sync"                  # makes the environment of a fresh workspace
 # copy = ["src/**/_version.py"]      # ignored files that are needed
 """
-
-FIXERS: Final = {
-    "claude": ('"claude -p --permission-mode acceptEdits"', "ANTHROPIC_API_KEY"),
-    "codex": ('"codex exec --sandbox workspace-write -"', "OPENAI_API_KEY"),
-    "gemini": ('"gemini --approval-mode auto_edit"', "GEMINI_API_KEY"),
-    "qwen": ('"qwen --approval-mode auto-edit"', "OPENAI_API_KEY"),
-    "cursor": ("""["sh", "-c", 'cursor-agent --print --force "$(cat)"']""", "CURSOR_API_KEY"),
-    "copilot": ("""["sh", "-c", 'copilot --allow-all-tools --prompt "$(cat)"']""", "GH_TOKEN"),
-    "opencode": ("""["sh", "-c", 'opencode run "$(cat)"']""", "ANTHROPIC_API_KEY"),
-    "aider": (
-        """["sh", "-c", 'r=$(mktemp) && cat >"$r" && aider --yes-always --no-check-update --message-file "$r"']""",
-        "ANTHROPIC_API_KEY",
-    ),
-}
-"""Coding agents as fixers: the command as TOML, and the variable with its key. Their makers change the flags."""
 
 NOTHING_DETECTED: Final = """
 # Nothing that fixloop knows how to run was found here, so name the first command that has to succeed:
@@ -110,16 +96,17 @@ def init(
 
     Below 80 a `measured_coverage` becomes the gate, rounded down: a gate that fails on the first day is switched off
     on the second. `outcomes`: what the checks came to; one that could not run is written as a comment.
-    `agent`: the fixer, one of FIXERS; without, one stands there as a comment.
+    `agent`: the fixer, one of CODING_AGENTS; without, one stands there as a comment.
     """
     if measured_coverage is not None and not 0 <= measured_coverage <= 100:
         raise UsageError(f"measured coverage must be from 0 to 100 percent, not {measured_coverage}")
-    command, key = FIXERS[agent or "claude"]
+    known = CODING_AGENTS[agent or "claude"]
+    names = f'env = ["{known.key}"]'
     fixer = [
         "[fixer]",
-        f"command = {command}",
+        f"command = {known.command}",
         "timeout_minutes = 30",
-        f'env = ["{key}"]{"":<{22 - len(key)}}# names of variables it may see; it may have a login of its own',
+        f"{names:<32}# names of variables it may see; it may have a login of its own",
     ]
     parts = [HEAD.replace("@FIXER@", "\n".join(line if agent else f"# {line}" for line in fixer))]
     for entry in configuration.specialists:

@@ -6,15 +6,15 @@ Decides nothing. The contracts are the makers' and change; `tests/unit/hook_call
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 Document = dict[str, Any]
 
 _OURS: Final = re.compile(r"\bfixloop\W{0,4} hook \w")
 """In the command of a hook, as it stands in JSON."""
-SHORT_SECONDS: Final = 20.0
-USUAL_SECONDS: Final = 45.0
 MARK: Final = ("<!-- fixloop hook -->", "<!-- /fixloop hook -->")
 LINES: Final = """\
 Before you say that you are done, run `fixloop check`. Its first line is the verdict; exit code 0 is passed, 1 failed,
@@ -34,22 +34,18 @@ class Call(NamedTuple):
 
 
 class Dialect(NamedTuple):
-    """One agent's contract."""
+    """One agent's contract, as `hook_dialects.toml` explains it."""
 
     file: str
-    """Its settings, below the project's folder."""
     starts: str
-    """Its event when a session begins."""
     stops: str
-    """Its event when the agent wants to stop."""
-    block: Callable[[str], Document]
+    entry: Document
+    block: Document
     """Tells the agent to go on, and why."""
-    tell: Callable[[str], Document]
+    tell: Document = {}  # noqa: RUF012
     """Lets the agent stop and tells the person something; empty where the agent has no place for it."""
-    entry: Callable[[str], Document]
-    """How its settings name a command."""
-    seconds: float = USUAL_SECONDS
-    """How long a check may take: less than the agent waits for its hook."""
+    seconds: float = 45.0
+    has_version: bool = False
     trust: str = ""
     """What a person has to do before the agent runs it."""
 
@@ -84,11 +80,13 @@ def with_hooks(settings: Document, name: str, program: str) -> Document:
     """An agent's settings with our hooks, once; everything else in them stays, in its order."""
     dialect = DIALECTS[name]
     made = without_hooks(settings)
-    if dialect.file.endswith("hooks.json") or dialect.file.startswith(".github/"):
+    if dialect.has_version:
         made = {"version": 1, **made}
+    elif dialect.file.endswith("hooks.json"):
+        made = {key: value for key, value in made.items() if key != "version"}
     hooks = dict(made.get("hooks", {}))
     for event, is_start in ((dialect.starts, True), (dialect.stops, False)):
-        entry = dialect.entry(command_of(program, name, is_start=is_start))
+        entry = worded(dialect.entry, command_of(program, name, is_start=is_start))
         hooks[event] = [*hooks.get(event, ()), entry]
     return {**made, "hooks": hooks}
 
@@ -135,56 +133,17 @@ def _text(document: Mapping[str, Any], *names: str) -> str:
     return next((value for value in found if isinstance(value, str) and value), "")
 
 
-def _blocks(reason: str) -> Document:
-    return {"decision": "block", "reason": reason}
-
-
-def _says(message: str) -> Document:
-    return {"systemMessage": message}
-
-
-def _silent(message: str) -> Document:
-    return {}
-
-
-def _grouped(timeout: int, **more: str) -> Callable[[str], Document]:
-    """An entry as Claude Code has them: a group of commands."""
-    matcher = {"matcher": "*"} if more else {}
-    return lambda command: {
-        **matcher,
-        "hooks": [{**more, "type": "command", "command": command, "timeout": timeout}],
-    }
+def worded(form: Any, text: str) -> Any:
+    """An answer or an entry of a dialect, with its words."""
+    if isinstance(form, dict):
+        return {key: worded(value, text) for key, value in form.items()}
+    if isinstance(form, list):
+        return [worded(value, text) for value in form]
+    return text if form == "TEXT" else form
 
 
 DIALECTS: Final = {
-    "claude": Dialect(
-        ".claude/settings.json", "SessionStart", "Stop", _blocks, _says, _grouped(60),
-    ),
-    "codex": Dialect(
-        ".codex/hooks.json", "SessionStart", "Stop", _blocks, _says, _grouped(60),
-        trust="codex skips a hook that is new or changed until you trust it: type /hooks there",
-    ),
-    "gemini": Dialect(
-        ".gemini/settings.json", "SessionStart", "AfterAgent",
-        lambda reason: {"decision": "deny", "reason": reason}, _says, _grouped(60_000, name="fixloop"),
-    ),
-    "cursor": Dialect(
-        ".cursor/hooks.json", "sessionStart", "stop",
-        lambda reason: {"followup_message": reason}, _silent,
-        lambda command: {"command": command, "timeout": 60, "loop_limit": 10},
-    ),
-    "copilot": Dialect(
-        ".github/hooks/fixloop.json", "sessionStart", "agentStop", _blocks, _silent,
-        lambda command: {"type": "command", "bash": command, "timeoutSec": 30}, SHORT_SECONDS,
-        "for the cloud agent the file has to be on the default branch, and fixloop installed by its set-up steps",
-    ),
-    "vscode": Dialect(
-        ".github/hooks/fixloop-vscode.json", "SessionStart", "Stop",
-        lambda reason: {"hookSpecificOutput": {"hookEventName": "Stop", **_blocks(reason)}}, _says,
-        lambda command: {"type": "command", "command": command, "timeout": 30}, SHORT_SECONDS,
-    ),
-    "qwen": Dialect(
-        ".qwen/settings.json", "SessionStart", "Stop", _blocks, _says, _grouped(60_000),
-    ),
-}  # fmt: skip
-"""By the word of `fixloop hook`. How long the agent waits stands in its entry, in its own unit."""
+    name: Dialect(**told)
+    for name, told in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
+}
+"""By the word of `fixloop hook`."""

@@ -72,10 +72,9 @@ def read_case(element: Element, suite: str, tree: SourceTree) -> Case:
             name, file, faults or [_Fault("failure", None, "the report says that it failed", "")]
         )
         # The end of what the test printed.
-        printed = [
-            _BANNER.sub("", plain(text)).strip() for text in (case.system_out, case.system_err) if text
-        ]
-        failure = _with_place(failure, element, cut("\n".join(printed), CONTEXT_BYTES), tree)
+        streams = (case.system_out, case.system_err)
+        printed = "\n".join(filter(None, (_BANNER.sub("", plain(text or "")).strip() for text in streams)))
+        failure = _with_place(failure, element, cut(printed, CONTEXT_BYTES), tree)
     flaky = outcome is RunOutcome.PASSED and (case.is_flaky or case.is_rerun)
     return Case(name, file, outcome, failure, max(len(faults), failure is not None), flaky)
 

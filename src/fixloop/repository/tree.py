@@ -32,6 +32,8 @@ CACHES: Final = (
     ".coverage",
     ".coverage.*",
     ".testmondata*",
+    ".aider.*.history*",
+    ".aider.tags.cache.*",
 )
 """Untracked things with these names are never part of a tree: tools make them, nobody writes them."""
 

@@ -1,0 +1,232 @@
+"""Coding agents as their makers ship them, with a scripted model: as fixers of a run, and behind their own hooks.
+
+`python -m tests.live_agents [NAME…]` plays those whose programs are on the PATH; nothing leaves this machine.
+`--record` keeps what each sent when it wanted to stop in `tests/unit/hook_calls`.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from fixloop.configuration.coding_agents import CODING_AGENTS
+from tests.live_agents.model import Script, Turn, served
+
+AGENTS: Final[Mapping[str, Mapping[str, Any]]] = tomllib.loads(
+    Path(__file__).with_name("agents.toml").read_text()
+)
+CALLS: Final = Path(__file__).parents[1] / "unit/hook_calls"
+PROGRAMS: Final = str(Path(sys.executable).parent)
+PROMPT: Final = "mend the cart"
+MODULE: Final = "src/shop/cart.py"
+RIGHT: Final = "def total(prices):\n    return sum(prices)\n"
+WRONG: Final = "def total(prices):\n    return sum(prices[1:])\n"
+WORSE: Final = "def total(prices):\n    return sum(prices[2:])\n"
+FILES: Final = {
+    MODULE: WRONG,
+    ".gitignore": ".venv/\n",
+    "src/shop/__init__.py": "",
+    "tests/test_cart.py": "from shop.cart import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n",
+    "pyproject.toml": '[project]\nname = "shop"\nversion = "1"\n\n[tool.pytest.ini_options]\npythonpath = ["src"]\n',
+}
+DONE: Final = Turn("I am done.")
+SECONDS: Final = 180.0
+WORKSPACE: Final = re.compile(r"/[\w./-]+/work/[\w.-]+/tree/[\w.-]+")
+PROJECT: Final = re.compile(r"/[\w./-]+/\.fixloop-live-\w+/shop")
+RECORDER: Final = """\
+#!/bin/sh
+[ "$1" = hook ] && [ "$2" != install ] || exec {program} "$@"
+call={folder}/$(date +%s%N)
+cat > $call.sent
+{program} "$@" < $call.sent | tee $call.told
+"""
+
+
+class Place:
+    """A home folder with a project in which one test is red, and an agent set up for a model at `url`."""
+
+    def __init__(self, home: Path, name: str, url: str) -> None:
+        self.home, self.agent, self.folder = home, AGENTS[name], home / "shop"
+        self.calls = home / "calls"
+        self.values = {"url": url, "folder": str(self.folder), "prompt": PROMPT}
+        recorder = home / "bin/fixloop"
+        for file, text in FILES.items():
+            self._write(self.folder / file, text)
+        for file, text in self.agent.get("files", {}).items():
+            self._write(home / file, self._filled(text))
+        self._write(recorder, RECORDER.format(program=Path(PROGRAMS, "fixloop"), folder=self.calls))
+        recorder.chmod(0o755)
+        self.calls.mkdir()
+        self.run(sys.executable, "-m", "venv", "--without-pip", ".venv")
+        (site,) = self.folder.glob(".venv/lib/*/site-packages")
+        (site / "pytest.pth").write_text(sysconfig.get_path("purelib"))
+        for words in (["init", "-qb", "main"], ["add", "-A"], ["commit", "-qm", "one"]):
+            self.run("git", "-c", "user.name=me", "-c", "user.email=me@shop.example", *words)
+
+    def env(self) -> dict[str, str]:
+        kept = {key: os.environ[key] for key in ("LANG", "PATH", "TERM") if key in os.environ}
+        path = f"{self.home / 'bin'}:{PROGRAMS}:{kept['PATH']}"
+        named = {key: self._filled(value) for key, value in self.agent.get("env", {}).items()}
+        return {**kept, **named, "HOME": str(self.home), "PATH": path}
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """One command in the project, without a terminal."""
+        return subprocess.run(
+            words,
+            cwd=self.folder,
+            env=self.env(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+
+    def works(self) -> None:
+        """The agent does what a person asks of it."""
+        self.run(*(self._filled(word) for word in self.agent["works"]))
+
+    def told(self) -> list[str]:
+        """What each call of its hooks answered, in their order."""
+        return [file.read_text() for file in sorted(self.calls.glob("*.told"))]
+
+    def _filled(self, text: str) -> str:
+        for key, value in self.values.items():
+            text = text.replace(f"{{{key}}}", value)
+        return text
+
+    def _write(self, path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def script_of(name: str, *turns: str) -> Script:
+    """What the model does in turn: writes each text into the module, or says that it is done; in the end only that."""
+
+    def script(sent: str, before: int) -> Turn:
+        found = WORKSPACE.search(sent) or PROJECT.search(sent)
+        file = f"{found.group() if found else ''}/{MODULE}"
+        planned: list[Turn] = []
+        for text in turns:
+            values = {"file": file, "text": text}
+            calls = AGENTS[name]["edit"]
+            planned += [Turn(tool=tool, arguments=_set_in(how, values)) for tool, how in calls if text]
+            # Aider has no tools: it reads what is said, and asks again when a file was named that it had not read.
+            planned += [DONE] if not text else [] if calls else [Turn(f"{MODULE}\n```\n{text}```\n")] * 2
+        return planned[before] if before < len(planned) else DONE
+
+    return script
+
+
+def _set_in(arguments: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:
+    return {
+        key: text.replace("{file}", values["file"]).replace("{text}", values["text"])
+        for key, text in arguments.items()
+    }
+
+
+@contextmanager
+def place_of(name: str, *turns: str) -> Iterator[Place]:
+    # Not below /tmp: there a workspace cannot have a /tmp of its own, and some agents write nowhere else.
+    with (
+        tempfile.TemporaryDirectory(prefix=".fixloop-live-", dir=Path.home()) as home,
+        served(script_of(name, *turns), f"{PROMPT}|test_total") as url,
+    ):
+        yield Place(Path(home), name, url)
+
+
+def as_fixer(name: str) -> str:
+    """What came of `fixloop run` with the fixer that `fixloop init --agent` writes; empty where it passed."""
+    with place_of(name, RIGHT, "") as place:
+        place.run("fixloop", "init", "--agent", name)
+        written = place.folder / "fixloop.toml"
+        names = json.dumps([*place.agent.get("env", ())])
+        written.write_text(re.sub(r"(?m)^env = \[.*?\]", f"env = {names}", written.read_text()))
+        place.run("git", "-c", "user.name=me", "-c", "user.email=me@shop.example", "commit", "-qam", "two")
+        done = place.run("fixloop", "run")
+        return "" if done.returncode == 0 else f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
+
+
+def behind_its_hook(name: str, recorded: Path | None) -> str:
+    """What is wrong with what its hook did: told it to go on until it mends, and let go where it never does."""
+    with place_of(name, WORSE, "", RIGHT, "") as place:
+        place.run("fixloop", "hook", "install", "--agent", name)
+        place.works()
+        blocks = [*map(_blocks, place.told())]
+        if blocks != [False, True, False] or (place.folder / MODULE).read_text() != RIGHT:
+            return f"an agent that mends was answered {place.told()}"
+        if recorded is not None:
+            _record(place, name, recorded)
+    with place_of(name, WORSE, "") as place:
+        place.run("fixloop", "hook", "install", "--agent", name)
+        place.works()
+        blocks = [*map(_blocks, place.told())]
+        return (
+            "" if blocks == [False, True, True, False] else f"one that never does was answered {place.told()}"
+        )
+
+
+def _blocks(told: str) -> bool:
+    return '"deny"' in told or '"block"' in told
+
+
+def _record(place: Place, name: str, folder: Path) -> None:
+    version = version_of(name)
+    sent = [file.read_text() for file in sorted(place.calls.glob("*.sent"))]
+    today = datetime.now(UTC).date()
+    for text, event in ((sent[0], "start"), (sent[1], "stop")):
+        plain = text.replace(str(place.home), "/home/me").replace(
+            str(place.home).replace("/", "-"), "-home-me"
+        )
+        (folder / f"{name}-{version}-{event}.json").write_text(plain.strip() + "\n")
+        print(f'["{name}-{version}-{event}"]\ndialect = "{name}"\nsource = "recorded on {today}"')
+
+
+def version_of(name: str) -> str:
+    told = subprocess.run(
+        [CODING_AGENTS[name].program, "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    found = re.search(r"\d+(\.\d+)+", told.stdout + told.stderr)
+    return found.group() if found else "?"
+
+
+def main() -> int:
+    """Print a line for each agent; 1 where one of them did not come to its end."""
+    parser = argparse.ArgumentParser(prog="python -m tests.live_agents")
+    parser.add_argument("names", nargs="*", metavar="NAME", choices=[*AGENTS, []], help="of agents.toml")
+    parser.add_argument("--record", action="store_true", help="keep what they send")
+    asked = parser.parse_args()
+    wrong = 0
+    for name in asked.names or AGENTS:
+        if not shutil.which(CODING_AGENTS[name].program):
+            print(f"{name}: its program {CODING_AGENTS[name].program} is not on the PATH")
+            continue
+        began = time.monotonic()
+        ends = {"fixer": as_fixer(name)}
+        if "works" in AGENTS[name]:
+            ends["hook"] = behind_its_hook(name, CALLS if asked.record else None)
+        said = ", ".join(f"{end} {'FAILED' if why else 'held'}" for end, why in ends.items())
+        print(f"{name} {version_of(name)}: {said} ({time.monotonic() - began:.0f} s)", flush=True)
+        print("".join(f"{end}: {why}\n" for end, why in ends.items() if why), end="")
+        wrong += any(ends.values())
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
