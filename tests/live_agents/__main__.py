@@ -1,4 +1,4 @@
-"""Coding agents as their makers ship them, with a scripted model: as fixers of a run, and behind their own hooks.
+"""Coding agents as their makers ship them, with a scripted model: as fixers, behind their hooks and with MCP tools.
 
 `python -m tests.live_agents [NAME…]` plays those whose programs are on the PATH; nothing leaves this machine.
 `--record` keeps what each sent when it wanted to stop in `tests/unit/hook_calls`.
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fixloop.configuration.coding_agents import CODING_AGENTS
+from fixloop.outside.hook_dialects import DIALECTS
 from tests.live_agents.model import Script, Turn, served
 
 AGENTS: Final[Mapping[str, Mapping[str, Any]]] = tomllib.loads(
@@ -41,6 +42,15 @@ FILES: Final = {
     "tests/test_cart.py": "from shop.cart import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n",
     "pyproject.toml": '[project]\nname = "shop"\nversion = "1"\n\n[tool.pytest.ini_options]\npythonpath = ["src"]\n',
 }
+PATCH: Final = f"""\
+diff --git a/{MODULE} b/{MODULE}
+--- a/{MODULE}
++++ b/{MODULE}
+@@ -1,2 +1,2 @@
+ def total(prices):
+-    return sum(prices[1:])
++    return sum(prices)
+"""
 DONE: Final = Turn("I am done.")
 SECONDS: Final = 180.0
 WORKSPACE: Final = re.compile(r"/[\w./-]+/work/[\w.-]+/tree/[\w.-]+")
@@ -72,8 +82,8 @@ class Place:
         self.run(sys.executable, "-m", "venv", "--without-pip", ".venv")
         (site,) = self.folder.glob(".venv/lib/*/site-packages")
         (site / "pytest.pth").write_text(sysconfig.get_path("purelib"))
-        for words in (["init", "-qb", "main"], ["add", "-A"], ["commit", "-qm", "one"]):
-            self.run("git", "-c", "user.name=me", "-c", "user.email=me@shop.example", *words)
+        self.run("git", "init", "-qb", "main")
+        self.commit()
 
     def env(self) -> dict[str, str]:
         kept = {key: os.environ[key] for key in ("LANG", "PATH", "TERM") if key in os.environ}
@@ -92,6 +102,12 @@ class Place:
             text=True,
             timeout=SECONDS,
             check=False,
+        )
+
+    def commit(self) -> None:
+        self.run("git", "add", "-A")
+        self.run(
+            "git", "-c", "user.name=me", "-c", "user.email=me@shop.example", "commit", "-qm", "all of it"
         )
 
     def works(self) -> None:
@@ -138,30 +154,30 @@ def _set_in(arguments: Mapping[str, str], values: Mapping[str, str]) -> dict[str
 
 
 @contextmanager
-def place_of(name: str, *turns: str) -> Iterator[Place]:
+def place_of(name: str, script: Script) -> Iterator[Place]:
     # Not below /tmp: there a workspace cannot have a /tmp of its own, and some agents write nowhere else.
     with (
         tempfile.TemporaryDirectory(prefix=".fixloop-live-", dir=Path.home()) as home,
-        served(script_of(name, *turns), f"{PROMPT}|test_total") as url,
+        served(script, f"{PROMPT}|test_total") as url,
     ):
         yield Place(Path(home), name, url)
 
 
 def as_fixer(name: str) -> str:
     """What came of `fixloop run` with the fixer that `fixloop init --agent` writes; empty where it passed."""
-    with place_of(name, RIGHT, "") as place:
+    with place_of(name, script_of(name, RIGHT, "")) as place:
         place.run("fixloop", "init", "--agent", name)
         written = place.folder / "fixloop.toml"
         names = json.dumps([*place.agent.get("env", ())])
         written.write_text(re.sub(r"(?m)^env = \[.*?\]", f"env = {names}", written.read_text()))
-        place.run("git", "-c", "user.name=me", "-c", "user.email=me@shop.example", "commit", "-qam", "two")
+        place.commit()
         done = place.run("fixloop", "run")
         return "" if done.returncode == 0 else f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
 
 
 def behind_its_hook(name: str, recorded: Path | None) -> str:
     """What is wrong with what its hook did: told it to go on until it mends, and let go where it never does."""
-    with place_of(name, WORSE, "", RIGHT, "") as place:
+    with place_of(name, script_of(name, WORSE, "", RIGHT, "")) as place:
         place.run("fixloop", "hook", "install", "--agent", name)
         place.works()
         blocks = [*map(_blocks, place.told())]
@@ -169,13 +185,44 @@ def behind_its_hook(name: str, recorded: Path | None) -> str:
             return f"an agent that mends was answered {place.told()}"
         if recorded is not None:
             _record(place, name, recorded)
-    with place_of(name, WORSE, "") as place:
+    with place_of(name, script_of(name, WORSE, "")) as place:
         place.run("fixloop", "hook", "install", "--agent", name)
         place.works()
         blocks = [*map(_blocks, place.told())]
         return (
             "" if blocks == [False, True, True, False] else f"one that never does was answered {place.told()}"
         )
+
+
+def by_mcp(name: str) -> str:
+    """What came of a run whose request the agent claims and answers with the tools of `fixloop mcp`."""
+
+    def script(sent: str, before: int) -> Turn:
+        plain = sent.replace("\\", "")
+        tools = {
+            word: re.search(rf'"name": ?"([\w-]*{word})"', plain) for word in ("claim_work", "submit_fix")
+        }
+        claim, fence = re.search(r'"claim": ?"([^"]+)"', plain), re.search(r'"fence": ?(\d+)', plain)
+        if before == 0 and (tool := tools["claim_work"]):
+            return Turn(tool=tool[1], arguments={"wait_seconds": 5})
+        if before == 1 and claim and fence and (tool := tools["submit_fix"]):
+            return Turn(tool=tool[1], arguments={"claim": claim[1], "fence": int(fence[1]), "patch": PATCH})
+        return DONE
+
+    with place_of(name, script) as place:
+        place.run("fixloop", "init")
+        with (place.folder / "fixloop.toml").open("a") as written:
+            written.write('[fixer]\nagent = "coder"\n\n[agent.coder]\n')
+        place.commit()
+        for file, more in place.agent["mcp"].items():
+            path = place.home / file
+            settings = json.loads(path.read_text()) if path.exists() else {}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(settings | more))
+        place.run("fixloop", "run")
+        place.works()
+        done = place.run("fixloop", "resume")
+        return "" if done.returncode == 0 else f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
 
 
 def _blocks(told: str) -> bool:
@@ -219,8 +266,10 @@ def main() -> int:
             continue
         began = time.monotonic()
         ends = {"fixer": as_fixer(name)}
-        if "works" in AGENTS[name]:
+        if name in DIALECTS:
             ends["hook"] = behind_its_hook(name, CALLS if asked.record else None)
+        if "mcp" in AGENTS[name]:
+            ends["mcp"] = by_mcp(name)
         said = ", ".join(f"{end} {'FAILED' if why else 'held'}" for end, why in ends.items())
         print(f"{name} {version_of(name)}: {said} ({time.monotonic() - began:.0f} s)", flush=True)
         print("".join(f"{end}: {why}\n" for end, why in ends.items() if why), end="")
