@@ -375,12 +375,15 @@ def test_a_repository_of_another_user_is_healed(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
 def test_a_repository_that_cannot_be_written_gives_one_sentence(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", {"a": "1"})
-    (repository / ".git").chmod(0o555)
+    closed = [repository / ".git" / name for name in ("objects", "refs", "")]
+    for folder in closed:
+        folder.chmod(0o555)
     try:
         with pytest.raises(UsageError, match="may not write to the repository"):
             take_snapshot(repository, issue=1, cache=tmp_path / "cache")
     finally:
-        (repository / ".git").chmod(0o755)
+        for folder in reversed(closed):
+            folder.chmod(0o755)
 
 
 def test_hooks_and_signing_of_the_user_never_run(tmp_path: Path) -> None:
