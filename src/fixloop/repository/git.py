@@ -245,7 +245,8 @@ def explained(verb: str, done: subprocess.CompletedProcess[bytes], directory: Pa
         )
     if "No space left on device" in said:
         return InfrastructureError(f"no space is left on the device for git {verb} in {directory}")
-    if "insufficient permission" in said or "Read-only file system" in said:
+    closed = ("insufficient permission", "Read-only file system", "unable to create directory for")
+    if any(words in said for words in closed):
         return UsageError(f"this user may not write to the repository of {directory}; run as its owner")
     if "Permission denied" in said:
         return UsageError(f"git {verb} may not read or write in {directory}: {_cause(said)}")
