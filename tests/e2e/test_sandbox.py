@@ -60,9 +60,12 @@ def test_a_fixer_changes_its_workspace_and_what_is_named_and_nothing_else(tmp_pa
     until(lambda: not processes_of(tmp_path), what="the end of every process")
 
 
-def test_a_fixer_that_declines_leads_to_a_person_with_the_test_beside_its_claim(host: Host) -> None:
+@pytest.mark.parametrize("place", ["$FIXLOOP_ANSWER", ".fixloop/answer"])
+def test_a_fixer_that_declines_leads_to_a_person_with_the_test_beside_its_claim(
+    host: Host, place: str
+) -> None:
     answer = json.dumps({"decline": {"kind": "test-is-wrong", "text": "1 + 2 is -1 here"}})
-    toml = f"[fixer]\ncommand = \"sh -c 'cp answer.json $FIXLOOP_ANSWER'\"\n{TOML}"
+    toml = f"[fixer]\ncommand = \"sh -c 'cp answer.json {place}'\"\n{TOML}"
     project = host.project("declining", toml=toml, files={"answer.json": answer})
 
     told = project.hand_in()
@@ -74,6 +77,18 @@ def test_a_fixer_that_declines_leads_to_a_person_with_the_test_beside_its_claim(
     assert asked["iteration"] == 1
     entries = project.fixloop("log", "1", "--json").document["entries"]
     assert "assert calc.add(1, 2) == 3" in entries[-1]["rendered"]
+
+
+def test_an_answer_is_not_looked_for_where_a_link_leads(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "answer").write_text("DECLINED test-is-wrong: no")
+    leads = f"rm -r .fixloop; ln -s {elsewhere} .fixloop; {MEND}"
+    project = Project(tmp_path / "shop", toml=f"{TOML}[fixer]\ncommand = \"sh -c '{leads}'\"\n")
+
+    told = project.fixloop("run")
+
+    assert told.code == 0, told.out
 
 
 def items(project: Project) -> list[dict[str, Any]]:

@@ -128,19 +128,19 @@ class Place:
         path.write_text(text)
 
 
-def script_of(name: str, *turns: str) -> Script:
-    """What the model does in turn: writes each text into the module, or says that it is done; in the end only that."""
+def script_of(name: str, *turns: str, into: str = MODULE) -> Script:
+    """What the model does in turn: writes each text into a file, or says that it is done; in the end only that."""
 
     def script(sent: str, before: int) -> Turn:
         found = WORKSPACE.search(sent) or PROJECT.search(sent)
-        file = f"{found.group() if found else ''}/{MODULE}"
+        file = f"{found.group() if found else ''}/{into}"
         planned: list[Turn] = []
         for text in turns:
             values = {"file": file, "text": text}
             calls = AGENTS[name]["edit"]
             planned += [Turn(tool=tool, arguments=_set_in(how, values)) for tool, how in calls if text]
             # Aider has no tools: it reads what is said, and asks again when a file was named that it had not read.
-            planned += [DONE] if not text else [] if calls else [Turn(f"{MODULE}\n```\n{text}```\n")] * 2
+            planned += [DONE] if not text else [] if calls else [Turn(f"{into}\n```\n{text}```\n")] * 2
         return planned[before] if before < len(planned) else DONE
 
     return script
@@ -163,16 +163,16 @@ def place_of(name: str, script: Script) -> Iterator[Place]:
         yield Place(Path(home), name, url)
 
 
-def as_fixer(name: str) -> str:
-    """What came of `fixloop run` with the fixer that `fixloop init --agent` writes; empty where it passed."""
-    with place_of(name, script_of(name, RIGHT, "")) as place:
+def as_fixer(name: str, script: Script, ends: str) -> str:
+    """What came of `fixloop run` with the fixer that `fixloop init --agent` writes; empty where it says `ends`."""
+    with place_of(name, script) as place:
         place.run("fixloop", "init", "--agent", name)
         written = place.folder / "fixloop.toml"
         names = json.dumps([*place.agent.get("env", ())])
         written.write_text(re.sub(r"(?m)^env = \[.*?\]", f"env = {names}", written.read_text()))
         place.commit()
         done = place.run("fixloop", "run")
-        return "" if done.returncode == 0 else f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
+        return "" if ends in done.stdout else f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
 
 
 def behind_its_hook(name: str, recorded: Path | None) -> str:
@@ -265,7 +265,11 @@ def main() -> int:
             print(f"{name}: its program {CODING_AGENTS[name].program} is not on the PATH")
             continue
         began = time.monotonic()
-        ends = {"fixer": as_fixer(name)}
+        declines = script_of(name, "DECLINED test-is-wrong: no\n", into=".fixloop/answer")
+        ends = {
+            "fixer": as_fixer(name, script_of(name, RIGHT, ""), "#1 shop: passed"),
+            "declining": as_fixer(name, declines, "fixer declines, test-is-wrong: no"),
+        }
         if name in DIALECTS:
             ends["hook"] = behind_its_hook(name, CALLS if asked.record else None)
         if "mcp" in AGENTS[name]:

@@ -58,8 +58,9 @@ def fix(work: Step, configuration: Configuration, cache: Path) -> Done | None:
 
 
 def _run(work: Step, fixer: Fixer, site: Site, ground: Ground, report: Said) -> GuardedResult | None:
-    ticket, scratch = work.holding.ticket, ground.workspace.scratch
-    request, answer, failures = scratch / "request.json", scratch / "answer", scratch / "failures.json"
+    ticket, own = work.holding.ticket, _own_folder(ground)
+    own.mkdir(exist_ok=True)
+    request, answer, failures = own / "request.json", own / "answer", own / "failures.json"
     wanted = request_json(report.message)
     wanted |= {"workspace": str(ground.workspace.directory), "answer": str(answer)}
     request.write_text(json.dumps(wanted, indent=2))
@@ -93,7 +94,7 @@ def _answer(work: Step, ground: Ground, result: GuardedResult) -> Done:
     if result.exit_code != 0:
         why = end_of(result, "the fixer", "the fixer's command")
         return _failed(work, why, output, undelivered=result.not_found)
-    written = _written(ground.workspace.scratch / "answer")
+    written = _written(_own_folder(ground) / "answer")
     text = hide(written.decode("utf-8", "replace")) if written is not None else ""
     artifacts = work.keep(output, text)
     said = None
@@ -170,8 +171,16 @@ def _failed(work: Step, error: str, output: str, **more: bool) -> FixFailed:
     return fix_failed(work.holding.ticket, error, output_tail=output[-TAIL_CHARACTERS:], **more)
 
 
+def _own_folder(ground: Ground) -> Path:
+    """What it is given beside the project, and where it answers; never part of a tree. Agents write nowhere but in
+    their working directory, and some have no shell that could tell them a variable."""
+    return ground.workspace.directory / ".fixloop"
+
+
 def _written(path: Path) -> bytes | None:
     """The answer, cut one byte above its limit; None where there is none."""
+    if path.parent.is_symlink():
+        return None
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
