@@ -176,6 +176,28 @@ def test_a_gate_over_several_combined_runs_is_none_for_one_of_them(tmp_path: Pat
     assert check_of(configuration, "test-runner", "pytest").coverage_percent is None
 
 
+@pytest.mark.parametrize(
+    ("commands", "paths"),
+    [
+        ("pytest README.rst\n    pytest --hypothesis-profile=slow {posargs:}", ""),
+        ("pytest README.rst\n    pytest --benchmark-skip tests", ""),
+        ("pytest README.rst\n    pytest tests", ""),
+        ("pytest README.rst\n    pytest {envsitepackagesdir}/shop", ""),
+        ("pytest tests\n    pytest --benchmark-skip tests", " tests"),
+        ("pytest tests", " tests"),
+    ],
+)
+def test_a_part_of_what_the_project_runs_is_not_taken_for_all_of_it(
+    tmp_path: Path, commands: str, paths: str
+) -> None:
+    files = {"README.rst": ">>> 1\n1\n", "tox.ini": f"[testenv]\ncommands =\n    {commands}\n"}
+
+    configuration = load_configuration(written(tmp_path, {**CODE, **TESTS, **files}))
+
+    command = f"python -m pytest --junitxml={{junit}}{paths}"
+    assert commands_of(configuration)["test-runner"]["pytest"] == command
+
+
 def test_coverage_that_costs_nothing_is_measured_without_a_gate(tmp_path: Path) -> None:
     files = {"pytest.ini": "[pytest]\naddopts = --cov=src\n"}
 

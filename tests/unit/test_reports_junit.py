@@ -290,6 +290,17 @@ def test_what_a_failing_test_printed_is_its_context(tmp_path: Path) -> None:
     assert failure.context == "got here"
 
 
+def test_a_test_that_pytest_counts_twice_is_listed_once_whatever_the_suite_is_called(tmp_path: Path) -> None:
+    declared = (
+        'errors="0" failures="0" skipped="2" tests="3" time="1" timestamp="2026-11-28T07:52:49" hostname="vm"'
+    )
+    twice = '<testcase name="x"><skipped message="no"/><skipped message="no"/></testcase><testcase name="y"/>'
+
+    report = read(tmp_path, "junit", f'<testsuite name="ours" {declared}>{twice}</testsuite>')
+
+    assert (report.outcome, report.counts.passed, report.counts.skipped) == ("passed", 1, 1)
+
+
 def test_a_test_that_printed_nothing_has_no_context(tmp_path: Path) -> None:
     out, err = (f"{'-' * 33} Captured {name} {'-' * 33}\n\n" for name in ("Out", "Err"))
     streams = f"<system-out>{out}</system-out><system-err>{err}</system-err>"

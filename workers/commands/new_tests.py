@@ -74,13 +74,9 @@ def _idle(
     return [
         name
         for name, ended in outcomes.items()
-        if ended == {"passed"} or (ended <= {"passed", "raised"} and not _seems_to_check(name, texts))
+        for file, _, test in [name.partition("[")[0].partition("::")]
+        if ended == {"passed"} or (ended <= {"passed", "raised"} and not seems_to_check(texts[file], test))
     ]
-
-
-def _seems_to_check(name: str, texts: Mapping[str, str]) -> bool:
-    file, _, test = name.partition("[")[0].partition("::")
-    return seems_to_check(texts[file], test)
 
 
 def _empty(claim: Claim, ground: Ground) -> None:

@@ -8,13 +8,12 @@ from typing import Final, NamedTuple
 
 
 class CodingAgent(NamedTuple):
+    """One of them, as `coding_agents.toml` explains it."""
+
     program: str
     command: str
-    """As TOML."""
     key: str
-    """The variable with its key."""
     writable: tuple[str, ...]
-    """Below `~/`; what ends in a slash is a folder."""
 
 
 CODING_AGENTS: Final = {

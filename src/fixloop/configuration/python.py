@@ -6,7 +6,8 @@ project that merely can measure its coverage has not asked.
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
 from typing import Any, Final, NamedTuple
 
 from fixloop.configuration import layout
@@ -15,7 +16,7 @@ from fixloop.configuration.linters import linters, scanners
 from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.project_commands import arguments_of
 from fixloop.configuration.python_project import PythonProject, Tests, tests_of
-from fixloop.configuration.scopes import PYTEST, Scope, scopes_of
+from fixloop.configuration.scopes import PYTEST, Scope, common_scope
 
 _MEASURED: Final = re.compile(r"(?<!\S)--cov(?![\w-])")
 _GATE: Final = re.compile(r"--cov-fail-under[= ](\S+)")
@@ -133,10 +134,12 @@ def _of_kind(project: PythonProject, kind: str) -> Iterator[Proposal]:
 
 def _pytest(project: PythonProject, tests: Tests, gated: bool) -> Iterator[Proposal]:
     coverage = coverage_of(project)
-    # What the project gives pytest, where all its commands say the same.
-    scopes = scopes_of(PYTEST, project.commands, project.directory)
-    is_scoped = not project.pytest.testpaths and len(scopes) == 1 and (scopes[0].paths or scopes[0].options)
-    scope = scopes[0] if is_scoped else Scope((), (), tests.why)
+    given = None if project.pytest.testpaths else common_scope(PYTEST, project.commands, project.directory)
+    # A command for its README's examples says nothing of tests that lie elsewhere.
+    is_part = (
+        given and given.paths and not _holds_tests(project, given.paths) and _holds_tests(project, ["."])
+    )
+    scope = given if given and (given.paths or given.options) and not is_part else Scope((), (), tests.why)
     words = (*scope.options, *scope.paths)
     if gated or coverage.fail_under or coverage.is_measured:
         command = (*COMMAND, *measuring(project), *words)
@@ -148,6 +151,14 @@ def _pytest(project: PythonProject, tests: Tests, gated: bool) -> Iterator[Propo
     if not gated:
         command = (*COMMAND, *words)
         yield proposal("test-runner", "pytest", command, scope.why, *_needs(project), runs_tests=True)
+
+
+def _holds_tests(project: PythonProject, paths: Sequence[str]) -> bool:
+    patterns = project.pytest.patterns or layout.TEST_FILES
+    places = [project.directory / path for path in paths]
+    files = (file for place in places if place.is_dir() for file in layout.files_below(place))
+    named = any(fnmatch(file.name, pattern) for file in files for pattern in patterns)
+    return named or any(place.suffix == ".py" for place in places)
 
 
 def _needs(project: PythonProject) -> list[Need]:

@@ -3,6 +3,7 @@
 Refuses a command that it does not understand whole: half of one would check something else.
 """
 
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
@@ -12,19 +13,14 @@ from fixloop.configuration.project_commands import ProjectCommand, arguments_of
 
 
 class Grammar(NamedTuple):
-    """A tool's options, as far as they matter here."""
+    """A tool's options, as `scopes.toml` explains them."""
 
     tool: str
     kept: frozenset[str]
-    """Options that a check takes over."""
     dropped: frozenset[str]
-    """Options that change how the tool reports, and not what it finds."""
     valued: frozenset[str]
-    """Options whose value may be the next word."""
     command: tuple[str, ...] = ()
-    """The subcommands that may stand first; one of them does, where there are any."""
     bare: bool = False
-    """Whether the subcommand may be missing."""
 
 
 class Scope(NamedTuple):
@@ -36,70 +32,22 @@ class Scope(NamedTuple):
     """The place of the project's command."""
 
 
-_QUIET: Final = option_set("-q --quiet -v --verbose -vv -qq --color --no-color")
-_RUFF_REPORT: Final = option_set("--output-format --format --output-file -o")
-_RUFF_SETTINGS: Final = option_set(
-    "--select --ignore --extend-select --config --line-length --target-version --exclude --extend-exclude "
-    "--per-file-ignores"
-)
-_RUFF_KEPT: Final = _RUFF_SETTINGS | option_set("--preview --no-preview --isolated")
-_RUFF_DROPPED: Final = (
-    _QUIET
-    | _RUFF_REPORT
-    | option_set(
-        "--fix --no-fix --fix-only --diff --show-fixes --exit-non-zero-on-fix --unsafe-fixes --show-source "
-        "--no-show-source --statistics --no-cache -n --check --force-exclude"
+_TABLES: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+
+
+def _grammar(name: str) -> Grammar:
+    told = _TABLES[name]
+    kept, dropped, valued = (option_set(told[key]) for key in ("kept", "dropped", "valued"))
+    return Grammar(
+        told["tool"], kept, dropped, valued, tuple(told.get("command", ())), told.get("bare", False)
     )
-)
-_RUFF_VALUED: Final = _RUFF_SETTINGS | _RUFF_REPORT
-RUFF_CHECK: Final = Grammar("ruff", _RUFF_KEPT, _RUFF_DROPPED, _RUFF_VALUED, ("check",), bare=True)
-RUFF_FORMAT: Final = Grammar("ruff", _RUFF_KEPT, _RUFF_DROPPED, _RUFF_VALUED, ("format",))
-_BLACK_VALUED: Final = option_set(
-    "--config -l --line-length -t --target-version --exclude --extend-exclude --include"
-)
-BLACK: Final = Grammar(
-    "black",
-    kept=_BLACK_VALUED
-    | option_set("-S --skip-string-normalization -C --skip-magic-trailing-comma --preview --fast"),
-    dropped=_QUIET | option_set("--check --diff --safe"),
-    valued=_BLACK_VALUED,
-)
-_MYPY_VALUED: Final = option_set(
-    "--config-file --python-version --platform --exclude -p -m --package --module --follow-imports "
-    "--enable-error-code --disable-error-code"
-)
-MYPY: Final = Grammar(
-    "mypy",
-    kept=_MYPY_VALUED
-    | option_set(
-        "--strict --ignore-missing-imports --namespace-packages --explicit-package-bases --scripts-are-modules "
-        "--disallow-untyped-defs --check-untyped-defs --no-implicit-optional --warn-unused-ignores "
-        "--no-warn-unused-ignores --warn-unreachable --warn-redundant-casts --show-error-codes"
-    ),
-    dropped=_QUIET
-    | option_set(
-        "--pretty --no-pretty --install-types --non-interactive --no-incremental --no-error-summary "
-        "--show-column-numbers --junit-xml --show-traceback --show-error-context"
-    ),
-    valued=_MYPY_VALUED | option_set("--junit-xml"),
-)
-PYTEST: Final = Grammar(
-    "pytest",
-    kept=option_set(
-        "--doctest-modules --doctest-glob --ignore --ignore-glob --import-mode -p -W -o --strict-markers "
-        "--strict-config --strict"
-    ),
-    dropped=_QUIET
-    | option_set(
-        "-s -x -n --numprocesses --tb --durations --maxfail --junitxml --junit-xml --cov --cov-report --cov-branch "
-        "--cov-append --cov-config --cov-fail-under --no-cov --html -rA -ra -rs -rfE -rxX -l --showlocals "
-        "--cov-context --dist --no-header --verbosity --capture --failed-first --ff"
-    ),
-    valued=option_set(
-        "-n --tb --junitxml --junit-xml --cov-report --cov-config --ignore -p -W -o --durations --maxfail "
-        "--cov-fail-under --dist --import-mode"
-    ),
-)
+
+
+RUFF_CHECK: Final = _grammar("ruff_check")
+RUFF_FORMAT: Final = _grammar("ruff_format")
+BLACK: Final = _grammar("black")
+MYPY: Final = _grammar("mypy")
+PYTEST: Final = _grammar("pytest")
 
 
 def scopes_of(grammar: Grammar, commands: Iterable[ProjectCommand], directory: Path) -> tuple[Scope, ...]:
@@ -111,6 +59,19 @@ def scopes_of(grammar: Grammar, commands: Iterable[ProjectCommand], directory: P
         if scope is not None:
             found.setdefault((scope.options, scope.paths), scope)
     return tuple(found.values())
+
+
+def common_scope(grammar: Grammar, commands: Iterable[ProjectCommand], directory: Path) -> Scope | None:
+    """What all of `commands` that run the tool give it, where they say the same; one that is not understood whole has
+    to name the same paths. Else a part of what the project runs would be taken for all of it."""
+    known, paths = dict[tuple[tuple[str, ...], tuple[str, ...]], Scope](), set[frozenset[str]]()
+    for command in commands:
+        if (arguments := arguments_of(grammar.tool, command)) is not None:
+            scope = scope_of(grammar, arguments, directory, command.why)
+            named = (word for word in arguments if not word.startswith("-") and _is_path(word, directory))
+            paths.add(frozenset(scope.paths if scope else (str(PurePosixPath(word)) for word in named)))
+            known |= {(scope.options, scope.paths): scope} if scope else {}
+    return next(iter(known.values())) if len(known) == len(paths) == 1 else None
 
 
 def scope_of(grammar: Grammar, arguments: tuple[str, ...], directory: Path, why: str) -> Scope | None:

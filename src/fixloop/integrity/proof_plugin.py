@@ -62,7 +62,8 @@ def pytest_runtestloop(session: Any) -> Optional[bool]:  # noqa: UP045
     used: Set[int] = set()  # noqa: UP006
     try:
         for run in _told["runs"]:
-            items = [item for item in collected if _is_among(item, run["args"])]
+            starts = tuple(f"{each}::" for each in run["args"])
+            items = [item for item in collected if f"{_base(item)}::".startswith(starts)]
             again = [item for item in items if id(item) in used]
             if not all(hasattr(item, "_initrequest") for item in again):
                 items, again = list(session.perform_collect(run["args"])), []
@@ -78,9 +79,8 @@ def pytest_runtestloop(session: Any) -> Optional[bool]:  # noqa: UP045
     return True
 
 
-def _is_among(item: Any, args: List[str]) -> bool:  # noqa: UP006
-    name = "::".join([str(item.fspath), *item.nodeid.split("::")[1:]]).partition("[")[0]
-    return any(name == each or name.startswith(f"{each}::") for each in args)
+def _base(item: Any) -> str:
+    return "::".join([str(item.fspath), *item.nodeid.split("::")[1:]]).partition("[")[0]
 
 
 def _played(items: List[Any], run: Dict[str, Any], until: float) -> Dict[str, str]:  # noqa: UP006

@@ -68,9 +68,10 @@ def tokens(text: str, language: str) -> Iterator[Token]:
                 if text.startswith("${", position):
                     templates.append(0)
                 position += 2 if text.startswith("${", position) else 1
-        last = Token(
-            "string" if kind == "hashes" else kind, _unquoted(piece) if kind == "string" else piece, line
-        )
+        if kind == "string":
+            bare = piece.lstrip("br#") if piece[0] in "br" else piece
+            piece = bare.rstrip("#").strip(bare[0]) if bare else ""
+        last = Token("string" if kind == "hashes" else kind, piece, line)
         yield last
         line += text.count("\n", found.start(), position)
 
@@ -80,8 +81,3 @@ def _may_be_regexp(before: Token) -> bool:
     if before.kind == "word":
         return before.text in _BEFORE_REGEXP
     return before.kind in ("mark", "comment") and before.text not in (")", "]", "}")
-
-
-def _unquoted(piece: str) -> str:
-    bare = piece.lstrip("br#") if piece[0] in "br" else piece
-    return bare.rstrip("#").strip(bare[0]) if bare else ""

@@ -29,8 +29,9 @@ MAX_ELEMENTS_OF_A_TEST: Final = 10_000
 
 _PIECE_BYTES: Final = 256 * 1024
 
-# pytest counts subtests in `tests` and lists only the failing ones.
-_COUNTS_SUBTESTS: Final = "pytest"
+# pytest's suites, which may have another name: `tests` counts subtests, of which only the failing are listed, and each
+# stage that was skipped or failed.
+_OF_PYTEST: Final = tuple(["name", "errors", "failures", "skipped", "tests", "time", "timestamp", "hostname"])
 
 
 def read_junit(content: bytes, tree: SourceTree) -> Report:
@@ -112,7 +113,8 @@ class _Walk:
             raise Unusable(f"has a test of more than {MAX_ELEMENTS_OF_A_TEST} elements")
         if element.tag in _SUITES:
             name, faults = element.get("name", ""), _count(element, "failures") + _count(element, "errors")
-            suite = _Suite(name, _count(element, "tests"), faults, counts_subtests=name == _COUNTS_SUBTESTS)
+            is_pytest = name == "pytest" or tuple(element.keys()) == _OF_PYTEST
+            suite = _Suite(name, _count(element, "tests"), faults, counts_subtests=is_pytest)
             self._open.append(suite)
 
     def leave(self, element: Element) -> None:
