@@ -53,7 +53,7 @@ diff --git a/{MODULE} b/{MODULE}
 """
 DONE: Final = Turn("I am done.")
 SECONDS: Final = 180.0
-WORKSPACE: Final = re.compile(r"/[\w./-]+/work/[\w.-]+/tree/[\w.-]+")
+WORKSPACE: Final = re.compile(r"/[\w./-]+/tree/[\w.-]+")
 PROJECT: Final = re.compile(r"/[\w./-]+/\.fixloop-live-\w+/shop")
 RECORDER: Final = """\
 #!/bin/sh

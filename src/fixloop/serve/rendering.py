@@ -94,14 +94,17 @@ def _time(at: datetime | str) -> datetime:
 def _environment() -> Environment:
     made = environment(_HERE / "templates", autoescape=True, finalize=_shown)
     made.filters |= {"ago": ago, "left": left, "coded": coded}
-    address = "/static/{0}?v={1.version}".format
-    made.globals |= {"static": lambda name: address(name, static_files()[name]), "csrf_header": CSRF_HEADER}
+    made.globals |= {"static": _address, "csrf_header": CSRF_HEADER}
     return made
 
 
 def _shown(value: object) -> object:
     # Text that is safe already is a template's own.
     return clean(value) if type(value) is str else value
+
+
+def _address(name: str) -> str:
+    return f"/static/{name}?v={static_files()[name].version}"
 
 
 def _static(path: Path) -> Static:
