@@ -40,7 +40,7 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
         frozen = Frozen(work, configuration, ground)
         if ground.problem:
             return run_finished(ticket, state.tree, RunOutcome.ERROR, error=ground.problem)
-        tree, ran = ground.tree(), []
+        tree, ran = ground.tree, []
         with _comparison(work, configuration, cache) as comparison:
             for entry in checks[0]:
                 one = comparison.checked(ticket.specialist, entry, ground, tree)

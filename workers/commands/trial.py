@@ -91,7 +91,7 @@ def tried(asked: Asked, ended: threading.Event) -> Iterator[Tried]:
                 yield Tried(specialist=entry.name, result=failed)
                 return
             run = _limited(entry, asked, site, ended)
-            tree = ground.tree()
+            tree = ground.tree
             with Comparison(site, run) as comparison:
                 for check in entry.checks:
                     first = affected(check, ground, site) if asked.changed else None

@@ -28,6 +28,7 @@ from workers.workspaces.home import in_own_home
 from workers.workspaces.interpreter import probe_imports
 from workers.workspaces.mypy_cache import date_by, is_due, is_mypy, lend_cache, mypy_cache
 from workers.workspaces.node_modules import lend_generated, lend_node_modules
+from workers.workspaces.own_modules import OwnModules
 from workers.workspaces.setup import Setup, prepare
 from workers.workspaces.workspace import Workspace, open_workspace
 
@@ -55,12 +56,13 @@ class Ground:
     problem: str = ""
     """Why nothing can be checked here, in one sentence; empty when all is well."""
     lend: Callable[[Path], None] = lambda pycache: None
-    """Puts compiled libraries into a new cache for bytecode."""
+    """Puts what is compiled already into a new cache for bytecode."""
     has_mypy: bool = False
     """Its modules get a date by their content."""
 
+    @cached_property
     def tree(self) -> str:
-        """What lies in the workspace before checks run, as a tree."""
+        """What lies in the workspace before commands run, as a tree."""
         tree = self.workspace.tree_hash()
         if self.has_mypy:
             date_by(f"{tree} {self.workspace.copied}", self.workspace.path)
@@ -69,6 +71,9 @@ class Ground:
     @cached_property
     def _environment(self) -> dict[str, str]:
         made = environment_for(self.workspace, self.interpreter)
+        if self.has_mypy:
+            # The date of a module is told to pytest with its bytecode.
+            _ = self.tree
         self.lend(Path(made["PYTHONPYCACHEPREFIX"]))
         return made
 
@@ -158,6 +163,11 @@ class Site:
         entries = self.configuration.specialists
         return any(is_mypy(check.command) for entry in entries for check in entry.checks)
 
+    def _modules(self, interpreter: Interpreter) -> OwnModules:
+        return OwnModules(
+            self.cache, interpreter, os.path.join(self.snapshot.source, self.snapshot.subdirectory)
+        )
+
     def _confined_setup(self, folder: Path) -> Confined:
         what = setup_confinement(self.cache, self.source, folder)
         return confined(what, allowed_variables(os.environ), cwd=folder, mode=self._sandbox)
@@ -179,6 +189,9 @@ class Site:
                 yield ground
             finally:
                 for pycache in workspace.scratch.glob("run-*/pycache"):
+                    if not self.shared:
+                        with suppress(OSError):
+                            self._modules(ground.interpreter).note(pycache, workspace.path)
                     give_back(pycache, self.cache, ground.interpreter)
 
     def _made_ready(self, workspace: Workspace) -> Ground:
@@ -208,6 +221,13 @@ class Site:
             workspace.path, workspace.directory, [place for place in (made, source) if place]
         )
         chosen = choose_interpreter(made=made, source=source, subdirectory=subdirectory, variables=os.environ)
+
+        def lend_compiled(pycache: Path) -> None:
+            lend(pycache, self.cache, chosen, self.began)
+            with suppress(OSError):
+                if not self.shared:
+                    self._modules(chosen).lend(pycache, workspace.path, self.began)
+
         ground = Ground(
             workspace,
             chosen,
@@ -217,7 +237,7 @@ class Site:
             sees_home=self.configuration.workspace.home,
             # Without what tells two copies for the same state apart.
             setup=made.parent.name.partition(".")[0] if made else "",
-            lend=lambda pycache: lend(pycache, self.cache, chosen, self.began),
+            lend=lend_compiled,
             has_mypy=self._has_mypy,
         )
         key = (chosen.path, workspace.commit)
