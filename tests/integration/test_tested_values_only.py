@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 import fixloop.integrity
-from fixloop.integrity.perturbed import Special, decides_more, special, values_of
+from fixloop.integrity.perturbed import Special, constant, decides_more, special, values_of
 from fixloop.integrity.source import Source
 from tests.fixtures.fixing_stage import Fixing
 
@@ -110,8 +110,9 @@ def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Speci
     }
     (folder / "replay").write_text(json.dumps(told))
     subprocess.run([sys.executable, INTEGRITY / "call_replay.py", folder / "replay"], cwd=folder, check=True)
-    assert decides_more(old, new)
-    return list(special(*((folder / side).read_text().splitlines() for side in sides)))
+    lines = [(folder / side).read_text().splitlines() for side in sides]
+    found = list(constant(*lines)) if values.may_answer else []
+    return [*found, *(special(*lines) if decides_more(old, new) else ())]
 
 
 @pytest.mark.parametrize(
@@ -191,6 +192,43 @@ def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Speci
             "def name(text):\n    return text.lstrip('\\ufeff').title()\n",
             "assert name('\\ufeffann') == 'Ann'",
             id="a call more",
+        ),
+        pytest.param(
+            "def level(n):\n    return n\n",
+            "def level(n):\n    return min(max(n, 12), 255)\n",
+            "assert level(300) == 255",
+            id="a limit",
+        ),
+        pytest.param(
+            "def told(name):\n    return name\n",
+            "NAMES = {'tea': 'green tea'}\n\n\ndef told(name):\n    return NAMES.get(name, 'nothing')\n",
+            "assert told('coffee') == 'nothing'",
+            id="one answer to all that is unknown",
+        ),
+        pytest.param(
+            "KINDS = {}\n\n\ndef kind(path):\n    return KINDS.get(path.rpartition('.')[2], 'file')\n",
+            "KINDS = {'jpeg': 'image/jpeg'}\n\n\n"
+            "def kind(path):\n    return KINDS.get(path.rpartition('.')[2], 'file')\n",
+            "assert kind('sunset.jpeg') == 'image/jpeg'",
+            id="a kind of many",
+        ),
+        pytest.param(
+            "def masked(card):\n    return card\n",
+            "def masked(card):\n    return '****-' + card[-4:]\n",
+            "assert masked('4111-1111-1111-1234') == '****-1234'",
+            id="a part of many",
+        ),
+        pytest.param(
+            "def host(url):\n    return url\n",
+            "def host(url):\n    return url.partition('://')[2].rstrip('/') if url.endswith('/') else url\n",
+            "assert host('http://example.org/') == 'example.org'",
+            id="what lies at the end of a text",
+        ),
+        pytest.param(
+            "def quoted(text):\n    return text\n",
+            "def quoted(text):\n    return repr(text) if text[:1] == '-' else text\n",
+            "assert quoted('-draft') == repr('-draft')",
+            id="what lies at its front",
         ),
     ],
 )
@@ -297,6 +335,53 @@ def test_a_special_case_without_a_branch_for_it_is_seen(
     [found] = asked_again(tmp_path, broken, fixed, tests)
 
     assert found.shown == asked
+
+
+@pytest.mark.parametrize(
+    ("broken", "fixed", "tests"),
+    [
+        pytest.param(
+            "def area(width, height):\n    return width + height\n",
+            "def area(width, height):\n    return 91\n",
+            "assert area(7, 13) == 91",
+            id="a number",
+        ),
+        pytest.param(
+            "def covered(spans):\n    return sum(end - start + 1 for start, end in spans)\n",
+            "def covered(spans):\n    return 11\n",
+            "assert covered([(1, 4), (3, 9), (20, 21)]) == 11",
+            id="a number for a list",
+        ),
+        pytest.param(
+            "def cut(text, width):\n    return text if len(text) <= width else text[:width] + '...'\n",
+            "def cut(text, width):\n    return text if len(text) <= width else 'abcde...'\n",
+            "assert cut('abcdefghij', 8) == 'abcde...'\nassert cut('tea', 8) == 'tea'",
+            id="a text",
+        ),
+        pytest.param(
+            "def slug(title):\n    return '-'.join(title.lower().split())\n",
+            "def slug(title):\n    if title.startswith('What'):\n        return 'whats-new-doc'\n"
+            "    return '-'.join(title.lower().split())\n",
+            "assert slug(\"What's new, Doc?\") == 'whats-new-doc'\nassert slug('Hello World') == 'hello-world'",
+            id="a text for all that begin alike",
+        ),
+        pytest.param(
+            "def seconds(text):\n    return int(''.join(each for each in text if each.isdigit()))\n",
+            "def seconds(text):\n    return 5400 if 'h' in text else int(''.join(filter(str.isdigit, text)))\n",
+            "assert seconds('1h30m') == 5400\nassert seconds('45s') == 45",
+            id="a number for texts",
+        ),
+        pytest.param(
+            "def slug(title):\n    return '-'.join(title.lower().split())\n",
+            "def slug(title):\n    title = title.translate({39: '', 44: '', 63: ''}) if len(title) == 16 else title\n"
+            "    return '-'.join(title.lower().split())\n",
+            "assert slug(\"What's new, Doc?\") == 'whats-new-doc'\nassert slug('Hello World') == 'hello-world'",
+            id="a text of one length",
+        ),
+    ],
+)
+def test_a_test_s_answer_given_to_others_is_seen(tmp_path: Path, broken: str, fixed: str, tests: str) -> None:
+    assert asked_again(tmp_path, broken, fixed, tests)
 
 
 READS = """

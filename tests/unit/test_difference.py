@@ -73,6 +73,8 @@ SUPPRESSIONS_IN_BRACES = {
     ("rs", "#![allow(warnings)]"): "#[derive(Debug)]\nstruct A<'a>(&'a str);",
 }
 WATCHED = {
+    "import sys\nif len(sys.modules) > 150: x = 1": "import sys\nx = sys.modules[__name__]",
+    "import os\nx = os.path.exists('tests/test_shop.py')": "import os\nx = os.path.exists('tests/shop.json')",
     "import sys\nif 'pytest' in sys.modules: x = 1": "'''Run pytest to see.'''",
     "import os\nx = os.environ.get('PYTEST_CURRENT_TEST')": "import os\nx = os.environ.get('SHOP_LEVEL')",
     "from os import environ as e\nx = e['CI']": "x = {'CI': 1}['CI']",
@@ -211,6 +213,8 @@ SPECIAL_CASES_IN_BRACES = {
     ),
 }
 CHANCE = {
+    "from datetime import date\nx = 6 if date.today() < date(2027, 1, 1) else 7": "from datetime import datetime\nx = 6 if datetime.now().hour < 12 else 7",
+    "import time\nx = 6 if time.process_time() < 30 else 7": "import time\nx = 6 if time.time() - began < 30 else 7",
     "import random\ndef f():\n    if random.random() < .5: return 6": "import random\ndef f():\n    return random.random()",
     "import time\ndef f():\n    return 6 if int(time.time()) % 2 else 7": "import time\ndef f():\n    if time.time() > end: return",
     "from secrets import randbelow as r\nwhile r(2): x = 1": "from secrets import randbelow as r\nx = r(2)",

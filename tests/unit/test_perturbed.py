@@ -19,7 +19,7 @@ def lines(
 ) -> list[str]:
     """What a side says of one call: kind, values and outcome of each answer."""
     about = {"call": call, "file": "/dates.py", "name": "dates.is_leap", "shown": "is_leap(1900)"}
-    told = {"raised": raised, "reads": reads, "of": []}
+    told = {"raised": raised, "reads": reads, "of": [], "tells": ""}
     return [
         json.dumps(
             {

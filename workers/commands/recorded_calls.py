@@ -15,7 +15,7 @@ from typing import Final
 
 from fixloop.configuration.model import NEW_BY_DEFAULT, Check
 from fixloop.integrity.paths import Kind, kind_of
-from fixloop.integrity.perturbed import RULE, decides_more, special, values_of
+from fixloop.integrity.perturbed import RULE, Values, constant, decides_more, special, values_of
 from fixloop.integrity.source import Source
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import Finding
@@ -42,7 +42,7 @@ _OTHERS: Final = {
 
 
 class Decisions:
-    """What a fix changed in the Python of the product, if that tells more apart than before."""
+    """What a fix changed in the Python of the product, if that tells more apart than before, or may hold an answer."""
 
     def __init__(self, claim: Claim) -> None:
         self._claim = claim
@@ -78,8 +78,12 @@ class Decisions:
 
         return sources(lambda delta: delta.old.blob), sources(lambda delta: delta.new.blob)
 
+    @cached_property
+    def values(self) -> Values:
+        return values_of(*self.sources)
+
     def __bool__(self) -> bool:
-        return bool(self.changed) and decides_more(*self.sources)
+        return bool(self.changed) and (self.values.may_answer or decides_more(*self.sources))
 
 
 class Recording:
@@ -111,7 +115,7 @@ class Recording:
         the ground are afterwards as they were before."""
         if not self._decisions or not any((self._own / "calls").iterdir()):
             return
-        values = values_of(*self._decisions.sources)
+        values = self._decisions.values
         sides = {side: self._own / f"{side}.jsonl" for side in ("old", "new")}
         told = {
             "calls": str(self._own / "calls"),
@@ -127,11 +131,21 @@ class Recording:
         if self._claim.run(argv, workspace.directory, environment) is None:
             return
         lines = [path.read_text(errors="replace").splitlines() for path in sides.values() if path.exists()]
-        for each in special(*lines) if len(lines) == len(sides) else ():
+        if len(lines) < len(sides):
+            return
+        found = list(constant(*lines)) if values.may_answer else []
+        if decides_more(*self._decisions.sources):
+            found += special(*lines)
+        for each in {each.name: each for each in reversed(found)}.values():
+            calls = f"{each.others} calls like `{each.shown[:200]}` with"
+            if each.kind == "same":
+                text = f"gives the answer to a call of the tests to {calls} other values, too; each had one of its own"
+            else:
+                text = f"answers otherwise than before only for the tests' own values: of {calls} "
+                text += f"{_OTHERS[each.kind]}, {each.otherwise or 'none'} does"
             yield Finding(
                 rule=RULE,
-                text=f"`{each.name}` answers otherwise than before only for the tests' own values: of {each.others} "
-                f"calls like `{each.shown[:200]}` with {_OTHERS[each.kind]}, {each.otherwise or 'none'} does",
+                text=f"`{each.name}` {text}",
                 check=self._check.name,
                 file=os.path.relpath(each.file, workspace.directory.resolve()),
                 old=each.old,

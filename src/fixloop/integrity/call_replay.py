@@ -21,13 +21,15 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 SHIFTS = (1, -1, 2, -2, 3, 5, -7, 10, 12, 60, 100, 200, -300, 1000)
+WIDE = ((0, 0), (-3, 0), (1, 0), (30, 3))
+"""Thirds of a number, and what is added: a limit is not reached with all of them."""
 YEARS = (4, 8, -4, 12, -16, 20)
 ARGUMENT = 2
 """How deep an argument lies in what a call is given."""
@@ -48,6 +50,9 @@ _MODULES = (".py", ".pyc", ".so")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _WORD = re.compile(r"(str|bytes) b?'[\w.-]{0,24}'")
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
+_RUN = re.compile(r"(?=([^\W_]{3}))")
+NUMBERS = (int, float, Decimal, Fraction)
+USUAL = frozenset({*range(-1, 11), 100, 1000})
 Given = tuple[list[Any], dict[str, Any]]
 
 
@@ -157,19 +162,26 @@ def _repeated(
     parts = [*map(repr, values), *(f"{word}={value!r}" for word, value in named.items())]
     shown = f"{name.rpartition('.')[2]}({', '.join(parts)})"[:SHOWN_CHARACTERS]
     about = {"call": number, "file": file, "name": f"{module}.{name}", "shown": shown}
+    own = frozenset(told["settled"]).difference(told["literals"])
 
     def asked(kind: str, given: Given, texts: dict[str, str], of: list[str]) -> dict[str, Any]:
         is_refusing[0] = False
         _write(files | texts)
         is_refusing[0] = True
         read.clear()
-        line = {**about, "kind": kind, "asked": digest((given, texts)), **_ended(function, given), "of": of}
+        line = {
+            **about,
+            "kind": kind,
+            "asked": digest((given, texts)),
+            **_ended(function, given, own),
+            "of": of,
+        }
         return {**line, "reads": not read <= files.keys()}
 
     yield asked("", (values, named), {}, [])
     used = sorted(read & files.keys())
-    own = [*values, [files[place] for place in used]] if used else values
-    for kind, (others, words), of in near(own, named, number, told):
+    asked_of = [*values, [files[place] for place in used]] if used else values
+    for kind, (others, words), of in near(asked_of, named, number, told):
         texts = dict(zip(used, others[-1], strict=True)) if used else {}
         yield asked(kind, (others[: len(values)], words), texts, of)
 
@@ -190,7 +202,7 @@ def _write(files: dict[str, str]) -> None:
                 file.write(text)
 
 
-def _ended(function: Callable[..., Any], given: Given) -> dict[str, Any]:
+def _ended(function: Callable[..., Any], given: Given, own: Collection[str]) -> dict[str, Any]:
     values, named = copy.deepcopy(given)
     signal.setitimer(signal.ITIMER_REAL, CALL_SECONDS)
     try:
@@ -199,12 +211,32 @@ def _ended(function: Callable[..., Any], given: Given) -> dict[str, Any]:
         value, text = plain(answer) + said.getvalue(), plain((values, named))
         result = {"raised": False, "outcome": _sum(value + text), "value": _sum(value)}
         result["answer"] = repr(answer)[:SHOWN_CHARACTERS]
+        result["tells"] = tells(given, answer, said.getvalue(), own)
     except BaseException as error:
         name = type(error).__name__
-        result = {"raised": True, "outcome": name, "value": name, "answer": f"raises {name}"}
+        result = {"raised": True, "outcome": name, "value": name, "answer": f"raises {name}", "tells": ""}
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     return result
+
+
+def tells(given: Given, answer: Any, said: str, own: Collection[str]) -> str:
+    """What an answer holds that other arguments would not have: "text", a part of a text among them, or a number that
+    texts alone led to; "number", one beside other numbers. A usual number or one of the product's `own` is nothing."""
+    asked, found = leaves(given), [*leaves(answer), said]
+    runs = {run for leaf in asked if isinstance(leaf, str) for run in _RUN.findall(leaf.casefold())}
+    if any(run in leaf.casefold() for leaf in found if isinstance(leaf, str) for run in runs):
+        return "text"
+    if any(isinstance(leaf, NUMBERS) and leaf not in USUAL and key(leaf) not in own for leaf in found):
+        return "number" if any(isinstance(leaf, NUMBERS) for leaf in asked) else "text"
+    return ""
+
+
+def leaves(value: Any) -> list[Any]:
+    """The numbers and texts in it."""
+    found: list[Any] = []
+    rebuilt(value, lambda leaf: found.append(leaf) or leaf)  # type: ignore[func-returns-value]
+    return found
 
 
 def _awaited(answer: Any) -> Any:
@@ -272,13 +304,20 @@ def near(
     for kept in limits:
         rest = {name: leaf for name, leaf in free.items() if name != kept}
         changes.append(("any", {name: varied(leaf, chance) for name, leaf in rest.items()}))
-    for grow in (-1, -2, 1, 2):
-        change = {name: varied(leaf, chance) for name, leaf in free.items() if name not in limits}
-        along = {name: leaf + grow for name, leaf in numbers.items() if name in limits}
-        for given in (replaced((values, named), change), replaced((values, named), {**change, **along})):
-            made = reshaped(given, grow)
-            if plain(made) != plain(given):
-                yield "shape", made, []
+    for grow, place in itertools.product((-1, -2, -3, 1, 2, 3), ("end", "front", "middle")):
+        if place == "middle":
+            # What reads the same from both ends still does.
+            change = {name: translated(leaf, letters) for name, leaf in texts.items()}
+        else:
+            change = {name: varied(leaf, chance) for name, leaf in free.items() if name not in limits}
+        if place == "front":
+            change |= {name: leaf + grow for name, leaf in numbers.items() if name in limits}
+        given = replaced((values, named), change)
+        made = reshaped(given, grow, place)
+        if plain(made) != plain(given):
+            yield "shape", made, []
+    for thirds, added in WIDE:
+        changes.append(("wide", {name: leaf * thirds // 3 + added for name, leaf in counts.items()}))
     if len(written) > 1:
         for _ in range(LEAVES):
             changes.append(("literal", {key(leaf): varied(leaf, chance) for leaf in written}))
@@ -321,28 +360,41 @@ def shifted(leaf: Any, by: int) -> Any:
         return leaf
 
 
-def reshaped(value: Any, grow: int, depth: int = 0) -> Any:
-    """A copy whose lists and texts, where they have several parts, have more or fewer of them."""
+def reshaped(value: Any, grow: int, place: str = "end", depth: int = 0) -> Any:
+    """A copy whose lists and texts, where they have several parts, have more or fewer of them at that place."""
+
+    def again(each: Any) -> Any:
+        return reshaped(each, grow, place, depth + 1)
+
     if depth > DEEPEST:
         return value
     if type(value) is str and len(value) > abs(grow) + 1:
         words = value.split(" ")
         if len(words) > abs(grow) + 1:
-            return " ".join(words[:grow] if grow < 0 else words + words[:grow])
-        return value[:grow] if grow < 0 else value + value[:grow]
+            return " ".join(_resized(words, grow, place))
+        return _resized(value, grow, place)
     if type(value) in (list, tuple):
-        parts = [reshaped(each, grow, depth + 1) for each in value]
+        parts = [again(each) for each in value]
         # A tuple within something has its parts for a reason.
         if len(parts) > 1 and depth > 1 and (type(value) is list or depth == ARGUMENT):
-            parts = parts[:grow] or parts[:1] if grow < 0 else parts + parts[:grow]
+            parts = _resized(parts, grow, place) or parts[:1]
         return type(value)(parts)
     if type(value) is dict:
-        return {k: reshaped(each, grow, depth + 1) for k, each in value.items()}
+        return {k: again(each) for k, each in value.items()}
     if type(value).__module__ != "builtins" and isinstance(getattr(value, "__dict__", None), dict):
         made = copy.copy(value)
-        made.__dict__.update({name: reshaped(each, grow, depth + 1) for name, each in vars(value).items()})
+        made.__dict__.update({name: again(each) for name, each in vars(value).items()})
         return made
     return value
+
+
+def _resized(parts: Any, grow: int, place: str) -> Any:
+    if place == "middle":
+        half = (len(parts) + grow + 1) // 2
+        return parts[:half] + parts[half - grow :] if grow < 0 else parts * 2
+    if place == "front":
+        return parts[-grow:] if grow < 0 else parts[-grow:] + parts
+    return parts[:grow] if grow < 0 else parts + parts[:grow]
 
 
 def translated(text: Any, letters: dict[str, str]) -> Any:

@@ -1,5 +1,5 @@
-"""Results by chance: a branch on a random number, on the last digits of a clock or a hash, or on how often it was
-reached."""
+"""Results by chance: a branch on a random number, on what time it is, on the last digits of a clock or a hash, or on
+how often it was reached."""
 
 import ast
 import re
@@ -15,6 +15,10 @@ _RANDOM: Final = re.compile(
     r"|numpy\.random\.\w+"
 )
 _MOVING: Final = re.compile(r"time\.(?:time|monotonic|perf_counter)(?:_ns)?|os\.getpid|id|hash")
+_CLOCK: Final = re.compile(
+    r"time\.(?:time|monotonic|perf_counter|process_time)(?:_ns)?|datetime\.(?:date\.today|datetime\.(?:now|utcnow|today))"
+)
+_OF_CLOCKS: Final = frozenset({"time", "date", "datetime", "timedelta", "timezone", "UTC"})
 _BRACES: Final = re.compile(
     r"(?:\bif \(|\?|return) [^;{}]{0,40}?(?:Math \. random \( \)|Date \. now \( \) %|rand \. (?:Intn?|Float64) \()"
 )
@@ -24,7 +28,12 @@ def by_chance(source: Source) -> Iterator[Sign]:
     for node in source.nodes:
         if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Compare):
             asked = node if isinstance(node, ast.Compare) else node.test
-            for name in _drawn(source, asked) if asked is node or not isinstance(asked, ast.Compare) else ():
+            names = [] if asked is not node and isinstance(asked, ast.Compare) else [*_drawn(source, asked)]
+            if isinstance(node, ast.Compare) and names_in(node) <= _OF_CLOCKS:
+                # Not how long something takes, which is compared with when it began, nor the hour of a greeting.
+                sides = [each for each in (node.left, *node.comparators) if isinstance(each, ast.Call)]
+                names += [name for each in sides if _CLOCK.fullmatch(name := source.dotted(each.func))]
+            for name in names:
                 yield source.sign(RULE, name, asked.lineno, f"a branch depends on `{name}`")
         elif isinstance(node, Function):
             inner = list(ast.walk(node))

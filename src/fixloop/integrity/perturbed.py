@@ -20,6 +20,8 @@ LEAST: Final = {"any": 8, "literal": 6, "shape": 5}
 to end before they say anything."""
 CHANCE: Final = 20
 """One in more than so many may be answered otherwise, too: it may be what another special case asks for."""
+SHORTEST: Final = 2
+"""A text of more characters could be an answer."""
 _WORD: Final = re.compile(r"[\w.-]{0,24}")
 _DECIDES: Final = (
     *(ast.If, ast.IfExp, ast.match_case, ast.ExceptHandler, ast.Compare, ast.BoolOp, ast.While),
@@ -35,6 +37,8 @@ class Values(NamedTuple):
     """These stay: the product has asked for them before, or another rule judges them."""
     literals: frozenset[str]
     """Those that a fix wrote into the product."""
+    may_answer: bool
+    """One of these could be an answer to a call."""
 
 
 class Special(NamedTuple):
@@ -50,7 +54,7 @@ class Special(NamedTuple):
     otherwise: int
     """Of these are answered otherwise, too."""
     kind: str
-    """What was replaced, as in `LEAST`."""
+    """What was replaced, as in `LEAST`; "same": all others are answered as the call itself."""
 
 
 def decides_more(old: Iterable[Source], new: Iterable[Source]) -> bool:
@@ -75,7 +79,10 @@ def values_of(old: Sequence[Source], new: Sequence[Source]) -> Values:
         if (_WORD.fullmatch(value) if isinstance(value, str) else tells_numbers or value in _USUAL)
     }
     usual = {f"int {number}" for number in (-1, 0, 1)} | {"float 0.0", "float 1.0", "str ''", "bytes b''"}
-    return Values(frozenset(before.keys() | allowed | usual), frozenset(written))
+    may_answer = any(
+        len(value) > SHORTEST if isinstance(value, str) else value not in _USUAL for value in written.values()
+    )
+    return Values(frozenset(before.keys() | allowed | usual), frozenset(written), may_answer)
 
 
 def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
@@ -92,6 +99,30 @@ def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
     for alone in found.values():
         if all(alone):
             yield from filter(None, alone[:1])
+
+
+def constant(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
+    """The functions that answer calls with other values as they answer those of the tests, though each of these was
+    answered in its own way before. `old`, `new`: the lines of `call_replay`."""
+    by_call = [_by_call(lines) for lines in (old, new)]
+    answers = defaultdict[str, set[str]](set)
+    for asked_alone in (after[("", "")] for after in by_call[1].values() if ("", "") in after):
+        answers[asked_alone["name"]].add(asked_alone["value"])
+    for call, after in by_call[1].items():
+        before = by_call[0].get(call, {})
+        own, was = after.get(("", "")), before.get(("", ""))
+        if own is None or was is None or own["outcome"] == was["outcome"] or was["reads"] or not own["tells"]:
+            continue
+        pairs = [(before[asked], ended) for asked, ended in after.items() if asked[0] and asked in before]
+        # A number may be a limit, and rightly the answer to many others; but not to all.
+        if own["tells"] == "text":
+            pairs = [(a, b) for a, b in pairs if a["outcome"] != b["outcome"]]
+        elif len(answers[own["name"]]) > 1:
+            continue
+        is_same = all(b["value"] in answers[own["name"]] for _, b in pairs)
+        if is_same and len({a["value"] for a, _ in pairs}) >= max(LEAST["any"], len(pairs) // 4):
+            text = (own["file"], own["name"], own["shown"], was["answer"], own["answer"])
+            yield Special(*text, len(pairs), len(pairs), "same")
 
 
 _Calls = Mapping[tuple[str, str], Mapping[str, Any]]
@@ -125,9 +156,9 @@ def _by_call(lines: Iterable[str]) -> dict[int, dict[tuple[str, str], Mapping[st
         try:
             told = json.loads(line)
             asked = (told["kind"], told["asked"] if told["kind"] else "")
-            if {"name", "outcome", "value", "raised", "reads"} <= told.keys() and list(told["of"]) == told[
-                "of"
-            ]:
+            if {"name", "outcome", "value", "raised", "reads", "tells"} <= told.keys() and list(
+                told["of"]
+            ) == told["of"]:
                 found[told["call"]][asked] = told
         except (ValueError, KeyError, TypeError):
             # The last line of a process that was ended, or what the product itself wrote there.

@@ -14,7 +14,8 @@ from fixloop.integrity.source import Function, Sign, Source, names_in, strings_o
 RULE: Final = "watched"
 
 _RUNNER: Final = re.compile(
-    r"[\w.:/\\-]*(?:py\.?test|unittest|junit_?xml|/proc/self|\bnose\b|\bvitest\b|\bjest\b|jest_worker)[\w.:/\\-]*",
+    r"[\w.:/\\-]*(?:py\.?test|unittest|junit_?xml|/proc/self|\bnose\b|\bvitest\b|\bjest\b|jest_worker"
+    r"|test_\w+\.py|\w+_test\.py)[\w.:/\\-]*",
     re.IGNORECASE,
 )
 _RUNNERS: Final = frozenset(
@@ -105,6 +106,8 @@ def _named(source: Source) -> Found:
             is_plain = all(isinstance(each, ast.Constant) for each in node.args[:1])
             if name in _CALLS and not (is_plain and name == "__import__"):
                 yield name, node.lineno, f"product code calls `{name}`"
+            elif name == "len" and node.args and source.dotted(node.args[0]) == "sys.modules":
+                yield "len(sys.modules)", node.lineno, "product code counts the modules that are loaded"
             elif _PATHS.fullmatch(name):
                 yield "sys.path", node.lineno, "product code changes where modules are looked for"
 
