@@ -129,6 +129,39 @@ def test_init_never_writes_over_a_configuration(project: Path, capsys: Capsys) -
     assert (project / "fixloop.toml").read_text() == "max_iterations = 3\n"
 
 
+def test_init_says_on_lines_of_their_own_what_will_run(
+    project: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_project(project)
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+
+    told = said(capsys, "init", "--no-try").err.splitlines()
+
+    assert told[:2] == [
+        f"fixloop: checks in {project} with {sys.prefix}/bin/python:",
+        "fixloop:   test-runner: pytest",
+    ]
+
+
+def test_init_says_that_nothing_was_found(project: Path, capsys: Capsys) -> None:
+    told = said(capsys, "init")
+
+    assert told.err.splitlines() == [
+        f"fixloop: nothing was found in {project}",
+        "fixloop: name in it what is to run",
+    ]
+
+
+def test_init_names_no_python_where_there_is_none(
+    project: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "go.mod").write_text("module example.org/shop\n")
+    executable(project / "bin" / "go")
+    monkeypatch.setenv("PATH", str(project / "bin"), prepend=":")
+
+    assert said(capsys, "init", "--no-try").err.splitlines()[0] == f"fixloop: checks in {project}:"
+
+
 def test_doctor_prints_a_line_for_each_check_and_ends_with_1_where_one_is_wrong(
     capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ import typer
 from fixloop.commands.screen import print_lines, say
 from fixloop.configuration.coding_agents import CODING_AGENTS
 from fixloop.configuration.document import FILE_NAME, Document, read_document
-from fixloop.configuration.init import Outcome, first_configuration, init, unmeasured
+from fixloop.configuration.init import NOTHING_DETECTED, Outcome, first_configuration, init, unmeasured
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
@@ -70,7 +70,8 @@ def init_command(
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}") from None
     print_lines(str(target))
-    say("read it; `fixloop run` goes by it")
+    is_empty = NOTHING_DETECTED in text
+    say("name in it what is to run" if is_empty else "read it; `fixloop run` goes by it")
     if agent:
         say(f'try its command by hand once: makers change flags; `echo "say hello" | {agent} …`')
     if agent in DIALECTS:
@@ -81,7 +82,8 @@ def _first_text(directory: Path, agent: str, *, coverage: float | None, is_tried
     """What it will be; what will run, and what it came to, is said on stderr."""
     installed = installed_at(directory)
     first = first_configuration(directory, installed)
-    say("\n".join(lines(preflight_of(first, directory, installed))))
+    for line in lines(preflight_of(first, directory, installed)):
+        say(line)
     report = directory / COVERAGE_REPORT
     if coverage is None and report.is_file():
         coverage = read_report(report, "coverage").coverage_percent

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.configuration.commands import PYTHON, module_of, program_of
 from fixloop.configuration.installed import Installed
-from fixloop.configuration.layout import projects_below
+from fixloop.configuration.layout import has_python, projects_below
 from fixloop.configuration.model import Check, Configuration
 from fixloop.protocol.checks import Unverified
 
@@ -32,7 +32,7 @@ class Planned(NamedTuple):
 class Preflight(NamedTuple):
     directory: str
     interpreter: str
-    """Its path; empty where the checks run elsewhere or later, or where there is none."""
+    """Its path; empty where the checks run elsewhere or later, or where there is none, or no Python to run."""
     checks: tuple[Planned, ...]
     unverified: tuple[Unverified, ...]
     hints: tuple[str, ...] = ()
@@ -59,7 +59,9 @@ def preflight_of(configuration: Configuration, directory: Path, installed: Insta
         )
     return Preflight(
         directory=str(directory.absolute()),
-        interpreter=asked.interpreter.path if asked is not None else "",
+        interpreter=asked.interpreter.path
+        if asked is not None and (uses_python or has_python(directory))
+        else "",
         checks=tuple(
             Planned(
                 entry.name,
@@ -79,6 +81,9 @@ def preflight_of(configuration: Configuration, directory: Path, installed: Insta
 def lines(preflight: Preflight) -> list[str]:
     with_ = f" with {preflight.interpreter}" if preflight.interpreter else ""
     text = [f"checks in {preflight.directory}{with_}:"]
+    if not preflight.checks:
+        found = "that can be run was" if preflight.unverified else "was"
+        text = [f"nothing {found} found in {preflight.directory}"]
     for planned in preflight.checks:
         needs = f"; needs {planned.needs}" if planned.needs else ""
         text += [
