@@ -36,6 +36,8 @@ class ProjectCommand(NamedTuple):
     words: tuple[str, ...]
     why: str
     """Its place, as `tox.ini: [testenv:lint]`."""
+    text: str = ""
+    """What only a shell could tell; there are no words then."""
 
 
 def project_commands(declared: Declarations, pyproject: Mapping[str, Any]) -> tuple[ProjectCommand, ...]:
@@ -95,13 +97,18 @@ def arguments_of(tool: str, command: ProjectCommand) -> tuple[str, ...] | None:
 
 
 def _split(line: str, why: str) -> Iterator[ProjectCommand]:
-    """The commands of a line of shell, one for each part; what only a shell could tell is left out."""
+    """The commands of a line of shell, one for each part; without words where only a shell could tell them."""
+    moved = ""
     for part in _SEPARATORS.split(line):
         try:
             words = tuple(shlex.split(part, comments=True))
         except ValueError:
-            continue
-        if words and not any(re.search(r"[|<>`$]|[{}]", word) for word in words):
+            words = (part, "$")
+        if words[:1] in {("cd",), ("pushd",)}:
+            moved = f"{part} && "
+        elif words and (moved or any(re.search(r"[|<>`$]|[{}]", word) for word in words)):
+            yield ProjectCommand((), why, moved + part)
+        elif words:
             yield ProjectCommand(words, why)
 
 
@@ -112,11 +119,17 @@ def _of_tox(declared: Declarations, pyproject: Mapping[str, Any]) -> Iterator[Pr
             if name == "testenv" or name.startswith("testenv:"):
                 keys = ("commands_pre", "commands", "commands_post")
                 text = "\n".join(section.get(key, "") for key in keys).replace("\\\n", " ")
+                # A folder of tox's own is only a place that is not the project's.
+                folder = re.sub(r"^\{(?:toxinidir|tox_root)\}/?|^\{.*", "", section.get("changedir", ""))
                 for line in text.splitlines():
+                    factor = _FACTOR.match(line.strip())
                     line = _FACTOR.sub("", line.strip())
+                    # `lint: ruff check` of [testenv] is the command of [testenv:lint].
+                    place = f"testenv:{factor[0].strip(': ')}" if factor and factor[0][0] != "!" else name
+                    line = f"cd {folder} && {line}" if folder else line
                     for pattern, replacement in _SUBSTITUTIONS:
                         line = pattern.sub(replacement, line)
-                    yield from _split(line.lstrip("-!@ "), f"{file}: [{name}]")
+                    yield from _split(line.lstrip("-!@ "), f"{file}: [{place}]")
     own = toml_of(declared.directory / "tox.toml")
     for settings, file in (
         (own, "tox.toml: "),

@@ -27,7 +27,7 @@ def proposals(directory: Path) -> Iterator[Proposal]:
     own = [
         each
         for each in makefile_and_ci_commands(directory)
-        if each.words[0] == "cargo" and len(each.words) > 1
+        if each.words[:1] == ("cargo",) and len(each.words) > 1
     ]
     used = {command.words[1]: command for command in reversed(own)}
     scope = ("--workspace",) if "workspace" in manifest else ()
