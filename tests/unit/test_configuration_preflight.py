@@ -107,6 +107,176 @@ def test_tests_of_unittest_are_found_by_the_names_they_have(tmp_path: Path) -> N
     assert commands_of(configuration) == {"test-runner": {"unittest": command}}
 
 
+CASE = "import unittest\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "commands"),
+    [
+        (
+            {
+                "Makefile": "test:\n\tpython -m unittest discover -s tests\n"
+                "\tpython -m unittest discover -s pkg -t .\n",
+                "pkg/__init__.py": "",
+                "pkg/test_b.py": CASE,
+            },
+            ["python -m unittest discover -s tests", "python -m unittest discover -s pkg -t ."],
+        ),
+        ({"makefile": "test:\n\tpython3 -munittest\n", "tests/__init__.py": ""}, ["python -m unittest"]),
+        (
+            {"tox.ini": "[testenv]\ncommands =\n  coverage run -p -m unittest discover -s tests {posargs}\n"},
+            ["python -m unittest discover -s tests"],
+        ),
+        (
+            {"Makefile": "test:\n\tPYTHONPATH=src python -m unittest -v discover tests\n"},
+            ["env PYTHONPATH=src python -m unittest -v discover tests"],
+        ),
+        ({"Makefile": "test:\n\t./runtests.py\n", "runtests.py": ""}, ["python ./runtests.py"]),
+        (
+            {"tox.ini": "[testenv]\ncommands = python -W once -m testtools.run tests {posargs}\n"},
+            ["python -W once -m testtools.run tests"],
+        ),
+        (
+            {
+                "tox.ini": "[testenv]\ncommands =\n  lint: codespell tests\n  tests: trial --version\n"
+                "  tests: coverage run {envbindir}/trial shop\n  tests: coverage run {envbindir}/trial more\n"
+            },
+            ["trial shop", "trial more"],
+        ),
+        (
+            {
+                "tox.ini": "[testenv]\ncommands =\n  !mp: coverage run nose9 -v\n  mp: coverage run nose9 -N 0\n"
+                "  python latest.py\n  python -c 'import test'\n  pip install -e .[test]\n  python -m tests.run\n"
+            },
+            ["python -m tests.run"],
+        ),
+        (
+            {
+                "Makefile": "check:\n\t$(PYTHON) -m testtools.run $(ALL)\n",
+                "tox.ini": "[testenv]\ncommands = python -m testtools.run tests\n",
+            },
+            ["python -m testtools.run tests"],
+        ),
+        (
+            {"Makefile": "test:\n\tpytest\nlint:\n\t./test_lint.sh\n"},
+            ["python -m unittest discover -s tests"],
+        ),
+    ],
+)
+def test_each_call_of_the_projects_own_test_entry_is_a_check(
+    tmp_path: Path, files: dict[str, str], commands: list[str]
+) -> None:
+    written(tmp_path, {"shop.py": "", "tests/test_shop.py": CASE, **files})
+    here = installed(tmp_path, modules=("testtools", "tests"), programs=("trial",))
+
+    configuration = loaded(tmp_path, here)
+
+    assert list(commands_of(configuration)["test-runner"].values()) == commands
+    assert configuration.unverified == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "commands"),
+    [
+        ({"tests/test_a.py": CASE, "tests/unit/test_b.py": CASE}, ["-s tests", "-s tests/unit"]),
+        ({"regex/__init__.py": "", "regex/tests/test_regex.py": CASE}, ["-s regex/tests"]),
+        ({"tests.py": CASE}, ["-s ."]),
+        ({"bits/__init__.py": "", "bits/test_bits.py": CASE, "test.py": CASE}, ["-s ."]),
+        ({"tests/testcart.py": CASE}, ["-s tests"]),
+        ({"tests/__init__.py": "", "tests/test_a.py": CASE}, ["-s tests -t ."]),
+        (
+            {"src/shop/__init__.py": "", "src/shop/test/test_a.py": CASE},
+            ["-s src/shop/test"],
+        ),
+        ({"tests/test_a.py": CASE, "tests/b_test.py": CASE}, ["-s tests -p *_test.py", "-s tests"]),
+        (
+            {
+                "tests/test_a.py": CASE,
+                "pkg/__init__.py": "",
+                "pkg/test/__init__.py": "",
+                "pkg/test/test_f.py": CASE,
+            },
+            ["-s .", "-s tests"],
+        ),
+    ],
+)
+def test_without_an_own_test_entry_discovery_reaches_every_test_file(
+    tmp_path: Path, files: dict[str, str], commands: list[str]
+) -> None:
+    configuration = loaded(written(tmp_path, files), installed(tmp_path))
+
+    told = commands_of(configuration)["test-runner"].values()
+    assert [command.removeprefix("python -m unittest discover ") for command in told] == commands
+    assert configuration.unverified == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "blocks"),
+    [
+        (
+            {"Makefile": "test:\n\tpython -m unittest discover -s tests\n", "pkg/test_f.py": CASE},
+            "pkg/test_f.py",
+            False,
+        ),
+        ({"tests/test_b-c.py": CASE}, "tests/test_b-c.py", True),
+        ({"tests/test_b.py": "def test_b(): pass\n"}, "tests/test_b.py", True),
+        ({"tests/data/test_b.py": CASE}, "tests/data/test_b.py", False),
+    ],
+)
+def test_a_test_file_that_no_check_reaches_is_named(
+    tmp_path: Path, files: dict[str, str], name: str, blocks: bool
+) -> None:
+    written(tmp_path, {"tests/test_shop.py": CASE, **files})
+
+    configuration = loaded(tmp_path, installed(tmp_path))
+
+    assert commands_of(configuration) == {"test-runner": {"unittest": "python -m unittest discover -s tests"}}
+    assert unverified_of(configuration) == {name: blocks}
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        (
+            {"Makefile": "check:\n\t$(PYTHON) -m testtools.run $(ALL)\n"},
+            r"\$\(PYTHON\) -m testtools.run \$\(ALL\) ",
+        ),
+        ({"Makefile": "test:\n\tcd tests && python alltests.py\n"}, "cd tests && python alltests.py "),
+        (
+            {"tox.ini": "[testenv]\nchangedir = tests\ncommands = python alltests.py\n"},
+            "cd tests && python all",
+        ),
+        ({"tox.ini": "[testenv]\ncommands = trial shop\n"}, r"trial \(neither in .venv nor on the PATH\)"),
+    ],
+)
+def test_a_runner_that_cannot_be_started_is_named_and_not_guessed(
+    tmp_path: Path, files: dict[str, str], told: str
+) -> None:
+    written(tmp_path, {"tests/test_shop.py": CASE, **files})
+
+    with pytest.raises(NotVerifiedError, match=told):
+        loaded(tmp_path, installed(tmp_path))
+
+
+def test_test_files_that_lie_beside_the_code_are_named_where_nothing_says_how_they_run(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path, {"bits/__init__.py": "", "bits/test_bits.py": CASE})
+
+    with pytest.raises(
+        NotVerifiedError, match=r"bits/test_bits.py .nothing says how such test files are run"
+    ):
+        loaded(tmp_path, installed(tmp_path))
+
+
+def test_a_runner_of_another_language_is_no_check_of_python(tmp_path: Path) -> None:
+    files = {"go.mod": "module example.org/shop\n", "Makefile": "test:\n\tgotestsum\n", "tool.py": ""}
+
+    configuration = loaded(written(tmp_path, files), installed(tmp_path, programs=("go", "gotestsum")))
+
+    assert list(commands_of(configuration)) == ["code-quality"]
+
+
 def test_a_deployment_can_ask_for_all(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, "ruff.toml": "", "fixloop.toml": "strict = true\n"})
 

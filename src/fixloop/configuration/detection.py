@@ -80,9 +80,8 @@ def settle(proposals: Iterable[Proposal], installed: Installed | None, *, portab
                     unverified.append(_unverified("coverage gate", first.specialist, first.needs, installed))
                 break
         else:
-            unverified.append(
-                _unverified(first.tool, first.specialist, needs, installed, blocks=first.runs_tests)
-            )
+            entry = _unverified(first.tool, first.specialist, needs, installed, blocks=first.runs_tests)
+            unverified.append(entry.model_copy(update={"reason": first.reason or entry.reason}))
     return Settled(tuple(checks), tuple(unverified))
 
 

@@ -17,12 +17,22 @@ PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "package.json", "go.
 NOT_MODULES = ("setup.py", "conftest.py", "noxfile.py", "test_*.py", "*_test.py")
 TEST_FILES = ("test_*.py", "*_test.py")
 """What pytest collects where the project says nothing else."""
+TEST_FOLDERS = frozenset({"test", "tests", "testing"})
 
 
 def has_python(directory: Path) -> bool:
     """True when there is any Python file below `directory`, or it is one itself."""
     files = [directory] if directory.is_file() else files_below(directory)
     return any(path.suffix in {".py", ".pyi"} for path in files)
+
+
+def unittest_files(directory: Path) -> Iterator[Path]:
+    """What may hold tests for unittest, which looks for test*.py; beside the code only by surer names."""
+    for path in files_below(directory):
+        is_inside = not TEST_FOLDERS.isdisjoint(path.relative_to(directory).parts[:-1])
+        sure = (*TEST_FILES, "test.py", "tests.py", *(("test*.py",) if is_inside else ()))
+        if any(fnmatch(path.name, pattern) for pattern in sure):
+            yield path
 
 
 def first_with_tests(directory: Path, kind: str, patterns: Sequence[str] = ()) -> str:

@@ -154,6 +154,8 @@ class Proposal(NamedTuple):
     needs: tuple[Need, ...] = ()
     runs_tests: bool = False
     """A test runner that is found and not run leaves the whole unverified (exit code 3)."""
+    reason: str = ""
+    """Why it has no command."""
 
     @property
     def why(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from typing import Any, Final, NamedTuple
 
-from fixloop.configuration import layout
+from fixloop.configuration import layout, own_tests
 from fixloop.configuration.declarations import Declarations, Signs
 from fixloop.configuration.linters import linters, scanners
 from fixloop.configuration.model import Need, Proposal, proposal
@@ -97,24 +97,12 @@ CHECKING: Final = frozenset({"--check", "--check-only", "-c", "--diff", "-d"})
 def proposals(project: PythonProject, *, gated: bool = False) -> Iterator[Proposal]:
     """In the order of the phases; of those with one name, the first whose needs are met is meant."""
     tests = tests_of(project.declared, project.pytest, project.installed)
-    if tests is not None and tests.runner == "pytest":
+    own = tuple(own_tests.proposals(project, tests))
+    yield from own
+    if tests is not None and not own:
         yield from _of_kind(project, "unit")
         yield from _of_kind(project, "integration")
         yield from _pytest(project, tests, gated)
-    elif tests is not None:
-        need = Need("program", "python", "install Python, or make a .venv in the project")
-        given = ((arguments_of("unittest", command), command.why) for command in project.commands)
-        words, why = next(((words, why) for words, why in given if words is not None), (None, tests.why))
-        if words is None:
-            folders = (
-                name for name in ("tests", "test") if any(layout.files_below(project.directory / name))
-            )
-            start = next(folders, ".")
-            is_package = (project.directory / start / "__init__.py").is_file()
-            pattern = ("-p", tests.pattern) if tests.pattern else ()
-            words = ("discover", "-s", start, *(("-t", ".") if is_package else ()), *pattern)
-        command = ("python", "-m", "unittest", *words)
-        yield proposal("test-runner", "unittest", command, why, need, runs_tests=True)
     yield from linters(project)
     yield from scanners(project)
     yield from _others(project)

@@ -24,7 +24,6 @@ PYTEST: Final = Signs(
     files=("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"),
     sections=("setup.cfg:tool:pytest", "tox.ini:pytest"),
 )
-TEST_FOLDERS: Final = frozenset({"test", "tests", "testing"})
 _IMPORT: Final = re.compile(r"^\s*(?:import|from)\s+(pytest|unittest)\b", re.MULTILINE)
 
 
@@ -43,8 +42,7 @@ class Tests(NamedTuple):
     runner: str
     """`pytest` or `unittest`."""
     why: str
-    pattern: str = ""
-    """Of the files' names, where it is not what `unittest discover` looks for by itself."""
+    """Empty where there are files of tests, and nothing says how they are run."""
 
 
 def pytest_settings(declared: Declarations) -> PytestSettings:
@@ -83,14 +81,11 @@ def tests_of(declared: Declarations, settings: PytestSettings, installed: Instal
     said = _said_by_names(directory, settings, files)
     place = declared.place(PYTEST)
     if installed is None or not installed.has_module("pytest"):
-        runner = "pytest"
         if installed is not None and not place:
-            imported = {name for path in files for name in _IMPORT.findall(text_of(path))}
-            runner = "unittest" if imported == {"unittest"} else "pytest"
-        if not said and not (place and layout.has_python(directory)):
-            return None
-        usual = any(fnmatch(path.name, "test*.py") for path in files)
-        return Tests(runner, said or place, "" if usual or not files else "*_test.py")
+            found = list(layout.unittest_files(directory))
+            if {name for path in found for name in _IMPORT.findall(text_of(path))} == {"unittest"}:
+                return Tests("unittest", said or _said_by_names(directory, settings, found))
+        return Tests("pytest", said or place) if said or (place and layout.has_python(directory)) else None
     if not said and (files or place) and layout.has_python(directory):
         collected = installed.collects()
         said = "pytest --collect-only" if collected or (collected is None and (files or place)) else ""
@@ -110,7 +105,7 @@ def _said_by_names(directory: Path, settings: PytestSettings, files: list[Path])
                 return f"{settings.place}: testpaths"
     for path in files:
         inside = path.relative_to(directory)
-        if len(inside.parts) == 1 or not TEST_FOLDERS.isdisjoint(inside.parts):
+        if len(inside.parts) == 1 or not layout.TEST_FOLDERS.isdisjoint(inside.parts):
             return str(inside)
     return ""
 

@@ -1,0 +1,199 @@
+"""The tests of a project that does not use pytest: what its own test entry runs, else all that unittest discovers.
+
+A runner that fixloop does not know runs as the project calls it. A test file that nothing here runs is named.
+"""
+
+import os
+import re
+from argparse import ArgumentError, ArgumentParser
+from collections.abc import Collection, Iterator
+from fnmatch import fnmatch
+from pathlib import Path, PurePath
+from typing import Final, NamedTuple
+
+from fixloop.configuration import layout
+from fixloop.configuration.commands import PYTHON, option_set
+from fixloop.configuration.declarations import text_of
+from fixloop.configuration.model import Need, Proposal, proposal
+from fixloop.configuration.project_commands import LAUNCHERS, ProjectCommand
+from fixloop.configuration.python_project import PYTEST, PythonProject, Tests
+
+USUAL: Final = "test*.py"
+"""What unittest looks for by itself."""
+_ENTRY: Final = re.compile(r"(unit[-_]?)?tests?|check|unit|py.*|testenv|env_run_base")
+_RUNNER: Final = re.compile(r"(?<!la)test|^(trial|nose2?|green|behave|ward)$")
+_KNOWN: Final = option_set("test py.test setup.py stestr testr ostestr")
+"""What is no runner, or runs what fixloop finds by itself; stestr leaves a record in the project."""
+_VALUED: Final = option_set(
+    "-W -X --source --rcfile --include --omit --data-file --concurrency --with --group --extra"
+)
+_DATA: Final = option_set("data fixtures testdata test_data samples resources support scenario")
+_CASES: Final = re.compile(r"unittest|TestCase|load_tests|test_suite")
+_FUNCTIONS: Final = re.compile(r"^(?:async )?def test", re.MULTILINE)
+_UNITTEST: Final = ("python", "-m", "unittest")
+_PYTHON: Final = Need("program", "python", "install Python, or make a .venv in the project")
+_ARGUMENTS: Final = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+for _names in ("-s --start-directory", "-p --pattern", "-t --top-level-directory", "-k"):
+    _ARGUMENTS.add_argument(*_names.split())
+_ARGUMENTS.add_argument("named", nargs="*")
+
+
+class Run(NamedTuple):
+    """One call of a test runner, without what launches or measures it."""
+
+    tool: str
+    command: tuple[str, ...] = ()
+    """Empty where it cannot be told; `tool` is then what the project writes."""
+    rest: tuple[str, ...] = ()
+    need: Need = _PYTHON
+
+
+def proposals(project: PythonProject, tests: Tests | None) -> Iterator[Proposal]:
+    """One check for each call of the project's own test entry, else for each folder where discovery has to start; none
+    where pytest is used, or nobody can say yet what is installed."""
+    installed, is_pytest = project.installed, tests is not None and tests.runner == "pytest"
+    if installed is None or project.declared.place(PYTEST) or (is_pytest and installed.has_module("pytest")):
+        return
+    directory, why = project.directory, tests.why if tests is not None else ""
+    files = {path.relative_to(directory): text_of(path) for path in layout.unittest_files(directory)}
+    if tests is None and not files:
+        return  # its Makefile may be about another language
+    cases = {path for path, text in files.items() if _CASES.search(text)}
+    runs, place = _entry(project)
+    untold = [
+        (run.tool, f"the project runs it ({place}), and fixloop cannot") for run in runs if not run.command
+    ]
+    reached = cases
+    if runs:
+        reached = {path for run in runs for path in _reached(run, cases, directory)}
+    elif is_pytest or not why:
+        untold += [] if is_pytest else [(_few(cases), "nothing says how such test files are run")]
+    else:
+        named = {path for path in cases if path.stem.isidentifier()}
+        reached = {path for path in named if _DATA.isdisjoint(path.parts)}
+        runs = [Run("unittest", (*_UNITTEST, *words), words) for words in _discoveries(reached, directory)]
+        lost = {path for path, text in files.items() if path not in cases and _FUNCTIONS.search(text)}
+        untold.append((_few(lost | cases - named), "unittest does not run such a test file"))
+        cases = named
+    for name, reason in untold:
+        if name:
+            yield proposal("test-runner", name, (), place or why, runs_tests=True)._replace(reason=reason)
+    names = set[str]()
+    for run in (run for run in runs if run.command):
+        name = run.tool if run.tool not in names else " ".join((run.tool, *run.rest))[:80]
+        names.add(name)
+        yield proposal(
+            "test-runner", name, run.command, place or why, run.need, tool=run.tool, runs_tests=True
+        )
+    if left := _few(cases - reached):
+        yield proposal("test-runner", left, (), place or why)._replace(
+            reason="no check here reaches such a test file"
+        )
+
+
+def _few(paths: Collection[Path]) -> str:
+    return ", ".join(sorted(map(str, paths))[:5]) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
+
+
+def _entry(project: PythonProject) -> tuple[list[Run], str]:
+    """The calls of the project's own test entry, and its place: the first that can be told whole, the Makefile's before
+    others. Elsewhere than in an entry for tests, as in CI, only calls of unittest count."""
+    entries = dict[str, list[ProjectCommand]]()
+    for command in sorted(project.commands, key=lambda one: "akefile: " not in one.why):
+        entries.setdefault(command.why, []).append(command)
+    found = []
+    for why, commands in entries.items():
+        name = re.split(r"[\[.: ]", why.rstrip("]"))[-1]
+        is_entry = bool(_ENTRY.fullmatch(name)) and not why.startswith(".github")
+        called = filter(None, (_run(project, command) for command in commands))
+        runs = list(dict.fromkeys(run for run in called if is_entry or run.tool == "unittest"))
+        if runs:
+            found.append((not all(run.command for run in runs), not is_entry, runs, why))
+    return min(found, key=lambda one: one[:2], default=(False, False, [], ""))[2:]
+
+
+def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
+    """The test runner that a command calls; without a command of its own where only a shell can tell that."""
+    variables, flags, is_python, module = list[str](), list[str](), False, False
+    rest = list(command.words or command.text.rpartition("&& ")[2].split())
+    while rest:
+        word = rest.pop(0)
+        name = PurePath(word).name
+        if re.match(r"[A-Za-z_]\w*=", word):
+            variables.append(word)
+        elif PYTHON.fullmatch(name) or name in LAUNCHERS or word.startswith("$"):
+            is_python, flags = bool(PYTHON.fullmatch(name)), []
+        elif word.startswith("-m"):
+            rest[:0] = [word[2:]] if word[2:] else []
+            if rest[:1] != ["coverage"]:
+                module, word = True, rest.pop(0) if rest else ""
+                break
+        elif word.startswith("-") and word != "-c":
+            flags += [word, *rest[:1]] if word in _VALUED else [word]
+            del rest[: word in _VALUED]
+        else:
+            break
+    else:
+        return None
+    tool = word if module else PurePath(word).name
+    is_script = not module and word.endswith(".py")
+    if (
+        tool in _KNOWN
+        or tool.startswith("pytest")
+        or not {"--version", "--help"}.isdisjoint(rest)
+        or not (tool == "unittest" or _RUNNER.search(word) or (is_script and rest[:1] == ["test"]))
+    ):
+        return None
+    # What only a shell can tell, and tests that ask tox for what it has built.
+    if not command.words or any("TOX_" in text_of(project.directory / each) for each in rest):
+        return Run(command.text or " ".join(command.words))
+    is_folder, start, need = bool(text_of(project.directory / word / "__main__.py")), [word], _PYTHON
+    module = module or is_folder
+    if module or is_script:
+        start = ["python", *(flags if is_python else ()), *(("-m",) if module else ()), word]
+    if module and tool != "unittest" and not is_folder:
+        need = project.module(word.partition(".")[0])
+    elif not module and not is_script and "/" not in word:
+        need = Need("program", word, f"install what brings {word}, or name another in fixloop.toml")
+    return Run(tool, (*(("env", *variables) if variables else ()), *start, *rest), tuple(rest), need)
+
+
+def _discoveries(files: Collection[Path], directory: Path) -> Iterator[tuple[str, ...]]:
+    """What `unittest` is given so that it reaches all of `files`: it enters packages alone."""
+    starts = dict[tuple[Path, str], list[Path]]()
+    for path in sorted(files):
+        root = path.parent
+        while root != Path() and (directory / root / "__init__.py").is_file():
+            root = root.parent
+        starts.setdefault((root, USUAL if fnmatch(path.name, USUAL) else "*_test.py"), []).append(path)
+    for (root, pattern), found in sorted(starts.items()):
+        folders = {root / path.relative_to(root).parts[0] for path in found}
+        inner = folders.pop() if len(folders) == 1 else root
+        is_inner = inner.name in {"test", "tests"}
+        top = ("-s", str(inner), "-t", str(root)) if is_inner else ("-s", str(root))
+        yield ("discover", *top, *(() if pattern == USUAL else ("-p", pattern)))
+
+
+def _reached(run: Run, files: Collection[Path], directory: Path) -> Collection[Path]:
+    """Those of `files` that a call runs; all where that cannot be told."""
+    if run.tool != "unittest":
+        return files
+    try:
+        given, _ = _ARGUMENTS.parse_known_intermixed_args(run.rest)
+    except ArgumentError:
+        return files
+    named: list[str] = given.named
+    if named and named[0] != "discover":
+        paths = {Path(word if word.endswith(".py") else f"{word.replace('.', '/')}.py") for word in named}
+        return paths if all(text_of(directory / path) for path in paths) else files
+    first, second, *_ = (*named[1:], "", "")
+    start, pattern = given.start_directory or first or ".", given.pattern or second or USUAL
+    if not os.path.isdir(directory / start):
+        return files
+    below = {path: path.relative_to(start) for path in files if path.is_relative_to(start)}
+    return [
+        path
+        for path, inner in below.items()
+        if fnmatch(path.name, pattern)
+        and all((directory / start / folder / "__init__.py").is_file() for folder in [*inner.parents][:-1])
+    ]
