@@ -208,10 +208,59 @@ def test_the_reproducing_command_writes_no_report(argv: tuple[str, ...], left: s
             "npx vitest run a.test.ts -t math adds",
         ),
         (
-            "go test ./...",
-            Failure(name="shop/cart::TestTotal/empty", file="cart/c_test.go"),
-            "go test -run ^TestTotal$ ./cart",
+            "go test -json -race ./...",
+            Failure(name="example.com/shop.v2/cart.TestTotal", file="cart/c_test.go"),
+            "go test -race -run ^TestTotal$ example.com/shop.v2/cart",
         ),
+        (
+            "go test -json -tags a ./...",
+            Failure(name="example.com/shop.TestTotal/no_price_(x/1.5)"),
+            r"go test -tags a -run ^TestTotal$/^no_price_\(x$/^1\.5\)$ example.com/shop",
+        ),
+        (
+            "go test -json ./...",
+            Failure(name="example.com/shop.v2/cart", error_type="build failed"),
+            "go test example.com/shop.v2/cart",
+        ),
+        (
+            "cargo test --no-fail-fast --all-features -- --nocapture",
+            Failure(name="shop::tests::test1", file="src/lib.rs"),
+            "cargo test --no-fail-fast --all-features tests::test1 -- --exact",
+        ),
+        (
+            "cargo test",
+            Failure(name="shop::src/lib.rs - Cart::total"),
+            "cargo test --doc Cart::total",
+        ),
+        ("cargo test", Failure(name="shop::src/lib.rs -"), "cargo test --doc src/lib.rs"),
+        ("cargo test", Failure(name="build", error_type="E0308"), "cargo test --no-run"),
+        ("cargo test", Failure(name="shop", error_type="test binary died"), ""),
+        (
+            "pytest -q",
+            Failure(name="tests/t.py::TestA::test_b[x::y.z]", file="tests/t.py"),
+            "pytest tests/t.py::TestA::test_b[x::y.z]",
+        ),
+        (
+            "pytest -q",
+            Failure(name="tests/t.py::Mypy::check-it.test::testMypy", file="tests/t.py"),
+            "pytest tests/t.py -k testMypy",
+        ),
+        (
+            "python -m unittest discover -v",
+            Failure(name="tests.test_a.T.test_b", file="tests/test_a.py"),
+            "python -m unittest tests.test_a.T.test_b",
+        ),
+        (
+            "python -m unittest discover -v",
+            Failure(name="tests.test_a.T.setUpClass", file="tests/test_a.py"),
+            "python -m unittest tests.test_a.T",
+        ),
+        (
+            "python -m unittest discover -s tests",
+            Failure(name="test_a.T.test_b", file="tests/test_a.py"),
+            "python -m unittest discover -s tests -k *test_a.T.test_b",
+        ),
+        ("python -m unittest", Failure(name="unittest", measure="1"), ""),
         ("make smoke", Failure(name="smoke"), ""),
     ],
 )

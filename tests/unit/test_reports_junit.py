@@ -227,6 +227,14 @@ def test_an_absolute_path_inside_the_workspace_becomes_relative(tmp_path: Path) 
     assert failure.name == "tests/t.py::T::t"
 
 
+def test_a_collector_s_file_with_dots_stays_whole_in_an_id(tmp_path: Path) -> None:
+    failing = '<testcase name="testIt" classname="tests.t.Mypy.check-it.test"><failure/></testcase>'
+
+    (failure,) = read(tmp_path, "junit", junit(failing), root=written(tmp_path, {"tests/t.py": ""})).failures
+
+    assert failure.name == "tests/t.py::Mypy::check-it.test::testIt"
+
+
 def test_pytest_counts_subtests_and_lists_only_the_failing_ones(tmp_path: Path) -> None:
     listed = '<testcase classname="a" name="x"/>'
 

@@ -16,6 +16,7 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.grouping import groups
 from fixloop.protocol.limits import FULL_FAILURES, bound, in_full
 from fixloop.protocol.state import FailureRef
+from fixloop.reports.cargotest import BUILD
 from fixloop.reports.tracebacks import Frame, deepest_of_test, frames_in, source_around
 from fixloop.reports.tree import SourceTree
 
@@ -160,8 +161,13 @@ def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:
 
 _REPORT: Final = re.compile(r"\{(?:junit|sarif|coverage)\}")
 _FOR_REPORTS: Final = re.compile(r"junit_\w+=.*|--reporter=.*|--cov-fail-under=0")
-_RUNNERS: Final = frozenset({"pytest", "ruff", "mypy", "bandit", "eslint", "vitest", "jest", "go", "cargo"})
+_RUNNERS: Final = frozenset(
+    ["pytest", "unittest", "ruff", "mypy", "bandit", "eslint", "vitest", "jest", "go", "cargo"]
+)
 _OPTION: Final = re.compile(r"--?\w")
+_FIXTURE: Final = re.compile(r"\.(?:setUp|tearDown)(?:Class|Module)$")
+# A package may have dots, too; a test begins with one of Go's four words.
+_GO_TEST: Final = re.compile(r"(\S+?)\.((?:Test|Example|Fuzz|Benchmark)(?![a-z]).*)")
 
 
 def without_reports(argv: Sequence[str]) -> tuple[str, ...]:
@@ -187,13 +193,22 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
         return ()
     name, runner, rest = names[place], tuple(argv[: place + 1]), tuple(argv[place + 1 :])
     file, last = failure.file, failure.name.rpartition("::")[2]
-    match name, rest[:1]:
+    match name, rest:
         case "pytest", _ if file and failure.name.startswith(file):
             without_coverage = ("--no-cov",) if any(part.startswith("--cov") for part in rest) else ()
-            return (*runner, *without_coverage, failure.name)
-        case "ruff", ("check",) if file:
+            # Only names of Python are classes for certain; other collectors' names are nobody's ids.
+            is_id = all(part.isidentifier() for part in failure.name.partition("[")[0].split("::")[1:-1])
+            by_name = (file, "-k", last) if last.isidentifier() else (file,)
+            return (*runner, *without_coverage, *((failure.name,) if is_id else by_name))
+        case "unittest", _ if "." in failure.name and " " not in failure.name:
+            # Its id begins at the folder it was looked for in, which need not be this one.
+            id_ = _FIXTURE.sub("", failure.name)
+            is_here = f"{id_}.".startswith(f"{file.removesuffix('.py').replace('/', '.')}.")
+            of_fixture = ".*" if id_ != failure.name else ""
+            return (*runner, id_) if is_here else (*runner, *rest, "-k", f"*{id_}{of_fixture}")
+        case "ruff", ("check", *_) if file:
             return (*runner, "check", "--select", failure.name, file)
-        case "ruff", ("format",) if file:
+        case "ruff", ("format", *_) if file:
             return (*runner, "format", "--diff", file)
         case (("mypy" | "bandit" | "eslint"), _) if file:
             return (*runner, *takewhile(lambda part: part.startswith("-"), rest), file)
@@ -202,9 +217,23 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
             # vitest joins the titles of suites with " > " in a report, and with a space to look for them.
             title = last.replace(" > ", " ")
             return (*runner, *run, file, *(("-t", title) if title and title != file else ()))
-        case "go", ("test",) if test := last.partition("/")[0]:
-            package = f"./{file.rpartition('/')[0]}" if file else "./..."
-            return (*runner, "test", "-run", f"^{test}$", package)
-        case "cargo", ("test",):
-            return (*runner, "test", last)
+        case "go", ("test", *options):
+            # A word with neither a dot nor a slash is the value of an option, no package.
+            kept = takewhile(lambda part: part.startswith("-") or not {".", "/"} & set(part), options)
+            words = (*runner, "test", *(part for part in kept if part != "-json"))
+            if not (test := _GO_TEST.fullmatch(failure.name)):
+                return (*words, failure.name)
+            return (*words, "-run", "/".join(f"^{re.escape(part)}$" for part in test[2].split("/")), test[1])
+        case "cargo", ("test", *options):
+            return _of_cargo((*runner, "test", *takewhile("--".__ne__, options)), failure.name)
     return ()
+
+
+def _of_cargo(command: tuple[str, ...], name: str) -> tuple[str, ...]:
+    path = name.partition("::")[2]
+    if name == BUILD:
+        return (*command, "--no-run")
+    file, is_doc_test, item = path.partition(" -")
+    if is_doc_test:  # of whose names rustdoc takes each word by itself
+        return (*command, "--doc", item.strip() or file)
+    return (*command, path, "--", "--exact") if path else ()

@@ -131,6 +131,9 @@ def _identity(element: Element, suite: str, tree: SourceTree) -> tuple[str, str]
         parts = [part for part in below.split(".") if part]
     else:
         file, parts = tree.module_file(classname or name)
+    # Where a part is no name of Python, its dots may be its own: `check.test` of a collector of files.
+    odd = next((place for place, part in enumerate(parts) if not part.isidentifier()), len(parts))
+    parts = [*parts[:odd], *([".".join(parts[odd:])] if parts[odd:] else [])]
     if not file:
         paths = map(tree.relative, (suite, name))
         file, parts = next(filter(tree.has_file, paths), ""), [classname] if classname else []
