@@ -19,10 +19,121 @@ gone.py:1: error: Cannot find it  [misc]
 Found 2 errors in 1 file (checked 3 source files)
 """
 
+PRINTED = ("tests/test_a.py", "tests/test_gone.py", "test/kv.js", "test/dash.js")
+UNITTEST = """\
+.../src/tests/test_a.py:3: DeprecationWarning: old
+  self.assertEquals(1, 1)
+E......F.2026-11-28 09:56:18 shop: starting
+======================================================================
+ERROR: test_kind (tests.test_a.TestA.test_kind)
+Kinds have names.
+----------------------------------------------------------------------
+Traceback (most recent call last):
+  File "{root}/tests/test_a.py", line 4, in test_kind
+    total(1)
+    ^^^^^^^^
+  File "{root}/src/a.py", line 9, in total
+    raise shop.errors.NoKind(
+shop.errors.NoKind: no kind 1
+======
+
+======================================================================
+FAIL: test_sum (tests.test_a.TestA) (n=2)
+----------------------------------------------------------------------
+Traceback (most recent call last):
+  File "{root}/tests/test_a.py", line 8, in test_sum
+    self.assertEqual(1, 2)
+AssertionError: 1 != 2
+
+Stdout:
+what the test printed
+
+======================================================================
+ERROR: test_gone (unittest.loader._FailedTest.test_gone)
+----------------------------------------------------------------------
+ImportError: Failed to import test module: test_gone
+Traceback (most recent call last):
+  File "/usr/lib/python3.11/unittest/loader.py", line 419, in _find_test_path
+    module = self._get_module_from_name(name)
+  File "{root}/tests/test_gone.py", line 1, in <module>
+    import gone
+ModuleNotFoundError: No module named 'gone'
+
+======================================================================
+UNEXPECTED SUCCESS: test_odd (tests.test_a.TestA.test_odd)
+----------------------------------------------------------------------
+Ran 9 tests in 0.001s
+
+FAILED (failures=1, errors=2, unexpected successes=1)
+"""
+TAPE = """\
+> shop@1.0.0 test
+> tape 'test/**/*.js'
+
+TAP version 13
+# short -k=v
+ok 1 should be strictly equal
+not ok 2 should be deeply equivalent
+  ---
+    operator: deepEqual
+    expected: |-
+      # { b: 123 }
+    actual: |-
+      { b: 3 }
+    at: Test.<anonymous> ({root}/test/kv.js:10:4)
+    stack: |-
+      Error: should be deeply equivalent
+          at Test.assert ({root}/node_modules/tape/lib/test.js:548:48)
+          at Test.<anonymous> ({root}/test/kv.js:10:4)
+  ...
+not ok 3 later # TODO some day
+# long
+ok 5 should be truthy
+# dash
+not ok 4 should be truthy
+  ---
+    operator: ok
+    at: Test.<anonymous> ({root}/test/dash.js:3:4)
+  ...
+
+1..4
+# tests 4
+# fail  2
+"""
+NESTED_TAP = """\
+TAP version 13
+# Subtest: cart
+    # Subtest: total
+    not ok 1 - total
+      ---
+      location: '{root}/test/kv.js:5:3'
+      error: |-
+        Expected values to be strictly equal:
+        1 !== 2
+      code: 'ERR_ASSERTION'
+      ...
+    # Subtest: kind
+    ok 2 - kind
+    1..2
+not ok 1 - cart
+  ---
+  type: 'suite'
+  error: '1 subtest failed'
+  ...
+# Subtest: alone
+not ok 2 - alone # time=2ms
+  ---
+  error: 'boom'
+  ...
+1..2
+"""
+
 
 @pytest.fixture
 def tree(tmp_path: Path) -> SourceTree:
-    return SourceTree(written(tmp_path, {"src/a.py": "", "b.sh": "", "src/with space.py": ""}))
+    return SourceTree(
+        written(tmp_path, {"src/a.py": "", "b.sh": "", "src/with space.py": "", **dict.fromkeys(PRINTED, "")})
+    )
 
 
 def mypy_lines(count: int) -> str:
@@ -133,6 +244,73 @@ def test_a_command_that_only_says_no_is_one_failure_named_after_its_check() -> N
     assert (failure.name, failure.file, failure.error_type) == ("smoke", "", "exit code 2")
     assert failure.measure == measure_of("it broke")
     assert whole_failure("", "smoke", "make smoke", 2).message
+
+
+def printed(output: str, root: Path) -> list[Failure]:
+    return list(failures_in(output.replace("{root}", str(root)), "npm test", SourceTree(root)))
+
+
+def test_each_failing_test_of_unittest_is_a_failure_by_its_id(tree: SourceTree, tmp_path: Path) -> None:
+    error, fail, gone = printed(UNITTEST, tmp_path)
+
+    assert (error.name, error.location, error.frame) == (
+        "tests.test_a.TestA.test_kind",
+        "tests/test_a.py:4",
+        "src/a.py:9",
+    )
+    assert error.message.startswith("shop.errors.NoKind: no kind 1\nKinds have names.\nTraceback")
+    assert (fail.name, fail.location, fail.error_type) == (
+        "tests.test_a.TestA.test_sum",
+        "tests/test_a.py:8",
+        "AssertionError",
+    )
+    assert fail.message.startswith("AssertionError: 1 != 2\n(n=2)\n")
+    assert fail.message.endswith("what the test printed")
+    assert (gone.name, gone.location, gone.error_type) == (
+        "test_gone",
+        "tests/test_gone.py:1",
+        "ModuleNotFoundError",
+    )
+
+
+def test_a_warning_of_python_is_no_finding(tree: SourceTree) -> None:
+    assert failures_in("src/a.py:3: DeprecationWarning: old\n  old()\n", "tests", tree) == ()
+
+
+def test_each_failing_point_of_tap_is_a_failure_by_its_title(tree: SourceTree, tmp_path: Path) -> None:
+    first, second = printed(TAPE, tmp_path)
+
+    assert (first.name, first.location) == ("short -k=v > should be deeply equivalent", "test/kv.js:10")
+    assert first.message.startswith("should be deeply equivalent\noperator: deepEqual\n")
+    assert "ok 1" not in first.message
+    assert (second.name, second.location) == ("dash > should be truthy", "test/dash.js:3")
+
+
+def test_of_nested_tap_only_what_fails_by_itself_is_a_failure(tree: SourceTree, tmp_path: Path) -> None:
+    total, alone = printed(NESTED_TAP, tmp_path)
+
+    assert (total.name, total.location, total.error_type) == ("total", "test/kv.js:5", "failure")
+    assert total.message.startswith("Expected values to be strictly equal:\n")
+    assert (alone.name, alone.message.split("\n")[0]) == ("alone", "boom")
+
+
+def test_the_comments_below_a_failing_point_of_tap_are_its_message(tree: SourceTree) -> None:
+    (failure,) = failures_in("1..1\nnot ok 1 adds\n# (in a.bats)\n#  `x' failed\n", "bats", tree)
+
+    assert (failure.name, failure.message) == ("adds", "adds\n# (in a.bats)\n#  `x' failed")
+
+
+def test_of_a_long_output_what_tells_most_comes_first_and_progress_is_left_out() -> None:
+    warnings = "".join(f"  {number}:1  warning  No magic number\n" for number in range(60))
+    output = f"{'.' * 200}\n{warnings}  3:1  error  Bad\nok 1 fine\nboom\nValueError: no\nthe end\n"
+
+    rows = whole_failure(output, "smoke", "make smoke", 2).message.split("\n")
+
+    assert rows[:3] == ["3:1  error  Bad", "ValueError: no", "…"]
+    assert rows.index("the end") < 12
+    assert rows[-1] == "the end"
+    assert not {"." * 200, "ok 1 fine"} & set(rows)
+    assert whole_failure("....\n..........\nit broke", "s", "s", 1).message == "....\n\nit broke"
 
 
 @given(st.text())

@@ -6,17 +6,21 @@ forms. Refuses to see a finding where no such file exists.
 
 import hashlib
 import re
+from itertools import islice
 from typing import Final
 from urllib.parse import unquote
 
 from fixloop.protocol.failures import Failure, Severity
-from fixloop.protocol.limits import MAX_FAILURES, cut, short_name
+from fixloop.protocol.limits import MAX_FAILURES, cut, one_line, short_name
+from fixloop.reports.printed import failing_tests
 from fixloop.reports.report import finding
 from fixloop.reports.tree import SourceTree
 
 _FINDING: Final = re.compile(
-    r"(?:vet: )?(?P<path>[^\s:][^:]{0,500}):(?P<line>\d{1,7})(?::\d{1,7})?(?:-\d{1,7})?: ?(?P<message>\S.*)"
+    r"(?:vet: )?(?P<path>[^\s:][^:]{0,500}):(?P<line>\d{1,7})(?::\d{1,7})?(?:-\d{1,7})?: ?"
+    r"(?P<message>(?![A-Z]\w{1,80}Warning: )\S.*)"
 )
+"""Python's own warnings are none: no run fails by them."""
 # oxlint and biome with the format `github`.
 _ANNOTATION: Final = re.compile(r"::(?P<level>error|warning) (?P<keys>[^:]{1,2000})::(?P<message>.+)")
 _KEY: Final = re.compile(r"(?:^|,)(file|line|title)=([^,]*)")
@@ -34,6 +38,18 @@ _RATED: Final = re.compile(r"\S{1,40} (CRITICAL|HIGH|MEDIUM|LOW)\b")
 _CODE_LAST: Final = re.compile(r"(?:\[([A-Za-z][\w./-]{1,80})\]|\(([a-z][\w-]{1,80})\))\s*$")
 _OF_THE_FILE: Final = frozenset({"unformatted"})
 """What a formatter says of a file as a whole; the line it names is only where it noticed."""
+_DOTS: Final = re.compile(r"^[.sSxXEFuU]{8,}(?: *\[ *\d+%\])?", re.MULTILINE)
+_PASSED: Final = re.compile(
+    r"^ *(?:ok \d+\b|[✓✔√] |=== RUN\b|--- PASS: ).*\n|^test .* \.\.\. ok\n", re.MULTILINE
+)
+_FAILING: Final = re.compile(
+    r"^[ >]*(?:not ok\b|\[?(?i:fail(?:ed|ure)?|error|fatal|panic)\b|[✗✖✘×] |\d+:\d+ +error\b).*"
+    r"|^.*\b[A-Z]\w*(?:Error|Exception): .*",
+    re.MULTILINE,
+)
+_LONG: Final = 600
+_FIRST_ROWS: Final = 8
+"""As many characters and rows as lists show of a failure."""
 _CONTEXT_LINES: Final = 6
 _CONTEXT_BYTES: Final = 2048
 
@@ -46,7 +62,10 @@ _BLANKED: Final = (
 
 
 def failures_in(output: str, check: str, tree: SourceTree) -> tuple[Failure, ...]:
-    """One failure for each line that names a place in the workspace; notes and indented lines belong to the last."""
+    """One failure for each failing test, else for each line that names a place in the workspace; notes and indented
+    lines belong to the last."""
+    if tests := failing_tests(output, tree):
+        return tests[:MAX_FAILURES]
     lines = output.splitlines()
     if annotated := [each for text in lines if (each := _annotation(text, tree)) is not None]:
         # Where one is an error, warnings are left out, for they are not why the command failed.
@@ -69,13 +88,24 @@ def failures_in(output: str, check: str, tree: SourceTree) -> tuple[Failure, ...
 
 def whole_failure(output: str, check: str, command: str, exit_code: int) -> Failure:
     """The one failure of a command that only said no, named after its check."""
+    nothing = f"`{command}` ended with exit code {exit_code} and no output"
     return Failure(
         name=short_name(check),
         error_type=f"exit code {exit_code}",
-        message=output.strip() or f"`{command}` ended with exit code {exit_code} and no output",
+        message=_failures_first(output) or output.strip() or nothing,
         severity=Severity.MEDIUM,
         measure=measure_of(output),
     )
+
+
+def _failures_first(output: str) -> str:
+    """`output` without progress, a long one after what tells most: lists show the head, and cuts take the middle."""
+    text = _DOTS.sub("", _PASSED.sub("", output)).strip()
+    if len(text) <= _LONG:
+        return text
+    told = [one_line(found[0]) for found in islice(_FAILING.finditer(text), _FIRST_ROWS)]
+    last = [one_line(row) for row in text.split("\n")[-_FIRST_ROWS:]]
+    return "\n".join([*told, "…", *last, "", "All of it:", text])
 
 
 def measure_of(output: str) -> str:
