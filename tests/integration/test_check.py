@@ -8,6 +8,7 @@ import pytest
 from fixloop.commands.check import MOST_CHARACTERS, failure_rows
 from fixloop.protocol.failures import Failure
 from tests.fixtures.project import CALC, MEND, RIGHT, TOML, Project
+from tests.fixtures.reports.samples import junit
 
 pytestmark = pytest.mark.slow
 
@@ -49,6 +50,18 @@ def test_the_first_line_says_what_has_changed_and_files_and_branches_stay(tmp_pa
     assert project.git("for-each-ref") == refs
     assert project.git("status", "--porcelain").split() == ["M", "calc.py", "M", "test_calc.py"]
     assert not list((project.home / "cache/fixloop/work").iterdir())
+
+
+def test_what_a_broken_import_keeps_from_running_is_not_fixed(tmp_path: Path) -> None:
+    one, two, broken = (f'<testcase name="{name}"><failure/></testcase>' for name in ("a", "b", "build"))
+    project = shop(tmp_path, TOML.replace("python check.py", "cp report.xml"))
+    project.write("report.xml", junit(f'{one}{two}<testcase name="c"/>'))
+    project.fixloop("check")
+    project.write("report.xml", junit(broken))
+
+    told = project.fixloop("check")
+
+    assert told.out.startswith("1 failure in 1 of 1 checks; 1 new; was 2\n")
 
 
 def test_what_ran_on_the_same_tree_is_not_run_again_unless_asked(tmp_path: Path) -> None:

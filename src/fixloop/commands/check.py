@@ -24,7 +24,7 @@ from fixloop.intake.preparation import Prepared, prepare, with_gates_of_base
 from fixloop.intake.recheck import Ran, recheck
 from fixloop.intake.trial import Tried
 from fixloop.protocol.checks import RunOutcome
-from fixloop.protocol.failures import Comparison, Failure, compare
+from fixloop.protocol.failures import Comparison, Failure, FailureKey, compare
 from fixloop.protocol.grouping import groups
 from fixloop.protocol.state import FailureRef
 from fixloop.repository.moves import Moves
@@ -154,7 +154,8 @@ def _told(prepared: Prepared, last: LastCheck, ran: Ran, within: float) -> _Told
     elif any(counts.values()):
         # Of the checks that ran before, too.
         told = ", ".join(f"{len(names)} {word}" for word, names in counts.items() if names)
-        first += [told, f"was {compared.previous_count}"]
+        known = (last.of(*each.key) for each in ran.found if each.result.outcome in _REUSED)
+        first += [told, f"was {sum(len(old.result.failures) for old in known if old)}"]
     rows = ["; ".join(first)]
     rows += failure_rows(in_order(ran.found))
     errors = [each.result for each in ran.found if each.result.outcome is RunOutcome.ERROR]
@@ -199,10 +200,16 @@ def _write(
 
 
 def _compared(last: LastCheck, found: Iterable[Kept]) -> Comparison:
-    now = [each for each in found if last.of(*each.key) and each.result.outcome in _REUSED]
-    before = [each for new in now if (each := last.of(*new.key))]
-    keys = ([failure.key for each in kept for failure in each.result.failures] for kept in (before, now))
-    return compare(*keys)
+    before, now = list[FailureKey](), list[FailureKey]()
+    for new in found:
+        if (old := last.of(*new.key)) and new.result.outcome in _REUSED:
+            had, has = ([failure.key for failure in each.result.failures] for each in (old, new))
+            ran, runs = (each.result.evidence.counts.total for each in (old, new))
+            if new.result.lists_tests and runs < ran and not set(has) <= set(had):
+                # As when a build breaks: what did not run is not fixed.
+                had = [key for key in had if key in has]
+            before, now = before + had, now + has
+    return compare(before, now)
 
 
 def in_order(found: Iterable[Kept]) -> list[list[tuple[str, Failure]]]:
