@@ -221,6 +221,7 @@ def test_the_program_behind_variables_is_the_one_that_is_missing(tmp_path: Path)
         (("tool",), 127, "", True),
         (("python", "-m", "pytest"), 3, "INTERNALERROR> out of memory", False),
         (("tool", "{sarif}"), 1, "connection reset", False),
+        (("go", "vet", "./..."), 1, "go: m@v1: Get: dial tcp: lookup h: no such host", False),
     ],
 )
 def test_what_would_fail_the_same_way_again_is_final(

@@ -54,6 +54,10 @@ _NOTHING: Final = (
 )
 
 
+# Each line of a test stands in JSON.
+_GO_OFFLINE: Final = re.compile(r"^go: .*(?:no such host|dial tcp|module lookup disabled).*", re.MULTILINE)
+
+
 def cannot_run(command: Sequence[str], exit_code: int, output: str) -> str:
     """Why the command could not run here at all, or nothing."""
     name = program_of(command)[0] or "the command"
@@ -87,6 +91,8 @@ def died(command: Sequence[str], exit_code: int, output: str) -> str:
         except ValueError:
             name = f"signal {-exit_code}"
         return f"`{command[0] if command else ''}` was ended by {name}"
+    if exit_code != 0 and "go" in _tools(command) and (offline := _GO_OFFLINE.search(output)):
+        return f"go could not download what the project needs: {offline[0][:300]}"
     if exit_code not in _PYTEST or "pytest" not in _tools(command):
         return ""
     # The last line that calls itself an error: after it pytest names its folders. Else the last.
