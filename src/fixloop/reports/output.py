@@ -104,7 +104,7 @@ def _failures_first(output: str) -> str:
     if len(text) <= _LONG:
         return text
     told = [one_line(found[0]) for found in islice(_FAILING.finditer(text), _FIRST_ROWS)]
-    last = [one_line(row) for row in text.split("\n")[-_FIRST_ROWS:]]
+    last = [one_line(row) for row in filter(str.strip, text.split("\n"))][-_FIRST_ROWS:]
     return "\n".join([*told, "…", *last, "", "All of it:", text])
 
 
