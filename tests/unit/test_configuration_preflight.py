@@ -128,8 +128,8 @@ CASE = "import unittest\n"
             ["python -m unittest discover -s tests"],
         ),
         (
-            {"Makefile": "test:\n\tPYTHONPATH=src python -m unittest -v discover tests\n"},
-            ["env PYTHONPATH=src python -m unittest -v discover tests"],
+            {"Makefile": "test:\n\tPYTHONPATH=src python -m unittest discover -v tests\n"},
+            ["env PYTHONPATH=src python -m unittest discover -v tests"],
         ),
         ({"Makefile": "test:\n\t./runtests.py\n", "runtests.py": ""}, ["python ./runtests.py"]),
         (

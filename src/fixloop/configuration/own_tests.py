@@ -30,6 +30,7 @@ _VALUED: Final = option_set(
 _DATA: Final = option_set("data fixtures testdata test_data samples resources support scenario")
 _CASES: Final = re.compile(r"unittest|TestCase|load_tests|test_suite")
 _FUNCTIONS: Final = re.compile(r"^(?:async )?def test", re.MULTILINE)
+_FLAG: Final = re.compile(r"-[vqfcb]+$|--(verbose|quiet|failfast|catch|buffer|locals)$")
 _UNITTEST: Final = ("python", "-m", "unittest")
 _PYTHON: Final = Need("program", "python", "install Python, or make a .venv in the project")
 _ARGUMENTS: Final = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
@@ -179,7 +180,9 @@ def _reached(run: Run, files: Collection[Path], directory: Path) -> Collection[P
     if run.tool != "unittest":
         return files
     try:
-        given, _ = _ARGUMENTS.parse_known_intermixed_args(run.rest)
+        given, _ = _ARGUMENTS.parse_known_intermixed_args(
+            [word for word in run.rest if not _FLAG.match(word)]
+        )
     except ArgumentError:
         return files
     named: list[str] = given.named
