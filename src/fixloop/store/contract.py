@@ -72,11 +72,9 @@ class Store(Protocol):
         Raises:
             ProtocolError: the commit contradicts itself.
         """
-        ...
 
     def read(self, workflow: str) -> Snapshot | None:
         """One workflow as it stands; None when there is none of this id."""
-        ...
 
     def claim(self, ticket_id: str, owner: str, token: str, *, lease_seconds: float = LEASE_SECONDS) -> Claim:
         """
@@ -86,13 +84,11 @@ class Store(Protocol):
             ok: with everything to work on. busy: under a live lease. early: its delay is not over.
             gone: committed, withdrawn or never there.
         """
-        ...
 
     def renew(
         self, ticket_id: str, owner: str, fence: int, *, lease_seconds: float = LEASE_SECONDS
     ) -> Renewal:
         """Keep a claim, also a run-out one that nobody else has claimed; `cancelled`: stop working."""
-        ...
 
     def release(
         self, ticket_id: str, owner: str, fence: int, *, poison: bool = False, delay_seconds: float = 0.0
@@ -107,7 +103,6 @@ class Store(Protocol):
         Returns:
             The ticket, to be hinted; None when this fence does not hold it (any more).
         """
-        ...
 
     def wake(self, ticket_id: str) -> Ticket | None:
         """
@@ -116,19 +111,15 @@ class Store(Protocol):
         Returns:
             The ticket, to be hinted; None when it was not delayed, or its workflow is held.
         """
-        ...
 
     def queues(self) -> list[QueueLoad]:
         """What is ready and what is at work, by queue, of all that have any; as quick however many tickets wait."""
-        ...
 
     def owners(self) -> dict[str, tuple[str, int]]:
         """All claims: ticket id → owner and fence."""
-        ...
 
     def sweepers(self) -> Sequence[tuple[str, str]]:
         """Of each shard who has swept it last and when, as text; empty where nobody has."""
-        ...
 
     def sweep(
         self,
@@ -147,15 +138,12 @@ class Store(Protocol):
             most_due: those of so many workflows at most, the earliest; the next sweep finds the others.
             empty_lanes: those the broker has nothing in.
         """
-        ...
 
     def history(self, workflow: str, start: int = 0) -> list[Entry]:
         """The entries of a workflow after number `start`; empty when there is no such workflow."""
-        ...
 
     def verify(self, workflow: str) -> list[str]:
         """What was changed in a workflow's history, snapshot or artifacts since it was committed."""
-        ...
 
     def objection(self, workflow: str) -> Objection | None:
         """What finds fault with the seals of a workflow's entries; None where nothing is sealed."""
@@ -168,23 +156,18 @@ class Store(Protocol):
         Args:
             shared: many workflows have the same, such as a configuration; it stays when they are taken out.
         """
-        ...
 
     def get_artifact(self, workflow: str, digest: str) -> bytes | None:
         """An artifact; None when it is not there or cannot be read."""
-        ...
 
     def live(self, project: str, issue: int) -> str | None:
         """The one live workflow of a feature."""
-        ...
 
     def latest(self, project: str, issue: int) -> str | None:
         """The newest workflow of a feature, live or ended."""
-        ...
 
     def search(self, issue: int) -> list[str]:
         """The newest workflow of this issue number in each project."""
-        ...
 
     def next_number(self, project: str, issue: int) -> int:
         """What a new workflow of the feature would be called; the first to create it has it."""
@@ -204,19 +187,15 @@ class Store(Protocol):
 
         One that cannot be used has the field `damaged`, which says why, and perhaps no other.
         """
-        ...
 
     def unlisted(self) -> list[str]:
         """Workflows of which something is stored, and which `workflows` does not know; looks at every key."""
-        ...
 
     def ended(self, before: datetime, *, most: int = MOST_PER_SWEEP) -> list[tuple[str, datetime]]:
         """Workflows that ended before then, with the time; at most so many of each shard, the first to end first."""
-        ...
 
     def stored(self, workflow: str) -> Stored | None:
         """All of a workflow in its stored form; None when there is none of this id."""
-        ...
 
     def remove(self, workflow: str, head: str, how: Retirement) -> Removal:
         """
@@ -228,7 +207,6 @@ class Store(Protocol):
         Returns:
             ok: it is gone. gone: it was not there (any more). live: it has not ended. changed: its head is another.
         """
-        ...
 
     def set_aside(self, workflow: str, keep: Callable[[Mapping[str, bytes]], None]) -> None:
         """
@@ -237,31 +215,24 @@ class Store(Protocol):
         Args:
             keep: gets every key's name and content before that, again where something was changed meanwhile.
         """
-        ...
 
     def retired(self, project: str, issue: int) -> Retired | None:
         """The newest workflow of a feature that was taken out."""
-        ...
 
     def allocate_issue(self, project: str) -> int:
         """The lowest issue number this project has never used, now used."""
-        ...
 
     def use_issue(self, project: str, issue: int) -> None:
         """Say that a number is used, so that it is never allocated."""
-        ...
 
     def reject(self, messages: Sequence[RejectedMessage], count: int) -> None:
         """Count broker messages that no worker could take, of which `messages` are the last, and keep the last ones."""
-        ...
 
     def rejections(self) -> Rejections:
         """The broker messages that no worker could take."""
-        ...
 
     def now(self, where: str | int) -> Moment:
         """The time in the shard of a workflow, or in a shard."""
-        ...
 
     def changes(self, after: str, *, wait_seconds: float) -> Changes:
         """
@@ -274,16 +245,12 @@ class Store(Protocol):
         Raises:
             UsageError: `after` is no cursor.
         """
-        ...
 
     def data_id(self) -> str:
         """A name that the store's data was given once: another one says that they were lost or replaced."""
-        ...
 
     def ping(self) -> None:
         """Return when the store answers."""
-        ...
 
     def close(self) -> None:
         """Give up connections."""
-        ...

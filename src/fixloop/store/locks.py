@@ -46,17 +46,14 @@ class Locks(Protocol):
         self, workflow: str, resource: str, agent: str, *, lease_seconds: float = LOCK_SECONDS
     ) -> Grant:
         """Take a lock: absent, one's own and run-out ones are granted, a live other one is refused."""
-        ...
 
     def extend(
         self, workflow: str, resource: str, token: int, *, lease_seconds: float = LOCK_SECONDS
     ) -> Kept:
         """A new lease from now; `lost` when it has run out or is another's (G18)."""
-        ...
 
     def release(self, workflow: str, resource: str, token: int) -> Kept:
         """Give it up; `lost` and no effect when it is another's or was released."""
-        ...
 
 
 class RedisLocks:

@@ -70,11 +70,9 @@ class Door(Protocol):
 
     def take(self, issue: int, agent: str = "coder") -> Work | None:
         """Take the open request of this issue for an agent; None: there is none for it."""
-        ...
 
     def hand_in(self, work: Work, edit: Edit, *, key: str = "", fence: int | None = None) -> Answer:
         """Hand a fix in; with `fence` under another one than that of the claim."""
-        ...
 
     def decline(self, work: Work, kind: str, text: str) -> Answer: ...
 
