@@ -54,10 +54,7 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]
 
     def ensure_connected(self, conn: Any) -> Any:
         conn.ensure_connection = partial(
-            conn.ensure_connection,
-            interval_start=0.2,
-            interval_step=0.2,
-            interval_max=LONGEST_PAUSE_SECONDS,
+            conn.ensure_connection, interval_start=0.2, interval_step=0.2, interval_max=LONGEST_PAUSE_SECONDS
         )
         return super().ensure_connected(conn)
 

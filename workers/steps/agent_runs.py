@@ -81,9 +81,7 @@ def _brought(step: Step, event: Any) -> Event:
 
 
 def step_handlers(
-    profile: Profile[Any],
-    work: Callable[[Step], Event | None],
-    further: Mapping[str, StepKind],
+    profile: Profile[Any], work: Callable[[Step], Event | None], further: Mapping[str, StepKind]
 ) -> StepHandlers:
     """The profile's side of the workers: `work` is a run of an agent, `further` the steps that it alone has."""
     return StepHandlers(

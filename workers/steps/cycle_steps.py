@@ -35,7 +35,5 @@ def _work(step: Step) -> Event | None:
 
 
 STEPS: Final = agent_runs.step_handlers(
-    CYCLE,
-    _work,
-    {"finish": StepKind(lambda step: events.CycleFinished(), agent_runs.RETRIES, speaks=True)},
+    CYCLE, _work, {"finish": StepKind(lambda step: events.CycleFinished(), agent_runs.RETRIES, speaks=True)}
 )

@@ -37,11 +37,7 @@ def _failure(step: Step, why: Failure) -> Event | None:
     ticket = step.holding.ticket
     if ticket.step == "fix":
         return fix_failed(
-            ticket,
-            why.error,
-            output_tail=why.stack_trace,
-            undelivered=why.is_undelivered,
-            fatal=why.is_final,
+            ticket, why.error, output_tail=why.stack_trace, undelivered=why.is_undelivered, fatal=why.is_final
         )
     if ticket.step == "notify":
         return events.PersonNotified(detail=why.error)
@@ -59,11 +55,7 @@ def _failure(step: Step, why: Failure) -> Event | None:
 def fix_failed(ticket: Ticket, error: str, **more: Any) -> events.FixFailed:
     """What a fix that failed is told as; `more` are further fields."""
     return events.FixFailed(
-        specialist=ticket.specialist,
-        iteration=ticket.iteration,
-        attempt=ticket.attempt,
-        error=error,
-        **more,
+        specialist=ticket.specialist, iteration=ticket.iteration, attempt=ticket.attempt, error=error, **more
     )
 
 

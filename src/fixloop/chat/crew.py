@@ -174,12 +174,7 @@ def _run(crew: Crew, role: Role, chat: Conversation, text: str) -> AgentRun:
 
 
 def run_agent(
-    argv: Sequence[str],
-    prompt: str,
-    *,
-    cwd: Path,
-    env: Mapping[str, str],
-    timeout_seconds: float = math.inf,
+    argv: Sequence[str], prompt: str, *, cwd: Path, env: Mapping[str, str], timeout_seconds: float = math.inf
 ) -> AgentRun:
     """Run a command to its end, or to its time limit if it has one."""
     result = run_guarded(

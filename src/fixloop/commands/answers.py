@@ -87,8 +87,7 @@ def fixed(
 def decline(
     issue: Issue,
     kind: Annotated[
-        str,
-        typer.Option("--kind", metavar="KIND", help="test-is-wrong, needs-info, not-mine or blocked."),
+        str, typer.Option("--kind", metavar="KIND", help="test-is-wrong, needs-info, not-mine or blocked.")
     ],
     text: Annotated[str, typer.Option("--text", metavar="TEXT", help="Why, in a sentence or two.")],
     agent: Agent = "",
@@ -223,11 +222,7 @@ def reject(
         handlers_of(session, workflow).reject(session, workflow, agent, handoff, reason)
 
 
-def pause(
-    issue: Issue,
-    reason: Reason = "",
-    project: ProjectOption = None,
-) -> None:
+def pause(issue: Issue, reason: Reason = "", project: ProjectOption = None) -> None:
     """
     Pause a workflow: nothing begins, nothing is sent.
 
@@ -254,11 +249,7 @@ def continue_command(issue: Issue, project: ProjectOption = None) -> None:
         note(f"issue {now.issue} goes on: {now.at_work}{waits}")
 
 
-def cancel(
-    issue: Issue,
-    reason: Reason = "",
-    project: ProjectOption = None,
-) -> None:
+def cancel(issue: Issue, reason: Reason = "", project: ProjectOption = None) -> None:
     """Stop a workflow; it ends in the status it had."""
     with open_workflow(issue, project) as (session, workflow):
         session.bring(workflow, handlers_of(session, workflow).cancelled(reason))

@@ -90,10 +90,7 @@ def run(
         _close(session, handed_in.workflow, path, apply=apply)
 
 
-def resume(
-    issue: OptionalIssue = None,
-    project: ProjectOption = None,
-) -> None:
+def resume(issue: OptionalIssue = None, project: ProjectOption = None) -> None:
     """Go on where a killed `run` stopped; of a finished one, the result again."""
     restore_lost(issue)
     with open_workflow(issue, project) as (session, workflow):

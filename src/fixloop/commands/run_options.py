@@ -23,8 +23,7 @@ else:
 Profiled = Annotated[
     ProfileName,
     typer.Option(
-        "--profile",
-        help="; ".join(f"{name}: {registered(name).summary}" for name in names()) + ".",
+        "--profile", help="; ".join(f"{name}: {registered(name).summary}" for name in names()) + "."
     ),
 ]
 Task = Annotated[str, typer.Option("--task", help="cycle, handoff: what is to be done.")]

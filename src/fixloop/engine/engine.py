@@ -339,11 +339,7 @@ def _commit(
 
 
 def _entry(
-    profile: Profile[S],
-    event: Event,
-    outcome: AnyOutcome[S],
-    moment: Moment,
-    held: ProfileHolding[S] | None,
+    profile: Profile[S], event: Event, outcome: AnyOutcome[S], moment: Moment, held: ProfileHolding[S] | None
 ) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "at": iso(outcome.state.last_at),

@@ -157,11 +157,7 @@ def _declared(channel: Any, project: str, agent: str) -> tuple[Queue, int]:
 
         arguments = queue_arguments(name)
     queue = Queue(
-        name,
-        EXCHANGE(channel),
-        routing_key=f"{project}.{agent}.#",
-        durable=True,
-        queue_arguments=arguments,
+        name, EXCHANGE(channel), routing_key=f"{project}.{agent}.#", durable=True, queue_arguments=arguments
     )(channel)
     if not is_bound:
         queue.declare()

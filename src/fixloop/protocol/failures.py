@@ -99,9 +99,7 @@ def compare(previous: Iterable[FailureKey], current: Iterable[FailureKey]) -> Co
     """Split two runs' keys into resolved, persisting and new, with multiplicity (B42)."""
     before, after = Counter(previous), Counter(current)
     return Comparison(
-        resolved=_names(before - after),
-        persisting=_names(before & after),
-        new=_names(after - before),
+        resolved=_names(before - after), persisting=_names(before & after), new=_names(after - before)
     )
 
 

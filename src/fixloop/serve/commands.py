@@ -131,10 +131,7 @@ def serve(
         from fixloop.serve.targets import Targets
     except ModuleNotFoundError as error:
         raise UsageError(f"{_MISSING} ({error.name} is missing)") from None
-    with (
-        open_session(create=True) as session,
-        ExitStack() as running,
-    ):
+    with open_session(create=True) as session, ExitStack() as running:
         tokens = Tokens(session.connection)
         identities = Identities(tokens, People(people), proxy or (), proxy_header if proxy else "")
         named, is_secure = urlsplit(url).hostname, urlsplit(url).scheme == "https"

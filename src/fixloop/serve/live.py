@@ -26,9 +26,7 @@ router = APIRouter(prefix="/v1", responses=PROBLEMS)
 
 
 @router.get(
-    "/events",
-    response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {}}}},
+    "/events", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}}
 )
 async def events(
     request: Request,

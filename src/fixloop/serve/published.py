@@ -111,12 +111,7 @@ def _of_event(event: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
             facts |= {name: event[name] for name in ("until", "owner") if event.get(name)}
             yield (
                 "escalation.decided",
-                facts
-                | {
-                    "decision": _cut(word),
-                    "by": event.get("by", ""),
-                    "reason": _cut(reason),
-                },
+                facts | {"decision": _cut(word), "by": event.get("by", ""), "reason": _cut(reason)},
             )
 
 

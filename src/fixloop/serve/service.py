@@ -185,8 +185,7 @@ class Service:
         earlier = set(fixes[WHOLE_DIFFERENCES:])
         stored = cache(partial(self._session.store.get_artifact, workflow))
         logged = logged._replace(
-            artifact=lambda digest: None if digest in earlier else stored(digest),
-            texts=texts,
+            artifact=lambda digest: None if digest in earlier else stored(digest), texts=texts
         )
         made = seen.presenter.summary
         return Look(seen, logged, made(seen.found, logged) if made is not None else None)

@@ -84,11 +84,7 @@ class Webhooks:
         self.turns = Turns(connection)
 
     def add(
-        self,
-        kind: Literal["out", "in"],
-        url: str,
-        types: Iterable[str] = (),
-        projects: Iterable[str] = (),
+        self, kind: Literal["out", "in"], url: str, types: Iterable[str] = (), projects: Iterable[str] = ()
     ) -> Endpoint:
         """A new one, with a secret of its own; it is told of what happens from now on."""
         made = Endpoint(

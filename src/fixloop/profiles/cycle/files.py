@@ -178,8 +178,5 @@ def _drawn(snapshot: bytes, artifacts: Artifacts) -> Files:
 
 
 FILES: Final = ProfileFiles(
-    drawn=_drawn,
-    ignored={".workflow/.cycle/.gitignore": "*\n"},
-    restored=CycleRestored,
-    parts=named_files,
+    drawn=_drawn, ignored={".workflow/.cycle/.gitignore": "*\n"}, restored=CycleRestored, parts=named_files
 )

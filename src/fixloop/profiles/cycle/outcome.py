@@ -62,10 +62,7 @@ class Draft(draft.AgentDraft[Cycle, Message]):
         self.append(feedback_log=entry)
 
     def resolve(
-        self,
-        blocker: rec.Blocker,
-        resolution: str,
-        status: rec.BlockerStatus = rec.BlockerStatus.RESOLVED,
+        self, blocker: rec.Blocker, resolution: str, status: rec.BlockerStatus = rec.BlockerStatus.RESOLVED
     ) -> None:
         """A blocker no longer blocks (C28)."""
         done = blocker.with_(status=status, resolution=resolution, resolved_at=self.at)

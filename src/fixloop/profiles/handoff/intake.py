@@ -28,11 +28,7 @@ def handoffs_started(configuration: Configuration, /, **facts: Any) -> HandoffsS
 
 INTAKE: Final = Intake(
     begun=lambda store, prepared, feature, facts: handoffs_started(
-        prepared.configuration,
-        **facts,
-        request=feature.task,
-        type=feature.kind,
-        priority=feature.priority,
+        prepared.configuration, **facts, request=feature.task, type=feature.kind, priority=feature.priority
     ),
     task=lambda state: str(state.request),
 )

@@ -74,8 +74,7 @@ def write(
     value: Annotated[str, typer.Argument(metavar="VALUE", help="JSON, or else a text.")],
     agent: Agent,
     seen: Annotated[
-        int | None,
-        typer.Option("--seen", metavar="N", help="As `write` printed it when the field was read."),
+        int | None, typer.Option("--seen", metavar="N", help="As `write` printed it when the field was read.")
     ] = None,
     project: ProjectOption = None,
 ) -> None:
