@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from fixloop.commands.handlers import Answer, Said, Work, handlers_of
 from fixloop.commands.screen import note, print_text
@@ -13,28 +13,24 @@ from fixloop.protocol.declining import kind_named
 
 Agent = Annotated[
     str,
-    typer.Option(
+    Option(
         "--agent",
         metavar="NAME",
         help="Of a cycle or of handoffs: whose work it is.",
         show_default="the only one that is asked",
     ),
 ]
-Reason = Annotated[str, typer.Option("--reason", help="Why; it is logged.")]
+Reason = Annotated[str, Option("--reason", help="Why; it is logged.")]
 
 
 def ack(
     issue: Issue,
     agent: Agent = "",
     handoff: Annotated[
-        str,
-        typer.Option(
-            "--handoff", metavar="ID", help="Of handoffs: take this one, if nobody has taken it before."
-        ),
+        str, Option(metavar="ID", help="Of handoffs: take this one, if nobody has taken it before.")
     ] = "",
     show: Annotated[
-        str,
-        typer.Option("--show", metavar="ID", help="Print one failure in full, F1 or another; take nothing."),
+        str, Option(metavar="ID", help="Print one failure in full, F1 or another; take nothing.")
     ] = "",
     project: ProjectOption = None,
 ) -> None:
@@ -50,27 +46,23 @@ def fixed(
     issue: Issue,
     file: Annotated[
         Path | None,
-        typer.Option(
-            "--file",
+        Option(
             help="A Fix Completion, as Markdown or JSON; of a cycle's agent a PHASE_RESULT, of handoffs the "
-            "result as JSON. - is stdin.",
+            "result as JSON. - is stdin."
         ),
     ] = None,
     here: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--here",
             help="Take the current checkout instead, exactly as it stands; of cycles and handoffs, merged.",
         ),
     ] = False,
     merge: Annotated[
-        bool,
-        typer.Option("--merge", help="With --here: keep what the fixes so far changed, and merge onto it."),
+        bool, Option("--merge", help="With --here: keep what the fixes so far changed, and merge onto it.")
     ] = False,
-    rev: Annotated[
-        str | None, typer.Option("--rev", help="Take a commit that builds on the work so far.")
-    ] = None,
-    blocked: Annotated[str | None, typer.Option("--blocked", help="Say why it cannot be done.")] = None,
+    rev: Annotated[str | None, Option(help="Take a commit that builds on the work so far.")] = None,
+    blocked: Annotated[str | None, Option(help="Say why it cannot be done.")] = None,
     agent: Agent = "",
     project: ProjectOption = None,
 ) -> None:
@@ -86,10 +78,8 @@ def fixed(
 
 def decline(
     issue: Issue,
-    kind: Annotated[
-        str, typer.Option("--kind", metavar="KIND", help="test-is-wrong, needs-info, not-mine or blocked.")
-    ],
-    text: Annotated[str, typer.Option("--text", metavar="TEXT", help="Why, in a sentence or two.")],
+    kind: Annotated[str, Option(metavar="KIND", help="test-is-wrong, needs-info, not-mine or blocked.")],
+    text: Annotated[str, Option(metavar="TEXT", help="Why, in a sentence or two.")],
     agent: Agent = "",
     project: ProjectOption = None,
 ) -> None:
@@ -105,44 +95,29 @@ def decide(
     issue: Issue,
     answer: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="ANSWER",
             help="manual-fix, skip, abort or extend, and to an integrity hold accept or reject; to a question of "
             "handoffs one of its options, or any text where it has none.",
         ),
     ],
-    iterations: Annotated[
-        int | None, typer.Option("--iterations", min=1, help="extend: how many more (3).")
-    ] = None,
-    minutes: Annotated[
-        float | None, typer.Option("--minutes", min=0.01, help="extend: how much longer (30).")
-    ] = None,
+    iterations: Annotated[int | None, Option(min=1, help="extend: how many more (3).")] = None,
+    minutes: Annotated[float | None, Option(min=0.01, help="extend: how much longer (30).")] = None,
     reason: Annotated[
         str,
-        typer.Option(
+        Option(
             "--reason",
             "--guidance",
             metavar="TEXT",
             help="Why, or what the agents that wait are to do; it is logged.",
         ),
     ] = "",
-    escalation: Annotated[
-        str, typer.Option("--escalation", metavar="ID", help="Which one, where several are open.")
-    ] = "",
+    escalation: Annotated[str, Option(metavar="ID", help="Which one, where several are open.")] = "",
     until: Annotated[
-        str,
-        typer.Option(
-            "--until", metavar="DAY", help="skip: its last day, such as 2027-01-31; `inbox` reminds of it."
-        ),
+        str, Option(metavar="DAY", help="skip: its last day, such as 2027-01-31; `inbox` reminds of it.")
     ] = "",
     owner: Annotated[
-        str,
-        typer.Option(
-            "--owner",
-            metavar="NAME",
-            help="skip with --until: who looks after it.",
-            show_default="who decides",
-        ),
+        str, Option(metavar="NAME", help="skip with --until: who looks after it.", show_default="who decides")
     ] = "",
     project: ProjectOption = None,
 ) -> None:
@@ -162,33 +137,28 @@ def decide(
 
 def send(
     issue: Issue,
-    to: Annotated[str, typer.Argument(metavar="AGENT", help="Who is told.")],
+    to: Annotated[str, Argument(metavar="AGENT", help="Who is told.")],
     text: Annotated[
-        str,
-        typer.Argument(metavar="TEXT", help="What is said; of handoffs what is passed on, JSON or a text."),
+        str, Argument(metavar="TEXT", help="What is said; of handoffs what is passed on, JSON or a text.")
     ],
     action: Annotated[
         list[str] | None,
-        typer.Option(
-            "--action", metavar="TEXT", help="What to do, once for each; the text itself if left out."
-        ),
+        Option(metavar="TEXT", help="What to do, once for each; the text itself if left out."),
     ] = None,
     criterion: Annotated[
-        list[str] | None, typer.Option("--criterion", metavar="TEXT", help="How one sees that it is done.")
+        list[str] | None, Option(metavar="TEXT", help="How one sees that it is done.")
     ] = None,
-    about: Annotated[str, typer.Option("--about", metavar="ID", help="The blocker that it is about.")] = "",
+    about: Annotated[str, Option(metavar="ID", help="The blocker that it is about.")] = "",
     kind: Annotated[
         str,
-        typer.Option(
+        Option(
             "--type",
             metavar="TYPE",
             help="Of a cycle clarification (default) or feedback; of handoffs their type.",
             show_default="what the agent passes on",
         ),
     ] = "",
-    agent: Annotated[
-        str, typer.Option("--agent", metavar="NAME", help="Of handoffs: who passes it on.")
-    ] = "",
+    agent: Annotated[str, Option(metavar="NAME", help="Of handoffs: who passes it on.")] = "",
     project: ProjectOption = None,
 ) -> None:
     """
@@ -204,11 +174,10 @@ def send(
 
 def reject(
     issue: Issue,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it will not be done.")],
+    reason: Annotated[str, Option(metavar="TEXT", help="Why it will not be done.")],
     agent: Agent = "",
     handoff: Annotated[
-        str,
-        typer.Option("--handoff", metavar="ID", help="Which one.", show_default="what the agent was given"),
+        str, Option(metavar="ID", help="Which one.", show_default="what the agent was given")
     ] = "",
     project: ProjectOption = None,
 ) -> None:

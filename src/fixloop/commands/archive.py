@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Annotated, Final
 
 import typer
+from typer import Argument, Option
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.lookup import prefix_of
@@ -31,8 +32,7 @@ def _age(text: str) -> timedelta:
 def archive(
     older_than: Annotated[
         timedelta | None,
-        typer.Option(
-            "--older-than",
+        Option(
             metavar="AGE",
             parser=_age,
             help="Only what ended so long ago, such as 90d, 12h or 30m; 0 for all.",
@@ -67,18 +67,14 @@ def archive(
 def purge(
     older_than: Annotated[
         timedelta,
-        typer.Option(
-            "--older-than",
-            metavar="AGE",
-            parser=_age,
-            help="What ended so long ago, such as 90d, 12h or 30m; 0 for all.",
+        Option(
+            metavar="AGE", parser=_age, help="What ended so long ago, such as 90d, 12h or 30m; 0 for all."
         ),
     ],
     issue: Annotated[
-        str | None,
-        typer.Argument(metavar="ISSUE", help="Only the workflows of this issue.", show_default=False),
+        str | None, Argument(metavar="ISSUE", help="Only the workflows of this issue.", show_default=False)
     ] = None,
-    dry: Annotated[bool, typer.Option("--dry", help="Only tell what would be deleted.")] = False,
+    dry: Annotated[bool, Option("--dry", help="Only tell what would be deleted.")] = False,
     json: AsJson = False,
     project: OnlyProject = None,
 ) -> None:

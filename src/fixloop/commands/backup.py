@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
+from typer import Argument, Option
 
 from fixloop import __version__
 from fixloop.commands.exit_codes import ExitCode
@@ -21,8 +22,7 @@ LATE_SECONDS: Final = 60.0
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")],
-    project: OnlyProject = None,
+    file: Annotated[Path, Argument(metavar="FILE", help="Where to write it.")], project: OnlyProject = None
 ) -> None:
     """
     Write all workflows of a project into one file, with their histories and artifacts.
@@ -39,12 +39,10 @@ def backup(
 
 
 def restore_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `fixloop backup` wrote.")],
+    file: Annotated[Path, Argument(metavar="FILE", help="What `fixloop backup` wrote.")],
     replace: Annotated[
         bool,
-        typer.Option(
-            "--replace", help="Put it in the place of what is there in another version; that is lost."
-        ),
+        Option("--replace", help="Put it in the place of what is there in another version; that is lost."),
     ] = False,
 ) -> None:
     """

@@ -10,6 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from typer import Option
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import console, print_json, print_lines, say
@@ -25,31 +26,27 @@ SHOWN: Final = 20
 
 
 def chaos(
-    profile: Annotated[
-        str, typer.Option("--profile", help=f"Which protocol: {', '.join(names())} or chat.")
-    ] = "validation",
-    workflows: Annotated[int, typer.Option("--workflows", min=1, max=100_000, help="How many.")] = 50,
-    kills: Annotated[int, typer.Option("--kills", min=0, help="How many injuries, of all kinds.")] = 20,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed, another plan.")] = 1,
+    profile: Annotated[str, Option(help=f"Which protocol: {', '.join(names())} or chat.")] = "validation",
+    workflows: Annotated[int, Option(min=1, max=100_000, help="How many.")] = 50,
+    kills: Annotated[int, Option(min=0, help="How many injuries, of all kinds.")] = 20,
+    seed: Annotated[int, Option(help="Another seed, another plan.")] = 1,
     concurrency: Annotated[
-        int, typer.Option("--concurrency", "-c", min=1, help="Work processes of each of the two workers.")
+        int, Option("--concurrency", "-c", min=1, help="Work processes of each of the two workers.")
     ] = 2,
     contrast: Annotated[
-        bool, typer.Option("--contrast", help="Injure bare Celery chains by the same plan, too.")
+        bool, Option("--contrast", help="Injure bare Celery chains by the same plan, too.")
     ] = False,
     twice: Annotated[
-        bool, typer.Option("--twice", help="Deliver every message twice, from the first to the last.")
+        bool, Option("--twice", help="Deliver every message twice, from the first to the last.")
     ] = False,
     network: Annotated[
         str,
-        typer.Option(
-            "--network",
-            help="How workers are cut off: namespaces (root only), relay, or auto, which takes what there is.",
+        Option(
+            help="How workers are cut off: namespaces (root only), relay, or auto, which takes what there is."
         ),
     ] = "auto",
     keep: Annotated[
-        Path | None,
-        typer.Option("--keep", help="Leave logs, data and injuries in this new folder.", show_default="none"),
+        Path | None, Option(help="Leave logs, data and injuries in this new folder.", show_default="none")
     ] = None,
     json: AsJson = False,
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Annotated, Any, Final, Literal
 
 import typer
+from typer import Argument, Option
 
 from fixloop.chat.channels import to_user as to_user_block
 from fixloop.chat.closing import STATUSES
@@ -38,32 +39,27 @@ group.callback()(lambda: None)
 _STDIN: Final = "-"
 _EXIT_CODES: Final = {Stop.CLOSED: ExitCode.DONE, Stop.FULL: ExitCode.DONE, Stop.FAILED: ExitCode.WRONG}
 
-Chat = Annotated[str, typer.Argument(metavar="CHAT", help="Its directory, name or number.")]
+Chat = Annotated[str, Argument(metavar="CHAT", help="Its directory, name or number.")]
 Chats = Annotated[
-    Path | None, typer.Option("--chats", help="Where the chats lie.", show_default=f"{CHATS} in the project")
+    Path | None, Option("--chats", help="Where the chats lie.", show_default=f"{CHATS} in the project")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-By = Annotated[Role, typer.Option("--as", help="Who you are.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
+By = Annotated[Role, Option("--as", help="Who you are.")]
 
 
 @group.command()
 def new(
-    area: Annotated[str, typer.Argument(metavar="AREA", help=f"One of {', '.join(AREAS)}.")] = "",
-    slug: Annotated[str, typer.Argument(metavar="SLUG", help="Lower-case words joined by hyphens.")] = "",
-    title: Annotated[str, typer.Option("--title", help="At least three characters.")] = "",
-    scope: Annotated[list[str] | None, typer.Option("--scope", help="What belongs to it; repeat.")] = None,
-    acceptance: Annotated[
-        list[str] | None, typer.Option("--acceptance", help="What has to hold in the end; repeat.")
-    ] = None,
-    output: Annotated[list[str] | None, typer.Option("--output", help="What comes out; repeat.")] = None,
-    non_goal: Annotated[list[str] | None, typer.Option("--non-goal", help="What does not; repeat.")] = None,
-    number: Annotated[str, typer.Option("--id", help="Four digits.", show_default="the next number")] = "",
-    kind: Annotated[str, typer.Option("--kind", help="Of the branch: feat, fix or chore.")] = "feat",
+    area: Annotated[str, Argument(metavar="AREA", help=f"One of {', '.join(AREAS)}.")] = "",
+    slug: Annotated[str, Argument(metavar="SLUG", help="Lower-case words joined by hyphens.")] = "",
+    title: Annotated[str, Option(help="At least three characters.")] = "",
+    scope: Annotated[list[str] | None, Option(help="What belongs to it; repeat.")] = None,
+    acceptance: Annotated[list[str] | None, Option(help="What has to hold in the end; repeat.")] = None,
+    output: Annotated[list[str] | None, Option(help="What comes out; repeat.")] = None,
+    non_goal: Annotated[list[str] | None, Option(help="What does not; repeat.")] = None,
+    number: Annotated[str, Option("--id", help="Four digits.", show_default="the next number")] = "",
+    kind: Annotated[str, Option(help="Of the branch: feat, fix or chore.")] = "feat",
     meta: Annotated[
-        str,
-        typer.Option(
-            "--meta", metavar="FILE", help="A meta.yaml written by hand, - for stdin; nothing else then."
-        ),
+        str, Option(metavar="FILE", help="A meta.yaml written by hand, - for stdin; nothing else then.")
     ] = "",
     by: By = Role.TWIN,
     chats: Chats = None,
@@ -87,8 +83,8 @@ def new(
 @group.command()
 def read(
     chat: Chat,
-    by: Annotated[Role | None, typer.Option("--as", help="Who you are; the reading is recorded.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every message, not only the latest.")] = False,
+    by: Annotated[Role | None, Option("--as", help="Who you are; the reading is recorded.")] = None,
+    everything: Annotated[bool, Option("--all", help="Every message, not only the latest.")] = False,
     json: AsJson = False,
     chats: Chats = None,
 ) -> None:
@@ -117,28 +113,20 @@ def read(
 def post(
     chat: Chat,
     by: By,
-    purpose: Annotated[str, typer.Option("--purpose", help="What the message is for, in one line.")],
-    to: Annotated[
-        Role | None, typer.Option("--to", help="Whom it is for.", show_default="who answers")
-    ] = None,
-    file: Annotated[str, typer.Option("--file", metavar="FILE", help="The body; - is stdin.")] = _STDIN,
+    purpose: Annotated[str, Option(help="What the message is for, in one line.")],
+    to: Annotated[Role | None, Option(help="Whom it is for.", show_default="who answers")] = None,
+    file: Annotated[str, Option(metavar="FILE", help="The body; - is stdin.")] = _STDIN,
     seq: Annotated[
-        int | None,
-        typer.Option("--seq", min=1, max=MAX_SEQ, help="The number it has to get.", show_default="the next"),
+        int | None, Option(min=1, max=MAX_SEQ, help="The number it has to get.", show_default="the next")
     ] = None,
     result: Annotated[
         list[str] | None,
-        typer.Option(
-            "--result",
-            metavar="N=pass|fail[: TEXT]",
-            help="How acceptance criterion N went, as you declare it; repeat.",
+        Option(
+            metavar="N=pass|fail[: TEXT]", help="How acceptance criterion N went, as you declare it; repeat."
         ),
     ] = None,
     branch: Annotated[
-        str | None,
-        typer.Option(
-            "--branch", help="Where you work.", show_default="the branch of the checkout the chat lies in"
-        ),
+        str | None, Option(help="Where you work.", show_default="the branch of the checkout the chat lies in")
     ] = None,
     json: AsJson = False,
     chats: Chats = None,
@@ -183,11 +171,9 @@ def post(
 def close(
     chat: Chat,
     by: By,
-    summary: Annotated[str, typer.Option("--summary", metavar="FILE", help="The text of SUMMARY.md.")] = "",
-    decision: Annotated[
-        str, typer.Option("--decision", metavar="FILE", help="The text of DECISION.md.")
-    ] = "",
-    status: Annotated[str, typer.Option("--status", help=f"{', '.join(STATUSES)}.")] = STATUSES[0],
+    summary: Annotated[str, Option(metavar="FILE", help="The text of SUMMARY.md.")] = "",
+    decision: Annotated[str, Option(metavar="FILE", help="The text of DECISION.md.")] = "",
+    status: Annotated[str, Option(help=f"{', '.join(STATUSES)}.")] = STATUSES[0],
     chats: Chats = None,
 ) -> None:
     """
@@ -209,28 +195,18 @@ def close(
 def run(
     chat: Chat,
     architect: Annotated[
-        str, typer.Option("--architect", metavar="CMD", help="Plays the architect.", show_default="outside")
+        str, Option(metavar="CMD", help="Plays the architect.", show_default="outside")
     ] = "",
-    engineer: Annotated[
-        str, typer.Option("--engineer", metavar="CMD", help="Plays the engineer.", show_default="outside")
-    ] = "",
-    twin: Annotated[
-        str, typer.Option("--twin", metavar="CMD", help="Plays the twin.", show_default="outside")
-    ] = "",
-    most: Annotated[
-        int, typer.Option("--messages", min=1, max=MAX_SEQ, help="Post at most so many.")
-    ] = MAX_SEQ,
+    engineer: Annotated[str, Option(metavar="CMD", help="Plays the engineer.", show_default="outside")] = "",
+    twin: Annotated[str, Option(metavar="CMD", help="Plays the twin.", show_default="outside")] = "",
+    most: Annotated[int, Option("--messages", min=1, max=MAX_SEQ, help="Post at most so many.")] = MAX_SEQ,
     timeout: Annotated[
         float | None,
-        typer.Option(
-            "--timeout-minutes", min=0.01, help="How long a command may take.", show_default="no limit"
-        ),
+        Option("--timeout-minutes", min=0.01, help="How long a command may take.", show_default="no limit"),
     ] = None,
     log: Annotated[
         Path | None,
-        typer.Option(
-            "--log", metavar="FILE", help="What commands print on stderr, by role.", show_default="stderr"
-        ),
+        Option(metavar="FILE", help="What commands print on stderr, by role.", show_default="stderr"),
     ] = None,
     chats: Chats = None,
 ) -> None:
@@ -277,22 +253,13 @@ def run(
 def validate(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="PATH", help="Chats, or directories with chats.", show_default=CHATS),
+        Argument(metavar="PATH", help="Chats, or directories with chats.", show_default=CHATS),
     ] = None,
-    title: Annotated[
-        str | None, typer.Option("--title", help="The title of a pull request.", show_default="none")
-    ] = None,
-    log: Annotated[
-        list[Path] | None, typer.Option("--log", metavar="FILE", help="What agents printed; repeat.")
-    ] = None,
-    kind: Annotated[
-        Literal["text", "json", "sarif"], typer.Option("--format", help="How to print.")
-    ] = "text",
+    title: Annotated[str | None, Option(help="The title of a pull request.", show_default="none")] = None,
+    log: Annotated[list[Path] | None, Option(metavar="FILE", help="What agents printed; repeat.")] = None,
+    kind: Annotated[Literal["text", "json", "sarif"], Option("--format", help="How to print.")] = "text",
     legacy_until: Annotated[
-        int,
-        typer.Option(
-            "--legacy-until", min=0, max=999, help="Messages up to this number may be without front matter."
-        ),
+        int, Option(min=0, max=999, help="Messages up to this number may be without front matter.")
     ] = 0,
 ) -> None:
     """
@@ -327,8 +294,8 @@ def adopt(chat: Chat, chats: Chats = None) -> None:
 @group.command(name="to-user")
 def to_user(
     chat: Chat,
-    status: Annotated[str, typer.Option("--status", help="How things stand, in one line.")],
-    action: Annotated[str, typer.Option("--action", help="What the user should do, in one line.")],
+    status: Annotated[str, Option(help="How things stand, in one line.")],
+    action: Annotated[str, Option(help="What the user should do, in one line.")],
     by: By = Role.ARCHITECT,
     chats: Chats = None,
 ) -> None:

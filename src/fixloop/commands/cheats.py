@@ -11,6 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import console, print_json, print_lines, row, say, short, show, table
@@ -23,22 +24,18 @@ if TYPE_CHECKING:
 
 def cheats(
     only: Annotated[
-        str | None, typer.Option("--only", metavar="TEXT", help="Cases whose class or name has this in it.")
+        str | None, Option(metavar="TEXT", help="Cases whose class or name has this in it.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--short", help="A few of each kind; a minute.")] = False,
+    quick: Annotated[bool, Option("--short", help="A few of each kind; a minute.")] = False,
     jobs: Annotated[
-        int,
-        typer.Option("--jobs", "-j", min=1, help="So many at a time.", show_default="half the processors"),
+        int, Option("--jobs", "-j", min=1, help="So many at a time.", show_default="half the processors")
     ] = max(1, (os.cpu_count() or 2) // 2),
-    corpus: Annotated[
-        Path | None, typer.Option("--corpus", metavar="DIR", help="A folder of cases of your own.")
-    ] = None,
+    corpus: Annotated[Path | None, Option(metavar="DIR", help="A folder of cases of your own.")] = None,
     off: Annotated[
-        list[str] | None,
-        typer.Option("--off", metavar="RULE", help="Without this rule, or the sandbox; may be repeated."),
+        list[str] | None, Option(metavar="RULE", help="Without this rule, or the sandbox; may be repeated.")
     ] = None,
     keep: Annotated[
-        Path | None, typer.Option("--keep", help="Leave all projects and what was said in this new folder.")
+        Path | None, Option(help="Leave all projects and what was said in this new folder.")
     ] = None,
     json: AsJson = False,
 ) -> None:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import redis
 import typer
+from typer import Option
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_lines, say
@@ -70,7 +71,7 @@ class Finding(NamedTuple):
 def doctor(
     json: AsJson = False,
     rejected: Annotated[
-        bool, typer.Option("--rejected", help="Only show the last broker messages that no worker could take.")
+        bool, Option("--rejected", help="Only show the last broker messages that no worker could take.")
     ] = False,
 ) -> None:
     """

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from fixloop.commands.lookup import files_root
 from fixloop.commands.screen import print_lines, say
@@ -20,10 +21,10 @@ from fixloop.statefiles.sync import project as projected
 def files(
     issue: Issue,
     to: Annotated[
-        Path | None, typer.Option("--to", metavar="DIR", help="Write plain copies into this folder instead.")
+        Path | None, Option(metavar="DIR", help="Write plain copies into this folder instead.")
     ] = None,
     rebuild_: Annotated[
-        bool, typer.Option("--rebuild", help="Rebuild the workflow in a Redis that lost it, from its files.")
+        bool, Option("--rebuild", help="Rebuild the workflow in a Redis that lost it, from its files.")
     ] = False,
     project: ProjectOption = None,
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from typer import Argument, Option
 
 from fixloop.commands.screen import print_json, print_text, say, short
 from fixloop.configuration.document import FILE_NAME
@@ -52,12 +53,10 @@ group.callback()(lambda: None)
 
 Agents = Annotated[
     list[str],
-    typer.Option(
-        "--agent", metavar="NAME", help=f"Once or more, or separated by commas: {', '.join(DIALECTS)}."
-    ),
+    Option("--agent", metavar="NAME", help=f"Once or more, or separated by commas: {', '.join(DIALECTS)}."),
 ]
-Folder = Annotated[Path, typer.Argument(metavar="PATH", help="The project's folder.")]
-Dry = Annotated[bool, typer.Option("--dry", help="Show the changes and write nothing.")]
+Folder = Annotated[Path, Argument(metavar="PATH", help="The project's folder.")]
+Dry = Annotated[bool, Option("--dry", help="Show the changes and write nothing.")]
 
 
 @group.command()
@@ -151,18 +150,10 @@ def _settings(path: Path) -> Document:
 
 def answer(
     context: typer.Context,
-    start: Annotated[
-        bool, typer.Option("--start", help="A session begins: keep what the folder holds.")
-    ] = False,
-    alike: Annotated[
-        int, typer.Option("--alike", help="Let go when the same failures came so often in a row.", min=1)
-    ] = 3,
-    blocks: Annotated[
-        int, typer.Option("--blocks", help="Let go after the agent was told to go on so often.", min=0)
-    ] = 6,
-    minutes: Annotated[
-        float, typer.Option("--minutes", help="Let go so long after it was first told to go on.", min=0)
-    ] = 30.0,
+    start: Annotated[bool, Option("--start", help="A session begins: keep what the folder holds.")] = False,
+    alike: Annotated[int, Option(help="Let go when the same failures came so often in a row.", min=1)] = 3,
+    blocks: Annotated[int, Option(help="Let go after the agent was told to go on so often.", min=0)] = 6,
+    minutes: Annotated[float, Option(help="Let go so long after it was first told to go on.", min=0)] = 30.0,
 ) -> None:
     """
     For an agent's settings: reads what it sends, and answers in its words.

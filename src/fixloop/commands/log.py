@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-import typer
+from typer import Option
 
 from fixloop.commands.presenter import Logged
 from fixloop.commands.screen import print_json, print_text
@@ -13,18 +13,17 @@ from fixloop.errors import UsageError
 def log_command(
     issue: Issue,
     format: Annotated[
-        Literal["text", "markdown", "json"],
-        typer.Option("--format", help="One line a message, everything in full, or JSON."),
+        Literal["text", "markdown", "json"], Option(help="One line a message, everything in full, or JSON.")
     ] = "text",
     all: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--all", help="Also status changes, receipts, decisions, notes, timers, evidence, monitoring."
         ),
     ] = False,
     specialist: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--specialist",
             "--agent",
             help="Only this one's part: a specialist's loop as a flow, or what an agent of a cycle or of handoffs "

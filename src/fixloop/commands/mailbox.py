@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from typer import Argument, Option
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.letters import (
@@ -42,15 +43,13 @@ RULE: Final = "\n---\n\n"
 def mailbox(
     agent: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="AGENT",
             help="The name it is declared with in fixloop.toml, or that of an agent of a cycle or of handoffs.",
         ),
     ],
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until there is a message.")] = False,
-    minutes: Annotated[
-        float | None, typer.Option("--minutes", min=0.01, help="--wait: how long at most (30).")
-    ] = None,
+    wait: Annotated[bool, Option("--wait", help="Wait until there is a message.")] = False,
+    minutes: Annotated[float | None, Option(min=0.01, help="--wait: how long at most (30).")] = None,
     json: AsJson = False,
     project: OnlyProject = None,
 ) -> None:

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Annotated, Any, Final
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from fixloop import __version__
@@ -108,8 +109,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def fixloop(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    context: typer.Context, version: Annotated[bool, Option("--version", help="Print the version.")] = False
 ) -> None:
     """
     Take a finished feature through validate, report, fix and re-check, until everything passes or a person decides.

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from fixloop.commands.screen import print_json, row, say, show, table
 from fixloop.commands.session import AsJson, open_session
@@ -11,7 +11,7 @@ from fixloop.commands.session import AsJson, open_session
 def queues(
     concurrency: Annotated[
         int | None,
-        typer.Option("--concurrency", "-c", min=1, help="How many steps all workers do at once, for `load`."),
+        Option("--concurrency", "-c", min=1, help="How many steps all workers do at once, for `load`."),
     ] = None,
     json: AsJson = False,
 ) -> None:

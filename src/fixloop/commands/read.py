@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import typer
+from typer import Argument, Option
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_lines
@@ -17,17 +18,13 @@ Kind = Literal["junit", "sarif", "coverage", "jest", "eslint", "go-test", "cargo
 
 
 def read(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The report.")],
-    kind: Annotated[Kind, typer.Option("--as", help="What it is.")],
+    file: Annotated[Path, Argument(metavar="FILE", help="The report.")],
+    kind: Annotated[Kind, Option("--as", help="What it is.")],
     json: AsJson = False,
-    fail_on: Annotated[
-        FailOn, typer.Option("--fail-on", help="From which SARIF level a result fails.")
-    ] = FailOn.ERROR,
+    fail_on: Annotated[FailOn, Option(help="From which SARIF level a result fails.")] = FailOn.ERROR,
     gate: Annotated[
         float | None,
-        typer.Option(
-            "--gate", min=0, max=100, help="The least percentage of a coverage report.", show_default="none"
-        ),
+        Option(min=0, max=100, help="The least percentage of a coverage report.", show_default="none"),
     ] = None,
 ) -> None:
     """

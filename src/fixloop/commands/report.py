@@ -10,7 +10,7 @@ from json import loads
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-import typer
+from typer import Option
 
 from fixloop.commands.lookup import project_of
 from fixloop.commands.presenter import Logged
@@ -31,24 +31,22 @@ def report(
     issue: Issue,
     format: Annotated[
         Format | None,
-        typer.Option(
-            "--format",
+        Option(
             help="Text to read, a page to look at, or everything as data.",
             show_default="what FILE ends in; html with --open; else markdown",
         ),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
+        Option(
             metavar="FILE",
             help="Where to write it, `-` for stdout.",
             show_default="stdout; a page goes to .fixloop/reports/feature-ISSUE-PROFILE.html",
         ),
     ] = None,
-    open: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+    open: Annotated[bool, Option("--open", help="Show the page in the browser.")] = False,
     diff: Annotated[
-        bool, typer.Option("--diff", help="Instead: only what all fixes together changed, uncut.")
+        bool, Option("--diff", help="Instead: only what all fixes together changed, uncut.")
     ] = False,
     project: ProjectOption = None,
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from fixloop.commands import run_options as options
 from fixloop.commands.apply import apply_to
@@ -36,10 +37,10 @@ from fixloop.repository.snapshot import is_url
 
 def run(
     repo: Annotated[
-        str, typer.Argument(metavar="PATH|URL", help="The project, a folder below its top, or a git URL.")
+        str, Argument(metavar="PATH|URL", help="The project, a folder below its top, or a git URL.")
     ] = ".",
     issue: Annotated[
-        int | None, typer.Option("--issue", min=1, help="Its issue number; else the lowest one never used.")
+        int | None, Option(min=1, help="Its issue number; else the lowest one never used.")
     ] = None,
     name: options.Name = "",
     profile: options.Profiled = "validation",
@@ -48,14 +49,12 @@ def run(
     plan: options.PlanFile = None,
     type: options.Type = None,
     priority: options.Urgency = None,
-    fixer: Annotated[
-        str | None, typer.Option("--fixer", help="The main agent's command, instead of the file's.")
-    ] = None,
+    fixer: Annotated[str | None, Option(help="The main agent's command, instead of the file's.")] = None,
     only: options.Only = None,
     dry: Annotated[
-        bool, typer.Option("--dry", help="Show what would run and why, run each check once, and no more.")
+        bool, Option("--dry", help="Show what would run and why, run each check once, and no more.")
     ] = False,
-    apply: Annotated[bool, typer.Option("--apply", help="Put the verified fixes into the checkout.")] = False,
+    apply: Annotated[bool, Option("--apply", help="Put the verified fixes into the checkout.")] = False,
     ref: options.Ref = None,
     base: options.BaseRevision = None,
     all: options.All = False,
@@ -105,10 +104,8 @@ def resume(issue: OptionalIssue = None, project: ProjectOption = None) -> None:
 
 
 def enqueue_command(
-    issue: Annotated[
-        int | None, typer.Option("--issue", min=1, help="Its issue number.", show_default=False)
-    ] = None,
-    repo: Annotated[str, typer.Option("--repo", help="A folder or a git URL.")] = ".",
+    issue: Annotated[int | None, Option(min=1, help="Its issue number.", show_default=False)] = None,
+    repo: Annotated[str, Option(help="A folder or a git URL.")] = ".",
     ref: options.Ref = None,
     base: options.BaseRevision = None,
     all: options.All = False,
@@ -120,12 +117,12 @@ def enqueue_command(
     plan: options.PlanFile = None,
     type: options.Type = None,
     priority: options.Urgency = None,
-    fixer: Annotated[str | None, typer.Option("--fixer", help="The main agent's command.")] = None,
+    fixer: Annotated[str | None, Option(help="The main agent's command.")] = None,
     only: options.Only = None,
     restart: options.Restart = False,
     from_file: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--from",
             metavar="FILE",
             help='Many instead, one JSON object a line, {"issue": 47, "ref": "login"}; - for stdin. '

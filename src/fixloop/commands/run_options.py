@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import typer
+from typer import Option
 
 from fixloop.errors import UsageError
 from fixloop.intake.feature import Feature, Kind, Priority
@@ -22,17 +22,15 @@ else:
     ProfileName = StrEnum("ProfileName", {name.upper(): name for name in names()})
 Profiled = Annotated[
     ProfileName,
-    typer.Option(
-        "--profile", help="; ".join(f"{name}: {registered(name).summary}" for name in names()) + "."
-    ),
+    Option("--profile", help="; ".join(f"{name}: {registered(name).summary}" for name in names()) + "."),
 ]
-Task = Annotated[str, typer.Option("--task", help="cycle, handoff: what is to be done.")]
+Task = Annotated[str, Option("--task", help="cycle, handoff: what is to be done.")]
 TaskFile = Annotated[
-    Path | None, typer.Option("--task-file", metavar="FILE", help="The same from a file, - for stdin.")
+    Path | None, Option("--task-file", metavar="FILE", help="The same from a file, - for stdin.")
 ]
 PlanFile = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--plan",
         metavar="FILE",
         help='cycle: who waits for whom, as JSON: {"ra": [], "ep": ["ra"], …}.',
@@ -40,35 +38,31 @@ PlanFile = Annotated[
     ),
 ]
 Type = Annotated[
-    Kind | None, typer.Option("--type", help="handoff: what the work is.", show_default=Kind.FEATURE.value)
+    Kind | None, Option("--type", help="handoff: what the work is.", show_default=Kind.FEATURE.value)
 ]
 Urgency = Annotated[
-    Priority | None,
-    typer.Option("--priority", help="handoff: how urgent it is.", show_default=Priority.HIGH.value),
+    Priority | None, Option("--priority", help="handoff: how urgent it is.", show_default=Priority.HIGH.value)
 ]
 Ref = Annotated[
     str | None,
-    typer.Option(
-        "--ref", help="A branch, tag or commit instead of the working tree (a URL: instead of its HEAD)."
-    ),
+    Option("--ref", help="A branch, tag or commit instead of the working tree (a URL: instead of its HEAD)."),
 ]
 BaseRevision = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--base",
         metavar="REV",
         help="Failures that are there too are not the feature's; none: all are.",
         show_default="the merge base with the default branch",
     ),
 ]
-All = Annotated[bool, typer.Option("--all", help="Failures that are older than the feature count, too.")]
+All = Annotated[bool, Option("--all", help="Failures that are older than the feature count, too.")]
 Push = Annotated[
-    bool,
-    typer.Option("--push", help="When everything has passed, push the branch fixloop/ISSUE to the git URL."),
+    bool, Option("--push", help="When everything has passed, push the branch fixloop/ISSUE to the git URL.")
 ]
-Name = Annotated[str, typer.Option("--name", help="The feature's name.")]
-Only = Annotated[str | None, typer.Option("--only", help="One specialist.")]
-Restart = Annotated[bool, typer.Option("--restart", help="Cancel what is live of this issue first.")]
+Name = Annotated[str, Option("--name", help="The feature's name.")]
+Only = Annotated[str | None, Option("--only", help="One specialist.")]
+Restart = Annotated[bool, Option("--restart", help="Cancel what is live of this issue first.")]
 _OF_SOME_PROFILES: Final = (
     *("task", "task_file", "plan", "type", "priority"),
     *("fixer", "only", "dry", "base", "all"),

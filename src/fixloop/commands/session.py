@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
+from typer import Argument, Option
 
 from fixloop.commands.lookup import Lookup, NothingYet, lost_by
 from fixloop.commands.presenter import Presenter, Standing
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from fixloop.protocol.ticket import Ticket
 
 _MEANT = "The issue's number: its latest workflow in this directory's project. A workflow's id is taken too."
-Issue = Annotated[str, typer.Argument(metavar="ISSUE", help=_MEANT)]
-OptionalIssue = Annotated[str | None, typer.Argument(metavar="ISSUE", help=_MEANT, show_default=False)]
+Issue = Annotated[str, Argument(metavar="ISSUE", help=_MEANT)]
+OptionalIssue = Annotated[str | None, Argument(metavar="ISSUE", help=_MEANT, show_default=False)]
 ProjectOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--project",
         metavar="NAME",
         help="The project, where the number alone is not enough: its name or its eight hex digits.",
@@ -54,9 +54,9 @@ ProjectOption = Annotated[
 ]
 OnlyProject = Annotated[
     str | None,
-    typer.Option("--project", metavar="NAME", help="Only this project: its name or its eight hex digits."),
+    Option("--project", metavar="NAME", help="Only this project: its name or its eight hex digits."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
 
 
 @dataclass(frozen=True)

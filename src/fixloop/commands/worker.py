@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
 import typer
+from typer import Argument, Option
 
 from fixloop.commands.clocks import is_away
 from fixloop.commands.exit_codes import ExitCode
@@ -28,11 +29,11 @@ POLL_SECONDS: Final = 0.2
 
 def worker(
     concurrency: Annotated[
-        int, typer.Option("--concurrency", "-c", min=1, help="How many checks and fixes at once.")
+        int, Option("--concurrency", "-c", min=1, help="How many checks and fixes at once.")
     ] = 2,
     queue: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--queue",
             "-Q",
             metavar="NAME",
@@ -41,7 +42,7 @@ def worker(
         ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only tell whether the workers on this host are well.")
+        bool, Option("--check", help="Only tell whether the workers on this host are well.")
     ] = False,
 ) -> None:
     """
@@ -67,9 +68,7 @@ def worker(
             _wait(process, stopping)
 
 
-def flower(
-    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The port to listen on.")] = 5555,
-) -> None:
+def flower(port: Annotated[int, Option(min=1, max=65535, help="The port to listen on.")] = 5555) -> None:
     """
     Show the tasks in a browser.
 
@@ -86,9 +85,7 @@ def flower(
             _wait(process, stopping)
 
 
-def runner(
-    socket_path: Annotated[Path, typer.Argument(metavar="SOCKET", help="Where workers find it.")],
-) -> None:
+def runner(socket_path: Annotated[Path, Argument(metavar="SOCKET", help="Where workers find it.")]) -> None:
     """
     Run checks and fixers for workers of this machine, apart from their Redis.
 

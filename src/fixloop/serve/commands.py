@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
 
 import typer
+from typer import Argument, Option
 
 from fixloop.commands.screen import note, print_json, print_lines, row, say, show, table
 from fixloop.commands.session import AsJson, Session, open_session
@@ -23,12 +24,10 @@ if TYPE_CHECKING:
     from fixloop.serve.follower import Follower
     from fixloop.serve.traces import Tracer
 
-Role = Annotated[str, typer.Option("--role", help=f"{', '.join(ROLES)}.")]
+Role = Annotated[str, Option("--role", help=f"{', '.join(ROLES)}.")]
 Projects = Annotated[
     list[str] | None,
-    typer.Option(
-        "--project", metavar="HASH", help="Only these projects, by their eight hex digits; else all."
-    ),
+    Option("--project", metavar="HASH", help="Only these projects, by their eight hex digits; else all."),
 ]
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 _EVERYWHERE: Final = ("0.0.0.0", "::")  # nosec B104: only compared with
@@ -40,53 +39,35 @@ token_group: Final = typer.Typer(
 
 
 def serve(
-    host: Annotated[
-        str, typer.Option("--host", envvar="FIXLOOP_SERVE_HOST", help="The address to listen on.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="The port; 0: one that is free.")
-    ] = 8470,
+    host: Annotated[str, Option(envvar="FIXLOOP_SERVE_HOST", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="The port; 0: one that is free.")] = 8470,
     url: Annotated[
-        str,
-        typer.Option(
-            "--url", envvar="FIXLOOP_SERVE_URL", help="Where others find it, such as https://fix.example."
-        ),
+        str, Option(envvar="FIXLOOP_SERVE_URL", help="Where others find it, such as https://fix.example.")
     ] = "",
     people: Annotated[
-        Path | None,
-        typer.Option(
-            "--people", envvar="FIXLOOP_SERVE_PEOPLE", help="The file that `fixloop person` writes."
-        ),
+        Path | None, Option(envvar="FIXLOOP_SERVE_PEOPLE", help="The file that `fixloop person` writes.")
     ] = None,
     proxy: Annotated[
         list[str] | None,
-        typer.Option(
-            "--proxy", metavar="ADDRESS", help="A proxy that signs people in: an address or a network."
-        ),
+        Option(metavar="ADDRESS", help="A proxy that signs people in: an address or a network."),
     ] = None,
     proxy_header: Annotated[
-        str, typer.Option("--proxy-header", help="The header in which it names the person.")
+        str, Option(help="The header in which it names the person.")
     ] = "X-Forwarded-User",
     repository: Annotated[
         list[str] | None,
-        typer.Option(
-            "--repository",
-            metavar="URL|PATH",
-            help="What may be handed in by the API: it, and what lies below.",
-        ),
+        Option(metavar="URL|PATH", help="What may be handed in by the API: it, and what lies below."),
     ] = None,
     contacts: Annotated[
         Path | None,
-        typer.Option(
-            "--contacts",
+        Option(
             envvar="FIXLOOP_SERVE_CONTACTS",
             help="A file of people who are called when something waits for a decision.",
         ),
     ] = None,
     otlp: Annotated[
         str,
-        typer.Option(
-            "--otlp",
+        Option(
             metavar="URL",
             envvar="FIXLOOP_OTLP_ENDPOINT",
             help="A collector of traces, such as http://localhost:4318: it gets each workflow that ends.",
@@ -94,15 +75,14 @@ def serve(
     ] = "",
     webhook_target: Annotated[
         list[str] | None,
-        typer.Option(
-            "--webhook-target",
+        Option(
             metavar="HOST|NETWORK",
             help="Where webhooks may go besides the internet at large, such as 10.0.0.0/8.",
         ),
     ] = None,
     concurrency: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--concurrency",
             "-c",
             min=0,
@@ -194,7 +174,7 @@ def _read_contacts(path: Path) -> "Contacts":
 
 def mcp(
     agent: Annotated[
-        str, typer.Option("--agent", metavar="NAME", help="Whose work it takes; a declared agent's name.")
+        str, Option(metavar="NAME", help="Whose work it takes; a declared agent's name.")
     ] = "main",
 ) -> None:
     """
@@ -219,13 +199,11 @@ def mcp(
 
 @token_group.command("create")
 def create_token(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whom it stands for; the history names them.")],
+    name: Annotated[str, Argument(metavar="NAME", help="Whom it stands for; the history names them.")],
     role: Role,
-    agent: Annotated[
-        str, typer.Option("--agent", metavar="NAME", help="Of role agent: whose work it takes.")
-    ] = "",
+    agent: Annotated[str, Option(metavar="NAME", help="Of role agent: whose work it takes.")] = "",
     project: Projects = None,
-    days: Annotated[float, typer.Option("--days", min=0.01, max=3650, help="How long it is good.")] = 90,
+    days: Annotated[float, Option(min=0.01, max=3650, help="How long it is good.")] = 90,
 ) -> None:
     """Make a token, and print it: nothing can show it again."""
     with open_session(create=True) as session:
@@ -258,7 +236,7 @@ def list_tokens(json: AsJson = False) -> None:
 
 @token_group.command("revoke")
 def revoke_token(
-    token: Annotated[str, typer.Argument(metavar="ID", help="As `fixloop token list` has it.")],
+    token: Annotated[str, Argument(metavar="ID", help="As `fixloop token list` has it.")],
 ) -> None:
     """Make a token, and the sessions that it began, prove nothing any more."""
     with open_session() as session:
@@ -267,13 +245,11 @@ def revoke_token(
 
 
 def person(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Who signs in.")],
+    name: Annotated[str, Argument(metavar="NAME", help="Who signs in.")],
     role: Role,
-    people: Annotated[
-        Path, typer.Option("--people", envvar="FIXLOOP_SERVE_PEOPLE", help="The file of people.")
-    ],
+    people: Annotated[Path, Option(envvar="FIXLOOP_SERVE_PEOPLE", help="The file of people.")],
     project: Projects = None,
-    no_password: Annotated[bool, typer.Option("--no-password", help="A proxy signs this person in.")] = False,
+    no_password: Annotated[bool, Option("--no-password", help="A proxy signs this person in.")] = False,
 ) -> None:
     """Add a person to the file of people, or give one another role and password."""
     from fixloop.serve.people import People

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from fixloop.commands.screen import note, print_json
 from fixloop.commands.session import Issue, ProjectOption, open_workflow
@@ -14,10 +14,7 @@ from fixloop.summary.spans import as_json, spans_of
 def trace(
     issue: Issue,
     otlp: Annotated[
-        str,
-        typer.Option(
-            "--otlp", metavar="URL", help="Send it to this collector, such as http://localhost:4318."
-        ),
+        str, Option(metavar="URL", help="Send it to this collector, such as http://localhost:4318.")
     ] = "",
     project: ProjectOption = None,
 ) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Final
 
 import typer
+from typer import Argument, Option
 
 from fixloop.commands.screen import note, print_json, print_lines, row, say, show, table
 from fixloop.commands.session import AsJson, open_session
@@ -17,7 +18,7 @@ from fixloop.store.webhooks import Endpoint, Webhooks
 webhook_group: Final = typer.Typer(
     help="Tell others of what happens, by signed requests of `fixloop serve`.", rich_markup_mode=None
 )
-Id = Annotated[str, typer.Argument(metavar="ID", help="As `fixloop webhook list` has it.")]
+Id = Annotated[str, Argument(metavar="ID", help="As `fixloop webhook list` has it.")]
 
 
 @contextmanager
@@ -33,14 +34,10 @@ def _show_secret(endpoint: Endpoint) -> None:
 
 @webhook_group.command("add")
 def add(
-    url: Annotated[str, typer.Argument(metavar="URL", help="Where events go.")],
+    url: Annotated[str, Argument(metavar="URL", help="Where events go.")],
     type: Annotated[
         list[str] | None,
-        typer.Option(
-            "--type",
-            metavar="PREFIX",
-            help="Only types that begin so, such as dev.fixloop.escalation; else all.",
-        ),
+        Option(metavar="PREFIX", help="Only types that begin so, such as dev.fixloop.escalation; else all."),
     ] = None,
     project: Projects = None,
 ) -> None:
@@ -53,7 +50,7 @@ def add(
 
 @webhook_group.command("source")
 def source(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The source; events come to /v1/hooks/NAME.")],
+    name: Annotated[str, Argument(metavar="NAME", help="The source; events come to /v1/hooks/NAME.")],
     project: Projects = None,
 ) -> None:
     """Take events of a source, and print the secret with which it has to sign them."""
@@ -94,8 +91,7 @@ def replay(
     webhook: Id,
     since: Annotated[
         datetime | None,
-        typer.Option(
-            "--since",
+        Option(
             formats=["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d"],
             help="UTC; tell all again that has happened since.",
             show_default="what was not told yet",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import note, print_lines
@@ -19,17 +20,17 @@ if TYPE_CHECKING:
     from fixloop.protocol.event import Event
 
 Resource = Annotated[
-    str, typer.Argument(metavar="RESOURCE", help="What is changed, such as src/auth.ts or state.json.")
+    str, Argument(metavar="RESOURCE", help="What is changed, such as src/auth.ts or state.json.")
 ]
-Agent = Annotated[str, typer.Option("--agent", metavar="NAME", help="Who has or wants the lock.")]
+Agent = Annotated[str, Option("--agent", metavar="NAME", help="Who has or wants the lock.")]
 
 
 def lock(
     issue: Issue,
     resource: Resource,
     agent: Agent,
-    skip: Annotated[bool, typer.Option("--skip", help="Do not wait for somebody else's lock.")] = False,
-    extend: Annotated[bool, typer.Option("--extend", help="Have the lock for longer.")] = False,
+    skip: Annotated[bool, Option("--skip", help="Do not wait for somebody else's lock.")] = False,
+    extend: Annotated[bool, Option("--extend", help="Have the lock for longer.")] = False,
     project: ProjectOption = None,
 ) -> None:
     """
@@ -53,7 +54,7 @@ def unlock(
     resource: Resource,
     agent: Agent,
     token: Annotated[
-        int | None, typer.Option("--token", metavar="N", help="As `lock` printed it: no later lock is meant.")
+        int | None, Option(metavar="N", help="As `lock` printed it: no later lock is meant.")
     ] = None,
     project: ProjectOption = None,
 ) -> None:
@@ -70,11 +71,11 @@ def unlock(
 
 def write(
     issue: Issue,
-    field: Annotated[str, typer.Argument(metavar="FIELD", help="Of state.json, such as coverage.")],
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="JSON, or else a text.")],
+    field: Annotated[str, Argument(metavar="FIELD", help="Of state.json, such as coverage.")],
+    value: Annotated[str, Argument(metavar="VALUE", help="JSON, or else a text.")],
     agent: Agent,
     seen: Annotated[
-        int | None, typer.Option("--seen", metavar="N", help="As `write` printed it when the field was read.")
+        int | None, Option(metavar="N", help="As `write` printed it when the field was read.")
     ] = None,
     project: ProjectOption = None,
 ) -> None:
@@ -110,7 +111,7 @@ def write(
 
 def heartbeat(
     issue: Issue,
-    agent: Annotated[str, typer.Option("--agent", metavar="NAME", help="Who is at work.")],
+    agent: Annotated[str, Option(metavar="NAME", help="Who is at work.")],
     project: ProjectOption = None,
 ) -> None:
     """
