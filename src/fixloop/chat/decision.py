@@ -7,26 +7,9 @@ from datetime import datetime
 from functools import singledispatch
 from typing import Final
 
-from fixloop.chat.closing import (
-    STATUSES,
-    decision_text,
-    declared,
-    migrated,
-    summary_text,
-    unproven,
-    with_migrations,
-)
+from fixloop.chat import closing
+from fixloop.chat import events as ev
 from fixloop.chat.conversation import Conversation, digest
-from fixloop.chat.events import (
-    Adopted,
-    ChatClosed,
-    ChatEvent,
-    ChatRead,
-    MessageWritten,
-    Outcome,
-    UserAsked,
-    Written,
-)
 from fixloop.chat.findings import shown
 from fixloop.chat.journal import entry
 from fixloop.chat.message import MAX_SEQ, Front, file_name, header, lines_of, rendered, stamp
@@ -39,12 +22,12 @@ from fixloop.errors import RefusedError, UsageError
 MAX_PURPOSE_CHARACTERS: Final = 200
 
 
-def decide(chat: Conversation, event: ChatEvent, now: datetime) -> Outcome:
+def decide(chat: Conversation, event: ev.ChatEvent, now: datetime) -> ev.Outcome:
     """What to write because of `event`; RefusedError where the chat does not allow it now."""
     return _decide(event, chat, now)
 
 
-def settle(chat: Conversation, outcome: Outcome, now: datetime) -> Outcome:
+def settle(chat: Conversation, outcome: ev.Outcome, now: datetime) -> ev.Outcome:
     """`outcome` with what an earlier event did not come to write before its process died: a message is posted with its
     file; the journal's line and the owner's turn follow, here if need be."""
     lines = []
@@ -72,30 +55,30 @@ def check_unedited(chat: Conversation) -> None:
 
 
 @singledispatch
-def _decide(event: object, chat: Conversation, now: datetime) -> Outcome:
+def _decide(event: object, chat: Conversation, now: datetime) -> ev.Outcome:
     raise TypeError(f"{type(event).__name__} is no event of a chat")
 
 
 @_decide.register
-def _read(event: ChatRead, chat: Conversation, now: datetime) -> Outcome:
+def _read(event: ev.ChatRead, chat: Conversation, now: datetime) -> ev.Outcome:
     _contract_of(chat)
     seq = chat.next_seq - 1
     if chat.journal.read.get(event.by, -1) >= seq:
-        return Outcome(seq=seq)
-    return Outcome(journal=(entry("read", now, by=event.by, seq=seq),), seq=seq)
+        return ev.Outcome(seq=seq)
+    return ev.Outcome(journal=(entry("read", now, by=event.by, seq=seq),), seq=seq)
 
 
 @_decide.register
-def _ask_user(event: UserAsked, chat: Conversation, now: datetime) -> Outcome:
+def _ask_user(event: ev.UserAsked, chat: Conversation, now: datetime) -> ev.Outcome:
     """It stays open until somebody posts the next message, or the chat is closed."""
     seq, asked = chat.next_seq - 1, chat.journal.asked
     if chat.is_closed or (asked is not None and asked.text == event.text):
-        return Outcome(seq=seq)
-    return Outcome(journal=(entry("asked", now, seq=seq, text=event.text),), seq=seq)
+        return ev.Outcome(seq=seq)
+    return ev.Outcome(journal=(entry("asked", now, seq=seq, text=event.text),), seq=seq)
 
 
 @_decide.register
-def _adopt(event: Adopted, chat: Conversation, now: datetime) -> Outcome:
+def _adopt(event: ev.Adopted, chat: Conversation, now: datetime) -> ev.Outcome:
     _refuse_closed(chat)
     old = (posted for posted in chat.messages if posted.is_old and not chat.is_grandfathered(posted))
     contents = {posted.file: posted.source.content for posted in old}
@@ -110,12 +93,12 @@ def _adopt(event: Adopted, chat: Conversation, now: datetime) -> Outcome:
             f"{chat.path} was adopted already, and {names} came later; messages have to follow the protocol now"
         )
     if chat.journal.is_adopted:
-        return Outcome()
-    return Outcome(journal=(entry("adopted", now, files=files),), seq=len(files))
+        return ev.Outcome()
+    return ev.Outcome(journal=(entry("adopted", now, files=files),), seq=len(files))
 
 
 @_decide.register
-def _post(event: MessageWritten, chat: Conversation, now: datetime) -> Outcome:
+def _post(event: ev.MessageWritten, chat: Conversation, now: datetime) -> ev.Outcome:
     contract, meta = _contract_of(chat)
     _refuse_closed(chat)
     body = _body(event)
@@ -125,7 +108,7 @@ def _post(event: MessageWritten, chat: Conversation, now: datetime) -> Outcome:
             said = (front.sender, front.recipient, front.purpose, "\n".join(posted.message.body).strip("\n"))
             if said == (event.by, event.to, event.purpose.strip(), body):
                 # It is there already: the sender did not hear that it was posted.
-                return Outcome(seq=posted.name.seq, file=posted.file)
+                return ev.Outcome(seq=posted.name.seq, file=posted.file)
     check_unedited(chat)
     _check_turn(event, chat)
     if event.by is not Role.TWIN and event.branch not in (None, meta.branch):
@@ -141,8 +124,8 @@ def _post(event: MessageWritten, chat: Conversation, now: datetime) -> Outcome:
     file, text = file_name(seq, event.to), rendered(front, body)
     facts = {"by": event.by, "seq": seq, "file": file, "sha256": digest(text.encode())}
     branch = {"branch": event.branch} if event.branch is not None else {}
-    return Outcome(
-        files=(Written(file, text),),
+    return ev.Outcome(
+        files=(ev.Written(file, text),),
         journal=(entry("posted", now, **facts, **branch),),
         contract=with_values(contract, {"owner": event.to}),
         seq=seq,
@@ -151,38 +134,41 @@ def _post(event: MessageWritten, chat: Conversation, now: datetime) -> Outcome:
 
 
 @_decide.register
-def _close(event: ChatClosed, chat: Conversation, now: datetime) -> Outcome:
+def _close(event: ev.ChatClosed, chat: Conversation, now: datetime) -> ev.Outcome:
     contract, meta = _contract_of(chat)
     _refuse_closed(chat)
     if event.by not in CLOSERS:
         raise RefusedError(f"{event.by} cannot close {chat.path}; {' or '.join(CLOSERS)} can")
-    if event.status not in STATUSES:
+    if event.status not in closing.STATUSES:
         raise UsageError(
-            f"the status of a decision is {shown(event.status)}; it has to be one of {', '.join(STATUSES)}"
+            f"the status of a decision is {shown(event.status)}; it has to be one of {', '.join(closing.STATUSES)}"
         )
     for name, given in (("SUMMARY.md", event.summary), ("DECISION.md", event.decision)):
         if not given.strip() and name not in chat.documents:
             option = f"--{name.partition('.')[0].lower()}"
             raise RefusedError(f"{chat.path} has no {name}; write it, or give its text with {option}")
-    if event.status == STATUSES[0] and (absent := unproven(chat)):
+    if event.status == closing.STATUSES[0] and (absent := closing.unproven(chat)):
         raise RefusedError(
             f"no message of the engineer says whether {shown(absent[0])} holds (acceptance in {chat.place(META)});"
             " a line `- [pass] …` or `- [fail] …` under GATES does, or close it as Deferred or Rejected"
         )
-    old = list(migrated(chat))
-    summary = _document(chat, "SUMMARY.md", event.summary, summary_text(chat, event.summary))
+    old = list(closing.migrated(chat))
+    summary = _document(chat, "SUMMARY.md", event.summary, closing.summary_text(chat, event.summary))
     decision = _document(
-        chat, "DECISION.md", event.decision, decision_text(event.status, event.by, now, event.decision)
+        chat,
+        "DECISION.md",
+        event.decision,
+        closing.decision_text(event.status, event.by, now, event.decision),
     )
-    documents = {"SUMMARY.md": with_migrations(chat, summary), "DECISION.md": decision}
+    documents = {"SUMMARY.md": closing.with_migrations(chat, summary), "DECISION.md": decision}
     written = [
-        Written(name, text, is_new=name not in chat.documents)
+        ev.Written(name, text, is_new=name not in chat.documents)
         for name, text in documents.items()
         if chat.documents.get(name) != text
     ]
     values = {"owner": chat.turn(meta), "state": ChatState.CLOSED, "closed": stamp(now)}
     facts = {"by": event.by, "status": event.status, "migrated": [one.file for one in old]}
-    return Outcome(
+    return ev.Outcome(
         files=(*old, *written),
         # A process that closed it may have died before meta.yaml said so.
         journal=() if chat.journal.is_closed else (entry("closed", now, **facts),),
@@ -204,7 +190,7 @@ def _refuse_closed(chat: Conversation) -> None:
         raise RefusedError(f"{chat.path} is closed; open a new chat with `fixloop chat new`")
 
 
-def _body(event: MessageWritten) -> str:
+def _body(event: ev.MessageWritten) -> str:
     if event.by is event.to:
         raise UsageError(f"from and to are both {event.by}; a message goes to somebody else")
     if event.results and "GATES" not in TEMPLATES[event.by]:
@@ -234,11 +220,11 @@ def _body(event: MessageWritten) -> str:
     if pair := misplaced(found, event.by):
         told = f"section {pair[1].title} (line {pair[1].line + 1}) has to come before {pair[0].title}"
         raise UsageError(f"{told}; the order is {', '.join(TEMPLATES[event.by])}")
-    results = [result._replace(text=declared(result.text, event.by)) for result in event.results]
+    results = [result._replace(text=closing.declared(result.text, event.by)) for result in event.results]
     return "\n".join(with_results(lines, results)).strip("\n")
 
 
-def _check_turn(event: MessageWritten, chat: Conversation) -> None:
+def _check_turn(event: ev.MessageWritten, chat: Conversation) -> None:
     """The first message is the architect's, who has read the contract; the engineer has read that and the latest
     message to it (E17, E22)."""
     old = (posted for posted in chat.messages if posted.is_old and not chat.is_grandfathered(posted))
@@ -262,7 +248,7 @@ def _check_turn(event: MessageWritten, chat: Conversation) -> None:
         )
 
 
-def _number(event: MessageWritten, chat: Conversation) -> int:
+def _number(event: ev.MessageWritten, chat: Conversation) -> int:
     following = chat.next_seq
     if event.seq is not None and event.seq < following:
         there = next((posted.file for posted in chat.messages if posted.name.seq == event.seq), "")

@@ -4,19 +4,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from fixloop.commands import outcome
 from fixloop.commands.agent_work import away_line
 from fixloop.commands.choices import choice_lines, choices, fix_choices, no_fixer
 from fixloop.commands.clocks import deadline_line, deadline_of, since
 from fixloop.commands.findings import finding_lines
-from fixloop.commands.outcome import (
-    is_fixed,
-    next_command,
-    offered_since,
-    pause_of,
-    reason_of,
-    remarks,
-    waits_for_agent,
-)
 from fixloop.commands.screen import row, table
 from fixloop.commands.verdict import blocking
 from fixloop.protocol.durations import iso_stamp, minutes_seconds, stamp
@@ -148,7 +140,7 @@ def details(found: Snapshot, state: State, away: bool = False) -> Iterator[tuple
     held, report = state.held, _report(state)
     if held is not None:
         kept = f"; what came meanwhile is kept ({len(held.events)})" if held.events else ""
-        yield "paused", f"by {pause_of(held)}; no clock runs{kept}"
+        yield "paused", f"by {outcome.pause_of(held)}; no clock runs{kept}"
     if report is not None:
         to = f" to {report['agent']}" if report["agent"] else ""
         attempt = f", delivery attempt {report['delivery_attempt']}" if report["delivery_attempt"] > 1 else ""
@@ -158,7 +150,7 @@ def details(found: Snapshot, state: State, away: bool = False) -> Iterator[tuple
         )
         yield "report", f"{report['message_id']}{to}{attempt}, {taken}"
     # Nobody is seen at work on what somebody outside is asked for.
-    working = "clock" if waits_for_agent(state) else "at work"
+    working = "clock" if outcome.waits_for_agent(state) else "at work"
     for each in running(state, found.moment.clock, found.deadlines):
         label = "iteration" if each.name is OperationName.ITERATION else working
         if each.elapsed_seconds is not None:
@@ -172,19 +164,19 @@ def details(found: Snapshot, state: State, away: bool = False) -> Iterator[tuple
             stands = "waiting for a worker"
         yield label, f"{each.name} of {each.specialist}, {stands}"
     at_rest = state.ended or state.paused or held is not None
-    if away and not at_rest and not waits_for_agent(state):
+    if away and not at_rest and not outcome.waits_for_agent(state):
         yield away_line(state)
     yield from deadline_line(found, away)
     yield "tree", state.tree
     for missing in blocking(state.unverified):
         where = f"{missing.name} of {missing.specialist}: {missing.reason}"
         yield "missing", "; ".join(filter(None, (where, missing.remedy)))
-    for remark in remarks(state):
+    for remark in outcome.remarks(state):
         yield "note", remark
-    if is_fixed(state):
+    if outcome.is_fixed(state):
         yield "branch", f"fixloop/{state.issue}"
     yield "updated", f"{stamp(state.last_at)} UTC"
-    yield "next", next_command(state)
+    yield "next", outcome.next_command(state)
 
 
 def _waits(found: Snapshot, state: State) -> Iterator[tuple[str, str]]:
@@ -194,10 +186,12 @@ def _waits(found: Snapshot, state: State) -> Iterator[tuple[str, str]]:
         return
     if opened is not None:
         what = "a manual fix" if opened.decision is not None else "a decision"
-        yield WAITS, f"for {what}{since(opened.at, found)}: {reason_of(opened)}"
+        yield WAITS, f"for {what}{since(opened.at, found)}: {outcome.reason_of(opened)}"
         yield from (("", line) for line in finding_lines(opened.findings))
         yield from (("", line) for line in choice_lines(choices(state)))
-    elif waits_for_agent(state):
-        asked = f"for a fix of {count_of(state.failure_count)}{since(offered_since(found, state), found)}"
+    elif outcome.waits_for_agent(state):
+        asked = (
+            f"for a fix of {count_of(state.failure_count)}{since(outcome.offered_since(found, state), found)}"
+        )
         yield WAITS, asked
         yield from (("", line) for line in (*no_fixer(state), *choice_lines(fix_choices(state))))

@@ -6,17 +6,7 @@ Pure: no clock, no Redis, no files.
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from fixloop.protocol.agent_events import (
-    BranchPushed,
-    Cancelled,
-    Continued,
-    DeadlineReached,
-    DeliveryFailed,
-    EventRefused,
-    MessageStored,
-    Paused,
-    PersonNotified,
-)
+from fixloop.protocol import agent_events as ev
 from fixloop.protocol.draft import AgentDraft, Outcome
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import NotDue, Repeated, Unexpected
@@ -53,9 +43,9 @@ def decide(rules: Rules[S, D], state: S | None, event: Any, now: Moment) -> Outc
     if state is None:
         raise Unexpected(f"{event.kind} came before the {rules.noun} started")
     draft = rules.draft(state, now)
-    if isinstance(event, EventRefused):
+    if isinstance(event, ev.EventRefused):
         draft.note(f"refused: {event.refused} from {event.sender}: {event.reason}")
-    elif isinstance(event, BranchPushed):
+    elif isinstance(event, ev.BranchPushed):
         _branch_pushed(draft, event, lambda outcome: rules.end(draft, "completed", outcome))
     elif state.ended:
         raise Unexpected(f"{event.kind} came after {rules.called(state)} ended ({state.outcome})")
@@ -70,28 +60,28 @@ def decide(rules: Rules[S, D], state: S | None, event: Any, now: Moment) -> Outc
 
 def _apply(rules: Rules[S, D], draft: D, event: Any) -> None:
     match event:
-        case Cancelled():
+        case ev.Cancelled():
             if draft.state.paused_clock is not None:
                 draft.release(0.0)
             rules.end(draft, "failed", "cancelled")
-        case Paused():
+        case ev.Paused():
             if draft.state.paused_clock is not None:
                 raise Repeated(f"{rules.called(draft.state)} is paused already")
             draft.pause(event)
-        case Continued():
+        case ev.Continued():
             if draft.state.paused_clock is None:
                 raise Repeated(f"{rules.called(draft.state)} is not paused")
             draft.go_on(event)
-        case MessageStored(number=number):
+        case ev.MessageStored(number=number):
             # That a mailbox has it is its delivery (G1).
             if (letter := draft.letter(number)) is not None:
                 draft.note(
                     f"the mailbox of {letter.agent} took {letter.message_id} (attempt {letter.attempt})"
                 )
                 draft.replace_letter(letter)
-        case PersonNotified(detail=detail):
+        case ev.PersonNotified(detail=detail):
             draft.note(f"notified: {detail}")
-        case DeadlineReached(name=name, due=due) if draft.clock <= due:
+        case ev.DeadlineReached(name=name, due=due) if draft.clock <= due:
             raise NotDue(f"{name} falls due in {due - draft.clock:.1f} s")
         case _:
             rules.handlers[type(event)](draft, event)
@@ -117,7 +107,7 @@ def close(draft: AgentDraft[Any, Any], outcome: str, end: Callable[[str], None])
     draft.push()
 
 
-def _branch_pushed(draft: AgentDraft[Any, Any], event: BranchPushed, end: Callable[[str], None]) -> None:
+def _branch_pushed(draft: AgentDraft[Any, Any], event: ev.BranchPushed, end: Callable[[str], None]) -> None:
     """The branch is there, or it was refused; also long after the end, when a person has tried again. A push decides
     nothing about the work. A URL that is away is tried again as a letter is; a refusal is final."""
     state = draft.state
@@ -138,7 +128,7 @@ def _branch_pushed(draft: AgentDraft[Any, Any], event: BranchPushed, end: Callab
         end(state.closing)
 
 
-def unreached(draft: AgentDraft[Any, Any], event: DeliveryFailed) -> Any:
+def unreached(draft: AgentDraft[Any, Any], event: ev.DeliveryFailed) -> Any:
     """No mailbox took a letter: again, with longer pauses, as often as it may be tried (A70, K5). The agent of whom it
     asks something, where the attempts are spent."""
     letter, limits = draft.letter(event.number), draft.state.limits

@@ -10,20 +10,8 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
 from fixloop.protocol import answer_json, declining, ids
+from fixloop.protocol import answer_sections as parts
 from fixloop.protocol.answer_json import shown
-from fixloop.protocol.answer_sections import (
-    FILES,
-    FIXES,
-    READY,
-    SECTIONS,
-    SUMMARY,
-    Header,
-    Section,
-    entries,
-    fences,
-    header,
-    sections,
-)
 from fixloop.protocol.declining import Kind
 from fixloop.protocol.markdown import unescape, unitem
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR
@@ -123,12 +111,12 @@ def parse_answer(text: str, *, issue: int, iteration: int, specialist: str) -> A
     if (rows := text.count("\n")) > LIMIT_LINES:
         raise InvalidAnswer(f"it has {rows} lines, the limit is {LIMIT_LINES}; shorten it")
     first = 1
-    if not text.lstrip().startswith("{") and not sections(text):
+    if not text.lstrip().startswith("{") and not parts.sections(text):
         # Some agents put a fence around their answer.
         inside = [
             (line, content)
-            for line, content in fences(text)
-            if content.lstrip().startswith("{") or sections(content)
+            for line, content in parts.fences(text)
+            if content.lstrip().startswith("{") or parts.sections(content)
         ]
         if len(inside) > 1:
             lines = ", ".join(str(line) for line, _ in inside[:_MOST_LINES])
@@ -150,38 +138,39 @@ def parse_answer(text: str, *, issue: int, iteration: int, specialist: str) -> A
 
 
 def _from_markdown(text: str, first: int, expected: _Expected) -> Answer:
-    found = [section._replace(line=section.line + first - 1) for section in sections(text)]
+    found = [section._replace(line=section.line + first - 1) for section in parts.sections(text)]
     by_name = {section.name: section for section in found}
     start = found[0].line - first + 1 if found else text.count("\n") + 2
-    head = header(text, start)
+    head = parts.header(text, start)
     violations = [
         *_id_violations(*head.message_id, expected, first),
         *_route_violations(head, first),
         *_section_violations(found),
     ]
     lists: dict[str, tuple[str, ...]] = {}
-    for name in (FIXES, FILES):
+    for name in (parts.FIXES, parts.FILES):
         if name in by_name:
-            items = entries(by_name[name].body, each_line=name == FILES)
+            items = parts.entries(by_name[name].body, each_line=name == parts.FILES)
             lists[name] = items or ()
             if items is None:
                 violations.append(
                     f'{_at(by_name[name].line)}section "{name}" is empty; list the entries, or write none'
                 )
     ready, reason = True, ""
-    if READY in by_name:
-        ready, reason, wrong = _readiness(by_name[READY].body, expected)
-        violations += [f"{_at(by_name[READY].line)}{violation}" for violation in wrong]
+    if parts.READY in by_name:
+        ready, reason, wrong = _readiness(by_name[parts.READY].body, expected)
+        violations += [f"{_at(by_name[parts.READY].line)}{violation}" for violation in wrong]
     if violations:
         raise InvalidAnswer(*violations)
-    body = by_name[SUMMARY].body
+    body = by_name[parts.SUMMARY].body
     body = body[opening.end() :] if (opening := _INTRODUCTION.match(body)) else body
     rows = body.partition("**Marks**:")[0].split("\n")
     return Answer(
         summary=unescape("\n".join(row for row in rows if not _OWN_FIELD.fullmatch(row)).strip()),
-        fixes=tuple(map(unitem, lists[FIXES])),
+        fixes=tuple(map(unitem, lists[parts.FIXES])),
         files=tuple(
-            code[1] if (code := _CODE.fullmatch(item)) else unitem(item.strip()) for item in lists[FILES]
+            code[1] if (code := _CODE.fullmatch(item)) else unitem(item.strip())
+            for item in lists[parts.FILES]
         ),
         ready=ready,
         reason=reason,
@@ -221,7 +210,7 @@ def _id_violations(found: str, line: int, expected: _Expected, first: int = 1) -
         yield violation
 
 
-def _route_violations(head: Header, first: int) -> Iterator[str]:
+def _route_violations(head: parts.Header, first: int) -> Iterator[str]:
     """A completion to a specialist is refused (A3); a signature that is no handle is the main agent's."""
     sender, recipient = (end if end[0] in HANDLES else None for end in (head.sender, head.recipient))
     found = violation(
@@ -234,8 +223,8 @@ def _route_violations(head: Header, first: int) -> Iterator[str]:
         yield f"{_at((recipient or sender or ('', 1))[1], first)}{found}"
 
 
-def _section_violations(found: Sequence[Section]) -> Iterator[str]:
-    for name in SECTIONS:
+def _section_violations(found: Sequence[parts.Section]) -> Iterator[str]:
+    for name in parts.SECTIONS:
         lines = [section.line for section in found if section.name == name]
         if not lines:
             yield f'missing section "{name}"'
@@ -250,10 +239,12 @@ def _readiness(words: str, expected: _Expected) -> tuple[bool, str, list[str]]:
     ready = _YES.match(words) is not None and not unticked
     refused = None if unticked else _NO.match(words)
     if not ready and refused is None:
-        wrong.append(f'"{READY}" says {shown(words)}, neither yes nor no')
+        wrong.append(f'"{parts.READY}" says {shown(words)}, neither yes nor no')
     named = set(_NAMED.findall(words))
     if expected.specialist in NAMES and named and expected.specialist not in named:
-        wrong.append(f'"{READY}" names {", ".join(sorted(named))}, but {expected.specialist} is to run again')
+        wrong.append(
+            f'"{parts.READY}" names {", ".join(sorted(named))}, but {expected.specialist} is to run again'
+        )
     reason = "" if ready or refused is None else unescape(words[refused.end() :].strip())
     return ready, reason, wrong
 

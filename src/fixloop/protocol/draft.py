@@ -7,21 +7,10 @@ States, messages and transitions are each profile's own (K30); how they are coll
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
+from fixloop.protocol import ticket as tickets
 from fixloop.protocol.agent_events import Continued, Paused
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Moved
-from fixloop.protocol.ticket import (
-    DELIVER,
-    NOTIFY,
-    PUSH,
-    About,
-    Letter,
-    Ticket,
-    agent_ticket,
-    letter_id,
-    work_id,
-    work_ticket,
-)
 
 S = TypeVar("S", bound=Any)
 M = TypeVar("M")
@@ -35,7 +24,7 @@ class Outcome(Generic[S, M]):
     messages: tuple[M, ...] = ()
     transitions: tuple[Any, ...] = ()
     """Changes of status (A53-A55)."""
-    steps: tuple[Ticket, ...] = ()
+    steps: tuple[tickets.Ticket, ...] = ()
     deadlines: dict[str, float] = field(default_factory=dict)
     """Engine seconds by name, to be set."""
     cleared_deadlines: tuple[str, ...] = ()
@@ -112,7 +101,7 @@ class AgentDraft(Draft[S, M]):
         self._asked: list[str] = []
         self.update(last_at=self.at)
 
-    def about(self, message: M) -> About:
+    def about(self, message: M) -> tickets.About:
         """What a letter about a message is to say; each profile says it."""
         raise NotImplementedError
 
@@ -122,7 +111,7 @@ class AgentDraft(Draft[S, M]):
         self.post([about for about in map(self.about, self._made.messages) if about.agent in outside])
         return super().outcome()
 
-    def post(self, said: list[About]) -> None:
+    def post(self, said: list[tickets.About]) -> None:
         """Write a letter for each message to an agent outside, and for each run that no message asks for."""
         state, before = self.state, self._before
         is_over = state.ended or bool(state.closing)
@@ -133,23 +122,23 @@ class AgentDraft(Draft[S, M]):
             if is_over or (before.agent(letter.agent).asked and not state.agent(letter.agent).asked)
         ]
         told = {about.agent for about in said}
-        runs = {name: work_id(state, state.agent(name)) for name in self._asked if name not in told}
-        work = [About(name, run, run, f"{state.profile}.work") for name, run in runs.items()]
+        runs = {name: tickets.work_id(state, state.agent(name)) for name in self._asked if name not in told}
+        work = [tickets.About(name, run, run, f"{state.profile}.work") for name, run in runs.items()]
         new = tuple(
-            Letter(number=number, **about._asdict())
+            tickets.Letter(number=number, **about._asdict())
             for number, about in enumerate([] if is_over else [*said, *work], state.posted + 1)
         )
         kept = tuple(letter for letter in state.letters if letter not in void)
         self.update(letters=(*kept, *new), posted=state.posted + len(new))
         for letter in new:
             self.deliver(letter)
-        self._made.dropped += tuple(letter_id(state, letter) for letter in void)
+        self._made.dropped += tuple(tickets.letter_id(state, letter) for letter in void)
 
-    def letter(self, number: int) -> Letter | None:
+    def letter(self, number: int) -> tickets.Letter | None:
         """A letter that no mailbox has; None where its agent has answered meanwhile."""
         return next((letter for letter in self.state.letters if letter.number == number), None)
 
-    def replace_letter(self, letter: Letter, *by: Letter) -> None:
+    def replace_letter(self, letter: tickets.Letter, *by: tickets.Letter) -> None:
         """Take a letter out, or put its next attempt in its place."""
         letters = self.state.letters
         at = letters.index(letter)
@@ -170,14 +159,14 @@ class AgentDraft(Draft[S, M]):
             if limit is not None:
                 self.set_deadline(f"run/{name}", self.clock + limit)
             return
-        ticket = work_ticket(self.state, agent)
+        ticket = tickets.work_ticket(self.state, agent)
         self._made.steps += (ticket.with_(delay_seconds=delay_seconds),)
 
     def drop(self, name: str) -> None:
         """What an agent was asked for is void."""
         agent = self.state.agent(name)
         if agent.asked and agent.command:
-            self._made.dropped += (work_id(self.state, agent),)
+            self._made.dropped += (tickets.work_id(self.state, agent),)
         self.stop_clock(name)
         self.agent(name, asked=False)
 
@@ -195,16 +184,18 @@ class AgentDraft(Draft[S, M]):
         self.update(tip=tip)
 
     def push(self, attempt: int = 1, delay_seconds: float = 0.0) -> None:
-        id = f"{self.state.workflow}.{PUSH}.{attempt}"
-        again = agent_ticket(self.state, id, PUSH, attempt=attempt, delay_seconds=delay_seconds)
+        id = f"{self.state.workflow}.{tickets.PUSH}.{attempt}"
+        again = tickets.agent_ticket(
+            self.state, id, tickets.PUSH, attempt=attempt, delay_seconds=delay_seconds
+        )
         self._made.steps += (again,)
 
-    def deliver(self, letter: Letter, delay_seconds: float = 0.0) -> None:
+    def deliver(self, letter: tickets.Letter, delay_seconds: float = 0.0) -> None:
         """Have a letter brought to its agent's mailbox."""
-        ticket = agent_ticket(
+        ticket = tickets.agent_ticket(
             self.state,
-            letter_id(self.state, letter),
-            DELIVER,
+            tickets.letter_id(self.state, letter),
+            tickets.DELIVER,
             queue=f"{self.state.queue or 'fixloop'}.control",
             specialist=letter.agent,
             attempt=letter.attempt,
@@ -216,8 +207,8 @@ class AgentDraft(Draft[S, M]):
         """Have a person told of what was said last, where there is a command for that."""
         if self.state.notify:
             # An escalation is critical (K13).
-            id = f"{self.state.workflow}.{NOTIFY}.{self.state.lines}"
-            self._made.steps += (agent_ticket(self.state, id, NOTIFY, priority=0),)
+            id = f"{self.state.workflow}.{tickets.NOTIFY}.{self.state.lines}"
+            self._made.steps += (tickets.agent_ticket(self.state, id, tickets.NOTIFY, priority=0),)
 
     def withdraw(self) -> None:
         """Void every ticket and deadline, and ask nobody for anything any more."""

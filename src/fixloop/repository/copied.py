@@ -10,21 +10,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from fixloop.repository import tree as trees
 from fixloop.repository.generated import absent_version_files, imported_and_ignored
 from fixloop.repository.git import Git, shown
 from fixloop.repository.mirror import Mirror
-from fixloop.repository.tree import (
-    CACHES,
-    GITLINK,
-    Entry,
-    commit_tree,
-    files_only,
-    globbed,
-    records,
-    tracked_in_index,
-    tracked_in_tree,
-    tree_of_files,
-)
 
 DATE: Final = "2000-01-01T00:00:00+0000"
 """Of commits without a parent, so that the same tree is the same commit."""
@@ -56,7 +45,7 @@ class Wanted(NamedTuple):
 
 def gather(git: Git, mirror: Mirror, commit: str, wanted: Wanted) -> Copied:
     """Put what goes along with `commit` into the mirror, by the ignore rules of `git`, which is at the folder's top."""
-    tracked = tracked_in_tree(mirror.git, commit)
+    tracked = trees.tracked_in_tree(mirror.git, commit)
     found = imported_and_ignored(git, tracked, wanted.directory)
     copied: dict[bytes, bytes] = {}
     refused = []
@@ -74,19 +63,19 @@ def gather(git: Git, mirror: Mirror, commit: str, wanted: Wanted) -> Copied:
         else:
             copied[path] = importer
     filled, empty = _submodules(git.directory, tracked, wanted)
-    asked = [path for path in globbed(git, wanted.globs, wanted.directory) if path not in tracked]
+    asked = [path for path in trees.globbed(git, wanted.globs, wanted.directory) if path not in tracked]
     files = {*copied, *filled, *(path for path in asked if b"node_modules" not in path.split(b"/"))}
     made = ""
     if files:
-        tree = tree_of_files(mirror.over(git.directory), files)
-        made = commit_tree(mirror.git, tree, [], "fixloop: copied along\n", dated=DATE)
+        tree = trees.tree_of_files(mirror.over(git.directory), files)
+        made = trees.commit_tree(mirror.git, tree, [], "fixloop: copied along\n", dated=DATE)
     notes = tuple(_notes(git.directory, copied, refused[:SHOWN], empty))
     return Copied(made, tuple(map(shown, empty)), notes)
 
 
 def copied_paths(mirror: Mirror, commit: str) -> frozenset[bytes]:
     """The files of such a commit; none where there is no commit."""
-    return frozenset(tracked_in_tree(mirror.git, commit)) if commit else frozenset()
+    return frozenset(trees.tracked_in_tree(mirror.git, commit)) if commit else frozenset()
 
 
 def lay_copied(top: Path, mirror: Mirror, commit: str) -> None:
@@ -123,22 +112,24 @@ def _notes(
         )
 
 
-def _submodules(top: Path, tracked: Mapping[bytes, Entry], wanted: Wanted) -> tuple[list[bytes], list[bytes]]:
+def _submodules(
+    top: Path, tracked: Mapping[bytes, trees.Entry], wanted: Wanted
+) -> tuple[list[bytes], list[bytes]]:
     """The files of the submodules that are checked out, as they are on disk, and the paths of all other submodules."""
     filled: list[bytes] = []
     empty: list[bytes] = []
-    excluded = [f"--exclude={name}" for name in CACHES]
-    links = [(path, entry.blob) for path, entry in tracked.items() if entry.mode == GITLINK]
+    excluded = [f"--exclude={name}" for name in trees.CACHES]
+    links = [(path, entry.blob) for path, entry in tracked.items() if entry.mode == trees.GITLINK]
     for path, recorded in links:
         folder = top / os.fsdecode(path)
         inner = Git(folder)
         if not os.path.lexists(folder / ".git") or (wanted.is_ref and inner.commit() != recorded):
             empty.append(path)
             continue
-        index = tracked_in_index(inner)
-        listed = records(inner.output("ls-files", "-o", "-z", "--exclude-standard", *excluded))
-        own = [name for name, entry in index.items() if entry.mode != GITLINK]
+        index = trees.tracked_in_index(inner)
+        listed = trees.records(inner.output("ls-files", "-o", "-z", "--exclude-standard", *excluded))
+        own = [name for name, entry in index.items() if entry.mode != trees.GITLINK]
         below, missing = _submodules(folder, index, wanted)
-        filled += [path + b"/" + name for name in (*files_only(inner, [*own, *listed]), *below)]
+        filled += [path + b"/" + name for name in (*trees.files_only(inner, [*own, *listed]), *below)]
         empty += [path + b"/" + name for name in missing]
     return filled, empty

@@ -12,27 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.errors import UsageError
+from fixloop.repository import tree as trees
 from fixloop.repository.change import Change, change_between
 from fixloop.repository.git import Git, shown
 from fixloop.repository.identity import is_repository, top_of
 from fixloop.repository.mirror import Mirror
-from fixloop.repository.tree import (
-    ABSENT,
-    GITLINK,
-    SYMLINK,
-    Delta,
-    Entry,
-    commit_tree,
-    deltas,
-    folders_of,
-    tracked_in_index,
-    tracked_in_tree,
-    tree_id,
-    tree_with,
-    write_tree,
-)
 
-NOTHING: Final = Entry(ABSENT, "0" * 40)
+NOTHING: Final = trees.Entry(trees.ABSENT, "0" * 40)
 """What a tree has of a path that is not in it."""
 
 
@@ -47,29 +33,29 @@ class Merged:
 def merge_trees(mirror: Mirror, base: str, ours: str, theirs: str) -> Merged:
     """Bring what changed from `base` to `theirs` into `ours`, a tree; the others may be commits."""
     git = mirror.git
-    current = tracked_in_tree(git, ours)
+    current = trees.tracked_in_tree(git, ours)
     wanted, conflicts = {}, set()
-    for delta in deltas(git, base, theirs):
+    for delta in trees.deltas(git, base, theirs):
         entry = _merged(git, delta, current.get(delta.path, NOTHING))
         if entry is None:
             conflicts.add(delta.path)
         elif entry != current.get(delta.path, NOTHING):
             wanted[delta.path] = entry
     # Nor may a new file need a folder where a file stays, or the name of a folder whose files stay.
-    leaving = {path for path, entry in wanted.items() if entry.mode == ABSENT}
+    leaving = {path for path, entry in wanted.items() if entry.mode == trees.ABSENT}
     staying = current.keys() - leaving
-    folders = {parent for path in staying for parent in folders_of(path)}
+    folders = {parent for path in staying for parent in trees.folders_of(path)}
     for path in wanted.keys() - leaving - current.keys():
-        if path in folders or not staying.isdisjoint(folders_of(path)):
+        if path in folders or not staying.isdisjoint(trees.folders_of(path)):
             conflicts.add(path)
     if conflicts:
         return Merged(ours, tuple(sorted(map(shown, conflicts))))
     if not wanted:
         return Merged(ours, ())
-    return Merged(tree_with(git, ours, wanted), ())
+    return Merged(trees.tree_with(git, ours, wanted), ())
 
 
-def _merged(git: Git, delta: Delta, ours: Entry) -> Entry | None:
+def _merged(git: Git, delta: trees.Delta, ours: trees.Entry) -> trees.Entry | None:
     """What becomes of one path; None where both sides changed the same lines, or one that has no lines."""
     base, theirs = delta.old, delta.new
     if _same(ours, base):
@@ -77,7 +63,7 @@ def _merged(git: Git, delta: Delta, ours: Entry) -> Entry | None:
     if _same(ours, theirs):
         return ours
     mode = ours.mode if base.mode == theirs.mode else theirs.mode
-    if {ours.mode, base.mode, theirs.mode} & {ABSENT, GITLINK, SYMLINK}:
+    if {ours.mode, base.mode, theirs.mode} & {trees.ABSENT, trees.GITLINK, trees.SYMLINK}:
         return None
     with tempfile.TemporaryDirectory(prefix="fixloop-merge-") as folder:
         files = [Path(folder) / name for name in ("ours", "base", "theirs")]
@@ -86,11 +72,11 @@ def _merged(git: Git, delta: Delta, ours: Entry) -> Entry | None:
         done = git.run("merge-file", "-p", "--quiet", *files, accept=tuple(range(256)))
     if done.returncode:
         return None
-    return Entry(mode, git.text("hash-object", "-w", "--no-filters", "--stdin", stdin=done.stdout))
+    return trees.Entry(mode, git.text("hash-object", "-w", "--no-filters", "--stdin", stdin=done.stdout))
 
 
-def _same(one: Entry, other: Entry) -> bool:
-    return one.mode == other.mode and (one.mode == ABSENT or one.blob == other.blob)
+def _same(one: trees.Entry, other: trees.Entry) -> bool:
+    return one.mode == other.mode and (one.mode == trees.ABSENT or one.blob == other.blob)
 
 
 def commit_of_directory(
@@ -99,13 +85,13 @@ def commit_of_directory(
     mirror: Mirror,
     message: str,
     *,
-    also_tracked: Mapping[bytes, Entry] | None = None,
+    also_tracked: Mapping[bytes, trees.Entry] | None = None,
     without: Collection[bytes] = frozenset(),
 ) -> Change:
     """Take a directory as it stands as a change of `parent`; `parent` itself where nothing differs."""
     git = mirror.over(directory)
-    tracked = {**(also_tracked or {}), **tracked_in_tree(git, parent)}
-    tree = write_tree(git, tracked=tracked, without=without)
+    tracked = {**(also_tracked or {}), **trees.tracked_in_tree(git, parent)}
+    tree = trees.write_tree(git, tracked=tracked, without=without)
     return _kept_change(mirror, parent, tree, message)
 
 
@@ -136,8 +122,8 @@ def take_checkout(
     """
     top, _ = top_of(path)
     tree = import_folder(top, base, mirror)
-    there = tracked_in_tree(mirror.git, tree)
-    fixes = deltas(mirror.git, base, tip)
+    there = trees.tracked_in_tree(mirror.git, tree)
+    fixes = trees.deltas(mirror.git, base, tip)
     left_out = [fix for fix in fixes if there.get(fix.path, NOTHING) != fix.new]
     change = _kept_change(mirror, tip, tree, message)
     return change.model_copy(update={"left_out": tuple(shown(fix.path) for fix in left_out)})
@@ -158,8 +144,8 @@ def merge_checkout(
 def rebased(tip: str, change: Change, *, base: str, mirror: Mirror, message: str) -> Change:
     """A change of `base`, brought onto a later commit of the same work, or refused."""
     if change.commit == base or tip == base:
-        return change if tip == base else Change(commit=tip, tree=tree_id(mirror.git, tip))
-    merged = merge_trees(mirror, base, tree_id(mirror.git, tip), change.commit)
+        return change if tip == base else Change(commit=tip, tree=trees.tree_id(mirror.git, tip))
+    merged = merge_trees(mirror, base, trees.tree_id(mirror.git, tip), change.commit)
     _refuse(merged, f"this work and what others did since {base[:12]}", f"bring it onto {tip[:12]}")
     return _kept_change(mirror, tip, merged.tree, message)
 
@@ -193,20 +179,20 @@ def import_folder(top: Path, base: str, mirror: Mirror) -> str:
     """The tree of a checkout or plain folder as it is now, with all its objects in the mirror."""
     if not is_repository(top):
         git = mirror.over(top)
-        return write_tree(git, tracked=tracked_in_tree(git, base))
+        return trees.write_tree(git, tracked=trees.tracked_in_tree(git, base))
     git = Git(top)
     # What the snapshot took is still tracked, even if the user's own repository ignores it.
-    tracked = {**tracked_in_tree(mirror.git, base), **tracked_in_index(git)}
-    tree = write_tree(git, tracked=tracked)
-    commit = commit_tree(git, tree, [], "fixloop: the checkout\n", dated="2000-01-01T00:00:00+0000")
+    tracked = {**trees.tracked_in_tree(mirror.git, base), **trees.tracked_in_index(git)}
+    tree = trees.write_tree(git, tracked=tracked)
+    commit = trees.commit_tree(git, tree, [], "fixloop: the checkout\n", dated="2000-01-01T00:00:00+0000")
     mirror.receive(git, commit, "checkout")
     return tree
 
 
 def _kept_change(mirror: Mirror, parent: str, tree: str, message: str) -> Change:
     git = mirror.git
-    if tree == tree_id(git, parent):
+    if tree == trees.tree_id(git, parent):
         return Change(commit=parent, tree=tree)
-    commit = commit_tree(git, tree, [parent], message)
+    commit = trees.commit_tree(git, tree, [parent], message)
     mirror.keep(commit)
     return change_between(git, parent, commit)

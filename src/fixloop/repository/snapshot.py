@@ -14,19 +14,11 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict
 
 from fixloop.errors import FixloopError, InfrastructureError, UsageError
+from fixloop.repository import tree as trees
 from fixloop.repository.copied import DATE, Wanted, gather
 from fixloop.repository.git import Git, GitFailure, LockHeld, one_line, shown
 from fixloop.repository.identity import is_repository, top_of
 from fixloop.repository.mirror import Mirror, remove_when_old
-from fixloop.repository.tree import (
-    GITLINK,
-    OBJECT,
-    commit_tree,
-    tracked_in_index,
-    tracked_in_tree,
-    tree_id,
-    write_tree,
-)
 
 MESSAGE: Final = "fixloop: what was there when it began\n"
 SUBJECT_CHARACTERS: Final = 100
@@ -94,7 +86,7 @@ def take_snapshot(
     commit = git.commit(ref) if ref else ""
     if ref and not commit:
         raise UsageError(f"{top} has no branch, tag or commit {ref!r}")
-    commit, tree = (commit, tree_id(git, commit)) if commit else _imported(git, head)
+    commit, tree = (commit, trees.tree_id(git, commit)) if commit else _imported(git, head)
     if subdirectory and git.found("cat-file", "-t", f"{commit}:{subdirectory}") != "tree":
         raise UsageError(
             f"the folder {subdirectory} is not part of the snapshot: it is empty or ignored there"
@@ -141,8 +133,8 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
     submodules: tuple[str, ...] = ()
     if mirror.git.found("cat-file", "-t", f"{commit}:.gitmodules"):
         # All files are listed only where some submodule is declared.
-        listed = tracked_in_tree(mirror.git, commit).items()
-        submodules = tuple(shown(path) for path, entry in listed if entry.mode == GITLINK)
+        listed = trees.tracked_in_tree(mirror.git, commit).items()
+        submodules = tuple(shown(path) for path, entry in listed if entry.mode == trees.GITLINK)
     note = (
         f"submodules are empty folders where checks and fixers run: {' '.join(submodules[:3])}; "
         "clone with `--recurse-submodules` and name that folder instead of the URL"
@@ -151,7 +143,7 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
     return Snapshot(
         source=url,
         commit=commit,
-        tree=tree_id(mirror.git, commit),
+        tree=trees.tree_id(mirror.git, commit),
         is_url=True,
         branch=ref or "",
         subject=subject,
@@ -210,13 +202,13 @@ def mirror_of(snapshot: Snapshot, cache: Path) -> Mirror:
 
 def _imported(git: Git, head: str) -> tuple[str, str]:
     """The checkout as a commit in its own repository, `head` itself where nothing differs from it, and its tree."""
-    tree = write_tree(git, tracked=tracked_in_index(git))
+    tree = trees.write_tree(git, tracked=trees.tracked_in_index(git))
     if not head:
-        return commit_tree(git, tree, [], MESSAGE, dated=DATE), tree
-    if tree == tree_id(git, head):
+        return trees.commit_tree(git, tree, [], MESSAGE, dated=DATE), tree
+    if tree == trees.tree_id(git, head):
         return head, tree
     date = git.text("show", "-s", "--format=%cI", head)
-    return commit_tree(git, tree, [head], MESSAGE, dated=date), tree
+    return trees.commit_tree(git, tree, [head], MESSAGE, dated=date), tree
 
 
 def checkout_tree(path: Path) -> str:
@@ -289,8 +281,8 @@ def _plain(top: Path, mirror: Mirror, issue: int, copy_globs: Sequence[str], ref
         raise UsageError(f"{top} is no project: it is not a git repository and holds everything else too")
     mirror.ensure()
     git = mirror.over(top)
-    tree = write_tree(git, tracked={})
-    commit = commit_tree(git, tree, [], MESSAGE, dated=DATE)
+    tree = trees.write_tree(git, tracked={})
+    commit = trees.commit_tree(git, tree, [], MESSAGE, dated=DATE)
     mirror.keep(commit, _ref(issue))
     copied = gather(git, mirror, commit, Wanted(copy_globs, top))
     if copied.commit:
@@ -325,7 +317,7 @@ def _fetched(mirror: Mirror, url: str, ref: str | None) -> str:
             mirror, url, "+HEAD:refs/remote/HEAD", "+refs/heads/*:refs/remote/*", "+refs/tags/*:refs/tags/*"
         )
         commit = _of_remote(git, ref)
-        if not commit and ref and OBJECT.fullmatch(ref):
+        if not commit and ref and trees.OBJECT.fullmatch(ref):
             # No branch or tag leads to it (any more); the server may give it out all the same.
             with contextlib.suppress(Unseen):
                 _fetch(mirror, url, f"+{ref}:refs/remote-commits/{ref}")

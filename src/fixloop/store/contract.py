@@ -13,27 +13,10 @@ from typing import Protocol
 from fixloop.errors import ProtocolError
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
+from fixloop.store import records as rec
 from fixloop.store.keys import number_of
 from fixloop.store.limits import HORIZON_SECONDS, LEASE_SECONDS, MOST_PER_SWEEP
 from fixloop.store.locks import Locks
-from fixloop.store.records import (
-    Changes,
-    Claim,
-    Commit,
-    Committed,
-    Entry,
-    Lane,
-    QueueLoad,
-    RejectedMessage,
-    Rejections,
-    Removal,
-    Renewal,
-    Retired,
-    Retirement,
-    Snapshot,
-    Stored,
-    Swept,
-)
 from fixloop.store.seal import Objection, Sealing
 
 
@@ -45,7 +28,7 @@ class Store(Protocol):
     sealing: Sealing | None = None
     """What entries are sealed with."""
 
-    def create(self, commit: Commit) -> Committed:
+    def create(self, commit: rec.Commit) -> rec.Committed:
         """Commit version 1 of a new workflow; `exists` names the live one of the same feature."""
         if commit.expected_version != 0:
             raise ProtocolError(
@@ -53,11 +36,11 @@ class Store(Protocol):
             )
         return self.commit(commit)
 
-    def create_all(self, commits: Sequence[Commit]) -> list[Committed]:
+    def create_all(self, commits: Sequence[rec.Commit]) -> list[rec.Committed]:
         """Create these workflows, each as `create` would; after an error some of them are there."""
         return [self.create(commit) for commit in commits]
 
-    def commit(self, commit: Commit) -> Committed:
+    def commit(self, commit: rec.Commit) -> rec.Committed:
         """
         Apply one change, all or nothing (R4, R5, R8).
 
@@ -73,10 +56,12 @@ class Store(Protocol):
             ProtocolError: the commit contradicts itself.
         """
 
-    def read(self, workflow: str) -> Snapshot | None:
+    def read(self, workflow: str) -> rec.Snapshot | None:
         """One workflow as it stands; None when there is none of this id."""
 
-    def claim(self, ticket_id: str, owner: str, token: str, *, lease_seconds: float = LEASE_SECONDS) -> Claim:
+    def claim(
+        self, ticket_id: str, owner: str, token: str, *, lease_seconds: float = LEASE_SECONDS
+    ) -> rec.Claim:
         """
         Take a ticket (R7, R8). The same owner and token again get the same fence.
 
@@ -87,7 +72,7 @@ class Store(Protocol):
 
     def renew(
         self, ticket_id: str, owner: str, fence: int, *, lease_seconds: float = LEASE_SECONDS
-    ) -> Renewal:
+    ) -> rec.Renewal:
         """Keep a claim, also a run-out one that nobody else has claimed; `cancelled`: stop working."""
 
     def release(
@@ -112,7 +97,7 @@ class Store(Protocol):
             The ticket, to be hinted; None when it was not delayed, or its workflow is held.
         """
 
-    def queues(self) -> list[QueueLoad]:
+    def queues(self) -> list[rec.QueueLoad]:
         """What is ready and what is at work, by queue, of all that have any; as quick however many tickets wait."""
 
     def owners(self) -> dict[str, tuple[str, int]]:
@@ -128,8 +113,8 @@ class Store(Protocol):
         owner: str,
         horizon_seconds: float = HORIZON_SECONDS,
         most_due: int = MOST_PER_SWEEP,
-        empty_lanes: Sequence[Lane] = (),
-    ) -> Swept:
+        empty_lanes: Sequence[rec.Lane] = (),
+    ) -> rec.Swept:
         """
         Keep one shard's clock running, and find what has to be done now (R6, K34).
 
@@ -139,7 +124,7 @@ class Store(Protocol):
             empty_lanes: those the broker has nothing in.
         """
 
-    def history(self, workflow: str, start: int = 0) -> list[Entry]:
+    def history(self, workflow: str, start: int = 0) -> list[rec.Entry]:
         """The entries of a workflow after number `start`; empty when there is no such workflow."""
 
     def verify(self, workflow: str) -> list[str]:
@@ -194,10 +179,10 @@ class Store(Protocol):
     def ended(self, before: datetime, *, most: int = MOST_PER_SWEEP) -> list[tuple[str, datetime]]:
         """Workflows that ended before then, with the time; at most so many of each shard, the first to end first."""
 
-    def stored(self, workflow: str) -> Stored | None:
+    def stored(self, workflow: str) -> rec.Stored | None:
         """All of a workflow in its stored form; None when there is none of this id."""
 
-    def remove(self, workflow: str, head: str, how: Retirement) -> Removal:
+    def remove(self, workflow: str, head: str, how: rec.Retirement) -> rec.Removal:
         """
         Take an ended workflow out, all of it or nothing. Its feature keeps its number, and the project its issue's.
 
@@ -216,7 +201,7 @@ class Store(Protocol):
             keep: gets every key's name and content before that, again where something was changed meanwhile.
         """
 
-    def retired(self, project: str, issue: int) -> Retired | None:
+    def retired(self, project: str, issue: int) -> rec.Retired | None:
         """The newest workflow of a feature that was taken out."""
 
     def allocate_issue(self, project: str) -> int:
@@ -225,16 +210,16 @@ class Store(Protocol):
     def use_issue(self, project: str, issue: int) -> None:
         """Say that a number is used, so that it is never allocated."""
 
-    def reject(self, messages: Sequence[RejectedMessage], count: int) -> None:
+    def reject(self, messages: Sequence[rec.RejectedMessage], count: int) -> None:
         """Count broker messages that no worker could take, of which `messages` are the last, and keep the last ones."""
 
-    def rejections(self) -> Rejections:
+    def rejections(self) -> rec.Rejections:
         """The broker messages that no worker could take."""
 
     def now(self, where: str | int) -> Moment:
         """The time in the shard of a workflow, or in a shard."""
 
-    def changes(self, after: str, *, wait_seconds: float) -> Changes:
+    def changes(self, after: str, *, wait_seconds: float) -> rec.Changes:
         """
         What was committed and taken out after a cursor, in the order of each workflow; a change may come twice.
 

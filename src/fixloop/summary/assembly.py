@@ -10,22 +10,9 @@ from fixloop.protocol.moment import Moment
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import State, WorkflowOutcome
 from fixloop.store.records import Entry
+from fixloop.summary import model
 from fixloop.summary.gates import gates
 from fixloop.summary.history import Artifact, Recorded, recorded
-from fixloop.summary.model import (
-    Answer,
-    AtWork,
-    ErrorRow,
-    EscalationRow,
-    Line,
-    Phase,
-    Standing,
-    Summary,
-    Totals,
-    Waiting,
-    clean,
-    one_line,
-)
 from fixloop.summary.phases import old_rows, phases_of, times_of
 from fixloop.summary.timeline import ERRORS, Interval, bars_of, intervals, marks_of
 
@@ -33,11 +20,11 @@ TAIL_LINES: Final = 15
 """Of what a fixer printed that failed: the end of a traceback."""
 
 _STANDINGS: Final = {
-    WorkflowOutcome.ABORTED: Standing.ABORTED,
-    WorkflowOutcome.CANCELLED: Standing.CANCELLED,
-    WorkflowOutcome.SUCCESS: Standing.COMPLETED,
-    WorkflowOutcome.SKIPPED: Standing.COMPLETED,
-    WorkflowOutcome.UNVERIFIED: Standing.UNVERIFIED,
+    WorkflowOutcome.ABORTED: model.Standing.ABORTED,
+    WorkflowOutcome.CANCELLED: model.Standing.CANCELLED,
+    WorkflowOutcome.SUCCESS: model.Standing.COMPLETED,
+    WorkflowOutcome.SKIPPED: model.Standing.COMPLETED,
+    WorkflowOutcome.UNVERIFIED: model.Standing.UNVERIFIED,
 }
 
 
@@ -46,7 +33,7 @@ class Told(NamedTuple):
 
     next_command: str = ""
     """What is most likely wanted next."""
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[model.Answer, ...] = ()
     """What goes on from where somebody is waited for."""
     artifact: Artifact = lambda digest: None
     """Finds what the entries only name."""
@@ -56,7 +43,7 @@ class Told(NamedTuple):
     """The numbers of the messages that are given in full, which takes most of the time; None: all."""
 
 
-def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | None = None) -> Summary:
+def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | None = None) -> model.Summary:
     """The report on a workflow, whether it runs, waits or has ended; what goes on is measured up to `now` (U18)."""
     told = told or Told()
     entries = recorded(history)
@@ -70,16 +57,16 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
     described = json.loads(state.snapshot or "{}")  # older snapshots do not know everything
     handed_in = described if isinstance(described, dict) else {}
     folder = str(handed_in.get("source", "")).rstrip("/").rpartition("/")[2].removesuffix(".git")
-    standing = Standing.PAUSED if state.paused or state.held is not None else Standing.RUNNING
-    return Summary(
+    standing = model.Standing.PAUSED if state.paused or state.held is not None else model.Standing.RUNNING
+    return model.Summary(
         issue=state.issue,
-        name=one_line(state.name),
+        name=model.one_line(state.name),
         # A feature that was given no name is called after its folder; its last commit says more.
-        title=one_line(str(handed_in.get("subject", ""))) if state.name == folder else "",
-        branch=one_line(str(handed_in.get("branch", ""))),
-        author=one_line(str(handed_in.get("author", ""))),
+        title=model.one_line(str(handed_in.get("subject", ""))) if state.name == folder else "",
+        branch=model.one_line(str(handed_in.get("branch", ""))),
+        author=model.one_line(str(handed_in.get("author", ""))),
         workflow=state.workflow,
-        project=one_line(state.project),
+        project=model.one_line(state.project),
         protocol_version=state.protocol_version,
         standing=_STANDINGS[state.outcome] if state.outcome is not None else standing,
         sentence=_sentence(state),
@@ -101,8 +88,10 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
         at_work=_at_work(state, found),
         waiting=_waiting(state, entries, found, told.answers),
         next_command=told.next_command,
-        diff=clean(told.diff) if sum(fix.diff != "" for phase in phases for fix in phase.fixes) > 1 else "",
-        marks=tuple(map(one_line, state.marks)),
+        diff=model.clean(told.diff)
+        if sum(fix.diff != "" for phase in phases for fix in phase.fixes) > 1
+        else "",
+        marks=tuple(map(model.one_line, state.marks)),
         files=_files(phases),
         bars=bars,
         moments=marks_of(entries, bars, found),
@@ -111,8 +100,8 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
 
 
 def _waiting(
-    state: State, entries: Sequence[Recorded], found: Sequence[Interval], answers: tuple[Answer, ...]
-) -> Waiting | None:
+    state: State, entries: Sequence[Recorded], found: Sequence[Interval], answers: tuple[model.Answer, ...]
+) -> model.Waiting | None:
     opened = state.escalation
     if state.ended or state.held is not None or not found:
         return None
@@ -123,10 +112,10 @@ def _waiting(
         last = next((entry for entry in reversed(entries) if entry.kind in ends), None)
         output = _tail(last) if last is not None and last.kind == "fix-failed" else ""
         what = "a decision" if opened.decision is None else "a fix by hand"
-        because = one_line(
+        because = model.one_line(
             f"{opened.reason.text}: {opened.detail}" if opened.detail else opened.reason.text, 1000
         )
-        return Waiting(what=what, since=since, because=because, answers=answers, output=output)
+        return model.Waiting(what=what, since=since, because=because, answers=answers, output=output)
     if state.fixer != "outside" or not state.awaits_fix:
         return None
     who = (
@@ -134,11 +123,11 @@ def _waiting(
         if state.agent
         else "no fixer is configured; --fixer COMMAND or [fixer] names one"
     )
-    return Waiting(what="a fix", since=since, because=who, answers=answers)
+    return model.Waiting(what="a fix", since=since, because=who, answers=answers)
 
 
 def _tail(entry: Recorded) -> str:
-    lines = clean(str(entry.event.get("output_tail", ""))).strip().splitlines()
+    lines = model.clean(str(entry.event.get("output_tail", ""))).strip().splitlines()
     return "\n".join(lines[-TAIL_LINES:])
 
 
@@ -148,9 +137,9 @@ def _sentence(state: State) -> str:
     if state.outcome in (WorkflowOutcome.SUCCESS, WorkflowOutcome.UNVERIFIED):
         missing = ", ".join(f"{each.name} ({each.reason})" for each in state.unverified)
         if not any(entry.applicable for entry in state.specialists):
-            return one_line(f"Nothing could run here: {missing}.")
+            return model.one_line(f"Nothing could run here: {missing}.")
         ran = "Every specialist that ran passed on the final tree"
-        return one_line(f"{ran}; not verified here: {missing}." if missing else f"{ran}.")
+        return model.one_line(f"{ran}; not verified here: {missing}." if missing else f"{ran}.")
     if state.outcome is WorkflowOutcome.SKIPPED:
         skipped = [slot(entry.name).phase for entry in state.specialists if entry.skipped]
         return f"A person skipped {' and '.join(skipped)}; what failed there is a known issue."
@@ -162,19 +151,19 @@ def _sentence(state: State) -> str:
         return f"{where}, waits for {wanted}: {opened.reason.text}."
     if state.held is not None:
         because = f": {state.held.reason}" if state.held.reason else ""
-        return one_line(f"{where}, is paused by {state.held.by}{because}.")
+        return model.one_line(f"{where}, is paused by {state.held.by}{because}.")
     turn = {"agent": "waits for the main agent's fix", "person": "waits for a person"}
     return f"{where}, {turn.get(state.owner, f'is {active.status}')}."
 
 
 def _totals(
-    phases: Sequence[Phase],
-    escalations: Sequence[EscalationRow],
-    errors: Sequence[ErrorRow],
+    phases: Sequence[model.Phase],
+    escalations: Sequence[model.EscalationRow],
+    errors: Sequence[model.ErrorRow],
     entries: Sequence[Recorded],
-) -> Totals:
+) -> model.Totals:
     manual = sum(fix.by != "" for phase in phases for fix in phase.fixes)
-    return Totals(
+    return model.Totals(
         iterations=sum(phase.iterations for phase in phases),
         specialists=sum(phase.iterations > 0 for phase in phases),
         fix_cycles=sum(len(phase.fixes) for phase in phases) - manual,
@@ -189,11 +178,11 @@ def _totals(
     )
 
 
-def _files(phases: Iterable[Phase]) -> tuple[str, ...]:
+def _files(phases: Iterable[model.Phase]) -> tuple[str, ...]:
     return tuple(sorted({name for phase in phases for fix in phase.fixes for name in fix.files}))
 
 
-def _escalations(entries: Sequence[Recorded], now: datetime | None) -> Iterable[EscalationRow]:
+def _escalations(entries: Sequence[Recorded], now: datetime | None) -> Iterable[model.EscalationRow]:
     for index, entry in enumerate(entries):
         said = entry.says("escalation")
         if said is None or said.message.body.kind != "escalation":
@@ -204,45 +193,45 @@ def _escalations(entries: Sequence[Recorded], now: datetime | None) -> Iterable[
         )
         until = answer.at if answer is not None else now
         event = answer.event if answer is not None else {}
-        yield EscalationRow(
+        yield model.EscalationRow(
             message_id=said.message.message_id,
             specialist=said.message.specialist,
             phase=body.phase,
             reason=body.reason.text,
-            detail=one_line(body.detail, 1000),
+            detail=model.one_line(body.detail, 1000),
             to=said.message.recipient,
             at=entry.at,
-            pattern=one_line(body.pattern, 1000),
+            pattern=model.one_line(body.pattern, 1000),
             decision=str(event.get("decision", "cancelled")) if event else "",
-            by=one_line(str(event.get("by", "User"))) if event else "",
-            because=one_line(str(event.get("reason", "")), 1000),
+            by=model.one_line(str(event.get("by", "User"))) if event else "",
+            because=model.one_line(str(event.get("reason", "")), 1000),
             decided_at=answer.at if answer is not None else None,
             waited_seconds=max(0.0, (until - entry.at).total_seconds()) if until is not None else 0.0,
         )
 
 
-def _errors(entries: Iterable[Recorded]) -> Iterable[ErrorRow]:
+def _errors(entries: Iterable[Recorded]) -> Iterable[model.ErrorRow]:
     for entry in entries:
         for said in entry.lines:
             message = said.message
             if message.body.kind in ERRORS:
-                yield ErrorRow(
+                yield model.ErrorRow(
                     kind=ERRORS[message.body.kind],
                     message_id=message.message_id,
                     specialist=message.specialist,
                     iteration=message.iteration,
                     at=message.at,
-                    summary=one_line(message.summary, 1000),
+                    summary=model.one_line(message.summary, 1000),
                     output=_tail(entry),
                 )
 
 
-def _at_work(state: State, found: Sequence[Interval]) -> AtWork | None:
+def _at_work(state: State, found: Sequence[Interval]) -> model.AtWork | None:
     """What is running, for how long and of how much (A90)."""
     operation = state.operation
     if operation is None or state.ended or state.owner == "person" or not found:
         return None
-    return AtWork(
+    return model.AtWork(
         operation=operation.name.value,
         specialist=operation.specialist,
         iteration=operation.iteration,
@@ -251,17 +240,17 @@ def _at_work(state: State, found: Sequence[Interval]) -> AtWork | None:
     )
 
 
-def _lines(entries: Iterable[Recorded], texts: range | None) -> Iterable[Line]:
+def _lines(entries: Iterable[Recorded], texts: range | None) -> Iterable[model.Line]:
     for entry in entries:
         for said in entry.lines:
             message = said.message
-            yield Line(
+            yield model.Line(
                 number=message.number,
                 at=message.at,
                 sender=message.sender,
                 recipient=message.recipient,
                 title=title(message),
                 message_id=message.message_id,
-                summary=one_line(message.summary, 500),
-                text=clean(said.rendered) if texts is None or message.number in texts else "",
+                summary=model.one_line(message.summary, 500),
+                text=model.clean(said.rendered) if texts is None or message.number in texts else "",
             )
