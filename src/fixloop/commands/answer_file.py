@@ -8,14 +8,7 @@ from typing import Final
 from fixloop.commands.session import Session, caller
 from fixloop.errors import RefusedError, UsageError
 from fixloop.intake.redaction_scope import redaction_for
-from fixloop.protocol.answers import (
-    LIMIT_BYTES,
-    Answer,
-    AnsweredAlready,
-    InvalidAnswer,
-    decode_answer,
-    parse_answer,
-)
+from fixloop.protocol import answers
 from fixloop.protocol.events import AnswerRejected
 from fixloop.protocol.messages import MAIN_AGENT
 from fixloop.protocol.state import State
@@ -23,7 +16,7 @@ from fixloop.protocol.state import State
 SHOWN_CHARACTERS: Final = 2000
 
 
-def read_given(file: Path, what: str = "the answer", most: int = LIMIT_BYTES) -> bytes:
+def read_given(file: Path, what: str = "the answer", most: int = answers.LIMIT_BYTES) -> bytes:
     """The bytes of a file, `-` for standard input; of one that is too long, one byte more than `most`."""
     try:
         if str(file) == "-":
@@ -43,17 +36,17 @@ def text_in(raw: bytes, what: str) -> str:
         raise UsageError(f"{what} is not UTF-8: byte {byte:#04x} at {error.start}") from None
 
 
-def said(session: Session, state: State, raw: bytes, *, awaited: bool) -> Answer | None:
+def said(session: Session, state: State, raw: bytes, *, awaited: bool) -> answers.Answer | None:
     """What `raw` says; what does not fit an awaited fix is recorded and answered with a notice, then raised. Where no
     fix is awaited, nothing is asked of the answer but that it is no repetition (AnsweredAlready)."""
     active = state.active
     try:
-        return parse_answer(
-            decode_answer(raw), issue=state.issue, iteration=active.iteration, specialist=active.name
+        return answers.parse_answer(
+            answers.decode_answer(raw), issue=state.issue, iteration=active.iteration, specialist=active.name
         )
-    except AnsweredAlready:
+    except answers.AnsweredAlready:
         raise
-    except InvalidAnswer as invalid:
+    except answers.InvalidAnswer as invalid:
         if not awaited:
             return None
         # Secrets are cut out before the end is, or half of one could stand there.

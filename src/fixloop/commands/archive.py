@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Annotated, Final
 
-import typer
-from typer import Argument, Option
+from typer import Argument, BadParameter, Exit, Option
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.lookup import prefix_of
@@ -25,7 +24,7 @@ _UNITS: Final = {"d": "days", "h": "hours", "m": "minutes"}
 def _age(text: str) -> timedelta:
     found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([dhm]?)", text.strip())
     if found is None:
-        raise typer.BadParameter(f"{text!r} is no age; write 90d, 12h or 30m")
+        raise BadParameter(f"{text!r} is no age; write 90d, 12h or 30m")
     return timedelta(**{_UNITS[found[2] or "d"]: float(found[1])})
 
 
@@ -113,4 +112,4 @@ def _tell(moved: Iterable[Moved], *, json: bool) -> None:
     elif not told:
         say("no workflow ended that long ago")
     if any(each.status == "kept" for each in told):
-        raise typer.Exit(ExitCode.WRONG)
+        raise Exit(ExitCode.WRONG)

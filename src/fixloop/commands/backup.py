@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-from typer import Argument, Option
+from typer import Argument, Exit, Option
 
 from fixloop import __version__
 from fixloop.commands.exit_codes import ExitCode
@@ -80,4 +79,4 @@ def restore_command(
     if late > LATE_SECONDS:
         note(f"this Redis has work of its own, so limits of what lives run on from {late:.0f} s later")
     if found["other"] or found["lives"]:
-        raise typer.Exit(ExitCode.WRONG)
+        raise Exit(ExitCode.WRONG)

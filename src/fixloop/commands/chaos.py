@@ -9,8 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-from typer import Option
+from typer import Exit, Option
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import console, print_json, print_lines, say
@@ -96,7 +95,7 @@ def chaos(
     if keep is not None:
         say(f"logs, data and injuries are in {keep}")
     if not report.is_well:
-        raise typer.Exit(ExitCode.WRONG)
+        raise Exit(ExitCode.WRONG)
 
 
 def report_lines(report: "Report") -> Iterator[str]:

@@ -10,8 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-from typer import Option
+from typer import Exit, Option
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import console, print_json, print_lines, row, say, short, show, table
@@ -82,7 +81,7 @@ def cheats(
             say(f"{missing} cases were not tried, because {tool} is not here")
         print_lines(*_last_lines(played))
     if any(one.is_wrong for one in played):
-        raise typer.Exit(ExitCode.WRONG)
+        raise Exit(ExitCode.WRONG)
 
 
 def _folder(keep: Path | None, opened: ExitStack) -> Path:

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
 import redis
-import typer
-from typer import Option
+from typer import Exit, Option
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_lines, say
@@ -100,7 +99,7 @@ def doctor(
     else:
         print_lines(*[*map(str, findings), *(lines(plan) if plan is not None else ())])
     if any(finding.ok is False for finding in findings):
-        raise typer.Exit(ExitCode.WRONG)
+        raise Exit(ExitCode.WRONG)
 
 
 def _checks_of(directory: Path) -> tuple[Preflight | None, list[Finding]]:

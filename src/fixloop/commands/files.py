@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from typer import Option
+from typer import Exit, Option
 
 from fixloop.commands.lookup import files_root
 from fixloop.commands.screen import print_lines, say
@@ -71,7 +70,7 @@ def files(
             )
         print_lines(root)
         if done.edits:
-            raise typer.Exit(UsageError.exit_code)
+            raise Exit(UsageError.exit_code)
 
 
 def restore_lost(issue: str | None) -> None:

@@ -6,8 +6,7 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-from typer import Argument, Option
+from typer import Argument, Exit, Option
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.letters import (
@@ -84,7 +83,7 @@ def mailbox(
         say(str(nothing))
         read = False
     if not read:
-        raise typer.Exit(ExitCode.WRONG)
+        raise Exit(ExitCode.WRONG)
 
 
 def _known(agent: str, known: set[str]) -> str:

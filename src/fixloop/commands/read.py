@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-import typer
-from typer import Argument, Option
+from typer import Argument, Exit, Option
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_lines
@@ -50,4 +49,4 @@ def read(
         if len(report.failures) > SHOWN_FAILURES:
             print_lines(f"  and {len(report.failures) - SHOWN_FAILURES} more; --json lists all")
     if report.outcome is not RunOutcome.PASSED:
-        raise typer.Exit(ExitCode.WRONG)
+        raise Exit(ExitCode.WRONG)

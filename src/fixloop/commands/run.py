@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from typer import Argument, Option
+from typer import Argument, Exit, Option
 
 from fixloop.commands import run_options as options
 from fixloop.commands.apply import apply_to
@@ -74,7 +73,7 @@ def run(
                 raise UsageError(
                     f"{option} has nothing to act on with --dry, which only looks; leave one of them out"
                 )
-        raise typer.Exit(try_feature(feature))
+        raise Exit(try_feature(feature))
     if apply and is_url(repo):
         raise UsageError(
             "--apply needs a checkout to change; with a URL use --push, or apply in a checkout of it"
@@ -143,7 +142,7 @@ def enqueue_command(
         note(f"issue {issue} {what}; `fixloop watch {issue}` follows it")
         now = look(session, handed_in.workflow).standing
         if now.waits_for == "decision":
-            raise typer.Exit(now.exit_code)
+            raise Exit(now.exit_code)
 
 
 def _directory(repo: str) -> Path:
@@ -201,7 +200,7 @@ def _interruptible(state: Any) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         note(f"interrupted; go on with `fixloop resume {called(state)}`")
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
+        raise Exit(ExitCode.INTERRUPTED) from None
 
 
 def _carry_on(session: Session, workflow: str, *, since: int | None, worker: _Worker | None = None) -> None:
@@ -247,7 +246,7 @@ def _close(session: Session, workflow: str, path: Path, *, apply: bool) -> None:
     state, now = seen.state, seen.standing
     if not _stops(now):
         child = waiting_child(session, workflow)
-        raise typer.Exit(print_result(session, child) if child is not None else ExitCode.INTERRUPTED)
+        raise Exit(print_result(session, child) if child is not None else ExitCode.INTERRUPTED)
     # Its own worker goes with it, perhaps between the last commit and the files.
     session.draw(workflow)
     is_fixed = state.tip != snapshot_in(state).commit
@@ -268,4 +267,4 @@ def _close(session: Session, workflow: str, path: Path, *, apply: bool) -> None:
             note(f"put the work into your checkout: fixloop apply {issue}")
     if now.is_settled:
         note(f"look at it: fixloop report {state.issue} --open")
-    raise typer.Exit(code)
+    raise Exit(code)

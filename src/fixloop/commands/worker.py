@@ -11,8 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
-import typer
-from typer import Argument, Option
+from typer import Argument, Exit, Option
 
 from fixloop.commands.clocks import is_away
 from fixloop.commands.exit_codes import ExitCode
@@ -129,7 +128,7 @@ def _wait(process: "subprocess.Popen[bytes]", stopping: _Stopping) -> None:
         if code is not None:
             reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
             say(f"it ended by itself ({reason}); see what it printed above")
-            raise typer.Exit(ExitCode.WRONG)
+            raise Exit(ExitCode.WRONG)
 
 
 def _ping_broker(session: Session) -> None:
@@ -180,7 +179,7 @@ def _check(session: Session) -> None:
         wrong.append("nobody has swept for 5 s")
     if wrong:
         say("; ".join(wrong))
-        raise typer.Exit(ExitCode.WRONG)
+        raise Exit(ExitCode.WRONG)
     rejected = session.store.rejections()
     told = [f"rejected so far: {rejected.last}"] if rejected.total else []
     say("; ".join([*(known.well for known in here), *told]))

@@ -3,18 +3,11 @@
 from typing import Any, Final, TypeAlias
 
 from fixloop.protocol import draft, ids
+from fixloop.protocol import state as states
 from fixloop.protocol.messages import ORCHESTRATOR, Body, Message, priority_of
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.roles import check_route
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import (
-    SCHEMA_VERSION,
-    Operation,
-    OperationName,
-    SpecialistState,
-    State,
-    WorkflowOutcome,
-)
 from fixloop.protocol.statuses import Role, Status, Transition, check_transition
 from fixloop.protocol.ticket import Priority, Ticket
 
@@ -23,18 +16,18 @@ TO_THE_MAIN_AGENT: Final = frozenset({"report", "deliver", "fix"})
 """Steps that bring it the failure report: as urgent as that is."""
 
 
-Outcome: TypeAlias = draft.Outcome[State, Message]
+Outcome: TypeAlias = draft.Outcome[states.State, Message]
 
 
-class Draft(draft.Draft[State, Message]):
+class Draft(draft.Draft[states.State, Message]):
     """An outcome in the making: each method keeps state, messages and transitions in step."""
 
-    def __init__(self, state: State, now: Moment) -> None:
+    def __init__(self, state: states.State, now: Moment) -> None:
         super().__init__(state, now)
         self.now = now
-        self.update(last_at=self.at, schema_version=SCHEMA_VERSION)
+        self.update(last_at=self.at, schema_version=states.SCHEMA_VERSION)
 
-    def update_specialist(self, name: str, **changes: Any) -> SpecialistState:
+    def update_specialist(self, name: str, **changes: Any) -> states.SpecialistState:
         """Change fields of one specialist; returns it as it is now."""
         new = self.state.specialist(name).with_(**changes)
         entries = tuple(new if entry.name == name else entry for entry in self.state.specialists)
@@ -119,7 +112,7 @@ class Draft(draft.Draft[State, Message]):
         self,
         step: str,
         *,
-        operation: OperationName | None = None,
+        operation: states.OperationName | None = None,
         attempt: int = 1,
         limit_seconds: float | None = None,
         delay_seconds: float = 0.0,
@@ -153,16 +146,18 @@ class Draft(draft.Draft[State, Message]):
 
     def expect_fix(self, limit_seconds: float | None) -> None:
         """An outside agent was offered the work: its clock starts now (K34)."""
-        self._expect(OperationName.FIX, limit_seconds, started_clock=self.clock)
+        self._expect(states.OperationName.FIX, limit_seconds, started_clock=self.clock)
         first = self._first_deadline(limit_seconds)
         if first is not None:
-            self.set_deadline(OperationName.FIX.value, self.clock + first)
+            self.set_deadline(states.OperationName.FIX.value, self.clock + first)
 
     def _first_deadline(self, limit_seconds: float | None) -> float | None:
         """An operation's reminder comes first (K29)."""
         return None if limit_seconds is None else self.state.limits.reminds_after(limit_seconds)
 
-    def _expect(self, name: OperationName, limit: float | None, started_clock: float | None = None) -> None:
+    def _expect(
+        self, name: states.OperationName, limit: float | None, started_clock: float | None = None
+    ) -> None:
         active, previous = self.state.active, self.state.operation
         same = previous is not None and (previous.name, previous.specialist, previous.iteration) == (
             name,
@@ -170,7 +165,7 @@ class Draft(draft.Draft[State, Message]):
             active.iteration,
         )
         self.update(
-            operation=Operation(
+            operation=states.Operation(
                 name=name,
                 specialist=active.name,
                 iteration=active.iteration,
@@ -201,14 +196,14 @@ class Draft(draft.Draft[State, Message]):
         """Move the cap of the running iteration to `due` engine seconds."""
         self.update(iteration_due=due)
         if due is not None:
-            self.set_deadline(OperationName.ITERATION.value, due)
+            self.set_deadline(states.OperationName.ITERATION.value, due)
         else:
-            self.clear_deadlines(OperationName.ITERATION.value)
+            self.clear_deadlines(states.OperationName.ITERATION.value)
 
     def stop_iteration(self) -> None:
         """A result is here: the iteration's clock stops (K6)."""
         self.update(iteration_clock=None, iteration_due=None, reported_clock=None)
-        self.clear_deadlines(OperationName.ITERATION.value)
+        self.clear_deadlines(states.OperationName.ITERATION.value)
 
     def finish_operation(self) -> None:
         """The operation is over: neither its reminder nor its escalation may fire (A64)."""
@@ -217,7 +212,7 @@ class Draft(draft.Draft[State, Message]):
             self.clear_deadlines(operation.name.value, operation.name.reminder_deadline)
             self.update(operation=None)
 
-    def end(self, outcome: WorkflowOutcome) -> None:
+    def end(self, outcome: states.WorkflowOutcome) -> None:
         """The workflow is over: nothing is left to do or to wait for."""
         self.withdraw()
         if self.state.held is not None:

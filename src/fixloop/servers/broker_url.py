@@ -7,14 +7,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from fixloop.errors import UsageError
-from fixloop.servers.redis_url import (
-    SENTINEL_SCHEMES,
-    checked_url,
-    hosts_of,
-    place_of,
-    shown_url,
-    tls_options,
-)
+from fixloop.servers import redis_url
 
 PRIORITY_STEPS: Final = (0, 3, 6, 9)
 """The same for everybody who sends or takes messages, or some are stranded."""
@@ -32,13 +25,13 @@ def is_rabbitmq(url: str) -> bool:
 def checked_broker_url(url: str) -> str:
     """`url` as `celery_settings` takes it; refuses what is neither one of RabbitMQ nor one of a Redis."""
     if not is_rabbitmq(url):
-        return checked_url(url)
+        return redis_url.checked_url(url)
     try:
-        named = hosts_of(url, _RABBITMQ[urlsplit(url).scheme])
+        named = redis_url.hosts_of(url, _RABBITMQ[urlsplit(url).scheme])
     except ValueError as error:
-        raise UsageError(f"{shown_url(url)!r} is not a RabbitMQ URL: {error}") from None
+        raise UsageError(f"{redis_url.shown_url(url)!r} is not a RabbitMQ URL: {error}") from None
     if not named.hosts or not all(host for host, _ in named.hosts):
-        raise UsageError(f"{shown_url(url)!r} is not a RabbitMQ URL: it names no host")
+        raise UsageError(f"{redis_url.shown_url(url)!r} is not a RabbitMQ URL: it names no host")
     return url
 
 
@@ -47,15 +40,15 @@ def celery_url(url: str) -> str:
     url = checked_broker_url(url)
     parts = urlsplit(url)
     if is_rabbitmq(url):
-        named = hosts_of(url, _RABBITMQ[parts.scheme])
+        named = redis_url.hosts_of(url, _RABBITMQ[parts.scheme])
         host, port = named.hosts[0]  # the others are an option of the connection
         return f"{parts.scheme}://{named.login}{host}:{port}{parts.path}"
-    if parts.scheme in SENTINEL_SCHEMES:
-        place, login = place_of(url), hosts_of(url, 0).login
+    if parts.scheme in redis_url.SENTINEL_SCHEMES:
+        place, login = redis_url.place_of(url), redis_url.hosts_of(url, 0).login
         return ";".join(
             f"sentinel://{login}{host}:{port}/{place.options['db']}" for host, port in place.sentinels
         )
-    parts = urlsplit(place_of(url).url)
+    parts = urlsplit(redis_url.place_of(url).url)
     query, scheme = parse_qsl(parts.query), parts.scheme
     if scheme == "unix":
         query = [("virtual_host" if key == "db" else key, value) for key, value in query]
@@ -71,7 +64,7 @@ def celery_settings(url: str, *, connect_seconds: float, answer_seconds: float) 
     """Celery's settings for the broker at `url`, with how long a connection and an answer on it may take."""
     parts = urlsplit(url)
     is_secure = parts.scheme in ("amqps", "rediss", "sentinels")
-    tls = tls_options(dict(parse_qsl(parts.query))) if is_secure else {}
+    tls = redis_url.tls_options(dict(parse_qsl(parts.query))) if is_secure else {}
     settings: dict[str, Any] = {"broker_url": celery_url(url), "broker_connection_timeout": connect_seconds}
     if is_rabbitmq(url):
         # Without confirmation what is sent on a connection that has just died is lost in silence. A hint that is sent
@@ -80,7 +73,7 @@ def celery_settings(url: str, *, connect_seconds: float, answer_seconds: float) 
             "read_timeout": answer_seconds,
             "write_timeout": answer_seconds,
             "confirm_publish": True,
-            "hosts": hosts_of(url, _RABBITMQ[parts.scheme]).hosts,
+            "hosts": redis_url.hosts_of(url, _RABBITMQ[parts.scheme]).hosts,
         }
         # In the words of ssl, not of redis-py; kombu puts the name of the host it connects to into `server_hostname`.
         tls = {name.removeprefix("ssl_"): value for name, value in tls.items()}
@@ -106,7 +99,7 @@ def _redis_options(url: str, connect_seconds: float, answer_seconds: float) -> d
         "priority_steps": list(PRIORITY_STEPS),
         "queue_order_strategy": "round_robin",
     }
-    place = place_of(url)
+    place = redis_url.place_of(url)
     if place.sentinels:
         tls = {key: value for key, value in place.options.items() if key.startswith("ssl")}
         options["master_name"] = place.service

@@ -15,15 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from fixloop.errors import UsageError
 from fixloop.files.cache_folder import usual_cache
+from fixloop.servers import redis_url
 from fixloop.servers.broker_url import checked_broker_url, is_rabbitmq
 from fixloop.servers.redis_place import SEAL_KEY, Place
-from fixloop.servers.redis_url import (
-    MOST_REPLICA_SECONDS,
-    SENTINEL_SCHEMES,
-    checked_url,
-    completed,
-    shown_url,
-)
 
 _PREFIX: Final = "FIXLOOP_"
 _DAYS_OF: Final = re.compile(r"([0-9a-f]{8})=(\d{1,6}(?:\.\d+)?)")
@@ -51,7 +45,7 @@ class Settings(BaseModel):
     """The password at the sentinels themselves."""
     replicas: int | None = Field(default=None, ge=0, le=100)
     """How many replicas confirm a commit: one with sentinels, none without, if not given."""
-    replica_seconds: float = Field(default=1.0, gt=0, le=MOST_REPLICA_SECONDS)
+    replica_seconds: float = Field(default=1.0, gt=0, le=redis_url.MOST_REPLICA_SECONDS)
     """How long they may take."""
     cache_dir: Path = Field(default_factory=usual_cache)
     """Where mirrors and workspaces lie; outside any checkout."""
@@ -86,7 +80,7 @@ class Settings(BaseModel):
     @field_validator("broker_url", "state_url")
     @classmethod
     def _check_url(cls, value: str | None, info: ValidationInfo) -> str | None:
-        check = checked_broker_url if info.field_name == "broker_url" else checked_url
+        check = checked_broker_url if info.field_name == "broker_url" else redis_url.checked_url
         try:
             return value and check(value.strip())
         except UsageError as error:
@@ -158,12 +152,12 @@ class Settings(BaseModel):
         told: dict[str, object] = {}
         if scheme in ("rediss", "amqps", "sentinels"):
             told = {"ssl_ca_certs": self.tls_ca, "ssl_certfile": self.tls_cert, "ssl_keyfile": self.tls_key}
-        if scheme in SENTINEL_SCHEMES:
+        if scheme in redis_url.SENTINEL_SCHEMES:
             told |= {name: getattr(self, name) for name in ("sentinel_username", "sentinel_password")}
-        replicas = self.replicas if self.replicas is not None else int(scheme in SENTINEL_SCHEMES)
+        replicas = self.replicas if self.replicas is not None else int(scheme in redis_url.SENTINEL_SCHEMES)
         if replicas and not is_rabbitmq(url):
             told |= {"replicas": replicas, "replica_seconds": self.replica_seconds}
-        return completed(url, told) if told else url
+        return redis_url.completed(url, told) if told else url
 
 
 class RedisUrls(NamedTuple):
@@ -191,7 +185,7 @@ def _settings(variables: tuple[tuple[str, str], ...]) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = f"{_PREFIX}{first['loc'][0]}".upper()
-        value = shown_url(os.environ.get(name, ""))
+        value = redis_url.shown_url(os.environ.get(name, ""))
         reason = first["msg"].removeprefix("Value error, ")
         raise UsageError(f"{name} is {value!r}: {reason[:1].lower()}{reason[1:]}") from None
 

@@ -11,18 +11,11 @@ from fixloop.commands.session import Session, look
 from fixloop.errors import RefusedError, UsageError
 from fixloop.outside.transfer import bring_work
 from fixloop.profiles.handoff import events as ev
+from fixloop.profiles.handoff import returns
 from fixloop.profiles.handoff.agent_output import missing_specification
 from fixloop.profiles.handoff.presenter import options_of
 from fixloop.profiles.handoff.questions import ENGINE_REASONS
 from fixloop.profiles.handoff.records import changed
-from fixloop.profiles.handoff.returns import (
-    InvalidReturn,
-    Returned,
-    check_return,
-    fitting,
-    read_questions,
-    read_return,
-)
 from fixloop.profiles.handoff.routes import HandoffStatus, check_agent, sent_by
 from fixloop.profiles.handoff.runs import escalation, rejection
 from fixloop.protocol.agents import USER
@@ -68,7 +61,7 @@ def _brought(handed: Handed) -> None:
     workflow = handed.seen.found.workflow
     try:
         events = list(_events(handed))
-    except InvalidReturn as invalid:
+    except returns.InvalidReturn as invalid:
         engine = handed.session.engine_of(workflow)
         engine.refuse(
             workflow, "agent-returned", str(invalid), sender=handed.agent, artifacts=handed.artifacts
@@ -85,24 +78,26 @@ def _events(handed: Handed) -> Iterator[Event]:
         asked = {"reason": "blocked", "details": handed.blocked}
         yield escalation(handed.agent, asked, handed.artifacts)
         return
-    questions = [escalation(handed.agent, asked, handed.artifacts) for asked in read_questions(handed.text)]
+    questions = [
+        escalation(handed.agent, asked, handed.artifacts) for asked in returns.read_questions(handed.text)
+    ]
     blocking = [question for question in questions if question.blocking]
     yield from (question for question in questions if not question.blocking)
     if blocking:
         # The first is what everything waits for; the agent asks on when it is asked again.
         yield blocking[0].model_copy(update=_left(handed))
         return
-    said = read_return(handed.text)
+    said = returns.read_return(handed.text)
     if said["status"] == HandoffStatus.REJECTED:
         yield rejection(handed.seen.state, handed.agent, said)
         return
-    result = fitting("result", Returned, said)
-    check_return(handed.agent, result)
+    result = returns.fitting("result", returns.Returned, said)
+    returns.check_return(handed.agent, result)
     if handed.work:  # without a repository nobody can look for it
         mirror = bring_work(handed.session.store, handed.seen.state, handed.session.settings.cache_dir)
         missing = missing_specification(handed.seen.state, mirror.git, handed.work["tip"], said)
         if missing:
-            raise InvalidReturn(missing)
+            raise returns.InvalidReturn(missing)
     facts: dict[str, Any] = {"sender": handed.agent, "result": result, "artifacts": handed.artifacts}
     yield ev.AgentReturned(**facts | _left(handed))
 

@@ -6,8 +6,7 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-from typer import Argument, Option
+from typer import Argument, Exit, Option
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import note, print_lines
@@ -45,7 +44,7 @@ def lock(
         held = extended(session, workflow, resource, agent) if extend else None
         held = held or taken(session, workflow, resource, agent, wait=not skip)
         if held is None:
-            raise typer.Exit(ExitCode.WAITS)
+            raise Exit(ExitCode.WAITS)
         print_lines(held.token)
 
 
@@ -65,7 +64,7 @@ def unlock(
         event = LockReleased(sender=agent.lower(), resource=resource, token=token)
         if _answer(session, workflow, event) == "lost":
             note(f"the lock of {resource} had expired, and somebody else took it over")
-            raise typer.Exit(ExitCode.WRONG)
+            raise Exit(ExitCode.WRONG)
         note(f"{resource} is free")
 
 
@@ -105,7 +104,7 @@ def write(
         event = StateWritten(sender=agent.lower(), field=field, value=written, seen=known)
         if _answer(session, workflow, event) == "held":
             note(f"{field} is held until a person has looked at it: fixloop inbox")
-            raise typer.Exit(ExitCode.WAITS)
+            raise Exit(ExitCode.WAITS)
         print_lines(_state(session, workflow).written.get(field, 0))
 
 

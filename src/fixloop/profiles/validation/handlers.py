@@ -23,16 +23,9 @@ from fixloop.protocol.messages import FOUR, MAIN_AGENT, USER, Decision, Reason
 from fixloop.protocol.refusals import Repeated
 from fixloop.protocol.state import Completion, State
 from fixloop.protocol.statuses import WITH_MAIN_AGENT
+from fixloop.repository import merge
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths
-from fixloop.repository.merge import (
-    change_onto,
-    commit_of_directory,
-    commit_of_patch,
-    merge_checkout,
-    resolve_descendant,
-    take_checkout,
-)
 from fixloop.repository.snapshot import commit_of_source, mirror_of
 from fixloop.store.waivers import Waiver, keep_waiver
 
@@ -196,15 +189,15 @@ def _taken(session: Session, state: State, work: Work) -> Change:
     mirror = bring_work(session.store, state, cache)
     message = f"fixloop: fix {state.issue}, {state.active.name} run {state.active.iteration}\n"
     if work.rev is not None:
-        return resolve_descendant(work.rev, path=session.directory, tip=state.tip, mirror=mirror)
+        return merge.resolve_descendant(work.rev, path=session.directory, tip=state.tip, mirror=mirror)
     if work.revision:
         commit = commit_of_source(snapshot_in(state), work.revision, mirror)
-        return change_onto(state.tip, commit, work.revision, mirror)
+        return merge.change_onto(state.tip, commit, work.revision, mirror)
     if work.patch is not None:
-        return commit_of_patch(work.patch, state.tip, mirror, message)
+        return merge.commit_of_patch(work.patch, state.tip, mirror, message)
     base = snapshot_in(state).commit
     if work.here:
-        take = merge_checkout if work.merge else take_checkout
+        take = merge.merge_checkout if work.merge else merge.take_checkout
         return take(session.directory, base=base, tip=state.tip, mirror=mirror, message=message)
     made = offered_at(state, cache)
     if not made.top.is_dir():
@@ -212,7 +205,7 @@ def _taken(session: Session, state: State, work: Work) -> Change:
         does = "says what is to be decided" if state.paused else "makes a directory to work in"
         raise RefusedError(f"nothing was offered yet; {way} {does}, or use --here for the current checkout")
     copied = copied_paths(mirror, snapshot_in(state).copied)
-    return commit_of_directory(made.top, state.tip, mirror, message, without=copied)
+    return merge.commit_of_directory(made.top, state.tip, mirror, message, without=copied)
 
 
 def _bundle(session: Session, state: State, change: Change) -> str:
