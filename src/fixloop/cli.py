@@ -45,18 +45,14 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        return _without_reader()
+        # Nothing more to say, not even when Python flushes at its end.
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except (OSError, ValueError, AttributeError):
+            sys.stdout = io.StringIO()
+        return ExitCode.PIPE_CLOSED
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
-
-
-def _without_reader() -> int:
-    """The pipe's reader is gone: nothing more to say, not even when Python flushes at its end."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError, AttributeError):
-        sys.stdout = io.StringIO()
-    return ExitCode.PIPE_CLOSED
 
 
 if __name__ == "__main__":

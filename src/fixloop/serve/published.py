@@ -94,7 +94,13 @@ def _told(entry: Entry) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _of_event(event: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     match event.get("kind"):
         case "run-finished":
-            yield from _of_run(event)
+            failures = event.get("failures", ())
+            facts = {name: event.get(name) for name in ("specialist", "iteration", "outcome", "tree")}
+            if event.get("outcome") != "passed":
+                named = [_cut(each.get("name")) for each in failures[:MOST_NAMED]]
+                yield "specialist.failed", facts | {"failures": named, "count": len(failures)}
+            elif not event.get("findings"):
+                yield "specialist.passed", facts
         case "fix-completed":
             done = event.get("completion", {})
             names = ("iteration", "by", "summary", "files", "tip")
@@ -113,16 +119,6 @@ def _of_event(event: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
                 "escalation.decided",
                 facts | {"decision": _cut(word), "by": event.get("by", ""), "reason": _cut(reason)},
             )
-
-
-def _of_run(event: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    failures = event.get("failures", ())
-    facts = {name: event.get(name) for name in ("specialist", "iteration", "outcome", "tree")}
-    if event.get("outcome") != "passed":
-        named = [_cut(each.get("name")) for each in failures[:MOST_NAMED]]
-        yield "specialist.failed", facts | {"failures": named, "count": len(failures)}
-    elif not event.get("findings"):
-        yield "specialist.passed", facts
 
 
 def _of_message(message: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

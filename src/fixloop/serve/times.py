@@ -94,26 +94,23 @@ class Times:
             for number, (workflow, fields) in enumerate(changed):
                 if time.monotonic() > ends:
                     return len(changed) - number
-                self._read(workflow, fields)
+                seen = self._seen.get(workflow, Seen())
+                try:
+                    entries = self._history(workflow, seen.seq)
+                except (Damaged, NewerVersion):
+                    entries = ()
+                for entry in entries:
+                    seen, found = observed(seen, entry)
+                    self._add(found)
+                    if agent := _agent_of(entry.body.get("event", {})):
+                        last = AgentSeen(agent, entry.body["at"], workflow)
+                        self.agents[agent] = max(last, self.agents.get(agent, last), key=lambda each: each.at)
+                if fields.get("outcome") and not seen.is_over and entries:
+                    took = _seconds(seen.began, entries[-1].body["at"])
+                    self._add([Observed("workflow_seconds", fields["outcome"], took)])
+                    seen = seen._replace(is_over=True)
+                self._seen[workflow] = seen._replace(changed=fields.get("updated_at", ""))
             return 0
-
-    def _read(self, workflow: str, fields: Fields) -> None:
-        seen = self._seen.get(workflow, Seen())
-        try:
-            entries = self._history(workflow, seen.seq)
-        except (Damaged, NewerVersion):
-            entries = ()
-        for entry in entries:
-            seen, found = observed(seen, entry)
-            self._add(found)
-            if agent := _agent_of(entry.body.get("event", {})):
-                last = AgentSeen(agent, entry.body["at"], workflow)
-                self.agents[agent] = max(last, self.agents.get(agent, last), key=lambda each: each.at)
-        if fields.get("outcome") and not seen.is_over and entries:
-            took = _seconds(seen.began, entries[-1].body["at"])
-            self._add([Observed("workflow_seconds", fields["outcome"], took)])
-            seen = seen._replace(is_over=True)
-        self._seen[workflow] = seen._replace(changed=fields.get("updated_at", ""))
 
     def _add(self, found: Sequence[Observed]) -> None:
         for name, label, value in found:

@@ -180,10 +180,7 @@ def _taken(
     if isinstance(given, FixDone):
         fix = given.data
         return Desk(service).done(caller, fix.workflow_id, fix.patch, fix.revision, fix.summary, key)
-    return _noted(service, caller, given.data, key)
-
-
-def _noted(service: Service, caller: Caller, result: CiResult, key: str) -> dict[str, Any]:
+    result = given.data
     seen = service.seen(caller, result.workflow_id)
     if seen.state.profile != "validation":
         raise Problem("refused", f"{seen.state.profile} workflows keep no results of a CI elsewhere")

@@ -200,16 +200,8 @@ class Command:
 
     def _play(self, issue: int, plan: Mapping[str, Any], until: str) -> None:
         """Let the command do this once; `until` is what the history has then, or the workflow waits for a person."""
-        self._tell(self._plans / str(issue), json.dumps(plan))
-
-        def is_played(state: Mapping[str, Any]) -> bool:
-            said = self._site.fixloop("log", str(issue), "--all").stdout
-            return until in said or state["owner"] == "person"
-
-        self._site.wait(issue, is_played)
-
-    def _tell(self, pipe: Path, text: str) -> None:
-        """One command reads this, and the next one something else."""
+        # One command reads this, and the next one something else.
+        pipe = self._plans / str(issue)
         if not pipe.exists():
             os.mkfifo(pipe)
         ends = time.monotonic() + PATIENCE_SECONDS
@@ -223,7 +215,13 @@ class Command:
                 time.sleep(0.05)
         os.set_blocking(descriptor, True)
         with open(descriptor, "w") as told:
-            told.write(text)
+            told.write(json.dumps(plan))
+
+        def is_played(state: Mapping[str, Any]) -> bool:
+            said = self._site.fixloop("log", str(issue), "--all").stdout
+            return until in said or state["owner"] == "person"
+
+        self._site.wait(issue, is_played)
 
 
 AGENT: Final = """\
