@@ -66,11 +66,11 @@ async def measured(options: argparse.Namespace, known: list[str], port: int, emp
             await asked(port, "/v1/workflows?state=waits", headers, options.rate, options.seconds)
         )
     p99 = {
-        name: statistics.median(percentile(each, 0.99) for each in found) * 1000
+        name: statistics.median(stage.percentile(each, 0.99) for each in found) * 1000
         for name, found in turns.items()
     }
     for name, found in turns.items():
-        middle = statistics.median(percentile(each, 0.5) for each in found) * 1000
+        middle = statistics.median(stage.percentile(each, 0.5) for each in found) * 1000
         ratio = f"{p99[name] / p99['empty']:.1f} of empty's"
         print(f"{name:<6} {options.rate} a second: p50 {middle:.1f} ms, p99 {p99[name]:.1f} ms, {ratio}")
     before = memory_mb(process)
@@ -193,10 +193,6 @@ async def listening(port: int, headers: str, ready: asyncio.Semaphore) -> None:
             pass
     finally:
         writer.close()
-
-
-def percentile(values: list[float], part: float) -> float:
-    return sorted(values)[min(len(values) - 1, int(part * len(values)))]
 
 
 def memory_mb(pid: int) -> float:

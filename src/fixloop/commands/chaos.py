@@ -1,9 +1,6 @@
 """`fixloop chaos`: a run of real workers that are injured by a plan, and what came of it."""
 
-import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
 from math import ceil
 from pathlib import Path
 from statistics import median
@@ -11,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from typer import Exit, Option
 
+from fixloop.commands.cheats import new_folder
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.screen import console, print_json, print_lines, say
+from fixloop.commands.screen import print_json, print_lines, say, status_line
 from fixloop.commands.session import AsJson
 from fixloop.errors import UsageError
 from fixloop.profile_table import names, registered
@@ -66,20 +64,7 @@ def chaos(
     if known is None:
         raise UsageError(f"there is no network {network!r}; there are {', '.join(NETWORKS)}")
     order = Order(workflows, kills, seed, concurrency, contrast, twice, profile, known)
-    with ExitStack() as opened:
-        if keep is None:
-            folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="fixloop-chaos-")))
-        else:
-            folder = keep.absolute()
-            try:
-                keep.mkdir(parents=True)
-            except OSError as error:
-                told = f"cannot make {keep}: {error.strerror}; name a folder that is not there"
-                raise UsageError(told) from None
-        screen = console(sys.stderr)
-        line = screen.status("starting Redis and two workers")
-        if screen.is_terminal:
-            opened.enter_context(line)
+    with new_folder(keep, "fixloop-chaos-") as folder, status_line("starting Redis and two workers") as line:
 
         def tell(progress: "Progress") -> None:
             line.update(

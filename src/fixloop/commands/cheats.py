@@ -1,11 +1,10 @@
 """`fixloop cheats`: scripted fixers cheat on small projects, and what came of it."""
 
 import os
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Exit, Option
 
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.screen import console, print_json, print_lines, row, say, short, show, table
+from fixloop.commands.screen import print_json, print_lines, row, say, short, show, status_line, table
 from fixloop.commands.session import AsJson
 from fixloop.errors import UsageError
 
@@ -59,12 +58,7 @@ def cheats(
     if not chosen:
         raise UsageError(f"no case has {only!r} in its class or name; `fixloop cheats --json` names them all")
     here = [trial for trial in chosen if not trial.missing]
-    with ExitStack() as opened:
-        folder = _folder(keep, opened)
-        screen = console(sys.stderr)
-        line = screen.status(f"0 of {len(here)}")
-        if screen.is_terminal:
-            opened.enter_context(line)
+    with new_folder(keep, "fixloop-cheats-") as folder, status_line(f"0 of {len(here)}") as line:
         count = Counter[str]()
 
         def tell(played: "Played") -> None:
@@ -84,15 +78,18 @@ def cheats(
         raise Exit(ExitCode.WRONG)
 
 
-def _folder(keep: Path | None, opened: ExitStack) -> Path:
+@contextmanager
+def new_folder(keep: Path | None, prefix: str) -> Iterator[Path]:
+    """A new folder that is left there; if none is named a temporary one, which goes with the block."""
     if keep is None:
-        made = tempfile.TemporaryDirectory(prefix="fixloop-cheats-", ignore_cleanup_errors=True)
-        return Path(opened.enter_context(made))
+        with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as made:
+            yield Path(made)
+        return
     try:
         keep.mkdir(parents=True)
     except OSError as error:
         raise UsageError(f"cannot make {keep}: {error.strerror}; name a folder that is not there") from None
-    return keep.absolute()
+    yield keep.absolute()
 
 
 def document(played: Sequence["Played"]) -> dict[str, Any]:

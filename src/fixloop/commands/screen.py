@@ -6,7 +6,7 @@ All that a command says goes through here. rich is loaded with the first table: 
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
@@ -16,6 +16,7 @@ from fixloop.machine.terminal_text import json_visible, on_one_line, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.status import Status
     from rich.table import Table
     from rich.text import Text
 
@@ -129,6 +130,15 @@ def heard() -> Iterator[list[str]]:
 def say(sentence: str) -> None:
     """One sentence on stderr, prefixed with `fixloop:`."""
     note(f"fixloop: {sentence}")
+
+
+@contextmanager
+def status_line(text: str) -> Iterator["Status"]:
+    """A line that can be updated until the end of the block, where stderr is a terminal; elsewhere nothing shows."""
+    screen = console(sys.stderr)
+    line = screen.status(text)
+    with line if screen.is_terminal else nullcontext():
+        yield line
 
 
 def counted(found: Iterable[T], what: str) -> Iterator[T]:

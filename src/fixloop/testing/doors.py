@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,16 +32,18 @@ _STARTED: Final = "a command is started by fixloop for one request, and claims n
 _PUSHED: Final = ("claims twice", "two agents claim", "is late", "uses another fence", "hands in twice")
 
 
-class Http:
+class _WithToken:
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._token = cache(site.token)
+
+
+class Http(_WithToken):
     """`/v1/claims`."""
 
     name = "http"
     cannot: Mapping[str, str] = {}
     too_many_bytes = 10_000_000
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self._tokens: dict[str, str] = {}
 
     def take(self, issue: int, agent: str = "coder") -> Work | None:
         found = self._ask(agent, "/v1/claims?wait_seconds=2")
@@ -61,7 +64,7 @@ class Http:
         return _answer(self._ask("coder", f"/v1/claims/{work.key}/decline", body))
 
     def _ask(self, agent: str, path: str, body: Any = None, key: str = "") -> Any:
-        token = self._tokens.get(agent) or self._tokens.setdefault(agent, self._site.token(agent))
+        token = self._token(agent)
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         headers["Idempotency-Key"] = key or uuid.uuid4().hex
         data = json.dumps(body).encode() if body is not None else b""
@@ -74,16 +77,12 @@ class Http:
             return {"status": "refused", "reasons": [problem["detail"]]}
 
 
-class Mcp:
+class Mcp(_WithToken):
     """`/mcp`, by the client of the SDK."""
 
     name = "mcp"
     cannot: Mapping[str, str] = {}
     too_many_bytes = 2_000_000
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self._tokens: dict[str, str] = {}
 
     def take(self, issue: int, agent: str = "coder") -> Work | None:
         found = self._call(agent, "claim_work", wait_seconds=2)
@@ -104,7 +103,7 @@ class Mcp:
         from mcp import Client
         from mcp.client.streamable_http import streamable_http_client
 
-        token = self._tokens.get(agent) or self._tokens.setdefault(agent, self._site.token(agent))
+        token = self._token(agent)
 
         async def talk() -> Any:
             headers = {"Authorization": f"Bearer {token}"}
