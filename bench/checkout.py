@@ -151,9 +151,8 @@ def _release(project: Project, folder: Path) -> Path:
     digests = {hashlib.sha256(file.read_bytes()).hexdigest(): file for file in sorted(folder.iterdir())}
     if project.sha256 not in digests:
         found = ", ".join(f"{file.name} has {digest}" for digest, file in digests.items())
-        raise ValueError(
-            f"{project.name}: nothing downloaded has the digest {project.sha256}: {found or 'no file'}"
-        )
+        told = f"{project.name}: nothing downloaded has the digest {project.sha256}: {found or 'no file'}"
+        raise ValueError(told)
     return digests[project.sha256]
 
 

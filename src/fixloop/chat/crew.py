@@ -109,9 +109,8 @@ def play(chat: Path, crew: Crew, most: int) -> Ended:
 
 def _owner(chat: Conversation) -> Role:
     if chat.meta is None:
-        raise UsageError(
-            f"{chat.path} has no meta.yaml that is right; see `fixloop chat validate {chat.called}`"
-        )
+        told = f"{chat.path} has no meta.yaml that is right; see `fixloop chat validate {chat.called}`"
+        raise UsageError(told)
     return chat.turn(chat.meta)
 
 

@@ -252,15 +252,13 @@ def _number(event: ev.MessageWritten, chat: Conversation) -> int:
     following = chat.next_seq
     if event.seq is not None and event.seq < following:
         there = next((posted.file for posted in chat.messages if posted.name.seq == event.seq), "")
-        raise RefusedError(
-            f"number {event.seq:03} is taken by {chat.place(there)}; the next is {following:03}"
-        )
+        told = f"number {event.seq:03} is taken by {chat.place(there)}; the next is {following:03}"
+        raise RefusedError(told)
     if event.seq is not None and event.seq > following:
         raise RefusedError(f"number {event.seq:03} would skip {following:03}, the next one of {chat.path}")
     if following > MAX_SEQ:
-        raise RefusedError(
-            f"{chat.path} has {MAX_SEQ} messages, and no more fit; close it and open a new chat"
-        )
+        told = f"{chat.path} has {MAX_SEQ} messages, and no more fit; close it and open a new chat"
+        raise RefusedError(told)
     return following
 
 
@@ -269,7 +267,6 @@ def _document(chat: Conversation, name: str, given: str, fresh: str) -> str:
     if there is None:
         return fresh
     if given.strip() not in there:
-        raise RefusedError(
-            f"{chat.place(name)} is there already with another text; leave out its option, or remove it"
-        )
+        told = f"{chat.place(name)} is there already with another text; leave out its option, or remove it"
+        raise RefusedError(told)
     return there

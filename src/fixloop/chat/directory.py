@@ -161,9 +161,8 @@ def _explained(path: Path) -> Iterator[None]:
         raise RefusedError(f"{error.filename2 or error.filename} is there already; try again") from None
     except OSError as error:
         name = error.filename or path
-        raise InfrastructureError(
-            f"{name} cannot be written: {(error.strerror or str(error)).lower()}"
-        ) from None
+        told = f"{name} cannot be written: {(error.strerror or str(error)).lower()}"
+        raise InfrastructureError(told) from None
 
 
 def _create(directory: Path, file: str, content: bytes) -> None:

@@ -66,9 +66,8 @@ def understood(answer: str, role: Role, chat: Conversation) -> MessageWritten | 
         lines = lines_of(body)
         at = next((number for number, line in enumerate(lines) if _DECISION.fullmatch(line)), None)
         if at is None:
-            raise UsageError(
-                "an answer that closes the chat has a line `# DECISION` between summary and decision"
-            )
+            told = "an answer that closes the chat has a line `# DECISION` between summary and decision"
+            raise UsageError(told)
         summary, decision = lines[:at], lines[at + 1 :]
         return ChatClosed(role, values["close"], "\n".join(summary).strip(), "\n".join(decision).strip())
     to = values.get("to", ANSWERS[role])
@@ -91,9 +90,8 @@ def _parted(answer: str) -> tuple[dict[str, str], str]:
     try:
         found = string_yaml.plain(string_yaml.load("\n".join(lines[1:end])))
     except string_yaml.YamlError as error:
-        raise UsageError(
-            f"the front matter of the answer cannot be read: {error} (line {error.line + 1})"
-        ) from None
+        told = f"the front matter of the answer cannot be read: {error} (line {error.line + 1})"
+        raise UsageError(told) from None
     odd = next((key for key, value in found.items() if key not in _KEYS or not isinstance(value, str)), None)
     if odd is not None:
         raise UsageError(f"{shown(odd)} is no text that an answer may have; it may have {', '.join(_KEYS)}")

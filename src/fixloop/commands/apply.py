@@ -58,6 +58,5 @@ def apply_to(path: Path, session: Session, state: Any) -> None:
 
 def _refuse_unpassed(state: Any, verb: str) -> None:
     if state.outcome not in (*PASSED, UNVERIFIED):
-        raise RefusedError(
-            f"issue {state.issue} has no verified tree to {verb}: it is {state.outcome or state.status}"
-        )
+        told = f"issue {state.issue} has no verified tree to {verb}: it is {state.outcome or state.status}"
+        raise RefusedError(told)

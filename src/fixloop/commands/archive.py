@@ -91,9 +91,8 @@ def purge(
             hash8, number = feature.split("-")
             live = session.store.live(hash8, int(number))
             if live is not None:
-                raise RefusedError(
-                    f"issue {number} is live (workflow {live}); `fixloop cancel {number}` it first"
-                )
+                told = f"issue {number} is live (workflow {live}); `fixloop cancel {number}` it first"
+                raise RefusedError(told)
             prefix = f"{feature}-"
         before = session.store.now(0).at - older_than
         target = archive_at(session.settings.archive_dir)

@@ -71,9 +71,8 @@ def repair(issue: Issue, project: ProjectOption = None) -> None:
     with open_workflow(issue, project) as (session, workflow):
         found = audit(session.store, workflow)
         if not found.problems:
-            raise RefusedError(
-                f"workflow {workflow} is not damaged; `fixloop audit verify {workflow}` verifies it"
-            )
+            told = f"workflow {workflow} is not damaged; `fixloop audit verify {workflow}` verifies it"
+            raise RefusedError(told)
         at = iso_stamp(session.store.now(workflow).at)
         folder = project_folder(session.directory, "damaged", "call it where you may write")
         names = (f"{workflow}.{number}.json" if number > 1 else f"{workflow}.json" for number in count(1))

@@ -40,9 +40,8 @@ def log_command(
     message in full, as it was said.
     """
     if all and specialist is not None:
-        raise UsageError(
-            "--all and --specialist do not go together: what is no message belongs to no specialist"
-        )
+        told = "--all and --specialist do not go together: what is no message belongs to no specialist"
+        raise UsageError(told)
     with open_session() as session:
         seen = look(session, session.workflow_of(issue, project))
         entries = session.store.history(seen.found.workflow)

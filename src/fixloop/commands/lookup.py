@@ -82,9 +82,8 @@ class Lookup:
             # The latest of several would be a guess, and `cancel` and `decide` act on it.
             issues = [name.split("-")[1] for name in sorted(live, key=_order)]
             more = ", …" if len(issues) > SHOWN_ISSUES else ""
-            raise UsageError(
-                f"{len(live)} workflows are live here (issues {_listed(issues)}{more}); name one"
-            )
+            told = f"{len(live)} workflows are live here (issues {_listed(issues)}{more}); name one"
+            raise UsageError(told)
         known = self.store.workflows()
         ended = [
             (fields.get("updated_at", ""), name) for name, fields in known if name.startswith(f"{hash8}-")
@@ -102,9 +101,8 @@ class Lookup:
         if len(found) > 1:
             known = {workflow: self._fields(workflow).get("project", "") for workflow in found[:SHOWN_ISSUES]}
             names = (f"{name} ({each[:8]})" if name else each[:8] for each, name in known.items())
-            raise UsageError(
-                f"issue {number} is in {len(found)} projects: {', '.join(names)}; name one with --project"
-            )
+            told = f"issue {number} is in {len(found)} projects: {', '.join(names)}; name one with --project"
+            raise UsageError(told)
         return found[0]
 
     def _fields(self, workflow: str) -> Mapping[str, str]:
@@ -128,9 +126,8 @@ class Lookup:
             return
         said = f"workflow {retired.workflow} was {retired.how.replace('-', ' ')} on {stamp(retired.at)} UTC"
         if retired.how == "set-aside":
-            raise UsageError(
-                f"{said}, because it was damaged; the file that `fixloop repair` named has all of it"
-            )
+            told = f"{said}, because it was damaged; the file that `fixloop repair` named has all of it"
+            raise UsageError(told)
         if retired.how == "purged":
             raise UsageError(f"{said}; nothing of it is left")
         raise UsageError(

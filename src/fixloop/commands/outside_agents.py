@@ -235,6 +235,5 @@ def refuse_bounds(given: Answer, what: str) -> None:
     if given.iterations is not None and given.word != "extend":
         raise UsageError(f"--iterations goes with extend, not with {given.word}")
     if given.minutes is not None:
-        raise UsageError(
-            f"--minutes has no effect on {what}: each further run has its whole time; leave it out"
-        )
+        told = f"--minutes has no effect on {what}: each further run has its whole time; leave it out"
+        raise UsageError(told)

@@ -70,14 +70,12 @@ def run(
     if dry:
         for option, is_given in {"--apply": apply, "--push": push, "--restart": restart}.items():
             if is_given:
-                raise UsageError(
-                    f"{option} has nothing to act on with --dry, which only looks; leave one of them out"
-                )
+                told = f"{option} has nothing to act on with --dry, which only looks; leave one of them out"
+                raise UsageError(told)
         raise Exit(try_feature(feature))
     if apply and is_url(repo):
-        raise UsageError(
-            "--apply needs a checkout to change; with a URL use --push, or apply in a checkout of it"
-        )
+        told = "--apply needs a checkout to change; with a URL use --push, or apply in a checkout of it"
+        raise UsageError(told)
     with _handed_in(feature, path) as (session, handed_in, worker):
         state = handed_in.state
         note(f"issue {state.issue}: {state.name}, workflow {handed_in.workflow}")

@@ -83,9 +83,8 @@ def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
             if evidence.get("ahead_at"):
                 parts.append(f"ran ahead of its phase, until {evidence['ahead_at']}")
             if new := evidence.get("new_tests"):
-                parts.append(
-                    f"{new} new tests, {evidence.get('new_tests_failed_before', 0)} failed before the fix"
-                )
+                told = f"{new} new tests, {evidence.get('new_tests_failed_before', 0)} failed before the fix"
+                parts.append(told)
             parts += (f"{name} failed and then passed" for name in evidence.get("flaky", ()))
             kept = [
                 name

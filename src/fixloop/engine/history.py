@@ -95,7 +95,6 @@ def shown_failure(store: Store, state: State, number: str) -> str:
     found = _FAILURES.validate_json(all_failures(store, state))
     digits = number.upper().removeprefix("F")
     if not digits.isdecimal() or not 1 <= int(digits) <= len(found):
-        raise UsageError(
-            f"{number[:40]!r} is no failure of issue {state.issue}; there are F1 to F{len(found)}"
-        )
+        told = f"{number[:40]!r} is no failure of issue {state.issue}; there are F1 to F{len(found)}"
+        raise UsageError(told)
     return fill("failure", failure=found[int(digits) - 1], number=f"F{int(digits)}")

@@ -189,9 +189,8 @@ def _folder(root: Path, path: str, *, make: bool) -> Iterator[tuple[int, str]]:
             try:
                 folder = os.open(part, _DIRECTORY, dir_fd=folder)
             except NotADirectoryError:
-                raise RefusedError(
-                    f"{part} in {path} is no directory; move it away, the files are written there"
-                ) from None
+                told = f"{part} in {path} is no directory; move it away, the files are written there"
+                raise RefusedError(told) from None
             opened.callback(os.close, folder)
         yield folder, parts[-1]
 

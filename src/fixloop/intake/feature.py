@@ -80,9 +80,8 @@ class Feature(BaseModel):
         """The same with other values, by the names that `fixloop.enqueue` gives them. Raises UsageError: one of them is
         unknown or cannot be used."""
         if unknown := sorted(given.keys() - GIVEN):
-            raise UsageError(
-                f"{unknown[0]!r} is nothing that a feature has; there are {', '.join(sorted(GIVEN))}"
-            )
+            told = f"{unknown[0]!r} is nothing that a feature has; there are {', '.join(sorted(GIVEN))}"
+            raise UsageError(told)
         words = {"all": "gates_all", "type": "kind"}
         try:
             made = Feature.model_validate(

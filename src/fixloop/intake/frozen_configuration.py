@@ -67,7 +67,6 @@ def frozen_configuration(store: "Store", state: "AnyState") -> Configuration:
     """The configuration a workflow goes by; InfrastructureError where the store has lost it."""
     data = store.get_artifact(state.workflow, state.configuration)
     if data is None:
-        raise InfrastructureError(
-            f"the configuration {state.configuration[:12]} of {state.workflow} is missing from the store"
-        )
+        told = f"the configuration {state.configuration[:12]} of {state.workflow} is missing from the store"
+        raise InfrastructureError(told)
     return Configuration.model_validate_json(data)

@@ -77,9 +77,8 @@ def try_checks(asked: Asked, until: float = inf) -> Iterator[Tried]:
                 raise UsageError(said.error) if said.is_usage else InfrastructureError(said.error)
             yield said
         if process.wait() != 0 and time.monotonic() < until:
-            raise InfrastructureError(
-                f"the process that runs the checks ended with exit code {process.returncode}"
-            )
+            told = f"the process that runs the checks ended with exit code {process.returncode}"
+            raise InfrastructureError(told)
 
 
 @contextmanager

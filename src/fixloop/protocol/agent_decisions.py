@@ -75,9 +75,8 @@ def _apply(rules: Rules[S, D], draft: D, event: Any) -> None:
         case ev.MessageStored(number=number):
             # That a mailbox has it is its delivery (G1).
             if (letter := draft.letter(number)) is not None:
-                draft.note(
-                    f"the mailbox of {letter.agent} took {letter.message_id} (attempt {letter.attempt})"
-                )
+                told = f"the mailbox of {letter.agent} took {letter.message_id} (attempt {letter.attempt})"
+                draft.note(told)
                 draft.replace_letter(letter)
         case ev.PersonNotified(detail=detail):
             draft.note(f"notified: {detail}")
@@ -112,9 +111,8 @@ def _branch_pushed(draft: AgentDraft[Any, Any], event: ev.BranchPushed, end: Cal
     nothing about the work. A URL that is away is tried again as a letter is; a refusal is final."""
     state = draft.state
     if not (state.closing or (state.ended and state.outcome in ("success", "skipped"))):
-        raise Unexpected(
-            f"workflow {state.workflow} has no work to push: it is {state.outcome or state.status}"
-        )
+        told = f"workflow {state.workflow} has no work to push: it is {state.outcome or state.status}"
+        raise Unexpected(told)
     if state.ended and not event.branch:
         raise Unexpected(f"workflow {state.workflow} has ended, and what is told of it was not pushed")
     draft.note(

@@ -153,9 +153,8 @@ def _from_markdown(text: str, first: int, expected: _Expected) -> Answer:
             items = parts.entries(by_name[name].body, each_line=name == parts.FILES)
             lists[name] = items or ()
             if items is None:
-                violations.append(
-                    f'{_at(by_name[name].line)}section "{name}" is empty; list the entries, or write none'
-                )
+                told = f'{_at(by_name[name].line)}section "{name}" is empty; list the entries, or write none'
+                violations.append(told)
     ready, reason = True, ""
     if parts.READY in by_name:
         ready, reason, wrong = _readiness(by_name[parts.READY].body, expected)
@@ -242,9 +241,8 @@ def _readiness(words: str, expected: _Expected) -> tuple[bool, str, list[str]]:
         wrong.append(f'"{parts.READY}" says {shown(words)}, neither yes nor no')
     named = set(_NAMED.findall(words))
     if expected.specialist in NAMES and named and expected.specialist not in named:
-        wrong.append(
-            f'"{parts.READY}" names {", ".join(sorted(named))}, but {expected.specialist} is to run again'
-        )
+        told = f'"{parts.READY}" names {", ".join(sorted(named))}, but {expected.specialist} is to run again'
+        wrong.append(told)
     reason = "" if ready or refused is None else unescape(words[refused.end() :].strip())
     return ready, reason, wrong
 

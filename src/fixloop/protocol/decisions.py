@@ -32,9 +32,8 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
     if event.escalation not in ("", opened.message_id):
         raise Unexpected(f"{event.escalation} was decided already; open is {opened.message_id}")
     if event.sender == MAIN_AGENT != opened.target:
-        raise WrongParty(
-            f"{opened.message_id} is not for {MAIN_AGENT} to decide; it waits for {opened.target}"
-        )
+        told = f"{opened.message_id} is not for {MAIN_AGENT} to decide; it waits for {opened.target}"
+        raise WrongParty(told)
     if event.decision not in opened.reason.decisions:
         raise UsageError(
             f"{event.decision} answers an integrity hold, and {opened.message_id} is none; decide "
@@ -44,9 +43,8 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
     if event.iterations is not None and event.iterations < 1:
         raise UsageError(f"extend by at least 1 iteration, not by {event.iterations}")
     if event.minutes is not None and not 0 < event.minutes <= LONGEST_MINUTES:
-        raise UsageError(
-            f"extend by more than 0 and at most {LONGEST_MINUTES} minutes, not by {event.minutes}"
-        )
+        told = f"extend by more than 0 and at most {LONGEST_MINUTES} minutes, not by {event.minutes}"
+        raise UsageError(told)
     if (event.until or event.owner) and event.decision is not Decision.SKIP:
         raise UsageError(f"an expiry and an owner go with skip, not with {event.decision}")
     if event.owner and not event.until:

@@ -95,9 +95,8 @@ def refuse_other_receipt(draft: Draft, event: FixAcknowledged) -> None:
     """Refuse a receipt that names another report than the open one: it acknowledges nothing."""
     delivery = draft.state.delivery
     if event.uid and delivery is not None and event.uid != delivery.uid:
-        raise Unexpected(
-            f"this is a receipt of message {event.uid}; open is {delivery.message_id}, {delivery.uid}"
-        )
+        told = f"this is a receipt of message {event.uid}; open is {delivery.message_id}, {delivery.uid}"
+        raise Unexpected(told)
 
 
 def record_receipt(draft: Draft, by: str) -> None:

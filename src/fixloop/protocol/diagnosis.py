@@ -108,9 +108,8 @@ def approach(specialist: SpecialistState, failures: Sequence[Failure]) -> tuple[
     if len(runs) > 1 and not runs[-2].passed:
         changes = analysis.comparison(runs[-2], runs[-1])
         if changes.persisting:
-            steps.append(
-                f"The last fix did not reach the cause of {_few(changes.persisting)}: try another way"
-            )
+            told = f"The last fix did not reach the cause of {_few(changes.persisting)}: try another way"
+            steps.append(told)
         if changes.new:
             steps.append(f"New since the last fix: {_few(changes.new)}; look at what it changed")
     return tuple(steps) or ("Change the cause that the error names, then run the check again",)

@@ -105,9 +105,8 @@ def _refuse_unexpected(draft: Draft, event: RunFinished) -> None:
             f"{active.name} is {active.status} in run {active.iteration}"
         )
     if active.error is not None and event.attempt <= active.error.attempts:
-        raise Unexpected(
-            f"attempt {event.attempt} of run {event.iteration} of {active.name} was recorded already"
-        )
+        told = f"attempt {event.attempt} of run {event.iteration} of {active.name} was recorded already"
+        raise Unexpected(told)
 
 
 def no_result(state: State, event: RunFinished) -> str:

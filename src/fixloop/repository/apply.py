@@ -89,9 +89,8 @@ def _carry_out(top: Path, mirror: Mirror, changes: Sequence[Delta]) -> None:
             now = entries_on_disk(repository, old)
             moved = [shown(path) for path, entry in old.items() if now.get(path) != entry]
             if moved:
-                raise UsageError(
-                    f"{', '.join(moved)} changed while the fix was applied; nothing was applied: try again"
-                )
+                told = f"{', '.join(moved)} changed while the fix was applied; nothing was applied: try again"
+                raise UsageError(told)
             with _Moves(top, folder) as moves:
                 # Each path goes from old to new in one rename, so that a crash leaves nothing in between.
                 # Deletions first: a file may become a folder, and the other way round.
@@ -102,9 +101,8 @@ def _carry_out(top: Path, mirror: Mirror, changes: Sequence[Delta]) -> None:
                 moves.remove_emptied_folders(changes)
     except OSError as error:
         name = shown(os.fsencode(error.filename or top))
-        raise InfrastructureError(
-            f"cannot write {name}: {error.strerror}; the checkout is as it was before"
-        ) from error
+        told = f"cannot write {name}: {error.strerror}; the checkout is as it was before"
+        raise InfrastructureError(told) from error
 
 
 @contextmanager

@@ -221,9 +221,8 @@ def _run(
                     os.killpg(process.pid, signal.SIGKILL)
                 raise
     except subprocess.TimeoutExpired as error:
-        raise InfrastructureError(
-            f"git {args[0]} in {git.directory} took more than {timeout_seconds:.0f} s and was stopped"
-        ) from error
+        told = f"git {args[0]} in {git.directory} took more than {timeout_seconds:.0f} s and was stopped"
+        raise InfrastructureError(told) from error
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError(f"{git.directory} is not a directory") from error
     except OSError as error:
@@ -240,9 +239,8 @@ def explained(verb: str, done: subprocess.CompletedProcess[bytes], directory: Pa
             f"another git command holds {lock[1]}; wait for it to end, or remove the file if none is running"
         )
     if "dubious ownership" in said:
-        return UsageError(
-            f"git refuses {directory}: another user owns it; run as the owner or change the owner"
-        )
+        told = f"git refuses {directory}: another user owns it; run as the owner or change the owner"
+        return UsageError(told)
     if "No space left on device" in said:
         return InfrastructureError(f"no space is left on the device for git {verb} in {directory}")
     closed = ("insufficient permission", "Read-only file system", "unable to create directory for")

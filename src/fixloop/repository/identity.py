@@ -61,9 +61,8 @@ def top_of(path: Path) -> tuple[Path, str]:
         cause = said.splitlines()[0].removeprefix("fatal: ") if said else "git says nothing"
         raise UsageError(f"the repository of {real} cannot be read: {cause}")
     if is_inside != b"true":
-        raise UsageError(
-            f"{real} is inside a bare repository; name a checkout, or use its URL (file://{real})"
-        )
+        told = f"{real} is inside a bare repository; name a checkout, or use its URL (file://{real})"
+        raise UsageError(told)
     top = Path(os.path.realpath(os.fsdecode(shown.removesuffix(b"\n"))))
     is_ignored = top != real and git.run("check-ignore", "-q", real, accept=(0, 1, 128)).returncode == 0
     if is_ignored and not git.found("ls-files", "-z", "--", "."):

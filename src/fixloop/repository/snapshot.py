@@ -88,9 +88,8 @@ def take_snapshot(
         raise UsageError(f"{top} has no branch, tag or commit {ref!r}")
     commit, tree = (commit, trees.tree_id(git, commit)) if commit else _imported(git, head)
     if subdirectory and git.found("cat-file", "-t", f"{commit}:{subdirectory}") != "tree":
-        raise UsageError(
-            f"the folder {subdirectory} is not part of the snapshot: it is empty or ignored there"
-        )
+        told = f"the folder {subdirectory} is not part of the snapshot: it is empty or ignored there"
+        raise UsageError(told)
     mirror.receive(git, commit, _ref(issue))
     wanted = Wanted(copy_globs, top / subdirectory, is_ref=ref is not None)
     copied = gather(git, mirror, commit, wanted)
@@ -334,9 +333,8 @@ def _fetch(mirror: Mirror, url: str, *specs: str) -> None:
             mirror.git, "fetch", "--quiet", "--no-tags", "--prune", "--no-write-fetch-head", "--", url, *specs
         )
     except GitFailure as error:
-        raise Unseen(
-            f"cannot fetch {url} from {socket.gethostname()}: {str(error).partition(': ')[2]}"
-        ) from error
+        told = f"cannot fetch {url} from {socket.gethostname()}: {str(error).partition(': ')[2]}"
+        raise Unseen(told) from error
 
 
 def _of_remote(git: Git, ref: str | None) -> str:

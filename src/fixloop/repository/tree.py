@@ -209,9 +209,8 @@ def _refuse_what_blocks(folder: bytes) -> None:
         if entry.name in READ_BY_GIT:
             with contextlib.suppress(OSError):
                 if stat.S_IFMT(os.stat(path).st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
-                    raise UsageError(
-                        f"{shown(path)} is a pipe, socket or device, which git cannot read; remove it"
-                    )
+                    told = f"{shown(path)} is a pipe, socket or device, which git cannot read; remove it"
+                    raise UsageError(told)
         if entry.is_dir(follow_symlinks=False) and entry.name not in NOT_ENTERED:
             _refuse_what_blocks(entry.path)
 

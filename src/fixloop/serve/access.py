@@ -84,7 +84,6 @@ def checked_projects(projects: Iterable[str]) -> frozenset[str]:
     found = frozenset(projects)
     for each in found:
         if not _HASH.fullmatch(each):
-            raise UsageError(
-                f"{each[:80]!r} is no project; use the eight hex digits that its workflows begin with"
-            )
+            told = f"{each[:80]!r} is no project; use the eight hex digits that its workflows begin with"
+            raise UsageError(told)
     return found

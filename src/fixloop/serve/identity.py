@@ -83,6 +83,5 @@ def _network(text: str) -> IPv4Network | IPv6Network:
     try:
         return ip_network(text)
     except ValueError:
-        raise UsageError(
-            f"--proxy {text!r} is neither an address nor a network; use one such as 10.0.0.7 or 10.0.0.0/8"
-        ) from None
+        told = f"--proxy {text!r} is neither an address nor a network; use one such as 10.0.0.7 or 10.0.0.0/8"
+        raise UsageError(told) from None

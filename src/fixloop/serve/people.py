@@ -46,9 +46,8 @@ class People:
         """Add a person, or give one other rights and another password; an empty one is for a proxy's people. Raises
         UsageError for what cannot be written, and for a password that is too short."""
         if role == "agent":
-            raise UsageError(
-                "a person is no agent; `fixloop token create --role agent` makes an agent's token"
-            )
+            told = "a person is no agent; `fixloop token create --role agent` makes an agent's token"
+            raise UsageError(told)
         scopes_of(role, "")
         if 0 < len(password) < FEWEST_CHARACTERS:
             raise UsageError(f"the password has {len(password)} characters; use {FEWEST_CHARACTERS} or more")
@@ -71,9 +70,8 @@ class People:
     def _person(self, line: str) -> tuple[str, tuple[Caller, str]]:
         found = _LINE.fullmatch(line)
         if found is None or found[2] not in ROLES:
-            raise UsageError(
-                f"{self._path} has a line that is not name:role:projects:hash; mend or remove it"
-            )
+            told = f"{self._path} has a line that is not name:role:projects:hash; mend or remove it"
+            raise UsageError(told)
         name, role, projects, hashed = found.groups()
         known = checked_projects(filter(None, projects.split(",")))
         return name, (Caller(checked_name(name), scopes_of(role, ""), PASSWORD, known), hashed)

@@ -49,13 +49,11 @@ class Targets:
         found = _ADDRESS.fullmatch(url)
         host, port = (found["host"].strip("[]"), int(found["port"] or 443)) if found else ("", 0)
         if found is None or port > 65_535:
-            raise UsageError(
-                f"{url[:200]!r} is no address for webhooks; use https://host/path, without a login"
-            )
+            told = f"{url[:200]!r} is no address for webhooks; use https://host/path, without a login"
+            raise UsageError(told)
         if found["scheme"] == "http" and not self._is_listed(host):
-            raise UsageError(
-                f"{url[:200]!r} is not encrypted; use https, or list {host} with --webhook-target"
-            )
+            told = f"{url[:200]!r} is not encrypted; use https, or list {host} with --webhook-target"
+            raise UsageError(told)
         try:
             self.addresses(host, port)
         except Refused as refused:

@@ -75,6 +75,5 @@ def explained(connection: Any, url: str) -> Iterator[None]:
     try:
         yield
     except errors_of(connection) as error:
-        raise InfrastructureError(
-            f"the broker at {shown_place(url)} did not take part: {reason_of(error, url)}"
-        ) from None
+        told = f"the broker at {shown_place(url)} did not take part: {reason_of(error, url)}"
+        raise InfrastructureError(told) from None

@@ -107,9 +107,8 @@ def _reach(place: Place) -> Path:
                 _start(place)
         if not may_start:
             time.sleep(0.02)
-    raise InfrastructureError(
-        f"the embedded Redis of {place.project} does not answer{_keeper_hint(place)}{_last_words(place)}"
-    )
+    told = f"the embedded Redis of {place.project} does not answer{_keeper_hint(place)}{_last_words(place)}"
+    raise InfrastructureError(told)
 
 
 def _start(place: Place) -> None:
@@ -119,9 +118,8 @@ def _start(place: Place) -> None:
         write_written_by(place.data, version)
         said = _launch(place, Assignment(server=str(server), data=str(place.data), socket=str(socket)))
     except OSError as error:
-        raise InfrastructureError(
-            f"the embedded Redis ({version}, {server}) cannot be started on {place.data}: {error.strerror}"
-        ) from None
+        told = f"the embedded Redis ({version}, {server}) cannot be started on {place.data}: {error.strerror}"
+        raise InfrastructureError(told) from None
     if said in ("ready", "taken"):
         return
     reason = said.removeprefix("failed ") or "its keeper said nothing"

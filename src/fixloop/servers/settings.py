@@ -110,9 +110,8 @@ class Settings(BaseModel):
         for part in filter(None, map(str.strip, value.split(","))):
             match = _DAYS_OF.fullmatch(part)
             if match is None:
-                raise ValueError(
-                    f"{part!r} is not a project's eight hex digits and its days, such as 0a1b2c3d=7"
-                )
+                told = f"{part!r} is not a project's eight hex digits and its days, such as 0a1b2c3d=7"
+                raise ValueError(told)
             found[match[1]] = float(match[2])
         return found
 
@@ -142,9 +141,8 @@ class Settings(BaseModel):
         if state is None:
             return None
         if is_rabbitmq(state):
-            raise UsageError(
-                "FIXLOOP_BROKER_URL is a RabbitMQ; set FIXLOOP_STATE_URL to a Redis for the state"
-            )
+            told = "FIXLOOP_BROKER_URL is a RabbitMQ; set FIXLOOP_STATE_URL to a Redis for the state"
+            raise UsageError(told)
         return RedisUrls(self._complete(self.broker_url or state), self._complete(state), self.seal_key_file)
 
     def _complete(self, url: str) -> str:

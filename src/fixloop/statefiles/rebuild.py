@@ -72,9 +72,8 @@ def rebuild(
     except Unexpected as error:
         raise RefusedError(str(error)) from None
     if applied.status == "exists":
-        raise RefusedError(
-            f"issue {issue} is live as workflow {applied.other}; `fixloop cancel {issue}` it first"
-        )
+        told = f"issue {issue} is live as workflow {applied.other}; `fixloop cancel {issue}` it first"
+        raise RefusedError(told)
     project(store, chosen.workflow, root=root)
     return chosen.workflow
 

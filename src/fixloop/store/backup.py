@@ -76,9 +76,8 @@ def back_up(connection: Connection, header: Header, path: Path) -> Iterator[str]
         with replacing(path, mode=0o600, synced=True) as raw:
             yield from _written(connection, header, raw)
     except OSError as error:
-        raise UsageError(
-            f"cannot write {path}: {error.strerror}; name a file in a folder that you may write to"
-        ) from None
+        told = f"cannot write {path}: {error.strerror}; name a file in a folder that you may write to"
+        raise UsageError(told) from None
 
 
 def _written(connection: Connection, header: Header, raw: BinaryIO) -> Iterator[str]:
@@ -120,9 +119,8 @@ def header_of(path: Path) -> Header:
     if not isinstance(first, dict) or first.get("fixloop") != "backup":
         raise UsageError(f"{path} is no backup of fixloop")
     if first.get("format") != FORMAT:
-        raise UsageError(
-            f"{path} is of format {first.get('format')}, and this fixloop reads {FORMAT}; use a newer one"
-        )
+        told = f"{path} is of format {first.get('format')}, and this fixloop reads {FORMAT}; use a newer one"
+        raise UsageError(told)
     if end != {"count": count, "digest": digest.hexdigest()}:
         raise UsageError(f"{path} is not as it was written: its digest is another; nothing was restored")
     return Header(*(first[name] for name in Header._fields))

@@ -181,9 +181,8 @@ class Connection:
             )
         if isinstance(error, ResponseError | BusyLoadingError):
             if _is_absence(error):
-                return InfrastructureError(
-                    f"Redis at {self.where} cannot serve now: {one_line(error)}; see its log"
-                )
+                told = f"Redis at {self.where} cannot serve now: {one_line(error)}; see its log"
+                return InfrastructureError(told)
             return Misunderstood(self.where, one_line(error))
         return self._away(reason_of(error, self._url))
 

@@ -31,9 +31,8 @@ class Store(Protocol):
     def create(self, commit: rec.Commit) -> rec.Committed:
         """Commit version 1 of a new workflow; `exists` names the live one of the same feature."""
         if commit.expected_version != 0:
-            raise ProtocolError(
-                f"creating {commit.workflow} expects version 0, not {commit.expected_version}"
-            )
+            told = f"creating {commit.workflow} expects version 0, not {commit.expected_version}"
+            raise ProtocolError(told)
         return self.commit(commit)
 
     def create_all(self, commits: Sequence[rec.Commit]) -> list[rec.Committed]:

@@ -112,9 +112,8 @@ def written(
         after = context
     if len(frame.packed) > ENTRY_LIMIT_BYTES:
         if len(text) > ARTIFACT_LIMIT_BYTES:
-            raise ProtocolError(
-                f"a history entry of {len(text)} bytes is too large; make its parts artifacts"
-            )
+            told = f"a history entry of {len(text)} bytes is too large; make its parts artifacts"
+            raise ProtocolError(told)
         kept = {name: commit.entry[name] for name in ("at", "artifacts") if name in commit.entry}
         stub = _json({**kept, "whole": put_artifact(commit.workflow, text)})
         after, frame = context, frame._replace(packed=pack(stub, context))

@@ -120,6 +120,5 @@ def _dictionary(number: int) -> bytes:
     try:
         return files("fixloop.store").joinpath(f"dictionary-{number}.txt").read_bytes()
     except FileNotFoundError:
-        raise NewerVersion(
-            f"a newer fixloop packed this, with dictionary {number}; upgrade this one"
-        ) from None
+        told = f"a newer fixloop packed this, with dictionary {number}; upgrade this one"
+        raise NewerVersion(told) from None

@@ -335,6 +335,5 @@ def check_claimant(owner: str, token: str, lease_seconds: float) -> None:
 def check_holder(ticket_id: str, owner: str, fence: int) -> None:
     """Refuse what only the holder of a ticket may ask, without a claim's owner and fence."""
     if fence <= 0 or not owner:
-        raise ProtocolError(
-            f"the holder of ticket {ticket_id} has an owner and a fence, not {owner!r} and {fence}"
-        )
+        told = f"the holder of ticket {ticket_id} has an owner and a fence, not {owner!r} and {fence}"
+        raise ProtocolError(told)

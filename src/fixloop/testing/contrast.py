@@ -89,9 +89,8 @@ class _Chains:
                     break
                 except OperationalError as error:
                     if time.monotonic() > until:
-                        raise InfrastructureError(
-                            f"no chain can be sent to the injured Redis: {error}"
-                        ) from None
+                        told = f"no chain can be sent to the injured Redis: {error}"
+                        raise InfrastructureError(told) from None
         return list(self._tickets)
 
     def unended(self, names: Sequence[str]) -> list[str]:

@@ -36,9 +36,8 @@ def check_files(state: Cycle, event: ev.PhaseReported) -> None:
             raise InvalidResult(f"{key} reports {name} {shown}, which only {owner} writes")
     for written in event.documents:
         if written.name not in own.documents:
-            raise InvalidResult(
-                f"{key} wrote {written.name}, which is none of its documents: {', '.join(own.documents)}"
-            )
+            told = f"{key} wrote {written.name}, which is none of its documents: {', '.join(own.documents)}"
+            raise InvalidResult(told)
     for log in event.logs:
         if log.name not in own.logs:
             raise InvalidResult(f"{key} wrote {log.name}, which is none of its logs: {', '.join(own.logs)}")
@@ -48,9 +47,8 @@ def check_files(state: Cycle, event: ev.PhaseReported) -> None:
     for path in event.result.files_written:
         name = path.rsplit("/", 1)[-1]
         if name in own.documents and name not in there:
-            raise InvalidResult(
-                f"{key} says it wrote {path}, but there is no such file in its progress directory"
-            )
+            told = f"{key} says it wrote {path}, but there is no such file in its progress directory"
+            raise InvalidResult(told)
 
 
 def keep_report(draft: Draft, event: ev.PhaseReported) -> None:

@@ -39,9 +39,8 @@ def send(
     sent = SentInput(kind=kind, recipient=recipient, occasion=occasion)
     if sent in draft.state.inputs:
         what = f"{_WHAT[kind]} {occasion}"
-        raise Unexpected(
-            f"{recipient} has had its {kind} for {what}; one is sent, then its PHASE_RESULT is waited for"
-        )
+        told = f"{recipient} has had its {kind} for {what}; one is sent, then its PHASE_RESULT is waited for"
+        raise Unexpected(told)
     draft.append(inputs=sent)
     file, version = document or ("", draft.state.version)
     previous, current = iterations or (draft.state.iteration, draft.state.iteration)
@@ -126,23 +125,20 @@ def input_requested(draft: Draft, event: ev.InputRequested) -> None:
 
 def _check_request(state: Cycle, event: ev.InputRequested) -> None:
     if event.sender != ORCHESTRATOR:
-        raise Unexpected(
-            f"send_input is the orchestrator's; {event.sender} reports to it with a PHASE_RESULT"
-        )
+        told = f"send_input is the orchestrator's; {event.sender} reports to it with a PHASE_RESULT"
+        raise Unexpected(told)
     agent = state.agent(event.recipient)
     if state.all_completed and not state.escalations:
-        raise Unexpected(
-            f"all of cycle {state.cycle_id} is complete, and it is about to end; begin another one"
-        )
+        told = f"all of cycle {state.cycle_id} is complete, and it is about to end; begin another one"
+        raise Unexpected(told)
     if agent.status is AgentStatus.COMPLETED and event.input is not InputKind.CLARIFICATION:
         raise Unexpected(
             f"{agent.key} has completed, and feedback opens an iteration, which only a validation does; "
             "send a clarification"
         )
     if not event.summary.strip() or not any(action.strip() for action in event.actions):
-        raise Unexpected(
-            "a send_input says what happened and what to do; give a summary and at least one action"
-        )
+        told = "a send_input says what happened and what to do; give a summary and at least one action"
+        raise Unexpected(told)
 
 
 def start_ready(draft: Draft) -> None:

@@ -64,15 +64,13 @@ def read_result(text: str) -> PhaseResult:
     if parted := _DETAILS.search(block):
         block, details = block[: parted.start()], block[parted.end() :].strip()[:MOST_CHARACTERS]
     if len(block) > MOST_CHARACTERS:
-        raise InvalidResult(
-            f"the PHASE_RESULT has {len(block)} characters; at most {MOST_CHARACTERS} are read"
-        )
+        told = f"the PHASE_RESULT has {len(block)} characters; at most {MOST_CHARACTERS} are read"
+        raise InvalidResult(told)
     pairs = dict(_pairs(block))
     missing = [key for key in _REQUIRED if key not in pairs]
     if missing:
-        raise InvalidResult(
-            f"the PHASE_RESULT has no {', '.join(missing)}; every run reports {', '.join(_REQUIRED)}"
-        )
+        told = f"the PHASE_RESULT has no {', '.join(missing)}; every run reports {', '.join(_REQUIRED)}"
+        raise InvalidResult(told)
     taken = {key: pairs.pop(key) for key in _REQUIRED}
     status = _plain(taken["status"])
     if status not in list(ResultStatus):

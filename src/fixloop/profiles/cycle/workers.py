@@ -90,9 +90,8 @@ def check_graph(graph: Graph) -> None:
     waited for, a document has two writers, or the agents wait for each other in a circle."""
     missing = [key for key in KEYS if key not in graph]
     if missing:
-        raise UsageError(
-            f"the dependency graph has no {', '.join(missing)}; all of {', '.join(KEYS)} take part"
-        )
+        told = f"the dependency graph has no {', '.join(missing)}; all of {', '.join(KEYS)} take part"
+        raise UsageError(told)
     writers: dict[str, str] = {}
     for key, needed in graph.items():
         for other in needed:
@@ -101,9 +100,8 @@ def check_graph(graph: Graph) -> None:
     for key in graph:
         for field in worker(key).fields:
             if writers.setdefault(field, key) != key:
-                raise UsageError(
-                    f"{key} and {writers[field]} would both write {field}; give the agent another name"
-                )
+                told = f"{key} and {writers[field]} would both write {field}; give the agent another name"
+                raise UsageError(told)
     check_order(graph, "agents")
 
 

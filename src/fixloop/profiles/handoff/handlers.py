@@ -117,9 +117,8 @@ def _reject(session: Session, workflow: str, agent: str, handoff: str, reason: s
 def _send(session: Session, workflow: str, said: Said) -> None:
     """An agent passes something on before it ends (D12, D55); whom it may go to the routes say."""
     if said.actions or said.criteria or said.about:
-        raise UsageError(
-            "--action, --criterion and --about go with cycles; what is passed on is one JSON object"
-        )
+        told = "--action, --criterion and --about go with cycles; what is passed on is one JSON object"
+        raise UsageError(told)
     named = said.agent.lower() or sender("")
     if not named:
         raise UsageError("--agent says who passes it on; add it")

@@ -176,9 +176,8 @@ def extended(session: Session, workflow: str, resource: str, agent: str) -> "Loc
 def _state(session: Session, workflow: str) -> "Handoffs":
     engine: Any = session.engine_of(workflow)
     if engine.profile.name != "handoff":
-        raise UsageError(
-            f"{workflow} is a {engine.profile.name} workflow; this command is for agents of handoffs"
-        )
+        told = f"{workflow} is a {engine.profile.name} workflow; this command is for agents of handoffs"
+        raise UsageError(told)
     found: Handoffs = engine.state(workflow)
     return found
 

@@ -70,9 +70,8 @@ def check_return(agent: str, result: Returned) -> None:
     if result.status == "needs_fixes" and result.issue_count < 1:
         raise InvalidReturn("reviewer returned needs_fixes without an issue; name at least one, or approve")
     if result.status == "approved" and result.issue_count:
-        raise InvalidReturn(
-            f"reviewer approved with {result.issue_count} issues; approve none or ask for fixes"
-        )
+        told = f"reviewer approved with {result.issue_count} issues; approve none or ask for fixes"
+        raise InvalidReturn(told)
     if needed == "spec" and (result.spec.startswith("/") or ".." in result.spec.split("/")):
         raise InvalidReturn(f"planner returned spec {result.spec!r}, which lies outside the repository")
 
@@ -91,9 +90,8 @@ def read_return(text: str) -> dict[str, Any]:
         if isinstance(value.get("status"), str) and value.get("type") != "escalation"
     ]
     if not found:
-        raise InvalidReturn(
-            'the answer has no result; it ends with a JSON object such as {"status": "completed"}'
-        )
+        told = 'the answer has no result; it ends with a JSON object such as {"status": "completed"}'
+        raise InvalidReturn(told)
     return found[-1]
 
 

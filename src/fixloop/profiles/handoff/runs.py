@@ -83,9 +83,8 @@ def rejection(state: Handoffs, name: str, said: Mapping[str, Any]) -> ev.Handoff
     handoff, waiting = state.agent(name).handoff, state.pending_for(name)
     message_id = handoff or (waiting.message_id if waiting is not None else "")
     if not message_id:
-        raise InvalidReturn(
-            f"{name} has no handoff that it could reject; status failed says that it cannot go on"
-        )
+        told = f"{name} has no handoff that it could reject; status failed says that it cannot go on"
+        raise InvalidReturn(told)
     reason = str(said.get("reason") or "").strip()
     if not reason:
         raise InvalidReturn(f"{name} rejects its handoff without a reason; give one")

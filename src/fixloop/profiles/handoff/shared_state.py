@@ -51,9 +51,8 @@ def acquire(draft: Draft, event: ev.LockAcquired) -> None:
     if forced_from:
         taken = Takeover(resource=event.resource, before=forced_from, after=event.sender, at=draft.at)
         draft.update(takeovers=(*draft.state.takeovers, taken))
-        draft.note(
-            f"{event.sender} took the lock of {event.resource} over from {forced_from}: it had expired"
-        )
+        told = f"{event.sender} took the lock of {event.resource} over from {forced_from}: it had expired"
+        draft.note(told)
 
 
 def release(draft: Draft, event: ev.LockReleased) -> None:
@@ -109,9 +108,8 @@ def write(draft: Draft, event: ev.StateWritten) -> None:
                 f" `fixloop lock {called(draft.state)} {RESOURCE} --agent {event.sender}`"
             )
         if held is not None:
-            raise Unexpected(
-                f"{event.sender} writes {event.field} while {held.agent} has the lock of {RESOURCE}"
-            )
+            told = f"{event.sender} writes {event.field} while {held.agent} has the lock of {RESOURCE}"
+            raise Unexpected(told)
     top = event.field.split(".", 1)[0]
     if top in CRITICAL:
         _hold(draft, event)

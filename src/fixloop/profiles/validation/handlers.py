@@ -37,9 +37,8 @@ LISTED: Final = 10
 
 def _ack(session: Session, workflow: str, agent: str, handoff: str) -> None:
     if agent or handoff:
-        raise UsageError(
-            "--agent and --handoff go with cycles and handoffs; a validation workflow has one main agent"
-        )
+        told = "--agent and --handoff go with cycles and handoffs; a validation workflow has one main agent"
+        raise UsageError(told)
     state = _acknowledged(session, workflow)
     made = offer(session.engine, state, session.settings.cache_dir)
     print_text(made.request.read_text())

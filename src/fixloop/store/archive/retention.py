@@ -82,9 +82,8 @@ def _verify(store: Store, stored: Stored, what: str) -> None:
     raw = RawHistory(stored.version, stored.head, stored.snapshot, stored.entries)
     wrong = problems(raw, stored.artifacts.get, store.objection(stored.workflow))
     if wrong:
-        raise ProtocolError(
-            f"{stored.workflow} {what}: {wrong[0]}; see `fixloop audit verify {stored.workflow}`"
-        )
+        told = f"{stored.workflow} {what}: {wrong[0]}; see `fixloop audit verify {stored.workflow}`"
+        raise ProtocolError(told)
 
 
 def purge_ended(
