@@ -32,8 +32,6 @@ class Asked(NamedTuple):
 
 
 class Journal(NamedTuple):
-    """What the entries come to."""
-
     read: Mapping[Role, int]
     """By role: the highest message it has read, 0 for the contract alone."""
     posted: Mapping[str, str]

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 class Prepared(NamedTuple):
-    """All of it."""
-
     project: Project
     issue: int
     """0 where it was given none."""

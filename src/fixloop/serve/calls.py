@@ -16,8 +16,6 @@ Told = Mapping[str, datetime]
 
 
 class Call(NamedTuple):
-    """One message to one person."""
-
     contact: Contact
     what: What
 

@@ -3,7 +3,8 @@
 import getpass
 import os
 import socket
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
@@ -12,7 +13,7 @@ import typer
 from typer import Argument, Option
 
 from fixloop.commands.screen import note, print_json, print_lines, row, say, show, table
-from fixloop.commands.session import AsJson, Session, open_session
+from fixloop.commands.session import AsJson, open_session
 from fixloop.commands.worker import working
 from fixloop.errors import UsageError
 from fixloop.serve.access import ROLES, TERMINAL, Caller, checked_name, checked_projects, scopes_of
@@ -21,8 +22,6 @@ from fixloop.store.webhooks import Webhooks
 
 if TYPE_CHECKING:
     from fixloop.serve.contacts import Contacts
-    from fixloop.serve.follower import Follower
-    from fixloop.serve.traces import Tracer
 
 Role = Annotated[str, Option("--role", help=f"{', '.join(ROLES)}.")]
 Projects = Annotated[
@@ -31,7 +30,6 @@ Projects = Annotated[
 ]
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 _EVERYWHERE: Final = ("0.0.0.0", "::")  # nosec B104: only compared with
-_MISSING: Final = "`fixloop serve` needs more packages: pip install 'fixloop[server]'"
 
 token_group: Final = typer.Typer(
     help="Make, list and revoke the tokens of `fixloop serve`.", rich_markup_mode=None
@@ -97,7 +95,7 @@ def serve(
     On this machine's loopback, with a link on the terminal that signs in. For others put a proxy with TLS in
     front of it. `fixloop token` makes tokens for programs, `fixloop person` writes the file of people.
     """
-    try:
+    with extra("server", "`fixloop serve`"):
         import uvicorn
 
         from fixloop.serve.app import create_app
@@ -109,8 +107,6 @@ def serve(
         from fixloop.serve.requests import Hooks
         from fixloop.serve.service import Service
         from fixloop.serve.targets import Targets
-    except ModuleNotFoundError as error:
-        raise UsageError(f"{_MISSING} ({error.name} is missing)") from None
     with open_session(create=True) as session, ExitStack() as running:
         tokens = Tokens(session.connection)
         identities = Identities(tokens, People(people), proxy or (), proxy_header if proxy else "")
@@ -139,7 +135,10 @@ def serve(
             notifier = Notifier(service, session.connection, _read_contacts(contacts), address, by_apprise)
             running.enter_context(notifier.running())
         if otlp:
-            running.enter_context(_tracer(session, service.follower, otlp).running())
+            with extra("otel", "--otlp"):
+                from fixloop.serve.traces import Collector, Tracer
+            tracer = Tracer(session.store, session.connection, service.follower, Collector(otlp))
+            running.enter_context(tracer.running())
         compile_templates()
         me = Caller(checked_name(getpass.getuser()), scopes_of("admin", ""), TERMINAL)
         code = tokens.code(me)
@@ -148,13 +147,14 @@ def serve(
         uvicorn.Server(config).run(sockets=[listening])
 
 
-def _tracer(session: Session, follower: "Follower", url: str) -> "Tracer":
+@contextmanager
+def extra(name: str, what: str) -> Iterator[None]:
+    """Raises UsageError where packages are missing that `what` needs, and an extra brings."""
     try:
-        from fixloop.serve.traces import Collector, Tracer
+        yield
     except ModuleNotFoundError as error:
-        told = f"--otlp needs more packages: pip install 'fixloop[otel]' ({error.name} is missing)"
+        told = f"{what} needs more packages: pip install 'fixloop[{name}]' ({error.name} is missing)"
         raise UsageError(told) from None
-    return Tracer(session.store, session.connection, follower, Collector(url))
 
 
 def _read_contacts(path: Path) -> "Contacts":
@@ -162,11 +162,8 @@ def _read_contacts(path: Path) -> "Contacts":
     from fixloop.serve.notifier import unknown_addresses
 
     found = contacts_in(path)
-    try:
+    with extra("notify", "--contacts"):
         unknown = unknown_addresses(found)
-    except ModuleNotFoundError as error:
-        told = f"--contacts needs more packages: pip install 'fixloop[notify]' ({error.name} is missing)"
-        raise UsageError(told) from None
     if unknown:
         raise UsageError(f"{path}: apprise knows no such address as that of {unknown[0]}")
     return found
@@ -183,12 +180,9 @@ def mcp(
     Seven tools: check, claim_work, get_failure, submit_fix, decline, heartbeat and status, for this directory's
     project. An agent with a shell should use the commands: they are fewer words.
     """
-    try:
+    with extra("mcp", "`fixloop mcp`"):
         from fixloop.serve.mcp_tools import server_of
         from fixloop.serve.service import Service
-    except ModuleNotFoundError as error:
-        told = f"`fixloop mcp` needs more packages: pip install 'fixloop[mcp]' ({error.name} is missing)"
-        raise UsageError(told) from None
     with open_session(create=True) as session:
         scopes = scopes_of("agent", agent)
         caller = Caller(checked_name(getpass.getuser()), scopes, TERMINAL, frozenset({session.project.hash8}))

@@ -13,8 +13,6 @@ Fields = Mapping[str, str]
 
 
 class Row(NamedTuple):
-    """One workflow in the list."""
-
     workflow: str
     cursor: str
     """Sorts it: the latest change first."""

@@ -9,8 +9,6 @@ from fixloop.serve.tokens import TooMany
 
 
 class Kind(NamedTuple):
-    """One kind of problem."""
-
     status: int
     title: str
     remedy: str

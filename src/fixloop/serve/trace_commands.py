@@ -6,8 +6,9 @@ from typer import Option
 
 from fixloop.commands.screen import note, print_json
 from fixloop.commands.session import Issue, ProjectOption, open_workflow
-from fixloop.errors import InfrastructureError, UsageError
+from fixloop.errors import InfrastructureError
 from fixloop.protocol.tracing import trace_id
+from fixloop.serve.commands import extra
 from fixloop.summary.spans import as_json, spans_of
 
 
@@ -30,11 +31,8 @@ def trace(
     if not otlp:
         print_json({"workflow_id": workflow, "spans": as_json(spans, trace_id(workflow))})
         return
-    try:
+    with extra("otel", "--otlp"):
         from fixloop.serve.traces import Collector
-    except ModuleNotFoundError as error:
-        told = f"--otlp needs more packages: pip install 'fixloop[otel]' ({error.name} is missing)"
-        raise UsageError(told) from None
     if not Collector(otlp).take([(workflow, spans)]):
         raise InfrastructureError(f"the collector at {otlp} did not take the trace; is its address right?")
     note(f"{len(spans)} spans were sent to {otlp}")

@@ -26,8 +26,6 @@ class _Value(BaseModel):
 
 
 class Kept(_Value):
-    """One file as it was written."""
-
     digest: str
     sources: str
     """Tells one content from another without making it: a digest of what it was put together from."""
@@ -83,8 +81,6 @@ def write_record(path: Path, record: Record) -> None:
 
 
 class Files(NamedTuple):
-    """All named files of one state."""
-
     files: Sequence[File]
     """In the order they change; the state file is the last."""
     swapped: Mapping[str, Folders] = MappingProxyType({})

@@ -22,8 +22,6 @@ Artifacts = Callable[[str], bytes | None]
 
 
 class ProfileFiles(NamedTuple):
-    """One profile's named files."""
-
     drawn: Callable[[bytes, Artifacts], Files]
     ignored: Mapping[str, str]
     """Named files are nobody's work; a `.gitignore` that is there already is left as it is."""

@@ -16,8 +16,6 @@ _PAGE: Final = 200
 
 
 class Listing:
-    """The lists of one Redis."""
-
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 

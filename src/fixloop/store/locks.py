@@ -40,8 +40,6 @@ class Grant:
 
 
 class Locks(Protocol):
-    """Locks of the workflows of a store."""
-
     def acquire(
         self, workflow: str, resource: str, agent: str, *, lease_seconds: float = LOCK_SECONDS
     ) -> Grant:

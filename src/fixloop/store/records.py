@@ -196,8 +196,6 @@ class Retired:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of a history."""
-
     seq: int
     """From 1; the version its commit made."""
     body: Mapping[str, Any]

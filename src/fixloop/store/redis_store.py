@@ -57,8 +57,6 @@ def _retired(text: bytes | None, project: str, issue: int) -> records.Retired | 
 
 
 class RedisStore(Listing, Store):
-    """`Store` in one Redis."""
-
     def __init__(self, url: str, *, patience_seconds: float = 0.0, sealing: Sealing | None = None) -> None:
         """Nothing is sent yet; each call goes on trying for `patience_seconds` while Redis is away."""
         self.sealing = sealing

@@ -13,8 +13,6 @@ Artifact = Callable[[str], bytes | None]
 
 
 class Change(NamedTuple):
-    """A specialist's new status."""
-
     specialist: str
     after: str
 

@@ -342,8 +342,6 @@ SCENARIOS: Final[Mapping[str, Callable[[Site, Door, int], None]]] = {
 
 
 class Verdict(NamedTuple):
-    """What came of one scenario."""
-
     scenario: str
     result: str
     """`held`, `failed` or `not here`."""

@@ -109,8 +109,6 @@ def read_word(text: str, pattern: re.Pattern[str], otherwise: str, where: str) -
 
 
 class Agent(NamedTuple):
-    """One kind of agent."""
-
     script: str
     what: str
     specialists: Sequence[str] = ("test-runner",)

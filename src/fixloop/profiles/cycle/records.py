@@ -235,8 +235,6 @@ class OpenEscalation(Value):
 
 
 class Version(NamedTuple):
-    """`major.minor.patch`."""
-
     major: int
     minor: int
     patch: int

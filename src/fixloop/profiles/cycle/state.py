@@ -91,8 +91,6 @@ class Agent(Value):
 
 
 class Cycle(Value):
-    """One cycle."""
-
     profile: Literal["cycle"]
     """Always in a snapshot: it tells the profile."""
     schema_version: int

@@ -10,8 +10,6 @@ _CHANGES: Final = "changes.log"
 
 
 class Worker(NamedTuple):
-    """One agent of a cycle."""
-
     key: str
     role: str
     documents: tuple[str, ...]

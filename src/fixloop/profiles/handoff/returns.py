@@ -28,8 +28,6 @@ class InvalidReturn(Unexpected):
 
 
 class Returned(BaseModel):
-    """One agent's result."""
-
     model_config = ConfigDict(frozen=True, extra="allow")
 
     status: str

@@ -62,8 +62,6 @@ class Agent(Value):
 
 
 class Handoffs(Value):
-    """One handoff workflow."""
-
     profile: Literal["handoff"]
     """Always in a snapshot: it tells whose it is."""
     schema_version: int

@@ -48,8 +48,6 @@ class _Known:
 
 
 class Archive:
-    """The archive in one directory."""
-
     def __init__(self, directory: Path, *, host: str = "") -> None:
         """Nothing is created yet; `host` replaces this machine's name."""
         self.directory = directory

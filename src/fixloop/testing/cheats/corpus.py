@@ -78,8 +78,6 @@ class _File(_Table):
 
 
 class Trial(NamedTuple):
-    """A case with its project."""
-
     klass: str
     case: Case
     base: Base

@@ -33,8 +33,6 @@ _PERSON: Final = ("-c", "user.name=A Person", "-c", "user.email=person@example.o
 
 
 class End(StrEnum):
-    """How a case ended."""
-
     PASSED = "passed"
     MARKED = "marked"
     """Passed, and the verdict says that the fix changed tests or gates."""
@@ -46,8 +44,6 @@ class End(StrEnum):
 
 
 class Played(NamedTuple):
-    """A case and what came of it."""
-
     trial: Trial
     end: End
     seconds: float
