@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 import typer
@@ -19,9 +19,6 @@ from fixloop.errors import UsageError
 from fixloop.serve.access import ROLES, TERMINAL, Caller, checked_name, checked_projects, scopes_of
 from fixloop.serve.tokens import Tokens
 from fixloop.store.webhooks import Webhooks
-
-if TYPE_CHECKING:
-    from fixloop.serve.contacts import Contacts
 
 Role = Annotated[str, Option("--role", help=f"{', '.join(ROLES)}.")]
 Projects = Annotated[
@@ -99,9 +96,10 @@ def serve(
         import uvicorn
 
         from fixloop.serve.app import create_app
+        from fixloop.serve.contacts import contacts_in
         from fixloop.serve.deliverer import Deliverer
         from fixloop.serve.identity import Identities
-        from fixloop.serve.notifier import Notifier, by_apprise
+        from fixloop.serve.notifier import Notifier, by_apprise, unknown_addresses
         from fixloop.serve.people import People
         from fixloop.serve.rendering import compile_templates
         from fixloop.serve.requests import Hooks
@@ -132,7 +130,12 @@ def serve(
         delivering = Deliverer(session.store, service.follower, *hooks, address)
         running.enter_context(delivering.running())
         if contacts is not None:
-            notifier = Notifier(service, session.connection, _read_contacts(contacts), address, by_apprise)
+            called = contacts_in(contacts)
+            with extra("notify", "--contacts"):
+                unknown = unknown_addresses(called)
+            if unknown:
+                raise UsageError(f"{contacts}: apprise knows no such address as that of {unknown[0]}")
+            notifier = Notifier(service, session.connection, called, address, by_apprise)
             running.enter_context(notifier.running())
         if otlp:
             with extra("otel", "--otlp"):
@@ -155,18 +158,6 @@ def extra(name: str, what: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         told = f"{what} needs more packages: pip install 'fixloop[{name}]' ({error.name} is missing)"
         raise UsageError(told) from None
-
-
-def _read_contacts(path: Path) -> "Contacts":
-    from fixloop.serve.contacts import contacts_in
-    from fixloop.serve.notifier import unknown_addresses
-
-    found = contacts_in(path)
-    with extra("notify", "--contacts"):
-        unknown = unknown_addresses(found)
-    if unknown:
-        raise UsageError(f"{path}: apprise knows no such address as that of {unknown[0]}")
-    return found
 
 
 def mcp(

@@ -6,7 +6,7 @@ it was trimmed, and nothing was lost with a Redis that was replaced: no clock an
 
 import re
 import time
-from collections.abc import Mapping
+from operator import methodcaller
 from typing import Any, Final
 
 from fixloop.errors import UsageError
@@ -35,7 +35,11 @@ def changes_after(connection: Connection, after: str, wait_seconds: float) -> Ch
     ids, give_up = parsed(after), time.monotonic() + wait_seconds
     while True:
         waiting = min(_LONGEST_WAIT, give_up - time.monotonic())
-        found = _read(connection, ids, waiting)
+        # 0 would be for ever.
+        block = max(1, round(waiting * 1000)) if waiting > 0 else None
+        streams = dict(zip(_STREAMS, ids, strict=True))
+        reply = connection.call(methodcaller("xread", streams, count=MOST_READ, block=block))
+        found: dict[str, Any] = {name.decode(): entries for name, entries in reply or ()}
         if _is_lost(connection, ids):
             return Changes((), written(_last(connection)), gap=True)
         if found or time.monotonic() >= give_up:
@@ -59,14 +63,6 @@ def parsed(cursor: str) -> Ids:
     if not _CURSOR.fullmatch(cursor):
         raise UsageError(f"{cursor[:80]!r} is no cursor; use one that came with a change, or none")
     return tuple(each or _NONE for each in cursor.split(","))
-
-
-def _read(connection: Connection, ids: Ids, wait_seconds: float) -> Mapping[str, Any]:
-    """Stream → its entries after these ids, of those that have any."""
-    block = max(1, round(wait_seconds * 1000)) if wait_seconds > 0 else None
-    streams = dict(zip(_STREAMS, ids, strict=True))
-    reply = connection.call(lambda client: client.xread(streams, count=MOST_READ, block=block))
-    return {name.decode(): entries for name, entries in reply or ()}
 
 
 def _last(connection: Connection) -> Ids:

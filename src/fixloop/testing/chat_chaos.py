@@ -154,7 +154,11 @@ def _judged(folder: Path, number: int, which: str) -> Verdict:
     chat = folder / which / "chats" / name
     found, expected = _files(folder / which, name), _files(folder / "undisturbed", name)
     differing = sorted(file for file in {*found, *expected} if found.get(file) != expected.get(file))
-    entries = _entries(chat)
+    entries: list[dict[str, str]] = []
+    for line in (chat / JOURNAL).read_text(encoding="utf-8").splitlines():
+        # One that a crash cut short is none.
+        with suppress(ValueError):
+            entries.append(json.loads(line))
     did = Counter((entry["did"], entry.get("file", "")) for entry in entries if entry["did"] != "read")
     return Verdict(
         name,
@@ -174,15 +178,6 @@ def _files(folder: Path, name: str) -> dict[str, bytes]:
     roots = (folder / "chats" / name, folder / "work" / name)
     paths = [path for root in roots for path in root.rglob("*") if path.is_file() and path.name != JOURNAL]
     return {str(path.relative_to(folder)): _TIME.sub(b"TIME", path.read_bytes()) for path in paths}
-
-
-def _entries(chat: Path) -> list[dict[str, str]]:
-    """The journal's; a line that a crash cut short is none."""
-    found = []
-    for line in (chat / JOURNAL).read_text(encoding="utf-8").splitlines():
-        with suppress(ValueError):
-            found.append(json.loads(line))
-    return found
 
 
 def _problems(chat: Path, entries: Sequence[dict[str, str]]) -> Iterator[str]:
