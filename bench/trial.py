@@ -170,11 +170,8 @@ class Bench:
         output = ended.stdout.decode(errors="replace")
         told = f"{output}\nexit code {ended.returncode}, {seconds:.1f} s\n"
         (self._logs / f"{name}.txt").write_text(told)
-        return Answer(exit_code=ended.returncode, seconds=seconds, verdict=_verdict(output))
-
-
-def _verdict(output: str) -> str:
-    """Of a workflow's line without its number, name and what stands in brackets, or a check's; else the last line."""
-    printed = output.strip().splitlines() or [""]
-    lines = _VERDICT.findall(output) or [line for line in printed if _COUNTED.match(line)] or printed[-1:]
-    return re.sub(r" \([^)]*\)", "", lines[-1].strip())
+        # Of a workflow's line without its number, name and what stands in brackets, or a check's; else the last line.
+        printed = output.strip().splitlines() or [""]
+        lines = _VERDICT.findall(output) or [line for line in printed if _COUNTED.match(line)] or printed[-1:]
+        verdict = re.sub(r" \([^)]*\)", "", lines[-1].strip())
+        return Answer(exit_code=ended.returncode, seconds=seconds, verdict=verdict)

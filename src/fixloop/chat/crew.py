@@ -65,8 +65,6 @@ class Crew(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """How playing ended."""
-
     stop: Stop
     text: str
     """For a person: the block, the failure, or whose turn it is."""

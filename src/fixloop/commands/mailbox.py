@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from typer import Argument, Exit, Option
 
+from fixloop.commands import letters
 from fixloop.commands.exit_codes import ExitCode
-from fixloop.commands.letters import (
-    Shown,
-    agents_outside,
-    change_document,
-    change_text,
-    runs_asked,
-    shown_mail,
-)
 from fixloop.commands.lookup import NothingYet, prefix_of
 from fixloop.commands.screen import note, print_json, print_text, say
 from fixloop.commands.session import AsJson, OnlyProject, Session, here, open_session
@@ -75,7 +68,7 @@ def mailbox(
         with open_session(create=wait and not declared.isdisjoint((agent, agent.lower()))) as session:
             place = prefix_of(project).removesuffix("-") or session.project.hash8
             if agent not in declared:
-                known = declared | known_agents(session.store, place) | agents_outside(session, place)
+                known = declared | known_agents(session.store, place) | letters.agents_outside(session, place)
                 agent = _known(agent, known)
             read = _read(session, place, agent, (30.0 if minutes is None else minutes) * 60 * wait, json=json)
     except NothingYet as nothing:
@@ -108,12 +101,12 @@ def _read(session: Session, project: str, agent: str, seconds: float, *, json: b
         changes = changed(session.store, told) if found else []
         if json:
             documents = [each.document() for each in found]
-            shown_changes = [change_document(change) for change in changes]
+            shown_changes = [letters.change_document(change) for change in changes]
             print_json(
                 {"agent": agent, "project": project, "messages": documents, "status_changes": shown_changes}
             )
         elif found:
-            print_text(RULE.join([*(each.text for each in found), *change_text(changes)]))
+            print_text(RULE.join([*(each.text for each in found), *letters.change_text(changes)]))
         else:
             say(f"no message for {agent}")
         # A message that did not get out was not read.
@@ -135,7 +128,7 @@ def _awaited(
     agent: str,
     seconds: float,
     changes: "list[Received]",
-) -> list[Shown]:
+) -> list[letters.Shown]:
     """What there is to read, or the first that comes within `seconds`; `changes` gets the letters on status changes."""
     take = partial(arrived, session.store, mailboxes, project, agent, changes=changes)
     started = time.monotonic()
@@ -144,27 +137,27 @@ def _awaited(
     while True:
         now = time.monotonic()
         mails: list[Mail] = []
-        runs: list[Shown] = []
-        letters: list[Letter] = []
+        runs: list[letters.Shown] = []
+        came: list[Letter] = []
         try:
             if now >= looked + pause:
                 mails = waiting(session.store, project, agent)
-                runs = runs_asked(session, project, agent)
+                runs = letters.runs_asked(session, project, agent)
                 looked = time.monotonic()
                 pause = max(LOOK_SECONDS, LOOKS_IN * (looked - now))
             try:
-                mails = take(mails, letters)
+                mails = take(mails, came)
             except InfrastructureError as error:
                 if not mails and not runs:
                     raise
                 say(f"{error}; this is what the state says")
-            if letters and not runs:
-                runs = runs_asked(session, project, agent)
+            if came and not runs:
+                runs = letters.runs_asked(session, project, agent)
             answered = now
         except InfrastructureError:
             if answered is None or now - answered > PATIENCE_SECONDS:
                 raise
-        found = [*runs, *(shown_mail(session, agent, mail) for mail in mails)]
+        found = [*runs, *(letters.shown_mail(session, agent, mail) for mail in mails)]
         if found or now - started >= seconds:
             return sorted(found, key=lambda each: each.order)
         time.sleep(POLL_SECONDS)

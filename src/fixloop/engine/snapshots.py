@@ -24,7 +24,7 @@ def loader(model: type[M], newest: int) -> Callable[[bytes], M]:
         try:
             found = model.model_validate_json(snapshot)
         except ValueError as error:
-            _refuse_newer(_parsed(snapshot), newest)
+            _refuse_newer(object_in(snapshot), newest)
             # Of which workflow it is, a snapshot that is no state may say itself.
             named, said = _WORKFLOW.search(snapshot), " ".join(str(error).split())[:300]
             workflow = named[1].decode() if named is not None else ""
@@ -46,9 +46,10 @@ def _refuse_newer(found: dict[str, Any], newest: int) -> None:
         )
 
 
-def _parsed(snapshot: bytes) -> dict[str, Any]:
+def object_in(text: bytes) -> dict[str, Any]:
+    """What JSON says, where that is an object; else nothing."""
     try:
-        found = json.loads(snapshot)
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -65,7 +65,12 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
     elif event.decision is Decision.EXTEND:
         _extend(draft, opened, event)
     elif event.decision is Decision.ACCEPT:
-        _accept(draft)
+        # These changes are right: the files that judge are from now on those of this tree.
+        state = draft.state
+        draft.note(f"accepted tree {state.tree[:12]}: from now on it is {state.tip[:12]} that judges")
+        accepted = (*state.accepted, state.tree)
+        draft.update(paused=False, escalation=None, trusted=state.tip, accepted=accepted)
+        _run_again(draft)
     elif event.decision is Decision.REJECT:
         draft.update(paused=False, escalation=None)
         results.rejected(draft, opened, event.reason)
@@ -77,15 +82,6 @@ def _remember(draft: Draft, decided: str) -> None:
     # Workflows from before there were holds lead where they led.
     if draft.state.trusted:
         draft.update(decided=(*draft.state.decided, decided))
-
-
-def _accept(draft: Draft) -> None:
-    """These changes are right: the files that judge are from now on those of this tree."""
-    state = draft.state
-    draft.note(f"accepted tree {state.tree[:12]}: from now on it is {state.tip[:12]} that judges")
-    accepted = (*state.accepted, state.tree)
-    draft.update(paused=False, escalation=None, trusted=state.tip, accepted=accepted)
-    _run_again(draft)
 
 
 def _skip(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> None:

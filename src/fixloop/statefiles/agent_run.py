@@ -19,8 +19,6 @@ class Brought(NamedTuple):
 
 
 class Played(NamedTuple):
-    """One run that ended."""
-
     answer: str = ""
     """What it printed on its standard output."""
     error: str = ""

@@ -117,7 +117,9 @@ class Injurer:
             if request.kind in _BOUND and wire.step_of(request.ticket) and is_done:
                 self._come(request.ticket, Boundary(f"after {request.kind}"), link)
             if claimed and request.kind == "commit":
-                self._pass_by(claimed)
+                # Nobody hints it or asks for it, and what should be done there is done to another.
+                for boundary in (Boundary.BEFORE_HINT, Boundary.AFTER_HINT, Boundary.BEFORE_CLAIM):
+                    self._schedule.due(claimed, self._steps(claimed), boundary, lambda one: False)
                 self._come(claimed, Boundary.AFTER_CLAIM, link)
             if claimed:
                 self._come(claimed, Boundary.MID_WORK, link)
@@ -134,11 +136,6 @@ class Injurer:
             self.actions.begin(self._amid(injury, ticket, link))
         elif injury is not None:
             self._injure(injury, ticket, boundary, link)
-
-    def _pass_by(self, ticket: str) -> None:
-        """A commit has claimed it: nobody hints it or asks for it, and what should be done there is done to another."""
-        for boundary in (Boundary.BEFORE_HINT, Boundary.AFTER_HINT, Boundary.BEFORE_CLAIM):
-            self._schedule.due(ticket, self._steps(ticket), boundary, lambda one: False)
 
     def _steps(self, ticket: str) -> tuple[str, ...]:
         return (wire.step_of(ticket), *([COMMAND] if ticket in self._commands else []))

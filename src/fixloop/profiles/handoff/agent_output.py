@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from fixloop.engine import verdicts
 from fixloop.engine.profile import AnyState
+from fixloop.engine.snapshots import object_in
 from fixloop.files.atomic import read
 from fixloop.outside.transfer import snapshot_in
 from fixloop.profiles.handoff.engine import HANDOFF
@@ -35,15 +36,9 @@ def left_by(
 def fields_written(snapshot: bytes, content: bytes) -> dict[str, Any]:
     """What an agent of handoffs wrote into the `state.json` that it was given, by field (D19, D45)."""
     laid = state_document(HANDOFF.load(snapshot))
-    try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    if not isinstance(found, dict):
-        return {}
     return {
         name: value
-        for name, value in found.items()
+        for name, value in object_in(content).items()
         if 0 < len(name) <= MOST_OF_A_FIELD
         and (name not in laid or laid[name] != value)
         and len(json.dumps(value)) <= MOST_OF_A_VALUE
