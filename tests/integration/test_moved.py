@@ -1,5 +1,6 @@
 """Work that was moved away, read from a real mirror."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -12,6 +13,7 @@ from workers.commands.moved import work_moved_away
 pytestmark = pytest.mark.slow
 
 LABEL: Final = "def label(names):\n    return hashlib.md5(names.encode()).hexdigest()[:12]\n"
+SHOP: Final = "def sell():\n    return 1\n\n\ndef close():\n    return 2\n\n\n"
 FILES: Final = {"archiver/pack.py": LABEL, "archiver/where.py": "HERE = 1\n"}
 FIX: Final = {
     "archiver/pack.py": "from vendor.names import short\n",
@@ -57,6 +59,33 @@ def test_below_the_top_paths_are_those_of_the_checks(tmp_path: Path) -> None:
         off = list(work_moved_away(claim))
 
     assert ([each.file for each in found], off) == (["vendor/names.py"], [])
+
+
+@pytest.mark.parametrize(
+    ("fix", "count"),
+    [
+        ({"shop.py": "def sell():\n    return 1\n\n\nclose = lambda: 2\n"}, 1),
+        ({"shop.py": SHOP + "CLOSED = close()\n", "tests/test_more.py": "def test_more(): ...\n"}, 1),
+        ({"shop.py": SHOP[: SHOP.index("\n\ndef close")]}, 0),
+        ({"shop.py": SHOP.replace("2", "3"), "tests/test_more.py": "def test_more(): ...\n"}, 0),
+    ],
+)
+def test_coverage_that_no_test_has_earned_is_found(tmp_path: Path, fix: dict[str, str], count: int) -> None:
+    measure = (
+        "import json, sys; text = open('shop.py').read(); is_new = 'return 2' not in text or 'CLOSED' in text;"
+        "json.dump({'files': {'shop.py': {'executed_lines': [1, 2, 5, 6] if is_new else [1, 2, 5],"
+        "'missing_lines': [] if is_new else [6]}}, 'totals': {'percent_covered': 95}}, open(sys.argv[1], 'w'))"
+    )
+    bench = Bench(tmp_path, {"shop.py": SHOP})
+
+    with bench.claim(fix, ["python", "-c", measure, "{coverage}"]) as claim:
+        work: Any = claim.work
+        work.holding.state.active.runs = [SimpleNamespace(failures=[SimpleNamespace(name="coverage")])]
+        evidence = claim.ran[0].result.evidence.model_copy(update={"coverage_gate": 90.0})
+        result = claim.ran[0].result.model_copy(update={"evidence": evidence})
+        found = list(work_moved_away(replace(claim, ran=(claim.ran[0]._replace(result=result),))))
+
+    assert [each.rule for each in found] == ["coverage-padded"] * count
 
 
 @pytest.mark.parametrize(

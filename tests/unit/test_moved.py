@@ -9,7 +9,7 @@ from fixloop.configuration.model import Check
 from fixloop.integrity.moved import Moved, looked_at, moved_away, percent_of_old_lines, shape
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from workers.commands.check_run import Ran
-from workers.commands.moved import left, padded
+from workers.commands.moved import left, measured, padded
 
 LABEL = "def label(names):\n    return hashlib.md5(names.encode()).hexdigest()[:12]\n"
 MOVED = "def short(text):\n    return hashlib.md5(text.encode()).hexdigest()[:12]\n"
@@ -94,7 +94,8 @@ def test_a_gate_that_is_met_by_added_lines_alone_is_a_question(
     evidence = Evidence(check="pytest", command="pytest", coverage_gate=90.0)
     result = CheckResult(check="pytest", outcome=RunOutcome.PASSED, evidence=evidence)
 
-    found = list(padded(check, Ran(result, "", (report,)), {}, {"tables.py": PADDING}))
+    ran = Ran(result, "", (report,))
+    found = list(padded(check, ran, measured(check, ran, tmp_path), {}, {"tables.py": PADDING}))
 
     assert len(found) == count
     assert all("50.0% are covered, and the gate is 90%" in each.text for each in found)
@@ -107,4 +108,6 @@ def test_a_report_that_names_no_lines_is_no_question(tmp_path: Path) -> None:
     evidence = Evidence(check="pytest", command="pytest", coverage_gate=90.0)
     result = CheckResult(check="pytest", outcome=RunOutcome.PASSED, evidence=evidence)
 
-    assert list(padded(check, Ran(result, "", (report,)), {}, {"tables.py": PADDING})) == []
+    ran = Ran(result, "", (report,))
+    assert measured(check, ran, tmp_path) == {}
+    assert list(padded(check, ran, {}, {}, {"tables.py": PADDING})) == []

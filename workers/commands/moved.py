@@ -1,16 +1,22 @@
 """The judge of work that was moved away: out of what a check looks at, or under a gate that counts lines."""
 
+import ast
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from fixloop.configuration.model import NEW_BY_DEFAULT, Check
+from fixloop.integrity.bought import Coverage, Measured, called_at_import, dead_lines, percent_earned, reached
 from fixloop.integrity.moved import MOVED, PADDED, looked_at, moved_away, percent_of_old_lines
 from fixloop.integrity.paths import Kind
+from fixloop.integrity.source import Source
 from fixloop.protocol.checks import Finding
+from fixloop.reports.coverage import is_too_low
 from fixloop.repository.tree import SYMLINK, contents, tracked_in_tree
-from workers.commands.check_run import Ran
+from workers.commands.check_run import Ran, run_check
 from workers.commands.claim import Claim
 from workers.commands.sides import inside, sides
 
@@ -33,7 +39,9 @@ def work_moved_away(claim: Claim) -> Iterator[Finding]:
         if places := looked_at(check.command, paths):
             yield from left(check, places, old, new)
         if claim.was_uncovered:
-            yield from padded(check, ran, old, new)
+            now = measured(check, ran, claim.ground.workspace.directory)
+            found = [*padded(check, ran, now, old, new)]
+            yield from found or bought(claim, check, ran, now, old, new)
 
 
 def led_out(claim: Claim) -> Iterator[Finding]:
@@ -66,21 +74,75 @@ def left(
         )
 
 
-def padded(check: Check, ran: Ran, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Finding]:
+def padded(
+    check: Check, ran: Ran, now: Coverage, old: Mapping[str, str], new: Mapping[str, str]
+) -> Iterator[Finding]:
     """A gate of coverage that is only met with the lines that a fix has added."""
-    gate = ran.result.evidence.coverage_gate
-    report = dict(zip(check.report_kinds(), ran.reports, strict=False)).get(_COVERAGE)
-    if gate is None or report is None:
+    covered = {path: (each.executed, each.missing) for path, each in now.items()}
+    percent = percent_of_old_lines(covered, old, new)
+    text = "of the lines that were there before {:.1f}% are covered"
+    yield from _below_gate(check, ran, percent, text, new)
+
+
+def bought(
+    claim: Claim, check: Check, ran: Ran, now: Coverage, old: Mapping[str, str], new: Mapping[str, str]
+) -> Iterator[Finding]:
+    """A gate of coverage that is met because what was not covered is gone, where no test is new, or is run by what the
+    fix has a module do when it is imported. The check runs on the snapshot once more to see what was not covered."""
+    called = {name for path, text in new.items() for name in called_at_import(old.get(path, ""), text)}
+    was, is_now = (
+        {path: _code(path, text) for path, text in side.items()} for side in sides(claim, Kind.TEST)
+    )
+    is_tested = was != is_now
+    if not now or ran.result.evidence.coverage_gate is None or (is_tested and not called):
         return
+    with claim.beside("snapshot", claim.trusted) as ground:
+        once = None if ground.problem else run_check(check, ground, ground.workspace.tree_hash(), claim.run)
+        before = measured(check, once, ground.workspace.directory) if once else {}
+    if once is None or not before:
+        return
+    if is_tested or not all(map(is_too_low, once.result.failures)):
+        texts = {path: each.text for path, each in now.items()}
+        percent = percent_earned(now, before, only=reached(texts, called))
+        text = "without what modules newly call when they are imported {:.1f}% are covered"
+    else:
+        percent = percent_earned(now, before, dead=dead_lines(old, new, partial(_mentions, claim)))
+        text = "no test is new, and if what was missed before counts as missed {:.1f}% are covered"
+    yield from _below_gate(check, ran, percent, text, new)
+
+
+def measured(check: Check, ran: Ran, directory: Path) -> dict[str, Measured]:
+    """What the check's report of coverage says of each file; nothing where it does not name the lines."""
+    report = dict(zip(check.report_kinds(), ran.reports, strict=False)).get(_COVERAGE)
     try:
-        files: dict[str, Any] = json.loads(report.read_bytes())["files"]
-        covered = {
-            os.path.normpath(path): (each["executed_lines"], each["missing_lines"])
+        files: dict[str, Any] = json.loads(report.read_bytes())["files"] if report else {}
+        return {
+            os.path.normpath(path): Measured(
+                (directory / path).read_text(errors="replace") if (directory / path).is_file() else "",
+                each["executed_lines"],
+                each["missing_lines"],
+            )
             for path, each in files.items()
         }
-        percent = percent_of_old_lines(covered, old, new)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return
-    if percent is not None and percent < gate:
-        text = f"of the lines that were there before {percent:.1f}% are covered, and the gate is {gate:g}%"
+        return {}
+
+
+def _below_gate(
+    check: Check, ran: Ran, percent: float | None, text: str, new: Mapping[str, str]
+) -> Iterator[Finding]:
+    gate = ran.result.evidence.coverage_gate
+    if gate is not None and percent is not None and percent < gate:
+        text = f"{text.format(percent)}, and the gate is {gate:g}%"
         yield Finding(rule=PADDED, text=text, check=check.name, file=min(new, default=""))
+
+
+def _mentions(claim: Claim, name: str) -> int:
+    """How often the snapshot has this word."""
+    return len(claim.git.run("grep", "-owhIF", "-e", name, claim.trusted, accept=(0, 1)).stdout.splitlines())
+
+
+def _code(path: str, text: str) -> str:
+    """Without comments."""
+    tree = Source(path, text).tree
+    return ast.unparse(tree) if tree else text
