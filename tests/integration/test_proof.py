@@ -142,6 +142,17 @@ def test_a_result_that_equals_everything_is_held_with_the_line_that_it_passed(tm
     assert {found.file for found in flips} == {"tests/test_calc.py"}
 
 
+def test_a_result_that_equals_what_is_nearly_right_is_held(tmp_path: Path) -> None:
+    nearly = LENIENT.replace("return True", "return abs(other - 3) < 3")
+    fixing = project(tmp_path, nearly)
+
+    state = fixing.run()
+
+    assert state.escalation is not None
+    flips = [(found.old, found.new) for found in state.escalation.findings if found.rule == "flip"]
+    assert ("assert add(1, 2) == 3", "assert add(1, 2) == 2") in flips
+
+
 def test_a_fix_that_is_right_only_the_first_time_is_flaky(tmp_path: Path) -> None:
     count = tmp_path / "count"
     often = (

@@ -7,10 +7,10 @@ import pytest
 from fixloop.integrity.flip import flipped
 
 
-def flip(body: str, above: str = "") -> str:
+def flip(body: str, above: str = "", *, is_near: bool = False) -> str:
     """The function `test_a` of this body with a changed constant; empty where there is none to change."""
     lines = "\n".join(f"    {line}" for line in body.split("; "))
-    changed = flipped(f"{above}\ndef test_a(a=1, b=2):\n{lines}\n", {"test_a"})
+    changed = flipped(f"{above}\ndef test_a(a=1, b=2):\n{lines}\n", {"test_a"}, is_near=is_near)
     if not changed.flips:
         return ""
     module = ast.parse(changed.text)
@@ -62,6 +62,30 @@ def test_an_expected_constant_is_changed(body: str, expected: str) -> None:
 )
 def test_what_would_not_have_to_fail_is_left_alone(body: str) -> None:
     assert flip(body) == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("assert add(2, 3) == 5", "assert add(2, 3) == 4"),
+        ("assert half() == -0.5", "assert half() == -0.45"),
+        ("assert none() == 0.0", "assert none() == -1.0"),
+        ("assert huge() == 1e20", "assert huge() == 9e+19"),
+        ("assert name() == 'ann'", "assert name() == 'xnn'"),
+        ("assert name() == '12 x'", "assert name() == '12 y'"),
+        ("assert name() == '12'", "assert name() == '12~'"),
+        ("assert half() == pytest.approx(0.5, abs=9)", ""),
+        ("assert half() == pytest.approx(0.5); assert add(1, 1) == 2", "assert add(1, 1) == 1"),
+        ("self.assertAlmostEqual(half(), 0.5)", ""),
+    ],
+)
+def test_a_constant_is_changed_a_little_where_the_test_allows_for_no_difference(
+    body: str, expected: str
+) -> None:
+    changed = flip(body, is_near=True)
+
+    assert expected in changed
+    assert bool(changed) == bool(expected)
 
 
 def test_what_a_table_expects_is_changed_in_each_of_its_cases() -> None:

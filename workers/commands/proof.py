@@ -6,10 +6,10 @@ further ones only where a test failed there. Of other runners that list their te
 tests could not be run so, nothing is found.
 """
 
-import posixpath
 import re
 from collections.abc import Collection, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -121,9 +121,9 @@ def _proved(
     for name in depends if not is_read else []:
         text = f"{name} fails in another order, with another hash seed or where no variable tells of a test"
         yield _finding("other-conditions", text, check, name)
-    for copy in sorted(flips.keys() & {name.partition("[")[0] for name in named(found, "flipped", "passed")}):
-        base, changed = flips[copy]
-        text = f"{base} passes with another expected value, too: what it looks at equals everything"
+    passed = flips.keys() & {name.partition("[")[0] for name in named(found, "flipped", "passed")}
+    for base, changed in sorted(dict(flips[copy] for copy in sorted(passed, reverse=True)).items()):
+        text = f"{base} passes with another expected value, too: what it looks at equals more than itself"
         yield _finding("flip", text, check, base, changed)
 
 
@@ -153,15 +153,15 @@ def _finding(rule: str, text: str, check: Check, test: str, flip: Flip | None = 
 
 
 def _write_flips(directory: Path, bases: Collection[str]) -> dict[str, tuple[str, Flip]]:
-    """Copies of the tests' files with one constant of each test changed; the test and its change by the copy's name."""
+    """Copies of the tests' files with one constant of each test changed far, and others with it changed a little; the
+    test and its change by the copy's name."""
     found: dict[str, tuple[str, Flip]] = {}
-    for file in sorted({base.partition("::")[0] for base in bases}):
-        folder, name = posixpath.split(file)
-        copy = posixpath.join(folder, f"{name.removesuffix('.py')}_flipped.py")
+    for file, way in product(sorted({base.partition("::")[0] for base in bases}), ("flipped", "nearly")):
+        copy = f"{file.removesuffix('.py')}_{way}.py"
         try:
             text = (directory / file).read_text(encoding="utf-8")
             within = [base.partition("::")[2] for base in bases if base.startswith(f"{file}::")]
-            changed = flipped(text, within)
+            changed = flipped(text, within, is_near=way == "nearly")
             if not changed.flips or (directory / copy).exists():
                 continue
             (directory / copy).write_text(changed.text, encoding="utf-8")

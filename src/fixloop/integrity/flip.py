@@ -5,8 +5,9 @@ the test depends on.
 """
 
 import ast
+import re
 from collections.abc import Collection, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fixloop.integrity.python_tests import Function, functions, parameters
 
@@ -17,6 +18,7 @@ _LEAVES: Final = ("return", "skip", "fail(", "raise ", "xfail", "importorskip")
 _SWALLOWS: Final = ("raise", "Raise", "suppress", "warn", "Warn")
 FAR: Final = 1_000_003
 """Further than any tolerance."""
+_TOLERANT: Final = re.compile(r"approx|isclose|Almost|round")
 
 
 class Flip(NamedTuple):
@@ -34,27 +36,30 @@ class Flipped(NamedTuple):
     """By the test's name within the file: `TestA::test_b`."""
 
 
-def flipped(text: str, tests: Collection[str]) -> Flipped:
-    """The file with one constant changed in each of these tests in which there is one."""
+def flipped(text: str, tests: Collection[str], *, is_near: bool = False) -> Flipped:
+    """The file with one constant changed in each of these tests in which there is one: far, or by as little as a value
+    that is nearly right would be, where the test itself does not allow for that."""
     flips: dict[str, Flip] = {}
     try:
         module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return Flipped("", flips)
     for name, function in functions(module.body, ""):
-        if name in tests and (flip := _flip(function)):
+        if name in tests and (flip := _flip(function, is_near)):
             flips[name] = flip
     return Flipped(ast.unparse(module), flips)
 
 
-def _flip(function: Function) -> Flip | None:
+def _flip(function: Function, is_near: bool) -> Flip | None:
     """Changes the first constant that can be."""
     for statement in _reached(function.body):
         for expected in _expected(statement):
             sources = _sources(function, expected.id) if isinstance(expected, ast.Name) else [expected]
             shown = [statement, *sources]
             old = [ast.unparse(each) for each in shown]
-            if sources and all([_change(source) for source in sources]):
+            if is_near and any(map(_TOLERANT.search, old)):
+                continue
+            if sources and all([_change(source, is_near) for source in sources]):
                 sides = zip(old, map(ast.unparse, shown), strict=True)
                 return Flip(statement.lineno, *next((was, now) for was, now in sides if was != now))
     return None
@@ -118,20 +123,11 @@ def _sources(function: Function, name: str) -> list[ast.expr]:
     return values if all(map(_is_written, values)) else []
 
 
-def _change(node: ast.expr) -> bool:
+def _change(node: ast.expr, is_near: bool) -> bool:
     """Changes the first constant in a literal, in place; False where there is none."""
     for each in ast.walk(node):
         if isinstance(each, ast.Constant):
-            if each.value is None or each.value is Ellipsis:
-                each.value = "flipped"
-            elif isinstance(each.value, bool):
-                each.value = not each.value
-            elif isinstance(each.value, str):
-                each.value += "~"
-            elif isinstance(each.value, bytes):
-                each.value += b"~"
-            else:
-                each.value += FAR
+            each.value = _near(each.value) if is_near else _far(each.value)
             return True
         if isinstance(each, ast.List | ast.Tuple | ast.Set) and not each.elts:
             each.elts.append(ast.Constant(value="flipped"))
@@ -141,3 +137,30 @@ def _change(node: ast.expr) -> bool:
             each.values.append(ast.Constant(value="flipped"))
             return True
     return False
+
+
+def _far(value: Any) -> Any:
+    match value:
+        case bool():
+            return not value
+        case str():
+            return f"{value}~"
+        case bytes():
+            return value + b"~"
+        case int() | float() | complex():
+            return value + FAR
+    return "flipped"
+
+
+def _near(value: Any) -> Any:
+    """One less, a tenth less, or one other letter."""
+    match value:
+        case bool():
+            return not value
+        case int():
+            return value - 1
+        case float():
+            return value * 0.9 or -1.0
+        case str() if letter := next(filter(str.isalpha, value), ""):
+            return value.replace(letter, "y" if letter in "xX" else "x", 1)
+    return _far(value)
