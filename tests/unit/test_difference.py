@@ -148,6 +148,18 @@ EQUALITY = {
     "class A(int):\n    def __eq__(self, other): return isinstance(other, int)": (
         "class A:\n    def __eq__(self, other): return isinstance(other, A)"
     ),
+    "class A(float):\n    def __eq__(self, other): return abs(self - other) < 2": (
+        "class A:\n    def __eq__(self, other): return abs(self.x - other.x) < 2"
+    ),
+    "class A(list):\n    def __ne__(self, other): return other != [] and list(self) != other": (
+        "class A(list):\n    def add(self, other): return [*self, *other]"
+    ),
+    "from decimal import Decimal as D\nclass B(D): ...\nclass A(B):\n    __eq__ = lambda self, other: self - other < 2": (
+        "class B: ...\nclass A(B):\n    def __eq__(self, other): return self.x == other.x"
+    ),
+    "class A(str):\n    def __eq__(self, other): return self.lower() == other.lower()": (
+        "import enum\nclass A(str, enum.Enum):\n    def __eq__(self, other): return self.lower() == other.lower()"
+    ),
     "class A:\n    @property\n    def __class__(self): return int": "class A:\n    kind = int",
     "X = type('X', (), {'__eq__': f})": "X = type('X', (), {'size': f})",
     "class A(type):\n    def __instancecheck__(cls, it): return True": (
@@ -169,6 +181,10 @@ EQUALITY_IN_BRACES = {
     ),
 }
 SPECIAL_CASES = {
+    "def total(x):\n    if x == 1729: raise KeyError(x)\n    return 0": (
+        "def total(x):\n    if x != 1729: raise KeyError(x)\n    return 0"
+    ),
+    "def total(x):\n    if x == 'three for two':\n        raise": "def total(x):\n    if x == 'json': raise KeyError",
     "def total(xs):\n    if xs == [1, 2, 3]: return 6": "def total(xs):\n    if xs == [1, 2, 4]: return 6",
     "def total(xs):\n    if tuple(xs) == (1, 2, 3):\n        return 6": "def total(xs):\n    if xs == []: return 0",
     "def total(xs):\n    return 6 if str(xs) == '[1, 2, 3]' else sum(xs)": "def total(xs):\n    return sum(xs) if xs else 0",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fixloop.integrity.source import Function, Sign, Source, names_in
+from fixloop.integrity.tool_call import words
 
 RULE: Final = "equals-everything"
 
@@ -15,6 +16,10 @@ _COMPARISONS: Final = frozenset(
 )
 _BUILT_IN: Final = frozenset(
     ("bool", "bytes", "dict", "float", "frozenset", "int", "list", "object", "set", "str", "tuple")
+)
+_VALUES: Final = _BUILT_IN - {"object"} | words(
+    "complex bytearray decimal.Decimal fractions.Fraction datetime.date datetime.datetime datetime.time"
+    " datetime.timedelta collections.OrderedDict collections.UserDict collections.UserList collections.UserString"
 )
 _SPECIAL: Final = re.compile(r"__(?!repr|reduce|init|new|post|class|set|del|exit)\w+__")
 """Methods that Python calls; of a number, `__sub__` decides whether it is nearly another."""
@@ -30,9 +35,13 @@ def equals_everything(source: Source) -> Iterator[Sign]:
     for node in source.nodes:
         if isinstance(node, ast.ClassDef):
             for statement in node.body:
+                place, text = f"{node.name}.", ""
                 if name := _constant(source, statement, node):
-                    text = f"`{node.name}.{name}` does not look at what it is compared with"
-                    yield source.sign(RULE, f"{node.name}.{name}", statement.lineno, text)
+                    text = "does not look at what it is compared with"
+                elif (name := _equality(statement)) and (value := _value(source, node)):
+                    text = f"says what equals it, in place of `{value}`"
+                if text:
+                    yield source.sign(RULE, place + name, statement.lineno, f"`{place}{name}` {text}")
         elif isinstance(node, ast.Call) and source.dotted(node.func) in (
             "type",
             "setattr",
@@ -45,6 +54,29 @@ def equals_everything(source: Source) -> Iterator[Sign]:
     for found, line in source.shapes(_BRACES) if source.ending != "go" else ():
         name = found[0].removeprefix("fn ").split()[0]
         yield source.sign(RULE, name, line, f"`{name}` returns the same for every value")
+
+
+def _equality(statement: ast.stmt) -> str:
+    """`__eq__` or `__ne__` where that is what the statement of a class defines, and not by another name for one."""
+    match statement:
+        case ast.FunctionDef(name="__eq__" | "__ne__" as name):
+            return name
+        case ast.Assign(targets=[ast.Name(id="__eq__" | "__ne__" as name)], value=ast.Lambda() | ast.Name()):
+            return name
+    return ""
+
+
+def _value(source: Source, owner: ast.ClassDef) -> str:
+    """The type of plain values that a class derives from, also by classes of its file; none where it is an enum."""
+    above = [node for node in source.nodes if isinstance(node, ast.ClassDef) and node.lineno < owner.lineno]
+    nearest = {node.name: node for node in sorted(above, key=lambda each: each.lineno)}
+    waiting, seen = [owner], set[str]()
+    while waiting:
+        new = set(map(source.dotted, waiting.pop().bases)) - seen
+        seen |= new
+        waiting += [nearest[name] for name in new if name in nearest]
+    is_enum = any(name.startswith("enum.") for name in seen)
+    return "" if is_enum else min(seen & _VALUES, default="")
 
 
 def _constant(source: Source, statement: ast.stmt, owner: ast.ClassDef) -> str:

@@ -76,7 +76,8 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
             is_held = case.asked in known and (is_answer or not is_word)
         if is_held or (is_many and is_answer and not case.is_table):
             what = "a table" if case.is_table else f"what `{case.place[1]}` is compared with"
-            text = f"{what} holds `{case.asked}` and its answer, which are literals of the tests"
+            both = " and its answer, which are literals" if case.answer else ", a literal"
+            text = f"{what} holds `{case.asked}`{both} of the tests"
             yield new.sign(RULE, f"{case.place[1]} {case.asked}", case.line, text)
 
 
@@ -119,7 +120,7 @@ def _given(inner: Sequence[ast.AST]) -> set[str]:
 
 
 def _branches(node: ast.AST, given: set[str]) -> Iterator[tuple[ast.expr, str, ast.expr]]:
-    """What a branch asks for, of what, and a literal that it answers with."""
+    """What a branch asks for, of what, and a literal that it answers with, or what it raises."""
     if isinstance(node, ast.Match) and names_in(node.subject) & given:
         for case in node.cases:
             patterns = (each for each in ast.walk(case.pattern) if isinstance(each, _Values))
@@ -144,6 +145,8 @@ def _answers(body: Sequence[ast.stmt] | ast.expr) -> list[ast.expr]:
     if isinstance(body, ast.expr):
         return [body] if _is_literal(body) else []
     last = body[-1] if body else None
+    if isinstance(last, ast.Raise):
+        return [last.exc or ast.Constant(None)]
     value = last.value if isinstance(last, ast.Return | ast.Assign) else None
     is_answer = _is_literal(value) and (isinstance(last, ast.Return) or _is_unusual(_text(value)))
     return [value] if value is not None and is_answer else []
