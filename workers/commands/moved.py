@@ -1,6 +1,5 @@
 """The judge of work that was moved away: out of what a check looks at, or under a gate that counts lines."""
 
-import ast
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -12,13 +11,12 @@ from fixloop.configuration.model import NEW_BY_DEFAULT, Check
 from fixloop.integrity.bought import Coverage, Measured, called_at_import, dead_lines, percent_earned, reached
 from fixloop.integrity.moved import MOVED, PADDED, looked_at, moved_away, percent_of_old_lines
 from fixloop.integrity.paths import Kind
-from fixloop.integrity.source import Source
-from fixloop.protocol.checks import Finding
+from fixloop.protocol.checks import Finding, RunOutcome
 from fixloop.reports.coverage import is_too_low
 from fixloop.repository.tree import SYMLINK, contents, tracked_in_tree
 from workers.commands.check_run import Ran, run_check
 from workers.commands.claim import Claim
-from workers.commands.sides import inside, sides
+from workers.commands.sides import changed_of, inside, sides
 
 RULES: Final = frozenset({MOVED, PADDED})
 _COVERAGE: Final = "coverage"
@@ -90,16 +88,13 @@ def bought(
     """A gate of coverage that is met because what was not covered is gone, where no test is new, or is run by what the
     fix has a module do when it is imported. The check runs on the snapshot once more to see what was not covered."""
     called = {name for path, text in new.items() for name in called_at_import(old.get(path, ""), text)}
-    was, is_now = (
-        {path: _code(path, text) for path, text in side.items()} for side in sides(claim, Kind.TEST)
-    )
-    is_tested = was != is_now
+    is_tested = bool(changed_of(claim, Kind.TEST))
     if not now or ran.result.evidence.coverage_gate is None or (is_tested and not called):
         return
     with claim.beside("snapshot", claim.trusted) as ground:
         once = None if ground.problem else run_check(check, ground, ground.workspace.tree_hash(), claim.run)
         before = measured(check, once, ground.workspace.directory) if once else {}
-    if once is None or not before:
+    if once is None or not before or once.result.outcome is RunOutcome.ERROR:
         return
     if is_tested or not all(map(is_too_low, once.result.failures)):
         texts = {path: each.text for path, each in now.items()}
@@ -140,9 +135,3 @@ def _below_gate(
 def _mentions(claim: Claim, name: str) -> int:
     """How often the snapshot has this word."""
     return len(claim.git.run("grep", "-owhIF", "-e", name, claim.trusted, accept=(0, 1)).stdout.splitlines())
-
-
-def _code(path: str, text: str) -> str:
-    """Without comments."""
-    tree = Source(path, text).tree
-    return ast.unparse(tree) if tree else text

@@ -52,66 +52,56 @@ def dead_lines(
     """The lines of functions and classes that are gone and that nothing else named; `mentions`: how often a name
     occurs in the whole project before."""
     words = set(re.findall(r"\w+", "\n".join(new.values())))
-    spans = [(path, span) for path, text in old.items() for span in Source(path, text).scopes]
-    gone = [
-        (path, span.name.rpartition(".")[2], range(span.first, span.last + 1))
-        for path, span in spans
-        if span.name.rpartition(".")[2] not in words
-    ]
+    spans = [(path, each) for path, text in old.items() for each in Source(path, text).scopes]
+    named = [(path, each.name.rpartition(".")[2], range(each.first, each.last + 1)) for path, each in spans]
+    gone = [each for each in named if each[1] not in words]
     lines = {(path, number) for path, _, numbers in gone for number in numbers}
-    inside = Counter(
-        word for path, number in lines for word in re.findall(r"\w+", old[path].split("\n")[number - 1])
-    )
-    found: dict[str, set[int]] = {}
-    for path, name, numbers in gone:
-        if mentions(name) <= inside[name]:
-            found.setdefault(path, set()).update(numbers)
-    return found
+    texts = (old[path].split("\n")[number - 1] for path, number in lines)
+    inside = Counter(word for text in texts for word in re.findall(r"\w+", text))
+    return _by_path((path, numbers) for path, name, numbers in gone if mentions(name) <= inside[name])
 
 
 def called_at_import(old: str, new: str) -> set[str]:
     """The names of what a module newly calls when it is imported."""
-    before, after = (
-        Counter(_called(_at_import(tree)) if (tree := Source("a.py", text).tree) else ())
-        for text in (old, new)
-    )
+    trees = (Source("a.py", text).tree or ast.Module([], []) for text in (old, new))
+    before, after = (Counter(_called(_at_import(tree))) for tree in trees)
     return set(after - before)
 
 
 def reached(texts: Mapping[str, str], names: Collection[str]) -> dict[str, set[int]]:
     """The lines of the functions and classes of these names, and of those that they call."""
-    defined = [
-        (path, node, set(_called(ast.walk(node))))
-        for path, text in texts.items()
-        for node in Source(path, text).nodes
-        if isinstance(node, Function | ast.ClassDef)
-    ]
-    known = set(names)
-    while more := {name for _, node, called in defined if node.name in known for name in called} - known:
+    nodes = [(path, node) for path, text in texts.items() for node in Source(path, text).nodes]
+    defined = [(path, node) for path, node in nodes if isinstance(node, Function | ast.ClassDef)]
+    known = set[str]()
+    more = set(names)
+    while more:
         known |= more
+        more = {name for _, node in defined if node.name in more for name in _called(ast.walk(node))} - known
+    return _by_path(
+        (path, range(node.lineno, (node.end_lineno or 0) + 1)) for path, node in defined if node.name in known
+    )
+
+
+def _by_path(spans: Iterable[tuple[str, Iterable[int]]]) -> dict[str, set[int]]:
     found: dict[str, set[int]] = {}
-    for path, node, _ in defined:
-        if node.name in known:
-            found.setdefault(path, set()).update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    for path, numbers in spans:
+        found.setdefault(path, set()).update(numbers)
     return found
 
 
-def _called(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node, ast.Call):
-            yield getattr(node.func, "attr", getattr(node.func, "id", ""))
+def _called(nodes: Iterable[ast.AST]) -> list[str]:
+    calls = (node.func for node in nodes if isinstance(node, ast.Call))
+    return [getattr(each, "attr", getattr(each, "id", "")) for each in calls]
 
 
 def _at_import(node: ast.AST) -> Iterator[ast.AST]:
     """What is executed when a module is imported, as far as it is written there."""
-    for child in ast.iter_child_nodes(node):
-        yield child
-        if isinstance(child, Function):
-            for each in (*child.decorator_list, child.args):
-                yield from _at_import(ast.Expr(each) if isinstance(each, ast.expr) else each)
-        elif not isinstance(child, ast.Lambda) and not _is_main(child):
-            yield from _at_import(child)
-
-
-def _is_main(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
+    yield node
+    if isinstance(node, Function):
+        inner: Iterable[ast.AST] = (*node.decorator_list, node.args)
+    elif isinstance(node, ast.Lambda) or (isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)):
+        inner = ()
+    else:
+        inner = ast.iter_child_nodes(node)
+    for each in inner:
+        yield from _at_import(each)

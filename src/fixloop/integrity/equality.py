@@ -57,13 +57,11 @@ def equals_everything(source: Source) -> Iterator[Sign]:
 
 
 def _equality(statement: ast.stmt) -> str:
-    """`__eq__` or `__ne__` where that is what the statement of a class defines, and not by another name for one."""
-    match statement:
-        case ast.FunctionDef(name="__eq__" | "__ne__" as name):
-            return name
-        case ast.Assign(targets=[ast.Name(id="__eq__" | "__ne__" as name)], value=ast.Lambda() | ast.Name()):
-            return name
-    return ""
+    """`__eq__` or `__ne__`, where a statement of a class defines it and is not another name for one that is there."""
+    name = statement.name if isinstance(statement, ast.FunctionDef) else ""
+    if isinstance(statement, ast.Assign) and not isinstance(statement.value, ast.Attribute):
+        name = ast.unparse(statement.targets[0])
+    return name if name in ("__eq__", "__ne__") else ""
 
 
 def _value(source: Source, owner: ast.ClassDef) -> str:

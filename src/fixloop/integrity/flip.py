@@ -127,7 +127,7 @@ def _change(node: ast.expr, is_near: bool) -> bool:
     """Changes the first constant in a literal, in place; False where there is none."""
     for each in ast.walk(node):
         if isinstance(each, ast.Constant):
-            each.value = _near(each.value) if is_near else _far(each.value)
+            each.value = _other(each.value, is_near)
             return True
         if isinstance(each, ast.List | ast.Tuple | ast.Set) and not each.elts:
             each.elts.append(ast.Constant(value="flipped"))
@@ -139,28 +139,21 @@ def _change(node: ast.expr, is_near: bool) -> bool:
     return False
 
 
-def _far(value: Any) -> Any:
+def _other(value: Any, is_near: bool) -> Any:
+    """Another value; near is one less, a tenth less, or one other letter."""
     match value:
         case bool():
             return not value
+        case str() if is_near and (letter := next(filter(str.isalpha, value), "")):
+            return value.replace(letter, "y" if letter in "xX" else "x", 1)
         case str():
             return f"{value}~"
         case bytes():
             return value + b"~"
+        case int() if is_near:
+            return value - 1
+        case float() if is_near:
+            return value * 0.9 or -1.0
         case int() | float() | complex():
             return value + FAR
     return "flipped"
-
-
-def _near(value: Any) -> Any:
-    """One less, a tenth less, or one other letter."""
-    match value:
-        case bool():
-            return not value
-        case int():
-            return value - 1
-        case float():
-            return value * 0.9 or -1.0
-        case str() if letter := next(filter(str.isalpha, value), ""):
-            return value.replace(letter, "y" if letter in "xX" else "x", 1)
-    return _far(value)
