@@ -46,6 +46,15 @@ def test_lines_that_left_what_a_check_names_are_found(
     ] * count
 
 
+def test_lines_that_went_where_settings_have_the_check_not_look_are_found(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {**FILES, "pyproject.toml": "[tool.true]\nexclude = ['vendor']\n"})
+
+    with bench.claim(FIX, ["true", "."], specialist="code-quality") as claim:
+        found = list(work_moved_away(claim))
+
+    assert [(each.rule, each.file) for each in found] == [("moved-away", "vendor/names.py")]
+
+
 def test_below_the_top_paths_are_those_of_the_checks(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {f"web/{name}": text for name, text in FILES.items()}, below="web")
     fix = {f"web/{name}": text for name, text in FIX.items()}

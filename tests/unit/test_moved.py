@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.configuration.model import Check
-from fixloop.integrity.moved import Moved, looked_at, moved_away, percent_of_old_lines, shape
+from fixloop.integrity.moved import Moved, left_out, looked_at, moved_away, percent_of_old_lines, shape
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from workers.commands.check_run import Ran
 from workers.commands.moved import left, measured, padded
@@ -44,6 +44,39 @@ def test_code_that_left_what_is_looked_at_is_found_where_it_stands_now() -> None
 
     assert list(moved_away(["archiver"], old, new)) == [Moved("archiver/pack.py", 2, "vendor.py", 2)]
     assert list(moved_away(["archiver", "vendor.py"], old, new)) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "text"),
+    [
+        ("ruff check .", "pyproject.toml", "[tool.ruff]\nextend-exclude = ['lib', 'vendor']\n"),
+        ("ruff check .", "ruff.toml", 'exclude = [\n    "*/vendor/*",\n]\n'),
+        ("flake8", ".flake8", "[flake8]\nmax-line-length = 99\nexclude =\n    lib,\n    vendor,\n"),
+        ("python -m mypy .", "setup.cfg", "[mypy]\nexclude = ^vendor/\n"),
+        ("pytest --cov=.", ".coveragerc", "[run]\nomit = vendor/*\n"),
+        ("pylint .", ".pylintrc", "[MAIN]\nignore=vendor\n"),
+        ("bandit -r . --exclude ./vendor", "README", ""),
+        ("bandit -r . --exclude=lib,vendor", "README", ""),
+    ],
+)
+def test_code_that_went_where_a_tool_is_told_not_to_look_is_found(command: str, path: str, text: str) -> None:
+    old, new = {"archiver/pack.py": LABEL}, {"archiver/pack.py": "", "vendor/names.py": MOVED}
+    hidden = left_out(command.split(), {path: text})
+
+    assert [each.new for each in moved_away([], old, new, hidden)] == ["vendor/names.py"]
+    assert list(moved_away([], {"vendor/pack.py": LABEL}, new, hidden)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("pyproject.toml", "[tool.black]\nexclude = 'vendor'\n"),
+        ("pyproject.toml", "[tool.ruff]\nsrc = ['vendor']\n"),
+        (".flake8", "[flake8]\nexclude = vendor\n"),
+    ],
+)
+def test_what_another_tool_is_told_hides_nothing(path: str, text: str) -> None:
+    assert "vendor" not in left_out(["ruff", "check", "."], {path: text})
 
 
 @pytest.mark.parametrize(

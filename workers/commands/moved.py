@@ -2,21 +2,22 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from fixloop.configuration.model import NEW_BY_DEFAULT, Check
 from fixloop.integrity.bought import Coverage, Measured, called_at_import, dead_lines, percent_earned, reached
-from fixloop.integrity.moved import MOVED, PADDED, looked_at, moved_away, percent_of_old_lines
+from fixloop.integrity.moved import MOVED, PADDED, left_out, looked_at, moved_away, percent_of_old_lines
 from fixloop.integrity.paths import Kind
 from fixloop.protocol.checks import Finding, RunOutcome
 from fixloop.reports.coverage import is_too_low
+from fixloop.repository.texts import texts
 from fixloop.repository.tree import SYMLINK, contents, tracked_in_tree
 from workers.commands.check_run import Ran, run_check
 from workers.commands.claim import Claim
-from workers.commands.sides import changed_of, inside, sides
+from workers.commands.sides import MOST_BYTES, changed_of, inside, sides
 
 RULES: Final = frozenset({MOVED, PADDED})
 _COVERAGE: Final = "coverage"
@@ -33,9 +34,13 @@ def work_moved_away(claim: Claim) -> Iterator[Finding]:
     old, new = sides(claim, Kind.PRODUCT)
     tracked = tracked_in_tree(claim.git, claim.trusted)
     paths = [seen for path in tracked if (seen := inside(claim, os.fsdecode(path)))]
+    names = {f"{claim.trusted}:{os.fsdecode(path)}": inside(claim, os.fsdecode(path)) for path in tracked}
+    at_top = [name for name, path in names.items() if path and "/" not in path]
+    settings = {names[name]: text for name, text in texts(claim.git, at_top, MOST_BYTES).items()}
     for check, ran in zip(claim.checks, claim.ran, strict=True):
-        if places := looked_at(check.command, paths):
-            yield from left(check, places, old, new)
+        places, hidden = looked_at(check.command, paths), left_out(check.command, settings)
+        if places or hidden:
+            yield from left(check, places, old, new, hidden)
         if claim.was_uncovered:
             now = measured(check, ran, claim.ground.workspace.directory)
             found = [*padded(check, ran, now, old, new)]
@@ -54,10 +59,14 @@ def led_out(claim: Claim) -> Iterator[Finding]:
 
 
 def left(
-    check: Check, places: tuple[str, ...], old: Mapping[str, str], new: Mapping[str, str]
+    check: Check,
+    places: tuple[str, ...],
+    old: Mapping[str, str],
+    new: Mapping[str, str],
+    hidden: Collection[str] = (),
 ) -> Iterator[Finding]:
     """The code that has left the places at which a check looks."""
-    found = list(moved_away(places, old, new))
+    found = list(moved_away(places, old, new, hidden))
     if found:
         first = found[0]
         yield Finding(
@@ -97,8 +106,8 @@ def bought(
     if once is None or not before or once.result.outcome is RunOutcome.ERROR:
         return
     if is_tested or not all(map(is_too_low, once.result.failures)):
-        texts = {path: each.text for path, each in now.items()}
-        percent = percent_earned(now, before, only=reached(texts, called))
+        lines = reached({path: each.text for path, each in now.items()}, called)
+        percent = percent_earned(now, before, only=lines)
         text = "without what modules newly call when they are imported {:.1f}% are covered"
     else:
         percent = percent_earned(now, before, dead=dead_lines(old, new, partial(_mentions, claim)))

@@ -5,11 +5,13 @@ Lines are compared by their shape, in which all plain names are alike: what is m
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from keyword import iskeyword
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
+
+from fixloop.integrity.parts import has_parts, judging_part
 
 MOVED: Final = "moved-away"
 PADDED: Final = "coverage-padded"
@@ -17,6 +19,11 @@ PADDED: Final = "coverage-padded"
 _SHORTEST: Final = 8
 """Tokens of a line that says whose it is."""
 _TOKEN: Final = re.compile(r"\.\s*\w+|\w+|[^\w\s]")
+_HIDES: Final = re.compile(
+    r"""^[ \t]*["']?[\w.-]*(?:exclu|omit|skip|ignore)[\w.-]*["']?[ \t]*[=:][ \t]*(\[[^\]]*\]|.*(?:\n[ \t]+.*)*)""",
+    re.MULTILINE | re.IGNORECASE,
+)
+_PLACE: Final = re.compile(r"\w[\w./-]*")
 _FIRST: Final = re.compile(r"[^\W\d]")
 
 
@@ -45,18 +52,43 @@ def looked_at(command: Sequence[str], paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if word in there))
 
 
-def moved_away(places: Sequence[str], old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Moved]:
-    """The lines that changed files below `places` have lost, and others have gained."""
+def left_out(command: Sequence[str], settings: Mapping[str, str]) -> frozenset[str]:
+    """The files and folders at which a tool does not look, by the options of its command and its settings, which are
+    all files of settings that there are."""
+    tools = {PurePosixPath(word).name for word in command} - {""}
+    tools |= {"coverage" for word in command if word.startswith("--cov")}
+    following = zip(command, [*command[1:], ""], strict=True)
+    said = [(word.strip("-").split("=", 1), after) for word, after in following if word.startswith("-")]
+    texts = [f"{name} = {''.join(value) or after}" for (name, *value), after in said]
+    for path, text in settings.items():
+        if has_parts(path):
+            told = (judging_part(path, text) or {}).items()
+            texts += [f"{key} = {value}" for key, value in told if tools & {*key.split(".")}]
+        elif {word.removesuffix("rc") for word in re.split(r"\W+", path)} & tools:
+            texts.append(text)
+    return frozenset(
+        place.strip("/")
+        for text in texts
+        for value in _HIDES.findall(text)
+        for place in _PLACE.findall(value)
+    )
+
+
+def moved_away(
+    places: Sequence[str], old: Mapping[str, str], new: Mapping[str, str], hidden: Collection[str] = ()
+) -> Iterator[Moved]:
+    """The lines that changed files have lost which are looked at, because they are below `places` where these are
+    named and not `hidden`, and that others have gained which are not."""
     gained: dict[tuple[str, ...], tuple[str, int]] = {}
     for path, text in new.items():
-        if not _is_below(path, places):
+        if not _is_seen(path, places, hidden):
             before = Counter(found for _, found in _shapes(old.get(path, "")))
             for number, found in _shapes(text):
                 before[found] -= 1
                 if before[found] < 0:
                     gained.setdefault(found, (path, number))
     for path, text in old.items():
-        if _is_below(path, places):
+        if _is_seen(path, places, hidden):
             after = Counter(found for _, found in _shapes(new.get(path, "")))
             for number, found in _shapes(text):
                 after[found] -= 1
@@ -94,5 +126,6 @@ def _shapes(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
             yield number, found
 
 
-def _is_below(path: str, places: Sequence[str]) -> bool:
-    return any(path == place or path.startswith(f"{place}/") for place in places)
+def _is_seen(path: str, places: Sequence[str], hidden: Collection[str]) -> bool:
+    is_below = not places or any(f"{path}/".startswith(f"{place}/") for place in places)
+    return is_below and not any(f"/{place}/" in f"/{path}/" for place in hidden if place not in places)
