@@ -47,8 +47,7 @@ def fix(work: Step, configuration: Configuration, cache: Path) -> Done | None:
     report = open_report(work.store, work.holding.ticket.workflow, work.holding.version)
     with open_ground(work, configuration, cache, probes=False) as ground:
         began = time.time()
-        site = site_of(work, configuration, cache)
-        result = _run(work, configuration.fixer, site, ground, report)
+        result = _run(work, configuration.fixer, site_of(work, configuration, cache), ground, report)
         if result is None:
             return None
         if injury := ground.workspace.injury() or written_into(ground.donors, began):
@@ -117,12 +116,7 @@ def _answer(work: Step, ground: Ground, result: GuardedResult) -> Done:
     if said is not None and not said.ready:
         git = ground.workspace.mirror.git
         return signalled(
-            work.holding.state,
-            git,
-            by="fixer",
-            text=said.blocker,
-            kind=said.declined,
-            artifacts=artifacts,
+            work.holding.state, git, by="fixer", text=said.blocker, kind=said.declined, artifacts=artifacts
         )
     return _change(work, ground, said, output, artifacts)
 

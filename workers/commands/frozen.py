@@ -83,7 +83,6 @@ class Frozen:
         own = os.path.dirname(self.ground.interpreter.path)
         path = os.pathsep.join(filter(None, (own, os.environ.get("PATH", os.defpath))))
         checks = (check for entry in self.configuration.specialists for check in entry.checks)
-        words = dict.fromkeys(word for check in checks for word in check.command)
-        for word in words:
+        for word in dict.fromkeys(word for check in checks for word in check.command):
             if os.path.isabs(word) or ("/" not in word and not word.startswith("-")):
                 yield from filter(None, [shutil.which(word, path=path)])

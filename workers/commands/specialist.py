@@ -62,8 +62,7 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
         results = []
         for result in (one.result for one in ran):
             shown = {**claim.learned.get(result.check, {}), "environment": "".join(environments.values())}
-            evidence = result.evidence.model_copy(update=shown)
-            results.append(result.model_copy(update={"evidence": evidence}))
+            results.append(result.model_copy(update={"evidence": result.evidence.model_copy(update=shown)}))
         # Kept before the commit that names them.
         reports = (ground.redaction.data(each) for one in ran for each in one.written() if each)
         put = partial(work.store.put_artifact, state.workflow)

@@ -62,7 +62,7 @@ def _caches(cwd: Path, env: Mapping[str, str]) -> Iterator[Path]:
 
     cache, go = named("XDG_CACHE_HOME", home / ".cache"), named("GOPATH", home / "go")
     cargo, gradle = named("CARGO_HOME", home / ".cargo"), named("GRADLE_USER_HOME", Path.home() / ".gradle")
-    known = {
+    for name, places in {
         "go.mod": (named("GOCACHE", cache / "go-build"), named("GOMODCACHE", go / "pkg" / "mod"), go / "pkg"),
         "Cargo.toml": (cargo / "registry", cargo / "git"),
         "package.json": (named("npm_config_cache", home / ".npm"),),
@@ -72,8 +72,7 @@ def _caches(cwd: Path, env: Mapping[str, str]) -> Iterator[Path]:
             gradle / name for name in ("caches", "daemon", "native", "notifications", "wrapper")
         ),
         ".pre-commit-config.yaml": (named("PRE_COMMIT_HOME", cache / "pre-commit"),),
-    }
-    for name, places in known.items():
+    }.items():
         for place in places if (cwd / name).is_file() else ():
             if place.is_absolute():
                 place.mkdir(parents=True, exist_ok=True)

@@ -42,8 +42,7 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
         # -count=1: a result that Go remembers is none of this run.
         command = ("go", "test", "-json", "-count=1", *kept, *packages)
         why = own.why if own is not None and kept else file
-        runs = proposal("test-runner", "go test", command, why, _GO, runs_tests=True, output="go-test")
-        found.append(runs)
+        found.append(proposal("test-runner", "go test", command, why, _GO, runs_tests=True, output="go-test"))
     vet = ("go", "vet", *(option for option in kept if option.startswith("-tags=")), *packages)
     found.append(proposal("code-quality", "go vet", vet, file, _GO))
     for configured in sorted(path.name for path in directory.glob(".golangci.*"))[:1]:

@@ -170,8 +170,7 @@ def _discoveries(files: Collection[Path], directory: Path) -> Iterator[tuple[str
     for (root, pattern), found in sorted(starts.items()):
         folders = {root / path.relative_to(root).parts[0] for path in found}
         inner = folders.pop() if len(folders) == 1 else root
-        is_inner = inner.name in {"test", "tests"}
-        top = ("-s", str(inner), "-t", str(root)) if is_inner else ("-s", str(root))
+        top = ("-s", str(inner), "-t", str(root)) if inner.name in {"test", "tests"} else ("-s", str(root))
         yield ("discover", *top, *(() if pattern == USUAL else ("-p", pattern)))
 
 

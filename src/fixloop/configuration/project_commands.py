@@ -45,12 +45,11 @@ def project_commands(declared: Declarations, pyproject: Mapping[str, Any]) -> tu
     directory, tool = declared.directory, table_in(pyproject, "tool")
     commands = [*_of_tox(declared, pyproject), *_of_nox(directory / "noxfile.py")]
     hatch = table_in(tool, "hatch", "envs")
-    tables = {
+    for place, scripts in {
         "pdm.scripts": table_in(tool, "pdm", "scripts"),
         "poe.tasks": table_in(tool, "poe", "tasks"),
         **{f"hatch.envs.{name}.scripts": table_in(env, "scripts") for name, env in hatch.items()},
-    }
-    for place, scripts in tables.items():
+    }.items():
         for name, script in scripts.items():
             entry = (script.get("cmd") or script.get("shell")) if isinstance(script, dict) else script
             for line in entry if isinstance(entry, list) else [entry]:
@@ -114,8 +113,7 @@ def _split(line: str, why: str) -> Iterator[ProjectCommand]:
 
 def _of_tox(declared: Declarations, pyproject: Mapping[str, Any]) -> Iterator[ProjectCommand]:
     for file in ("tox.ini", "setup.cfg"):
-        sections = declared.ini.get(file, {})
-        for name, section in sections.items():
+        for name, section in declared.ini.get(file, {}).items():
             if name == "testenv" or name.startswith("testenv:"):
                 keys = ("commands_pre", "commands", "commands_post")
                 text = "\n".join(section.get(key, "") for key in keys).replace("\\\n", " ")
@@ -130,16 +128,14 @@ def _of_tox(declared: Declarations, pyproject: Mapping[str, Any]) -> Iterator[Pr
                     for pattern, replacement in _SUBSTITUTIONS:
                         line = pattern.sub(replacement, line)
                     yield from _split(line.lstrip("-!@ "), f"{file}: [{place}]")
-    own = toml_of(declared.directory / "tox.toml")
     for settings, file in (
-        (own, "tox.toml: "),
+        (toml_of(declared.directory / "tox.toml"), "tox.toml: "),
         (table_in(pyproject, "tool", "tox"), "pyproject.toml: tool.tox."),
     ):
-        environments = {
+        for name, env in {
             "env_run_base": settings.get("env_run_base"),
             **{f"env.{key}": env for key, env in table_in(settings, "env").items()},
-        }
-        for name, env in environments.items():
+        }.items():
             for words in items_in(table_in({"env": env}, "env").get("commands"), list):
                 if all(isinstance(word, str) for word in words):
                     yield from _split(shlex.join(words), f"{file}{name}")

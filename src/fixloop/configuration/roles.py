@@ -7,13 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from fixloop.configuration.place import Place, advice, shown
-from fixloop.configuration.settings import (
-    VALIDATION_LOOP,
-    CycleSettings,
-    FileSettings,
-    HandoffSettings,
-    Role,
-)
+from fixloop.configuration.settings import VALIDATION_LOOP, CycleSettings, FileSettings, HandoffSettings, Role
 from fixloop.errors import UsageError
 from fixloop.profile_table import Registered, loaded, names, registered
 

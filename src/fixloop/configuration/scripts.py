@@ -86,8 +86,7 @@ def _command(words: tuple[str, ...], scripts: Mapping[str, str], depth: int) -> 
         calls: list[Call] = []
         for pattern in (plain(word) for word in rest if not word.startswith("-")):
             names = [name for name in scripts if fnmatchcase(name, pattern)]
-            found = [calls_of(name, scripts, depth + 1) for name in names] or [None]
-            for each in found:
+            for each in [calls_of(name, scripts, depth + 1) for name in names] or [None]:
                 if each is None:
                     return None
                 calls += each

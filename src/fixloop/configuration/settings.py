@@ -211,9 +211,7 @@ class CheckKeys(Section):
     ] = Field(default=None, description="the gate")
     env: Variables = Field(default=(), description="names of variables the checks may see")
     baseline: Annotated[
-        Counted | None,
-        Unset('`"new"` for `code-quality` and `security`, else `"all"`'),
-        Before("env"),
+        Counted | None, Unset('`"new"` for `code-quality` and `security`, else `"all"`'), Before("env")
     ] = Field(
         default=None,
         description="which failures count: those that the base does not have, or all ([how](baseline.md))",
@@ -320,9 +318,7 @@ class ProfileSettings(Section):
         default=3, description="how often a run that fails is started, 2, 4 … seconds apart"
     )
     agent: dict[str, Role] = Field(
-        default={},
-        description="its agents; one without a section is outside",
-        json_schema_extra=_AGENTS,
+        default={}, description="its agents; one without a section is outside", json_schema_extra=_AGENTS
     )
 
 

@@ -214,8 +214,7 @@ Variables = Annotated[
     ),
 ]
 Globs = Annotated[
-    tuple[str, ...],
-    _list_of("a list of patterns below the project, without '..'", _stays_below, minLength=1),
+    tuple[str, ...], _list_of("a list of patterns below the project, without '..'", _stays_below, minLength=1)
 ]
 Rules = Annotated[
     tuple[str, ...],

@@ -266,10 +266,7 @@ def _function(module: str, name: str, file: str) -> Callable[..., Any]:
 
 
 def near(
-    values: list[Any],
-    named: dict[str, Any],
-    seed: int,
-    told: dict[str, Any],
+    values: list[Any], named: dict[str, Any], seed: int, told: dict[str, Any]
 ) -> Iterator[tuple[str, Given, list[str]]]:
     """The arguments with other values in them, and those replaced ones that seldom are a case of their own: equal ones
     stay equal, texts keep their length and what is no letter or digit. `told["settled"]` are values that stay,

@@ -49,8 +49,7 @@ def brought_forward(
     """
     names = set(passed)
     python = _python(missing, names, before, after)
-    rest = [name for name in missing if name not in python]
-    return {**python, **_others(rest, names, before, after)}
+    return {**python, **_others([name for name in missing if name not in python], names, before, after)}
 
 
 def is_seen(name: str, expected: Collection[str], passed: Collection[str], changed: Collection[str]) -> bool:
@@ -58,9 +57,7 @@ def is_seen(name: str, expected: Collection[str], passed: Collection[str], chang
     file is as it was, and no fewer of its kind have passed."""
     file, _, _ = name.partition("::")
     kind = name.partition("[")[0] if file.endswith(".py") else file
-    if file in changed or kind == name:
-        return False
-    return _of_kind(passed, kind) >= _of_kind(expected, kind)
+    return file not in changed and kind != name and _of_kind(passed, kind) >= _of_kind(expected, kind)
 
 
 def _of_kind(names: Iterable[str], kind: str) -> int:
@@ -76,10 +73,9 @@ def _python(
     were, are = ({name.partition("::")[0] for name in names} for names in (sought, passed))
     old = {path: PythonTests(path, text) for path, text in before.items() if path in were}
     new = {path: PythonTests(path, text) for path, text in after.items() if path in are}
-    bases = dict.fromkeys(name.partition("[")[0] for name in sorted(passed))
     candidates = {
         base: tests.rows(base)
-        for base in bases
+        for base in dict.fromkeys(name.partition("[")[0] for name in sorted(passed))
         if (tests := new.get(base.partition("::")[0])) and base in tests.functions
     }
     alike: dict[str | tuple[str, ...], list[str]] = defaultdict(list)

@@ -76,8 +76,7 @@ class PythonTests:
         # pytest counts the decorator next to the function first.
         for row in itertools.islice(itertools.product(*reversed(tables)), _MOST_ROWS):
             values = {name: value for _, bound in row for name, value in bound.items()}
-            does = (*marks, *_statements(function, values))
-            found.append(Row("-".join(label for label, _ in row), does))
+            found.append(Row("-".join(label for label, _ in row), (*marks, *_statements(function, values))))
         return tuple(found)
 
 

@@ -43,10 +43,9 @@ def pytest_canary(call: ToolCall, project: Project, token: str) -> Canary | None
     if not first:
         return None
     hooks = [path for path in project.changed if PurePosixPath(path).name == "conftest.py"]
-    folders = dict.fromkeys(posixpath.dirname(path) for path in (first, *hooks[:3]))
     files = {
         posixpath.join(folder, f"test_{token}{at}.py"): _python(project, f"{token}{at}")
-        for at, folder in enumerate(folders)
+        for at, folder in enumerate(dict.fromkeys(posixpath.dirname(path) for path in (first, *hooks[:3])))
     }
     options = call.kept(_PYTEST_DROPPED, PYTEST_VALUED, project.holds)
     given = " ".join((*call.rest, project.addopts))
@@ -106,8 +105,7 @@ def go_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
     if package is None:
         return None
     folder = posixpath.dirname(beside)
-    own = call._replace(rest=call.rest[1:])
-    options = own.kept(_GO_DROPPED, _GO_VALUED, lambda word: True)
+    options = call._replace(rest=call.rest[1:]).kept(_GO_DROPPED, _GO_VALUED, lambda word: True)
     run = ("-json", "-count=1", "-run", f"^Test_{token}[ab]$", f"./{folder}")
     text = text_of("go.txt").replace("PACKAGE", package[1]).replace("TOKEN", token)
     file = posixpath.join(folder, f"{token}_test.go")
@@ -118,8 +116,7 @@ def go_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
 def cargo_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
     if call.rest[:1] != ("test",) or not re.search(r"^\[package\]", project.read("Cargo.toml"), re.MULTILINE):
         return None
-    own = call._replace(rest=call.rest[1:])
-    options = own.kept(_CARGO_DROPPED, _CARGO_VALUED, lambda word: True)
+    options = call._replace(rest=call.rest[1:]).kept(_CARGO_DROPPED, _CARGO_VALUED, lambda word: True)
     command = (*call.head, "test", *options, "--test", token)
     file, text = f"tests/{token}.rs", text_of("rust.txt").replace("TOKEN", token)
     return Canary(command, {file: text}, (f"{token}b",), (f"{token}a",), output="cargo-test")

@@ -114,8 +114,7 @@ class Tool(NamedTuple):
 
 def tools(kind: str) -> dict[str, Tool]:
     """The tools of one table of that file."""
-    told = tomllib.loads(text_of("tools.toml"))[kind]
-    return {name: Tool(**each) for name, each in told.items()}
+    return {name: Tool(**each) for name, each in tomllib.loads(text_of("tools.toml"))[kind].items()}
 
 
 class Project(NamedTuple):

@@ -117,6 +117,5 @@ def _fail(tests: Tests, tree: SourceTree, package: str, name: str, kind: str, sa
     start = cause[1].start() if cause else 0
     # Where the files of an import path may lie below the module's root, the deepest first.
     parts = package.removesuffix("_test").split("/")
-    folders = ["/".join(parts[first:]) for first in range(1, len(parts))]
-    file, line = place_in(said[start:], tree, folders)
+    file, line = place_in(said[start:], tree, ["/".join(parts[first:]) for first in range(1, len(parts))])
     tests.fail(f"{package}.{name}" if name else package, cause[0] if cause else kind, said, file, line)

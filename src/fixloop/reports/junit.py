@@ -114,8 +114,7 @@ class _Walk:
         if element.tag in _SUITES:
             name, faults = element.get("name", ""), _count(element, "failures") + _count(element, "errors")
             is_pytest = name == "pytest" or tuple(element.keys()) == _OF_PYTEST
-            suite = _Suite(name, _count(element, "tests"), faults, counts_subtests=is_pytest)
-            self._open.append(suite)
+            self._open.append(_Suite(name, _count(element, "tests"), faults, counts_subtests=is_pytest))
 
     def leave(self, element: Element) -> None:
         self._path.pop()

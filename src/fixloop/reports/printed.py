@@ -46,8 +46,7 @@ def _of_unittest(output: str, tree: SourceTree) -> Iterator[Failure]:
         whole = owner if f".{owner}".endswith(f".{method}") else f"{owner}.{method}"
         name = block["other"] or whole.removeprefix("unittest.loader._FailedTest.")
         # The error stands behind the last frame and the code it shows.
-        rows = _LAST_FRAME.sub("", said).split("\n")
-        error = next((row for row in rows if row[:1].strip()), "")
+        error = next((row for row in _LAST_FRAME.sub("", said).split("\n") if row[:1].strip()), "")
         file = tree.module_file(name)[0] or next((frame.file for frame in frames_in(said, tree)), "")
         kind = error_type(None, error, said, block["end"].lower())
         about = (error, (block["more"] or "").strip(), block["about"].strip(), said)

@@ -113,12 +113,11 @@ class Tests:
         failing = {failure.name for failure in self.failures}
         cases = [name for name in map(short_name, self.passed) if name not in failing]
         also = (name for name in map(short_name, self.not_counted) if name not in failing)
-        failed = bad - self.errors
         return Report(
             outcome=outcome,
             reason=reason,
             counts=Counts(
-                total=total, passed=passed, failed=failed, errors=self.errors, skipped=self.skipped
+                total=total, passed=passed, failed=bad - self.errors, errors=self.errors, skipped=self.skipped
             ),
             failures=tuple(self.failures),
             passed_names=(*cases, *also),

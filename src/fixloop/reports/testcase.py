@@ -101,11 +101,7 @@ def _failure(name: str, file: str, faults: list[_Fault]) -> Failure:
     first = faults[0]
     kind = error_type(first.type, plain(first.message), plain(first.text), first.tag)
     return Failure(
-        name=name,
-        file=file,
-        error_type=short_name(kind),
-        message="\n\n".join(texts),
-        severity=Severity.HIGH,
+        name=name, file=file, error_type=short_name(kind), message="\n\n".join(texts), severity=Severity.HIGH
     )
 
 
