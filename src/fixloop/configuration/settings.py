@@ -5,42 +5,13 @@ configuration contains them. What keys mean together is in `selection`, `loader`
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Final, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
 
-from fixloop.configuration.values import (
-    AGENT_NAME,
-    AgentName,
-    AgentNames,
-    Allowances,
-    CheckCommand,
-    CheckName,
-    Command,
-    Counted,
-    FailOn,
-    Globs,
-    Iterations,
-    Kind,
-    Level,
-    Line,
-    Minutes,
-    MinutesOrOff,
-    NumberOrOff,
-    Output,
-    Percent,
-    Places,
-    Quarantines,
-    Revision,
-    Rules,
-    SandboxMode,
-    Speed,
-    Truth,
-    UtcOffset,
-    Variables,
-)
+from fixloop.configuration import values
 from fixloop.protocol.specialists import NAMES
 
 VALIDATION_LOOP: Final = "fixloop:validation"
@@ -61,6 +32,11 @@ class Before(NamedTuple):
     key: str
 
 
+def _key(default: Any, description: str, **more: Any) -> Any:
+    """A key with what it is if it is not written, and what the settings page says of it."""
+    return Field(default=default, description=description, **more)
+
+
 class Section(BaseModel):
     """A table of the file. `model_fields_set` holds the keys that are written."""
 
@@ -70,18 +46,16 @@ class Section(BaseModel):
 class WorkspaceSettings(Section):
     """`[workspace]`: how a workspace is made ready."""
 
-    setup: Annotated[Command, Unset("none")] = Field(
-        default=(), description="makes the environment of a fresh workspace"
-    )
-    copy_globs: Globs = Field(
-        default=(),
-        alias="copy",
-        description="patterns of further files that git ignores and the checks need "
+    setup: Annotated[values.Command, Unset("none")] = _key((), "makes the environment of a fresh workspace")
+    copy_globs: values.Globs = _key(
+        (),
+        "patterns of further files that git ignores and the checks need "
         "([what goes along by itself](#what-goes-along))",
+        alias="copy",
     )
-    home: Truth = Field(
-        default=False,
-        description="whether checks see the real home folder, with all settings and Python's user packages in it "
+    home: values.Truth = _key(
+        False,
+        "whether checks see the real home folder, with all settings and Python's user packages in it "
         "([what they see else](#what-checks-see))",
     )
 
@@ -89,97 +63,88 @@ class WorkspaceSettings(Section):
 class FixerSettings(Section):
     """`[fixer]`: the main agent."""
 
-    command: Annotated[Command, Unset("none: a person or an outside agent is waited for")] = Field(
-        default=(),
-        description="the main agent's command; a string is split as a shell would, no shell runs it",
+    command: Annotated[values.Command, Unset("none: a person or an outside agent is waited for")] = _key(
+        (), "the main agent's command; a string is split as a shell would, no shell runs it"
     )
-    agent: Annotated[AgentName, Unset("none")] = Field(
-        default="",
-        description="instead of a command: the name of a declared outside agent, which reads its mailbox "
+    agent: Annotated[values.AgentName, Unset("none")] = _key(
+        "",
+        "instead of a command: the name of a declared outside agent, which reads its mailbox "
         "([how](agents.md))",
     )
-    timeout_minutes: Annotated[MinutesOrOff | None, Unset("as `fix_minutes`")] = Field(
-        default=None, description="its limit"
+    timeout_minutes: Annotated[values.MinutesOrOff | None, Unset("as `fix_minutes`")] = _key(
+        None, "its limit"
     )
-    env: Variables = Field(default=(), description="names of variables it may see")
-    writable: Annotated[Places | None, Unset("where the usual agents keep their sessions")] = Field(
-        default=None,
-        description="folders and files outside its workspace that it may write, each from `/` or `~/` "
+    env: values.Variables = _key((), "names of variables it may see")
+    writable: Annotated[values.Places | None, Unset("where the usual agents keep their sessions")] = _key(
+        None,
+        "folders and files outside its workspace that it may write, each from `/` or `~/` "
         "([the sandbox](security.md#the-sandbox))",
     )
-    network: Truth = Field(default=True, description="whether it may reach the network")
+    network: values.Truth = _key(True, "whether it may reach the network")
 
 
 class SandboxSettings(Section):
     """`[sandbox]`: what keeps checks and agents to their workspaces."""
 
-    mode: Annotated[SandboxMode | None, Unset("`auto`")] = Field(
+    mode: Annotated[values.SandboxMode | None, Unset("`auto`")] = _key(
         # A stored configuration that names none is of the time when nothing was confined.
-        default=None,
-        description='`"auto"`: bubblewrap or Landlock where the system has one; `"require"`: nothing is run without '
+        None,
+        '`"auto"`: bubblewrap or Landlock where the system has one; `"require"`: nothing is run without '
         'one; `"off"`: neither. `FIXLOOP_SANDBOX` wins',
     )
-    writable: Places = Field(
-        default=(), description="folders and files that checks may write, too, each from `/` or `~/`"
-    )
+    writable: values.Places = _key((), "folders and files that checks may write, too, each from `/` or `~/`")
 
 
 class AgentSettings(Section):
     """`[agent.NAME]`: an agent that works elsewhere and reads a mailbox."""
 
-    acks: Truth = Field(default=False, description="whether this agent has to confirm each failure report")
+    acks: values.Truth = _key(False, "whether this agent has to confirm each failure report")
 
 
 class LimitSettings(Section):
     """`[limits]`: how long things may take and how often they are tried."""
 
-    validation_minutes: MinutesOrOff = Field(
-        default=30.0,
-        description="how long a first run may take, from its start; a specialist's own `timeout_minutes` wins",
+    validation_minutes: values.MinutesOrOff = _key(
+        30.0, "how long a first run may take, from its start; a specialist's own `timeout_minutes` wins"
     )
-    revalidation_minutes: MinutesOrOff = Field(default=30.0, description="the same for every later run")
-    fix_minutes: MinutesOrOff = Field(
-        default=30.0,
-        description="how long a fix may take: an outside agent's from the offer, a command's from its start; "
+    revalidation_minutes: values.MinutesOrOff = _key(30.0, "the same for every later run")
+    fix_minutes: values.MinutesOrOff = _key(
+        30.0,
+        "how long a fix may take: an outside agent's from the offer, a command's from its start; "
         "the fixer's own `timeout_minutes` wins",
     )
-    iteration_minutes: Annotated[MinutesOrOff | None, Unset("`30`, or the longest limit above")] = Field(
-        default=None,
-        description="from the failure report to the next result; over it a person is asked at once",
+    iteration_minutes: Annotated[values.MinutesOrOff | None, Unset("`30`, or the longest limit above")] = (
+        _key(None, "from the failure report to the next result; over it a person is asked at once")
     )
-    reminder_minutes: Annotated[MinutesOrOff, Unset("at the limit")] = Field(
-        default=0.0, description="when the one reminder goes out, where that is to be before the limit"
+    reminder_minutes: Annotated[values.MinutesOrOff, Unset("at the limit")] = _key(
+        0.0, "when the one reminder goes out, where that is to be before the limit"
     )
-    reminder_window_minutes: MinutesOrOff = Field(
-        default=5.0,
-        description="from the reminder to the escalation, which never comes before the limit; `false`: nothing "
+    reminder_window_minutes: values.MinutesOrOff = _key(
+        5.0,
+        "from the reminder to the escalation, which never comes before the limit; `false`: nothing "
         "follows the reminder",
     )
-    deadlock_window: NumberOrOff = Field(
-        default=3, description="so many equal failures in a row are a deadlock"
+    deadlock_window: values.NumberOrOff = _key(3, "so many equal failures in a row are a deadlock")
+    specialist_attempts: values.Iterations = _key(
+        2, "how often a check that cannot be run is tried, the first time included"
     )
-    specialist_attempts: Iterations = Field(
-        default=2, description="how often a check that cannot be run is tried, the first time included"
-    )
-    fix_attempts: Iterations = Field(default=3, description="how often a fixer that fails is started")
-    delivery_attempts: Iterations = Field(
-        default=3,
-        description="how often a message is put into a declared agent's mailbox before a person is asked, "
+    fix_attempts: values.Iterations = _key(3, "how often a fixer that fails is started")
+    delivery_attempts: values.Iterations = _key(
+        3,
+        "how often a message is put into a declared agent's mailbox before a person is asked, "
         "2, 4 … seconds apart",
     )
-    receipt_minutes: MinutesOrOff = Field(
-        default=1.0, description="how soon an agent with `acks = true` has to confirm a failure report"
+    receipt_minutes: values.MinutesOrOff = _key(
+        1.0, "how soon an agent with `acks = true` has to confirm a failure report"
     )
-    answer_attempts: Iterations = Field(
-        default=2, description="how many answers that do not fit are taken before a person is asked"
+    answer_attempts: values.Iterations = _key(
+        2, "how many answers that do not fit are taken before a person is asked"
     )
-    confirm_rounds: Iterations = Field(
-        default=3, description="how often fixes of later phases may break an earlier one"
+    confirm_rounds: values.Iterations = _key(3, "how often fixes of later phases may break an earlier one")
+    extend_iterations: values.Iterations = _key(
+        3, "what `decide extend` adds after the last iteration or a deadlock"
     )
-    extend_iterations: Iterations = Field(
-        default=3, description="what `decide extend` adds after the last iteration or a deadlock"
-    )
-    extend_minutes: Minutes = Field(default=30.0, description="what `decide extend` adds after a timeout")
+    extend_minutes: values.Minutes = _key(30.0, "what `decide extend` adds after a timeout")
 
 
 class Named(Section):
@@ -191,77 +156,64 @@ class Named(Section):
 class CheckKeys(Section):
     """What a check may say, and a specialist for all of its checks."""
 
-    command: Annotated[CheckCommand, Unset("what is detected")] = Field(
-        default=(),
-        description="one check; several are written as `[[specialist.NAME.check]]` with `name` and `command`",
+    command: Annotated[values.CheckCommand, Unset("what is detected")] = _key(
+        (), "one check; several are written as `[[specialist.NAME.check]]` with `name` and `command`"
     )
-    output: Annotated[Output, Unset("none")] = Field(
-        default="",
-        description="how what the command prints is read, where that is its report: "
+    output: Annotated[values.Output, Unset("none")] = _key(
+        "",
+        "how what the command prints is read, where that is its report: "
         '`"go-test"`, `"cargo-test"`, `"clippy"`',
     )
-    optional: Truth = Field(default=False, description="whether a check may be left out where it cannot run")
-    fail_on: Level = Field(
-        default=FailOn.ERROR,
-        description='from which SARIF level a result fails: `"error"`, `"warning"`, `"note"`',
+    optional: values.Truth = _key(False, "whether a check may be left out where it cannot run")
+    fail_on: values.Level = _key(
+        values.FailOn.ERROR, 'from which SARIF level a result fails: `"error"`, `"warning"`, `"note"`'
     )
     coverage_percent: Annotated[
-        Percent | None,
+        values.Percent | None,
         Unset("`80` where a command has `{coverage}`; else the project's own `fail_under`, or none"),
-    ] = Field(default=None, description="the gate")
-    env: Variables = Field(default=(), description="names of variables the checks may see")
+    ] = _key(None, "the gate")
+    env: values.Variables = _key((), "names of variables the checks may see")
     baseline: Annotated[
-        Counted | None, Unset('`"new"` for `code-quality` and `security`, else `"all"`'), Before("env")
-    ] = Field(
-        default=None,
-        description="which failures count: those that the base does not have, or all ([how](baseline.md))",
-    )
-    speed: Annotated[Speed, Unset("none")] = Field(
-        default="", description='`"fast"`: `fixloop check --fast` runs it'
-    )
+        values.Counted | None, Unset('`"new"` for `code-quality` and `security`, else `"all"`'), Before("env")
+    ] = _key(None, "which failures count: those that the base does not have, or all ([how](baseline.md))")
+    speed: Annotated[values.Speed, Unset("none")] = _key("", '`"fast"`: `fixloop check --fast` runs it')
 
 
 class CheckSettings(CheckKeys, Named):
     """`[[specialist.NAME.check]]`: one of several checks."""
 
-    name: Annotated[CheckName, Unset("the tool's")] = Field(
-        default="", description="what reports call the check"
-    )
+    name: Annotated[values.CheckName, Unset("the tool's")] = _key("", "what reports call the check")
 
 
 class SpecialistSettings(CheckKeys):
     """`[specialist.NAME]`: what one specialist runs."""
 
     timeout_minutes: Annotated[
-        MinutesOrOff | None, Unset("as `validation_minutes` and `revalidation_minutes`")
-    ] = Field(default=None, description="the limit of each of its runs")
-    check: tuple[CheckSettings, ...] = Field(default=(), description="several checks instead of one command")
-    network: Truth = Field(
-        default=True,
-        description="`false`: its checks reach neither the network nor, without bubblewrap, themselves",
+        values.MinutesOrOff | None, Unset("as `validation_minutes` and `revalidation_minutes`")
+    ] = _key(None, "the limit of each of its runs")
+    check: tuple[CheckSettings, ...] = _key((), "several checks instead of one command")
+    network: values.Truth = _key(
+        True, "`false`: its checks reach neither the network nor, without bubblewrap, themselves"
     )
 
 
 class Role(Section):
     """`[cycle.agent.NAME]`, `[handoff.agent.NAME]`: an agent of a cycle or of handoffs."""
 
-    command: Annotated[Command, Unset("none")] = Field(
-        default=(),
-        description="what runs the agent: the prompt on its standard input, its answer on its standard output; "
+    command: Annotated[values.Command, Unset("none")] = _key(
+        (),
+        "what runs the agent: the prompt on its standard input, its answer on its standard output; "
         '`"fixloop:validation"` is the validation loop itself ([bridging.md](bridging.md))',
     )
-    outside: Truth = Field(
-        default=False,
-        exclude=True,
-        description="instead of a command: somebody elsewhere, who reads a mailbox",
+    outside: values.Truth = _key(
+        False, "instead of a command: somebody elsewhere, who reads a mailbox", exclude=True
     )
-    timeout_minutes: Annotated[MinutesOrOff | None, Unset("its profile's")] = Field(
-        default=None, description="the limit of each of its runs"
+    timeout_minutes: Annotated[values.MinutesOrOff | None, Unset("its profile's")] = _key(
+        None, "the limit of each of its runs"
     )
-    env: Variables = Field(default=(), description="names of variables the command may see")
-    depends_on: Annotated[AgentNames | None, Unset("the default order")] = Field(
-        default=None,
-        description="of a cycle's agent: whom it waits for; with it, an agent beside the four may be added",
+    env: values.Variables = _key((), "names of variables the command may see")
+    depends_on: Annotated[values.AgentNames | None, Unset("the default order")] = _key(
+        None, "of a cycle's agent: whom it waits for; with it, an agent beside the four may be added"
     )
 
     @property
@@ -272,72 +224,57 @@ class Role(Section):
 class IntegritySettings(Section):
     """`[integrity]`: what a fix may change without a person being asked."""
 
-    tests_may_change: Globs = Field(
-        default=(),
-        description="patterns of tests and their data that a fix may change, and which then judge as it left them",
+    tests_may_change: values.Globs = _key(
+        (), "patterns of tests and their data that a fix may change, and which then judge as it left them"
     )
-    product: Globs = Field(
-        default=(), description="patterns of files that are judged, whatever they are called"
-    )
-    test: Globs = Field(default=(), description="patterns of further tests and of what they read")
-    gate: Globs = Field(
-        default=(), description="patterns of further files with settings of tools and thresholds"
-    )
-    runner: Globs = Field(
-        default=(), description="patterns of further files that run tests or are loaded by them"
-    )
-    allow: Allowances = Field(
-        default=(),
-        description='what product files may newly have, each as `"RULE PATTERN"`, or `"RULE PATTERN NUMBER"` for at '
+    product: values.Globs = _key((), "patterns of files that are judged, whatever they are called")
+    test: values.Globs = _key((), "patterns of further tests and of what they read")
+    gate: values.Globs = _key((), "patterns of further files with settings of tools and thresholds")
+    runner: values.Globs = _key((), "patterns of further files that run tests or are loaded by them")
+    allow: values.Allowances = _key(
+        (),
+        'what product files may newly have, each as `"RULE PATTERN"`, or `"RULE PATTERN NUMBER"` for at '
         "most so many in one file",
     )
-    off: Rules = Field(
-        default=(),
-        description='names of rules ([which there are](integrity.md)) that hold nothing here; `"all"`: none does',
+    off: values.Rules = _key(
+        (), 'names of rules ([which there are](integrity.md)) that hold nothing here; `"all"`: none does'
     )
-    quarantine: Quarantines = Field(
-        default=(),
-        description="tests that may fail and then pass on the same tree without a person being asked, each as "
+    quarantine: values.Quarantines = _key(
+        (),
+        "tests that may fail and then pass on the same tree without a person being asked, each as "
         '`"TEST OWNER DATE"`, until that day',
     )
 
 
-_AGENTS: Final[JsonDict] = {"propertyNames": {"pattern": f"^{AGENT_NAME.pattern}$"}}
+_AGENTS: Final[JsonDict] = {"propertyNames": {"pattern": f"^{values.AGENT_NAME.pattern}$"}}
 
 
 class ProfileSettings(Section):
     """What `[cycle]` and `[handoff]` have in common."""
 
-    max_iterations: Iterations = Field(
-        default=5, ge=1, description="validations or reviews before a person has to decide"
+    max_iterations: values.Iterations = _key(5, "validations or reviews before a person has to decide", ge=1)
+    timeout_minutes: values.Minutes = _key(
+        30.0, "how long one run of an agent may take, and how long it may hold a lock"
     )
-    timeout_minutes: Minutes = Field(
-        default=30.0, description="how long one run of an agent may take, and how long it may hold a lock"
-    )
-    attempts: Iterations = Field(
-        default=3, description="how often a run that fails is started, 2, 4 … seconds apart"
-    )
-    agent: dict[str, Role] = Field(
-        default={}, description="its agents; one without a section is outside", json_schema_extra=_AGENTS
+    attempts: values.Iterations = _key(3, "how often a run that fails is started, 2, 4 … seconds apart")
+    agent: dict[str, Role] = _key(
+        {}, "its agents; one without a section is outside", json_schema_extra=_AGENTS
     )
 
 
 class CycleSettings(ProfileSettings):
     """`[cycle]`: requirements, planning, development, validation."""
 
-    timeout_minutes: MinutesOrOff = Field(default=30.0, description="how long one run of an agent may take")
-    converge_minutes: Minutes = Field(
-        default=15.0, description="how much longer a run may take after it was asked to come to an end"
+    timeout_minutes: values.MinutesOrOff = _key(30.0, "how long one run of an agent may take")
+    converge_minutes: values.Minutes = _key(
+        15.0, "how much longer a run may take after it was asked to come to an end"
     )
-    answer_attempts: Iterations = Field(
-        default=2,
-        description="how many answers without a valid PHASE_RESULT are taken before a person is asked",
+    answer_attempts: values.Iterations = _key(
+        2, "how many answers without a valid PHASE_RESULT are taken before a person is asked"
     )
-    pass_rate_percent: Percent = Field(
-        default=90.0, description="a validation that reports fewer passing tests has failed"
-    )
-    coverage_percent: Percent = Field(default=80.0, description="the same for coverage")
-    utc_offset_minutes: UtcOffset = Field(default=480, description="the zone of all times in the named files")
+    pass_rate_percent: values.Percent = _key(90.0, "a validation that reports fewer passing tests has failed")
+    coverage_percent: values.Percent = _key(80.0, "the same for coverage")
+    utc_offset_minutes: values.UtcOffset = _key(480, "the zone of all times in the named files")
 
 
 class HandoffSettings(ProfileSettings):
@@ -347,61 +284,56 @@ class HandoffSettings(ProfileSettings):
 class SharedSettings(Section):
     """What a workflow's configuration takes from the file as it stands there."""
 
-    project: Annotated[Line, Unset("the URL of `origin`, else the folder")] = Field(
-        default="", description="the project's identity"
+    project: Annotated[values.Line, Unset("the URL of `origin`, else the folder")] = _key(
+        "", "the project's identity"
     )
-    max_iterations: Iterations = Field(
-        default=5, ge=1, description="runs of one specialist before a person has to decide"
-    )
-    notify: Annotated[Command, Unset("none")] = Field(
-        default=(),
-        description="a command that is run once for each escalation, and each question of handoffs, with what you "
+    max_iterations: values.Iterations = _key(5, "runs of one specialist before a person has to decide", ge=1)
+    notify: Annotated[values.Command, Unset("none")] = _key(
+        (),
+        "a command that is run once for each escalation, and each question of handoffs, with what you "
         "are asked on its standard input",
     )
-    bundle_fix_request: Truth = Field(
-        default=True,
-        description="`false`: the fix request is a message with a line of its own, not attached to the failure "
-        "report",
+    bundle_fix_request: values.Truth = _key(
+        True,
+        "`false`: the fix request is a message with a line of its own, not attached to the failure report",
     )
-    limits: Annotated[LimitSettings, Before("agent")] = Field(
-        default=LimitSettings(), description="times, windows and attempts"
+    limits: Annotated[LimitSettings, Before("agent")] = _key(LimitSettings(), "times, windows and attempts")
+    workspace: Annotated[WorkspaceSettings, Before("fixer")] = _key(
+        WorkspaceSettings(), "how a workspace is made ready"
     )
-    workspace: Annotated[WorkspaceSettings, Before("fixer")] = Field(
-        default=WorkspaceSettings(), description="how a workspace is made ready"
+    base: Annotated[values.Revision, Unset("the merge base with the default branch"), Before("notify")] = (
+        _key(
+            "",
+            'the revision whose failures are not a feature\'s, or `"none"` ([how](baseline.md)); '
+            "`--base` wins",
+        )
     )
-    base: Annotated[Revision, Unset("the merge base with the default branch"), Before("notify")] = Field(
-        default="",
-        description='the revision whose failures are not a feature\'s, or `"none"` ([how](baseline.md)); '
-        "`--base` wins",
+    integrity: Annotated[IntegritySettings, Before("agent")] = _key(
+        IntegritySettings(), "what a fix may change without a person being asked"
     )
-    integrity: Annotated[IntegritySettings, Before("agent")] = Field(
-        default=IntegritySettings(), description="what a fix may change without a person being asked"
-    )
-    sandbox: Annotated[SandboxSettings, Before("agent")] = Field(
-        default=SandboxSettings(), description="what keeps checks and agents to their workspaces"
+    sandbox: Annotated[SandboxSettings, Before("agent")] = _key(
+        SandboxSettings(), "what keeps checks and agents to their workspaces"
     )
 
 
 class FileSettings(SharedSettings):
     """The whole file."""
 
-    frontend: Annotated[Truth | None, Unset("unset")] = Field(
-        default=None, description="`true`: `e2e-accessibility` applies, too; `false`: it does not"
+    frontend: Annotated[values.Truth | None, Unset("unset")] = _key(
+        None, "`true`: `e2e-accessibility` applies, too; `false`: it does not"
     )
-    strict: Truth = Field(
-        default=False,
-        description="`true`: whatever was found and cannot run here makes the verdict `not verified`, not only "
+    strict: values.Truth = _key(
+        False,
+        "`true`: whatever was found and cannot run here makes the verdict `not verified`, not only "
         "tests and what this file names",
     )
-    fixer: FixerSettings = Field(default=FixerSettings(), description="the main agent")
-    agent: dict[str, AgentSettings] = Field(
-        default={}, description="agents that work elsewhere", json_schema_extra=_AGENTS
+    fixer: FixerSettings = _key(FixerSettings(), "the main agent")
+    agent: dict[str, AgentSettings] = _key({}, "agents that work elsewhere", json_schema_extra=_AGENTS)
+    specialist: dict[str, SpecialistSettings] = _key(
+        {}, "what has to hold", json_schema_extra={"propertyNames": {"enum": [*NAMES]}}
     )
-    specialist: dict[str, SpecialistSettings] = Field(
-        default={}, description="what has to hold", json_schema_extra={"propertyNames": {"enum": [*NAMES]}}
-    )
-    cycle: CycleSettings | None = Field(default=None, description="what a cycle goes by")
-    handoff: HandoffSettings | None = Field(default=None, description="what a workflow of handoffs goes by")
+    cycle: CycleSettings | None = _key(None, "what a cycle goes by")
+    handoff: HandoffSettings | None = _key(None, "what a workflow of handoffs goes by")
 
 
 class Key(NamedTuple):
@@ -410,7 +342,7 @@ class Key(NamedTuple):
     name: str
     """As the file writes it."""
     field: FieldInfo
-    kind: Kind | None
+    kind: values.Kind | None
     """None for a section, or several."""
     section: type[Section] | None
     """What stands below it."""
@@ -425,7 +357,7 @@ def keys_of(section: type[Section]) -> dict[str, Key]:
         # Of `X`, `X | None`, `dict[str, X]` or `tuple[X, ...]`, X being annotated with a kind, or a section.
         name, inside = field.alias or attribute, get_args(field.annotation)
         marks = [*field.metadata, *(mark for each in inside for mark in getattr(each, "__metadata__", ()))]
-        kind = next((mark for mark in marks if isinstance(mark, Kind)), None)
+        kind = next((mark for mark in marks if isinstance(mark, values.Kind)), None)
         types = [each for each in (field.annotation, *inside) if isinstance(each, type)]
         below = next((each for each in types if issubclass(each, Section) and kind is None), None)
         keys[name] = Key(name, field, kind, below, get_origin(field.annotation) in (dict, tuple))
