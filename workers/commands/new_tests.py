@@ -18,7 +18,6 @@ from workers.commands.check_run import run_check
 from workers.commands.claim import Claim
 from workers.commands.pytest_runs import is_pytest, named, plain_run, played
 from workers.commands.sides import changed_of, inside, sides
-from workers.workspaces.ground import Ground
 
 RULE: Final = "proves-nothing"
 LEAST_SECONDS: Final = 5.0
@@ -66,7 +65,11 @@ def _idle(
     with claim.beside("emptied") as ground:
         if ground.problem:
             return []
-        _empty(claim, ground)
+        for path in map(bytes.decode, tracked_in_tree(claim.git, claim.tip)):
+            file = ground.workspace.path / path
+            if path.endswith(".py") and kind_of(path, claim.trust) is Kind.PRODUCT and not file.is_symlink():
+                # As Python reads it: an encoding that the file declares is not declared any more.
+                file.write_text(emptied(file.read_bytes().decode("utf-8", "replace")), encoding="utf-8")
         plain = plain_run(tests) | {"by_assertion": True}
         runs = [plain | {"name": returned, "emptied": returned} for returned in ("nothing", "something")]
         found = played(claim.run, check, ground, runs, seconds)
@@ -77,15 +80,6 @@ def _idle(
         for file, _, test in [name.partition("[")[0].partition("::")]
         if ended == {"passed"} or (ended <= {"passed", "raised"} and not seems_to_check(texts[file], test))
     ]
-
-
-def _empty(claim: Claim, ground: Ground) -> None:
-    top = ground.workspace.path
-    for path in map(bytes.decode, tracked_in_tree(claim.git, claim.tip)):
-        file = top / path
-        if path.endswith(".py") and kind_of(path, claim.trust) is Kind.PRODUCT and not file.is_symlink():
-            # As Python reads it: an encoding that the file declares is not declared any more.
-            file.write_text(emptied(file.read_bytes().decode("utf-8", "replace")), encoding="utf-8")
 
 
 def _rests_on(claim: Claim, check: Check, texts: Mapping[str, str], idle: list[str]) -> Iterator[Finding]:

@@ -8,17 +8,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from fixloop.configuration import settings
 from fixloop.configuration.commands import PLACEHOLDERS
-from fixloop.configuration.settings import (
-    HANDOFFS,
-    AgentSettings,
-    CheckSettings,
-    CycleSettings,
-    FixerSettings,
-    HandoffSettings,
-    Named,
-    SharedSettings,
-)
 from fixloop.configuration.values import Policy
 from fixloop.protocol.checks import Unverified
 
@@ -37,7 +28,7 @@ def _without(field: str) -> Any:
     return model_validator(mode="before")(dropped)
 
 
-class Check(CheckSettings):
+class Check(settings.CheckSettings):
     """One command of a specialist: what the file says of it, or what was detected."""
 
     name: str
@@ -69,24 +60,24 @@ class SpecialistChecks(BaseModel):
     network: bool = True
 
 
-class Fixer(FixerSettings):
+class Fixer(settings.FixerSettings):
     """The main agent as a command."""
 
     command: tuple[str, ...]
 
     @property
     def is_handoffs(self) -> bool:
-        return self.command == (HANDOFFS,)
+        return self.command == (settings.HANDOFFS,)
 
 
-class OutsideAgent(AgentSettings, Named):
+class OutsideAgent(settings.AgentSettings, settings.Named):
     """The main agent as a program or a person elsewhere that reads a mailbox of this name."""
 
     timeout_minutes: float | None = None
     """None: as `limits` says; 0: no limit."""
 
 
-class Configuration(SharedSettings):
+class Configuration(settings.SharedSettings):
     """Everything a workflow's gates and agents depend on."""
 
     gates_all: bool = False
@@ -97,8 +88,8 @@ class Configuration(SharedSettings):
     """None: the engine waits for a person or an outside agent."""
     agent: OutsideAgent | None = None
     """The declared one, instead of a command."""
-    cycle: CycleSettings | None = None
-    handoff: HandoffSettings | None = None
+    cycle: settings.CycleSettings | None = None
+    handoff: settings.HandoffSettings | None = None
     specialists: tuple[SpecialistChecks, ...] = ()
     """In the fixed order of the phases (U1, U2)."""
     unverified: tuple[Unverified, ...] = ()

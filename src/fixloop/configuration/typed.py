@@ -3,33 +3,26 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+from fixloop.configuration import settings
 from fixloop.configuration.document import Document
 from fixloop.configuration.place import Place, advice, shown
-from fixloop.configuration.settings import (
-    FileSettings,
-    Key,
-    Section,
-    SpecialistSettings,
-    keys_of,
-    sections_in,
-)
 from fixloop.configuration.values import agent_name
 from fixloop.protocol.specialists import NAMES
 
-S = TypeVar("S", bound=Section)
+S = TypeVar("S", bound=settings.Section)
 
 
-def settings_in(document: Document) -> FileSettings:
+def settings_in(document: Document) -> settings.FileSettings:
     """What `document` says, typed; refuses an unknown key (with the nearest known one), a wrong type or value."""
-    return _section(FileSettings, document.table, document.place)
+    return _section(settings.FileSettings, document.table, document.place)
 
 
 def _section(section: type[S], value: Any, place: Place) -> S:
-    keys = keys_of(section)
+    keys = settings.keys_of(section)
     for name in _table(value, place):
         if name in keys:
             continue
-        others = [heading for heading, other in sections_in() if name in keys_of(other)]
+        others = [heading for heading, other in settings.sections_in() if name in settings.keys_of(other)]
         if name in NAMES:
             told = f"did you mean [specialist.{name}]?"
         elif others:
@@ -45,7 +38,7 @@ def _section(section: type[S], value: Any, place: Place) -> S:
     return section.model_validate(found)
 
 
-def _value(key: Key, value: Any, place: Place) -> Any:
+def _value(key: settings.Key, value: Any, place: Place) -> Any:
     inside = place.inside(place.key)
     if key.kind is not None:
         return key.kind.read(value, place)
@@ -59,7 +52,7 @@ def _value(key: Key, value: Any, place: Place) -> Any:
             _section(key.section, entry, place.inside("check", item)) for item, entry in enumerate(value, 1)
         )
     names: Iterable[str] = _table(value, place)
-    if key.section is SpecialistSettings:
+    if key.section is settings.SpecialistSettings:
         for name in value:
             if name not in NAMES:
                 told = advice(name.removesuffix("-specialist"), NAMES, f"the six are {', '.join(NAMES)}")
@@ -69,7 +62,7 @@ def _value(key: Key, value: Any, place: Place) -> Any:
         names = [name for name in NAMES if name in value]
     else:
         for name, entry in value.items():
-            if not isinstance(entry, dict) and name in keys_of(key.section):
+            if not isinstance(entry, dict) and name in settings.keys_of(key.section):
                 heading = inside.inside("NAME")._replace(prefix="").heading
                 raise inside.at(name).error(f"belongs to an agent; write it in {heading}")
             agent_name(name, place)

@@ -7,6 +7,7 @@ import tokenize
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -85,9 +86,15 @@ class Source:
 
     @cached_property
     def comments(self) -> tuple[Token, ...]:
+        """Of Python up to where the text is none any more."""
         if not self.is_python:
             return tuple(token for token in self.tokens if token.kind == "comment")
-        return tuple(_python_comments(self.text))
+        found = []
+        with suppress(tokenize.TokenError, SyntaxError):
+            for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
+                if token.type == tokenize.COMMENT:
+                    found.append(Token("comment", token.string, token.start[0]))
+        return tuple(found)
 
     @cached_property
     def scopes(self) -> tuple[Span, ...]:
@@ -134,16 +141,13 @@ class Source:
                 found[each.asname or bound].append((self.span(node.lineno), node.lineno, above + bound))
         return found
 
-    def _meaning(self, name: str, line: int) -> str:
-        """By the import in the innermost scope around the line, and there by the last one before it."""
-        bound = self.imported.get(name, ())
-        near = [(a.first <= line <= a.last, a.first, at <= line, at, meaning) for a, at, meaning in bound]
-        return max(near)[-1] if near else name
-
     def dotted(self, node: ast.AST | None) -> str:
         """`inspect.stack` for whatever the file calls it; empty for what is no name."""
         if isinstance(node, ast.Name):
-            return self._meaning(node.id, node.lineno)
+            # By the import in the innermost scope around the line, and there by the last one before it.
+            line, bound = node.lineno, self.imported.get(node.id, ())
+            near = [(a.first <= line <= a.last, a.first, at <= line, at, means) for a, at, means in bound]
+            return max(near)[-1] if near else node.id
         if isinstance(node, ast.Attribute):
             above = self.dotted(node.value)
             return f"{above}.{node.attr}" if above else ""
@@ -170,16 +174,6 @@ def strings_of(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join":
         pieces = [each for arg in node.args for each in getattr(arg, "elts", ())]
         yield "".join(text for each in pieces for text in strings_of(each))
-
-
-def _python_comments(text: str) -> Iterator[Token]:
-    """Up to where the text is no Python any more."""
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.COMMENT:
-                yield Token("comment", token.string, token.start[0])
-    except (tokenize.TokenError, SyntaxError):
-        return
 
 
 def _scopes(node: ast.AST, above: str) -> Iterator[Span]:

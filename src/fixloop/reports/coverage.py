@@ -10,9 +10,9 @@ from typing import Final
 
 from fixloop.protocol.checks import Counts, RunOutcome
 from fixloop.protocol.failures import Failure, Severity
-from fixloop.protocol.limits import MAX_FAILURES, short_name
+from fixloop.protocol.limits import MAX_FAILURES
 from fixloop.reports.document import json_object
-from fixloop.reports.report import Report, Unusable
+from fixloop.reports.report import Report, Unusable, failure_of
 from fixloop.reports.tree import SourceTree
 
 NAME: Final = "coverage"
@@ -89,22 +89,18 @@ def _failure(percent: float, gate: float, files: object, tree: SourceTree) -> Fa
         shown = [f"{first}-{last}" if last > first else str(first) for first, last in spans[:_RANGES]]
         ranges = ", ".join(shown) + (", …" if len(spans) > _RANGES else "")
         lines.append(f"{file}: {len(numbers)} lines missing: {ranges}")
-    return Failure(
-        name=NAME,
-        error_type=_BELOW_GATE,
-        message="\n".join([f"coverage is {_floored(percent, 2)}%, the gate is {gate:g}%", *lines]),
-        severity=Severity.MEDIUM,
-        measure=_floored(percent, 1),
-    )
+    message = "\n".join([f"coverage is {_floored(percent, 2)}%, the gate is {gate:g}%", *lines])
+    measure = _floored(percent, 1)
+    return failure_of(NAME, _BELOW_GATE, message, severity=Severity.MEDIUM, measure=measure)
 
 
 def missed_thresholds(output: str) -> tuple[Failure, ...]:
     """One failure for each figure that is too low; its measure is the figure, so that a rise is progress."""
     return tuple(
-        Failure(
-            name=short_name(f"coverage of {found['what'] or found['jest']}"),
-            error_type=_BELOW_THRESHOLD,
-            message=found[0].strip(),
+        failure_of(
+            f"coverage of {found['what'] or found['jest']}",
+            _BELOW_THRESHOLD,
+            found[0].strip(),
             severity=Severity.MEDIUM,
             suggestion="add tests that run the missing lines",
             measure=found["is"] or found["was"],

@@ -11,9 +11,9 @@ from typing import Final
 from urllib.parse import unquote
 
 from fixloop.protocol.failures import Failure, Severity
-from fixloop.protocol.limits import MAX_FAILURES, cut, one_line, short_name
+from fixloop.protocol.limits import MAX_FAILURES, cut, one_line
 from fixloop.reports.printed import failing_tests
-from fixloop.reports.report import finding
+from fixloop.reports.report import failure_of, finding
 from fixloop.reports.tree import SourceTree
 
 _FINDING: Final = re.compile(
@@ -89,13 +89,8 @@ def failures_in(output: str, check: str, tree: SourceTree) -> tuple[Failure, ...
 def whole_failure(output: str, check: str, command: str, exit_code: int) -> Failure:
     """The one failure of a command that only said no, named after its check."""
     nothing = f"`{command}` ended with exit code {exit_code} and no output"
-    return Failure(
-        name=short_name(check),
-        error_type=f"exit code {exit_code}",
-        message=_failures_first(output) or output.strip() or nothing,
-        severity=Severity.MEDIUM,
-        measure=measure_of(output),
-    )
+    message, measure = _failures_first(output) or output.strip() or nothing, measure_of(output)
+    return failure_of(check, f"exit code {exit_code}", message, severity=Severity.MEDIUM, measure=measure)
 
 
 def _failures_first(output: str) -> str:
@@ -165,14 +160,9 @@ def _finding(text: str, check: str, tree: SourceTree) -> Failure | None:
     code = kind if kind not in {"", "error", "warning", "note"} else ""
     # As a word in capitals after the code says, in the form the bandit preset asks for; else medium.
     rated = _RATED.match(message)
-    return Failure(
-        name=short_name(code or check),
-        file=file,
-        line=None if kind in _OF_THE_FILE else int(match["line"]),
-        error_type=short_name(kind),
-        message=message.strip(),
-        severity=Severity(rated[1].lower()) if rated else Severity.MEDIUM,
-    )
+    severity = Severity(rated[1].lower()) if rated else Severity.MEDIUM
+    line = None if kind in _OF_THE_FILE else int(match["line"])
+    return failure_of(code or check, kind, message.strip(), file, line, severity)
 
 
 def _attach(found: list[Failure], notes: list[str]) -> None:

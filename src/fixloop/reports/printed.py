@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from textwrap import dedent
 from typing import Final
 
-from fixloop.protocol.failures import Failure, Severity
-from fixloop.protocol.limits import short_name
-from fixloop.reports.report import place_in
+from fixloop.protocol.failures import Failure
+from fixloop.reports.report import failure_of, place_in
 from fixloop.reports.tracebacks import deepest, error_type, frames_in, line_in
 from fixloop.reports.tree import SourceTree
 
@@ -77,12 +76,5 @@ def _of_tap(output: str, tree: SourceTree) -> Iterator[Failure]:
 def _failure(
     name: str, place: tuple[str, int | None], kind: str, about: tuple[str, ...], tree: SourceTree
 ) -> Failure:
-    return Failure(
-        name=short_name(name),
-        file=place[0],
-        line=place[1],
-        error_type=short_name(kind),
-        message="\n".join(filter(None, about)),
-        severity=Severity.HIGH,
-        frame=str(deepest(about[-1], tree) or ""),
-    )
+    frame = str(deepest(about[-1], tree) or "")
+    return failure_of(name, kind, "\n".join(filter(None, about)), *place, frame=frame)

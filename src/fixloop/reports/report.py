@@ -6,7 +6,7 @@ A list without tests proves nothing. Owns the one exception of readers, and how 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
@@ -66,6 +66,22 @@ _NOT_OWN: Final = re.compile(r"(?:^|/)(?:node_modules|vendor|\.cargo)/")
 _EXCERPT: Final = 64 * 1024
 
 
+def failure_of(
+    name: str,
+    kind: str,
+    message: str,
+    file: str = "",
+    line: int | None = None,
+    severity: Severity = Severity.HIGH,
+    **more: Any,
+) -> Failure:
+    """What a report says is wrong, its name and kind short enough for a state."""
+    short, kind = short_name(name), short_name(kind)
+    return Failure(
+        name=short, file=file, line=line, error_type=kind, message=message, severity=severity, **more
+    )
+
+
 @dataclass
 class Tests:
     """The tests of one report, as they are read."""
@@ -87,15 +103,7 @@ class Tests:
         self.failures.append(failure.model_copy(update={"suggestion": suggestion_for(failure)}))
 
     def fail(self, name: str, kind: str, message: str, file: str = "", line: int | None = None) -> None:
-        failure = Failure(
-            name=short_name(name),
-            file=file,
-            line=line,
-            error_type=short_name(kind),
-            message=clean(message).strip(),
-            severity=Severity.HIGH,
-        )
-        self.add(failure)
+        self.add(failure_of(name, kind, clean(message).strip(), file, line))
 
     def report(self) -> Report:
         """What they prove; a name that failed once has not passed."""
@@ -143,14 +151,7 @@ def findings_report(errors: Sequence[Failure], warnings: Sequence[Failure], look
 
 def finding(rule: str, file: str, line: int | None, message: str, *, is_warning: bool) -> Failure:
     """What a linter or a compiler says of one place, named after its rule."""
-    return Failure(
-        name=short_name(rule),
-        file=file,
-        line=line,
-        error_type=short_name(rule),
-        message=message,
-        severity=Severity.LOW if is_warning else Severity.MEDIUM,
-    )
+    return failure_of(rule, rule, message, file, line, Severity.LOW if is_warning else Severity.MEDIUM)
 
 
 def suggestion_for(failure: Failure) -> str:

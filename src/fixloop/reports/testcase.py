@@ -12,9 +12,9 @@ from xml.etree.ElementTree import Element
 from junitparser import xunit2
 
 from fixloop.protocol.checks import RunOutcome
-from fixloop.protocol.failures import Failure, Severity
+from fixloop.protocol.failures import Failure
 from fixloop.protocol.limits import CONTEXT_BYTES, cut, plain, short_name
-from fixloop.reports.report import place_in
+from fixloop.reports.report import failure_of, place_in
 from fixloop.reports.tracebacks import deepest, error_type, line_in, raised_in
 from fixloop.reports.tree import SourceTree
 
@@ -100,9 +100,7 @@ def _failure(name: str, file: str, faults: list[_Fault]) -> Failure:
             texts.append(f"{message}\n{text}" if text else message)
     first = faults[0]
     kind = error_type(first.type, plain(first.message), plain(first.text), first.tag)
-    return Failure(
-        name=name, file=file, error_type=short_name(kind), message="\n\n".join(texts), severity=Severity.HIGH
-    )
+    return failure_of(name, kind, "\n\n".join(texts), file)
 
 
 def _with_place(failure: Failure, element: Element, context: str, tree: SourceTree) -> Failure:
