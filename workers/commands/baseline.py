@@ -136,9 +136,7 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
             folder = (ground if on_base is result else self._opened()).workspace.directory
             failures = comparable(on_base.failures, str(folder))
             # Of a failure that stands for a whole output, all of it is compared.
-            baseline = Baseline(
-                failures=tuple(each if each.measure else _in_a_line(each) for each in failures)
-            )
+            baseline = Baseline(failures=tuple(one if one.measure else _in_a_line(one) for one in failures))
             keep_baseline(cache, key, baseline)
         told = tell_apart(
             baseline.failures,

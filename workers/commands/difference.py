@@ -64,9 +64,7 @@ def _changes(claim: Claim) -> list[Change]:
         if not {GITLINK, SYMLINK} & {delta.old.mode, delta.new.mode}
         and kinds.get(delta.path, Kind.TEST) is Kind.TEST
     ]
-    found = texts(
-        claim.git, [side.blob for delta, *_ in files for side in (delta.old, delta.new)], MOST_BYTES
-    )
+    found = texts(claim.git, [one.blob for delta, *_ in files for one in (delta.old, delta.new)], MOST_BYTES)
     return [
         Change(path, found.get(delta.old.blob), found.get(delta.new.blob), is_test)
         for delta, path, is_test in files

@@ -136,7 +136,7 @@ def _change(
     if left_out := hide(_left_out(ground.workspace.left_out())):
         fixes, printed = (*fixes, left_out), f"{printed}\n{left_out}".strip()[-SAID_CHARACTERS:]
     differ = differences(said.files, change.files) if said is not None else Differences()
-    completion = Completion(
+    done = Completion(
         iteration=ticket.iteration,
         by="fixer",
         summary=said.summary if said is not None else "",
@@ -145,9 +145,7 @@ def _change(
         **differ._asdict(),
         **facts_of_change(work.store, state, ground.workspace.mirror, change, hide=hide),
     )
-    return FixCompleted(
-        specialist=ticket.specialist, completion=completion, bundle=bundle, artifacts=artifacts
-    )
+    return FixCompleted(specialist=ticket.specialist, completion=done, bundle=bundle, artifacts=artifacts)
 
 
 def _left_out(files: Sequence[str]) -> str:

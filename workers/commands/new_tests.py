@@ -57,9 +57,7 @@ def _failed_before(claim: Claim, check: Check, tests: list[str], seconds: float)
         return named(played(claim.run, check, ground, [run], seconds), "plain", "failed")
 
 
-def _idle(
-    claim: Claim, check: Check, tests: list[str], texts: Mapping[str, str], seconds: float
-) -> list[str]:
+def _idle(claim: Claim, check: Check, tests: list[str], texts: Mapping[str, str], limit: float) -> list[str]:
     """Those that pass where the functions of the product do nothing, whether these return nothing or something that
     is equal to nothing else; and those that break there, with nothing in them that reads as a check."""
     with claim.beside("emptied") as ground:
@@ -72,7 +70,7 @@ def _idle(
                 file.write_text(emptied(file.read_bytes().decode("utf-8", "replace")), encoding="utf-8")
         plain = plain_run(tests) | {"by_assertion": True}
         runs = [plain | {"name": returned, "emptied": returned} for returned in ("nothing", "something")]
-        found = played(claim.run, check, ground, runs, seconds)
+        found = played(claim.run, check, ground, runs, limit)
     outcomes = {name: {ended.get(name, "") for ended in found.values()} for name in tests}
     return [
         name

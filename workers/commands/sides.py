@@ -19,9 +19,7 @@ def changed_of(claim: Claim, *wanted: Kind) -> Sequence[Delta]:
 
 def sides(claim: Claim, kind: Kind) -> tuple[dict[str, str], dict[str, str]]:
     """The texts of the changed files of one kind before and after, by their paths from where checks run."""
-    changed = {
-        path: delta for delta in changed_of(claim, kind) if (path := inside(claim, os.fsdecode(delta.path)))
-    }
+    changed = {path: one for one in changed_of(claim, kind) if (path := inside(claim, os.fsdecode(one.path)))}
     blobs = [side.blob for each in changed.values() for side in (each.old, each.new)]
     found = texts(claim.git, blobs, MOST_BYTES)
     old = {path: found[delta.old.blob] for path, delta in changed.items() if delta.old.blob in found}

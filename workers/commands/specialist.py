@@ -124,6 +124,7 @@ def _finished(work: Step, ran: list[CheckResult], tree: str, artifacts: list[str
     whole = tuple(failure for result in failed for failure in result.whole)
     # A test that fails as it does on the base is owed no more: nobody is asked for it (K7).
     settled = {failure.name for result in results for failure in result.old_failures}
+    listed = (each.evidence.old_failures for each in results if each.old_failures)
     return run_finished(
         ticket,
         tree,
@@ -139,11 +140,7 @@ def _finished(work: Step, ran: list[CheckResult], tree: str, artifacts: list[str
         stack_trace="\n".join(result.output_tail for result in wrong),
         # Another worker may have what this machine lacks; a run that brings its own worker has only this one.
         is_final=bool(state.queue and wrong) and all(result.is_final for result in wrong),
-        artifacts=tuple(
-            dict.fromkeys(
-                (*artifacts, *(each.evidence.old_failures for each in results if each.old_failures))
-            )
-        ),
+        artifacts=tuple(dict.fromkeys((*artifacts, *listed))),
     )
 
 

@@ -68,9 +68,7 @@ def _caches(cwd: Path, env: Mapping[str, str]) -> Iterator[Path]:
         "package.json": (named("npm_config_cache", home / ".npm"),),
         "uv.lock": (named("UV_CACHE_DIR", cache / "uv"),),
         "pom.xml": (Path.home() / ".m2" / "repository",),
-        "gradlew": tuple(
-            gradle / name for name in ("caches", "daemon", "native", "notifications", "wrapper")
-        ),
+        "gradlew": tuple(gradle / one for one in ("caches", "daemon", "native", "notifications", "wrapper")),
         ".pre-commit-config.yaml": (named("PRE_COMMIT_HOME", cache / "pre-commit"),),
     }.items():
         for place in places if (cwd / name).is_file() else ():

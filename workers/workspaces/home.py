@@ -44,10 +44,8 @@ _REMEMBERED: Final = frozenset(
 _GITCONFIG: Final = "[user]\n\tname = fixloop\n\temail = fixloop@localhost\n[safe]\n\tdirectory = *\n"
 
 
-def in_own_home(
-    made: Mapping[str, str], workspace: Workspace, variables: Mapping[str, str]
-) -> dict[str, str]:
-    """The environment `made` with a new home folder in the workspace's scratch instead of that of `variables`."""
+def in_own_home(env: Mapping[str, str], workspace: Workspace, variables: Mapping[str, str]) -> dict[str, str]:
+    """The environment `env` with a new home folder in the workspace's scratch instead of that of `variables`."""
     home = Path(tempfile.mkdtemp(prefix="home-", dir=workspace.scratch))
     (home / ".gitconfig").write_text(_GITCONFIG)
     kept = {}
@@ -58,7 +56,7 @@ def in_own_home(
             (home / place).symlink_to(target)
     return (
         kept
-        | {name: value for name, value in made.items() if name not in _ELSEWHERE.values()}
+        | {name: value for name, value in env.items() if name not in _ELSEWHERE.values()}
         | {
             "HOME": str(home),
             "PYTHONNOUSERSITE": "1",

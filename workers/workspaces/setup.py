@@ -95,15 +95,13 @@ def _build(link: Path, mirror: Mirror, commit: str, subdirectory: str, setup: Se
 
 
 def _failure(setup: Setup, result: GuardedResult) -> InfrastructureError | UsageError:
-    command = f"[workspace] setup `{' '.join(setup.command)}`"
+    what = f"[workspace] setup `{' '.join(setup.command)}`"
     if result.cancelled or result.injured:
         how = "cancelled" if result.cancelled else "killed"
-        return InfrastructureError(f"{command} was {how} before its end")
+        return InfrastructureError(f"{what} was {how} before its end")
     if result.not_found:
-        return UsageError(f"{command} cannot be started; is {setup.command[0]!r} on the PATH?")
+        return UsageError(f"{what} cannot be started; is {setup.command[0]!r} on the PATH?")
     how = f"ended with exit code {result.exit_code}" if result.exit_code else "did not end well"
     if result.timed_out:
         how = f"took more than {setup.timeout_seconds:.0f} s"
-    return UsageError(
-        f"{command} {how}: {one_line(setup.hide(result.output)[-500:]) or 'it printed nothing'}"
-    )
+    return UsageError(f"{what} {how}: {one_line(setup.hide(result.output)[-500:]) or 'it printed nothing'}")

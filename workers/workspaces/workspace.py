@@ -149,9 +149,7 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
             return {}
         with contextlib.suppress(FixloopError, ValueError):
             found = tracked_in_index(own)
-            return {
-                path: entry for path, entry in found.items() if entry.mode != GITLINK and not entry.sparse
-            }
+            return {path: each for path, each in found.items() if each.mode != GITLINK and not each.sparse}
         return {}
 
 

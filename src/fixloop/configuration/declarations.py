@@ -73,9 +73,7 @@ def declarations_of(directory: Path, pyproject: Mapping[str, Any]) -> Declaratio
             text, parser = text_of(directory / name), RawConfigParser(strict=False, allow_no_value=True)
             try:
                 parser.read_string(text)
-                ini[name] = {
-                    each: {k: v or "" for k, v in parser[each].items()} for each in parser.sections()
-                }
+                ini[name] = {one: {k: v or "" for k, v in parser[one].items()} for one in parser.sections()}
             except IniError:
                 # Half-readable files are common; the headers alone still tell which tools are configured.
                 ini[name] = {header: {} for header in _HEADER.findall(text)}

@@ -26,9 +26,7 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
         # Those of each module it uses: `./...` at its root may be in none.
         used = (PurePosixPath(path) for path in _USED.findall(text_of(directory / file)))
         packages = tuple("./..." if path == PurePosixPath() else f"./{path}/..." for path in used) or packages
-    own = next(
-        (each for each in makefile_and_ci_commands(directory) if each.words[:2] == ("go", "test")), None
-    )
+    own = next((one for one in makefile_and_ci_commands(directory) if one.words[:2] == ("go", "test")), None)
     kept = []
     words = iter(own.words[2:] if own is not None else ())
     for word in words:

@@ -179,9 +179,7 @@ def _reached(run: Run, files: Collection[Path], directory: Path) -> Collection[P
     if run.tool != "unittest":
         return files
     try:
-        given, _ = _ARGUMENTS.parse_known_intermixed_args(
-            [word for word in run.rest if not _FLAG.match(word)]
-        )
+        given, _ = _ARGUMENTS.parse_known_intermixed_args([one for one in run.rest if not _FLAG.match(one)])
     except ArgumentError:
         return files
     named: list[str] = given.named

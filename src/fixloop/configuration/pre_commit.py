@@ -49,10 +49,8 @@ class Hook(NamedTuple):
         cache = Path(variables.get("PRE_COMMIT_HOME") or Path(home) / "pre-commit")
         name = ":".join((self.repo, ",".join(self.dependencies))) if self.dependencies else self.repo
         try:
-            with closing(
-                sqlite3.connect(f"file:{cache / DATABASE}?mode=ro", uri=True, timeout=1)
-            ) as database:
-                rows = database.execute("SELECT path FROM repos WHERE repo = ? AND ref = ?", (name, self.rev))
+            with closing(sqlite3.connect(f"file:{cache / DATABASE}?mode=ro", uri=True, timeout=1)) as known:
+                rows = known.execute("SELECT path FROM repos WHERE repo = ? AND ref = ?", (name, self.rev))
                 folders = [Path(row[0]) for row in rows.fetchall()]
         except (sqlite3.Error, ValueError):
             return None

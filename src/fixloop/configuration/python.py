@@ -122,12 +122,10 @@ def _of_kind(project: PythonProject, kind: str) -> Iterator[Proposal]:
 
 def _pytest(project: PythonProject, tests: Tests, gated: bool) -> Iterator[Proposal]:
     coverage = coverage_of(project)
-    given = None if project.pytest.testpaths else common_scope(PYTEST, project.commands, project.directory)
+    own = None if project.pytest.testpaths else common_scope(PYTEST, project.commands, project.directory)
     # A command for its README's examples says nothing of tests that lie elsewhere.
-    is_part = (
-        given and given.paths and not _holds_tests(project, given.paths) and _holds_tests(project, ["."])
-    )
-    scope = given if given and (given.paths or given.options) and not is_part else Scope((), (), tests.why)
+    is_part = own and own.paths and not _holds_tests(project, own.paths) and _holds_tests(project, ["."])
+    scope = own if own and (own.paths or own.options) and not is_part else Scope((), (), tests.why)
     words = (*scope.options, *scope.paths)
     if gated or coverage.fail_under or coverage.is_measured:
         command = (*COMMAND, *measuring(project), *words)

@@ -36,11 +36,9 @@ _TABLES: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("ut
 
 
 def _grammar(name: str) -> Grammar:
-    told = _TABLES[name]
-    kept, dropped, valued = (option_set(told[key]) for key in ("kept", "dropped", "valued"))
-    return Grammar(
-        told["tool"], kept, dropped, valued, tuple(told.get("command", ())), told.get("bare", False)
-    )
+    row = _TABLES[name]
+    kept, dropped, valued = (option_set(row[key]) for key in ("kept", "dropped", "valued"))
+    return Grammar(row["tool"], kept, dropped, valued, tuple(row.get("command", ())), row.get("bare", False))
 
 
 RUFF_CHECK: Final = _grammar("ruff_check")

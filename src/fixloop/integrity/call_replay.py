@@ -107,9 +107,7 @@ def _calls(folder: str) -> Iterator[tuple[bytes, bytes]]:
             at += 8 + told + path
 
 
-def _replayed(
-    calls: list[tuple[bytes, bytes]], files: dict[str, str], told: dict[str, Any], out: int
-) -> None:
+def _replayed(calls: list[tuple[bytes, bytes]], files: dict[str, str], told: dict[str, Any], to: int) -> None:
     until, is_refusing, read = time.monotonic() + told["seconds"], [False], set[str]()
 
     def audit(event: str, arguments: Any) -> None:
@@ -136,7 +134,7 @@ def _replayed(
         sys.path[:] = pickle.loads(path)
         try:
             for line in _repeated(number, call, files, told, read, is_refusing):
-                os.write(out, f"{json.dumps(line)}\n".encode())
+                os.write(to, f"{json.dumps(line)}\n".encode())
                 if time.monotonic() > until:
                     return
         except BaseException:
@@ -414,9 +412,7 @@ def rebuilt(value: Any, change: Callable[[Any], Any], depth: int = 0) -> Any:
     if isinstance(value, dict):
         made = copy.copy(value)
         made.clear()
-        made.update(
-            {rebuilt(k, change, depth + 1): rebuilt(each, change, depth + 1) for k, each in value.items()}
-        )
+        made.update({rebuilt(k, change, depth + 1): rebuilt(v, change, depth + 1) for k, v in value.items()})
         return made
     if type(value).__module__ != "builtins" and isinstance(getattr(value, "__dict__", None), dict):
         made = copy.copy(value)

@@ -103,15 +103,13 @@ def _python(
     return found
 
 
-def _name_now(
-    wanted: list[Row], base: str, rows: tuple[Row, ...], suffix: str, passed: Collection[str]
-) -> str:
+def _name_now(wanted: list[Row], base: str, rows: tuple[Row, ...], end: str, passed: Collection[str]) -> str:
     """The name under which a test of this function that does all that is wanted has passed; empty: there is none."""
     if not all(any(row.is_held_by(each) for each in rows) for row in wanted):
         return ""
     if len(rows) == 1 and not rows[0].suffix:
         # Parameters that cannot be read have to be the same.
-        now = base if wanted[0].suffix else base + suffix
+        now = base if wanted[0].suffix else base + end
         return now if now in passed else ""
     held = [each for each in rows if any(row.is_held_by(each) for row in wanted)]
     names = [f"{base}[{each.suffix}]" for each in held]

@@ -54,10 +54,8 @@ def _by_name(source: Source, inner: Sequence[ast.AST]) -> Iterator[Sign]:
     """Branches that ask for a variable which chance has set."""
     drawn: dict[str, str] = {}
     for node in inner:
-        if isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Name):
-            drawn |= dict.fromkeys(
-                [target.id] if (name := next(_drawn(source, node.value), "")) else [], name
-            )
+        if isinstance(node, ast.Assign) and isinstance(place := node.targets[0], ast.Name):
+            drawn |= dict.fromkeys([place.id] if (name := next(_drawn(source, node.value), "")) else [], name)
     for node in inner:
         if isinstance(node, ast.If | ast.IfExp | ast.While):
             for variable in sorted(names_in(node.test) & drawn.keys()):

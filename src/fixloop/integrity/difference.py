@@ -151,12 +151,10 @@ def _unnamed_before(found: list[Sign], was: Iterable[Sign], scope: Scope) -> lis
 
 
 def _finding(change: Change, kind: Sequence[Sign]) -> Finding:
-    first = kind[0]
+    sign = kind[0]
     more = f", and in {len(kind) - 1} more {'places' if len(kind) > 2 else 'place'}" if len(kind) > 1 else ""
-    old, new = _side_by_side(change.old or "", change.new or "", first.line)
-    return Finding(
-        rule=first.rule, text=first.text + more, file=first.path, line=first.line, old=old, new=new
-    )
+    old, new = _side_by_side(change.old or "", change.new or "", sign.line)
+    return Finding(rule=sign.rule, text=sign.text + more, file=sign.path, line=sign.line, old=old, new=new)
 
 
 def _side_by_side(old: str, new: str, line: int) -> tuple[str, str]:

@@ -182,9 +182,7 @@ def _tells_numbers_apart(source: Source) -> bool:
         if isinstance(node, ast.Dict) and sum(map(_is_number, node.keys)) > 1:
             return True
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.In | ast.NotIn):
-            compared[ast.unparse(node.left)] += sum(
-                _is_number(each) for each in ast.walk(node.comparators[0])
-            )
+            compared[ast.unparse(node.left)] += sum(_is_number(one) for one in ast.walk(node.comparators[0]))
     return max(compared.values(), default=0) > 1
 
 

@@ -91,9 +91,7 @@ def _is_discovered(path: str, start: str, project: Project) -> bool:
     below = path if start == "." else path.removeprefix(f"{start}/")
     folders = PurePosixPath(below).parents
     inner = (posixpath.normpath(posixpath.join(start, folder)) for folder in folders if str(folder) != ".")
-    return (below != path or start == ".") and all(
-        f"{folder}/__init__.py" in project.files for folder in inner
-    )
+    return (below != path or start == ".") and all(f"{each}/__init__.py" in project.files for each in inner)
 
 
 def go_canary(call: ToolCall, project: Project, token: str) -> Canary | None:

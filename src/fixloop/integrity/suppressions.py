@@ -62,6 +62,7 @@ _SKIPPED_WORDS: Final = frozenset({"xit", "xdescribe", "xtest", "fit", "fdescrib
 _EMPTY_CATCH: Final = re.compile(
     r"\bcatch (?:\( \w+ \) )?\{ (?:return (?:(?:null|undefined|false|true|''|0|\[ \]|\{ \}) )?;? ?)?\}"
 )
+_NOTHING_DONE: Final = "every exception is caught here and nothing is done with it"
 _MUTABLE: Final = re.compile(r"[\[{]|(?:dict|list|set)\(")
 _BROAD: Final = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
 
@@ -69,10 +70,8 @@ _BROAD: Final = frozenset({"Exception", "BaseException", "builtins.Exception", "
 def families_of(commands: Iterable[str]) -> frozenset[str]:
     """What these command lines look at; everything, where one of them starts what is not known here."""
     found: set[str] = set()
-    for command in commands:
-        here = {
-            name for name, tools in _TOOLS.items() if re.search(rf"(?<![\w-])-*(?:{tools})(?!\w)", command)
-        }
+    for line in commands:
+        here = {name for name, tools in _TOOLS.items() if re.search(rf"(?<![\w-])-*(?:{tools})(?!\w)", line)}
         found |= here or EVERYTHING
     return frozenset(found)
 
@@ -137,17 +136,15 @@ def _attributes(source: Source) -> Iterator[Sign]:
 
 def _swallowed(source: Source) -> Iterator[Sign]:
     for _, line in source.shapes(_EMPTY_CATCH):
-        yield source.sign(
-            RULE, "empty catch", line, "every exception is caught here and nothing is done with it"
-        )
+        yield source.sign(RULE, "empty catch", line, _NOTHING_DONE)
     for node in source.nodes:
         if isinstance(node, ast.ExceptHandler):
             caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
             is_broad = any(each is None or source.dotted(each) in _BROAD for each in caught)
             if is_broad and all(map(_does_nothing, node.body)):
                 code = "; ".join(map(ast.unparse, node.body))
-                text = "every exception is caught here and nothing is done with it"
-                yield source.sign(RULE, f"broad except: {code}", node.lineno, text, kin="broad except")
+                key = f"broad except: {code}"
+                yield source.sign(RULE, key, node.lineno, _NOTHING_DONE, kin="broad except")
         elif isinstance(node, ast.Call):
             name = source.dotted(node.func)
             if name == "contextlib.suppress" and any(source.dotted(each) in _BROAD for each in node.args):

@@ -88,10 +88,8 @@ Found = Iterator[tuple[str, int, str]]
 def _named(source: Source) -> Found:
     for node in source.nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            modules = (
-                [each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-            )
-            for top in {each.split(".")[0] for each in modules} & _RUNNERS:
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            for top in {each.split(".")[0] for each in names} & _RUNNERS:
                 if not (isinstance(node, ast.ImportFrom) and node.level):
                     yield top, node.lineno, f"product code imports `{top}`"
         elif isinstance(node, ast.Name | ast.Attribute):

@@ -53,9 +53,7 @@ class _Fault(NamedTuple):
 def comparable(failures: Iterable[Failure], workspace: str) -> tuple[Failure, ...]:
     """The failures without the name of the workspace that they were found in."""
     prefix = f"{workspace.rstrip('/')}/"
-    return tuple(
-        failure.model_copy(update={"message": failure.message.replace(prefix, "")}) for failure in failures
-    )
+    return tuple(each.model_copy(update={"message": each.message.replace(prefix, "")}) for each in failures)
 
 
 def tell_apart(
@@ -85,9 +83,7 @@ def tell_apart(
         still_open = []
         for number in open_:
             candidates, lines = left[faults[number]], moves.lines(faults[number].path)
-            same = (
-                place for place, before in enumerate(candidates) if is_same(before, present[number], lines)
-            )
+            same = (at for at, before in enumerate(candidates) if is_same(before, present[number], lines))
             if (place := next(same, None)) is None:
                 still_open.append(number)
             else:

@@ -103,9 +103,7 @@ def _package(package: str, log: _Log, tests: Tests, tree: SourceTree) -> None:
                 "the test did not end" if not run.end else "the test failed and said nothing"
             )
             _fail(tests, tree, package, name, "failure" if run.end else "did not end", said)
-    tests.not_counted += [
-        f"{package}.{name}" for name in parents if name in runs and runs[name].end == "pass"
-    ]
+    tests.not_counted += [f"{package}.{one}" for one in parents if one in runs and runs[one].end == "pass"]
     if whole.end == "fail" and len(tests.failures) == before and package not in log.broken:
         _fail(tests, tree, package, "", "failure", whole.said() or f"package {package} failed")
     elif package not in log.broken:

@@ -43,10 +43,8 @@ def read_jest(content: bytes, tree: SourceTree) -> Report:
             else:
                 tests.skipped += 1
         if entry["status"] == "failed" and len(tests.failures) == before:
-            message = _IN_SUITE.sub("", clean(entry.get("message") or "")).strip()
-            tests.fail(
-                path, _kind(message, "test suite failed to run"), message, path, line_in(message, path)
-            )
+            said = _IN_SUITE.sub("", clean(entry.get("message") or "")).strip()
+            tests.fail(path, _kind(said, "test suite failed to run"), said, path, line_in(said, path))
         else:
             tests.not_counted.append(path)
     if declared > listed:

@@ -65,12 +65,10 @@ def _of_tap(output: str, tree: SourceTree) -> Iterator[Failure]:
             is_told, failed_at = indent < failed_at, indent
             text = dedent(point["yaml"] or point["comments"] or "").strip("\n")
             error = _ERROR.search(text)
-            whole = f"{title} > {name}" if title and title != name else name
+            full = f"{title} > {name}" if title and title != name else name
             about = (error[1] if error else name, text)
             if not is_told:
-                yield _failure(
-                    whole, place_in(text, tree), error_type(None, "", text, "failure"), about, tree
-                )
+                yield _failure(full, place_in(text, tree), error_type(None, "", text, "failure"), about, tree)
 
 
 def _failure(
