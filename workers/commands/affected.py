@@ -79,9 +79,8 @@ def _near(call: ToolCall, project: Project) -> tuple[str, ...]:
 def project_on(ground: Ground, top: str, changed: Iterable[str], passed: tuple[str, ...] = ()) -> Project:
     """What lies on a ground, seen from where checks run, which is the folder `top`; `changed`: paths from the top."""
     directory, workspace, above = ground.workspace.directory, ground.workspace, f"{top}/".lstrip("/")
-    tracked = (
-        path.decode(errors="replace") for path in tracked_in_tree(workspace.mirror.git, workspace.commit)
-    )
+    tree = tracked_in_tree(workspace.mirror.git, workspace.commit)
+    tracked = (path.decode(errors="replace") for path in tree)
     files = frozenset(path.removeprefix(above) for path in tracked if path.startswith(above))
     inside = {path.removeprefix(above) for path in changed if path.startswith(above)}
     declared = declarations_of(directory, toml_of(directory / "pyproject.toml"))

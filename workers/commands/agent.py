@@ -49,14 +49,12 @@ def play(work: Step, configuration: Configuration, snapshot: bytes, cache: Path)
             "FIXLOOP_ITERATION": str(ticket.iteration),
             "FIXLOOP_ATTEMPT": str(ticket.attempt),
         }
-        folder = ground.workspace.directory
+        folder, site = ground.workspace.directory, site_of(work, configuration, cache)
         result = work.run(
             role.command,
             cwd=folder,
             env=env,
-            confined=site_of(work, configuration, cache).confined(
-                folder, env, writable=writable_by(role.command)
-            ),
+            confined=site.confined(folder, env, writable=writable_by(role.command)),
             stdin=request_for(work.store, snapshot, key).encode(),
             unheard_seconds=with_grace(limit),
             apart=True,

@@ -93,10 +93,8 @@ class Ground:
     def report_path(self, check: str, kind: str) -> Path:
         """Where a check is to write its report; nothing is there yet, and no other check is told this place."""
         name = re.sub(r"[^\w.-]", "_", check)
-        return Path(
-            tempfile.mkdtemp(prefix="report-", dir=self.workspace.scratch),
-            f"{name}{_ENDINGS.get(kind, '.json')}",
-        )
+        folder = tempfile.mkdtemp(prefix="report-", dir=self.workspace.scratch)
+        return Path(folder, f"{name}{_ENDINGS.get(kind, '.json')}")
 
 
 @dataclass(frozen=True)
@@ -164,9 +162,8 @@ class Site:
         return any(is_mypy(check.command) for entry in entries for check in entry.checks)
 
     def _modules(self, interpreter: Interpreter) -> OwnModules:
-        return OwnModules(
-            self.cache, interpreter, os.path.join(self.snapshot.source, self.snapshot.subdirectory)
-        )
+        project = os.path.join(self.snapshot.source, self.snapshot.subdirectory)
+        return OwnModules(self.cache, interpreter, project)
 
     def _confined_setup(self, folder: Path) -> Confined:
         what = setup_confinement(self.cache, self.source, folder)
@@ -217,9 +214,8 @@ class Site:
             nothing = Interpreter("", "", "none")
             return Ground(workspace, nothing, self.shared, hidden, problem=hidden.text(str(error)))
         source = self.source
-        donors = lend_node_modules(
-            workspace.path, workspace.directory, [place for place in (made, source) if place]
-        )
+        places = [place for place in (made, source) if place]
+        donors = lend_node_modules(workspace.path, workspace.directory, places)
         chosen = choose_interpreter(made=made, source=source, subdirectory=subdirectory, variables=os.environ)
 
         def lend_compiled(pycache: Path) -> None:

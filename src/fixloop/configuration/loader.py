@@ -89,11 +89,11 @@ def _fixer(written: FileSettings, flag: str | None, place: Place) -> Fixer | Non
 
 def _agent(written: FileSettings, flag: str | None, place: Place) -> OutsideAgent | None:
     """The outside agent that fixes; one that is declared and asked for nothing would look as if it were."""
-    fixer, declared, section = written.fixer, written.agent, place.inside("fixer")
+    fixer, declared, own = written.fixer, written.agent, place.inside("fixer")
     name = fixer.agent
     if name and name not in declared:
         told = advice(name, declared, f"declare it with [agent.{name}]")
-        raise section.at("agent").error(f"is {name!r}, and no such agent is declared; {told}")
+        raise own.at("agent").error(f"is {name!r}, and no such agent is declared; {told}")
     for other in declared:
         if other != name:
             told = f'has no effect, because [fixer] does not name it; write agent = "{other}" there'
@@ -101,12 +101,10 @@ def _agent(written: FileSettings, flag: str | None, place: Place) -> OutsideAgen
     if not name:
         return None
     if fixer.command:
-        raise section.error("has a command and an agent; keep one of them")
+        raise own.error("has a command and an agent; keep one of them")
     for key in ("env", "writable", "network"):
         if key in fixer.model_fields_set:
-            raise section.at(key).error(
-                "has no effect, because an outside agent has an environment of its own"
-            )
+            raise own.at(key).error("has no effect, because an outside agent has an environment of its own")
     if flag is not None:
         return None
     return OutsideAgent(name=name, acks=declared[name].acks, timeout_minutes=fixer.timeout_minutes)

@@ -49,12 +49,8 @@ def _told_otherwise(source: Source, node: ast.AST) -> str:
         }:
             return "a value is declared as `Any`"
         case ast.If() | ast.IfExp() if "TYPE_CHECKING" in names_in(node.test):
-            shown = (
-                {type(each) for each in (*node.body, *node.orelse)}
-                if isinstance(node, ast.If)
-                else {ast.IfExp}
-            )
-            if not shown <= {ast.Import, ast.ImportFrom, ast.Pass}:
+            shown = (*node.body, *node.orelse) if isinstance(node, ast.If) else (node,)
+            if not all(isinstance(each, ast.Import | ast.ImportFrom | ast.Pass) for each in shown):
                 return "the type checker is shown other code than what runs"
         case ast.Name() | ast.Attribute() if source.dotted(node).endswith("typing.no_type_check"):
             return "a function is left out of type checking"

@@ -45,13 +45,10 @@ class _Recorder:
 
     def record(self, code: CodeType, frame: FrameType) -> None:
         # To pickle an argument can call the product, too.
-        if (
-            len(self.seen) >= MOST_CALLS
-            or code.co_flags & _ASYNC_GENERATOR
-            or getattr(self.own, "busy", False)
-        ):
+        if len(self.seen) >= MOST_CALLS or getattr(self.own, "busy", False):
             return
-        if self.counts.get(code, 0) >= MOST_OF_ONE or "<" in code.co_qualname:
+        is_left_out = code.co_flags & _ASYNC_GENERATOR or "<" in code.co_qualname
+        if is_left_out or self.counts.get(code, 0) >= MOST_OF_ONE:
             return
         if frame.f_back is not None and self.is_product(frame.f_back.f_code.co_filename):
             return

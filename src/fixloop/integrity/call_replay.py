@@ -108,10 +108,10 @@ def _calls(folder: str) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _replayed(calls: list[tuple[bytes, bytes]], files: dict[str, str], told: dict[str, Any], to: int) -> None:
-    until, is_refusing, read = time.monotonic() + told["seconds"], [False], set[str]()
+    until, refuses, read = time.monotonic() + told["seconds"], [False], set[str]()
 
     def audit(event: str, arguments: Any) -> None:
-        if not is_refusing[0]:
+        if not refuses[0]:
             return
         is_write = event == "open" and (
             any(each in str(arguments[1] or "") for each in "wax+") or bool((arguments[2] or 0) & _WRITES)
@@ -133,7 +133,7 @@ def _replayed(calls: list[tuple[bytes, bytes]], files: dict[str, str], told: dic
     for number, (call, path) in enumerate(calls):
         sys.path[:] = pickle.loads(path)
         try:
-            for line in _repeated(number, call, files, told, read, is_refusing):
+            for line in _repeated(number, call, files, told, read, refuses):
                 os.write(to, f"{json.dumps(line)}\n".encode())
                 if time.monotonic() > until:
                     return
@@ -141,39 +141,30 @@ def _replayed(calls: list[tuple[bytes, bytes]], files: dict[str, str], told: dic
             # What cannot be asked says nothing.
             continue
         finally:
-            is_refusing[0] = False
+            refuses[0] = False
 
 
 def _repeated(
-    number: int,
-    call: bytes,
-    files: dict[str, str],
-    told: dict[str, Any],
-    read: set[str],
-    is_refusing: list[bool],
+    number: int, call: bytes, files: dict[str, str], told: dict[str, Any], read: set[str], refuses: list[bool]
 ) -> Iterator[dict[str, Any]]:
     """A line for the call, and one for each call near it; the texts of the files that it reads are as its arguments."""
     file, module, name, values, named = pickle.loads(call)
     function = _function(module, name, file)
     # To copy, change or show a value can call the product, too.
-    is_refusing[0] = True
+    refuses[0] = True
     parts = [*map(repr, values), *(f"{word}={value!r}" for word, value in named.items())]
     shown = f"{name.rpartition('.')[2]}({', '.join(parts)})"[:SHOWN_CHARACTERS]
     about = {"call": number, "file": file, "name": f"{module}.{name}", "shown": shown}
     own = frozenset(told["settled"]).difference(told["literals"])
 
     def asked(kind: str, given: Given, texts: dict[str, str], of: list[str]) -> dict[str, Any]:
-        is_refusing[0] = False
+        refuses[0] = False
         _write(files | texts)
-        is_refusing[0] = True
+        refuses[0] = True
         read.clear()
-        line = {
-            **about,
-            "kind": kind,
-            "asked": digest((given, texts)),
-            **_ended(function, given, own),
-            "of": of,
-        }
+        line = (
+            about | {"kind": kind, "asked": digest((given, texts)), "of": of} | _ended(function, given, own)
+        )
         return {**line, "reads": not read <= files.keys()}
 
     yield asked("", (values, named), {}, [])

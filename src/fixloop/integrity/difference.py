@@ -142,11 +142,8 @@ def _unnamed_before(found: list[Sign], was: Iterable[Sign], scope: Scope) -> lis
     """Without the signs of `watched` that the project's product has named before."""
     before = {sign.key for sign in was if sign.rule == watched.RULE}
     names = {sign.key for sign in found if sign.rule == watched.RULE} - before
-    before |= (
-        {sign.key for source in scope.elsewhere(names) for sign in watched.watched(source)}
-        if names
-        else set()
-    )
+    for source in scope.elsewhere(names) if names else ():
+        before |= {sign.key for sign in watched.watched(source)}
     return [sign for sign in found if sign.rule != watched.RULE or sign.key not in before]
 
 

@@ -151,8 +151,7 @@ def pytest_runtest_logreport(report: Any) -> None:
     if name is None or hasattr(report, "wasxfail"):
         return
     if report.failed:
-        _outcomes[name] = (
-            "failed" if getattr(report, "is_said", False) or not _told["by_assertion"] else "raised"
-        )
+        is_said = getattr(report, "is_said", False) or not _told["by_assertion"]
+        _outcomes[name] = "failed" if is_said else "raised"
     elif report.skipped or report.when == "call":
         _outcomes.setdefault(name, report.outcome)

@@ -93,17 +93,15 @@ def parameters(decorator: ast.expr, scope: _Scope) -> list[tuple[str, _Values]] 
     """The cases of a `parametrize`, each with its label; None where it is none or is not written out."""
     if not isinstance(decorator, ast.Call) or len(decorator.args) != 2 or decorator.keywords:
         return None
-    names, listed = decorator.args
-    if isinstance(listed, ast.Name):
-        listed = scope.get(listed.id, listed)
-    if not ast.unparse(decorator.func).endswith("parametrize") or not isinstance(
-        listed, ast.List | ast.Tuple
-    ):
+    names, rows = decorator.args
+    if isinstance(rows, ast.Name):
+        rows = scope.get(rows.id, rows)
+    if not ast.unparse(decorator.func).endswith("parametrize") or not isinstance(rows, ast.List | ast.Tuple):
         return None
     given = [names] if isinstance(names, ast.Constant) else getattr(names, "elts", [])
     fields = [name.strip() for each in given for name in str(getattr(each, "value", "")).split(",")]
     found: list[tuple[str, _Values]] = []
-    for number, entry in enumerate(listed.elts):
+    for number, entry in enumerate(rows.elts):
         values = entry.elts if len(fields) > 1 and isinstance(entry, ast.Tuple | ast.List) else [entry]
         if isinstance(entry, ast.Call) and ast.unparse(entry.func).endswith("param"):
             values = [] if entry.keywords else entry.args

@@ -124,11 +124,8 @@ def _strings(source: Source) -> Found:
             names = (name for part in parts for name in _dotted_in(source, part))
             place = next((name for name in names if _PLACES.fullmatch(name)), "")
             if place and (place == "os.environ" or _TESTS.fullmatch(word)):
-                yield (
-                    f"{place} {word}",
-                    getattr(node, "lineno", 1),
-                    f"product code looks for `{word}` in `{place}`",
-                )
+                line, text = getattr(node, "lineno", 1), f"product code looks for `{word}` in `{place}`"
+                yield f"{place} {word}", line, text
 
 
 def _asked(node: ast.AST) -> list[ast.expr]:
@@ -166,9 +163,8 @@ def _changed_modules(source: Source) -> Found:
             case ast.Delete(targets=[ast.Attribute() as place]):
                 name = source.dotted(place)
             case ast.Assign(targets=[ast.Subscript(value=place)], value=value):
-                name = (
-                    source.dotted(place) if source.dotted(place).endswith(("sys.modules", "__dict__")) else ""
-                )
+                name = source.dotted(place)
+                name = name if name.endswith(("sys.modules", "__dict__")) else ""
             case ast.Call(func=ast.Name(id="setattr"), args=[place, _, value]):
                 name = source.dotted(place)
             case _:

@@ -104,29 +104,23 @@ def _binaries(lines: list[str]) -> Iterator[_Binary]:
         yield binary
 
 
-def _read(binary: _Binary, tests: Tests, tree: SourceTree) -> None:
-    for name, end in binary.ends:
+def _read(run: _Binary, tests: Tests, tree: SourceTree) -> None:
+    for name, end in run.ends:
         if end == "ok":
-            tests.passed.append(f"{binary.target}::{name}")
+            tests.passed.append(f"{run.target}::{name}")
         elif end == "ignored":
             tests.skipped += 1
         else:
-            _fail(
-                f"{binary.target}::{name}", "\n".join(binary.sections.get(name, ())), "failure", tests, tree
-            )
-    if binary.declared is None and not binary.fault:
+            _fail(f"{run.target}::{name}", "\n".join(run.sections.get(name, ())), "failure", tests, tree)
+    if run.declared is None and not run.fault:
         # A custom harness prints what it likes; Cargo says when it failed.
-        tests.passed.append(binary.target)
+        tests.passed.append(run.target)
         return
-    tests.not_counted.append(binary.target)
-    if binary.fault and not any(end == "FAILED" for _, end in binary.ends):
-        _fail(
-            binary.target, "\n".join([*binary.talk, *binary.fault]).strip(), "test binary died", tests, tree
-        )
-    elif binary.result is None or sum(binary.result) > len(binary.ends):
-        raise Unusable(
-            f"is not whole: {binary.target} began {binary.declared} tests and lists {len(binary.ends)}"
-        )
+    tests.not_counted.append(run.target)
+    if run.fault and not any(end == "FAILED" for _, end in run.ends):
+        _fail(run.target, "\n".join([*run.talk, *run.fault]).strip(), "test binary died", tests, tree)
+    elif run.result is None or sum(run.result) > len(run.ends):
+        raise Unusable(f"is not whole: {run.target} began {run.declared} tests and lists {len(run.ends)}")
 
 
 def _fail(name: str, said: str, kind: str, tests: Tests, tree: SourceTree) -> None:

@@ -99,10 +99,9 @@ def _package(package: str, log: _Log, tests: Tests, tree: SourceTree) -> None:
         elif run.end == "skip":
             tests.skipped += 1
         else:
-            said = run.said() or (
-                "the test did not end" if not run.end else "the test failed and said nothing"
-            )
-            _fail(tests, tree, package, name, "failure" if run.end else "did not end", said)
+            silent = "the test failed and said nothing" if run.end else "the test did not end"
+            kind = "failure" if run.end else "did not end"
+            _fail(tests, tree, package, name, kind, run.said() or silent)
     tests.not_counted += [f"{package}.{one}" for one in parents if one in runs and runs[one].end == "pass"]
     if whole.end == "fail" and len(tests.failures) == before and package not in log.broken:
         _fail(tests, tree, package, "", "failure", whole.said() or f"package {package} failed")

@@ -56,9 +56,8 @@ def read_clippy(content: bytes, tree: SourceTree) -> Report:
             found = finding(rule, path, number, text, is_warning=message["level"] == "warning")
             kept = errors if str(message["level"]).startswith("error") else warnings
             # A closing `2 warnings emitted` or `aborting due to` is no finding.
-            if spans or (
-                message["level"] == "error" and not str(message["message"]).startswith("aborting due to")
-            ):
+            is_closing = message["level"] != "error" or str(message["message"]).startswith("aborting due to")
+            if spans or not is_closing:
                 kept[found.key, found.line, found.message] = found
         elif entry["reason"] == "build-finished":
             ended = True

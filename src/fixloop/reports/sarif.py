@@ -80,12 +80,10 @@ def _read_run(run: Any, name: str, tree: SourceTree, tally: _Tally) -> None:
     if not isinstance(driver, dict) or not isinstance(driver.get("name"), str):
         raise Unusable(f"is not SARIF: {name} does not name its tool")
     tool = one_line(clean(driver["name"]))
-    for invocation in run.get("invocations") or []:
-        if invocation.get("executionSuccessful", True) is not True:
+    for tried in run.get("invocations") or []:
+        if tried.get("executionSuccessful", True) is not True:
             keys = ("toolConfigurationNotifications", "toolExecutionNotifications")
-            told = (
-                (each.get("message") or {}).get("text") for key in keys for each in invocation.get(key) or []
-            )
+            told = ((one.get("message") or {}).get("text") for key in keys for one in tried.get(key) or [])
             why = next((f": {one_line(clean(str(text)))}" for text in told if text), "")
             raise Unusable(f"proves nothing: {tool} says that it did not succeed{why}")
     if not isinstance(run.get("results"), list):
