@@ -123,11 +123,8 @@ def _sides(git: Git, moves: Moves, delta: Delta) -> _Side:
     """The lines that changed; of a new or lost file, all."""
     if delta.is_addition or delta.is_deletion:
         entry = delta.new if delta.is_addition else delta.old
-        text = (
-            ""
-            if entry.mode == GITLINK
-            else git.output("cat-file", "blob", entry.blob).decode(errors="replace")
-        )
+        is_file = entry.mode != GITLINK
+        text = git.output("cat-file", "blob", entry.blob).decode(errors="replace") if is_file else ""
         return _Side(None, "", text) if delta.is_addition else _Side(None, text, "")
     lines = moves.lines(shown(delta.path))
     first = min((*lines.added, *lines.removed), default=None)

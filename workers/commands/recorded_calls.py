@@ -52,17 +52,11 @@ class Decisions:
         """The changed files of the product; none where there is nothing to ask."""
         claim = self._claim
         off, specialist = claim.configuration.integrity.off, claim.work.holding.ticket.specialist
-        if (
-            RULE in off
-            or specialist in NEW_BY_DEFAULT
-            or not any(d.path.endswith(b".py") for d in claim.changed)
-        ):
+        has_python = any(delta.path.endswith(b".py") for delta in claim.changed)
+        if RULE in off or specialist in NEW_BY_DEFAULT or not has_python:
             return ()
-        found = [
-            delta
-            for delta in changed_of(claim, Kind.PRODUCT)
-            if not {GITLINK, SYMLINK} & {delta.old.mode, delta.new.mode}
-        ]
+        product = changed_of(claim, Kind.PRODUCT)
+        found = [each for each in product if {GITLINK, SYMLINK}.isdisjoint((each.old.mode, each.new.mode))]
         return found if len(found) <= MOST_FILES else ()
 
     @cached_property

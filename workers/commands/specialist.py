@@ -49,9 +49,8 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
                 ran.append(one._replace(result=_with_old_kept(work, one.result)))
             has_passed = worst([one.result.outcome for one in ran]) is RunOutcome.PASSED
             changed = changed_since(work, ground) if has_passed else ()
-            claim = Claim(
-                work, configuration, cache, ground, checks[0], tuple(ran), changed, comparison.run, {}
-            )
+            run, done = comparison.run, tuple(ran)
+            claim = Claim(work, configuration, cache, ground, checks[0], done, changed, run, {})
             found = by_chance(claim) + (findings(claim) if changed else ())
             if work.cancelled():
                 return None

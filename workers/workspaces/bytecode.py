@@ -104,10 +104,8 @@ def _imported(interpreter: Interpreter) -> Iterator[str]:
                     if (at := entry.stat()).st_atime_ns > at.st_mtime_ns:
                         yield f"{folder[1:].removesuffix('/__pycache__')}/{entry.name}"
                 elif entry.name not in _SELDOM_IMPORTED and entry.is_dir(follow_symlinks=False):
-                    is_hidden = (
-                        own != base and entry.name.endswith("-packages") and entry.path.startswith(f"{base}/")
-                    )
-                    if not is_hidden:
+                    is_of_base = own != base and entry.path.startswith(f"{base}/")
+                    if not (is_of_base and entry.name.endswith("-packages")):
                         waiting.append(entry.path)
 
 

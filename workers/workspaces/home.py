@@ -54,16 +54,9 @@ def in_own_home(env: Mapping[str, str], workspace: Workspace, variables: Mapping
         for place, target in _in_reach(variables):
             (home / place).parent.mkdir(parents=True, exist_ok=True)
             (home / place).symlink_to(target)
-    return (
-        kept
-        | {name: value for name, value in env.items() if name not in _ELSEWHERE.values()}
-        | {
-            "HOME": str(home),
-            "PYTHONNOUSERSITE": "1",
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CEILING_DIRECTORIES": str(workspace.folder),
-        }
-    )
+    kept |= {name: value for name, value in env.items() if name not in _ELSEWHERE.values()}
+    git = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": str(workspace.folder)}
+    return kept | git | {"HOME": str(home), "PYTHONNOUSERSITE": "1"}
 
 
 def _in_reach(variables: Mapping[str, str]) -> Iterator[tuple[str, str]]:

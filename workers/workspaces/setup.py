@@ -59,9 +59,8 @@ def prepare(cache: Path, mirror: Mirror, commit: str, *, subdirectory: str, setu
     if not link.exists():
         try:
             # Twice the limit: the holder of the lock may be at the same work and needs time for it.
-            with held(
-                setups / f"{key}.lock", timeout_seconds=2 * setup.timeout_seconds, give_up=setup.cancelled
-            ):
+            limit = 2 * setup.timeout_seconds
+            with held(setups / f"{key}.lock", timeout_seconds=limit, give_up=setup.cancelled):
                 if not link.exists():
                     _build(link, mirror, commit, subdirectory, setup)
         except OSError as error:

@@ -62,12 +62,8 @@ def projects_below(directory: Path) -> tuple[str, ...]:
     """The folders just below, and those one further down, that are projects; `directory` itself is none then."""
     if any((directory / name).is_file() for name in PROJECT_FILES):
         return ()
-    found = (
-        path.parent
-        for depth in ("*", "*/*")
-        for name in PROJECT_FILES
-        for path in directory.glob(f"{depth}/{name}")
-    )
+    files = (directory.glob(f"{depth}/{name}") for depth in ("*", "*/*") for name in PROJECT_FILES)
+    found = (path.parent for paths in files for path in paths)
     inside = {folder.relative_to(directory) for folder in found}
     own = (path for path in inside if not any(part in PRUNED or part.startswith(".") for part in path.parts))
     return tuple(str(path) for path in sorted(own))

@@ -119,11 +119,8 @@ def _left_out(grammar: Grammar, hook: Hook, project: PythonProject) -> tuple[str
     if grammar is MYPY or not (hook.files or hook.exclude):
         return ()
     folder = project.directory
-    files = [
-        path.relative_to(folder).as_posix()
-        for path in layout.files_below(folder)
-        if path.suffix in {".py", ".pyi", ".ipynb"}
-    ]
+    code = (path for path in layout.files_below(folder) if path.suffix in {".py", ".pyi", ".ipynb"})
+    files = [path.relative_to(folder).as_posix() for path in code]
     left_out = [path for path in files if hook.leaves_out(path)]
     # A folder all of whose files are left out stands for them.
     others = {str(parent) for path in set(files) - set(left_out) for parent in PurePosixPath(path).parents}

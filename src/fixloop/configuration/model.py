@@ -110,11 +110,8 @@ class Configuration(settings.SharedSettings):
     @property
     def compares(self) -> bool:
         """Whether some check counts only what the base does not have."""
-        return any(
-            self.policy(entry.name, check) is Policy.NEW
-            for entry in self.specialists
-            for check in entry.checks
-        )
+        checks = ((entry.name, check) for entry in self.specialists for check in entry.checks)
+        return any(self.policy(*each) is Policy.NEW for each in checks)
 
     def to_json(self) -> str:
         return self.model_dump_json(by_alias=True, exclude_defaults=True)

@@ -61,9 +61,8 @@ def proposals(project: PythonProject, tests: Tests | None) -> Iterator[Proposal]
         return  # its Makefile may be about another language
     cases = {path for path, text in files.items() if _CASES.search(text)}
     runs, place = _entry(project)
-    untold = [
-        (run.tool, f"the project runs it ({place}), and fixloop cannot") for run in runs if not run.command
-    ]
+    reason = f"the project runs it ({place}), and fixloop cannot"
+    untold = [(run.tool, reason) for run in runs if not run.command]
     reached = cases
     if runs:
         reached = {path for run in runs for path in _reached(run, cases, directory)}
@@ -87,9 +86,8 @@ def proposals(project: PythonProject, tests: Tests | None) -> Iterator[Proposal]
             "test-runner", name, run.command, place or why, run.need, tool=run.tool, runs_tests=True
         )
     if left := _few(cases - reached):
-        yield proposal("test-runner", left, (), place or why)._replace(
-            reason="no check here reaches such a test file"
-        )
+        found = proposal("test-runner", left, (), place or why)
+        yield found._replace(reason="no check here reaches such a test file")
 
 
 def _few(paths: Collection[Path]) -> str:

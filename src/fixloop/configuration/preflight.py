@@ -86,11 +86,8 @@ def lines(preflight: Preflight) -> list[str]:
         text = [f"nothing {found} found in {preflight.directory}"]
     for planned in preflight.checks:
         needs = f"; needs {planned.needs}" if planned.needs else ""
-        text += [
-            f"  {planned.specialist}: {planned.name}",
-            f"    {planned.command}",
-            f"    because of {planned.why}{needs}",
-        ]
+        text += [f"  {planned.specialist}: {planned.name}", f"    {planned.command}"]
+        text.append(f"    because of {planned.why}{needs}")
     if preflight.unverified:
         text.append("not run here:")
     for entry in preflight.unverified:

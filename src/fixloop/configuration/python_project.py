@@ -73,11 +73,8 @@ def tests_of(declared: Declarations, settings: PytestSettings, installed: Instal
     """The project's tests; None where it has none, as far as anybody can say."""
     directory = declared.directory
     patterns = settings.patterns or layout.TEST_FILES
-    files = [
-        path
-        for path in layout.files_below(directory)
-        if any(fnmatch(path.name, pattern) for pattern in patterns)
-    ]
+    below = layout.files_below(directory)
+    files = [path for path in below if any(fnmatch(path.name, pattern) for pattern in patterns)]
     said = _said_by_names(directory, settings, files)
     place = declared.place(PYTEST)
     if installed is None or not installed.has_module("pytest"):

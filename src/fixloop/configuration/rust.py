@@ -24,12 +24,8 @@ def proposals(directory: Path) -> Iterator[Proposal]:
     if not manifest:
         return
     # The first command of each kind, last: a later one of the same key wins.
-    own = [
-        each
-        for each in makefile_and_ci_commands(directory)
-        if each.words[:1] == ("cargo",) and len(each.words) > 1
-    ]
-    used = {command.words[1]: command for command in reversed(own)}
+    own = [each for each in makefile_and_ci_commands(directory) if each.words[:1] == ("cargo",)]
+    used = {command.words[1]: command for command in reversed(own) if len(command.words) > 1}
     scope = ("--workspace",) if "workspace" in manifest else ()
     cargo = Need("program", "cargo", _RUST)
 

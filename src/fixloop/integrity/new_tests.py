@@ -39,13 +39,10 @@ def emptied(text: str) -> str:
         # What Python itself calls has to return what Python asks for, and an asynchronous generator returns nothing.
         if not isinstance(node, Function) or node.name.startswith("__"):
             continue
-        if isinstance(node, ast.AsyncFunctionDef) and any(
-            isinstance(each, ast.Yield) for each in ast.walk(node)
-        ):
-            continue
-        asks = ast.parse(_ASKS).body
-        place = int(ast.get_docstring(node, clean=False) is not None)
-        node.body[place:place] = asks
+        yields = any(isinstance(each, ast.Yield) for each in ast.walk(node))
+        if not (yields and isinstance(node, ast.AsyncFunctionDef)):
+            place = int(ast.get_docstring(node, clean=False) is not None)
+            node.body[place:place] = ast.parse(_ASKS).body
     return ast.unparse(ast.fix_missing_locations(module))
 
 

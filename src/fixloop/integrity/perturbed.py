@@ -156,9 +156,8 @@ def _by_call(lines: Iterable[str]) -> dict[int, dict[tuple[str, str], Mapping[st
         try:
             told = json.loads(line)
             asked = (told["kind"], told["asked"] if told["kind"] else "")
-            if {"name", "outcome", "value", "raised", "reads", "tells"} <= told.keys() and list(
-                told["of"]
-            ) == told["of"]:
+            is_whole = {"name", "outcome", "value", "raised", "reads", "tells"} <= told.keys()
+            if is_whole and list(told["of"]) == told["of"]:
                 found[told["call"]][asked] = told
         except (ValueError, KeyError, TypeError):
             # The last line of a process that was ended, or what the product itself wrote there.

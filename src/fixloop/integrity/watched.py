@@ -183,9 +183,8 @@ def _leaving(source: Source) -> Found:
     waiting: list[ast.AST] = list(source.tree.body)
     while waiting:
         node = waiting.pop()
-        if isinstance(node, Function | ast.Lambda) or (
-            isinstance(node, ast.If) and "__name__" in names_in(node.test)
-        ):
+        is_main = isinstance(node, ast.If) and "__name__" in names_in(node.test)
+        if is_main or isinstance(node, Function | ast.Lambda):
             continue
         waiting += ast.iter_child_nodes(node)
         name = source.dotted(node)
