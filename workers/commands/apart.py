@@ -60,16 +60,10 @@ def apart(claim: Claim) -> Iterator[Finding]:
         return
     # What was there before and is otherwise now comes first.
     for delta in islice(sorted(changed, key=lambda each: each.is_addition), _MOST):
-        side = sides[delta]
-        yield Finding(
-            rule=RULE,
-            text=failed.text,
-            check=failed.check,
-            file=shown(delta.path),
-            line=side.line,
-            old=side.old[:_CHARACTERS],
-            new=side.new[:_CHARACTERS],
-        )
+        line, old, new = sides[delta]
+        sample = {"old": old[:_CHARACTERS], "new": new[:_CHARACTERS]}
+        file = shown(delta.path)
+        yield Finding(rule=RULE, text=failed.text, check=failed.check, file=file, line=line, **sample)
 
 
 def changed_judges(claim: Claim) -> dict[Delta, Kind]:

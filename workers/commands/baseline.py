@@ -138,12 +138,9 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
             # Of a failure that stands for a whole output, all of it is compared.
             baseline = Baseline(failures=tuple(one if one.measure else _in_a_line(one) for one in failures))
             keep_baseline(cache, key, baseline)
+        moves, here = Moves(mirror.git, base_tree, result.evidence.tree), str(ground.workspace.directory)
         told = tell_apart(
-            baseline.failures,
-            result.failures,
-            Moves(mirror.git, base_tree, result.evidence.tree),
-            subdirectory=snapshot.subdirectory,
-            workspace=str(ground.workspace.directory),
+            baseline.failures, result.failures, moves, subdirectory=snapshot.subdirectory, workspace=here
         )
         evidence = result.evidence.model_copy(update={"base": snapshot.base, "old": len(told.old)})
         return result.model_copy(

@@ -43,12 +43,8 @@ def validate(work: Step, configuration: Configuration, snapshot: bytes, cache: P
         if (fixer is None or is_circular) and configuration.agent is None:
             used = configuration.model_copy(update={"fixer": None, "max_iterations": 1})
         mirror = bring_work(work.store, asking, cache)
-        return validation_started(
-            used,
-            **_handed_on(work, asking, used, child, mirror),
-            name=f"{asking.name}: {ticket.specialist}",
-            tree=tree_id(mirror.git, asking.tip),
-        )
+        told, tree = _handed_on(work, asking, used, child, mirror), tree_id(mirror.git, asking.tip)
+        return validation_started(used, **told, name=f"{asking.name}: {ticket.specialist}", tree=tree)
 
     loop: State = _attended(work, VALIDATION, begin)
     if loop.outcome in _STOPPED:
@@ -59,12 +55,8 @@ def validate(work: Step, configuration: Configuration, snapshot: bytes, cache: P
     runs: AgentRuns = loaded(registered_in(snapshot).agent_runs)
     keep = partial(work.store.put_artifact, ticket.workflow)
     answer, writings = runs.verdict(loop, asking, ticket.specialist, keep)
-    return Played(
-        answer=answer,
-        writings=writings,
-        artifacts=(keep(answer.encode()),),
-        brought=Brought(base, loop.tip, bundle),
-    )
+    kept, brought = (keep(answer.encode()),), Brought(base, loop.tip, bundle)
+    return Played(answer=answer, writings=writings, artifacts=kept, brought=brought)
 
 
 def fix(work: Step, configuration: Configuration, cache: Path) -> FixCompleted | FixFailed:

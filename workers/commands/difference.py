@@ -42,12 +42,8 @@ def difference(claim: Claim) -> Iterator[Finding]:
     def permits(rule: str, path: str, count: int) -> bool:
         return any(entry.permits(rule, trust.inside(path), count) for entry in allowed)
 
-    scope = Scope(
-        literals(_failed_tests(claim)),
-        families | ({"coverage"} if measures_coverage else set()),
-        elsewhere,
-        permits,
-    )
+    families |= {"coverage"} if measures_coverage else set()
+    scope = Scope(literals(_failed_tests(claim)), families, elsewhere, permits)
     changes = _changes(claim)
     yield from findings(changes, scope)
     ran = {name.partition("::")[0] for each in claim.ran for name in each.result.cases}

@@ -137,14 +137,9 @@ class Recording:
             else:
                 text = f"answers otherwise than before only for the tests' own values: of {calls} "
                 text += f"{_OTHERS[each.kind]}, {each.otherwise or 'none'} does"
-            yield Finding(
-                rule=RULE,
-                text=f"`{each.name}` {text}",
-                check=self._check.name,
-                file=os.path.relpath(each.file, workspace.directory.resolve()),
-                old=each.old,
-                new=each.new,
-            )
+            text, file = f"`{each.name}` {text}", os.path.relpath(each.file, workspace.directory.resolve())
+            check = self._check.name
+            yield Finding(rule=RULE, text=text, check=check, file=file, old=each.old, new=each.new)
 
     def _old(self, changed: Sequence[Delta]) -> dict[str, str | None]:
         """Each changed file with another that has its text before the fix; None where there was none."""

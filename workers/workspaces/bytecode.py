@@ -89,12 +89,8 @@ def _imported(interpreter: Interpreter) -> Iterator[str]:
     """What is compiled of the standard library and of the packages beside it, and was read since, where the system
     notes that; as it is named below a prefix. What lies deep comes last, because fewer import it."""
     own, base = (Path(path).parent.parent for path in (interpreter.path, os.path.realpath(interpreter.path)))
-    waiting = deque(
-        str(each)
-        for top in dict.fromkeys((base, own))
-        for each in sorted(top.glob("lib*/python3*"))
-        if not each.parent.is_symlink()
-    )
+    libraries = (each for top in dict.fromkeys((base, own)) for each in sorted(top.glob("lib*/python3*")))
+    waiting = deque(str(each) for each in libraries if not each.parent.is_symlink())
     while waiting:
         folder = waiting.popleft()
         is_compiled = folder.endswith("/__pycache__")

@@ -240,13 +240,9 @@ class Site:
         if not self.probes or (self.probed is not None and key in self.probed):
             return ground
         environment = ground.check_environment(())
+        how = self.confined(workspace.directory, environment)
         problem = probe_imports(
-            chosen,
-            workspace.directory,
-            workspace.path,
-            environment,
-            hide=hidden.text,
-            confined=self.confined(workspace.directory, environment),
+            chosen, workspace.directory, workspace.path, environment, hide=hidden.text, confined=how
         )
         if problem:
             return replace(ground, problem=problem)

@@ -99,13 +99,9 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
     def capture(self, parent: str, message: str) -> Change:
         """Take what is there now as one commit on `parent`, regardless of the agent's commits; kept in the mirror. The
         change's commit is `parent` itself when nothing differs (K35)."""
+        own = self._committed()
         return commit_of_directory(
-            self.path,
-            parent,
-            self.mirror,
-            message,
-            also_tracked=self._committed(),
-            without=self._copied_paths,
+            self.path, parent, self.mirror, message, also_tracked=own, without=self._copied_paths
         )
 
     def left_out(self) -> tuple[str, ...]:

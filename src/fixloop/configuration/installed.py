@@ -86,11 +86,12 @@ class Installed:
         if not self.has_module("pytest"):
             return None
         command = [self.interpreter.path, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+        env = {**self.variables, "PYTHONDONTWRITEBYTECODE": "1"}
         try:
             done = subprocess.run(
                 command,
                 cwd=self.directory,
-                env={**self.variables, "PYTHONDONTWRITEBYTECODE": "1"},
+                env=env,
                 capture_output=True,
                 timeout=COLLECT_SECONDS,
                 check=False,

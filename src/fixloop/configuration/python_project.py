@@ -61,12 +61,8 @@ def pytest_settings(declared: Declarations) -> PytestSettings:
         for key, value in table.items():
             settings[key] = "\n".join(map(str, value)) if isinstance(value, list) else str(value)
         place = name if "testpaths" in table else place
-    return PytestSettings(
-        tuple(settings.get("testpaths", "").split()),
-        tuple(settings.get("python_files", "").split()),
-        settings.get("addopts", ""),
-        place,
-    )
+    paths, files = (tuple(settings.get(key, "").split()) for key in ("testpaths", "python_files"))
+    return PytestSettings(paths, files, settings.get("addopts", ""), place)
 
 
 def tests_of(declared: Declarations, settings: PytestSettings, installed: Installed | None) -> Tests | None:
@@ -143,13 +139,8 @@ def python_project(
 ) -> PythonProject:
     """Read the project at `directory`; nothing of it is run."""
     declared = declarations_of(directory, pyproject)
-    return PythonProject(
-        declared,
-        pytest_settings(declared),
-        project_commands(declared, pyproject),
-        hooks_of(directory),
-        installed,
-    )
+    settings, commands = pytest_settings(declared), project_commands(declared, pyproject)
+    return PythonProject(declared, settings, commands, hooks_of(directory), installed)
 
 
 def installing(package: str, declared: Declarations, installed: Installed | None) -> str:

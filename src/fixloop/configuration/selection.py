@@ -130,14 +130,9 @@ def _tests_left_out(found: Found, each: Mapping[str, Settled], strict: bool) -> 
         return []
     tools = {proposal.tool: proposal.specialist for proposal in found.proposals if proposal.runs_tests}
     words = {word for settled in each.values() for check in settled.checks for word in check.command}
+    reason = "no check of fixloop.toml runs it"
     return [
-        Unverified(
-            name=tool,
-            specialist=specialist,
-            reason="no check of fixloop.toml runs it",
-            remedy=f"add [specialist.{specialist}]",
-            blocks=strict,
-        )
-        for tool, specialist in tools.items()
+        Unverified(name=tool, specialist=of, reason=reason, remedy=f"add [specialist.{of}]", blocks=strict)
+        for tool, of in tools.items()
         if tool not in words
     ]
