@@ -12,8 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from fixloop.configuration.model import Configuration
+from fixloop.configuration.settings import SandboxSettings
+from fixloop.machine.guard import run_guarded
 from fixloop.machine.interpreters import Interpreter
+from fixloop.machine.sandbox import means_in_use
+from fixloop.repository.snapshot import take_snapshot
+from tests.fixtures.repositories import make_repository
 from workers.workspaces.compile_modules import HASHED
+from workers.workspaces.ground import Site
 from workers.workspaces.own_modules import LEAST_BYTES, OwnModules
 
 pytestmark = pytest.mark.slow
@@ -186,3 +193,34 @@ def test_anything_may_lie_where_bytecode_and_modules_are_looked_for(runs: Runs) 
     assert [path.name.partition(".")[0] for path in Path(f"{runs.tmp_path}{runs.top}").iterdir()] == [
         "test_calc"
     ]
+
+
+def test_what_is_installed_for_an_interpreter_is_confined_while_it_compiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FIXLOOP_SANDBOX_WRITABLE")
+    if (found := means_in_use()).name == "none":
+        pytest.skip(f"no sandbox here: {found.reason}")
+    outside = tmp_path / "outside"
+    text = f"def add(a, b):\n    return a + b\n{PADDING}"
+    repository = make_repository(tmp_path / "calc", {"calc.py": text, ".gitignore": ".venv\n"})
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", repository / ".venv"], check=True)
+    [packages] = repository.glob(".venv/lib/python3*/site-packages")
+    (packages / "own.pth").write_text(f"import os; os.mkdir({str(outside)!r})\n")
+    snapshot = take_snapshot(repository, issue=1, cache=tmp_path / "cache")
+    configuration = Configuration(sandbox=SandboxSettings(mode="require"))
+    site = Site(snapshot, configuration, tmp_path / "cache", "mine", probes=False)
+
+    for _ in range(2):
+        with site.ground(snapshot.commit) as ground:
+            env = ground.check_environment(())
+            lent = [
+                path.name
+                for path in Path(f"{env['PYTHONPYCACHEPREFIX']}{ground.workspace.path}").glob("*.pyc")
+            ]
+            how = site.confined(ground.workspace.path, env)
+            command = [ground.interpreter.path, "-c", "import calc"]
+            run_guarded(command, cwd=ground.workspace.path, env=env, timeout_seconds=60, confined=how)
+
+    assert [name.partition(".")[0] for name in lent] == ["calc"]
+    assert not outside.exists()

@@ -1,4 +1,4 @@
-"""Compiles modules of a project as Python and pytest do. Runs in the project's interpreter, and runs nothing of it.
+"""Compiles modules of a project as Python and pytest do. Runs in the project's interpreter, as text.
 
 Standard input: a JSON list of (source, what was kept of it or "", where the bytecode belongs, its tag). One that cannot
 be compiled, or not without a warning, is left to the command that imports it. Older interpreters run this, too.

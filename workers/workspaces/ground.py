@@ -222,7 +222,8 @@ class Site:
             lend(pycache, self.cache, chosen, self.began)
             with suppress(OSError):
                 if not self.shared:
-                    self._modules(chosen).lend(pycache, workspace.path, self.began)
+                    how = self.confined(workspace.path, allowed_variables(os.environ))
+                    self._modules(chosen).lend(pycache, workspace.path, self.began, how)
 
         ground = Ground(
             workspace,

@@ -12,15 +12,17 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from fixloop.errors import FixloopError
 from fixloop.files.atomic import write_whole
+from fixloop.machine.guard import UNCONFINED, Confined, run_guarded
 from fixloop.machine.interpreters import Interpreter
 from workers.workspaces.compile_modules import HASHED
+from workers.workspaces.environment import allowed_variables
 
 PROGRAM: Final = Path(__file__).with_name("compile_modules.py")
 LEAST_BYTES: Final = 100_000
@@ -65,9 +67,10 @@ class OwnModules(NamedTuple):
     project: str
     """Its folder or address."""
 
-    def lend(self, pycache: Path, top: Path, before: float) -> None:
+    def lend(self, pycache: Path, top: Path, before: float, confined: Confined = UNCONFINED) -> None:
         """Put what earlier commands imported into a `PYTHONPYCACHEPREFIX` for a workspace at `top`. What was kept later
-        than `before`, seconds since the epoch, is compiled again: the date of an inode cannot be set back."""
+        than `before`, seconds since the epoch, is compiled again: the date of an inode cannot be set back. The start of
+        an interpreter runs what is installed for it, which `[workspace] setup` may have chosen: confined as a check."""
         modules = list(self._modules(pycache, top, before))
         if sum(each.size for each in modules) < LEAST_BYTES:
             return
@@ -82,13 +85,14 @@ class OwnModules(NamedTuple):
         if sum(each.size for each in compiled) < LEAST_BYTES:
             return
         told = [[str(m.source), str(m.kept) if m.is_lent else "", str(m.target), m.tag] for m in compiled]
-        with suppress(OSError, subprocess.SubprocessError):
-            subprocess.run(
-                [self.interpreter.path, "-I", "-B", str(PROGRAM)],
-                input=json.dumps(told).encode(),
-                capture_output=True,
-                timeout=COMPILE_SECONDS,
-                cwd=pycache,
+        with suppress(OSError, FixloopError):
+            run_guarded(
+                [self.interpreter.path, "-I", "-B", "-c", PROGRAM.read_text()],
+                cwd=top,
+                env=allowed_variables(os.environ),
+                stdin=json.dumps(told).encode(),
+                timeout_seconds=COMPILE_SECONDS,
+                confined=confined,
             )
             if self._folder.is_dir() and len(os.listdir(self._folder)) > MOST_KEPT:
                 shutil.rmtree(self._folder)
