@@ -110,6 +110,7 @@ def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Speci
     }
     (folder / "replay").write_text(json.dumps(told))
     subprocess.run([sys.executable, INTEGRITY / "call_replay.py", folder / "replay"], cwd=folder, check=True)
+    assert values.may_answer or decides_more(old, new)
     lines = [(folder / side).read_text().splitlines() for side in sides]
     found = list(constant(*lines)) if values.may_answer else []
     return [*found, *(special(*lines) if decides_more(old, new) else ())]
