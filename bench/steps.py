@@ -64,9 +64,7 @@ class Fixloop:
 
     def run(self, count: int) -> None:
         workflows = self.last = [self._start() for _ in range(count)]
-        # Looking costs the engine time, too: seldom at a crowd, often at one alone.
-        pause = 0.05 if count > 1 else 0.002
-        stage.wait_until(lambda: self._ended(workflows), seconds=120, step_seconds=pause)
+        stage.wait_until(lambda: self._ended(workflows), seconds=120, step_seconds=_pause_seconds(count))
 
     def steps(self) -> int:
         """By the histories: one entry for the start, one for each step."""
@@ -98,13 +96,19 @@ class Bare:
         self._client.delete("bare:done")
         for issue in range(count):
             hop_chain(STEPS, issue)
+        pause = _pause_seconds(count)
         stage.wait_until(
-            lambda: int(self._client.get("bare:done") or 0) >= count, seconds=120, step_seconds=0.05
+            lambda: int(self._client.get("bare:done") or 0) >= count, seconds=120, step_seconds=pause
         )
 
     def steps(self) -> int:
         """The hops of the last run: each chain's end was counted."""
         return int(self._client.get("bare:done") or 0) * STEPS
+
+
+def _pause_seconds(count: int) -> float:
+    """Looking costs the engine time, too: seldom at a crowd, often at one alone."""
+    return 0.05 if count > 1 else 0.002
 
 
 def _rate(side: Fixloop | Bare, count: int) -> float:
@@ -127,10 +131,10 @@ def _measure(ours: Fixloop, bare: Bare, options: argparse.Namespace) -> float:
         pair = rates[bare], rates[ours]
         pairs.append(pair)
         print(f"bare {pair[0]:6.0f} steps/s   fixloop {pair[1]:6.0f} steps/s   {pair[1] / pair[0]:.2f}")
-    alone = [STEPS / _rate(ours, 1) * 1000 for _ in range(options.alone)]
-    if alone:
-        p50, p99 = (stage.percentile(alone, share) for share in (0.5, 0.99))
-        print(f"one workflow alone: p50 {p50:.0f} ms, p99 {p99:.0f} ms")
+    alone = [[STEPS / _rate(side, 1) * 1000 for side in (bare, ours)] for _ in range(options.alone)]
+    for name, times in zip(("bare", "fixloop"), zip(*alone, strict=True), strict=False):
+        p50, p99 = (stage.percentile(times, share) for share in (0.5, 0.99))
+        print(f"one workflow alone, {name}: p50 {p50:.0f} ms, p99 {p99:.0f} ms")
     ratios = sorted(fixloop / baseline for baseline, fixloop in pairs)
     print(f"{len(pairs)} pairs of {options.workflows} workflows, ratios {ratios[0]:.2f}-{ratios[-1]:.2f}")
     return statistics.median(ratios)
