@@ -39,7 +39,7 @@ def _started(event: ev.HandoffsStarted, now: Moment) -> Draft:
         last_at=now.at,
     )
     draft = Draft(state, now)
-    runs.activate(draft, "planner")
+    draft.activate("planner")
     return draft
 
 

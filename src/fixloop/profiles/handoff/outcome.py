@@ -83,6 +83,12 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
         kept = tuple(new if m.message_id == message.message_id else m for m in self.state.messages)
         self.update(messages=kept)
 
+    def activate(self, name: str, *, started: bool = False, **changes: Any) -> None:
+        """Ask an agent for a further run; it begins when it is activated, unless it has `started` already."""
+        runs = self.state.agent(name).activations + 1
+        self.agent(name, activations=runs, attempt=1, started=started, **changes)
+        self.ask(name)
+
     def keep_files(self, event: ev.AgentReturned | ev.AgentEscalated) -> None:
         """Record what the sender's present run left in the repository; nothing where it changed no file (D34)."""
         if event.file_count:

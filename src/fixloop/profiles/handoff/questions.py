@@ -137,9 +137,5 @@ def _resume(draft: Draft, question: Question, answer: str) -> None:
 
 def _activate(draft: Draft, name: str, answer: str) -> None:
     agent = draft.state.agent(name)
-    again = bool(agent.handoff) or agent.started
-    draft.agent(
-        name, activations=agent.activations + 1, attempt=1, started=again and agent.status == "active"
-    )
-    draft.agent(name, answer=answer)
-    draft.ask(name)
+    is_at_work = agent.status == "active" and (bool(agent.handoff) or agent.started)
+    draft.activate(name, started=is_at_work, answer=answer)

@@ -17,13 +17,6 @@ _SAID: Final = ("reason", "details", "options", "context", "blocking")
 """What an agent may say of its question."""
 
 
-def activate(draft: Draft, name: str) -> None:
-    """Ask an agent for a further run; it begins when it is activated."""
-    agent = draft.state.agent(name)
-    draft.agent(name, activations=agent.activations + 1, attempt=1, started=False)
-    draft.ask(name)
-
-
 def activated(draft: Draft, event: ev.AgentActivated) -> None:
     """An agent begins an attempt, and accepts what waits for it (D32); the planner has nothing (D33)."""
     agent = _asked(draft, event.agent)
@@ -142,7 +135,7 @@ def returned(draft: Draft, event: ev.AgentReturned) -> None:
         detail = f"{result.issue_count} issues are left after {draft.state.iteration} reviews"
         ask_person(draft, "reviewer", "max_iterations", detail)
     else:
-        activate(draft, receiver(following))
+        draft.activate(receiver(following))
 
 
 def payload(draft: Draft, kind: HandoffType, result: Returned) -> Mapping[str, Any]:
