@@ -1,22 +1,31 @@
 """The `validation` profile: what follows from an event (A, B; K1-K8, K20, K34-K40). Pure: no clock, no Redis.
 
 Reading order: this file, `results.py` (the flow of results), `fixes.py` (the main agent's side), `delivery.py` (the way
-to its mailbox), `timers.py`, `notices.py` (escalations), `decisions.py` (what people decide), `push.py`, `pauses.py`.
+to its mailbox), `timers.py`, `notices.py` (escalations), `decisions.py` (what people decide), `push.py`.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from fixloop.errors import UsageError
-from fixloop.protocol import decisions, delivery, fixes, pauses, push, results, timers
+from fixloop.protocol import decisions, delivery, fixes, push, results, timers
 from fixloop.protocol import events as ev
+from fixloop.protocol.durations import minutes_seconds
+from fixloop.protocol.event import Value
+from fixloop.protocol.ids import called
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.outcome import Draft, Outcome
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.roles import check_party
 from fixloop.protocol.specialists import NAMES, SPECIALISTS
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import SpecialistState, State, WorkflowOutcome
+from fixloop.protocol.state import Hold, SpecialistState, State, WorkflowOutcome
+
+_Part = TypeVar("_Part", bound=Value)
+
+_AT_ONCE: Final = (ev.Cancelled, ev.Paused, ev.Continued, ev.PersonNotified, ev.ResultNoted)
+"""What a pause does not hold up."""
+
 
 DECIDE_VERSION: Final = 4
 """Raised when the same event in the same state would lead elsewhere; `audit verify` replays its own only."""
@@ -40,12 +49,71 @@ def decide(state: State | None, event: ev.Event, now: Moment) -> Outcome:
         raise Unexpected(f"{event.kind} came after workflow {state.workflow} ended ({state.outcome})")
     check_party(event, event.sender)
     draft = Draft(state, now)
-    pauses.while_held(draft, event, _handle)
+    _while_held(draft, event)
     return draft.outcome()
 
 
 def _handle(draft: Draft, event: ev.Event) -> None:
     _HANDLERS[type(event)](draft, event)
+
+
+def _pause(draft: Draft, event: ev.Paused) -> None:
+    """Hold the workflow; one that is held stays as it is."""
+    held = draft.state.held
+    if held is not None:
+        draft.note(f"paused already, by {held.by}")
+        return
+    draft.note(f"paused by {event.by} {event.reason}".rstrip())
+    draft.update(held=Hold(by=event.by, reason=event.reason, at=draft.at, clock=draft.clock))
+    draft.hold()
+
+
+def _continue(draft: Draft, event: ev.Continued) -> None:
+    """Let it go on: its clocks go on where they stood, and what was kept happens now."""
+    held = draft.state.held
+    if held is None:
+        draft.note("it was not paused")
+        return
+    stood = draft.clock - held.clock
+    draft.note(f"continued by {event.by} after {minutes_seconds(stood)}")
+    # Every clock that ran when the pause began goes on as if it had begun later by the time that it stood.
+    state = _later(draft.state, stood, "iteration_clock", "iteration_due", "reported_clock")
+    operation, delivery = state.operation, state.delivery
+    if operation is not None:
+        operation = _later(operation, stood, "started_clock", "reminded_clock", "escalates_clock")
+    if delivery is not None:
+        delivery = _later(delivery, stood, "receipt_due")
+    specialists = tuple(_later(entry, stood, "started_clock") for entry in state.specialists)
+    draft.state = state.with_(held=None, operation=operation, delivery=delivery, specialists=specialists)
+    draft.release(stood)
+    for kept in held.events:
+        _handle(draft, ev.event_from_json(kept))
+
+
+def _while_held(draft: Draft, event: ev.Event) -> None:
+    """What follows from an event, also while a person has paused the workflow (A14): nothing begins, clocks stand
+    still, and what happens is kept until it goes on. What would be refused then is refused now; NotDue: a deadline."""
+    held = draft.state.held
+    if held is None or isinstance(event, _AT_ONCE):
+        _handle(draft, event)
+        return
+    if isinstance(event, ev.DeadlineReached):
+        raise NotDue(f"deadline {event.name} stands still while the workflow is paused")
+    if isinstance(event, ev.DecisionMade | ev.ManualFixDone):
+        raise Unexpected(
+            f"issue {draft.state.issue} is paused by {held.by}; `fixloop continue {called(draft.state)}` first"
+        )
+    tried = Draft(draft.state.with_(held=None), draft.now)
+    for kept in held.events:
+        _handle(tried, ev.event_from_json(kept))
+    _handle(tried, event)
+    draft.update(held=held.with_(events=(*held.events, event.model_dump_json())))
+    draft.note(f"{event.kind} arrived while paused and is kept")
+
+
+def _later(part: _Part, seconds: float, *clocks: str) -> _Part:
+    running = {name: clock for name in clocks if (clock := getattr(part, name)) is not None}
+    return part.with_(**{name: clock + seconds for name, clock in running.items()})
 
 
 def _note_result(draft: Draft, event: ev.ResultNoted) -> None:
@@ -76,8 +144,8 @@ _HANDLERS: Final = cast(
         ev.BranchPushed: push.branch_pushed,
         ev.ResultNoted: _note_result,
         ev.Cancelled: decisions.cancelled,
-        ev.Paused: pauses.pause,
-        ev.Continued: lambda draft, event: pauses.continue_(draft, event, _handle),
+        ev.Paused: _pause,
+        ev.Continued: _continue,
     },
 )
 
