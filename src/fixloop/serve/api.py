@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
 from fixloop.commands.handlers import Answer
@@ -15,7 +15,7 @@ from fixloop.serve.lists import place_of
 from fixloop.serve.problems import KINDS, Problem
 from fixloop.serve.requests import Hooked, Key, Known, Serving, notices_for
 from fixloop.serve.service import require
-from fixloop.serve.submission import NewWorkflow
+from fixloop.serve.submission import Body, NewWorkflow
 
 LONGEST_TEXT: Final = 20_000
 _PROBLEM: Final = {"application/problem+json": {"schema": documents.ProblemDocument.model_json_schema()}}
@@ -39,11 +39,7 @@ Workflow = Annotated[str, Path(pattern=r"^[0-9a-f]{8}-\d{1,15}-\d{1,9}$", exampl
 _VERSION: Final = re.compile(r'(?:W/)?"?(\d{1,15})"?')
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Decision(_Body):
+class Decision(Body):
     """A person's answer to an escalation."""
 
     escalation: str = Field(min_length=1, max_length=200)
@@ -61,14 +57,14 @@ class Decision(_Body):
     """skip: who looks after it until then."""
 
 
-class Command(_Body):
+class Command(Body):
     """Pause a workflow, let it go on, or cancel it."""
 
     command: Literal["pause", "continue", "cancel"]
     reason: str = Field("", max_length=LONGEST_TEXT)
 
 
-class NewToken(_Body):
+class NewToken(Body):
     """Whom a token stands for."""
 
     name: str = Field(min_length=1, max_length=64)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Final, Literal, NamedTuple
 
 from fixloop.errors import Damaged, InfrastructureError, ProtocolError
+from fixloop.serve.background import repeating
 from fixloop.store.contract import Store
 from fixloop.store.records import DAMAGED, Changes
 
@@ -57,13 +58,8 @@ class Follower:
     @contextmanager
     def running(self) -> Iterator["Follower"]:
         """Follow the store until the end of the block."""
-        thread = threading.Thread(target=self._follow, name="follower", daemon=True)
-        thread.start()
-        try:
+        with repeating("follower", self._follow, self._stopping):
             yield self
-        finally:
-            self._stopping.set()
-            thread.join()
 
     def check(self) -> None:
         """Raises InfrastructureError at once where Redis was away when it was last asked."""
@@ -128,24 +124,21 @@ class Follower:
             with self._lock:
                 self._listeners.discard(tell)
 
-    def _follow(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._read_on(self.cursor)
-            except InfrastructureError as error:
-                if self._away is None:
-                    log.warning("%s", error)
-                    self._tell(News("away"))
-                self._away = error
-                self._stopping.wait(AGAIN_SECONDS)
-            except Exception:
-                # Lists that nobody keeps up would be shown as if they were true.
-                log.exception("the list of workflows cannot be followed; it is read again")
-                self._away = InfrastructureError(
-                    "the list of workflows cannot be followed; see the server's log"
-                )
-                self.cursor = ""
-                self._stopping.wait(AGAIN_SECONDS)
+    def _follow(self) -> float:
+        try:
+            self._read_on(self.cursor)
+            return 0.0
+        except InfrastructureError as error:
+            if self._away is None:
+                log.warning("%s", error)
+                self._tell(News("away"))
+            self._away = error
+        except Exception:
+            # Lists that nobody keeps up would be shown as if they were true.
+            log.exception("the list of workflows cannot be followed; it is read again")
+            self._away = InfrastructureError("the list of workflows cannot be followed; see the server's log")
+            self.cursor = ""
+        return AGAIN_SECONDS
 
     def _read_on(self, cursor: str) -> None:
         """Read what has changed after `cursor`; nothing: begin with all."""

@@ -45,8 +45,7 @@ def server_of(service: Service, caller: Callable[[], Caller], *, with_check: boo
         @server.tool()
         async def check(path: Annotated[str, Field(max_length=1000)] = ".") -> Answer:
             """Validate the checkout as it lies there; nothing is handed in."""
-            who = caller()
-            return await _answered(lambda: _checked(service.checkout(who), path))
+            return await _answered(lambda: _checked(service.checkout(caller()), path))
 
     @server.tool()
     async def claim_work(
@@ -61,8 +60,7 @@ def server_of(service: Service, caller: Callable[[], Caller], *, with_check: boo
     @server.tool()
     async def get_failure(claim: Claim, number: str, part: int = 1) -> Answer:
         """One failure in full, such as F3."""
-        who = caller()
-        return await _answered(lambda: desk.failure(who, claim, number, part))
+        return await _answered(lambda: desk.failure(caller(), claim, number, part))
 
     @server.tool()
     async def submit_fix(
@@ -70,8 +68,7 @@ def server_of(service: Service, caller: Callable[[], Caller], *, with_check: boo
     ) -> Answer:
         """Hand in a unified diff onto base_commit."""
         key = idempotency_key or uuid.uuid4().hex
-        who = caller()
-        return await _answered(lambda: desk.submit(who, claim, fence, patch, summary, key))
+        return await _answered(lambda: desk.submit(caller(), claim, fence, patch, summary, key))
 
     @server.tool()
     async def decline(
@@ -83,20 +80,17 @@ def server_of(service: Service, caller: Callable[[], Caller], *, with_check: boo
     ) -> Answer:
         """Say that there will be no fix, and why: a person decides."""
         key = idempotency_key or uuid.uuid4().hex
-        who = caller()
-        return await _answered(lambda: desk.decline(who, claim, fence, kind, text, key))
+        return await _answered(lambda: desk.decline(caller(), claim, fence, kind, text, key))
 
     @server.tool()
     async def heartbeat(claim: Claim, fence: Fence) -> Answer:
         """Keep a claim."""
-        who = caller()
-        return await _answered(lambda: desk.heartbeat(who, claim, fence))
+        return await _answered(lambda: desk.heartbeat(caller(), claim, fence))
 
     @server.tool()
     async def status() -> Answer:
         """The live workflows: whose turn it is, and in which run."""
-        who = caller()
-        return await _answered(lambda: _standing(service, who))
+        return await _answered(lambda: _standing(service, caller()))
 
     return server
 
@@ -129,6 +123,7 @@ def _standing(service: Service, caller: Caller) -> Answer:
 
 
 async def _answered(ask: Callable[[], Answer]) -> Answer:
+    """What `ask` returns, in a thread that has the context of the request and so its caller."""
     try:
         return await run_in_threadpool(ask)
     except (FixloopError, Problem) as error:

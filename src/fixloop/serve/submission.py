@@ -1,4 +1,4 @@
-"""Features that callers from elsewhere hand in."""
+"""What callers from elsewhere bring: the form of a request's body, and features that are handed in."""
 
 from typing import Annotated, Final
 
@@ -10,10 +10,14 @@ LONGEST_TASK: Final = 256 * 1024
 _Word = Annotated[str, Field(pattern=r"^[^\s-][^\s]*$", max_length=300)]
 
 
-class NewWorkflow(BaseModel):
-    """What is handed in. Which commands check and fix it, the repository's own configuration says, and no caller."""
+class Body(BaseModel):
+    """What a request may bring, and nothing else."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class NewWorkflow(Body):
+    """What is handed in. Which commands check and fix it, the repository's own configuration says, and no caller."""
 
     repo: str = Field(min_length=1, max_length=2000)
     """A git URL, or an absolute path that is the same on every machine."""

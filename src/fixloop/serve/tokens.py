@@ -5,12 +5,13 @@ import hmac
 import json
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple
 
 from fixloop.errors import UsageError
+from fixloop.protocol.durations import iso_stamp
 from fixloop.serve.access import Caller
 from fixloop.store import keys
 from fixloop.store.connection import Connection
@@ -34,8 +35,8 @@ class Token(NamedTuple):
 
     id: str
     name: str
-    scopes: tuple[str, ...]
-    projects: tuple[str, ...]
+    scopes: Sequence[str]
+    projects: Sequence[str]
     created: str
     expires: str
     used: str = ""
@@ -71,8 +72,8 @@ class Tokens:
             "name": name,
             "scopes": sorted(scopes),
             "projects": sorted(projects),
-            "created": _stamp(now),
-            "expires": _stamp(now + timedelta(days=days)),
+            "created": iso_stamp(now),
+            "expires": iso_stamp(now + timedelta(days=days)),
             "digest": _digest(text),
         }
         told = json.dumps(record)
@@ -84,19 +85,11 @@ class Tokens:
         stored, used = self._connection.together(
             lambda pipe: (pipe.hgetall(keys.TOKENS), pipe.hgetall(keys.TOKENS_USED))
         )
-        records = ((each.decode(), json.loads(text), used.get(each, b"")) for each, text in stored.items())
-        found = (
-            Token(
-                token,
-                record["name"],
-                tuple(record["scopes"]),
-                tuple(record["projects"]),
-                record["created"],
-                record["expires"],
-                last.decode(),
-            )
-            for token, record, last in records
-        )
+        found = []
+        for id, text in stored.items():
+            record = json.loads(text)
+            told = {name: record[name] for name in Token._fields if name in record}
+            found.append(Token(id=id.decode(), **told, used=used.get(id, b"").decode()))
         return sorted(found, key=lambda token: token.created, reverse=True)
 
     def revoke(self, token: str) -> None:
@@ -214,11 +207,11 @@ class Tokens:
         if text is None or not proves(record := json.loads(text)):
             return None
         now = datetime.now(UTC)
-        if _stamp(now) >= record["expires"]:
+        if iso_stamp(now) >= record["expires"]:
             return None
         self._count(token, PER_MINUTE)
-        if used is None or _stamp(now - timedelta(seconds=_USED_SECONDS)) > used.decode():
-            self._connection.call(lambda client: client.hset(keys.TOKENS_USED, token, _stamp(now)))
+        if used is None or iso_stamp(now - timedelta(seconds=_USED_SECONDS)) > used.decode():
+            self._connection.call(lambda client: client.hset(keys.TOKENS_USED, token, iso_stamp(now)))
         return _caller({**record, "token": token})
 
     def _count(self, who: str, most: int) -> None:
@@ -244,7 +237,3 @@ def _digest(text: str) -> str:
 
 def _signature(key: str, text: str) -> str:
     return hmac.new(key.encode(), text.encode(), sha256).hexdigest()
-
-
-def _stamp(at: datetime) -> str:
-    return f"{at:%Y-%m-%dT%H:%M:%SZ}"

@@ -19,6 +19,7 @@ from fixloop.serve.identity import address_of
 from fixloop.serve.problems import Problem
 from fixloop.serve.requests import Hooked, Hooks, Known, hooks_of, service_of
 from fixloop.serve.service import Service, require
+from fixloop.serve.submission import Body
 from fixloop.serve.work import MOST_PATCH_BYTES, Desk
 from fixloop.serve.work_api import REVISION
 from fixloop.store.webhooks import Endpoint
@@ -28,11 +29,7 @@ router = APIRouter(prefix="/v1", responses=PROBLEMS)
 Id = Annotated[str, Path(pattern="^[0-9a-f]{8}$")]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class NewWebhook(_Body):
+class NewWebhook(Body):
     """Where events go."""
 
     url: str = Field(min_length=1, max_length=2000)
@@ -41,7 +38,7 @@ class NewWebhook(_Body):
     projects: tuple[str, ...] = ()
 
 
-class Again(_Body):
+class Again(Body):
     """From when on events are told again."""
 
     since: datetime

@@ -6,12 +6,13 @@ from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from fixloop.serve.access import Caller
 from fixloop.serve.api import PROBLEMS
 from fixloop.serve.requests import Key, Known, Serving
+from fixloop.serve.submission import Body
 from fixloop.serve.work import MOST_PATCH_BYTES, Desk
 
 LONGEST_WAIT_SECONDS = 45.0
@@ -31,11 +32,7 @@ Claim = Annotated[str, Path(pattern=r"^[0-9a-f]{8}-\d{1,15}-\d{1,9}\.[a-z0-9-]{1
 Fence = Annotated[int, Field(ge=1, le=2**53)]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Held(_Body):
+class Held(Body):
     """Whose claim it is: the fence that came with it."""
 
     fence: Fence
