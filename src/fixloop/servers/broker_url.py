@@ -4,7 +4,7 @@ Owns the options of a connection for both kinds. Loads neither Celery nor kombu.
 """
 
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from fixloop.errors import UsageError
 from fixloop.servers import redis_url
@@ -56,8 +56,7 @@ def celery_url(url: str) -> str:
     if scheme == "rediss" and "ssl_cert_reqs" not in dict(query):
         # Celery, unlike redis-py, checks no certificate unless it is told to.
         query.append(("ssl_cert_reqs", "required"))
-    tail = f"?{urlencode(query, quote_via=quote)}" if query else ""
-    return f"{scheme}://{parts.netloc}{parts.path}{tail}"
+    return redis_url.joined(parts, scheme, query)
 
 
 def celery_settings(url: str, *, connect_seconds: float, answer_seconds: float) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def checked_url(url: str) -> str:
         raise UsageError(f"{shown_url(url)!r} is not a Redis URL: {objection}")
     if parts.scheme == "redis+socket":
         query = [("db" if key == "virtual_host" else key, value) for key, value in parse_qsl(parts.query)]
-        return _joined(parts, "unix", query)
+        return joined(parts, "unix", query)
     return url
 
 
@@ -66,7 +66,7 @@ def completed(url: str, defaults: Mapping[str, Any]) -> str:
     query = parse_qsl(parts.query)
     told = {key for key, _ in query}
     query += [(key, str(value)) for key, value in defaults.items() if value is not None and key not in told]
-    return _joined(parts, parts.scheme, query)
+    return joined(parts, parts.scheme, query)
 
 
 def place_of(url: str) -> RedisPlace:
@@ -77,7 +77,7 @@ def place_of(url: str) -> RedisPlace:
     ours = {key: query.pop(key) for key in _OURS if key in query}
     confirmation = (int(ours.get("replicas", 0)), float(ours.get("replica_seconds", 1)))
     if parts.scheme not in SENTINEL_SCHEMES:
-        return RedisPlace(_joined(parts, parts.scheme, [*query.items()]), (), {}, "", {}, *confirmation)
+        return RedisPlace(joined(parts, parts.scheme, [*query.items()]), (), {}, "", {}, *confirmation)
     named = hosts_of(url, _SENTINEL_PORT)
     user, _, password = named.login.removesuffix("@").partition(":")
     login = {"username": unquote(user) or None, "password": unquote(password) or None}
@@ -161,7 +161,8 @@ def _replica_objection(query: Mapping[str, str]) -> str:
     return ""
 
 
-def _joined(parts: SplitResult, scheme: str, query: list[tuple[str, str]]) -> str:
+def joined(parts: SplitResult, scheme: str, query: list[tuple[str, str]]) -> str:
+    """The URL of these parts with another scheme and query."""
     # Spaces as %20: a client that reads a plus as a plus would look for another file.
     tail = f"?{urlencode(query, quote_via=quote)}" if query else ""
     return f"{scheme}://{parts.netloc}{parts.path}{tail}"

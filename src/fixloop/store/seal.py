@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
+from fixloop.files.atomic import write_new
 
 DIGITS: Final = 32
 LEAST_CHARACTERS: Final = 16
@@ -74,10 +75,8 @@ def sealing_in(file: Path | None, *, create: bool = False) -> Sealing | None:
 
 def _make(file: Path) -> None:
     new = file.with_name(f"{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as written:
-        written.write(f"{secrets.token_hex(32)}\n{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}\n")
-        written.flush()
-        os.fsync(written.fileno())
+    text = f"{secrets.token_hex(32)}\n{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}\n"
+    write_new(new, text.encode(), mode=0o600, synced=True)
     try:
         # Of several who make one, the first has made it.
         os.link(new, file)

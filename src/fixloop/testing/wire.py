@@ -111,16 +111,18 @@ def answer_to(reply: bytes) -> str:
 
 def has_claimed(reply: bytes) -> bool:
     """Whether a commit was given the ticket that it asked for."""
-    reader = hiredis.Reader()
-    reader.feed(reply)
-    answer = reader.gets()
+    answer = _first(reply)
     return isinstance(answer, list) and bool(answer[-1])
 
 
 def is_whole(replies: bytes) -> bool:
+    return _first(replies) is not False
+
+
+def _first(replies: bytes) -> Any:
     reader = hiredis.Reader()
     reader.feed(replies)
-    return reader.gets() is not False
+    return reader.gets()
 
 
 def has_swept(reply: bytes) -> bool:
