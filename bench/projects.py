@@ -17,9 +17,6 @@ from datetime import date
 from itertools import starmap
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
 from bench.checkout import Project, prepared, public_projects
 from bench.trial import Configured, Trial, tried
 from fixloop.servers.settings import load_settings
@@ -90,38 +87,28 @@ def main() -> None:
     describe = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
     commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     stamp = commit, f"{date.today():%d %B %Y}"
-    console = Console()
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    # On a terminal what is done now; elsewhere nothing.
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        all_true = [_is_true(project, options, stamp, progress) for project in chosen]
+    all_true = [_is_true(project, options, stamp) for project in chosen]
     sys.exit(0 if all(all_true) else 1)
 
 
-def _is_true(
-    project: Project, options: argparse.Namespace, stamp: tuple[str, str], progress: Progress
-) -> bool:
+def _is_true(project: Project, options: argparse.Namespace, stamp: tuple[str, str]) -> bool:
     """Prepare one project and try it; one that cannot be prepared is told, and the others are tried."""
-    doing = progress.add_task(f"{project.name}: prepare", total=None)
     folder = options.folder / project.name
+
+    def tell(what: str) -> None:
+        print(f"{project.name}: {what}", file=sys.stderr, flush=True)
+
+    tell("prepare")
     try:
         checkout = prepared(project, folder)
         if options.prepare:
             return True
-        trial = tried(
-            project,
-            checkout,
-            runs=options.runs,
-            stamp=stamp,
-            tell=lambda what: progress.update(doing, description=f"{project.name}: {what}"),
-        )
+        trial = tried(project, checkout, runs=options.runs, stamp=stamp, tell=tell)
     except (ValueError, subprocess.SubprocessError) as error:
-        progress.console.print(f"{project.name}: {error}", markup=False, highlight=False, soft_wrap=True)
+        print(f"{project.name}: {error}", flush=True)
         return False
-    finally:
-        progress.remove_task(doing)
     (folder / "trial.json").write_text(trial.model_dump_json(indent=1))
-    progress.console.print(row(project, trial), markup=False, highlight=False, soft_wrap=True)
+    print(row(project, trial), flush=True)
     return trial.true
 
 
