@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.errors import UsageError
-from fixloop.serve.calls import due
-from fixloop.serve.contacts import Contact, contacts_in
+from fixloop.serve.contacts import Contact, contacts_in, due
 
 OPENED = datetime(2026, 11, 26, 10, tzinfo=UTC)
 FOUR_HOURS = timedelta(hours=4)

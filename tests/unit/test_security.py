@@ -14,8 +14,7 @@ from kombu.messaging import Consumer
 from markdown_it import MarkdownIt
 
 from fixloop.errors import UsageError
-from fixloop.files.cache_folder import make_cache
-from fixloop.files.own_folder import own_folder
+from fixloop.files.folders import make_cache, own_folder
 from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.markdown import fence, line, unescape
 from fixloop.reports import read_report

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.processes.child import BACKOFF_SECONDS, pause_after, reason
-from workers.processes.memory import NONE, Kills, kills
+from workers.processes.child import BACKOFF_SECONDS, NONE, Kills, kills, pause_after, reason
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,12 @@
-"""One supervised process: started, listened to, started again when it died, with the reason it died of."""
+"""One supervised process: started, listened to, started again when it died, with the reason it died of.
+
+That the kernel killed it for want of memory is told by nobody, but counted: the count of our own control group is
+certain, that of the machine may be about somebody else.
+"""
 
 import logging
 import os
+import re
 import select
 import signal
 import sys
@@ -12,12 +17,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from fixloop.machine.health import Part
 from fixloop.machine.owner import VARIABLE, identity
 from fixloop.profile_table import work_queues
-from workers.processes import memory
 from workers.processes.lifeline import LIFELINE, PRESENCE
 from workers.processes.start import Given, Main, Running, forked, spawned
 
@@ -30,6 +35,51 @@ SETTLED_SECONDS: Final = 3.0
 """A death sooner after the start of all of them is not counted as the step's own fault (K40)."""
 GONE_SECONDS: Final = 2.0
 SHOWN_CHARACTERS: Final = 300
+
+
+class Kills(NamedTuple):
+    """So many processes were killed since the control group, or the machine, began."""
+
+    ours: int = 0
+    anybody: int = 0
+
+
+NONE: Final = Kills()
+
+
+def kills(root: Path = Path("/")) -> Kills:
+    """What the kernel counts now; zeros where it does not."""
+    ours = 0
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controllers in ("", "memory"):
+            name = "memory.oom_control" if controllers else "memory.events"
+            top = root / "sys/fs/cgroup" / controllers
+            # In a container the group's path is that of the host, and its files lie at the top.
+            ours = max(ours, _count(top / path.strip("/") / name), _count(top / name))
+    return Kills(ours, _count(root / "proc/vmstat"))
+
+
+def blame(before: Kills, after: Kills) -> str:
+    """The clause for a SIGKILL between the two counts; empty when memory had nothing to do with it."""
+    if after.ours > before.ours:
+        return ", by the kernel because the memory limit was reached"
+    if after.anybody > before.anybody:
+        return ", probably by the kernel for want of memory"
+    return ""
+
+
+def _count(file: Path) -> int:
+    found = re.search(r"^oom_kill (\d{1,18})$", _text(file), re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 class Child:
@@ -48,7 +98,7 @@ class Child:
         self._deaths_in_a_row = 0
         self._due = 0.0
         self._started = 0.0
-        self._kills_before = memory.kills()
+        self._kills_before = kills()
         self._said: deque[bytes] = deque(maxlen=1)
         self._stderr = -1
         self._passing: threading.Thread | None = None
@@ -73,7 +123,7 @@ class Child:
                 if lines and lines[-1].isdigit():
                     self.part = replace(self.part, serving=int(lines[-1]), heard_at=now)
             return False
-        why = reason(code, self._kills_before, memory.kills())
+        why = reason(code, self._kills_before, kills())
         if code > 0:
             # Its last line, as a traceback's; a killed process had no time to say anything about it.
             if self._passing is not None:
@@ -93,7 +143,7 @@ class Child:
         self._due, self.process = now + pause, None
 
     def _start(self, way: Callable[[Given, int], Running]) -> None:
-        self._started, self._kills_before = time.monotonic(), memory.kills()
+        self._started, self._kills_before = time.monotonic(), kills()
         self._said.clear()
         try:
             reading, writing = os.pipe()
@@ -177,7 +227,7 @@ def pause_after(deaths: int) -> float:
     return BACKOFF_SECONDS[min(deaths, len(BACKOFF_SECONDS) - 1)]
 
 
-def reason(code: int, before: memory.Kills = memory.NONE, after: memory.Kills = memory.NONE) -> str:
+def reason(code: int, before: Kills = NONE, after: Kills = NONE) -> str:
     """`exit code 1` or `killed by SIGKILL`, from a `Popen.returncode`, and whether memory was short: `before` and
     `after` are what the kernel had killed for want of it when the process started, and when it was dead."""
     if code >= 0:
@@ -186,4 +236,4 @@ def reason(code: int, before: memory.Kills = memory.NONE, after: memory.Kills = 
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    return f"killed by {name}{memory.blame(before, after) if -code == signal.SIGKILL else ''}"
+    return f"killed by {name}{blame(before, after) if -code == signal.SIGKILL else ''}"

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from pydantic import ValidationError
 
 from fixloop.files.atomic import write_whole
-from fixloop.files.cache_folder import make_cache
+from fixloop.files.folders import make_cache
 from fixloop.intake.hook_session import Session
 from fixloop.protocol.event import Value
 

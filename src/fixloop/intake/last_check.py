@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 
 from fixloop.configuration.model import Check, Configuration, SpecialistChecks
 from fixloop.files.atomic import write_whole
-from fixloop.files.cache_folder import make_cache
+from fixloop.files.folders import make_cache
 from fixloop.machine.interpreters import Interpreter, stamps
 from fixloop.protocol.checks import CheckResult, RunOutcome
 from fixloop.protocol.event import Value

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.files.atomic import write_whole
-from fixloop.files.cache_folder import make_cache
+from fixloop.files.folders import make_cache
 from fixloop.machine.owner import is_dead_here, machine
 
 SILENT_SECONDS: Final = 10.0

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from fixloop.errors import InfrastructureError
 from fixloop.files.app_folder import app_folder
-from fixloop.files.cache_folder import make_cache
+from fixloop.files.folders import make_cache
 from fixloop.machine.attached import attached, launching, told
 from fixloop.servers.settings import RedisUrls
 

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import InfrastructureError
 from fixloop.files.atomic import sync, write_whole
-from fixloop.files.cache_folder import make_cache
+from fixloop.files.folders import make_cache
 from fixloop.files.locks import held
 from fixloop.repository.git import Git, LockHeld
 

@@ -17,8 +17,7 @@ from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.protocol.durations import iso_stamp
 from fixloop.serve.access import READ, TERMINAL, Caller
 from fixloop.serve.background import repeating
-from fixloop.serve.calls import Call, answered, due
-from fixloop.serve.contacts import Contact, Contacts
+from fixloop.serve.contacts import Call, Contact, Contacts, answered, due
 from fixloop.serve.lists import Item
 from fixloop.serve.problems import Problem
 from fixloop.serve.service import DECIDABLE, Service

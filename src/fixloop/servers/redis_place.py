@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.errors import UsageError
-from fixloop.files.own_folder import make_real, own_folder
+from fixloop.files.folders import make_real, own_folder
 
 # struct sockaddr_un has 108 bytes, the last one is a zero.
 SOCKET_PATH_BYTES: Final = 107

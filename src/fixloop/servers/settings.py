@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from fixloop.errors import UsageError
-from fixloop.files.cache_folder import usual_cache
+from fixloop.files.folders import usual_cache
 from fixloop.servers import redis_url
 from fixloop.servers.broker_url import checked_broker_url, is_rabbitmq
 from fixloop.servers.redis_place import SEAL_KEY, Place

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from fixloop.files.atomic import File, Folders, is_ours, listed, place, read, swap, write_whole
+from fixloop.files.folders import own_folder
 from fixloop.files.locks import held
-from fixloop.files.own_folder import own_folder
 
 LOCK_SECONDS: Final = 30.0
 _RECORDS: Final = Path(".fixloop", "files")

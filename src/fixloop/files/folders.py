@@ -1,0 +1,39 @@
+"""The two folders that fixloop writes: the cache directory, and `.fixloop` in a project.
+
+In both lies what agents were told, so nobody else may look; no link of a project's author leads `.fixloop` elsewhere.
+"""
+
+import os
+from pathlib import Path
+
+from fixloop.errors import UsageError
+
+
+def usual_cache() -> Path:
+    """Where it lies unless the environment names another place: in the user's cache directory."""
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(cache) if os.path.isabs(cache) else Path.home() / ".cache") / "fixloop"
+
+
+def make_cache(cache: Path) -> None:
+    """Make the cache directory for its owner alone; one that is there stays as it is, because somebody may share it."""
+    if not cache.is_dir():
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        cache.mkdir(mode=0o700, exist_ok=True)
+
+
+def own_folder(project: Path) -> Path:
+    """`.fixloop` in a project; a link is refused: the author of a project does not decide where fixloop writes."""
+    folder = project / ".fixloop"
+    make_real(folder)
+    ignore = folder / ".gitignore"
+    if not os.path.lexists(ignore):
+        ignore.write_text("*\n", encoding="utf-8")
+    return folder
+
+
+def make_real(folder: Path) -> None:
+    """Make a folder for its owner alone, or take the one that is there. Raises UsageError: it is a link."""
+    if folder.is_symlink():
+        raise UsageError(f"{folder} is a link to {os.readlink(folder)}; replace it by a folder, or remove it")
+    folder.mkdir(mode=0o700, exist_ok=True)
