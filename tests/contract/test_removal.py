@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from fixloop.store.chain import RawHistory, problems
+from fixloop.store.chain import problems
 from fixloop.store.contract import Store
 from fixloop.store.records import Stored
 from tests.fixtures.store_samples import FLOW, ME, change, claimed, created, ticket
@@ -57,10 +57,7 @@ def test_what_is_stored_can_be_verified_by_itself(store: Store) -> None:
 
     found = ended(store, entry=body, fields={"status": "ENDED"})
 
-    assert (
-        problems(RawHistory(found.version, found.head, found.snapshot, found.entries), found.artifacts.get)
-        == []
-    )
+    assert problems(found, found.artifacts.get) == []
     assert found.artifacts == {own: b"a log", shared: b"gates", unnamed: b"of a step that was not committed"}
     assert found.fields == {"status": "ENDED"}
     assert store.stored(OTHER) is None

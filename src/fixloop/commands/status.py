@@ -75,14 +75,7 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
 
 def summaries(store: Store, prefix: str) -> list[dict[str, Any]]:
     """Of all workflows: what waits for a person, then what else is live; each the latest first. Names damaged ones."""
-    rows = []
-    for workflow, fields in store.workflows():
-        if not workflow.startswith(prefix):
-            continue
-        try:
-            rows.append(summary(workflow, fields))
-        except (ValueError, ProtocolError) as error:
-            rows.append(summary(workflow, {DAMAGED: f"a plain field of it cannot be read ({error})"}))
+    rows = [summary(*each) for each in store.workflows() if each[0].startswith(prefix)]
     rows.sort(key=lambda each: each["updated_at"], reverse=True)
     rows.sort(key=lambda each: (each["outcome"] is not None, each["owner"] != "person"))
     # What plain fields do not tell is looked up for what is live and shown: ended ones wait for nobody.
@@ -99,20 +92,24 @@ def summaries(store: Store, prefix: str) -> list[dict[str, Any]]:
 
 
 def summary(workflow: str, fields: Mapping[str, str]) -> dict[str, Any]:
-    """One of `status --json`, from a workflow's plain fields. Raises ValueError where they cannot be read."""
-    iteration, _, most = fields.get("iteration", "0/0").partition("/")
+    """One of `status --json`, from a workflow's plain fields; where they cannot be read, it is damaged."""
     chosen = {name: fields.get(name) or None for name in _PLAIN_FIELDS}
-    updated = fields.get("updated_at", "")
+    try:
+        iteration, most = (int(part or 0) for part in fields.get("iteration", "0/0").partition("/")[::2])
+        at = fields.get("updated_at", "")
+        updated = iso_stamp(datetime.fromisoformat(at)) if at else ""
+    except (ValueError, ProtocolError) as error:
+        return summary(workflow, {DAMAGED: f"a plain field of it cannot be read ({error})"})
     return {
         "issue": int(workflow.split("-")[1]),
         "workflow_id": workflow,
         **chosen,
         "profile": chosen["profile"] or "validation",
         "paused": bool(fields.get("paused") or fields.get("held")),
-        "iteration": int(iteration or 0),
-        "max_iterations": int(most or 0),
+        "iteration": iteration,
+        "max_iterations": most,
         "tree": fields.get("tree", ""),
-        "updated_at": iso_stamp(datetime.fromisoformat(updated)) if updated else "",
+        "updated_at": updated,
         "damaged": fields.get(DAMAGED),
     }
 

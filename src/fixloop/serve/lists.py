@@ -86,10 +86,7 @@ def place_of(item: Item) -> str:
 
 
 def _row(workflow: str, fields: Fields) -> Row:
-    try:
-        found = summary(workflow, fields)
-    except ValueError as error:
-        found = summary(workflow, {DAMAGED: f"a plain field of it cannot be read ({error})"})
+    found = summary(workflow, fields)
     kind = "damaged" if found["damaged"] else "ended" if found["outcome"] else "live"
     state = found["outcome"] or ("paused" if fields.get("held") else str(found["owner"]))
     cursor = f"{found['updated_at']} {workflow}"

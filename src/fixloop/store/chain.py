@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from fixloop.store.entries import Fetch, Frame, Texts, content_of, digest_of, frame_of, whole_text
 from fixloop.store.packing import leans_of, unpack
+from fixloop.store.records import Stored
 from fixloop.store.seal import Objection
 
 HEAD_DIGITS: Final = 32
@@ -22,7 +23,7 @@ class RawHistory(NamedTuple):
     entries: Sequence[bytes]
 
 
-def problems(raw: RawHistory, fetch: Fetch, objection: Objection | None = None) -> list[str]:
+def problems(raw: RawHistory | Stored, fetch: Fetch, objection: Objection | None = None) -> list[str]:
     """What is wrong with a history, oldest first; empty when every byte is what was committed. With `objection` each
     entry has to have been written by somebody who has the key, too."""
     texts = Texts(raw.entries)
@@ -55,7 +56,7 @@ def problems(raw: RawHistory, fetch: Fetch, objection: Objection | None = None) 
     return found
 
 
-def _chain_problems(raw: RawHistory, texts: Texts) -> Iterator[str]:
+def _chain_problems(raw: RawHistory | Stored, texts: Texts) -> Iterator[str]:
     """Walk back from the head: each entry is vouched for by the one after it."""
     seq, vouched, missing = raw.version, raw.head, raw.version - len(raw.entries)
     for stored in reversed(raw.entries):

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from fixloop.errors import ProtocolError
 from fixloop.store.archive.files import Archive
-from fixloop.store.chain import RawHistory, problems
+from fixloop.store.chain import problems
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.entries import Texts, opened
@@ -63,8 +63,7 @@ class _WithArchive:
             stored = None
         if stored is None:
             return self._store.verify(workflow)
-        raw = RawHistory(stored.version, stored.head, stored.snapshot, stored.entries)
-        return problems(raw, stored.artifacts.get, self._store.objection(workflow))
+        return problems(stored, stored.artifacts.get, self._store.objection(workflow))
 
     def get_artifact(self, workflow: str, digest: str) -> bytes | None:
         found = self._store.get_artifact(workflow, digest)

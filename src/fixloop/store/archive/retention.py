@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from fixloop.errors import FixloopError, InfrastructureError, ProtocolError
 from fixloop.store.archive.files import Archive
-from fixloop.store.chain import RawHistory, problems
+from fixloop.store.chain import problems
 from fixloop.store.contract import Store
 from fixloop.store.keys import SHARDS
 from fixloop.store.records import Stored
@@ -79,8 +79,7 @@ def archive_ended(
 
 
 def _verify(store: Store, stored: Stored, what: str) -> None:
-    raw = RawHistory(stored.version, stored.head, stored.snapshot, stored.entries)
-    wrong = problems(raw, stored.artifacts.get, store.objection(stored.workflow))
+    wrong = problems(stored, stored.artifacts.get, store.objection(stored.workflow))
     if wrong:
         told = f"{stored.workflow} {what}: {wrong[0]}; see `fixloop audit verify {stored.workflow}`"
         raise ProtocolError(told)
