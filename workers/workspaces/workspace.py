@@ -24,7 +24,7 @@ from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths, lay_copied
 from fixloop.repository.git import Git, shown
 from fixloop.repository.merge import commit_of_directory
-from fixloop.repository.mirror import Mirror
+from fixloop.repository.mirror import Mirror, lay_out
 from fixloop.repository.tree import (
     CACHES,
     GITLINK,
@@ -55,7 +55,6 @@ CONFIG: Final = """[core]
 \tname = fixloop
 \temail = fixloop@localhost
 """
-SHA256: Final = "[extensions]\n\tobjectFormat = sha256\n"
 
 
 @dataclass
@@ -243,10 +242,7 @@ def _is_left_over(folder: Path) -> bool:
 def check_out(path: Path, mirror: Mirror, commit: str, copied: str = "") -> None:
     """Make an empty folder a detached clone that borrows its objects from the mirror, with what is copied along."""
     own = path / ".git"
-    for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
-        (own / folder).mkdir(parents=True)
-    sha256 = len(commit) == 64
-    (own / "config").write_text(CONFIG.format(format_version=int(sha256)) + (SHA256 if sha256 else ""))
+    lay_out(own, CONFIG, sha256=len(commit) == 64)
     (own / "objects/info/alternates").write_text(f"{mirror.path / 'objects'}\n")
     (own / "packed-refs").write_bytes(
         mirror.git.output("for-each-ref", "--format=%(objectname) %(refname)", "refs/tags")

@@ -22,7 +22,7 @@ from fixloop.protocol.ticket import Ticket, attend_ticket
 from fixloop.store.contract import Store
 from fixloop.store.keys import shard_of
 from fixloop.store.packing import NOTHING, Context
-from fixloop.store.records import Claim, Commit, Committed, GoesOn
+from fixloop.store.records import Claim, Commit, Committed, GoesOn, Snapshot
 
 MOST_OF_A_REASON: Final = 500
 ROUNDS: Final = 60
@@ -120,10 +120,13 @@ class ProfileEngine(Generic[S]):
 
     def state(self, workflow: str) -> S:
         """The workflow's present state; UsageError where there is no such workflow."""
+        return self.profile.load(self._read(workflow).snapshot)
+
+    def _read(self, workflow: str) -> Snapshot:
         found = self.store.read(workflow)
         if found is None:
             raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
-        return self.profile.load(found.snapshot)
+        return found
 
     def apply(self, workflow: str, event: Event, *, operation: str) -> ProfileApplied[S]:
         """Apply an event from outside, once for each `operation`. Unexpected where the state does not allow it: nothing
@@ -148,9 +151,7 @@ class ProfileEngine(Generic[S]):
         self._apply(workflow, event, f"refused/{digest}")
 
     def _apply(self, workflow: str, event: Event, operation: str) -> ProfileApplied[S]:
-        found = self.store.read(workflow)
-        if found is None:
-            raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
+        found = self._read(workflow)
         state = self.profile.load(found.snapshot)
         basis = _Basis(found.version, found.head, found.context, found.moment, state)
         for round_ in range(ROUNDS):

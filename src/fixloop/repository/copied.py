@@ -44,7 +44,7 @@ class Wanted(NamedTuple):
 
 
 def gather(git: Git, mirror: Mirror, commit: str, wanted: Wanted) -> Copied:
-    """Put what goes along with `commit` into the mirror, by the ignore rules of `git`, which is at the folder's top."""
+    """Keep what goes along with `commit` in the mirror, by the ignore rules of `git`, which is at the folder's top."""
     tracked = trees.tracked_in_tree(mirror.git, commit)
     found = imported_and_ignored(git, tracked, wanted.directory)
     copied: dict[bytes, bytes] = {}
@@ -69,6 +69,7 @@ def gather(git: Git, mirror: Mirror, commit: str, wanted: Wanted) -> Copied:
     if files:
         tree = trees.tree_of_files(mirror.over(git.directory), files)
         made = trees.commit_tree(mirror.git, tree, [], "fixloop: copied along\n", dated=DATE)
+        mirror.keep(made)
     notes = tuple(_notes(git.directory, copied, refused[:SHOWN], empty))
     return Copied(made, tuple(map(shown, empty)), notes)
 

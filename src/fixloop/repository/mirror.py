@@ -49,7 +49,6 @@ CONFIG: Final = """[core]
 [transfer]
 \tfsckObjects = false
 """
-SHA256: Final = "[extensions]\n\tobjectFormat = sha256\n"
 
 
 class User(NamedTuple):
@@ -97,10 +96,7 @@ class Mirror:
                 shutil.rmtree(self.path, ignore_errors=True)
                 with tempfile.TemporaryDirectory(prefix="making-", dir=self.path.parent) as making:
                     made = Path(making) / "mirror"
-                    for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
-                        (made / folder).mkdir(parents=True)
-                    text = CONFIG.format(format_version=1 if sha256 else 0)
-                    (made / "config").write_text(text + (SHA256 if sha256 else ""))
+                    lay_out(made, CONFIG, sha256=sha256)
                     (made / "description").write_text(self.source + "\n", errors="replace")
                     (made / "HEAD").write_text("ref: refs/heads/received\n")
                     # Git syncs objects and refs; without HEAD and configuration a loss of power leaves no repository.
@@ -245,6 +241,14 @@ class Mirror:
 
 def _kept(commit: str) -> str:
     return f"refs/fixloop/kept/{commit}"
+
+
+def lay_out(repository: Path, config: str, *, sha256: bool) -> None:
+    """Make the folders and the configuration of a new repository, which has no HEAD yet."""
+    for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
+        (repository / folder).mkdir(parents=True)
+    text = config.format(format_version=int(sha256))
+    (repository / "config").write_text(text + ("[extensions]\n\tobjectFormat = sha256\n" if sha256 else ""))
 
 
 def remove_when_old(lock: Path) -> None:

@@ -93,8 +93,6 @@ def take_snapshot(
     mirror.receive(git, commit, _ref(issue))
     wanted = Wanted(copy_globs, top / subdirectory, is_ref=ref is not None)
     copied = gather(git, mirror, commit, wanted)
-    if copied.commit:
-        mirror.keep(copied.commit)
     if issue:
         # Both commits are named in the user's repository: other machines take them from there.
         write_ref(git, f"refs/fixloop/{_ref(issue)}", commit)
@@ -284,8 +282,6 @@ def _plain(top: Path, mirror: Mirror, issue: int, copy_globs: Sequence[str], ref
     commit = trees.commit_tree(git, tree, [], MESSAGE, dated=DATE)
     mirror.keep(commit, _ref(issue))
     copied = gather(git, mirror, commit, Wanted(copy_globs, top))
-    if copied.commit:
-        mirror.keep(copied.commit)
     return Snapshot(
         source=str(top),
         commit=commit,

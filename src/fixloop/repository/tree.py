@@ -308,9 +308,10 @@ def folders_of(path: bytes) -> list[bytes]:
 
 
 def contents(git: Git, blobs: Iterable[str]) -> dict[str, bytes]:
-    """What these blobs hold, read by one command."""
+    """What these blobs hold, by id or `commit:path`, read by one command."""
     wanted, found, at = dict.fromkeys(blobs), {}, 0
-    data = git.output("cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in wanted).encode())
+    lines = "".join(f"{blob}\n" for blob in wanted).encode("utf-8", "surrogateescape")
+    data = git.output("cat-file", "--batch", stdin=lines)
     for blob in wanted:
         head, _, _ = data[at : at + 200].partition(b"\n")
         at += len(head) + 1
