@@ -5,8 +5,14 @@ In both lies what agents were told, so nobody else may look; no link of a projec
 
 import os
 from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from fixloop.errors import UsageError
+from fixloop.files.atomic import write_whole
+
+M = TypeVar("M", bound=BaseModel)
 
 
 def usual_cache() -> Path:
@@ -20,6 +26,21 @@ def make_cache(cache: Path) -> None:
     if not cache.is_dir():
         cache.parent.mkdir(parents=True, exist_ok=True)
         cache.mkdir(mode=0o700, exist_ok=True)
+
+
+def keep_in(cache: Path, file: Path, text: str) -> None:
+    """Write a file of the cache, for its owner alone. Raises OSError: the cache cannot be written."""
+    make_cache(cache)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, text.encode(), mode=0o600)
+
+
+def kept_in(file: Path, kind: type[M]) -> M | None:
+    """What a file of the cache holds; None where there is none, or none that can be read."""
+    try:
+        return kind.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        return None
 
 
 def own_folder(project: Path) -> Path:

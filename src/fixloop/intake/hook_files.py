@@ -11,18 +11,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, TypeVar
-
-from pydantic import ValidationError
+from typing import Final
 
 from fixloop.files.atomic import write_whole
-from fixloop.files.folders import make_cache
+from fixloop.files.folders import keep_in, kept_in
 from fixloop.intake.hook_session import Session
 from fixloop.protocol.event import Value
 
 KEPT_SECONDS: Final = 7 * 24 * 3600.0
 """After that a session is over, and its file goes."""
-_V = TypeVar("_V", bound=Value)
 
 
 class Heartbeat(Value):
@@ -37,14 +34,14 @@ class Heartbeat(Value):
 
 def session_of(cache: Path, agent: str, folder: Path, identity: str) -> Session:
     """What is kept of a session; a new one where there is nothing that can be read."""
-    found = _read(_sessions(cache, folder) / _name(agent, identity), Session)
+    found = kept_in(_sessions(cache, folder) / _name(agent, identity), Session)
     return found or Session(agent=agent, folder=str(folder))
 
 
 def keep_session(cache: Path, session: Session, identity: str) -> None:
     """Raises OSError: the cache cannot be written."""
     place = _sessions(cache, Path(session.folder))
-    _write(cache, place / _name(session.agent, identity), session)
+    keep_in(cache, place / _name(session.agent, identity), session.model_dump_json())
     oldest = time.time() - KEPT_SECONDS
     for path in place.iterdir():
         with suppress(FileNotFoundError):
@@ -54,21 +51,18 @@ def keep_session(cache: Path, session: Session, identity: str) -> None:
 
 def keep_heartbeat(cache: Path, agent: str, folder: Path, said: str) -> None:
     """Raises OSError: the cache cannot be written."""
-    _write(
-        cache,
-        _place(cache, folder) / f"{agent}.json",
-        Heartbeat(at=datetime.now(UTC), said=said, folder=str(folder)),
-    )
+    beat = Heartbeat(at=datetime.now(UTC), said=said, folder=str(folder))
+    keep_in(cache, _place(cache, folder) / f"{agent}.json", beat.model_dump_json())
 
 
 def last_call(cache: Path, agent: str, folder: Path) -> Heartbeat | None:
     """When an agent's hook ran last in a folder; None: never."""
-    return _read(_place(cache, folder) / f"{agent}.json", Heartbeat)
+    return kept_in(_place(cache, folder) / f"{agent}.json", Heartbeat)
 
 
 def last_calls(cache: Path) -> list[tuple[str, Heartbeat]]:
     """Each agent's hook in each folder, as it ran last, the latest first."""
-    found = ((path.stem, _read(path, Heartbeat)) for path in (cache / "hooks").glob("*/*.json"))
+    found = ((path.stem, kept_in(path, Heartbeat)) for path in (cache / "hooks").glob("*/*.json"))
     return sorted(
         ((agent, beat) for agent, beat in found if beat is not None),
         key=lambda each: each[1].at,
@@ -79,14 +73,14 @@ def last_calls(cache: Path) -> list[tuple[str, Heartbeat]]:
 def let_go(cache: Path, folder: Path) -> Iterator[Session]:
     """The sessions of a folder whose agents stopped although checks failed."""
     for path in sorted(_sessions(cache, folder).glob("*.json")):
-        if (found := _read(path, Session)) and found.let_go:
+        if (found := kept_in(path, Session)) and found.let_go:
             yield found
 
 
 def forget_let_go(cache: Path, folder: Path) -> None:
     """Checks passed, so nobody has to look at what agents left before."""
     for path in _sessions(cache, folder).glob("*.json"):
-        if (found := _read(path, Session)) and found.let_go:
+        if (found := kept_in(path, Session)) and found.let_go:
             path.unlink(missing_ok=True)
 
 
@@ -115,16 +109,3 @@ def _sessions(cache: Path, folder: Path) -> Path:
 
 def _name(agent: str, identity: str) -> str:
     return f"{agent}-{hashlib.sha256(identity.encode(errors='replace')).hexdigest()[:24]}.json"
-
-
-def _write(cache: Path, path: Path, value: Value) -> None:
-    make_cache(cache)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, value.model_dump_json().encode(), mode=0o600)
-
-
-def _read(path: Path, kind: type[_V]) -> _V | None:
-    try:
-        return kind.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError):
-        return None

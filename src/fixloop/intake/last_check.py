@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from fixloop.configuration.model import Check, Configuration, SpecialistChecks
-from fixloop.files.atomic import write_whole
-from fixloop.files.folders import make_cache
+from fixloop.files.folders import keep_in, kept_in
 from fixloop.machine.interpreters import Interpreter, stamps
 from fixloop.protocol.checks import CheckResult, RunOutcome
 from fixloop.protocol.event import Value
@@ -93,18 +92,12 @@ def circumstances(
 
 def last_check(cache: Path, folder: Path) -> LastCheck:
     """What is kept of a folder; nothing where it cannot be read."""
-    try:
-        return LastCheck.model_validate_json(_file(cache, folder).read_bytes())
-    except (OSError, ValidationError):
-        return LastCheck()
+    return kept_in(_file(cache, folder), LastCheck) or LastCheck()
 
 
 def keep_check(cache: Path, folder: Path, last: LastCheck) -> None:
     """Raises OSError: the cache cannot be written."""
-    make_cache(cache)
-    file = _file(cache, folder)
-    file.parent.mkdir(exist_ok=True)
-    write_whole(file, last.model_dump_json(exclude_defaults=True).encode(), mode=0o600)
+    keep_in(cache, _file(cache, folder), last.model_dump_json(exclude_defaults=True))
 
 
 def _file(cache: Path, folder: Path) -> Path:
