@@ -164,7 +164,7 @@ def _failed(work: Step, error: str, output: str, **more: bool) -> FixFailed:
 
 
 def _own_folder(ground: Ground) -> Path:
-    """What it is given beside the project, and where it answers; never part of a tree. Agents write nowhere but in
+    """What it is given next to the project, and where it answers; never part of a tree. Agents write nowhere but in
     their working directory, and some have no shell that could tell them a variable."""
     return ground.workspace.directory / ".fixloop"
 

@@ -2,7 +2,7 @@
 
 Until a run fails, each run keeps a listing of it as it is at its end, because checks of the project as it was handed in
 may fill it; from then on each run has to find what is kept. A decision on a specialist's error and a manual fix let the
-next run begin anew.
+next run begin again.
 """
 
 import json

@@ -3,7 +3,7 @@
 Commands compile the project's modules themselves, because a same-size edit in the same second would otherwise run old
 bytecode, and so that nobody can plant it. Compiling the libraries again at each start takes three times as long as a
 small test run, so links lead to what the environment itself keeps of these. Owns `{cache}/imported/`: folders of such
-links, each used by one workspace at a time, because making them takes longer than looking through them, and beside
+links, each used by one workspace at a time, because making them takes longer than looking through them, and next to
 these a list of the modules that commands have imported.
 """
 
@@ -86,7 +86,7 @@ def give_back(pycache: Path, cache: Path, interpreter: Interpreter) -> None:
 
 
 def _imported(interpreter: Interpreter) -> Iterator[str]:
-    """What is compiled of the standard library and of the packages beside it, and was read since, where the system
+    """What is compiled of the standard library and of the packages next to it, and was read since, where the system
     notes that; as it is named below a prefix. What lies deep comes last, because fewer import it."""
     own, base = (Path(path).parent.parent for path in (interpreter.path, os.path.realpath(interpreter.path)))
     libraries = (each for top in dict.fromkeys((base, own)) for each in sorted(top.glob("lib*/python3*")))

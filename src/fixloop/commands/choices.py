@@ -23,7 +23,7 @@ class Choice(NamedTuple):
 
 
 _WITH: Final = {decision: ' --reason "…"' for decision in ON_A_HOLD}
-"""Who says why helps whoever reads it later, and the agent that gets it back."""
+"""A reason helps those who read it later, and the agent that gets it back."""
 
 
 def choices(state: State) -> tuple[Choice, ...]:

@@ -27,7 +27,7 @@ def has_python(directory: Path) -> bool:
 
 
 def unittest_files(directory: Path) -> Iterator[Path]:
-    """What may hold tests for unittest, which looks for test*.py; beside the code only by surer names."""
+    """What may hold tests for unittest, which looks for test*.py; next to the code only by surer names."""
     for path in files_below(directory):
         is_inside = not TEST_FOLDERS.isdisjoint(path.relative_to(directory).parts[:-1])
         sure = (*TEST_FILES, "test.py", "tests.py", *(("test*.py",) if is_inside else ()))

@@ -131,7 +131,7 @@ def with_gates_of_base(prepared: Prepared, feature: Feature, cache: Path) -> Pre
     """
     The same, judged by what the base has written for fixloop where the checkout has something else.
 
-    Whoever works on a checkout could change it. Where the base has written nothing, the checkout's holds.
+    Everybody who works on a checkout could change it. Where the base has written nothing, the checkout's holds.
     """
     snapshot, directory = prepared.snapshot, _directory(feature)
     if not snapshot.base:

@@ -42,7 +42,7 @@ def recheck(
     Find out what is not known of a snapshot; what failed last runs first.
 
     Ends at `until`, by the monotonic clock; where hasty, with the first check that fails. `at_once`: what only reads
-    the code runs beside what runs it. `changed`: see `Asked`.
+    the code runs at the same time as what runs it. `changed`: see `Asked`.
     """
     snapshot, configuration = prepared.snapshot, prepared.configuration
     interpreter = interpreter_at(Path(snapshot.source) / snapshot.subdirectory)

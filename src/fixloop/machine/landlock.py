@@ -1,6 +1,6 @@
 """Landlock: a process gives up rights for itself and all it starts; three system calls, no library.
 
-Loaded by the guard's program beside it, so it needs the standard library only. What a ruleset refuses is decided by
+Loaded by the guard's program next to it, so it needs the standard library only. What a ruleset refuses is decided by
 the real path of a file, whatever name, link or mount leads there. Not covered by any version so far: `connect` to a
 socket that has a path, `chmod`, dates, and UDP.
 """

@@ -1,4 +1,4 @@
-"""The event of an answer that declines: with the test beside the claim where one is called wrong."""
+"""The event of an answer that declines: with the text of the test where one is called wrong."""
 
 from fixloop.outside.transfer import snapshot_in
 from fixloop.protocol.declining import Kind, excerpt, file_of

@@ -1,4 +1,4 @@
-"""The identity of a workflow's trace and its spans, by which whoever works for it joins it (W3C Trace Context).
+"""The identity of a workflow's trace and its spans, by which all that work for it join it (W3C Trace Context).
 
 It follows from what the work is, so that who runs it and who tells of it later have the same without asking anybody.
 """

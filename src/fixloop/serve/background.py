@@ -1,4 +1,4 @@
-"""What a server does beside its requests: a thread that does the same again and again, until the server ends."""
+"""A thread of the server that repeats one action until the server ends."""
 
 import logging
 import threading

@@ -72,7 +72,7 @@ class _Known(NamedTuple):
 
 
 class Deliverer:
-    """One thread looks what is to be told; endpoints are delivered to beside one another."""
+    """One thread looks what is to be told; several endpoints are delivered to at the same time."""
 
     def __init__(
         self,

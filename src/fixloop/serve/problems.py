@@ -21,7 +21,7 @@ RETRY_SECONDS: Final = 2
 
 
 class Problem(Exception):
-    """A refusal that a route raises; `facts` stand beside what every problem has."""
+    """A refusal that a route raises; `facts` are added to what every problem has."""
 
     def __init__(self, kind: str, detail: str, **facts: Any) -> None:
         super().__init__(detail)

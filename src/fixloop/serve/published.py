@@ -1,6 +1,6 @@
 """What is told of a workflow to webhooks: the events of its history that others act on, as CloudEvents 1.0.
 
-An id is made of the workflow and the number of the history's entry, so that whoever is told twice can see it.
+An id is made of the workflow and the number of the history's entry, so that a receiver that is told twice can see it.
 """
 
 from collections.abc import Iterator, Mapping

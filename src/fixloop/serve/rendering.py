@@ -1,4 +1,4 @@
-"""Pages as HTML: templates in which every text is escaped and shown with what is hidden in it, and the files beside."""
+"""Pages as HTML: templates in which every text is escaped and shown with what is hidden in it, and the static files."""
 
 import re
 from collections.abc import Mapping

@@ -101,7 +101,7 @@ def decision_page(
     answer: str = "",
     seen: int = 0,
 ) -> Response:
-    """The same for whoever the caller is. A link decides as of what it was sent for, and only shows what came later."""
+    """The same for any caller. A link decides as of what it was sent for, and only shows what came later."""
     look = service.look(caller, workflow)
     changed = bool(seen) and seen != look.seen.found.version
     item = service.item(caller, workflow, escalation)
@@ -184,7 +184,7 @@ def compare(
     runs: Annotated[str, Path(pattern=RUNS)],
     specialist: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
-    """What became of the failures of one run in a later one, beside what was changed between them."""
+    """What became of the failures of one run in a later one, and what was changed between them."""
     look = service.look(caller, workflow)
     phase, found, numbers = compared(look, runs, specialist)
     return page(request, "compare", caller, **_common(look), phase=phase, found=found, numbers=numbers)

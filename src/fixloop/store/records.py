@@ -29,7 +29,7 @@ _OWN_ENTRY_KEYS: Final = frozenset({"seq", "prev", "state", "whole", "seal"})
 
 
 GoesOn = Literal[False, "first", "past waiting"]
-"""Whether who commits goes on with the ticket that follows: not; where nobody else comes first; whoever waits."""
+"""Whether who commits goes on with the ticket that follows: no; if nobody else comes first; in any case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Commit:
     """The id of one of these, which who commits goes on with: it is claimed in the same moment, unless its workflow is
     held, or one waits in its queue that is more urgent, or as urgent and was there before this workflow began."""
     past_waiting: bool = False
-    """It only speaks, and is claimed whoever waits in its queue."""
+    """It only speaks, and is claimed even where others wait in its queue."""
     token: str = ""
     """That claim's."""
     drop_tickets: tuple[str, ...] = ()

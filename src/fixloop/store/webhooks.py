@@ -15,7 +15,7 @@ from fixloop.store.connection import Connection
 from fixloop.store.turns import Turns
 
 ROTATION_HOURS: Final = 24
-"""How long an earlier secret is good beside the new one."""
+"""How long an earlier secret is valid together with the new one."""
 
 
 class Endpoint(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a person looks at before deciding, and beside two runs: made of a summary, a history and nothing else."""
+"""What a person looks at before deciding, and to compare two runs: made of a summary, a history and nothing else."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -65,7 +65,7 @@ def spans_of(
     is_failed = outcome in ("aborted", "cancelled")
     found = [Span(root, 0, f"validate #{issue}", began, ended, whole, is_failed)]
     if entries[0].kind != "workflow-started":
-        # The steps of other profiles are runs of agents beside one another.
+        # The steps of other profiles are runs of agents at the same time.
         return found
     parts = [each for each in intervals(entries, now) if each.activity is not Activity.ENGINE]
     for specialist in dict.fromkeys(part.specialist for part in parts if part.specialist):

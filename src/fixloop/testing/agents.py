@@ -78,7 +78,7 @@ class Door(Protocol):
 
 
 class Site:
-    """A project with one mistake, which `fixloop serve` serves with workers beside an embedded Redis."""
+    """A project with one mistake, which `fixloop serve` serves with workers and an embedded Redis."""
 
     def __init__(
         self, folder: Path, *, fixer: str = 'agent = "coder"\n[agent.coder]', minutes: float = 30
