@@ -26,6 +26,8 @@ SETTINGS: Final = {
     "guard": "What keeps commands from leaving processes behind: auto, namespace or watched; auto.",
     "sandbox": "What confines checks and fixers, whatever a project says: auto, require, off, landlock or bubblewrap.",
     "sandbox_writable": "What all checks and fixers may write, too, separated by colons; nothing.",
+    "take_over_seconds": "How old a result of `fixloop check` may be that the first validation of a `run` "
+    "takes over; 300; 0: none is.",
     "ahead": "Where not 0, linters and scanners run beside the tests, by `run` also what runs the project; processors "
     "less one.",
     "keep": "Whether clocks of an embedded Redis run on while somebody outside is waited for; yes.",

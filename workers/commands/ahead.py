@@ -46,7 +46,10 @@ class _Run:
             event = check(self.step)
             if event is not None and event.outcome == "passed" and not event.findings:
                 at = datetime.now(UTC).isoformat(timespec="seconds")
-                evidence = tuple(each.model_copy(update={"ahead_at": at}) for each in event.evidence)
+                ahead = {"ahead_at": at}
+                evidence = tuple(
+                    each if each.checked_at else each.model_copy(update=ahead) for each in event.evidence
+                )
                 self.event = event.model_copy(update={"evidence": evidence})
         except Exception as error:
             # Its phase finds out and tells.

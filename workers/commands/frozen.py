@@ -6,20 +6,15 @@ next run begin again.
 """
 
 import json
-import os
-import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from fixloop.configuration.model import Configuration
 from fixloop.errors import InfrastructureError
 from fixloop.machine.owner import machine
 from workers.steps.step import Step
-from workers.workspaces.frozen_environment import changes, listing
+from workers.workspaces.frozen_environment import changes, environment_of
 from workers.workspaces.ground import Ground
-from workers.workspaces.surroundings import settings_above
 
 RULE: Final = "environment"
 """In `[integrity] off`: nothing is compared."""
@@ -74,15 +69,5 @@ class Frozen:
         return any(not run.passed for entry in state.specialists for run in entry.runs)
 
     def _listing(self) -> dict[str, str]:
-        ground = self.ground
-        cargo = Path(os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo"))
-        settings = (*settings_above(ground.workspace), cargo / "config.toml", cargo / "config")
-        return listing(ground.interpreter, self._programs(), ground.donors, settings)
-
-    def _programs(self) -> Iterator[str]:
-        own = os.path.dirname(self.ground.interpreter.path)
-        path = os.pathsep.join(filter(None, (own, os.environ.get("PATH", os.defpath))))
         checks = (check for entry in self.configuration.specialists for check in entry.checks)
-        for word in dict.fromkeys(word for check in checks for word in check.command):
-            if os.path.isabs(word) or ("/" not in word and not word.startswith("-")):
-                yield from filter(None, [shutil.which(word, path=path)])
+        return environment_of(self.ground, checks)

@@ -14,13 +14,14 @@ from fixloop.protocol.limits import failures_json
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.tracing import VARIABLE, traceparent
 from workers.commands.baseline import Comparison
+from workers.commands.checked import taken_over
 from workers.commands.claim import Claim
 from workers.commands.frozen import Frozen
 from workers.commands.judging import by_chance, changed_since, findings
 from workers.commands.seen import noted
 from workers.steps.step import Step, with_grace
 from workers.steps.validation_steps import run_finished
-from workers.workspaces.ground import open_ground, site_of
+from workers.workspaces.ground import Site, open_ground, site_of
 
 FIRST_LISTED: Final = 200
 """Of the failures that are older than the feature; all are counted."""
@@ -40,13 +41,16 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
         frozen = Frozen(work, configuration, ground)
         if ground.problem:
             return run_finished(ticket, state.tree, RunOutcome.ERROR, error=ground.problem)
-        tree, ran = ground.tree, []
-        with _comparison(work, configuration, cache) as comparison:
-            for entry in checks[0]:
+        tree, site = ground.tree, site_of(work, configuration, cache)
+        ran = taken_over(work, site, ground, configuration.specialist(ticket.specialist))
+        due = () if ran else checks[0]
+        with _comparison(work, configuration, site) as comparison:
+            for entry in due:
                 one = comparison.checked(ticket.specialist, entry, ground, tree)
                 if one is None:
                     return None
-                ran.append(one._replace(result=_with_old_kept(work, one.result)))
+                ran.append(one)
+            ran = [one._replace(result=_with_old_kept(work, one.result)) for one in ran]
             has_passed = worst([one.result.outcome for one in ran]) is RunOutcome.PASSED
             changed = changed_since(work, ground) if has_passed else ()
             run, done = comparison.run, tuple(ran)
@@ -71,9 +75,9 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
     return event.model_copy(update={"findings": found, "environments": environments, **seen})
 
 
-def _comparison(work: Step, configuration: Configuration, cache: Path) -> Comparison:
+def _comparison(work: Step, configuration: Configuration, site: Site) -> Comparison:
     state, ticket = work.holding.state, work.holding.ticket
-    limit, site = with_grace(state.patience_seconds), site_of(work, configuration, cache)
+    limit = with_grace(state.patience_seconds)
     network = configuration.specialist(ticket.specialist).network
 
     def begins(check: str, base: str) -> None:

@@ -19,11 +19,12 @@ from fixloop.machine.sandbox import means_in_use
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.repository.snapshot import mirror_of
+from fixloop.servers.settings import load_settings, seal_key_of
 from workers.commands.affected import affected
 from workers.commands.baseline import Comparison
-from workers.commands.check_run import Run
+from workers.commands.check_run import Ran, Run
 from workers.processes.lifeline import attach
-from workers.workspaces.ground import Site
+from workers.workspaces.ground import Ground, Site
 from workers.workspaces.workspace import sweep_workspaces
 
 NO_LIMIT_SECONDS: Final = 24 * 3600.0
@@ -92,6 +93,7 @@ def tried(asked: Asked, ended: threading.Event) -> Iterator[Tried]:
                 return
             run = _limited(entry, asked, site, ended)
             tree = ground.tree
+            done = list[Ran]()
             with Comparison(site, run) as comparison:
                 for check in entry.checks:
                     first = affected(check, ground, site) if asked.changed else None
@@ -99,7 +101,23 @@ def tried(asked: Asked, ended: threading.Event) -> Iterator[Tried]:
                     if not ran or ran.result.outcome is not RunOutcome.FAILED:
                         ran = None if ended.is_set() else comparison.checked(entry.name, check, ground, tree)
                     if ran:
+                        done.append(ran)
                         yield Tried(specialist=entry.name, result=ran.result)
+            if asked.seals and len(done) == len(entry.checks):
+                _seal(site, ground, entry, done)
+
+
+def _seal(site: Site, ground: Ground, entry: SpecialistChecks, ran: Sequence[Ran]) -> None:
+    file = seal_key_of(load_settings(), Path(site.snapshot.source))
+    if file is None or not file.exists() or not load_settings().take_over_seconds:
+        return
+    # It takes a while to load, and most projects that are checked have no history.
+    from fixloop.store.seal import sealing_in
+    from workers.commands.checked import seal
+
+    with suppress(FixloopError, OSError):
+        if sealing := sealing_in(file):
+            seal(site, ground, entry, ran, sealing)
 
 
 def _limited(entry: SpecialistChecks, asked: Asked, site: Site, ended: threading.Event) -> Run:

@@ -7,6 +7,7 @@ because checks have their own, nor is what this user cannot write to.
 import base64
 import csv
 import os
+import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -14,7 +15,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from fixloop.configuration.model import Check
 from fixloop.machine.interpreters import Interpreter
+from workers.workspaces.ground import Ground
+from workers.workspaces.surroundings import settings_above
 
 HASHED_BYTES: Final = 262_144
 """Of a larger file size and date have to do."""
@@ -46,6 +50,21 @@ def listing(
         for path in sorted((*hidden, *(donor / ".bin").glob("*"))):
             found[str(path)] = os.readlink(path) if path.is_symlink() else _file(path)
     return found
+
+
+def environment_of(ground: Ground, checks: Iterable[Check]) -> dict[str, str]:
+    """The listing of what `checks` run with on a ground."""
+    cargo = Path(os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo"))
+    settings = (*settings_above(ground.workspace), cargo / "config.toml", cargo / "config")
+    return listing(ground.interpreter, _programs(ground.interpreter, checks), ground.donors, settings)
+
+
+def _programs(interpreter: Interpreter, checks: Iterable[Check]) -> Iterator[str]:
+    own = os.path.dirname(interpreter.path)
+    path = os.pathsep.join(filter(None, (own, os.environ.get("PATH", os.defpath))))
+    for word in dict.fromkeys(word for check in checks for word in check.command):
+        if os.path.isabs(word) or ("/" not in word and not word.startswith("-")):
+            yield from filter(None, [shutil.which(word, path=path)])
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.commands.screen import short
 from fixloop.engine.history import said
+from fixloop.protocol.checks import Evidence
 from fixloop.protocol.durations import iso_stamp, minutes_seconds, stamp
 from fixloop.protocol.log import title
 from fixloop.protocol.moment import Moment
@@ -80,8 +81,8 @@ def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
                 parts.append(f"{evidence.get('old', 0)} of its failures old (base {evidence['base'][:7]})")
             if evidence.get("no_baseline"):
                 parts.append(f"not compared with the base: {evidence['no_baseline']}")
-            if evidence.get("ahead_at"):
-                parts.append(f"ran ahead of its phase, until {evidence['ahead_at']}")
+            if told := Evidence.model_validate(evidence).beforehand:
+                parts.append(told)
             if new := evidence.get("new_tests"):
                 told = f"{new} new tests, {evidence.get('new_tests_failed_before', 0)} failed before the fix"
                 parts.append(told)

@@ -70,7 +70,12 @@ def recheck(
     }
     first, beside = (*parts, None, None)[:2]
     asked = first and Asked(
-        snapshot=snapshot, configuration=first, beside=beside, cache=cache, changed=changed
+        snapshot=snapshot,
+        configuration=first,
+        beside=beside,
+        cache=cache,
+        seals=not changed,
+        changed=changed,
     )
     for each in try_checks(asked, until) if asked else ():
         # The names of ten thousand tests that passed are of no use here.

@@ -37,6 +37,8 @@ class Asked(Value):
     beside: Configuration | None = None
     """What runs at the same time: results come as they are there."""
     cache: Path
+    seals: bool = False
+    """The whole results are kept for a `fixloop run`, where the project has a key to seal them with."""
     changed: bool = False
     """Tests that can be affected by what has changed since the base run first; where they fail, no others do."""
 

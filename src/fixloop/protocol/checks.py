@@ -83,6 +83,8 @@ class Evidence(Value):
     """Digest of the listing of interpreter, packages and tools that it ran with, an artifact."""
     ahead_at: str = ""
     """When it ended, where that was before its phase began (ISO 8601, UTC)."""
+    checked_at: str = ""
+    """When `fixloop check` found it, where that was taken over (ISO 8601, UTC)."""
     flaky: tuple[str, ...] = ()
     """Tests that failed and then passed on the same tree, each with its quarantine; they are no failures."""
 
@@ -92,6 +94,13 @@ class Evidence(Value):
         said = f"{new} new or changed {'test' if new == 1 else 'tests'}, {failed or 'none'} of which failed"
         proved = "" if failed else f", so {'it proves' if new == 1 else 'they prove'} nothing about it"
         return f"{said} before the fix{proved}" if new else ""
+
+    @property
+    def beforehand(self) -> str:
+        """Why it took no time in its phase; empty where it ran there."""
+        if self.checked_at:
+            return f"taken over from fixloop check at {self.checked_at} (same tree and environment)"
+        return f"ran ahead of its phase, until {self.ahead_at}" if self.ahead_at else ""
 
     def compared(self, new: int) -> str:
         """`487 old, 0 new (base 1a2b3c4)`, or why there is no such count; empty where nobody asked for one."""

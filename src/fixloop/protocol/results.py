@@ -378,8 +378,7 @@ def _say_result(
     for each in event.evidence:
         found = sum(failure.check == each.check for failure in event.failures)
         ended = f"{each.check}: {each.command} (exit code {each.exit_code})"
-        ahead = f"ran ahead of its phase, until {each.ahead_at}" if each.ahead_at else ""
-        evidence.append("; ".join(filter(None, (ended, each.compared(found), ahead))))
+        evidence.append("; ".join(filter(None, (ended, each.compared(found), each.beforehand))))
     draft.say(
         msg.RevalidationResult(
             passed=run.passed,

@@ -61,6 +61,8 @@ class Settings(BaseModel):
     """How many specialists `run` may run beside another; `check` one at most."""
     embedded: Path | None = None
     """The project whose embedded Redis to join; set for the processes a command starts."""
+    take_over_seconds: float = Field(default=300.0, ge=0, le=3600)
+    """How old a result of `fixloop check` may be that `run` takes over for its first validation; 0: none is."""
     keep: bool = True
     """Whether the clocks of an embedded Redis run on without a worker, where somebody outside is waited for."""
     archive_dir: Path | None = None
@@ -188,6 +190,14 @@ def _settings(variables: tuple[tuple[str, str], ...]) -> Settings:
         raise UsageError(f"{name} is {value!r}: {reason[:1].lower()}{reason[1:]}") from None
 
 
+def seal_key_of(settings: Settings, project_directory: Path) -> Path | None:
+    """The file with the key that the histories of a project are sealed with, which need not be there yet; None: they
+    are not sealed."""
+    if not settings.is_embedded:
+        return settings.seal_key_file
+    return Place(settings.embedded or project_directory).data / SEAL_KEY
+
+
 def named_urls() -> RedisUrls:
     urls = load_settings().urls()
     if urls is None:
@@ -205,5 +215,4 @@ def redis_urls(settings: Settings, project_directory: Path) -> Iterator[RedisUrl
     from fixloop.servers.embedded import embedded_redis
 
     with embedded_redis(settings.embedded or project_directory) as embedded:
-        key = Place(settings.embedded or project_directory).data / SEAL_KEY
-        yield RedisUrls(embedded, embedded, key)
+        yield RedisUrls(embedded, embedded, seal_key_of(settings, project_directory))

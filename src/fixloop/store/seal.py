@@ -48,9 +48,19 @@ class Sealing(NamedTuple):
             return ""
         return f"entry {number} has a seal that is not its own: it was not written by fixloop"
 
+    def of(self, purpose: str, text: bytes) -> bytes:
+        """The seal of something that is no history's entry."""
+        return self._digest(purpose.encode(), text)
+
+    def is_of(self, purpose: str, text: bytes, seal: bytes) -> bool:
+        """Whether a holder of the key has sealed this text for this purpose."""
+        return hmac.compare_digest(self.of(purpose, text), seal)
+
     def _seal(self, workflow: str, number: int, prev: str, state: str, text: bytes) -> bytes:
-        place = f"{workflow} {number} {prev[:DIGITS]} {state[:DIGITS]}\n".encode()
-        return hmac.new(self.key, place + text, sha256).hexdigest()[:DIGITS].encode()
+        return self._digest(f"{workflow} {number} {prev[:DIGITS]} {state[:DIGITS]}".encode(), text)
+
+    def _digest(self, what: bytes, text: bytes) -> bytes:
+        return hmac.new(self.key, b"%s\n%s" % (what, text), sha256).hexdigest()[:DIGITS].encode()
 
 
 def sealing_in(file: Path | None, *, create: bool = False) -> Sealing | None:

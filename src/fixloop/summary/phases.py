@@ -82,7 +82,7 @@ def times_of(found: Iterable[Interval], ended: Iterable[Recorded]) -> Times:
         away += interval.away_seconds
     runs = [entry.run for entry in ended]
     evidence = [each for run in runs if run for each in run.evidence]
-    commands = sum(each.duration_seconds for each in evidence if not each.ahead_at)
+    commands = sum(each.duration_seconds for each in evidence if not each.beforehand)
     return Times(total=sum(spent.values()) + away, away=away, commands=commands, **spent)
 
 

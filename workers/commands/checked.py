@@ -1,0 +1,150 @@
+"""Results of `fixloop check` that the first validation of a `fixloop run` takes over (docs/decisions/0049).
+
+Owns `{cache}/checks/sealed/`: a file for each specialist and what its results rest on, sealed with the key of the
+project's histories, which no confined command can read. Where nothing was confined, nothing is sealed.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pydantic import ConfigDict, ValidationError
+
+from fixloop import __version__
+from fixloop.configuration.model import SpecialistChecks
+from fixloop.files.atomic import write_whole
+from fixloop.intake.last_check import circumstances
+from fixloop.protocol.checks import CheckResult, RunOutcome
+from fixloop.protocol.event import Value
+from fixloop.protocol.failures import Failure
+from fixloop.servers.settings import load_settings
+from fixloop.store.seal import Sealing
+from workers.commands.check_run import Ran
+from workers.workspaces.environment import allowed_variables
+from workers.workspaces.frozen_environment import environment_of
+from workers.workspaces.ground import Ground, Site
+
+if TYPE_CHECKING:
+    from workers.steps.step import Step
+
+PURPOSE: Final = "check"
+
+
+class _Kept(Value):
+    """One check: all that a run makes of it."""
+
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
+    result: CheckResult
+    whole: tuple[Failure, ...]
+    cases: frozenset[str]
+    output: str
+    reports: tuple[bytes, ...]
+
+
+class _Sealed(Value):
+    """A specialist's checks, which ran one after the other on one ground."""
+
+    at: datetime
+    rests_on: str
+    environment: str
+    ran: tuple[_Kept, ...]
+
+
+def seal(site: Site, ground: Ground, entry: SpecialistChecks, ran: Sequence[Ran], sealing: Sealing) -> None:
+    """Keep the results of all checks of a specialist for a `run`. Raises OSError: the cache cannot be written."""
+    if not all(_usable(one.result) for one in ran):
+        return
+    results = []
+    for one in ran:
+        reports, told = tuple(map(ground.redaction.data, one.written())), one.result
+        kept = _Kept(result=told, whole=told.whole, cases=told.cases, output=one.output, reports=reports)
+        results.append(kept)
+    rests_on, environment = _rests_on(site, ground, entry), _environment(ground, entry)
+    record = _Sealed(at=datetime.now(UTC), rests_on=rests_on, environment=environment, ran=tuple(results))
+    text = record.model_dump_json().encode()
+    place = _place(site.cache, rests_on)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    for older in place.parent.iterdir():
+        with suppress(OSError):
+            if time.time() - older.stat().st_mtime > load_settings().take_over_seconds:
+                older.unlink()
+    write_whole(place, b"%s\n%s" % (sealing.of(PURPOSE, text), text), mode=0o600)
+
+
+def taken_over(work: "Step", site: Site, ground: Ground, entry: SpecialistChecks) -> list[Ran]:
+    """What `fixloop check` found on the same tree, a moment ago and with the same configuration and environment, for
+    the first validation of a workflow: its reports lie on the ground, its evidence says so. Nothing where any differs,
+    a seal is not its own, or anybody was asked for a fix: what judges one is always computed anew."""
+    limit, sealing = load_settings().take_over_seconds, work.store.sealing
+    if not limit or sealing is None or not _is_first(work, site):
+        return []
+    rests_on, kept = _rests_on(site, ground, entry), None
+    with suppress(OSError, ValidationError):
+        seal_of_it, _, text = _place(site.cache, rests_on).read_bytes().partition(b"\n")
+        if sealing.is_of(PURPOSE, text, seal_of_it):
+            kept = _Sealed.model_validate_json(text)
+    if kept is None or kept.rests_on != rests_on:
+        return []
+    age = (datetime.now(UTC) - kept.at).total_seconds()
+    if not 0 <= age <= limit or kept.environment != _environment(ground, entry):
+        return []
+    named = {one.result.check: one for one in kept.ran}
+    kinds = {check.name: check.report_kinds() for check in entry.checks}
+    checked_at = kept.at.isoformat(timespec="seconds")
+    return [_laid(named[name], ground, kinds[name], checked_at) for name in kinds]
+
+
+def _is_first(work: "Step", site: Site) -> bool:
+    """Nobody was asked for anything yet: no fix, no decision, no second attempt."""
+    state, ticket = work.holding.state, work.holding.ticket
+    is_first = (ticket.step, ticket.attempt, site.shared) == ("validate", 1, False)
+    is_untouched = state.tip == state.trusted == site.snapshot.commit and not state.decided
+    return is_first and is_untouched and all(run.passed for each in state.specialists for run in each.runs)
+
+
+def _usable(result: CheckResult) -> bool:
+    """Whether it was found by a confined check, and not by chance."""
+    ended = (RunOutcome.PASSED, RunOutcome.FAILED)
+    return result.outcome in ended and result.evidence.sandbox != "none" and not result.evidence.flaky
+
+
+def _rests_on(site: Site, ground: Ground, entry: SpecialistChecks) -> str:
+    """The digest of all that the results depend on, but for the environment."""
+    snapshot, configuration = site.snapshot, site.configuration
+    names = [name for check in entry.checks for name in check.env]
+    told = [
+        __version__,
+        [os.path.realpath(snapshot.source), snapshot.subdirectory, ground.tree, ground.setup],
+        sorted(
+            circumstances(entry, check, snapshot, configuration, ground.interpreter) for check in entry.checks
+        ),
+        [configuration.integrity.model_dump_json(), configuration.sandbox.model_dump_json()],
+        sorted(allowed_variables(os.environ, names).items()),
+    ]
+    return hashlib.sha256(json.dumps([entry.name, *told]).encode()).hexdigest()
+
+
+def _environment(ground: Ground, entry: SpecialistChecks) -> str:
+    return hashlib.sha256(json.dumps(environment_of(ground, entry.checks)).encode()).hexdigest()
+
+
+def _place(cache: Path, rests_on: str) -> Path:
+    return cache / "checks" / "sealed" / f"{rests_on[:32]}.json"
+
+
+def _laid(kept: _Kept, ground: Ground, kinds: Sequence[str], checked_at: str) -> Ran:
+    """The check as a run would have it."""
+    places = [ground.report_path(kept.result.check, kind) for kind in kinds]
+    for place, data in zip(places, kept.reports, strict=True):
+        if data:
+            place.write_bytes(data)
+    told: dict[str, object] = {"whole": kept.whole, "cases": kept.cases}
+    told["evidence"] = kept.result.evidence.model_copy(update={"checked_at": checked_at})
+    return Ran(kept.result.model_copy(update=told), kept.output, tuple(places))
