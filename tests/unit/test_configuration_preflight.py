@@ -158,6 +158,14 @@ CASE = "import unittest\n"
             ["python -m testtools.run tests"],
         ),
         (
+            {
+                "Makefile": "check:\n\tstubtest shop\n\tpython -m mypy.stubtest shop\n",
+                "tox.ini": "[testenv]\ncommands = {envpython} -m unittest -v {posargs}\n",
+                "tests/__init__.py": "",
+            },
+            ["python -m unittest -v"],
+        ),
+        (
             {"Makefile": "test:\n\tpytest\nlint:\n\t./test_lint.sh\n"},
             ["python -m unittest discover -s tests"],
         ),

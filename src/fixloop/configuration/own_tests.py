@@ -22,7 +22,7 @@ USUAL: Final = "test*.py"
 """What unittest looks for by itself."""
 _ENTRY: Final = re.compile(r"(unit[-_]?)?tests?|check|unit|py.*|testenv|env_run_base")
 _RUNNER: Final = re.compile(r"(?<!la)test|^(trial|nose2?|green|behave|ward)$")
-_KNOWN: Final = option_set("test py.test setup.py stestr testr ostestr")
+_KNOWN: Final = option_set("test py.test setup.py stestr testr ostestr stubtest mypy.stubtest")
 """What is no runner, or runs what fixloop finds by itself; stestr leaves a record in the project."""
 _VALUED: Final = option_set(
     "-W -X --source --rcfile --include --omit --data-file --concurrency --with --group --extra"
