@@ -105,13 +105,26 @@ def test_a_test_that_fails_only_after_another_is_a_bug(tmp_path: Path) -> None:
 
 
 def test_what_failed_before_a_fix_is_not_run_again_after_it(tmp_path: Path) -> None:
-    fixing = project(tmp_path, passes="count > 2")
+    fixing = project(tmp_path, passes="count > 4")
 
     state = fixing.run()
 
-    # In the first run, then alone, and once more after the fix, which changed nothing that matters.
+    # In the first run, then alone, three times, and once more after the fix, which changed nothing that matters.
     assert [len(run.failures) for run in fixing.runs[:2]] == [1, 1]
     assert asked(state)[:2] == [[FLAKY], [FLAKY]]
+
+
+def test_a_test_that_fails_only_where_ci_is_set_is_told_so(tmp_path: Path) -> None:
+    only, both = (f"import os\n\n\ndef test_{name}():\n    assert %s\n" for name in ("only", "both"))
+    files = {"tests/test_a.py": only % "'CI' not in os.environ", "tests/test_b.py": both % "False"}
+    fixing = Fixing(tmp_path, files, PYTEST, {"calc.py": RIGHT})
+
+    fixing.run()
+
+    assert {failure.name: failure.suggestion for failure in fixing.runs[0].failures} == {
+        "tests/test_a.py::test_only": "it fails with CI=1 alone, which CI systems and fixloop set",
+        "tests/test_b.py::test_both": "",
+    }
 
 
 def test_a_project_can_have_each_failure_count(tmp_path: Path) -> None:

@@ -232,6 +232,7 @@ def failure_rows(failures: Sequence[Sequence[tuple[str, Failure]]]) -> Iterator[
         message = example.message[:MESSAGE_CHARACTERS]
         told = message.splitlines() if number < MOST_IN_FULL else [short(message, 120)]
         told += ["…"] if message != example.message else []
+        told += [example.suggestion] if example.suggestion else []
         told += [f"again: {example.rerun}"] if example.rerun and number < MOST_IN_FULL else []
         rows += [f"    {line}" for line in told]
         rows += [f"    the same: {_named(others)}"] if others else []

@@ -11,7 +11,7 @@ import faulthandler
 import json
 import os
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set  # noqa: UP035
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set  # noqa: UP035
 
 import pytest
 
@@ -95,8 +95,9 @@ def _played(items: List[Any], run: Dict[str, Any], until: float) -> Dict[str, st
             chosen.append(item)
     if run["varied"]:
         chosen.reverse()
-        for item in chosen:
-            item.setup, item.runtest = _unseen(item.setup), _unseen(item.runtest)
+    unseen = run.get("unseen", SHOWN if run["varied"] else ())
+    for item in chosen if unseen else ():
+        item.setup, item.runtest = _unseen(item.setup, unseen), _unseen(item.runtest, unseen)
     if run.get("emptied"):
         for item in chosen:
             item.runtest = _emptied(item.runtest, run["emptied"])
@@ -112,11 +113,11 @@ def _played(items: List[Any], run: Dict[str, Any], until: float) -> Dict[str, st
     return dict(_outcomes)
 
 
-def _unseen(call: Callable[[], None]) -> Callable[[], None]:
-    """The call without the variables by which code sees that a test runs; pytest sets them within its own hooks."""
+def _unseen(call: Callable[[], None], names: Sequence[str]) -> Callable[[], None]:
+    """The call without variables such as those by which code sees that a test runs, which pytest sets in its hooks."""
 
     def called() -> None:
-        shown = {name: os.environ.pop(name) for name in SHOWN if name in os.environ}
+        shown = {name: os.environ.pop(name) for name in names if name in os.environ}
         try:
             call()
         finally:
