@@ -111,6 +111,15 @@ def test_a_compiler_before_the_tests_makes_what_they_need_unless_it_never_writes
     assert set(commands(project(tmp_path, scripts))) == {"tsc", "vitest"}
 
 
+def test_a_compiler_of_files_that_a_build_makes_needs_them(tmp_path: Path) -> None:
+    types = {"types": "tsc --noEmit --allowJs dist/shop.js && tsc -p tsconfig.test.json"}
+
+    first, second = project(tmp_path, types, "tsconfig.test.json")
+
+    assert [need.name for need in first.needs] == ["node", "node_modules/.bin/tsc", "dist/shop.js"]
+    assert "dist/shop.js" not in [need.name for need in second.needs]
+
+
 def test_files_that_a_shell_has_to_find_are_found_by_one(tmp_path: Path) -> None:
     (found,) = project(tmp_path, {"test": "node --test test/*.js"})
     (quoted,) = project(tmp_path, {"test": "mocha 'test/**/*.js'"})

@@ -154,6 +154,8 @@ def _proposal(call: Call, where: str, project: _Project) -> Proposal:
         kept = ("run", *kept[kept[:1] in {("watch",), ("dev",)} :])
     words = (*tool.report, *kept) if call.tool == "node" else (*kept, *tool.report)
     programs = [word for word in (*call.wrapper[:1], call.tool) if word != "node"]
+    sources = call.arguments() if call.tool in BUILDERS else ()
+    built = [word for word in sources if word.endswith((".js", ".mjs", ".cjs", ".d.ts"))]
     command = (
         *(_program(word) if word in programs else word for word in call.wrapper),
         _program(call.tool),
@@ -174,6 +176,7 @@ def _proposal(call: Call, where: str, project: _Project) -> Proposal:
         _why(where),
         Need("program", "node", "install Node.js"),
         *(Need("file", _program(word), project.install) for word in programs),
+        *(Need("file", word, "build it, and keep it in git, or leave the check out") for word in built),
         runs_tests=tool.tests,
     )
 
