@@ -166,6 +166,16 @@ CASE = "import unittest\n"
             ["python -m unittest -v"],
         ),
         (
+            {
+                "tox.ini": "[testenv]\ncommands = coverage run -m django test --settings=tests.settings {posargs}\n"
+            },
+            ["python -m django test --settings=tests.settings"],
+        ),
+        (
+            {"Makefile": "test:\n\tdjango-admin test --settings=tests.settings\n"},
+            ["django-admin test --settings=tests.settings"],
+        ),
+        (
             {"Makefile": "test:\n\tpytest\nlint:\n\t./test_lint.sh\n"},
             ["python -m unittest discover -s tests"],
         ),
@@ -175,7 +185,7 @@ def test_each_call_of_the_projects_own_test_entry_is_a_check(
     tmp_path: Path, files: dict[str, str], commands: list[str]
 ) -> None:
     written(tmp_path, {"shop.py": "", "tests/test_shop.py": CASE, **files})
-    here = installed(tmp_path, modules=("testtools", "tests"), programs=("trial",))
+    here = installed(tmp_path, modules=("django", "testtools", "tests"), programs=("trial", "django-admin"))
 
     configuration = loaded(tmp_path, here)
 

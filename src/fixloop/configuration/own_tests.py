@@ -136,11 +136,12 @@ def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
         return None
     tool = word if module else PurePath(word).name
     is_script = not module and word.endswith(".py")
+    is_told = is_script or tool in ("django", "django-admin")
     if (
         tool in _KNOWN
         or tool.startswith("pytest")
         or not {"--version", "--help"}.isdisjoint(rest)
-        or not (tool == "unittest" or _RUNNER.search(word) or (is_script and rest[:1] == ["test"]))
+        or not (tool == "unittest" or _RUNNER.search(word) or (is_told and rest[:1] == ["test"]))
     ):
         return None
     # What only a shell can tell, and tests that ask tox for what it has built.
