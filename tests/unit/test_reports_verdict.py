@@ -154,6 +154,14 @@ def test_a_report_that_was_not_written_is_an_error(tmp_path: Path, missing: str)
     assert f"the {missing} report {missing} is missing" in result.reason
 
 
+def test_where_a_report_is_missing_the_end_of_the_output_is_told_and_no_stack_frame(tmp_path: Path) -> None:
+    output = "Error: no such module\n    at load (node:internal/modules:1:1)\n    at node:internal/main:2:2\n"
+
+    result = judged(tmp_path, ("mocha", "{junit}"), 1, output)
+
+    assert result.reason.endswith("the command's last line is: Error: no such module")
+
+
 def test_failing_tests_are_reported_although_nothing_could_be_measured(tmp_path: Path) -> None:
     result = judged(tmp_path, COVERED, 2, "", {"junit": FAILING}, coverage_percent=80)
 

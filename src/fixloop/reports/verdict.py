@@ -155,7 +155,9 @@ def _by_reports(run: _Run, read: Mapping[str, Report]) -> _Verdict:
 
 
 def _with_last_line(reason: str, run: _Run) -> str:
-    lines = [line for line in run.output.splitlines() if line.strip()]
+    told = (line.strip() for line in run.output.splitlines())
+    # Node's stack traces end with frames, of which the first lines say more.
+    lines = [line for line in told if line and not line.startswith("at ")]
     return f"{reason}; the command's last line is: {one_line(lines[-1])}" if lines else reason
 
 
