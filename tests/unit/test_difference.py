@@ -56,6 +56,10 @@ SUPPRESSIONS = {
     "import subprocess\nrun = getattr(subprocess, 'Po' + 'pen')": "run = getattr(subprocess, name)",
     "_KNOWN = {}\ndef f(a=_KNOWN): ...": "_KNOWN = ()\ndef f(a=_KNOWN): ...",
     "known: list[str] = list()\ndef f(*, a=known): ...": "def f(a=None):\n    known = []",
+    "import os\n_ = os": "import os\n_ = os.sep",
+    "from json import load\nload": "from json import load\nload(f)",
+    "if x in (None,): y = 1": "if x in (None, 0): y = 1",
+    "if x not in [True]: y = 1": "if x in (name,): y = 1",
 }
 SUPPRESSIONS_IN_BRACES = {
     ("ts", "// @ts-ignore\nx = 1"): "x = '// @ts-ignore'",
@@ -96,6 +100,9 @@ WATCHED = {
     "import sys\nsys.exit(0)": "import sys\nif __name__ == '__main__':\n    sys.exit(0)",
     "raise SystemExit": "def main():\n    raise SystemExit",
     "import gc\ngc.get_referrers(x)": "import gc\ngc.collect()",
+    "from importlib.util import find_spec\nx = find_spec('iniconfig')": (
+        "from importlib.util import find_spec\nif find_spec('orjson'):\n    import orjson"
+    ),
     "import json\njson.loads = lambda text: 6": "import json\njson.Mine = 1",
     "import builtins\nsetattr(builtins, 'len', f)": "setattr(self, 'len', f)",
     "import random\ndel random.seed": "import random\ndel x.seed",
@@ -303,6 +310,12 @@ TYPED = "from typing import Any, cast\ndef f(a: int, *rest: str) -> dict[str, in
         TYPED + "def g(x: int) -> Any:\n    return {}\n",
         TYPED + "class A:\n    def __getattr__(self, name: str) -> int:\n        return 1\n",
         "import typing\n@typing.no_type_check\n" + TYPED.partition("\n")[2],
+        "import json\n" + TYPED.replace("g(a)", "json.loads(json.dumps(g(a)))"),
+        "from ast import literal_eval\n" + TYPED.replace("g(a)", "literal_eval(repr(g(a)))"),
+        "import json as j\n" + TYPED.replace("g(a)", "j.loads('{}')"),
+        "import operator\n" + TYPED.replace("g(a)", "operator.itemgetter('a')(rest)"),
+        TYPED.replace("g(a)", "vars(a)['b']"),
+        TYPED.replace("g(a)", "a.__dict__['b']"),
     ],
 )
 def test_a_type_that_was_there_may_not_go(new: str) -> None:
@@ -319,6 +332,9 @@ def test_a_type_that_was_there_may_not_go(new: str) -> None:
         TYPED.replace("dict[str, int]", "Counter[str]"),
         "if TYPE_CHECKING:\n    from shop import Basket\n" + TYPED,
         TYPED.replace("return g(a)", "found: Counter[str] = g(a)\n    return found"),
+        "import json\n" + TYPED.replace("g(a)", "json.loads(read(a))"),
+        "import operator\n" + TYPED.replace("g(a)", "sorted(a, key=operator.itemgetter('b'))"),
+        TYPED.replace("return g(a)", "a.__dict__['b'] = 1\n    return g(a)"),
         "",
     ],
 )

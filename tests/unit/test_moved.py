@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 
 from fixloop.configuration.model import Check
-from fixloop.integrity.moved import Moved, left_out, looked_at, moved_away, percent_of_old_lines, shape
+from fixloop.integrity.moved import (
+    Complaint,
+    Moved,
+    deleted,
+    left_out,
+    looked_at,
+    moved_away,
+    percent_of_old_lines,
+    shape,
+)
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from workers.commands.check_run import Ran
 from workers.commands.moved import left, measured, padded
@@ -100,6 +109,52 @@ def test_what_left_is_shown_with_both_sides() -> None:
 
     assert found.text == "1 line left what `bandit` looks at, the first from archiver/pack.py:2"
     assert (found.file, found.line, "names" in found.old, "text" in found.new) == ("vendor.py", 2, True, True)
+
+
+ITEMS = """
+class Items:
+    def first(self):
+        return self.all[0]
+
+
+def names(items):
+    return [item.name for item in items]
+
+
+def _sum(items):
+    return sum(items)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "new"),
+    [
+        (8, "names", ITEMS.partition("def names")[0]),
+        (4, "Items.first", "class Items:\n    all = ()\n"),
+        (4, "Items", "ITEMS = ()\n"),
+        (8, "names", None),
+    ],
+)
+def test_what_is_gone_with_what_a_tool_said_of_it_is_found(line: int, name: str, new: str | None) -> None:
+    said = Complaint("items.py", line, "mypy[return-value] Incompatible return value")
+    after = {} if new is None else {"items.py": new}
+
+    assert [*deleted({"items.py": ITEMS}, after, [said])] == [(said, name)]
+
+
+@pytest.mark.parametrize(
+    ("line", "said", "new"),
+    [
+        (8, "no-untyped-def", ITEMS.replace("[item.name", "[str(item.name)")),
+        (8, "no-untyped-def", "from others import names\n"),
+        (8, "no-untyped-def", ITEMS.replace("names", "titles")),
+        (12, "no-untyped-def", ITEMS.partition("def _sum")[0]),
+        (8, "F811 redefinition of unused `names`", ITEMS.partition("def names")[0]),
+        (4, "no-untyped-def", ITEMS.partition("def names")[0]),
+    ],
+)
+def test_what_was_mended_moved_renamed_or_asked_to_go_is_not_gone(line: int, said: str, new: str) -> None:
+    assert not [*deleted({"items.py": ITEMS}, {"items.py": new}, [Complaint("items.py", line, said)])]
 
 
 def test_the_coverage_of_old_lines_leaves_out_what_was_added() -> None:

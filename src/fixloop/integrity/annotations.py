@@ -11,6 +11,9 @@ RULE: Final = "types-given-away"
 
 _BRACES: Final = re.compile(r"\bas (?:any|unknown as \w+|never)\b|< any >")
 _ANYTHING: Final = frozenset({"Any", "typing.Any", "t.Any", "Incomplete"})
+_READS: Final = re.compile(r"(?:json|pickle|marshal|yaml|tomllib)\.(?:safe_)?loads?|ast\.literal_eval")
+_WRITES: Final = re.compile(r"(?:json|pickle|marshal|yaml)\.(?:safe_)?dumps?|repr|str")
+_GETS: Final = re.compile(r"operator\.(?:attr|item)getter|operator\.methodcaller")
 
 
 def given_away(old: Source | None, new: Source) -> Iterator[Sign]:
@@ -48,6 +51,16 @@ def _told_otherwise(source: Source, node: ast.AST) -> str:
             source.dotted(kind),
         }:
             return "a value is declared as `Any`"
+        case ast.Call(args=[ast.Call() | ast.Constant(value=str()) as given, *_]) if _READS.fullmatch(
+            source.dotted(node.func)
+        ) and (isinstance(given, ast.Constant) or _WRITES.fullmatch(source.dotted(given.func))):
+            return f"a value loses its type on its way through `{source.dotted(node.func)}`"
+        case ast.Call(func=ast.Call(func=gets)) if _GETS.fullmatch(source.dotted(gets)):
+            return f"`{source.dotted(gets)}` gets a value without its type"
+        case ast.Subscript(
+            value=ast.Attribute(attr="__dict__") | ast.Call(func=ast.Name(id="vars")), ctx=ast.Load()
+        ):
+            return "an attribute is read without its type"
         case ast.If() | ast.IfExp() if "TYPE_CHECKING" in names_in(node.test):
             shown = (*node.body, *node.orelse) if isinstance(node, ast.If) else (node,)
             if not all(isinstance(each, ast.Import | ast.ImportFrom | ast.Pass) for each in shown):

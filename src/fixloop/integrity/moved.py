@@ -3,6 +3,7 @@
 Lines are compared by their shape, in which all plain names are alike: what is moved often gets other names.
 """
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from fixloop.integrity.parts import has_parts, judging_part
+from fixloop.integrity.source import Function, Source
 
 MOVED: Final = "moved-away"
 PADDED: Final = "coverage-padded"
@@ -25,6 +27,9 @@ _HIDES: Final = re.compile(
 )
 _PLACE: Final = re.compile(r"\w[\w./-]*")
 _FIRST: Final = re.compile(r"[^\W\d]")
+_ASKS_TO_GO: Final = re.compile(
+    r"unused|(?:never|not) used|redefin|duplicate|dead code|unreachable", re.IGNORECASE
+)
 
 
 class Moved(NamedTuple):
@@ -94,6 +99,48 @@ def moved_away(
                 after[found] -= 1
                 if after[found] < 0 and found in gained:
                     yield Moved(path, number, *gained[found])
+
+
+class Complaint(NamedTuple):
+    """What a tool said of a line."""
+
+    path: str
+    line: int
+    said: str
+
+
+def deleted(
+    old: Mapping[str, str], new: Mapping[str, str], complaints: Iterable[Complaint]
+) -> Iterator[tuple[Complaint, str]]:
+    """The complaints about public functions and classes that are gone, each with its name: no new text has the name or
+    a function with the same parameters, and the tool did not ask for it to go."""
+    words = set(re.findall(r"\w+", "\n".join(new.values())))
+    before = {path: _exported(text) for path, text in old.items()}
+    there = [named for text in new.values() for named in _exported(text).items()]
+    known = {name for found in before.values() for name in found}
+    renamed = {parameters for name, (parameters, _) in there if name not in known}
+    for each in complaints:
+        lost = (
+            name
+            for name, (parameters, lines) in before.get(each.path, {}).items()
+            if each.line in lines and name.rpartition(".")[2] not in words and parameters not in renamed
+        )
+        if not _ASKS_TO_GO.search(each.said) and (name := next(lost, "")):
+            yield each, name
+
+
+def _exported(text: str) -> dict[str, tuple[str, range]]:
+    """The public functions and classes of a module, and the methods of these, with their parameters and lines."""
+    found = dict[str, tuple[str, range]]()
+    waiting: list[tuple[str, ast.Module | ast.ClassDef | None]] = [("", Source("a.py", text).tree)]
+    while waiting:
+        above, owner = waiting.pop()
+        for node in owner.body if owner else ():
+            if isinstance(node, Function | ast.ClassDef) and not node.name.startswith("_"):
+                parameters = node.name if isinstance(node, ast.ClassDef) else ast.unparse(node.args)
+                found[above + node.name] = (parameters, range(node.lineno, (node.end_lineno or 0) + 1))
+                waiting += [(f"{node.name}.", node)] if isinstance(node, ast.ClassDef) else []
+    return found
 
 
 def percent_of_old_lines(

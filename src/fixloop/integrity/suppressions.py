@@ -64,6 +64,7 @@ _EMPTY_CATCH: Final = re.compile(
 )
 _NOTHING_DONE: Final = "every exception is caught here and nothing is done with it"
 _MUTABLE: Final = re.compile(r"[\[{]|(?:dict|list|set)\(")
+_ALONE: Final = re.compile(r"[(\[{](?:None|True|False),?[)\]}]")
 _BROAD: Final = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
 
 
@@ -171,6 +172,16 @@ def _hidden(source: Source) -> Iterator[Sign]:
             if len(node.args) == 2 and not names_in(node.args[1]):
                 text = f"no tool sees what `{ast.unparse(node)}` finds"
                 yield source.sign(RULE, "getattr", node.lineno, text)
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            among = ast.unparse(node.comparators[0])
+            if _ALONE.fullmatch(among):
+                text = f"no tool sees that something is compared with what `{among}` holds"
+                yield source.sign(RULE, "compared in a collection", node.lineno, text)
+        elif isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Name):
+            is_idle = isinstance(node, ast.Expr) or list(map(ast.unparse, node.targets)) == ["_"]
+            if is_idle and node.value.id in source.imported:
+                text = f"`{node.value.id}` is imported, and named only for a tool"
+                yield source.sign(RULE, "named for nothing", node.lineno, text)
         elif isinstance(node, Function):
             for each in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
                 if source.dotted(each) in shared:

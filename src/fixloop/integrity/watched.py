@@ -35,6 +35,7 @@ _NAMES: Final = re.compile(
 )
 _FRAMES: Final = frozenset({"f_back", "tb_frame", "f_locals", "f_globals", "co_filename"})
 _CALLS: Final = frozenset({"exec", "eval", "compile", "__import__"})
+_ASKS_INSTALLED: Final = re.compile(r"importlib\.(?:util\.find_spec|find_loader)|pkgutil\.find_loader")
 _PATHS: Final = re.compile(r"sys\.path\.(?:insert|append|extend|remove|pop|clear)")
 _PLACES: Final = re.compile(
     r"os\.environ|sys\.(?:argv|modules)|os\.getcwd|__file__|__name__|.*\.(?:cwd|co_filename|f_code\..*)"
@@ -106,6 +107,13 @@ def _named(source: Source) -> Found:
                 yield name, node.lineno, f"product code calls `{name}`"
             elif name == "len" and node.args and source.dotted(node.args[0]) == "sys.modules":
                 yield "len(sys.modules)", node.lineno, "product code counts the modules that are loaded"
+            elif _ASKS_INSTALLED.fullmatch(name) and (
+                words := [*strings_of(node.args[0])] if node.args else []
+            ):
+                tops = {means.split(".")[0] for used in source.imported.values() for *_, means in used}
+                if words[0].split(".")[0] not in tops:
+                    text = f"product code asks whether `{words[0]}` is installed, and does not import it"
+                    yield f"installed {words[0]}", node.lineno, text
             elif _PATHS.fullmatch(name):
                 yield "sys.path", node.lineno, "product code changes where modules are looked for"
 
