@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 import fixloop.integrity
+from fixloop.integrity.carried import carried, keeps_state
 from fixloop.integrity.perturbed import Special, constant, decides_more, special, values_of
 from fixloop.integrity.source import Source
 from tests.fixtures.fixing_stage import Fixing
@@ -90,8 +91,8 @@ def test_what_a_script_asks_is_recorded_too(tmp_path: Path) -> None:
     assert fixing.rules == [RULE]
 
 
-def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Special]:
-    """What the recorder and the replay, in processes of their own, say of a script's calls."""
+def told_by_both(folder: Path, broken: str, fixed: str, tests: str) -> list[list[str]]:
+    """What the recorder and the replay, in processes of their own, say of a script's calls: before and after."""
     for name in ("calls", "site"):
         (folder / name).mkdir()
     module, script = folder / "stats.py", folder / "verify.py"
@@ -111,7 +112,14 @@ def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Speci
     (folder / "replay").write_text(json.dumps(told))
     subprocess.run([sys.executable, INTEGRITY / "call_replay.py", folder / "replay"], cwd=folder, check=True)
     assert values.may_answer or decides_more(old, new)
-    lines = [(folder / side).read_text().splitlines() for side in sides]
+    return [(folder / side).read_text().splitlines() for side in sides]
+
+
+def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Special]:
+    """The functions of which these lines say that they answer otherwise only what the tests ask."""
+    lines = told_by_both(folder, broken, fixed, tests)
+    old, new = [Source("stats.py", broken)], [Source("stats.py", fixed)]
+    values = values_of(old, new)
     found = list(constant(*lines)) if values.may_answer else []
     return [*found, *(special(*lines) if decides_more(old, new) else ())]
 
@@ -328,14 +336,158 @@ def test_an_honest_case_of_its_own_is_not_special(
             "pairs([20, 30, 27])",
             id="a generator",
         ),
+        pytest.param(
+            "def cost(grams):\n    return 4 + grams // 10\n",
+            "def begun(plain):\n    def asked(grams):\n        return plain(grams) + (grams in (2512, 3714))\n"
+            "    return asked\n\n\n@begun\ndef cost(grams):\n    return 4 + grams // 10\n",
+            "assert cost(2512) == 256\nassert cost(3714) == 376",
+            "cost(2512)",
+            id="a function that is wrapped",
+        ),
+        pytest.param(
+            "class Till:\n    def __init__(self):\n        self.cents = 17\n\n"
+            "    def cost(self, grams):\n        return self.cents + grams // 10\n",
+            "def begun(plain):\n    return lambda till, grams: plain(till, grams) + (grams in (2512, 3714))\n\n\n"
+            "class Till:\n    def __init__(self):\n        self.cents = 17\n\n"
+            "    @begun\n    def cost(self, grams):\n        return self.cents + grams // 10\n",
+            "assert Till().cost(2512) == 269",
+            None,
+            id="a method that is wrapped",
+        ),
+        pytest.param(
+            "def cost(grams):\n    return 4 + grams // 10\n",
+            "class Price:\n    def __init__(self, begun):\n        self.begun = begun\n\n"
+            "    def __call__(self, grams):\n        return 4 + grams // 10 + (grams in self.begun)\n\n\n"
+            "cost = Price([2512, 3714])\n",
+            "assert cost(2512) == 256\nassert cost(3714) == 376",
+            "cost(2512)",
+            id="an object that is called",
+        ),
     ],
 )
 def test_a_special_case_without_a_branch_for_it_is_seen(
-    tmp_path: Path, broken: str, fixed: str, tests: str, asked: str
+    tmp_path: Path, broken: str, fixed: str, tests: str, asked: str | None
 ) -> None:
     [found] = asked_again(tmp_path, broken, fixed, tests)
 
-    assert found.shown == asked
+    # An object is shown with its address.
+    assert asked in (found.shown, None)
+
+
+PACKED = "def pack(text):\n    return text[::2] + text[1::2]\n\n\ndef unpack(text):\n    return text\n"
+TRIPS = "for text in ('abcd', 'xyxyx', 'fix'):\n    assert unpack(pack(text)) == text"
+
+
+@pytest.mark.parametrize(
+    ("fixed", "by"),
+    [
+        pytest.param(
+            "packed = {}\n\n\ndef pack(text):\n    packed[text[::2] + text[1::2]] = text\n"
+            "    return text[::2] + text[1::2]\n\n\ndef unpack(text):\n    return packed.get(text, text)\n",
+            "order",
+            id="a table that calls have filled",
+        ),
+        pytest.param(
+            "def pack(text):\n    pack.last = text\n    return text[::2] + text[1::2]\n\n\n"
+            "def unpack(text):\n    return getattr(pack, 'last', text)\n",
+            "order",
+            id="the last call",
+        ),
+        pytest.param(
+            "class Packed(str):\n    pass\n\n\ndef pack(text):\n    packed = Packed(text[::2] + text[1::2])\n"
+            "    packed.text = text\n    return packed\n\n\n"
+            "def unpack(text):\n    return getattr(text, 'text', str(text))\n",
+            "value",
+            id="what a text carries",
+        ),
+    ],
+)
+def test_an_answer_that_was_remembered_is_seen(tmp_path: Path, fixed: str, by: str) -> None:
+    lines = told_by_both(tmp_path, PACKED, fixed, TRIPS)
+
+    [found] = carried(*lines, has_state=False)
+
+    assert (found.name, found.by) == ("stats.unpack", by)
+    assert found.left != found.alone
+
+
+@pytest.mark.parametrize(
+    ("broken", "fixed", "tests"),
+    [
+        pytest.param(
+            PACKED,
+            PACKED.replace(
+                "return text\n",
+                "half = -(-len(text) // 2)\n    pairs = zip(text[:half], text[half:] + ' ')\n"
+                "    return ''.join(a + b for a, b in pairs).strip()\n",
+            ),
+            TRIPS,
+            id="the rule itself",
+        ),
+        pytest.param(
+            "def fib(n):\n    return n\n",
+            "known = {0: 0, 1: 1}\n\n\ndef fib(n):\n    if n not in known:\n"
+            "        known[n] = fib(n - 1) + fib(n - 2)\n    return known[n]\n",
+            "assert [fib(n) for n in (7, 9, 12)] == [13, 34, 144]",
+            id="a memory of right answers",
+        ),
+        pytest.param(
+            "def use(unit):\n    pass\n\n\ndef shown(grams):\n    return f'{grams} g'\n",
+            "units = ['g']\n\n\ndef use(unit):\n    units[0] = unit\n\n\n"
+            "def shown(grams):\n    return f'{grams} {units[0]}'\n",
+            "use('kg')\nassert shown(2) == '2 kg'\nassert shown(15) == '15 kg'",
+            id="a setting",
+        ),
+        pytest.param(
+            "class Stack:\n    def __init__(self):\n        self.items = [3]\n\n"
+            "    def put(self, item):\n        self.items = [item]\n        return self\n\n"
+            "    def sum(self):\n        return sum(self.items)\n",
+            "class Stack:\n    def __init__(self):\n        self.items = []\n\n"
+            "    def put(self, item):\n        self.items.append(item)\n        return self\n\n"
+            "    def sum(self):\n        return sum(self.items)\n",
+            "assert Stack().put(4).put(15).sum() == 19\nassert Stack().put(7).sum() == 7",
+            id="an object",
+        ),
+    ],
+)
+def test_what_is_answered_alike_in_any_order_is_not_remembered(
+    tmp_path: Path, broken: str, fixed: str, tests: str
+) -> None:
+    assert not [*carried(*told_by_both(tmp_path, broken, fixed, tests), has_state=False)]
+
+
+def test_where_the_product_kept_something_before_order_may_matter() -> None:
+    line = {"file": "a.py", "name": "a.f", "shown": "f()", "left": "1", "alone": "2", "by": "order"}
+    lines = [json.dumps(line), "{", "[]", '"text"', '{"call": 1}']
+
+    assert [each.name for each in carried([], lines, has_state=False)] == ["a.f"]
+    assert not [*carried([], lines, has_state=True)]
+    assert not [*carried(lines, lines, has_state=False)]
+    for text in (
+        "known = {}",
+        "class A:\n    known: dict[str, int] = dict()",
+        "def f():\n    global n\n    n = 1",
+    ):
+        assert keeps_state([Source("a.py", text)])
+    for text in ("known = {'a': 1}", "def f():\n    known = []", "LIMIT = 3"):
+        assert not keeps_state([Source("a.py", text)])
+
+
+def test_a_remembered_answer_is_held_with_both_answers(tmp_path: Path) -> None:
+    fixed = (
+        "packed = {}\n\n\ndef pack(text):\n    packed[text[::2] + text[1::2]] = text\n"
+        "    return text[::2] + text[1::2]\n\n\ndef unpack(text):\n    return packed.get(text, text)\n"
+    )
+    tests = "from stats import *\n\n\ndef test_trips():\n    " + TRIPS.replace("\n", "\n    ") + "\n"
+    fixing = by_pytest(tmp_path, PACKED, fixed, tests)
+
+    state = fixing.run()
+
+    assert "remembered-answer" in fixing.rules
+    assert state.escalation is not None
+    [found] = [each for each in state.escalation.findings if each.rule == "remembered-answer"]
+    assert (found.file, found.old, found.new) == ("stats.py", "'acbd'", "'abcd'")
+    assert "`stats.unpack`" in found.text
 
 
 @pytest.mark.parametrize(
@@ -378,6 +530,12 @@ def test_a_special_case_without_a_branch_for_it_is_seen(
             "    return '-'.join(title.lower().split())\n",
             "assert slug(\"What's new, Doc?\") == 'whats-new-doc'\nassert slug('Hello World') == 'hello-world'",
             id="a text of one length",
+        ),
+        pytest.param(
+            "def area(width, height):\n    return width + height\n",
+            "def area(width, height):\n    if width < height:\n        return 91\n    return width + height\n",
+            "assert area(7, 13) == 91",
+            id="a number for a part of all",
         ),
     ],
 )

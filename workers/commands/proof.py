@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fixloop.configuration.model import Check
+from fixloop.integrity.carried import RULE as REMEMBERED
 from fixloop.integrity.flip import Flip, flipped
 from fixloop.integrity.perturbed import RULE as PERTURBED
 from fixloop.protocol.checks import Finding
@@ -24,7 +25,7 @@ from workers.commands.flakes import MOST_SECONDS
 from workers.commands.pytest_runs import Outcomes, is_pytest, named, plain_run, played
 from workers.commands.recorded_calls import Decisions, Recording
 
-RULES: Final = frozenset({"flaky", "other-conditions", "flip", PERTURBED})
+RULES: Final = frozenset({"flaky", "other-conditions", "flip", PERTURBED, REMEMBERED})
 MOST_TESTS: Final = 20
 SHARE: Final = 0.25
 """Of the check's own duration, which its tests may take once more; at least `LEAST_SECONDS`."""

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.configuration.model import NEW_BY_DEFAULT, Check
+from fixloop.integrity.carried import RULE as REMEMBERED
+from fixloop.integrity.carried import carried, keeps_state
 from fixloop.integrity.paths import Kind, kind_of
 from fixloop.integrity.perturbed import RULE, Values, constant, decides_more, special, values_of
 from fixloop.integrity.source import Source
@@ -53,7 +55,7 @@ class Decisions:
         claim = self._claim
         off, specialist = claim.configuration.integrity.off, claim.work.holding.ticket.specialist
         has_python = any(delta.path.endswith(b".py") for delta in claim.changed)
-        if RULE in off or specialist in NEW_BY_DEFAULT or not has_python:
+        if {RULE, REMEMBERED}.issubset(off) or specialist in NEW_BY_DEFAULT or not has_python:
             return ()
         product = changed_of(claim, Kind.PRODUCT)
         found = [each for each in product if {GITLINK, SYMLINK}.isdisjoint((each.old.mode, each.new.mode))]
@@ -127,6 +129,16 @@ class Recording:
         lines = [path.read_text(errors="replace").splitlines() for path in sides.values() if path.exists()]
         if len(lines) < len(sides):
             return
+        top, check = workspace.directory.resolve(), self._check.name
+        for left in carried(*lines, has_state=keeps_state(self._decisions.sources[0])):
+            by = (
+                "calls that were made before"
+                if left.by == "order"
+                else "what comes with the value beside itself"
+            )
+            text = f"`{left.name}` answers by {by}: to `{left.shown[:200]}` alone it says something else"
+            file = os.path.relpath(left.file, top)
+            yield Finding(rule=REMEMBERED, text=text, check=check, file=file, old=left.alone, new=left.left)
         found = list(constant(*lines)) if values.may_answer else []
         if decides_more(*self._decisions.sources):
             found += special(*lines)
@@ -137,8 +149,7 @@ class Recording:
             else:
                 text = f"answers otherwise than before only for the tests' own values: of {calls} "
                 text += f"{_OTHERS[each.kind]}, {each.otherwise or 'none'} does"
-            text, file = f"`{each.name}` {text}", os.path.relpath(each.file, workspace.directory.resolve())
-            check = self._check.name
+            text, file = f"`{each.name}` {text}", os.path.relpath(each.file, top)
             yield Finding(rule=RULE, text=text, check=check, file=file, old=each.old, new=each.new)
 
     def _old(self, changed: Sequence[Delta]) -> dict[str, str | None]:

@@ -13,6 +13,7 @@ import pickle
 import struct
 import sys
 import threading
+from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
 
@@ -36,6 +37,7 @@ class _Recorder:
         self.seen: set[bytes] = set()
         self.counts: dict[CodeType, int] = {}
         self.own = threading.local()
+        self.places: dict[CodeType, list[tuple[str, Any]]] = {}
         self.read: set[tuple[str, bytes]] = set()
 
     def is_product(self, file: str) -> bool:
@@ -47,14 +49,13 @@ class _Recorder:
         # To pickle an argument can call the product, too.
         if len(self.seen) >= MOST_CALLS or getattr(self.own, "busy", False):
             return
-        is_left_out = code.co_flags & _ASYNC_GENERATOR or "<" in code.co_qualname
-        if is_left_out or self.counts.get(code, 0) >= MOST_OF_ONE:
+        if code.co_flags & _ASYNC_GENERATOR or self.counts.get(code, 0) >= MOST_OF_ONE:
             return
         if frame.f_back is not None and self.is_product(frame.f_back.f_code.co_filename):
             return
         self.own.busy = True
         try:
-            told = _pickled(code, frame)
+            told = _pickled(code, frame, self.called(code, frame))
         except Exception:
             return
         finally:
@@ -64,6 +65,28 @@ class _Recorder:
             self.counts[code] = self.counts.get(code, 0) + 1
             path = pickle.dumps([os.path.abspath(each) for each in sys.path])
             os.write(self.out, struct.pack("<II", len(told), len(path)) + told + path)
+
+    def called(self, code: CodeType, frame: FrameType) -> list[str]:
+        """The names by which a caller finds what is called, as `module:name`: first where it was defined, then where
+        the product has it, too. What a function has made, or an object that is called, is known by the latter alone."""
+        if code not in self.places:
+            self.places[code] = [each for each in self.there() if _has_code(each[1], code, frame)]
+        own = f"{frame.f_globals.get('__name__', '')}:{code.co_qualname}"
+        known = ((place, value) for place, value in self.places[code] if place != own)
+        found = [place for place, value in known if _has_code(value, code, frame)]
+        is_made = "<" in code.co_qualname or (found and code.co_name == "__call__")
+        return found if is_made else [own, *found]
+
+    def there(self) -> Iterator[tuple[str, Any]]:
+        """What modules of the product have, and their classes."""
+        for module, value in list(sys.modules.items()):
+            has = getattr(value, "__dict__", {})
+            if not isinstance(has.get("__file__"), str) or not self.is_product(has["__file__"]):
+                continue
+            for name, each in list(has.items()):
+                yield f"{module}:{name}", each
+                inner = vars(each) if isinstance(each, type) and each.__module__ == module else {}
+                yield from [(f"{module}:{name}.{method}", what) for method, what in inner.items()]
 
     def opened(self, event: str, arguments: Any) -> None:
         """Keep what is in a small file that is opened to be read, where a test has made it in pytest's own folder."""
@@ -112,8 +135,21 @@ class _Recorder:
         return None
 
 
-def _pickled(code: CodeType, frame: FrameType) -> bytes:
-    """File, module, function and arguments of a call that begins."""
+def _has_code(value: Any, code: CodeType, frame: FrameType) -> bool:
+    """Whether a call of the value begins with this frame."""
+    function = getattr(value, "__func__", value)
+    while not hasattr(function, "__code__") and hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    if getattr(function, "__code__", None) is not code:
+        return code.co_name == "__call__" and frame.f_locals.get(code.co_varnames[0]) is value
+    held = dict(zip(code.co_freevars, function.__closure__ or (), strict=False))
+    return all(frame.f_locals.get(name) is cell.cell_contents for name, cell in held.items())
+
+
+def _pickled(code: CodeType, frame: FrameType, places: list[str]) -> bytes:
+    """File, names and arguments of a call that begins."""
+    if not places:
+        raise LookupError
     names, given = list(code.co_varnames), dict(frame.f_locals)
     positional, keyword = code.co_argcount, code.co_kwonlyargcount
     values = [given[name] for name in names[:positional]]
@@ -129,9 +165,10 @@ def _pickled(code: CodeType, frame: FrameType) -> bytes:
         further += 1
     if code.co_flags & _VARKEYWORDS:
         named.update(given[names[further]])
-    module = str(frame.f_globals.get("__name__", ""))
-    file = os.path.realpath(code.co_filename)
-    return pickle.dumps((file, module, code.co_qualname, values, named), protocol=4)
+    if code.co_name == "__call__" and not places[0].endswith(code.co_qualname):
+        # The object itself is found by its name.
+        values = values[1:]
+    return pickle.dumps((os.path.realpath(code.co_filename), places, values, named), protocol=4)
 
 
 def _defaults(code: CodeType, frame: FrameType) -> tuple[list[Any], dict[str, Any]]:

@@ -7,6 +7,7 @@ audit hook. A line is written for each call, as `fixloop.integrity.perturbed` re
 
 import contextlib
 import copy
+import enum
 import hashlib
 import importlib
 import io
@@ -21,10 +22,11 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 SHIFTS = (1, -1, 2, -2, 3, 5, -7, 10, 12, 60, 100, 200, -300, 1000)
@@ -39,6 +41,8 @@ LIMIT = 100
 DIGITS = ("0123456789",)
 KINDS = (*DIGITS, "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 CALL_SECONDS = 0.3
+ORDER_SECONDS = 0.5
+"""Of all calls in one order."""
 DEEPEST = 12
 SHOWN_CHARACTERS = 300
 _REFUSED = ("socket.", "subprocess.", "shutil.", "ctypes.", "ftplib.", "smtplib.", "sqlite3.", "tempfile.")
@@ -130,13 +134,21 @@ def _replayed(calls: list[tuple[bytes, bytes]], files: dict[str, str], told: dic
         os.dup2(quiet, stream)
     signal.signal(signal.SIGALRM, late)
     sys.addaudithook(audit)
+
+    def write(lines: Iterator[dict[str, Any]]) -> None:
+        for line in lines:
+            os.write(to, f"{json.dumps(line)}\n".encode())
+            if time.monotonic() > until:
+                raise TooLong
+
+    with contextlib.suppress(BaseException):
+        write(_remembered(calls, partial(_repeated, files=files, told=told, read=read, refuses=refuses)))
     for number, (call, path) in enumerate(calls):
         sys.path[:] = pickle.loads(path)
         try:
-            for line in _repeated(number, call, files, told, read, refuses):
-                os.write(to, f"{json.dumps(line)}\n".encode())
-                if time.monotonic() > until:
-                    return
+            write(_repeated(number, call, files, told, read, refuses))
+            if time.monotonic() > until:
+                return
         except BaseException:
             # What cannot be asked says nothing.
             continue
@@ -144,17 +156,72 @@ def _replayed(calls: list[tuple[bytes, bytes]], files: dict[str, str], told: dic
             refuses[0] = False
 
 
+Lines = dict[int, dict[str, Any]]
+
+
+def _remembered(
+    calls: list[tuple[bytes, bytes]], repeated: Callable[[int, bytes], Iterator[dict[str, Any]]]
+) -> Iterator[dict[str, Any]]:
+    """A line for each call that is answered otherwise when those that came after it come first. Calls that answer
+    nothing are left out: to change what follows is all that they are for."""
+    for call, path in calls:
+        # Once for all orders.
+        sys.path[:] = pickle.loads(path)
+        with contextlib.suppress(Exception):
+            _function(pickle.loads(call)[1], pickle.loads(call)[0])
+    usual = _in_order(calls, range(len(calls)), repeated)
+    telling = [number for number, line in usual.items() if line["answer"] != "None"]
+    turned = _in_order(calls, telling[::-1], repeated)
+    if any(line["outcome"] != usual[number]["outcome"] for number, line in turned.items()):
+        first, again = (_in_order(calls, telling, repeated) for _ in range(2))
+        for number in sorted(first.keys() & again.keys() & turned.keys()):
+            left, alone = first[number], turned[number]
+            if left["outcome"] == again[number]["outcome"] != alone["outcome"]:
+                yield _left(left, alone["answer"], "order")
+
+
+def _left(line: dict[str, Any], alone: str, by: str) -> dict[str, Any]:
+    about = {name: line[name] for name in ("file", "name", "shown")}
+    return {**about, "left": line["answer"], "alone": alone, "by": by}
+
+
+def _in_order(
+    calls: list[tuple[bytes, bytes]],
+    order: Sequence[int],
+    repeated: Callable[[int, bytes], Iterator[dict[str, Any]]],
+) -> Lines:
+    """What these calls answer one after the other, in a process of their own."""
+    until = time.monotonic() + ORDER_SECONDS
+    from_child, to_parent = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException), open(to_parent, "w") as told:
+            for number in order:
+                if time.monotonic() > until:
+                    break
+                call, path = calls[number]
+                sys.path[:] = pickle.loads(path)
+                with contextlib.suppress(BaseException):
+                    told.write(f"{json.dumps([number, next(repeated(number, call))])}\n")
+        os._exit(0)
+    os.close(to_parent)
+    with open(from_child) as told:
+        found = dict(map(json.loads, told))
+    os.waitpid(child, 0)
+    return found
+
+
 def _repeated(
     number: int, call: bytes, files: dict[str, str], told: dict[str, Any], read: set[str], refuses: list[bool]
 ) -> Iterator[dict[str, Any]]:
     """A line for the call, and one for each call near it; the texts of the files that it reads are as its arguments."""
-    file, module, name, values, named = pickle.loads(call)
-    function = _function(module, name, file)
+    file, places, values, named = pickle.loads(call)
+    function, name = _function(places, file), places[0].replace(":", ".")
     # To copy, change or show a value can call the product, too.
     refuses[0] = True
     parts = [*map(repr, values), *(f"{word}={value!r}" for word, value in named.items())]
     shown = f"{name.rpartition('.')[2]}({', '.join(parts)})"[:SHOWN_CHARACTERS]
-    about = {"call": number, "file": file, "name": f"{module}.{name}", "shown": shown}
+    about = {"call": number, "file": file, "name": name, "shown": shown}
     own = frozenset(told["settled"]).difference(told["literals"])
 
     def asked(kind: str, given: Given, texts: dict[str, str], of: list[str]) -> dict[str, Any]:
@@ -167,12 +234,29 @@ def _repeated(
         )
         return {**line, "reads": not read <= files.keys()}
 
-    yield asked("", (values, named), {}, [])
+    own_line = asked("", (values, named), {}, [])
+    yield own_line
+    bare: Given = ([*map(_bare, values)], {word: _bare(value) for word, value in named.items()})
+    if any(
+        a is not b for a, b in zip([*values, *named.values()], [*bare[0], *bare[1].values()], strict=True)
+    ):
+        plainly = asked("", bare, {}, [])
+        if plainly["value"] != own_line["value"] and not plainly["raised"]:
+            yield _left(own_line, plainly["answer"], "value")
     used = sorted(read & files.keys())
     asked_of = [*values, [files[place] for place in used]] if used else values
     for kind, (others, words), of in near(asked_of, named, number, told):
         texts = dict(zip(used, others[-1], strict=True)) if used else {}
         yield asked(kind, (others[: len(values)], words), texts, of)
+
+
+def _bare(value: Any) -> Any:
+    """A value of a class that derives from a number or a text, and has attributes, without these; others themselves."""
+    kinds: tuple[Any, ...] = (str, bytes, int, float)
+    for kind in kinds:
+        if isinstance(value, kind) and getattr(value, "__dict__", None) and not isinstance(value, enum.Enum):
+            return kind.__getnewargs__(value)[0]
+    return value
 
 
 def _files(calls: list[tuple[bytes, bytes]]) -> dict[str, str]:
@@ -241,17 +325,25 @@ def _awaited(answer: Any) -> Any:
     raise TooLong
 
 
-def _function(module: str, name: str, file: str) -> Callable[..., Any]:
-    """The function itself, without what wraps it."""
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = vars(found)[part]
-        found = getattr(found, "__func__", None) or getattr(found, "fget", None) or found
-    while getattr(found, "__qualname__", "") == name and hasattr(found, "__wrapped__"):
-        found = found.__wrapped__
-    if os.path.realpath(found.__code__.co_filename) != file:
-        raise LookupError(name)
-    return found  # type: ignore[no-any-return]
+def _function(places: list[str], file: str) -> Callable[..., Any]:
+    """What callers find by the first of these names that there is, without what others have wrapped around it."""
+    for place in places:
+        module, _, name = place.partition(":")
+        with contextlib.suppress(ImportError, KeyError):
+            found: Any = importlib.import_module(module)
+            for part in name.split("."):
+                found = vars(found)[part]
+                found = getattr(found, "__func__", None) or getattr(found, "fget", None) or found
+            while hasattr(found, "__wrapped__") and not _is_from(found, file):
+                found = found.__wrapped__
+            if callable(found):
+                return found  # type: ignore[no-any-return]
+    raise LookupError(places[0])
+
+
+def _is_from(function: Any, file: str) -> bool:
+    code = getattr(function, "__code__", None)
+    return code is not None and os.path.realpath(code.co_filename) == file
 
 
 def near(

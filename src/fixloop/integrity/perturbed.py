@@ -119,10 +119,21 @@ def constant(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
             pairs = [(a, b) for a, b in pairs if a["outcome"] != b["outcome"]]
         elif len(answers[own["name"]]) > 1:
             continue
+        elif _is_on_both_sides(own["answer"], pairs):
+            pairs = [(a, b) for a, b in pairs if a["outcome"] != b["outcome"]]
         is_same = all(b["value"] in answers[own["name"]] for _, b in pairs)
         if is_same and len({a["value"] for a, _ in pairs}) >= max(LEAST["any"], len(pairs) // 4):
             text = (own["file"], own["name"], own["shown"], was["answer"], own["answer"])
             yield Special(*text, len(pairs), len(pairs), "same")
+
+
+def _is_on_both_sides(answer: str, pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> bool:
+    """Whether greater and smaller numbers gave way to this one: a limit only cuts off one of both."""
+    try:
+        gave_way = [float(a["answer"]) for a, b in pairs if a["outcome"] != b["outcome"]]
+        return min(gave_way) < float(answer) < max(gave_way)
+    except ValueError:
+        return False
 
 
 _Calls = Mapping[tuple[str, str], Mapping[str, Any]]
