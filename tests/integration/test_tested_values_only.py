@@ -407,8 +407,8 @@ def test_an_answer_that_was_remembered_is_seen(tmp_path: Path, fixed: str, by: s
 
     [found] = carried(*lines, has_state=False)
 
-    assert (found.name, found.by) == ("stats.unpack", by)
-    assert found.left != found.alone
+    assert (found["name"], found["by"]) == ("stats.unpack", by)
+    assert found["answer"] != found["alone"]
 
 
 @pytest.mark.parametrize(
@@ -457,10 +457,10 @@ def test_what_is_answered_alike_in_any_order_is_not_remembered(
 
 
 def test_where_the_product_kept_something_before_order_may_matter() -> None:
-    line = {"file": "a.py", "name": "a.f", "shown": "f()", "left": "1", "alone": "2", "by": "order"}
+    line = {"file": "a.py", "name": "a.f", "shown": "f()", "answer": "1", "alone": "2", "by": "order"}
     lines = [json.dumps(line), "{", "[]", '"text"', '{"call": 1}']
 
-    assert [each.name for each in carried([], lines, has_state=False)] == ["a.f"]
+    assert [each["name"] for each in carried([], lines, has_state=False)] == ["a.f"]
     assert not [*carried([], lines, has_state=True)]
     assert not [*carried(lines, lines, has_state=False)]
     for text in (

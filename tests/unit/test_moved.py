@@ -7,9 +7,8 @@ import pytest
 
 from fixloop.configuration.model import Check
 from fixloop.integrity.moved import (
-    Complaint,
     Moved,
-    deleted,
+    gone,
     left_out,
     looked_at,
     moved_away,
@@ -17,6 +16,7 @@ from fixloop.integrity.moved import (
     shape,
 )
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
+from fixloop.protocol.state import FailureRef
 from workers.commands.check_run import Ran
 from workers.commands.moved import left, measured, padded
 
@@ -136,10 +136,10 @@ def _sum(items):
     ],
 )
 def test_what_is_gone_with_what_a_tool_said_of_it_is_found(line: int, name: str, new: str | None) -> None:
-    said = Complaint("items.py", line, "mypy[return-value] Incompatible return value")
+    said = FailureRef(name="return-value", file="items.py", line=line, headline="Incompatible return value")
     after = {} if new is None else {"items.py": new}
 
-    assert [*deleted({"items.py": ITEMS}, after, [said])] == [(said, name)]
+    assert [*gone({"items.py": ITEMS}, after, [said])] == [(said, name)]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,9 @@ def test_what_is_gone_with_what_a_tool_said_of_it_is_found(line: int, name: str,
     ],
 )
 def test_what_was_mended_moved_renamed_or_asked_to_go_is_not_gone(line: int, said: str, new: str) -> None:
-    assert not [*deleted({"items.py": ITEMS}, {"items.py": new}, [Complaint("items.py", line, said)])]
+    assert not [
+        *gone({"items.py": ITEMS}, {"items.py": new}, [FailureRef(name=said, file="items.py", line=line)])
+    ]
 
 
 def test_the_coverage_of_old_lines_leaves_out_what_was_added() -> None:

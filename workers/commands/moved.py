@@ -9,16 +9,7 @@ from typing import Any, Final
 
 from fixloop.configuration.model import NEW_BY_DEFAULT, Check
 from fixloop.integrity.bought import Coverage, Measured, called_at_import, dead_lines, percent_earned, reached
-from fixloop.integrity.moved import (
-    MOVED,
-    PADDED,
-    Complaint,
-    deleted,
-    left_out,
-    looked_at,
-    moved_away,
-    percent_of_old_lines,
-)
+from fixloop.integrity.moved import MOVED, PADDED, gone, left_out, looked_at, moved_away, percent_of_old_lines
 from fixloop.integrity.paths import Kind
 from fixloop.protocol.checks import Finding, RunOutcome
 from fixloop.reports.coverage import is_too_low
@@ -41,11 +32,10 @@ def work_moved_away(claim: Claim) -> Iterator[Finding]:
     if not is_static and not claim.was_uncovered:
         return
     old, new = sides(claim, Kind.PRODUCT)
-    refs = [ref for run in claim.work.holding.state.active.runs for ref in run.failures] if is_static else []
-    complaints = [Complaint(ref.file, ref.line or 0, f"{ref.name} {ref.headline}") for ref in refs]
-    for each, name in deleted(old, new, complaints):
-        text = f"`{name}`, of which `{each.said[:120].strip()}` was said, is gone"
-        yield Finding(rule=MOVED, text=text, file=each.path)
+    failures = [ref for run in claim.work.holding.state.active.runs for ref in run.failures if is_static]
+    for failure, name in gone(old, new, failures):
+        text = f"`{name}` is gone, of which was said: {failure.error or failure.name}"
+        yield Finding(rule=MOVED, text=text, file=failure.file)
     tracked = tracked_in_tree(claim.git, claim.trusted)
     paths = [seen for path in tracked if (seen := inside(claim, os.fsdecode(path)))]
     names = {f"{claim.trusted}:{os.fsdecode(path)}": inside(claim, os.fsdecode(path)) for path in tracked}

@@ -131,14 +131,10 @@ class Recording:
             return
         top, check = workspace.directory.resolve(), self._check.name
         for left in carried(*lines, has_state=keeps_state(self._decisions.sources[0])):
-            by = (
-                "calls that were made before"
-                if left.by == "order"
-                else "what comes with the value beside itself"
-            )
-            text = f"`{left.name}` answers by {by}: to `{left.shown[:200]}` alone it says something else"
-            file = os.path.relpath(left.file, top)
-            yield Finding(rule=REMEMBERED, text=text, check=check, file=file, old=left.alone, new=left.left)
+            by = "calls before it" if left["by"] == "order" else "what a value carries beside itself"
+            text = f"`{left['name']}` answers by {by}: `{left['shown'][:200]}` alone is answered otherwise"
+            file, alone = os.path.relpath(left["file"], top), left["alone"]
+            yield Finding(rule=REMEMBERED, text=text, check=check, file=file, old=alone, new=left["answer"])
         found = list(constant(*lines)) if values.may_answer else []
         if decides_more(*self._decisions.sources):
             found += special(*lines)

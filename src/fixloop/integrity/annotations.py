@@ -13,7 +13,6 @@ _BRACES: Final = re.compile(r"\bas (?:any|unknown as \w+|never)\b|< any >")
 _ANYTHING: Final = frozenset({"Any", "typing.Any", "t.Any", "Incomplete"})
 _READS: Final = re.compile(r"(?:json|pickle|marshal|yaml|tomllib)\.(?:safe_)?loads?|ast\.literal_eval")
 _WRITES: Final = re.compile(r"(?:json|pickle|marshal|yaml)\.(?:safe_)?dumps?|repr|str")
-_GETS: Final = re.compile(r"operator\.(?:attr|item)getter|operator\.methodcaller")
 
 
 def given_away(old: Source | None, new: Source) -> Iterator[Sign]:
@@ -55,8 +54,6 @@ def _told_otherwise(source: Source, node: ast.AST) -> str:
             source.dotted(node.func)
         ) and (isinstance(given, ast.Constant) or _WRITES.fullmatch(source.dotted(given.func))):
             return f"a value loses its type on its way through `{source.dotted(node.func)}`"
-        case ast.Call(func=ast.Call(func=gets)) if _GETS.fullmatch(source.dotted(gets)):
-            return f"`{source.dotted(gets)}` gets a value without its type"
         case ast.Subscript(
             value=ast.Attribute(attr="__dict__") | ast.Call(func=ast.Name(id="vars")), ctx=ast.Load()
         ):

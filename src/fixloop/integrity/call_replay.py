@@ -141,12 +141,12 @@ def _replayed(calls: list[tuple[bytes, bytes]], files: dict[str, str], told: dic
             if time.monotonic() > until:
                 raise TooLong
 
+    repeated = partial(_repeated, files=files, told=told, read=read, refuses=refuses)
     with contextlib.suppress(BaseException):
-        write(_remembered(calls, partial(_repeated, files=files, told=told, read=read, refuses=refuses)))
-    for number, (call, path) in enumerate(calls):
-        sys.path[:] = pickle.loads(path)
+        write(_remembered(calls, repeated))
+    for number, call in enumerate(calls):
         try:
-            write(_repeated(number, call, files, told, read, refuses))
+            write(repeated(number, *call))
             if time.monotonic() > until:
                 return
         except BaseException:
@@ -156,11 +156,8 @@ def _replayed(calls: list[tuple[bytes, bytes]], files: dict[str, str], told: dic
             refuses[0] = False
 
 
-Lines = dict[int, dict[str, Any]]
-
-
 def _remembered(
-    calls: list[tuple[bytes, bytes]], repeated: Callable[[int, bytes], Iterator[dict[str, Any]]]
+    calls: list[tuple[bytes, bytes]], repeated: Callable[..., Iterator[dict[str, Any]]]
 ) -> Iterator[dict[str, Any]]:
     """A line for each call that is answered otherwise when those that came after it come first. Calls that answer
     nothing are left out: to change what follows is all that they are for."""
@@ -168,28 +165,22 @@ def _remembered(
         # Once for all orders.
         sys.path[:] = pickle.loads(path)
         with contextlib.suppress(Exception):
-            _function(pickle.loads(call)[1], pickle.loads(call)[0])
-    usual = _in_order(calls, range(len(calls)), repeated)
+            _function(*pickle.loads(call)[1::-1])
+    usual = _in_order(range(len(calls)), calls, repeated)
     telling = [number for number, line in usual.items() if line["answer"] != "None"]
-    turned = _in_order(calls, telling[::-1], repeated)
-    if any(line["outcome"] != usual[number]["outcome"] for number, line in turned.items()):
-        first, again = (_in_order(calls, telling, repeated) for _ in range(2))
-        for number in sorted(first.keys() & again.keys() & turned.keys()):
-            left, alone = first[number], turned[number]
-            if left["outcome"] == again[number]["outcome"] != alone["outcome"]:
-                yield _left(left, alone["answer"], "order")
-
-
-def _left(line: dict[str, Any], alone: str, by: str) -> dict[str, Any]:
-    about = {name: line[name] for name in ("file", "name", "shown")}
-    return {**about, "left": line["answer"], "alone": alone, "by": by}
+    turned = _in_order(telling[::-1], calls, repeated)
+    differs = any(line["outcome"] != usual[number]["outcome"] for number, line in turned.items())
+    again = _in_order(telling, calls, repeated) if differs else {}
+    for number in sorted(again.keys() & turned.keys()):
+        if usual[number]["outcome"] == again[number]["outcome"] != turned[number]["outcome"]:
+            yield {**usual[number], "alone": turned[number]["answer"], "by": "order"}
 
 
 def _in_order(
-    calls: list[tuple[bytes, bytes]],
     order: Sequence[int],
-    repeated: Callable[[int, bytes], Iterator[dict[str, Any]]],
-) -> Lines:
+    calls: list[tuple[bytes, bytes]],
+    repeated: Callable[..., Iterator[dict[str, Any]]],
+) -> dict[int, dict[str, Any]]:
     """What these calls answer one after the other, in a process of their own."""
     until = time.monotonic() + ORDER_SECONDS
     from_child, to_parent = os.pipe()
@@ -197,12 +188,10 @@ def _in_order(
     if child == 0:
         with contextlib.suppress(BaseException), open(to_parent, "w") as told:
             for number in order:
+                with contextlib.suppress(Exception):
+                    told.write(f"{json.dumps([number, next(repeated(number, *calls[number]))])}\n")
                 if time.monotonic() > until:
                     break
-                call, path = calls[number]
-                sys.path[:] = pickle.loads(path)
-                with contextlib.suppress(BaseException):
-                    told.write(f"{json.dumps([number, next(repeated(number, call))])}\n")
         os._exit(0)
     os.close(to_parent)
     with open(from_child) as told:
@@ -212,9 +201,16 @@ def _in_order(
 
 
 def _repeated(
-    number: int, call: bytes, files: dict[str, str], told: dict[str, Any], read: set[str], refuses: list[bool]
+    number: int,
+    call: bytes,
+    path: bytes,
+    files: dict[str, str],
+    told: dict[str, Any],
+    read: set[str],
+    refuses: list[bool],
 ) -> Iterator[dict[str, Any]]:
     """A line for the call, and one for each call near it; the texts of the files that it reads are as its arguments."""
+    sys.path[:] = pickle.loads(path)
     file, places, values, named = pickle.loads(call)
     function, name = _function(places, file), places[0].replace(":", ".")
     # To copy, change or show a value can call the product, too.
@@ -236,13 +232,11 @@ def _repeated(
 
     own_line = asked("", (values, named), {}, [])
     yield own_line
-    bare: Given = ([*map(_bare, values)], {word: _bare(value) for word, value in named.items()})
-    if any(
-        a is not b for a, b in zip([*values, *named.values()], [*bare[0], *bare[1].values()], strict=True)
-    ):
-        plainly = asked("", bare, {}, [])
+    bare = [*map(_bare, values)]
+    if any(a is not b for a, b in zip(values, bare, strict=True)):
+        plainly = asked("", (bare, named), {}, [])
         if plainly["value"] != own_line["value"] and not plainly["raised"]:
-            yield _left(own_line, plainly["answer"], "value")
+            yield {**own_line, "alone": plainly["answer"], "by": "value"}
     used = sorted(read & files.keys())
     asked_of = [*values, [files[place] for place in used]] if used else values
     for kind, (others, words), of in near(asked_of, named, number, told):
@@ -253,10 +247,9 @@ def _repeated(
 def _bare(value: Any) -> Any:
     """A value of a class that derives from a number or a text, and has attributes, without these; others themselves."""
     kinds: tuple[Any, ...] = (str, bytes, int, float)
-    for kind in kinds:
-        if isinstance(value, kind) and getattr(value, "__dict__", None) and not isinstance(value, enum.Enum):
-            return kind.__getnewargs__(value)[0]
-    return value
+    is_more = getattr(value, "__dict__", None) and not isinstance(value, enum.Enum)
+    plainly = [kind.__getnewargs__(value)[0] for kind in kinds if is_more and isinstance(value, kind)]
+    return plainly[0] if plainly else value
 
 
 def _files(calls: list[tuple[bytes, bytes]]) -> dict[str, str]:

@@ -6,7 +6,8 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from contextlib import suppress
+from typing import Any, Final
 
 from fixloop.integrity.source import Source
 
@@ -17,51 +18,28 @@ _EMPTY: Final = re.compile(
 )
 
 
-class Carried(NamedTuple):
-    """A function one of whose calls is answered by what was left for it."""
-
-    file: str
-    name: str
-    shown: str
-    left: str
-    """The answer where something was left for the call."""
-    alone: str
-    """The answer to the same call without that."""
-    by: str
-    """What leaves it: "order", calls before it; "value", a value of a class of its own."""
-
-
-def carried(old: Iterable[str], new: Iterable[str], *, has_state: bool) -> Iterator[Carried]:
-    """The functions that have come to answer so, each once. `old`, `new`: the lines of `call_replay`; `has_state`: the
-    product kept something between calls before, so that the order of calls may matter by right."""
-    before = {each.name for each in _told(old)}
-    found = {
-        each.name: each
-        for each in reversed([*_told(new)])
-        if each.name not in before and not (has_state and each.by == "order")
-    }
+def carried(old: Iterable[str], new: Iterable[str], *, has_state: bool) -> Iterator[dict[str, Any]]:
+    """The lines of `call_replay` on the functions that have come to answer so, one for each; `has_state`: the product
+    kept something between calls before, so that their order may matter by right."""
+    before = {each["name"] for each in _told(old)}
+    new_ones = (each for each in _told(new) if each["name"] not in before)
+    found = {each["name"]: each for each in new_ones if not (has_state and each["by"] == "order")}
     yield from found.values()
 
 
 def keeps_state(sources: Iterable[Source]) -> bool:
     """Whether a module or a class has a collection that is filled later, or functions set what is the module's."""
-    for source in sources:
-        owners = (node for node in source.nodes if isinstance(node, ast.Module | ast.ClassDef))
-        placed = (
-            node for owner in owners for node in owner.body if isinstance(node, ast.Assign | ast.AnnAssign)
-        )
-        if any(_EMPTY.fullmatch(ast.unparse(each.value)) for each in placed if each.value):
-            return True
-        if any(isinstance(node, ast.Global) for node in source.nodes):
-            return True
-    return False
+    nodes = [node for source in sources for node in source.nodes]
+    owners = (node for node in nodes if isinstance(node, ast.Module | ast.ClassDef))
+    placed = (getattr(node, "value", None) for owner in owners for node in owner.body)
+    is_filled = any(isinstance(value, ast.expr) and _EMPTY.fullmatch(ast.unparse(value)) for value in placed)
+    return is_filled or any(isinstance(node, ast.Global) for node in nodes)
 
 
-def _told(lines: Iterable[str]) -> Iterator[Carried]:
+def _told(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     for line in lines:
-        try:
+        # Another kind of line, or one that was cut off, says nothing of it.
+        with suppress(ValueError):
             told = json.loads(line)
-            yield Carried(*(str(told[field]) for field in Carried._fields))
-        except (ValueError, KeyError, TypeError):
-            # Another kind of line, or one that was cut off.
-            continue
+            if isinstance(told, dict) and {"name", "file", "shown", "answer", "alone", "by"} <= told.keys():
+                yield told

@@ -3,7 +3,6 @@
 Lines are compared by their shape, in which all plain names are alike: what is moved often gets other names.
 """
 
-import ast
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +12,8 @@ from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from fixloop.integrity.parts import has_parts, judging_part
-from fixloop.integrity.source import Function, Source
+from fixloop.integrity.source import Source
+from fixloop.protocol.state import FailureRef
 
 MOVED: Final = "moved-away"
 PADDED: Final = "coverage-padded"
@@ -101,46 +101,34 @@ def moved_away(
                     yield Moved(path, number, *gained[found])
 
 
-class Complaint(NamedTuple):
-    """What a tool said of a line."""
-
-    path: str
-    line: int
-    said: str
-
-
-def deleted(
-    old: Mapping[str, str], new: Mapping[str, str], complaints: Iterable[Complaint]
-) -> Iterator[tuple[Complaint, str]]:
-    """The complaints about public functions and classes that are gone, each with its name: no new text has the name or
-    a function with the same parameters, and the tool did not ask for it to go."""
+def gone(
+    old: Mapping[str, str], new: Mapping[str, str], failures: Iterable[FailureRef]
+) -> Iterator[tuple[FailureRef, str]]:
+    """What tools said of public functions and classes that are gone, each with its name: no new text has the name or a
+    new function with the same parameters, and nobody asked for it to go."""
     words = set(re.findall(r"\w+", "\n".join(new.values())))
     before = {path: _exported(text) for path, text in old.items()}
-    there = [named for text in new.values() for named in _exported(text).items()]
     known = {name for found in before.values() for name in found}
+    there = [named for text in new.values() for named in _exported(text).items()]
     renamed = {parameters for name, (parameters, _) in there if name not in known}
-    for each in complaints:
+    for each in failures:
         lost = (
             name
-            for name, (parameters, lines) in before.get(each.path, {}).items()
+            for name, (parameters, lines) in before.get(each.file, {}).items()
             if each.line in lines and name.rpartition(".")[2] not in words and parameters not in renamed
         )
-        if not _ASKS_TO_GO.search(each.said) and (name := next(lost, "")):
+        if not _ASKS_TO_GO.search(f"{each.name} {each.headline}") and (name := next(lost, "")):
             yield each, name
 
 
 def _exported(text: str) -> dict[str, tuple[str, range]]:
-    """The public functions and classes of a module, and the methods of these, with their parameters and lines."""
-    found = dict[str, tuple[str, range]]()
-    waiting: list[tuple[str, ast.Module | ast.ClassDef | None]] = [("", Source("a.py", text).tree)]
-    while waiting:
-        above, owner = waiting.pop()
-        for node in owner.body if owner else ():
-            if isinstance(node, Function | ast.ClassDef) and not node.name.startswith("_"):
-                parameters = node.name if isinstance(node, ast.ClassDef) else ast.unparse(node.args)
-                found[above + node.name] = (parameters, range(node.lineno, (node.end_lineno or 0) + 1))
-                waiting += [(f"{node.name}.", node)] if isinstance(node, ast.ClassDef) else []
-    return found
+    """The public functions and classes of a module, with the parameters that stand behind their names and the lines."""
+    source = Source("a.py", text)
+    return {
+        each.name: (source.lines[each.first - 1].partition("(")[2], range(each.first, each.last + 1))
+        for each in source.scopes
+        if not any(part.startswith("_") for part in each.name.split("."))
+    }
 
 
 def percent_of_old_lines(

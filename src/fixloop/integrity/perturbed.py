@@ -168,7 +168,7 @@ def _by_call(lines: Iterable[str]) -> dict[int, dict[tuple[str, str], Mapping[st
             told = json.loads(line)
             asked = (told["kind"], told["asked"] if told["kind"] else "")
             is_whole = {"name", "outcome", "value", "raised", "reads", "tells"} <= told.keys()
-            if is_whole and list(told["of"]) == told["of"]:
+            if is_whole and "by" not in told and list(told["of"]) == told["of"]:
                 found[told["call"]][asked] = told
         except (ValueError, KeyError, TypeError):
             # The last line of a process that was ended, or what the product itself wrote there.
