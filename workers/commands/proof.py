@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fixloop.configuration.model import Check
-from fixloop.integrity.carried import RULE as REMEMBERED
+from fixloop.integrity.carried import REMEMBERED
 from fixloop.integrity.flip import Flip, flipped
 from fixloop.integrity.perturbed import RULE as PERTURBED
 from fixloop.protocol.checks import Finding

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.configuration.model import NEW_BY_DEFAULT, Check
-from fixloop.integrity.carried import RULE as REMEMBERED
-from fixloop.integrity.carried import carried, keeps_state
+from fixloop.integrity.carried import REMEMBERED, carried, keeps_state
 from fixloop.integrity.paths import Kind, kind_of
 from fixloop.integrity.perturbed import RULE, Values, constant, decides_more, special, values_of
 from fixloop.integrity.source import Source

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from fixloop.integrity.source import Source
 
-RULE: Final = "remembered-answer"
+REMEMBERED: Final = "remembered-answer"
 
 _EMPTY: Final = re.compile(
     r"\[\]|\{\}|(?:\w+\.)*(?:dict|list|set|OrderedDict|defaultdict|Counter|deque)\(.*\)"
@@ -22,7 +22,7 @@ def carried(old: Iterable[str], new: Iterable[str], *, has_state: bool) -> Itera
     """The lines of `call_replay` on the functions that have come to answer so, one for each; `has_state`: the product
     kept something between calls before, so that their order may matter by right."""
     before = {each["name"] for each in _told(old)}
-    new_ones = (each for each in _told(new) if each["name"] not in before)
+    new_ones = (each for each in reversed([*_told(new)]) if each["name"] not in before)
     found = {each["name"]: each for each in new_ones if not (has_state and each["by"] == "order")}
     yield from found.values()
 
