@@ -11,8 +11,8 @@ RULE: Final = "types-given-away"
 
 _BRACES: Final = re.compile(r"\bas (?:any|unknown as \w+|never)\b|< any >")
 _ANYTHING: Final = frozenset({"Any", "typing.Any", "t.Any", "Incomplete"})
-_READS: Final = re.compile(r"(?:json|pickle|marshal|yaml|tomllib)\.(?:safe_)?loads?|ast\.literal_eval")
-_WRITES: Final = re.compile(r"(?:json|pickle|marshal|yaml)\.(?:safe_)?dumps?|repr|str")
+_WAY: Final = re.compile(r"""(?:\w+\.loads|ast\.literal_eval) (?:[\w.]*(?:dumps|repr|str)\(|['"])""")
+"""A text that is read where it was written."""
 
 
 def given_away(old: Source | None, new: Source) -> Iterator[Sign]:
@@ -50,12 +50,10 @@ def _told_otherwise(source: Source, node: ast.AST) -> str:
             source.dotted(kind),
         }:
             return "a value is declared as `Any`"
-        case ast.Call(args=[ast.Call() | ast.Constant(value=str()) as given, *_]) if _READS.fullmatch(
-            source.dotted(node.func)
-        ) and (isinstance(given, ast.Constant) or _WRITES.fullmatch(source.dotted(given.func))):
+        case ast.Call(args=[given, *_]) if _WAY.match(f"{source.dotted(node.func)} {ast.unparse(given)}"):
             return f"a value loses its type on its way through `{source.dotted(node.func)}`"
         case ast.Subscript(
-            value=ast.Attribute(attr="__dict__") | ast.Call(func=ast.Name(id="vars")), ctx=ast.Load()
+            value=ast.Attribute(attr="__dict__") | ast.Call(func=ast.Name("vars")), ctx=ast.Load()
         ):
             return "an attribute is read without its type"
         case ast.If() | ast.IfExp() if "TYPE_CHECKING" in names_in(node.test):
