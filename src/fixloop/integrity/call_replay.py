@@ -58,6 +58,8 @@ _RUN = re.compile(r"(?=([^\W_]{3}))")
 NUMBERS = (int, float, Decimal, Fraction)
 USUAL = frozenset({*range(-1, 11), 100, 1000})
 Given = tuple[list[Any], dict[str, Any]]
+Call = tuple[bytes, bytes]
+"""What was recorded of it, and the path that modules were found on."""
 
 
 class TooLong(BaseException):
@@ -100,8 +102,7 @@ def main() -> None:
             os.removedirs(os.path.dirname(place))
 
 
-def _calls(folder: str) -> Iterator[tuple[bytes, bytes]]:
-    """Recorded calls, and the paths that modules were found on."""
+def _calls(folder: str) -> Iterator[Call]:
     for name in sorted(os.listdir(folder)):
         with open(os.path.join(folder, name), "rb") as file:
             data, at = file.read(), 0
@@ -111,7 +112,7 @@ def _calls(folder: str) -> Iterator[tuple[bytes, bytes]]:
             at += 8 + told + path
 
 
-def _replayed(calls: list[tuple[bytes, bytes]], files: dict[str, str], told: dict[str, Any], to: int) -> None:
+def _replayed(calls: list[Call], files: dict[str, str], told: dict[str, Any], to: int) -> None:
     until, refuses, read = time.monotonic() + told["seconds"], [False], set[str]()
 
     def audit(event: str, arguments: Any) -> None:
@@ -146,7 +147,7 @@ def _replayed(calls: list[tuple[bytes, bytes]], files: dict[str, str], told: dic
         write(_remembered(calls, repeated))
     for number, call in enumerate(calls):
         try:
-            write(repeated(number, *call))
+            write(repeated(number, call))
             if time.monotonic() > until:
                 return
         except BaseException:
@@ -157,7 +158,7 @@ def _replayed(calls: list[tuple[bytes, bytes]], files: dict[str, str], told: dic
 
 
 def _remembered(
-    calls: list[tuple[bytes, bytes]], repeated: Callable[..., Iterator[dict[str, Any]]]
+    calls: list[Call], repeated: Callable[..., Iterator[dict[str, Any]]]
 ) -> Iterator[dict[str, Any]]:
     """A line for each call that is answered otherwise when those that came after it come first. Calls that answer
     nothing are left out: to change what follows is all that they are for."""
@@ -177,9 +178,7 @@ def _remembered(
 
 
 def _in_order(
-    order: Sequence[int],
-    calls: list[tuple[bytes, bytes]],
-    repeated: Callable[..., Iterator[dict[str, Any]]],
+    order: Sequence[int], calls: list[Call], repeated: Callable[..., Iterator[dict[str, Any]]]
 ) -> dict[int, dict[str, Any]]:
     """What these calls answer one after the other, in a process of their own."""
     until = time.monotonic() + ORDER_SECONDS
@@ -189,7 +188,7 @@ def _in_order(
         with contextlib.suppress(BaseException), open(to_parent, "w") as told:
             for number in order:
                 with contextlib.suppress(Exception):
-                    told.write(f"{json.dumps([number, next(repeated(number, *calls[number]))])}\n")
+                    told.write(f"{json.dumps([number, next(repeated(number, calls[number]))])}\n")
                 if time.monotonic() > until:
                     break
         os._exit(0)
@@ -201,17 +200,11 @@ def _in_order(
 
 
 def _repeated(
-    number: int,
-    call: bytes,
-    path: bytes,
-    files: dict[str, str],
-    told: dict[str, Any],
-    read: set[str],
-    refuses: list[bool],
+    number: int, call: Call, files: dict[str, str], told: dict[str, Any], read: set[str], refuses: list[bool]
 ) -> Iterator[dict[str, Any]]:
     """A line for the call, and one for each call near it; the texts of the files that it reads are as its arguments."""
-    sys.path[:] = pickle.loads(path)
-    file, places, values, named = pickle.loads(call)
+    sys.path[:] = pickle.loads(call[1])
+    file, places, values, named = pickle.loads(call[0])
     function, name = _function(places, file), places[0].replace(":", ".")
     # To copy, change or show a value can call the product, too.
     refuses[0] = True
