@@ -73,13 +73,7 @@ def status_document(found: Snapshot, state: State) -> dict[str, Any]:
                 "max_iterations": entry.max_iterations,
                 # In the words of `read --json`; the full message is in the log.
                 "failures": [
-                    {
-                        "name": ref.name,
-                        "file": ref.file,
-                        "line": ref.line,
-                        "error_type": ref.error_type,
-                        "message": ref.headline,
-                    }
+                    ref.model_dump(include={"name", "file", "line", "error_type"}) | {"message": ref.headline}
                     for ref in (entry.last_run.failures if entry.last_run is not None else ())
                 ],
                 "old": entry.old,

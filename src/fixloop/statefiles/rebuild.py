@@ -24,6 +24,7 @@ from fixloop.statefiles.named_files import NamedFiles, Record, records_below
 from fixloop.statefiles.rendering import ARTIFACT, ProfileFiles, drawn, files_of
 from fixloop.statefiles.sync import place_of, project
 from fixloop.store.contract import Store
+from fixloop.store.keys import issue_of, number_of
 
 _SHOWN: Final = 3
 """Disagreements that are told."""
@@ -48,7 +49,7 @@ def rebuild(
     found = [record for record in records_below(root) if record.issue == issue]
     if not found:
         raise UsageError(f"there are no named files of issue {issue} below {root}")
-    record = max(found, key=lambda record: int(record.workflow.rpartition("-")[2]))
+    record = max(found, key=lambda record: number_of(record.workflow))
     if _known(store, record):
         raise RefusedError(
             f"Redis knows workflow {record.workflow}, and is right; `fixloop files {issue}` draws its files anew"
@@ -80,12 +81,12 @@ def rebuild(
 
 def _known(store: Store, record: Record) -> bool:
     """Whether the store has it, had it, or has a later one of its feature."""
-    project_, issue, number = record.workflow.rsplit("-", 2)
+    project_, issue = record.workflow.partition("-")[0], issue_of(record.workflow)
     if store.read(record.workflow) is not None:
         return True
-    retired, latest = store.retired(project_, int(issue)), store.latest(project_, int(issue))
+    retired, latest = store.retired(project_, issue), store.latest(project_, issue)
     others = [name for name in (retired.workflow if retired else "", latest or "") if name]
-    return any(int(name.rpartition("-")[2]) >= int(number) for name in others)
+    return any(number_of(name) >= number_of(record.workflow) for name in others)
 
 
 def _files(record: Record) -> ProfileFiles:

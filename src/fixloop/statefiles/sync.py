@@ -21,9 +21,10 @@ from fixloop.secrets.redaction import Redaction
 from fixloop.statefiles.edits import difference
 from fixloop.statefiles.named_files import Files, NamedFiles, Record, Stamp, Written
 from fixloop.statefiles.rendering import drawn, files_of, has_files, ignore
+from fixloop.store import records
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
-from fixloop.store.records import Snapshot as Stored
+from fixloop.store.keys import issue_of, number_of
 
 HAND: Final = "hand"
 """Who changed a file, as far as anybody knows."""
@@ -114,7 +115,7 @@ def place_of(snapshot: bytes, workflow: str) -> str:
     return (own.place if own is not None else "") or workflow
 
 
-def _project(store: Store, found: Stored, root: Path, again: bool) -> Projected:
+def _project(store: Store, found: records.Snapshot, root: Path, again: bool) -> Projected:
     named = NamedFiles(root, place_of(found.snapshot, found.workflow))
     before = named.record
     stamp = _stamp(store, found, before)
@@ -145,7 +146,7 @@ def _project(store: Store, found: Stored, root: Path, again: bool) -> Projected:
     return Projected(True, edits=edits)
 
 
-def _stamp(store: Store, found: Stored, before: Record) -> Stamp:
+def _stamp(store: Store, found: records.Snapshot, before: Record) -> Stamp:
     state: dict[str, Any] = json.loads(found.snapshot)
     digest, kept = state.get("configuration", ""), before.configuration
     if digest and (before.workflow != found.workflow or not kept):
@@ -171,9 +172,8 @@ def _takes_over(store: Store, stamp: Stamp, before: Record) -> bool:
     holder = store.read(before.workflow)
     if before.ended or holder is not None:
         return before.ended or bool(holder and holder.fields.get("outcome"))
-    hash8, issue, number = before.workflow.rsplit("-", 2)
-    retired = store.retired(hash8, int(issue))
-    return retired is not None and int(retired.workflow.rpartition("-")[2]) >= int(number)
+    retired = store.retired(before.workflow.partition("-")[0], issue_of(before.workflow))
+    return retired is not None and number_of(retired.workflow) >= number_of(before.workflow)
 
 
 def _whose(store: Store, root: Path, before: Record, stamp: Stamp) -> str:

@@ -20,7 +20,7 @@ from fixloop.errors import InfrastructureError, ProtocolError
 from fixloop.files.atomic import sync
 from fixloop.files.locks import take
 from fixloop.store.archive.record import Member, erase, line_of, member, read, stored_of, walk
-from fixloop.store.keys import feature_of, issue_of
+from fixloop.store.keys import feature_of, issue_of, number_of
 from fixloop.store.records import Stored
 
 SUFFIX: Final = ".jsonl.gz"
@@ -106,7 +106,7 @@ class Archive:
     def newest(self, project: str, issue: int) -> str | None:
         feature = feature_of(f"{project}-{issue}-1")
         found = (each.workflow for each in self.workflows(project) if feature_of(each.workflow) == feature)
-        return max(found, key=lambda workflow: int(workflow.rpartition("-")[2]), default=None)
+        return max(found, key=number_of, default=None)
 
     def of_issue(self, issue: int) -> Iterator[str]:
         return (each.workflow for each in self.workflows() if issue_of(each.workflow) == issue)
