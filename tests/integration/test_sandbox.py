@@ -197,6 +197,14 @@ def test_what_is_named_is_writable_and_what_is_hidden_in_it_is_not(scene: Scene)
     assert scene.run(f"echo 1 > {named}/.fixloop/redis/planted", named).exit_code not in (0, None)
 
 
+@pytest.mark.parametrize("named", [".fixloop", ".fixloop/redis/seal.key", "link/redis"])
+def test_what_is_hidden_is_not_shown_because_a_project_names_it(scene: Scene, named: str) -> None:
+    (scene.project / "link").symlink_to(".fixloop")
+    place = str(scene.project / named)
+
+    assert scene.run(f"cat {scene.project}/.fixloop/redis/seal.key", place).exit_code not in (0, None)
+
+
 def test_build_caches_of_other_languages_are_writable_and_their_tools_are_not(scene: Scene) -> None:
     folder = scene.ground.workspace.directory
     (folder / "go.mod").write_text("module shop\n")

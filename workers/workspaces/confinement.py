@@ -33,7 +33,14 @@ def confinement_in(
     tmp = make_own_temporary(folder)
     written = (*(folder / "tree").iterdir(), folder / "scratch", *_caches(cwd, env))
     named = (*(Path(place).expanduser() for place in writable), *load_settings().sandbox_writable)
-    return Confinement((*written, *named), (work, tmp.parent, *_state(source)), (folder,), tmp)
+    state = [Path(os.path.realpath(place)) for place in _state(source)]
+    # A project that names its own `.fixloop` would be shown the keys in it.
+    others = (each for each in named if not any(_is_below(each, place) for place in state))
+    return Confinement((*written, *others), (work, tmp.parent, *state), (folder,), tmp)
+
+
+def _is_below(place: Path, top: Path) -> bool:
+    return Path(os.path.realpath(place)).is_relative_to(top)
 
 
 def setup_confinement(cache: Path, source: Path | None, folder: Path) -> Confinement:
