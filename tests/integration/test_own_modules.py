@@ -152,6 +152,29 @@ def test_what_was_kept_after_a_workflow_began_is_compiled_for_it_again(runs: Run
     assert "1 passed" in runs.play(before=time.time() - 60)
 
 
+def test_what_a_process_has_compiled_it_lends_to_all_commands_of_a_workflow(runs: Runs) -> None:
+    began = time.time() - 60
+    runs.play(before=began)
+    runs.play(before=began)
+
+    assert "1 passed" in runs.play(before=began, rest=False)
+
+    links = {path.name.partition(".")[0] for path in runs.pycache.rglob("*.pyc") if path.is_symlink()}
+    assert links == {"calc", "test_calc"}
+
+
+def test_what_somebody_has_put_in_the_place_of_what_a_process_compiled_is_not_lent(runs: Runs) -> None:
+    began = time.time() - 60
+    runs.play(before=began)
+    runs.play(before=began)
+    source = runs.files["calc.py"].encode()
+    [kept] = (runs.tmp_path / "cache").rglob(f"{hashlib.sha256(source).hexdigest()}.*")
+    code = marshal.dumps(compile("def add(a, b): return 4", "calc.py", "exec"))
+    kept.write_bytes(MAGIC_NUMBER + HASHED + source_hash(source) + code)
+
+    assert "1 passed" in runs.play(before=began)
+
+
 def test_a_failure_is_shown_where_it_is(runs: Runs) -> None:
     runs.files["calc.py"] = runs.files["calc.py"].replace("a + b", "a - b")
     for _ in range(3):

@@ -36,6 +36,8 @@ _NAME: Final = re.compile(
 )
 _PASS_HOOK: Final = b"_call_assertion_pass"
 """In what pytest rewrote otherwise, because the project's settings say so."""
+_compiled: Final[dict[Path, bytes]] = {}
+"""What this process has had compiled and kept, each with its digest: a file that still has it is nobody else's."""
 
 
 class _Module(NamedTuple):
@@ -69,8 +71,9 @@ class OwnModules(NamedTuple):
 
     def lend(self, pycache: Path, top: Path, before: float, confined: Confined = UNCONFINED) -> None:
         """Put what earlier commands imported into a `PYTHONPYCACHEPREFIX` for a workspace at `top`. What was kept later
-        than `before`, seconds since the epoch, is compiled again: the date of an inode cannot be set back. The start of
-        an interpreter runs what is installed for it, which `[workspace] setup` may have chosen: confined as a check."""
+        than `before`, seconds since the epoch, is compiled again, because the date of an inode cannot be set back, but
+        for what this process has had compiled itself. The start of an interpreter runs what is installed for it, which
+        `[workspace] setup` may have chosen: confined as a check."""
         modules = list(self._modules(pycache, top, before))
         if sum(each.size for each in modules) < LEAST_BYTES:
             return
@@ -98,8 +101,9 @@ class OwnModules(NamedTuple):
                 shutil.rmtree(self._folder)
             self._folder.mkdir(parents=True, exist_ok=True)
             for each in compiled:
-                if each.target.exists() and not each.kept.exists():
-                    write_whole(each.kept, each.target.read_bytes())
+                if each.target.exists() and not each.is_lent:
+                    write_whole(each.kept, data := each.target.read_bytes())
+                    _compiled[each.kept] = hashlib.sha256(data).digest()
 
     def note(self, pycache: Path, top: Path) -> None:
         """Remember what commands imported of a workspace at `top`, and remove its bytecode."""
@@ -122,6 +126,8 @@ class OwnModules(NamedTuple):
             if content := _read(source):
                 kept = self._folder / f"{hashlib.sha256(content).hexdigest()}.{match['tag']}"
                 is_lent = kept.exists() and kept.lstat().st_ctime < before
+                if not is_lent and kept in _compiled:
+                    is_lent = hashlib.sha256(_read(kept) or b"").digest() == _compiled[kept]
                 target = Path(f"{pycache}{top}/{name}")
                 yield _Module(source, target, match["tag"], kept, is_lent, len(content))
 
