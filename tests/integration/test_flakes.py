@@ -27,6 +27,7 @@ RIGHT, WRONG = (f"def add(a, b):\n    return a {sign} b\n" for sign in "+-")
 @pytest.fixture(autouse=True)
 def _own_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    monkeypatch.setenv("FIXLOOP_SANDBOX", "auto")
 
 
 def counting(folder: Path, passes: str) -> str:

@@ -1,13 +1,21 @@
 """What made failing tests pass has to do so again, in other conditions, and not whatever they expect."""
 
 import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from fixloop.configuration.model import Check, Configuration
+from fixloop.machine.guard import GuardedResult, run_guarded
 from fixloop.protocol.messages import Reason
 from fixloop.protocol.state import WorkflowOutcome
+from tests.fixtures.bench import Bench
 from tests.fixtures.fixing_stage import Fixing
+from workers.commands.check_run import run_check
+from workers.commands.pytest_runs import Rerun, plain_run
+from workers.workspaces.ground import Site
 
 pytestmark = pytest.mark.slow
 
@@ -53,6 +61,7 @@ class TestSums(unittest.TestCase):
 @pytest.fixture(autouse=True)
 def _own_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    monkeypatch.setenv("FIXLOOP_SANDBOX", "auto")
 
 
 def project(tmp_path: Path, fixed: str, *, tests: str = TESTS, conftest: str = "") -> Fixing:
@@ -248,3 +257,27 @@ def test_rules_that_are_switched_off_start_nothing(tmp_path: Path) -> None:
     fixing.run()
 
     assert count.read_text() == "x"
+
+
+def test_a_process_that_waits_for_its_tests_while_a_check_runs_has_loaded_nothing_of_the_project(
+    tmp_path: Path,
+) -> None:
+    (started := tmp_path / "started").mkdir()
+    files = {
+        "tests/conftest.py": STARTED.format(str(started)),
+        "tests/test_calc.py": "def test_adds(): pass\n",
+    }
+    bench, check = Bench(tmp_path, files), Check(name="tests", command=PYTEST)
+
+    def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult:
+        return run_guarded(argv, cwd=cwd, env=env, timeout_seconds=60)
+
+    site = Site(bench.snapshot, Configuration(), bench.cache, "t")
+    with site.ground(bench.snapshot.commit) as ground, closing(Rerun(run, check, ground)) as rerun:
+        rerun.begin()
+        run_check(check, ground, "", run)
+        before = len(list(started.iterdir()))
+        found = rerun.played([plain_run(["tests/test_calc.py::test_adds"])], 10)
+
+    assert found == {"plain": {"tests/test_calc.py::test_adds": "passed"}}
+    assert (before, len(list(started.iterdir()))) == (1, 2)

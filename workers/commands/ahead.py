@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from fixloop.configuration.model import Configuration
 from fixloop.intake.recheck import READING
 from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.protocol.checks import RunOutcome
@@ -129,6 +130,12 @@ class Ahead:
         if found and any(kept.get(key, digest) != digest for key, digest in found.environments.items()):
             return None
         return found
+
+
+def has_spare_processor(work: Step, configuration: Configuration) -> bool:
+    """Whether one is free beside a check and the runs ahead of their phase, on a worker for one workflow alone."""
+    reading = READING.intersection(entry.name for entry in configuration.specialists)
+    return bool(work.holding.state.queue) and load_settings().ahead > len(reading)
 
 
 def _following(work: Step) -> Iterator[tuple[State, Ticket]]:

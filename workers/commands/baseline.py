@@ -29,6 +29,7 @@ from fixloop.repository.moves import Moves
 from fixloop.repository.tree import tree_id
 from workers.commands.check_run import Ran, Run, run_check, with_told_failures
 from workers.commands.flakes import told_flaky
+from workers.commands.pytest_runs import Rerun, is_pytest
 from workers.workspaces.ground import Ground, Site
 
 FOLDER: Final = "baselines"
@@ -100,6 +101,8 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
     """Told that a check is run on the base, before it is."""
     known: Collection[str] = ()
     """What failed on an earlier tree: it is not by chance that it fails on this one."""
+    loads: bool = False
+    """While pytest runs, another one is loaded for what may fail: that runs once more."""
     _grounds: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, init=False)
     _base_ground: Ground | None = field(default=None, init=False)
 
@@ -109,9 +112,18 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
     def checked(self, specialist: str, check: Check, ground: Ground, tree: str) -> Ran | None:
         """A check that was run on `tree`, bounded (K41), and without the failures that the base has too or that came by
         chance; passed, where there are no others. None when nobody wants it any more."""
-        ran = run_check(check, ground, tree, self.run)
-        if ran is None:
-            return None
+        with contextlib.ExitStack() as held:
+            rerun = Rerun(self.run, check, ground) if is_pytest(check) else None
+            if rerun is not None:
+                held.callback(rerun.close)
+                if self.loads:
+                    rerun.begin()
+            ran = run_check(check, ground, tree, self.run)
+            return self._judged(specialist, check, ground, ran, rerun) if ran else None
+
+    def _judged(
+        self, specialist: str, check: Check, ground: Ground, ran: Ran, rerun: Rerun | None
+    ) -> Ran | None:
         result, policy = ran.result, self.site.configuration.policy(specialist, check)
         if result.outcome is RunOutcome.FAILED and policy is not Policy.ALL and self.site.snapshot.base:
             try:
@@ -122,7 +134,7 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
                 reason = ground.redaction.text(one_line(str(error)))
                 evidence = result.evidence.model_copy(update={"no_baseline": reason})
                 result = result.model_copy(update={"evidence": evidence})
-        told = told_flaky(ran._replace(result=result), check, ground, self.site, self.run, self.known)
+        told = told_flaky(ran._replace(result=result), check, ground, self.site, self.run, self.known, rerun)
         return told and told._replace(result=with_told_failures(told.result, check, ground))
 
     def _told_apart(self, check: Check, result: CheckResult, ground: Ground) -> CheckResult:

@@ -7,7 +7,7 @@ the same canary has to show on the trusted tree: where it does not, the project 
 
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
@@ -64,7 +64,7 @@ class Trial:
         with self.grounds:
             for check, result in checks:
                 token = f"c{secrets.token_hex(4)}"
-                canary = canary_of(check.command, self._project(result), token)
+                canary = canary_of(check.command, self._project(result.passed_names), token)
                 if result.outcome is not RunOutcome.PASSED or canary is None:
                     words[check.name] = "none"
                     continue
@@ -91,8 +91,8 @@ class Trial:
                         new=shown.reason,
                     )
 
-    def _project(self, result: CheckResult) -> Project:
-        return project_on(self.ground, self.site.snapshot.subdirectory, self.changed, result.passed_names)
+    def _project(self, passed: Sequence[str]) -> Project:
+        return project_on(self.ground, self.site.snapshot.subdirectory, self.changed, tuple(passed))
 
     def _before(self, check: Check, canary: Canary, token: str) -> Shown:
         """What the same canary shows on the trusted tree."""
@@ -105,10 +105,10 @@ class Trial:
             _ON_TRUSTED[key] = nothing if ground.problem else self._shown(check, ground, canary, token)
         return _ON_TRUSTED[key]
 
-    def shows(self, check: Check, result: CheckResult, ground: Ground, run: Run) -> bool:
+    def shows(self, check: Check, passed: Sequence[str], ground: Ground, run: Run) -> bool:
         """Whether all of a canary shows on a fresh ground where `run` does more in the same process."""
         token = f"c{secrets.token_hex(4)}"
-        canary = canary_of(check.command, self._project(result), token)
+        canary = canary_of(check.command, self._project(passed), token)
         return canary is not None and not self._shown(check, ground, canary, token, run).unseen
 
     def _shown(
@@ -151,11 +151,12 @@ def runner_lies(claim: Claim) -> Iterator[Finding]:
         claim.learned.setdefault(check, {})["canary"] = word
 
 
-def seen_beside(claim: Claim, check: Check, result: CheckResult, ground: Ground, run: Run) -> None:
-    """Run the canary of a check on another ground with `run`. Where all of it shows, its runner is not asked again."""
+def seen_beside(claim: Claim, check: Check, passed: Sequence[str], ground: Ground, run: Run) -> None:
+    """Run the canary of a check on another ground with `run`, beside tests that pass, or did before. Where all of it
+    shows, its runner is not asked again."""
     is_asked = LIES not in claim.configuration.integrity.off
     with suppress(Withdrawn):
-        if is_asked and _trial(claim).shows(check, result, ground, run):
+        if is_asked and _trial(claim).shows(check, passed, ground, run):
             claim.learned.setdefault(check.name, {})["canary"] = SEEN
 
 

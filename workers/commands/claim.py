@@ -1,8 +1,10 @@
 """The claim that judges look at: a run that passed on a tree that a fix made, and what it rests on."""
 
 import os
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from workers.workspaces.ground import Ground, site_of
 
 @dataclass(frozen=True)
 class Claim:
-    """A passing run of a specialist's checks on a tree that a fix made."""
+    """A run of a specialist's checks on a tree that a fix made; it is judged where it has passed."""
 
     work: Step
     configuration: Configuration
@@ -29,14 +31,18 @@ class Claim:
     ground: Ground
     """Where the checks ran; still there, with what they left."""
     checks: tuple[Check, ...]
-    ran: tuple[Ran, ...]
-    """One for each check, in order."""
+    ran: Sequence[Ran]
+    """One for each check that has ended, in order."""
     changed: tuple[Delta, ...]
     """What differs between the trusted commit and the tip."""
     run: Run
     """Runs a command under guard in a folder with an environment; None: nobody wants the result any more."""
     learned: dict[str, dict[str, Any]]
     """What judges learn for the evidence of each check: fields of it by the check's name."""
+    begun: list[Future[Any]] = field(default_factory=list)
+    """Where tests run once more, made while the checks run, see `proof`."""
+    held: ExitStack = field(default_factory=ExitStack)
+    """What is left when the claim has been judged."""
 
     @property
     def trusted(self) -> str:
@@ -79,7 +85,11 @@ class Claim:
         return replace(site, name=f"{site.name}.{name}", probed=probed).ground(commit or self.tip)
 
     @property
+    def failed(self) -> list[str]:
+        """The names of what failed in the specialist's earlier runs."""
+        return [ref.name for run in self.work.holding.state.active.runs for ref in run.failures]
+
+    @property
     def was_uncovered(self) -> bool:
         """Whether a gate of coverage was missed before."""
-        runs = self.work.holding.state.active.runs
-        return any(failure.name == COVERAGE for run in runs for failure in run.failures)
+        return COVERAGE in self.failed

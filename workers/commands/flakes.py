@@ -13,7 +13,7 @@ from typing import Final
 from fixloop.configuration.model import Check
 from fixloop.protocol.checks import RunOutcome
 from workers.commands.check_run import Ran, Run, run_check
-from workers.commands.pytest_runs import is_pytest, named, plain_run, played
+from workers.commands.pytest_runs import Rerun, named, plain_run
 from workers.workspaces.ground import Ground, Site
 
 RULE: Final = "flaky"
@@ -23,10 +23,10 @@ MOST_SECONDS: Final = 10.0
 
 
 def told_flaky(
-    ran: Ran, check: Check, ground: Ground, site: Site, run: Run, known: Collection[str]
+    ran: Ran, check: Check, ground: Ground, site: Site, run: Run, known: Collection[str], rerun: Rerun | None
 ) -> Ran | None:
     """The check without failures that came by chance, which its evidence names; passed, where there are no others.
-    None when nobody wants it any more."""
+    None when nobody wants it any more. `rerun`: of single tests, where that can be."""
     result, settings = ran.result, site.configuration.integrity
     tests = list(dict.fromkeys(failure.name for failure in result.failures))
     is_new = 0 < len(tests) <= MOST_TESTS and not set(tests).issubset(known)
@@ -37,7 +37,7 @@ def told_flaky(
     # Where it takes a moment, and in this order: what one run has left behind may let the next one pass.
     more = [plain | {"name": "by hand", "unseen": ["CI"]}, plain | {"name": "again"}]
     runs = [plain, *(more if seconds <= MOST_SECONDS else ())]
-    alone = played(run, check, ground, runs, seconds) if is_pytest(check) else {}
+    alone = rerun.played(runs, seconds) if rerun else {}
     ran = _told_of_ci(ran, named(alone, "by hand", "passed") & named(alone, "again", "failed"))
     result = ran.result
     if not named(alone, "plain", "passed") and (alone or seconds > MOST_SECONDS):

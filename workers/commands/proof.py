@@ -7,7 +7,9 @@ tests could not be run so, nothing is found.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -18,12 +20,15 @@ from fixloop.integrity.carried import REMEMBERED
 from fixloop.integrity.flip import Flip, flipped
 from fixloop.integrity.perturbed import RULE as PERTURBED
 from fixloop.protocol.checks import Finding
+from fixloop.protocol.holds import ALL_RULES
+from workers.commands.ahead import has_spare_processor
 from workers.commands.canary import seen_beside
 from workers.commands.check_run import Ran, run_check
 from workers.commands.claim import Claim
 from workers.commands.flakes import MOST_SECONDS
-from workers.commands.pytest_runs import Outcomes, is_pytest, named, plain_run, played
+from workers.commands.pytest_runs import Outcomes, Rerun, is_pytest, named, plain_run, played
 from workers.commands.recorded_calls import Decisions, Recording
+from workers.workspaces.ground import Ground, site_of
 
 RULES: Final = frozenset({"flaky", "other-conditions", "flip", PERTURBED, REMEMBERED})
 MOST_TESTS: Final = 20
@@ -44,7 +49,7 @@ def proof(claim: Claim) -> Iterator[Finding]:
         return
     is_python = any(delta.path.endswith(b".py") for delta in claim.changed)
     decisions = Decisions(claim)
-    failed = {ref.name for run in claim.work.holding.state.active.runs for ref in run.failures}
+    failed = set(claim.failed)
     for check, ran in zip(claim.checks, claim.ran, strict=True):
         # In the order of its report, which is the usual one.
         tests = [name for name in dict.fromkeys(ran.result.passed_names) if name in failed & ran.result.cases]
@@ -89,30 +94,34 @@ def _took(ran: Ran, tests: Collection[str]) -> float:
 def _proved(
     claim: Claim, check: Check, ran: Ran, tests: list[str], seconds: float, decisions: Decisions
 ) -> Iterator[Finding]:
-    with claim.beside("2") as ground:
-        if ground.problem:
-            return
-        plain = plain_run(tests)
-        flips = _write_flips(ground.workspace.directory, plain["args"])
-        varied = plain | {"name": "varied", "varied": True}
-        flip = plain | {"name": "flipped", "args": sorted(flips), "only": []}
-        recording = Recording(claim, check, ground, decisions)
-        # What an earlier check left could only be seen where it ran.
-        is_behind = check == claim.checks[0] and seconds < MOST_BEHIND_SECONDS
-        behind = partial(seen_beside, claim, check, ran.result, ground) if is_behind else None
-        play = partial(played, recording.run, check, ground, [varied, plain, flip], seconds, elsewhere=True)
-        found = play(behind=behind) or (play() if behind else {})
-        if (decisions or behind) and _has_failed(found):
-            # It may mind that calls are recorded, or what ran before in the same process.
-            found = {**found, **played(claim.run, check, ground, [varied, plain], seconds, elsewhere=True)}
-        again: Outcomes = {}
-        if _has_failed(found):
-            usual = played(claim.run, check, ground, [plain], seconds)
-            again = {**usual, **played(claim.run, check, ground, [varied], seconds, elsewhere=True)}
-        yield from recording.findings()
+    # What an earlier check left could only be seen where it ran.
+    is_behind = check == claim.checks[0] and seconds < MOST_BEHIND_SECONDS
+    if is_behind and claim.begun:
+        ground, recording, rerun = claim.begun[0].result()
+    else:
+        beside = ran.result.passed_names if is_behind else ()
+        ground, recording, rerun = _place(claim, check, decisions, beside)
+    if ground.problem:
+        return
+    plain = plain_run(tests)
+    flips = _write_flips(ground.workspace.directory, plain["args"])
+    varied = plain | {"name": "varied", "varied": True}
+    flip = plain | {"name": "flipped", "args": sorted(flips), "only": []}
+    runs = [varied, plain, flip]
+    found = rerun.played(runs, seconds)
+    if not found and is_behind:
+        found = played(recording.run, check, ground, runs, seconds, elsewhere=True)
+    if (decisions or is_behind) and _has_failed(found):
+        # It may mind that calls are recorded, or what ran before in the same process.
+        found = {**found, **played(claim.run, check, ground, [varied, plain], seconds, elsewhere=True)}
+    again: Outcomes = {}
+    if _has_failed(found):
+        usual = played(claim.run, check, ground, [plain], seconds)
+        again = {**usual, **played(claim.run, check, ground, [varied], seconds, elsewhere=True)}
+    yield from recording.findings()
     has_failed = "failed" in again.get("plain", {}).values()
-    beside = played(claim.run, check, claim.ground, [plain], seconds) if has_failed else {}
-    flaky, depends = told_apart(found, again, beside)
+    there = played(claim.run, check, claim.ground, [plain], seconds) if has_failed else {}
+    flaky, depends = told_apart(found, again, there)
     for name in flaky:
         text = f"{name} passed, and failed when it ran again on the same tree"
         yield _finding("flaky", text, check, name)
@@ -126,6 +135,35 @@ def _proved(
     for base, changed in sorted(dict(flips[copy] for copy in sorted(passed, reverse=True)).items()):
         text = f"{base} passes with another expected value, too: what it looks at equals more than itself"
         yield _finding("flip", text, check, base, changed)
+
+
+@contextmanager
+def begun(claim: Claim) -> Iterator[None]:
+    """Have all that takes longer than most tests ready for the first check of a fix, while it runs: a workspace, and in
+    it pytest, which has loaded nothing of the project. Only where a processor is free, and where a sandbox keeps the
+    check from it (docs/decisions/0061). What the claim holds goes at the end."""
+    off, failed = claim.configuration.integrity.off, claim.failed if claim.changed else []
+    is_due = any("::" in name for name in failed) and is_pytest(claim.checks[0])
+    is_due = is_due and ALL_RULES not in off and not RULES.issubset(off)
+    site = site_of(claim.work, claim.configuration, claim.cache)
+    with claim.held, ThreadPoolExecutor(1, "fixloop-proof") as thread:
+        if is_due and site.is_confined and has_spare_processor(claim.work, claim.configuration):
+            told = (claim, claim.checks[0], Decisions(claim), failed)
+            claim.begun.append(thread.submit(_place, *told))
+        yield
+
+
+def _place(
+    claim: Claim, check: Check, decisions: Decisions, passed: Sequence[str]
+) -> tuple[Ground, Recording, Rerun]:
+    """A fresh workspace, and a process in which tests run, of which calls are recorded; it waits for them behind a
+    canary, where tests are given beside which that belongs."""
+    ground = claim.held.enter_context(claim.beside("2"))
+    recording = Recording(claim, check, ground, decisions)
+    rerun = claim.held.enter_context(closing(Rerun(recording.run, check, ground, elsewhere=True)))
+    if passed and not ground.problem:
+        rerun.begin(partial(seen_beside, claim, check, passed, ground))
+    return ground, recording, rerun
 
 
 def _has_failed(found: Outcomes) -> bool:

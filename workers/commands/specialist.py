@@ -10,14 +10,19 @@ from fixloop.configuration.model import Configuration
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
 from fixloop.protocol.events import BaselineBegun, RunFinished
+from fixloop.protocol.holds import ALL_RULES
 from fixloop.protocol.limits import failures_json
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.tracing import VARIABLE, traceparent
+from workers.commands.ahead import has_spare_processor
 from workers.commands.baseline import Comparison
+from workers.commands.check_run import Ran
 from workers.commands.checked import taken_over
 from workers.commands.claim import Claim
+from workers.commands.flakes import RULE as FLAKY
 from workers.commands.frozen import Frozen
 from workers.commands.judging import by_chance, changed_since, findings
+from workers.commands.proof import begun
 from workers.commands.seen import noted
 from workers.steps.step import Step, with_grace
 from workers.steps.validation_steps import run_finished
@@ -41,21 +46,20 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
         frozen = Frozen(work, configuration, ground)
         if ground.problem:
             return run_finished(ticket, state.tree, RunOutcome.ERROR, error=ground.problem)
-        tree, site = ground.tree, site_of(work, configuration, cache)
+        tree, changed, site = ground.tree, changed_since(work, ground), site_of(work, configuration, cache)
         ran = taken_over(work, site, ground, configuration.specialist(ticket.specialist))
+        ran = [_with_old_kept(work, one) for one in ran]
         due = () if ran else checks[0]
         with _comparison(work, configuration, site) as comparison:
-            for entry in due:
-                one = comparison.checked(ticket.specialist, entry, ground, tree)
-                if one is None:
-                    return None
-                ran.append(one)
-            ran = [one._replace(result=_with_old_kept(work, one.result)) for one in ran]
-            has_passed = worst([one.result.outcome for one in ran]) is RunOutcome.PASSED
-            changed = changed_since(work, ground) if has_passed else ()
-            run, done = comparison.run, tuple(ran)
-            claim = Claim(work, configuration, cache, ground, checks[0], done, changed, run, {})
-            found = by_chance(claim) + (findings(claim) if changed else ())
+            claim = Claim(work, configuration, cache, ground, checks[0], ran, changed, comparison.run, {})
+            with begun(claim):
+                for entry in due:
+                    one = comparison.checked(ticket.specialist, entry, ground, tree)
+                    if one is None:
+                        return None
+                    ran.append(_with_old_kept(work, one))
+                has_passed = worst([one.result.outcome for one in ran]) is RunOutcome.PASSED
+                found = by_chance(claim) + (findings(claim) if has_passed and changed else ())
             if work.cancelled():
                 return None
         # At the end, because what they ran may have changed it; what was changed before is found then, too.
@@ -89,15 +93,17 @@ def _comparison(work: Step, configuration: Configuration, site: Site) -> Compari
         variables, confined = site.started(argv, cwd, told, network=network)
         return work.run(argv, cwd=cwd, env=variables, unheard_seconds=limit, confined=confined)
 
-    runs = state.active.runs
-    return Comparison(site, run, begins, known=[ref.name for ref in runs[-1].failures] if runs else ())
+    runs, off = state.active.runs, configuration.integrity.off
+    loads = not runs and {FLAKY, ALL_RULES}.isdisjoint(off) and has_spare_processor(work, configuration)
+    known = [ref.name for ref in runs[-1].failures] if runs else ()
+    return Comparison(site, run, begins, known, loads)
 
 
-def _with_old_kept(work: Step, result: CheckResult) -> CheckResult:
-    """The result with its old failures as an artifact, which its evidence names."""
-    old = result.old_failures
+def _with_old_kept(work: Step, ran: Ran) -> Ran:
+    """The check with its old failures as an artifact, which its evidence names."""
+    result, old = ran.result, ran.result.old_failures
     if not old:
-        return result
+        return ran
     listed = OldFailures(
         base=result.evidence.base,
         count=len(old),
@@ -106,7 +112,8 @@ def _with_old_kept(work: Step, result: CheckResult) -> CheckResult:
         first=old[:FIRST_LISTED],
     )
     digest = work.store.put_artifact(work.holding.state.workflow, listed.model_dump_json().encode())
-    return result.model_copy(update={"evidence": result.evidence.model_copy(update={"old_failures": digest})})
+    evidence = result.evidence.model_copy(update={"old_failures": digest})
+    return ran._replace(result=result.model_copy(update={"evidence": evidence}))
 
 
 def _finished(work: Step, ran: list[CheckResult], tree: str, artifacts: list[str]) -> RunFinished:

@@ -17,7 +17,7 @@ from fixloop.errors import FixloopError
 from fixloop.intake.redaction_scope import redaction_of
 from fixloop.machine.guard import Confined
 from fixloop.machine.interpreters import Interpreter, choose_interpreter
-from fixloop.machine.sandbox import confined, required
+from fixloop.machine.sandbox import confined, means_in_use, required
 from fixloop.repository.snapshot import Snapshot, mirror_of
 from fixloop.secrets.redaction import Redaction
 from fixloop.servers.settings import load_settings
@@ -150,6 +150,11 @@ class Site:
                 elif not own.exists():
                     lend_cache(kept, own, self.began)
         return env, self.confined(cwd, env, writable=writable, network=network)
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether its commands are kept from what is not their own."""
+        return means_in_use(self._sandbox).name != "none"
 
     @property
     def _sandbox(self) -> str:

@@ -2,7 +2,8 @@
 of what pytest was started for, or behind that, as if it was started again.
 
 It is loaded by the project's interpreter from a folder in which it lies alone: it imports nothing of fixloop, and is
-written for any Python that pytest runs on. What it is told stands in a file; what it leaves is another one.
+written for any Python that pytest runs on. What it is told stands in two files; the one with the tests may come later,
+and nothing of the project is loaded before. What it leaves is another one.
 """
 
 import builtins
@@ -22,14 +23,25 @@ _names: Dict[str, str] = {}  # noqa: UP006
 _outcomes: Dict[str, str] = {}  # noqa: UP006
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_cmdline_main(config: Any) -> Iterator[None]:
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_load_initial_conftests() -> Iterator[None]:
     if not _told:
         with open(os.environ["FIXLOOP_PROOF"]) as file:
             _told.update(json.load(file))
-        for name in [each for each in os.environ if each.startswith("FIXLOOP_")]:
-            del os.environ[name]
-        os.environ["PYTEST_ADDOPTS"] = _told["addopts"]
+        while not os.path.exists(_told["tests"]):
+            time.sleep(0.005)
+        with open(_told["tests"]) as file:
+            _told.update(json.load(file))
+        if not _told["runs"]:
+            os._exit(0)
+    yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_cmdline_main(config: Any) -> Iterator[None]:
+    for name in [each for each in os.environ if each.startswith("FIXLOOP_")]:
+        del os.environ[name]
+    os.environ["PYTEST_ADDOPTS"] = _told["addopts"]
     if "behind" in _told:
         # When its own plugins have come to their end.
         config.add_cleanup(_play_behind)
