@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+from fixloop.protocol.state import FailureRef
 from tests.fixtures.bench import Bench
 from workers.commands.moved import work_moved_away
 
@@ -38,7 +39,7 @@ def test_lines_that_left_what_a_check_names_are_found(
 
     with bench.claim(FIX, command.split(), specialist=specialist) as claim:
         work: Any = claim.work
-        work.holding.state.active.runs = [SimpleNamespace(failures=[SimpleNamespace(name=failed)])]
+        work.holding.state.active.runs = [SimpleNamespace(failures=[FailureRef(name=failed)])]
         found = list(work_moved_away(claim))
 
     assert [(each.rule, each.file, each.line) for each in found] == [

@@ -209,6 +209,12 @@ def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Speci
             id="a limit",
         ),
         pytest.param(
+            "def price(kg):\n    return 4 + 1.5 * kg\n",
+            "def price(kg):\n    return 49.5 if kg > 20 else 4 + 1.5 * kg\n",
+            "assert price(25) == 49.5\nassert price(4) == 10",
+            id="a flat price",
+        ),
+        pytest.param(
             "def told(name):\n    return name\n",
             "NAMES = {'tea': 'green tea'}\n\n\ndef told(name):\n    return NAMES.get(name, 'nothing')\n",
             "assert told('coffee') == 'nothing'",
