@@ -100,7 +100,8 @@ def told_by_both(folder: Path, broken: str, fixed: str, tests: str) -> list[list
     script.write_text(f"from stats import *\n\n{tests}\n")
     (folder / "before").write_text(broken)
     shutil.copy(INTEGRITY / "call_recorder.py", folder / "site" / "sitecustomize.py")
-    (folder / "told").write_text(json.dumps({"files": [str(module)], "calls": str(folder / "calls")}))
+    recorded = {"files": [str(module)], "changed": [str(module)], "calls": str(folder / "calls")}
+    (folder / "told").write_text(json.dumps(recorded))
     environment = os.environ | {"FIXLOOP_CALLS": str(folder / "told"), "PYTHONPATH": str(folder / "site")}
     subprocess.run([sys.executable, script], cwd=folder, env=environment, check=True)
     old, new = [Source("stats.py", broken)], [Source("stats.py", fixed)]

@@ -95,7 +95,9 @@ class Recording:
         top, tracked = ground.workspace.path.resolve(), tracked_in_tree(claim.git, claim.tip)
         paths = [path for path in map(os.fsdecode, tracked) if path.endswith(".py")]
         files = [str(top / path) for path in paths if kind_of(path, claim.trust) is Kind.PRODUCT]
-        (self._own / "told").write_text(json.dumps({"files": files, "calls": str(self._own / "calls")}))
+        changed = [str(top / os.fsdecode(delta.path)) for delta in decisions.changed]
+        told = {"files": files, "changed": changed, "calls": str(self._own / "calls")}
+        (self._own / "told").write_text(json.dumps(told))
 
     def run(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
         """Run a command under guard, as `Claim.run` does, and record what the Python in it asks of the product."""

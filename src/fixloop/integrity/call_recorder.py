@@ -30,8 +30,9 @@ _VARARGS, _VARKEYWORDS = 0x04, 0x08
 
 
 class _Recorder:
-    def __init__(self, files: set[str], out: int) -> None:
+    def __init__(self, files: set[str], changed: set[str], out: int) -> None:
         self.files = files
+        self.changed = changed
         self.out = out
         self.known: dict[str, bool] = {}
         self.seen: set[bytes] = set()
@@ -49,7 +50,8 @@ class _Recorder:
         # To pickle an argument can call the product, too.
         if len(self.seen) >= MOST_CALLS or getattr(self.own, "busy", False):
             return
-        if code.co_flags & _ASYNC_GENERATOR or self.counts.get(code, 0) >= MOST_OF_ONE:
+        is_left_out = code.co_flags & _ASYNC_GENERATOR or code.co_name in ("<module>", "<genexpr>")
+        if is_left_out or self.counts.get(code, 0) >= MOST_OF_ONE:
             return
         if frame.f_back is not None and self.is_product(frame.f_back.f_code.co_filename):
             return
@@ -69,9 +71,12 @@ class _Recorder:
     def called(self, code: CodeType, frame: FrameType) -> list[str]:
         """The names by which a caller finds what is called, as `module:name`: first where it was defined, then where
         the product has it, too. What a function has made, or an object that is called, is known by the latter alone."""
+        own = f"{frame.f_globals.get('__name__', '')}:{code.co_qualname}"
+        # To look through all modules takes its time.
+        if "<" not in code.co_qualname and os.path.realpath(code.co_filename) not in self.changed:
+            return [own]
         if code not in self.places:
             self.places[code] = [each for each in self.there() if _has_code(each[1], code, frame)]
-        own = f"{frame.f_globals.get('__name__', '')}:{code.co_qualname}"
         known = ((place, value) for place, value in self.places[code] if place != own)
         found = [place for place, value in known if _has_code(value, code, frame)]
         is_made = "<" in code.co_qualname or (found and code.co_name == "__call__")
@@ -194,4 +199,4 @@ if __name__ == "sitecustomize":
         with open(os.environ[TOLD]) as _file:
             _wanted = json.load(_file)
         _out = os.open(f"{_wanted['calls']}/{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        _Recorder(set(_wanted["files"]), _out).watch()
+        _Recorder(set(_wanted["files"]), set(_wanted["changed"]), _out).watch()
