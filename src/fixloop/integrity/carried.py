@@ -23,8 +23,7 @@ def carried(old: Iterable[str], new: Iterable[str], *, has_state: bool) -> Itera
     kept something between calls before, so that their order may matter by right."""
     before = {each["name"] for each in _told(old)}
     new_ones = (each for each in reversed([*_told(new)]) if each["name"] not in before)
-    found = {each["name"]: each for each in new_ones if not (has_state and each["by"] == "order")}
-    yield from found.values()
+    yield from {each["name"]: each for each in new_ones if not (has_state and each["by"] == "order")}.values()
 
 
 def keeps_state(sources: Iterable[Source]) -> bool:
