@@ -12,7 +12,6 @@ RULE: Final = "types-given-away"
 _BRACES: Final = re.compile(r"\bas (?:any|unknown as \w+|never)\b|< any >")
 _ANYTHING: Final = frozenset({"Any", "typing.Any", "t.Any", "Incomplete"})
 _WAY: Final = re.compile(r"""(?:\w+\.loads|ast\.literal_eval) (?:[\w.]*(?:dumps|repr|str)\(|['"])""")
-"""A text that is read where it was written."""
 
 
 def given_away(old: Source | None, new: Source) -> Iterator[Sign]:
