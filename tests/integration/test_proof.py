@@ -14,6 +14,7 @@ from fixloop.protocol.state import WorkflowOutcome
 from tests.fixtures.bench import Bench
 from tests.fixtures.fixing_stage import Fixing
 from workers.commands.check_run import run_check
+from workers.commands.proof import RULES
 from workers.commands.pytest_runs import Rerun, plain_run
 from workers.workspaces.ground import Site
 
@@ -249,9 +250,7 @@ def test_rules_that_are_switched_off_start_nothing(tmp_path: Path) -> None:
     count = tmp_path / "count"
     counted = f"open({str(count)!r}, 'a').write('x')\n\n"
     fixing = project(tmp_path, counted + HONEST)
-    off = fixing.configuration.integrity.model_copy(
-        update={"off": ("flaky", "other-conditions", "flip", "tested-values-only", "runner-lies")}
-    )
+    off = fixing.configuration.integrity.model_copy(update={"off": tuple(sorted(RULES | {"runner-lies"}))})
     fixing.configuration = fixing.configuration.model_copy(update={"integrity": off})
 
     fixing.run()

@@ -56,9 +56,9 @@ class Rerun:
         self._ended: Future[Any] | None = None
         self._own = Path(tempfile.mkdtemp(prefix="proof-", dir=ground.workspace.scratch))
 
-    def begin(self, behind: Callable[[Run], object] | None = None) -> None:
-        """Start the process. `behind`: starts pytest for something else, by the `Run` that it is given, and the tests
-        are run behind that."""
+    def begin(self, behind: Callable[[Run], object] | None = None) -> Future[Any]:
+        """Start the process, which has ended with what is returned. `behind`: starts pytest for something else, by the
+        `Run` that it is given, and the tests are run behind that."""
         directory, argv = self._ground.workspace.directory, list(self._check.command)
         (self._own / "plugin").mkdir()
         (self._own / "plugin" / f"{PLUGIN}.py").write_bytes(_SOURCE.read_bytes())
@@ -84,17 +84,15 @@ class Rerun:
                     variables = {"PYTHONHASHSEED": "4241", **variables, "TMPDIR": temporary}
                 return self._run(argv, cwd, variables)
 
-        environment = self._ground.check_environment(self._check.env)
+        environment = {} if behind else self._ground.check_environment(self._check.env)
         start = partial(behind, with_tests) if behind else partial(with_tests, argv, directory, environment)
         self._ended = self._thread.submit(start)
+        return self._ended
 
     def played(self, runs: Runs, seconds: float) -> Outcomes:
         """What became of the tests of each run, within so long; nothing where they could not be run so."""
         self._tell(runs, seconds)
-        if self._ended is None:
-            self.begin()
-        assert self._ended is not None
-        self._ended.result()
+        (self._ended or self.begin()).result()
         try:
             # The code that is tested could have written there, too.
             return _OUTCOMES.validate_json((self._own / "results").read_bytes())
