@@ -1,7 +1,8 @@
 """What fixloop adds to a loop's own commands: `check`, `run`, red to green, and commands that only read.
 
 On a small project whose `.venv` has pytest, ruff and mypy, and nothing else, by turns in one run: its commands as they
-are, then through fixloop. Seconds are medians; a difference is what fixloop adds.
+are, then through fixloop. Seconds are medians; a difference is what fixloop adds. `run` is told to validate anew what
+`check` has found, except in the line that says so.
 """
 
 import argparse
@@ -27,6 +28,7 @@ CALC: Final = "def add(a: int, b: int) -> int:\n    return a {} b\n"
 TEST: Final = "from calc import add\n\n\ndef test_add() -> None:\n    assert add(1, 2) == 3\n"
 SPINS: Final = "python -c 'import time\nwhile time.process_time() < 4: pass'"
 SPECIALISTS: Final = ("test-runner", "code-quality", "security", "e2e-accessibility")
+ANEW: Final = {"FIXLOOP_TAKE_OVER_SECONDS": "0"}
 READING: Final = (("status",), ("inbox",), ("log", "1"), ("check", "--help"))
 
 
@@ -54,6 +56,11 @@ def on_small_project(folder: Path, turns: int) -> None:
     def called(*words: str) -> float:
         return seconds([str(FIXLOOP), *words], project, variables)
 
+    def run(where: Path, more: Mapping[str, str] = ANEW) -> float:
+        return seconds(
+            [str(FIXLOOP), "run", ".", "--issue", str(next(numbers))], where, {**variables, **more}
+        )
+
     def mended() -> float:
         calc.write_text(CALC.format("-"))
         took = called("run", ".", "--issue", str(next(numbers)), "--fixer", "sed -i s/-.b/+\\ b/ calc.py")
@@ -70,7 +77,8 @@ def on_small_project(folder: Path, turns: int) -> None:
         "own commands": own,
         "check": lambda: called("check", "--again"),
         "check, same tree": lambda: called("check"),
-        "run": lambda: called("run", ".", "--issue", str(next(numbers))),
+        "run": lambda: run(project),
+        "run, taken over from check": lambda: run(project, {}),
         "own commands, red and mended": own_mended,
         "run, red and mended": mended,
     }
@@ -83,7 +91,7 @@ def on_small_project(folder: Path, turns: int) -> None:
     parallel = {
         "four commands": lambda: sum(seconds(["sh", "-c", SPINS], four, variables) for _ in range(4)),
         "check": lambda: seconds([str(FIXLOOP), "check", "--again"], four, variables),
-        "run": lambda: seconds([str(FIXLOOP), "run", ".", "--issue", str(next(numbers))], four, variables),
+        "run": lambda: run(four),
     }
     report("four specialists", by_turns(parallel, turns))
     imports = [sys.executable, "-c", "import redis, pydantic, typer, rich"]

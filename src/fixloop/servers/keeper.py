@@ -28,6 +28,8 @@ SILENCE_SECONDS: Final = 5.0
 ACCESS: Final = "access.conf"
 """Among a server's data: what it asks of everybody. Who cannot read them reaches its socket, and gets no further."""
 POLL_SECONDS: Final = 0.1
+IDLE_SECONDS: Final = 1.0
+"""How long a server without users is kept: one command often follows another, and starting one is half its time."""
 SHORTEST_LIFE_SECONDS: Final = 2.0
 LONGEST_BACKOFF_SECONDS: Final = 2.0
 _PR_SET_PDEATHSIG: Final = 1
@@ -202,10 +204,17 @@ class Server:
             self.process.wait()
 
 
-def _watch(server: Server, users: Lock, has_data: Callable[[], bool]) -> None:
-    """Keep the server running until the last user is gone, or its data are."""
-    backoff_seconds = 0.0
-    while has_data() and not users.take():
+def _watch(server: Server, has_data: Callable[[], bool]) -> Lock | None:
+    """Keep the server running until it has had no users for a while, or its data are gone; returns the users' lock."""
+    backoff_seconds, used_at = 0.0, time.monotonic()
+    while has_data():
+        users = Lock(server.assignment.path("users.lock"))
+        if not users.take():
+            used_at = time.monotonic()
+        elif time.monotonic() - used_at >= IDLE_SECONDS:
+            return users
+        # Whoever comes while nobody uses it finds the lock free.
+        users.close()
         time.sleep(POLL_SECONDS)
         if server.is_reachable() or not has_data():
             continue
@@ -217,11 +226,12 @@ def _watch(server: Server, users: Lock, has_data: Callable[[], bool]) -> None:
         if reason := server.start():
             _log(reason)
             server.stop()
+    return None
 
 
 def keep(assignment: Assignment, say: Callable[[str], None]) -> None:
     """Start the server, say `ready`, `taken` or `failed …`, and stay until nobody uses it."""
-    charge, users = Lock(assignment.path("keeper.lock")), Lock(assignment.path("users.lock"))
+    charge = Lock(assignment.path("keeper.lock"))
     if not charge.take(patience_seconds=1.0):
         say("taken")
         return
@@ -230,13 +240,13 @@ def keep(assignment: Assignment, say: Callable[[str], None]) -> None:
         return charge.is_of(assignment.path("keeper.lock"))
 
     write_whole(assignment.path("keeper.pid"), b"%d\n" % os.getpid(), synced=True)
-    server = Server(assignment, say)
+    server, users = Server(assignment, say), None
     try:
         if reason := server.start():
             say(f"failed {reason}")
             return
         say("ready")
-        _watch(server, users, has_data)
+        users = _watch(server, has_data)
     finally:
         if has_data():
             server.stop()
@@ -245,7 +255,8 @@ def keep(assignment: Assignment, say: Callable[[str], None]) -> None:
             server.kill()
         # In this order: a process that then gets the users' lock never meets a keeper that is leaving.
         charge.close()
-        users.close()
+        if users is not None:
+            users.close()
 
 
 def _tell(text: str) -> None:
