@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -75,6 +76,8 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
     """Held for as long as the owner lives, see `sweep_workspaces`."""
     copied: str = ""
     """A commit with files that are there although they are not tracked: what becomes of them is no part of a change."""
+    index: bytes = field(default=b"", repr=False)
+    """The digest of the checkout's own index as it was made."""
 
     def injury(self) -> str:
         """What the command that ran in it did to all of it, as the end of a sentence about it; usually nothing."""
@@ -142,8 +145,9 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
         own = Git(self.path, git_dir=self.path / ".git", work_tree=self.path)
         if not all((self.path / ".git" / name).is_file() for name in ("HEAD", "config", "index")):
             return {}
-        with contextlib.suppress(FixloopError, ValueError):
-            found = tracked_in_index(own)
+        with contextlib.suppress(FixloopError, OSError, ValueError):
+            is_as_made = _index_digest(self.path) == self.index
+            found = tracked_in_tree(self.mirror.git, self.commit) if is_as_made else tracked_in_index(own)
             return {path: each for path, each in found.items() if each.mode != GITLINK and not each.sparse}
         return {}
 
@@ -175,11 +179,16 @@ def open_workspace(
             made.scratch.mkdir()
             made.path.mkdir(parents=True)
             check_out(path, mirror, commit, copied)
+            made.index = _index_digest(path)
             made.directory.mkdir(parents=True, exist_ok=True)
             unless_complete.pop_all()
     except OSError as error:
         raise InfrastructureError(f"cannot make a workspace in {cache}: {error.strerror}") from error
     return made
+
+
+def _index_digest(path: Path) -> bytes:
+    return sha256((path / ".git" / "index").read_bytes()).digest()
 
 
 def sweep_workspaces(cache: Path) -> list[str]:
