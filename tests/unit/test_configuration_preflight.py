@@ -295,6 +295,17 @@ def test_a_runner_of_another_language_is_no_check_of_python(tmp_path: Path) -> N
     assert list(commands_of(configuration)) == ["code-quality"]
 
 
+@pytest.mark.parametrize("called", ["-m bits.tests", "-m unittest bits.tests.smoke"])
+def test_tests_that_no_name_gives_away_run_as_the_project_calls_them(tmp_path: Path, called: str) -> None:
+    files = {"bits/tests/__main__.py": "import unittest\nunittest.main()\n", "bits/tests/smoke.py": CASE}
+    package = {"bits/__init__.py": "", "bits/tests/__init__.py": "", **files}
+    written(tmp_path, {**package, "makefile": f"PKG:=bits\ntest:\n\tpython -m coverage run {called}\n"})
+
+    configuration = loaded(tmp_path, installed(tmp_path))
+
+    assert list(commands_of(configuration)["test-runner"].values()) == [f"python {called}"]
+
+
 def test_a_deployment_can_ask_for_all(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, "ruff.toml": "", "fixloop.toml": "strict = true\n"})
 

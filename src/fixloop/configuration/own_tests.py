@@ -57,10 +57,10 @@ def proposals(project: PythonProject, tests: Tests | None) -> Iterator[Proposal]
         return
     directory, why = project.directory, tests.why if tests is not None else ""
     files = {path.relative_to(directory): text_of(path) for path in layout.unittest_files(directory)}
-    if tests is None and not files:
+    runs, place = _entry(project)
+    if tests is None and not files and not any(run.command and run.need is _PYTHON for run in runs):
         return  # its Makefile may be about another language
     cases = {path for path, text in files.items() if _CASES.search(text)}
-    runs, place = _entry(project)
     reason = f"the project runs it ({place}), and fixloop cannot"
     untold = [(run.tool, reason) for run in runs if not run.command]
     reached = cases
@@ -147,7 +147,8 @@ def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
     # What only a shell can tell, and tests that ask tox for what it has built.
     if not command.words or any("TOX_" in text_of(project.directory / each) for each in rest):
         return Run(command.text or " ".join(command.words))
-    is_folder, start, need = bool(text_of(project.directory / word / "__main__.py")), [word], _PYTHON
+    folder = project.directory / (word.replace(".", "/") if module else word)
+    is_folder, start, need = bool(text_of(folder / "__main__.py")), [word], _PYTHON
     module = module or is_folder
     if module or is_script:
         start = ["python", *(flags if is_python else ()), *(("-m",) if module else ()), word]
