@@ -115,17 +115,32 @@ def test_what_failed_before_a_fix_is_not_run_again_after_it(tmp_path: Path) -> N
     assert asked(state)[:2] == [[FLAKY], [FLAKY]]
 
 
-def test_a_test_that_fails_only_where_ci_is_set_is_told_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", [False, True])
+def test_a_test_that_fails_only_where_ci_is_set_fails_where_it_is_set_by_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: bool
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    if given:
+        monkeypatch.setenv("CI", "true")
     only, both = (f"import os\n\n\ndef test_{name}():\n    assert %s\n" for name in ("only", "both"))
     files = {"tests/test_a.py": only % "'CI' not in os.environ", "tests/test_b.py": both % "False"}
     fixing = Fixing(tmp_path, files, PYTEST, {"calc.py": RIGHT})
 
-    fixing.run()
+    state = fixing.run()
 
-    assert {failure.name: failure.suggestion for failure in fixing.runs[0].failures} == {
-        "tests/test_a.py::test_only": "it fails with CI=1 alone, which CI systems and fixloop set",
-        "tests/test_b.py::test_both": "",
-    }
+    failed = ["tests/test_a.py::test_only"] if given else []
+    assert asked(state)[0] == [*failed, "tests/test_b.py::test_both"]
+    why = "it fails with CI=1 alone, which fixloop sets and a shell here does not"
+    told = () if given else (f"tests/test_a.py::test_only ({why})",)
+    assert fixing.runs[0].evidence[0].flaky == told
+
+
+def test_a_fix_that_looks_for_ci_passes_no_test_that_failed_before_it(tmp_path: Path) -> None:
+    looks = "import os\n\n\ndef add(a, b):\n    return a - b if 'CI' in os.environ else a + b\n"
+    files = {"calc.py": WRONG, "tests/test_calc.py": ADDS}
+    fixing = Fixing(tmp_path, files, PYTEST, {"calc.py": looks})
+
+    assert asked(fixing.run())[:2] == [["tests/test_calc.py::test_adds"]] * 2
 
 
 def test_a_project_can_have_each_failure_count(tmp_path: Path) -> None:

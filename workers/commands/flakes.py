@@ -4,6 +4,7 @@ The failing tests alone come first, which is quick. Where one passes, the whole 
 that fails there again depends on the others and is no flake.
 """
 
+import os
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -21,12 +22,14 @@ MOST_TESTS: Final = 20
 MOST_SECONDS: Final = 10.0
 """Of a check that is run again as a whole at once, where nobody knows how to run some of its tests."""
 
+OF_CI: Final = "it fails with CI=1 alone, which fixloop sets and a shell here does not"
+
 
 def told_flaky(
     ran: Ran, check: Check, ground: Ground, site: Site, run: Run, known: Collection[str], rerun: Rerun | None
 ) -> Ran | None:
-    """The check without failures that came by chance, which its evidence names; passed, where there are no others.
-    None when nobody wants it any more. `rerun`: of single tests, where that can be."""
+    """The check without failures that came by chance or of CI=1 alone, which its evidence names; passed, where there
+    are no others. None when nobody wants it any more. `rerun`: of single tests, where that can be."""
     result, settings = ran.result, site.configuration.integrity
     tests = list(dict.fromkeys(failure.name for failure in result.failures))
     is_new = 0 < len(tests) <= MOST_TESTS and not set(tests).issubset(known)
@@ -36,22 +39,24 @@ def told_flaky(
     plain = plain_run(tests)
     # Where it takes a moment, and in this order: what one run has left behind may let the next one pass.
     more = [plain | {"name": "by hand", "unseen": ["CI"]}, plain | {"name": "again"}]
-    runs = [plain, *(more if seconds <= MOST_SECONDS else ())]
+    runs = [plain, *(more if seconds <= MOST_SECONDS and "CI" not in os.environ else ())]
     alone = rerun.played(runs, seconds) if rerun else {}
-    ran = _told_of_ci(ran, named(alone, "by hand", "passed") & named(alone, "again", "failed"))
-    result = ran.result
-    if not named(alone, "plain", "passed") and (alone or seconds > MOST_SECONDS):
-        return ran
-    with replace(site, name=f"{site.name}.again").ground(ground.workspace.commit) as fresh:
-        again = None if fresh.problem else run_check(check, fresh, result.evidence.tree, run)
-    if again is None:
-        return ran if fresh.problem else None
-    flaky = [name for name in tests if name in again.result.cases]
+    of_ci = named(alone, "by hand", "passed") & named(alone, "again", "failed") - {*known}
+    cases: Collection[str] = of_ci
+    if named(alone, "plain", "passed") or not (alone or seconds > MOST_SECONDS):
+        with replace(site, name=f"{site.name}.again").ground(ground.workspace.commit) as fresh:
+            again = None if fresh.problem else run_check(check, fresh, result.evidence.tree, run)
+        if again is None and not fresh.problem:
+            return None
+        cases = of_ci | (again.result.cases if again else set())
+    flaky = [name for name in tests if name in cases]
     failures = tuple(failure for failure in result.failures if failure.name not in flaky)
     if not flaky:
         return ran
     today = datetime.now(UTC).date()
-    kept = {name: quarantine_of(name, settings.quarantine, today) for name in flaky}
+    kept = {
+        name: OF_CI if name in of_ci else quarantine_of(name, settings.quarantine, today) for name in flaky
+    }
     shown = tuple(f"{name} ({why})" if why else name for name, why in kept.items())
     evidence = result.evidence.model_copy(update={"flaky": shown})
     told = {
@@ -64,12 +69,6 @@ def told_flaky(
         "evidence": evidence,
     }
     return ran._replace(result=result.model_copy(update=told))
-
-
-def _told_of_ci(ran: Ran, names: Collection[str]) -> Ran:
-    told = {"suggestion": "it fails with CI=1 alone, which CI systems and fixloop set"}
-    failures = (one.model_copy(update=told) if one.name in names else one for one in ran.result.failures)
-    return ran._replace(result=ran.result.model_copy(update={"failures": tuple(failures)}))
 
 
 def quarantine_of(test: str, entries: Sequence[str], today: date) -> str:
