@@ -36,6 +36,11 @@ CARGO = (
         ("Tests:       1 failed, 2 skipped, 3 passed, 6 total\n", 4),
         (" Test Files  1 passed (1)\n      Tests  1 failed | 4 passed (5)\n", 5),
         ("\n  2 passing (4ms)\n  1 pending\n  1 failing\n", 3),
+        ("TAP version 13\n1..3\n# tests 3\n# pass  2\n# fail  1\n", 3),
+        ("TAP version 13\n1..3\n# tests 3\n# pass  3\n\n# ok\n", 3),
+        ("\n  Total:     4\n  Passed:    3\n  Skipped:   0\n  Duration:  0.04ms\n", 4),
+        ("  Ran 3 tests with 1 failures, 0 errors, 0 skipped in 0.002 seconds.\n", 3),
+        ("2 features passed, 0 failed\n5 scenarios passed, 1 failed, 2 skipped\n", 6),
         ("=== RUN   TestA\n--- PASS: TestA (0.00s)\n=== RUN   TestB\n--- FAIL: TestB (0.00s)\nFAIL\n", 2),
     ],
 )

@@ -297,8 +297,30 @@ def test_a_tool_that_was_given_no_files_never_passes(
     assert "was given nothing to check" in result.reason
 
 
+@pytest.mark.proves("K38")
+@pytest.mark.parametrize(
+    ("output", "ran"),
+    [
+        ("Found 0 test(s).\n\n------\nRan 0 tests in 0.000s\n\nOK\n", False),
+        ("Ran 0 tests in 0.1s\nRan 7 tests in 0.1s", True),
+        ("Ran 2 tests in 0.1s\n\nOK (skipped=2)\n", False),
+        ("\n  Total:     0\n  Passed:    0\n  Skipped:   0\n  Duration:  0.04ms\n\n", False),
+        ("1..0\n# tests 0\n# pass  0\n\n# ok\n", False),
+        ("  Ran 0 tests with 0 failures, 0 errors, 0 skipped in 0.000 seconds.\n", False),
+        ("0 features passed, 0 failed\n0 scenarios passed, 0 failed, 0 skipped\n", False),
+    ],
+)
+def test_a_runner_that_says_itself_that_no_test_ran_never_passes(
+    tmp_path: Path, output: str, *, ran: bool
+) -> None:
+    result = judged(tmp_path, ("make", "test"), 0, output)
+
+    assert result.outcome is (RunOutcome.PASSED if ran else RunOutcome.ERROR)
+    assert ran or result.reason == "it says itself that no test ran"
+
+
 def test_the_words_of_another_tool_mean_nothing(tmp_path: Path) -> None:
-    assert judged(tmp_path, ("make",), 0, "Ran 0 tests in 0.1s\nTotal lines of code: 0").outcome == "passed"
+    assert judged(tmp_path, ("make",), 0, "Total lines of code: 0").outcome == "passed"
     assert judged(tmp_path, ("unittest",), 0, "Ran 0 tests in 0.1s\nRan 7 tests in 0.1s").outcome == "passed"
 
 

@@ -20,10 +20,13 @@ _UNITTEST: Final = re.compile(
 )
 _NUMBERS: Final = (
     re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed;", re.MULTILINE),
-    re.compile(r"^(?:#|ℹ) pass (\d+)\n(?:#|ℹ) fail (\d+)$", re.MULTILINE),
+    re.compile(r"^(?:#|ℹ) pass +(\d+)(?:\n(?:#|ℹ) fail +(\d+))?$", re.MULTILINE),
     re.compile(r"^ +(\d+) passing\b.*(?:\n +\d+ pending)?(?:\n +(\d+) failing)?", re.MULTILINE),
+    re.compile(r"^ +Total: +(\d+)\n()", re.MULTILINE),
+    re.compile(r"^ +Ran (\d+) tests with ()\d+ failures", re.MULTILINE),
+    re.compile(r"^(\d+) scenarios? passed, (\d+) failed", re.MULTILINE),
 )
-"""Of cargo test, node --test and mocha."""
+"""Of cargo test, node --test and tape, mocha, uvu, zope.testrunner and behave."""
 _GO: Final = re.compile(r"^=== RUN\s", re.MULTILINE)
 """Printed with -v alone, where each test has one; a package's `ok` says nothing of tests."""
 

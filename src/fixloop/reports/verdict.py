@@ -116,6 +116,8 @@ def _verdict(run: _Run, read: Mapping[str, Report]) -> _Verdict:
         verdict = _by_reports(run, read)
         return verdict._replace(is_final=is_refused and verdict.outcome is RunOutcome.ERROR)
     if run.exit_code == 0:
+        if counted(run.output) == 0:
+            return _Verdict(RunOutcome.ERROR, "it says itself that no test ran", is_final=True)
         return _Verdict(RunOutcome.PASSED, "exit code 0")
     name, tree = run.check.name, SourceTree(run.workspace)
     failures = failures_in(run.output, name, tree)
