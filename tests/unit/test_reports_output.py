@@ -273,6 +273,96 @@ def test_each_failing_test_of_unittest_is_a_failure_by_its_id(tree: SourceTree, 
     )
 
 
+TRIAL = """\
+===============================================================================
+[ERROR]
+Traceback (most recent call last):
+  File "{root}/tests/test_a.py", line 4, in test_kind
+    kind(1)
+  File "{root}/src/a.py", line 9, in kind
+    raise ValueError(value)
+builtins.ValueError: 64
+
+tests.test_a.TestA.test_kind
+-------------------------------------------------------------------------------
+Ran 85 tests in 0.031s
+
+FAILED (errors=1, successes=84)
+"""
+ZOPE = """\
+.
+
+Failure in test test_kind (tests.test_a.TestA.test_kind)
+Traceback (most recent call last):
+  File "{root}/tests/test_a.py", line 4, in test_kind
+    self.assertEqual(kind(1), [2])
+AssertionError: Lists differ: [1] != [2]
+
+- [1]
++ [2]
+
+.
+
+  Ran 3 tests with 1 failures, 0 errors, 0 skipped in 0.009 seconds.
+"""
+UVU = """\
+  FAIL  "short, (compat)"
+    Expected values to be strictly equal:  (is)
+
+        ++a    (Expected)
+        --b    (Actual)
+    at assert ({root}/node_modules/uvu/assert/index.js:33:8)
+    at Object.handler ({root}/test/kv.js:5:9)
+
+
+  Total:     32
+  Passed:    31
+"""
+AVA = """\
+  ✔ dash
+  ✘ [fail]: concurrency: 1
+  ─
+
+  concurrency: 1
+
+  test/kv.js:5
+
+   4:
+   5:   t.true(inRange(end()));
+
+  Value is not `true`:
+
+  false
+
+  ─
+
+  1 test failed
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "name", "location", "error"),
+    [
+        (TRIAL, "tests.test_a.TestA.test_kind", "tests/test_a.py:4", "builtins.ValueError: 64\n"),
+        (
+            ZOPE,
+            "tests.test_a.TestA.test_kind",
+            "tests/test_a.py:4",
+            "AssertionError: Lists differ: [1] != [2]\n",
+        ),
+        (UVU, "short, (compat)", "test/kv.js:5", "Expected values to be strictly equal:  (is)\n"),
+        (AVA, "concurrency: 1", "test/kv.js:5", "test/kv.js:5\n"),
+    ],
+)
+def test_each_failing_test_of_other_runners_is_a_failure_by_its_name(
+    tree: SourceTree, tmp_path: Path, output: str, name: str, location: str, error: str
+) -> None:
+    (failure,) = printed(output, tmp_path)
+
+    assert (failure.name, failure.location) == (name, location)
+    assert failure.message.startswith(error)
+
+
 def test_a_warning_of_python_is_no_finding(tree: SourceTree) -> None:
     assert failures_in("src/a.py:3: DeprecationWarning: old\n  old()\n", "tests", tree) == ()
 

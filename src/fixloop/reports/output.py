@@ -1,7 +1,7 @@
 """The output of a command that writes no report: its findings, or one digest of it all (K7).
 
 Owns the reading of lines `path:line[:column]: message`, of annotations for a CI, TypeScript's and Prettier's forms,
-and of the tests that unittest and producers of TAP call failed. Refuses to see a finding where no such file exists.
+and of the tests that runners without a report call failed. Refuses to see a finding where no such file exists.
 """
 
 import hashlib
@@ -180,6 +180,12 @@ _BLOCK: Final = re.compile(
     r"(?P<said>.*?)(?=\n={20,}\n(?:ERROR|FAIL|UNEXPECTED SUCCESS): |\n-{20,}\nRan \d|\Z)",
     re.MULTILINE | re.DOTALL,
 )
+_TITLED: Final = (
+    r"(?ms)^={20,}\n\[(?:FAIL|ERROR)\]\n(?P<said>(?:(?!={20}).)*?)\n\n(?P<name>[\w.]+)\n(?:[\w.]+\n)*-{20}",
+    r"(?ms)^(?:Failure|Error) in test (?P<name>[^\n]+)\n(?P<said>.*?)(?=\n\n\n|\n(?:Failure|Error) in |\Z)",
+    r'(?ms)^ +FAIL +"(?P<name>[^\n]+)"\n(?P<said>.*?)(?=\n\n\n|\n +(?:FAIL +"|Total: )|\Z)',
+    r"(?ms)^  ─\n\n  (?P<name>[^\n]+)\n\n(?P<said>.*?)(?=\n  ─$|\Z)",
+)
 _LAST_FRAME: Final = re.compile(r'\A.*^ +File "[^\n]*', re.MULTILINE | re.DOTALL)
 
 # A point with what explains it, which most write as YAML and some as comments, or a comment: a title.
@@ -195,8 +201,10 @@ _ERROR: Final = re.compile(r"^ *(?:error|message): (?:[|>]-?\n *)?['\"]?([^\n]+?
 
 
 def failing_tests(output: str, tree: SourceTree) -> tuple[Failure, ...]:
-    """Each test that unittest or a TAP producer calls failed, in their order."""
-    return (*_of_unittest(output, tree), *_of_tap(output, tree))
+    """Each test that unittest, a TAP producer, trial, zope.testrunner, uvu or ava calls failed, in their order."""
+    blocks = (block for pattern in _TITLED for block in re.finditer(pattern, output))
+    others = (_failing(one["name"], dedent(one["said"]).strip("\n"), "failure", (), tree) for one in blocks)
+    return (*_of_unittest(output, tree), *_of_tap(output, tree), *others)
 
 
 def _of_unittest(output: str, tree: SourceTree) -> Iterator[Failure]:
@@ -205,12 +213,18 @@ def _of_unittest(output: str, tree: SourceTree) -> Iterator[Failure]:
         # Before Python 3.11 the class alone stands in parentheses.
         whole = owner if f".{owner}".endswith(f".{method}") else f"{owner}.{method}"
         name = block["other"] or whole.removeprefix("unittest.loader._FailedTest.")
-        # The error stands behind the last frame and the code it shows.
-        error = next((row for row in _LAST_FRAME.sub("", said).split("\n") if row[:1].strip()), "")
-        file = tree.module_file(name)[0] or next((frame.file for frame in frames_in(said, tree)), "")
-        kind = error_type(None, error, said, block["end"].lower())
-        about = (error, (block["more"] or "").strip(), block["about"].strip(), said)
-        yield _failure(name, (file, line_in(said, file)), kind, about, tree)
+        about = ((block["more"] or "").strip(), block["about"].strip())
+        yield _failing(name, said, block["end"].lower(), about, tree)
+
+
+def _failing(name: str, said: str, kind: str, about: tuple[str, ...], tree: SourceTree) -> Failure:
+    """A test whose traceback or message is `said`; as zope.testrunner does, its name may have its id in parentheses."""
+    name = re.sub(r"^(\w+) \((\S+\.\1)\)$", r"\2", name)
+    # The error stands behind the last frame and the code it shows.
+    error = next((row for row in _LAST_FRAME.sub("", said).split("\n") if row[:1].strip()), "")
+    file = tree.module_file(name)[0] or next((frame.file for frame in frames_in(said, tree)), "")
+    place = (file, line_in(said, file)) if file else place_in(said, tree)
+    return _failure(name, place, error_type(None, error, said, kind), (error, *about, said), tree)
 
 
 def _of_tap(output: str, tree: SourceTree) -> Iterator[Failure]:

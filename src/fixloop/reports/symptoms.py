@@ -48,7 +48,6 @@ _NOTHING: Final = (
     ("prettier", r".*No files matching the pattern.*"),
     ("jest", r"^No tests found.*"),
     ("vitest", r"^No test files found.*"),
-    ("mocha", r"^\s+0 passing.*"),
     ("tsc", r".*error TS18003:.*"),
     ("go", r".*no packages to (?:test|vet).*|.*matched no packages.*"),
 )
