@@ -181,6 +181,12 @@ def test_the_package_manager_that_is_named_wins(tmp_path: Path) -> None:
     assert found.check.command == ("pnpm", "run", "test")
 
 
+def test_a_script_that_is_commented_out_is_no_check(tmp_path: Path) -> None:
+    found = project(tmp_path, {"//test": "xo && ava", "//lint": "eslint .", "test": "ava"})
+
+    assert commands(found) == {"ava": "node_modules/.bin/ava"}
+
+
 def test_where_no_script_calls_a_tool_its_configuration_proposes_it(tmp_path: Path) -> None:
     tools = {"vitest": "1", "eslint": "9", "@biomejs/biome": "2", "prettier": "3"}
     found = project(tmp_path, {}, "vitest.config.ts", "eslint.config.js", "biome.json", devDependencies=tools)

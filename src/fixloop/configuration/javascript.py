@@ -45,9 +45,9 @@ _TEST_SCRIPTS: Final = ("test", "tests", "test:unit", "unit", "test:run", "test:
 _CHECK_SCRIPT: Final = re.compile(
     r"(?:lint|eslint|type-?check|check-?types|types|tsc|check|format:check|fmt:check|prettier:check|standard)"
 )
-# What these do is no check, with any tool.
+# What these do is no check, with any tool; npm leaves names with `//` to comments.
 _NO_CHECK: Final = re.compile(
-    r"(?:^|[:-])(?:dev|watch|start|serve|fix|write|format|release|publish\w*|pre\w+|post\w+|docs?|bench\w*|e2e)(?:$|[:-])"
+    r"^//|(?:^|[:-])(?:dev|watch|start|serve|fix|write|format|release|publish\w*|pre\w+|post\w+|docs?|bench\w*|e2e)(?:$|[:-])"
 )
 # Its braces are no pattern.
 _PLACEHOLDER: Final = re.compile(r"\{(?:junit|jest|eslint)\}")
