@@ -202,6 +202,7 @@ def test_the_reproducing_command_writes_no_report(argv: tuple[str, ...], left: s
     [
         ("ruff check .", Failure(name="F401", file="a.py"), "ruff check --select F401 a.py"),
         ("python -m mypy --no-pretty src", Failure(name="x", file="a.py"), "python -m mypy --no-pretty a.py"),
+        ("python -m mypy --strict -p a", Failure(name="x", file="a/b.py"), "python -m mypy --strict a/b.py"),
         (
             "npx vitest run",
             Failure(name="a.test.ts::math > adds", file="a.test.ts"),

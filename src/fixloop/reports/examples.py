@@ -211,7 +211,7 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
         case "ruff", ("format", *_) if file:
             return (*runner, "format", "--diff", file)
         case (("mypy" | "bandit" | "eslint"), _) if file:
-            return (*runner, *takewhile(lambda part: part.startswith("-"), rest), file)
+            return (*runner, *takewhile(re.compile(r"-(?![pm]$)").match, rest), file)
         case (("vitest" | "jest"), _) if file:
             run = ("run",) if name == "vitest" else ()
             # vitest joins the titles of suites with " > " in a report, and with a space to look for them.
