@@ -39,7 +39,7 @@ def told_flaky(
     plain = plain_run(tests)
     # Where it takes a moment, and in this order: what one run has left behind may let the next one pass.
     more = [plain | {"name": "by hand", "unseen": ["CI"]}, plain | {"name": "again"}]
-    runs = [plain, *(more if seconds <= MOST_SECONDS and "CI" not in os.environ else ())]
+    runs = [plain, *(more if seconds <= 3 * MOST_SECONDS and "CI" not in os.environ else ())]
     alone = rerun.played(runs, seconds) if rerun else {}
     of_ci = named(alone, "by hand", "passed") & named(alone, "again", "failed") - {*known}
     cases: Collection[str] = of_ci
