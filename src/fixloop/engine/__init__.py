@@ -1,1 +1,1 @@
-"""Reads a state, has the next step decided, commits it and sends the hint that it is there."""
+"""The engine: reads a state, has the next step decided, commits it and sends the hints of new tickets."""

@@ -1,7 +1,7 @@
-"""Workflows that work for others: the validation loop as an agent of a cycle or of handoffs, handoffs as its fixer.
+"""Child workflows: a validation loop as an agent of a cycle or of handoffs, or handoffs as the fixer of a loop.
 
-A child is named after the ticket it works for, so the same run never starts two. While it works nobody holds that
-ticket: it is put off, and woken when the child has something to say. If that is lost, it comes back by itself.
+A child is named after the ticket it works for, so a run never starts two. While the child works, its ticket is delayed;
+it is woken when the child has a result. If the wake-up is lost, the delay ends by itself.
 """
 
 from collections.abc import Callable
@@ -26,20 +26,20 @@ Hint = Callable[[Ticket], object]
 
 
 def child_of(ticket: str) -> str:
-    """The workflow that does the work of a ticket; UsageError where this is no ticket's id."""
+    """The id of the child workflow that does a ticket's work; UsageError if this is no ticket id."""
     return workflow_id(project_hash(ticket), issue_of(workflow_of(ticket)), 1)
 
 
 def attended(
     store: Store, engine_of: EngineOf, ticket: Ticket, profile: Profile[Any], begin: Callable[[str], Start]
 ) -> Any:
-    """The state of the child that works for `ticket`, or None as long as it has not ended. A child that is not there is
-    begun, by the event that `begin` makes of its id; one that judges for others is told to go on where a phase
-    failed."""
+    """The state of the child that works for `ticket`, or None until it has ended. A missing child is started with the
+    event that `begin` makes from its id; a child whose parent does the fixing is told to continue after a failed
+    phase."""
     child, engine = child_of(ticket.id), engine_of(profile)
     if store.read(child) is None:
         engine.start(begin(child))
-        # Have it told what those whom it works for were told while it was being made.
+        # Pass on a cancellation or pause of the parent that happened while the child was being created.
         found = store.read(ticket.workflow)
         if not _is_awaited(found, ticket.id):
             _tell(store, engine_of, child, "cancelled")
@@ -60,14 +60,14 @@ def attended(
 
 
 def is_given_up(store: Store, engine_of: EngineOf, state: Any) -> bool:
-    """Whether nobody waits for a child any more; it is cancelled then. Asked before each of its steps, and now and then
-    of one that stands still: the word of its parent's end may have been lost."""
+    """Whether no workflow waits for a child any more; it is then cancelled. Checked before each of its steps, and at
+    intervals while it stands still, because the notice of its parent's end may have been lost."""
     parent = getattr(state, "parent", "")
     try:
         if not parent or _is_awaited(store.read(workflow_of(parent)), parent):
             return False
     except (Damaged, NewerVersion):
-        # Nobody can tell; once it is set aside, it is given up.
+        # The parent cannot be read. Once it is set aside, the child is given up.
         return False
     _tell(store, engine_of, state.workflow, "cancelled")
     return True
@@ -78,7 +78,7 @@ def _is_awaited(found: Snapshot | None, ticket: str) -> bool:
 
 
 def has_word_of(store: Store, ticket: str) -> bool:
-    """Whether the child that works for `ticket` has something to say to it."""
+    """Whether the child that works for `ticket` has a result or a decision to report to it."""
     found = store.read(child_of(ticket))
     return found is not None and _has_news(profile_in(found.snapshot).load(found.snapshot))
 
@@ -88,15 +88,14 @@ def _has_news(state: Any) -> bool:
 
 
 def wake(store: Store, ticket: str, hint: Hint) -> None:
-    """Have the ticket that a child works for be taken up again."""
+    """Make the delayed ticket that a child works for claimable, and hint it."""
     woken = store.wake(ticket)
     if woken is not None:
         hint(woken)
 
 
 def bridge(store: Store, engine_of: EngineOf, outcome: AnyOutcome[Any], hint: Hint) -> None:
-    """After a commit, tell the parent and the children of this workflow. The word may be lost, and it may come
-    twice."""
+    """After a commit, notify the parent and the children of this workflow. A notice may be lost or arrive twice."""
     state = outcome.state
     parent = getattr(state, "parent", "")
     if parent and _has_news(state):

@@ -1,7 +1,7 @@
-"""The shell around `decide`: read, decide, commit; nothing is decided here.
+"""Applies events to workflows: reads the state, calls `decide` and commits its outcome. It makes no decision itself.
 
-Used alike by workers, which hold a ticket, and by commands, which bring an event from outside. A commit that
-meets a newer version decides again on that version; a repetition gets its first answer.
+Workers, which hold a ticket, and commands, which apply an outside event, both use it. If a commit finds a newer
+version, the decision is made again on that version; a repeated commit gets its first answer.
 """
 
 import random
@@ -26,14 +26,14 @@ from fixloop.store.records import Claim, Commit, Committed, GoesOn, Snapshot
 
 MOST_OF_A_REASON: Final = 500
 ROUNDS: Final = 60
-"""How often a decision is made again on a newer version before giving up; each round lost one race."""
+"""How often a decision is retried on a newer version before giving up; each retry lost one race."""
 AT_ONCE: Final = 3
-"""Rounds without a pause; many that go for one workflow make room for each other then."""
+"""Retries without a pause; later ones wait a random time, so that many writers to one workflow get through."""
 LONGEST_PAUSE_SECONDS: Final = 0.05
 
 
 class ProfileHolding(NamedTuple, Generic[S]):
-    """A claimed ticket as its holder knows it."""
+    """A claimed ticket and what its holder knows about it."""
 
     ticket: Ticket
     owner: str
@@ -47,7 +47,7 @@ class ProfileHolding(NamedTuple, Generic[S]):
 
 
 class _Basis(NamedTuple, Generic[S]):
-    """The version that a decision is made on."""
+    """The version that a decision is based on."""
 
     version: int
     head: str
@@ -56,22 +56,22 @@ class _Basis(NamedTuple, Generic[S]):
     state: S | None = None
 
     def moved(self, to: Committed, load: Callable[[bytes], S]) -> "_Basis[S]":
-        """What another commit, which was faster, made of it."""
+        """The basis after another process committed first."""
         return _Basis(to.version, to.head, to.context, self.moment, load(to.snapshot or b""))
 
 
 class ProfileApplied(NamedTuple, Generic[S]):
-    """An event that was committed, or that was known already."""
+    """The result of applying an event that was committed now or earlier."""
 
     outcome: AnyOutcome[S] | None
-    """None when there was nothing to commit: a repetition, or a ticket that others took over."""
+    """None when nothing was committed: a repetition, or a ticket that was taken over."""
     status: str
-    """`ok`, `dup`, `stale`, `gone`, `exists`; `refused`: it was not its bringer's to bring; `moved`: see `finish`."""
+    """`ok`, `dup`, `stale`, `gone`, `exists`; `refused`: the sender may not send this event; `moved`: see `finish`."""
     version: int
     other: str = ""
-    """The workflow that is live already, for `exists`."""
+    """The workflow that is already live, for `exists`."""
     claim: Claim | None = None
-    """Of the first step that follows, where it is to be gone on with."""
+    """The claim on the first follow-up step, if the commit made one."""
 
     @property
     def steps(self) -> Sequence[Ticket]:
@@ -79,7 +79,7 @@ class ProfileApplied(NamedTuple, Generic[S]):
 
 
 class ProfileEngine(Generic[S]):
-    """Applies events to workflows; `hint` is called for each new ticket and may be lost, `announce` likewise."""
+    """Applies events to workflows. It calls `hint` for new tickets and `announce` for outcomes; a call may be lost."""
 
     def __init__(
         self,
@@ -88,18 +88,18 @@ class ProfileEngine(Generic[S]):
         hint: Callable[[Ticket, S], object] | None = None,
         announce: Callable[[Any], object] | None = None,
     ) -> None:
-        """Nothing is applied yet; `announce` tells a declared agent what a committed outcome says to it."""
+        """Applies nothing yet; `announce` tells declared agents what a committed outcome says to them."""
         self.store = store
         self.profile = profile
         self._hint = hint
         self._announce = announce
 
     def of(self, profile: Profile[Any]) -> "ProfileEngine[Any]":
-        """The same store and the same listeners, for workflows of another profile."""
+        """An engine for another profile, with the same store and callbacks."""
         return ProfileEngine(self.store, profile, self._hint, self._announce)
 
     def start(self, event: Start) -> ProfileApplied[S]:
-        """Create the workflow, unless one of its feature is live already; UsageError where nothing applies."""
+        """Create the workflow unless one of the same feature is live. UsageError when no specialist applies."""
         moment = self.store.now(event.workflow)
         outcome = self.profile.decide(None, event, moment)
         basis: _Basis[S] = _Basis(0, "", NOTHING, moment)
@@ -107,7 +107,7 @@ class ProfileEngine(Generic[S]):
         return self._applied(outcome, committed)
 
     def start_all(self, events: Sequence[Start]) -> list[ProfileApplied[S]]:
-        """The same for several at once, in their order."""
+        """Start several workflows, in their order."""
         moments = {shard: self.store.now(shard) for shard in {shard_of(event.workflow) for event in events}}
         outcomes, commits = [], []
         for event in events:
@@ -119,7 +119,7 @@ class ProfileEngine(Generic[S]):
         return [self._applied(*each) for each in zip(outcomes, created, strict=True)]
 
     def state(self, workflow: str) -> S:
-        """The workflow's present state; UsageError where there is no such workflow."""
+        """The workflow's current state; UsageError if there is no such workflow."""
         return self.profile.load(self._read(workflow).snapshot)
 
     def _read(self, workflow: str) -> Snapshot:
@@ -129,8 +129,8 @@ class ProfileEngine(Generic[S]):
         return found
 
     def apply(self, workflow: str, event: Event, *, operation: str) -> ProfileApplied[S]:
-        """Apply an event from outside, once for each `operation`. Unexpected where the state does not allow it: nothing
-        was changed, and the history tells of it."""
+        """Apply an outside event, once per `operation`. Raises Unexpected if the state does not allow it: the state
+        stays unchanged, and the history records the refusal."""
         try:
             return self._apply(workflow, event, operation)
         except (NotDue, Repeated):
@@ -143,8 +143,8 @@ class ProfileEngine(Generic[S]):
     def refuse(
         self, workflow: str, kind: str, reason: str, *, sender: str = "", artifacts: tuple[str, ...] = ()
     ) -> None:
-        """Have the history tell that an event of this kind was refused, once for each reason; nothing else changes.
-        `artifacts` are the digests of what it rested on."""
+        """Record in the history that an event of this kind was refused, once for each reason; nothing else changes.
+        `artifacts` are the digests of the event's artifacts."""
         shown = reason[:MOST_OF_A_REASON]
         event = self.profile.refused(refused=kind, reason=shown, sender=sender, artifacts=artifacts)
         digest = sha256(event.model_dump_json().encode()).hexdigest()[:32]
@@ -167,13 +167,13 @@ class ProfileEngine(Generic[S]):
         raise ProtocolError(f"workflow {workflow} changed {ROUNDS} times in a row; try again")
 
     def reach(self, workflow: str, name: str, due: float) -> ProfileApplied[S]:
-        """Act on a deadline, if it is still the one the state set (R6); NotDue where it lies ahead."""
+        """Act on a deadline if the state still has it with this time (R6); NotDue if it lies ahead."""
         found = self.store.read(workflow)
         current = found.deadlines.get(name) if found is not None else None
         operation = f"{name}@{due}"
         is_past = found is not None and self.profile.is_deadline(name) and found.moment.clock > due
         if found is not None and current is None and is_past:
-            # What it was for was faster (K8). One that was acted on has its operation already, and is not told again.
+            # The awaited event came first (K8). A deadline that was acted on has used its operation: no second record.
             reason = f"{name} no longer matters"
             late = self.profile.refused(
                 refused="deadline-reached", reason=reason, sender=self.profile.orchestrator
@@ -187,7 +187,7 @@ class ProfileEngine(Generic[S]):
     def held(
         profile: Profile[S], ticket: Ticket, claim: Claim, owner: str, state: S | None = None
     ) -> ProfileHolding[S]:
-        """What a granted claim gives its holder; `state` is that of its snapshot, where it is known."""
+        """The holding that a granted claim gives; `state` is that of the claim's snapshot, if already loaded."""
         return ProfileHolding(
             ticket=ticket,
             owner=owner,
@@ -207,11 +207,11 @@ class ProfileEngine(Generic[S]):
         moment: Moment,
         goes_on: Callable[[Ticket], GoesOn] = lambda ticket: False,
     ) -> ProfileApplied[S]:
-        """Commit a ticket's result; its holder follows up the new tickets itself, the first of them at once if it gets
-        its claim: `goes_on` says where it asks. `stale` or `gone`: the ticket was withdrawn or taken over, and the
-        result is dropped. `refused`: this ticket's worker may not bring it (A51).
-        `moved`: the work so far is not what it was made on any more. With both the ticket is still held. The history
-        tells of what was dropped and refused."""
+        """Commit a ticket's result. The holder follows up the new tickets itself; `goes_on` says whether the commit
+        also claims the first one for it. `stale` or `gone`: the ticket was withdrawn or taken over, and the result is
+        dropped. `refused`: the ticket's worker may not send this event (A51). `moved`: the work that the result is
+        based on has changed. After `refused` and `moved` the ticket is still held. The history records what was dropped
+        or refused."""
         worker, workflow, kind = self.profile.worker_of(held.ticket), held.ticket.workflow, event.kind
         try:
             self.profile.check_party(event, worker)
@@ -224,7 +224,7 @@ class ProfileEngine(Generic[S]):
             try:
                 outcome = self.profile.decide(basis.state, event, moment)
             except Unexpected as refused:
-                # Only the present state may refuse it.
+                # Only the current state may refuse the event.
                 found = self.store.read(workflow)
                 if found is not None and found.version > basis.version:
                     state = self.profile.load(found.snapshot)
@@ -255,7 +255,7 @@ class ProfileEngine(Generic[S]):
         raise ProtocolError(f"workflow {workflow} changed {ROUNDS} times in a row")
 
     def _vouch(self, outcome: AnyOutcome[S]) -> None:
-        """Before an end is written where entries are sealed. Raises Damaged: somebody without the key wrote one."""
+        """Verify the history before an end is committed; Damaged if an entry was written without the key."""
         if outcome.state.ended and self.store.sealing is not None:
             workflow = outcome.state.workflow
             if wrong := self.store.verify(workflow):
@@ -266,7 +266,7 @@ class ProfileEngine(Generic[S]):
         if done and self._hint is not None:
             released: list[Ticket] = []
             if outcome.holds is False and (found := self.store.read(outcome.state.workflow)) is not None:
-                # The tickets that a pause had held back and nobody has yet.
+                # Tickets that the pause held back and nobody has claimed.
                 made = {ticket.id for ticket in outcome.steps}
                 pending = (kept.ticket for kept in found.tickets if kept.status == "pending")
                 released = [ticket for ticket in pending if ticket.id not in made]
@@ -283,7 +283,7 @@ def _make_room(round_: int) -> None:
 
 
 class Engine(ProfileEngine[State]):
-    """Applies events to validation workflows."""
+    """The engine for validation workflows."""
 
     def __init__(
         self,
@@ -307,8 +307,8 @@ def _commit(
     state, fields = outcome.state, profile.fields(outcome.state)
     if basis.state is not None:
         fields = dict(fields.items() - profile.fields(basis.state).items())
-    # What comes from outside and asks for a step takes the place of the one in progress: a fix brought by hand,
-    # that of the fixer which still runs. Left alone, that one would be refused and offered again for ever.
+    # A step that an outside event asks for replaces the one in progress: a manual fix replaces the running fixer's.
+    # Otherwise the fixer's result would be refused and its ticket offered again for ever.
     supersedes = profile.supersedes and held is None and basis.version > 0 and bool(outcome.steps)
     drops_all = outcome.withdraws_tickets or supersedes
     is_child = bool(getattr(state, "parent", "")) and not state.ended
@@ -348,7 +348,7 @@ def _entry(
         "decide": profile.decide_version,
         "event": event.model_dump(mode="json", exclude_defaults=True) | {"kind": event.kind},
     }
-    # What the event rests on and the history has to vouch for.
+    # Artifacts that the event refers to; the history has to vouch for them.
     single = (getattr(event, name, "") for name in ("configuration", "bundle"))
     if named := [*getattr(event, "artifacts", ()), *filter(None, single)]:
         entry["artifacts"] = named

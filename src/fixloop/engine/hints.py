@@ -1,4 +1,4 @@
-"""Hints: Celery messages that say a ticket is there to be taken. Losing one loses nothing."""
+"""Hints: Celery messages that announce a ticket. Losing one loses nothing."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ START_TASK = "fixloop.validation.start"
 
 
 def producer(broker_url: str) -> Celery:
-    """A Celery app that only sends: JSON, and a bounded wait for a broker that is away."""
+    """A Celery app that only sends, as JSON, and waits a bounded time for a broker that is away."""
     app = app_for(broker_url)
     app.conf.update(
         task_serializer="json",
@@ -30,7 +30,7 @@ def task_name(profile: str, step: str) -> str:
 
 
 def arguments(ticket: Ticket) -> dict[str, Any]:
-    """What a step's task is called with; the issue is there to be seen in Flower (R12)."""
+    """The arguments of a step's task; the issue is included for Flower (R12)."""
     return {
         "ticket": ticket.id,
         "issue": int(ticket.workflow.split("-")[1]),
@@ -40,7 +40,7 @@ def arguments(ticket: Ticket) -> dict[str, Any]:
 
 
 def signature(app: Celery, profile: str, ticket: Ticket) -> Signature:
-    """A ticket as a part of a canvas."""
+    """A ticket as a signature for a canvas."""
     return app.signature(
         task_name(profile, ticket.step),
         kwargs=arguments(ticket),
@@ -52,7 +52,7 @@ def signature(app: Celery, profile: str, ticket: Ticket) -> Signature:
 
 
 def send_hint(app: Celery, ticket: Ticket, profile: str, producer: Any = None) -> bool:
-    """Send one hint, of a ticket alone. False when the broker is away: the sweeper will send it again."""
+    """Send the hint for one ticket. False when the broker is away: the sweeper will send it again."""
     given = arguments(ticket)
     try:
         app.send_task(

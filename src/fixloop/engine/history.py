@@ -1,4 +1,4 @@
-"""Reading a history back: the messages as they were said, and the request that is open."""
+"""Reads a history: its messages in order, and the open request."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
@@ -15,33 +15,33 @@ from fixloop.store.records import Entry
 
 _FAILURES: Final = TypeAdapter(list[Failure])
 RECENT = 12
-"""How many entries the open report usually lies behind the end, at most."""
+"""How many entries to read from the end first; the open report is usually among them."""
 
 
 class Said(NamedTuple):
-    """One line of the log."""
+    """One message of the log."""
 
     message: Message
     text: str = ""
-    """As the history keeps it; empty where it follows from the message (docs/decisions/0005)."""
+    """The text the history keeps; empty if it is rendered from the message (docs/decisions/0005)."""
 
     @property
     def rendered(self) -> str:
-        """The text as it was said and, after a rule, that of what was attached to it (A85, K9)."""
+        """The message's text and, after a rule, the text of its attachment (A85, K9)."""
         return self.text or render_whole(self.message)
 
 
 def said(entries: Iterable[Entry]) -> Iterator[Said]:
-    """All lines of the log, in order."""
+    """All messages of the log, in order."""
     for entry in entries:
         for kept in entry.body.get("messages", ()):
-            # Histories had the texts until version 1 of `decide`.
+            # Histories stored the texts until version 1 of `decide`.
             parts = [part["rendered"] for part in (kept, kept.get("attached") or {}) if "rendered" in part]
             yield Said(Message.model_validate(kept), join(parts))
 
 
 def recorded(message: Message) -> dict[str, Any]:
-    """A message as a history keeps it: every fact, from which its text follows (A85)."""
+    """A message in the form the history keeps: all facts that its text is rendered from (A85)."""
     kept = message.model_dump(mode="json", exclude_defaults=True)
     kept["body"]["kind"] = message.body.kind
     if message.attached is not None:
@@ -50,7 +50,7 @@ def recorded(message: Message) -> dict[str, Any]:
 
 
 def open_report(store: Store, workflow: str, version: int) -> Said:
-    """The last failure report, with its fix request attached, also where that was said in a separate line (K9)."""
+    """The last failure report with its fix request attached, even if the two are separate messages (K9)."""
     for start in (max(0, version - RECENT), 0):
         lines = list(said(store.history(workflow, start)))
         for index in reversed(range(len(lines))):
@@ -66,7 +66,7 @@ def open_report(store: Store, workflow: str, version: int) -> Said:
 
 
 def what_is_asked(store: Store, workflow: str, version: int) -> str:
-    """The open request as its reader gets it; the escalation where the first failure led straight to one."""
+    """The open request, rendered for its reader; the escalation if the first failure led straight to one."""
     try:
         return render_delivery(open_report(store, workflow, version).message)
     except RefusedError:
@@ -79,8 +79,8 @@ def what_is_asked(store: Store, workflow: str, version: int) -> str:
 
 
 def all_failures(store: Store, state: State) -> bytes:
-    """Every failure of the last failed run in full, as a JSON list in the order of `F1`, `F2`. What the run's report
-    does not list, such as a test that vanished, is as short as history keeps it."""
+    """Every failure of the last failed run in full, as a JSON list in the order of `F1`, `F2`. A failure that is not in
+    the run's report, such as a test that vanished, has only what the history keeps."""
     kept = store.get_artifact(state.workflow, state.failures_artifact) if state.failures_artifact else None
     found = _FAILURES.validate_json(kept or b"[]")
     last = state.active.last_run
@@ -91,7 +91,7 @@ def all_failures(store: Store, state: State) -> bytes:
 
 
 def shown_failure(store: Store, state: State, number: str) -> str:
-    """All that is known of one failure of the last failed run; `number` is `F12`, or `12`."""
+    """Everything known about one failure of the last failed run; `number` is `F12` or `12`."""
     found = _FAILURES.validate_json(all_failures(store, state))
     digits = number.upper().removeprefix("F")
     if not digits.isdecimal() or not 1 <= int(digits) <= len(found):

@@ -1,6 +1,6 @@
-"""What the engine has to know of a profile (R1): how its states are read, what follows from an event, whose it is.
+"""What the engine needs from a profile (R1): how to load its states, its decisions, and who may send which event.
 
-States, events, messages and decisions are each profile's own (K30); tickets, deadlines, history and commits are shared.
+States, events, messages and decisions belong to the profile (K30); tickets, deadlines, history and commits are shared.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from fixloop.protocol.ticket import Ticket
 
 
 class AnyState(Protocol):
-    """What every state says of itself; a pydantic model."""
+    """The attributes that every profile's state has; the states are pydantic models."""
 
     @property
     def workflow(self) -> str: ...
@@ -45,74 +45,74 @@ class AnyState(Protocol):
 
 S = TypeVar("S", bound=AnyState)
 AnyOutcome: TypeAlias = Outcome[S, Any]
-"""What a decision comes to, in every profile."""
+"""The outcome of a decision, in any profile."""
 
 
 class Told(NamedTuple):
-    """Something said to an outside agent, whose mailbox gets a letter about it."""
+    """A message to an outside agent, whose mailbox gets a letter about it."""
 
     agent: str
     message_id: str
     uid: str
     kind: str
     priority: int
-    """The broker's: 0 is served first."""
+    """The broker's priority: 0 is served first."""
 
 
 class Profile(NamedTuple, Generic[S]):
-    """One profile's side of the engine."""
+    """What the engine needs from one profile."""
 
     name: str
     orchestrator: str
-    """Who speaks for the engine."""
+    """The sender name of the engine's own events."""
     decide_version: int
-    """Of the decisions: `audit verify` replays its own only."""
+    """The version of the decisions: `audit verify` replays only decisions of this version."""
     decide: Callable[[S | None, Any, Moment], AnyOutcome[S]]
     load: Callable[[bytes], S]
     read_event: Callable[[str], Event]
-    """An event as the history keeps it, JSON."""
+    """Reads an event from the JSON in the history."""
     fields: Callable[[S], dict[str, str]]
-    """What a person would look for with `redis-cli`, next to the snapshot."""
+    """Plain fields stored next to the snapshot, for a person with `redis-cli`."""
     recorded: Callable[[Any], dict[str, Any]]
-    """A message as the history keeps it."""
+    """A message in the form the history keeps."""
     refused: Callable[..., Event]
-    """The event that tells of a refused one: `refused`, `reason`, `sender`, `artifacts`."""
+    """Makes the event that records a refused event, from `refused`, `reason`, `sender`, `artifacts`."""
     reached: Callable[..., Event]
-    """The event of a deadline that passed: `name`, `due`."""
+    """Makes the event of a deadline that passed, from `name` and `due`."""
     cancelled: Callable[..., Event]
-    """The event that stops a workflow: `reason`."""
+    """Makes the event that stops a workflow, from `reason`."""
     check_party: Callable[[Any, str], None]
-    """Refuses an event from somebody whose it is not (A51)."""
+    """Refuses an event from a sender that may not send it (A51)."""
     worker_of: Callable[[Ticket], str]
-    """Whose work a ticket is."""
+    """The worker that does a ticket's work."""
     is_deadline: Callable[[str], bool]
     """Whether the profile sets deadlines of this name."""
     instead: Callable[[Any, Unexpected], Event | None] = lambda event, refused: None
-    """What happened where a worker's result was refused for what it says: an invalid answer is an event, too."""
+    """The event to apply instead of a worker's result that is refused for its content, such as an invalid answer."""
     letters: Callable[[Any], Sequence[Told]] = lambda outcome: ()
-    """What an outcome says to outside agents, each with a mailbox of that name; what steps deliver is left out."""
+    """The messages of an outcome to outside agents, which have mailboxes; those that steps deliver are left out."""
     children: Callable[[S], Sequence[str]] = lambda state: ()
-    """The tickets of a state that another workflow may work for."""
+    """The tickets of a state that another workflow may be working for."""
     from_parent: Mapping[str, Callable[[str], Event]] = MappingProxyType({})
-    """The events by which whom a workflow works for ends it, holds it and lets it go on, given why: `cancelled`,
+    """The events by which a parent workflow ends, pauses and continues this one, each made from a reason: `cancelled`,
     `paused`, `continued`."""
     text: Callable[[Mapping[str, Any]], str] | None = None
-    """A recorded message as its reader gets it; None: the history has the texts, or what they follow from."""
+    """Renders a recorded message for its reader. None: the history has the texts, or what they are rendered from."""
     supersedes: bool = False
-    """Whether steps that somebody outside asks for take the place of the one in progress."""
+    """Whether a step that an outside event asks for replaces the one in progress."""
 
 
 def profile_named(name: str) -> Profile[Any]:
-    """A profile's side of the engine; NewerVersion where this version has no such profile."""
+    """The profile of this name; NewerVersion if this version has no such profile."""
     found: Profile[Any] = loaded(registered(name).engine)
     return found
 
 
 def profile_in(snapshot: bytes) -> Profile[Any]:
-    """The profile of the workflow that this is a snapshot of; NewerVersion where this version has no such profile."""
+    """The profile of the workflow in a snapshot; NewerVersion if this version has no such profile."""
     return profile_named(profile_of(snapshot))
 
 
 def iso(at: datetime) -> str:
-    """As the models write it, so that it is the same text wherever it stands."""
+    """A time in the format the models write, so that equal times are equal texts."""
     return at.isoformat().replace("+00:00", "Z")

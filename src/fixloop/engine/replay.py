@@ -1,7 +1,7 @@
-"""Whether a history leads to the state it claims: the chain's digests, and every decision made once more.
+"""Audits a history: verifies the chain's digests and repeats every decision.
 
-Pure, apart from what it reads through the store. Only decisions of this version of `decide` can be replayed; from
-the first of another version on, the chain alone vouches.
+Pure, apart from what it reads through the store. Only decisions of this version of `decide` can be replayed; from the
+first entry of another version on, only the chain is checked.
 """
 
 import json
@@ -18,11 +18,11 @@ from fixloop.store.entries import digest_of
 from fixloop.store.records import Entry, Snapshot
 
 ADDED: Final = frozenset({"escalated", "protocol"})
-"""Plain fields that workflows of older versions do not have."""
+"""Plain fields that workflows of older versions lack."""
 
 
 class Audit(NamedTuple):
-    """What was found in one workflow."""
+    """The result of auditing one workflow."""
 
     workflow: str
     entries: int
@@ -31,11 +31,11 @@ class Audit(NamedTuple):
 
 
 def audit(store: Store, workflow: str) -> Audit:
-    """Check a workflow's chain; where that holds, replay it. What cannot be checked is a problem, too."""
+    """Verify a workflow's chain and, if it holds, replay it. What cannot be checked is reported as a problem."""
     try:
         with reading(workflow):
             broken = store.verify(workflow)
-            # What is damaged may not be readable at all.
+            # A damaged workflow may be unreadable.
             found = store.read(workflow) if not broken else None
             if found is None:
                 return Audit(workflow, 0, 0, tuple(broken))
@@ -44,7 +44,7 @@ def audit(store: Store, workflow: str) -> Audit:
                 profile = profile_in(found.snapshot)
                 contradictions = tuple(_contradictions(store, profile, found))
             except NewerVersion:
-                # Its chain holds; what else there is to check, its own version knows.
+                # The chain holds; only the workflow's own version can replay it.
                 return Audit(workflow, len(entries), 0, ())
             if contradictions:
                 return Audit(workflow, 0, 0, contradictions)
@@ -57,11 +57,11 @@ def audit(store: Store, workflow: str) -> Audit:
 
 
 def _contradictions(store: Store, profile: Profile[Any], found: Snapshot) -> Iterator[str]:
-    """Plain fields and the list of live workflows, which no digest covers, against the snapshot."""
+    """Compare the plain fields and the list of live workflows, which no digest covers, with the snapshot."""
     state = profile.load(found.snapshot)
     for name, value in profile.fields(state).items():
         shown = found.fields.get(name, "")
-        # Older versions wrote times with `+00:00`, and what did not change since stays as it was written.
+        # Older versions wrote times with `+00:00`; fields that have not changed since still have it.
         is_same = shown.replace("+00:00", "Z") == value
         if not is_same and (name in found.fields or name not in ADDED):
             yield f"field {name} was changed: it says {shown!r}, the snapshot {value!r}"
@@ -74,8 +74,8 @@ def _contradictions(store: Store, profile: Profile[Any], found: Snapshot) -> Ite
 
 
 def replay(entries: Iterable[Entry], profile: Profile[Any] | None = None) -> tuple[int, list[str]]:
-    """Decide every entry's event again: how many were replayed, and what differs. The first difference ends it, because
-    all later ones would follow from it."""
+    """Repeat the decision of every entry; returns how many were replayed, and the differences. Stops at the first
+    difference, because all later ones would follow from it."""
     profile = profile or profile_named("validation")
     state: Any = None
     count = 0
@@ -86,7 +86,7 @@ def replay(entries: Iterable[Entry], profile: Profile[Any] | None = None) -> tup
             now = Moment(datetime.fromisoformat(entry.body["at"]), float(entry.body["clock"]))
             event = profile.read_event(json.dumps(entry.body["event"]))
             made = profile.decide(state, event, now)
-        # A damaged or forged entry can break decide in any way; each is a finding, none ends the audit.
+        # A damaged or forged entry can make `decide` raise anything; that is a finding, and the audit goes on.
         except (FixloopError, LookupError, TypeError, ValueError, AttributeError) as error:
             return count, [f"entry {entry.seq} cannot be replayed: {' '.join(str(error).split())[:200]}"]
         problems = list(_differences(profile, entry, made))

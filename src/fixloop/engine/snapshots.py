@@ -1,4 +1,4 @@
-"""Snapshots read back as states, for those who only look, too: apart from the engine, which loads every decision."""
+"""Loads snapshots as states. Separate from the engine, so that readers need not import every profile's decisions."""
 
 import json
 import re
@@ -17,15 +17,14 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def loader(model: type[M], newest: int) -> Callable[[bytes], M]:
-    """What reads snapshots of `model`, up to schema version `newest`; NewerVersion and Damaged for what it cannot
-    read."""
+    """A function that loads snapshots of `model` up to schema version `newest`; it raises NewerVersion or Damaged."""
 
     def load(snapshot: bytes) -> M:
         try:
             found = model.model_validate_json(snapshot)
         except ValueError as error:
             _refuse_newer(object_in(snapshot), newest)
-            # Of which workflow it is, a snapshot that is no state may say itself.
+            # A snapshot that is no valid state may still name its workflow.
             named, said = _WORKFLOW.search(snapshot), " ".join(str(error).split())[:300]
             workflow = named[1].decode() if named is not None else ""
             raise Damaged(workflow, f"its snapshot cannot be read: {said}") from None
@@ -47,7 +46,7 @@ def _refuse_newer(found: dict[str, Any], newest: int) -> None:
 
 
 def object_in(text: bytes) -> dict[str, Any]:
-    """What JSON says, where that is an object; else nothing."""
+    """The JSON object in `text`; empty if it holds none."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -56,4 +55,4 @@ def object_in(text: bytes) -> dict[str, Any]:
 
 
 load_state: Final = loader(State, SCHEMA_VERSION)
-"""A snapshot of a validation workflow as its state."""
+"""Loads the snapshot of a validation workflow."""

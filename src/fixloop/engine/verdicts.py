@@ -1,4 +1,4 @@
-"""What a validation loop that worked for others says to them. Pure: from the loop's state to texts."""
+"""Results that a validation loop reports to the workflow it works for. Pure: from the loop's state to texts."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,12 +10,12 @@ from fixloop.protocol.state import FailureRef, SpecialistState, State
 from fixloop.protocol.statuses import Status
 
 MOST_ISSUES = 50
-"""In one answer; how many more there are is said."""
+"""The most issues listed in one answer; the number of further ones is added."""
 
 
 def go_on(state: State) -> Decision | None:
-    """What is decided for a loop that judges for others, where a phase failed: the next one is judged, too. Its parent
-    has somebody who fixes; only what nobody can fix that way waits for a person."""
+    """The decision for a child loop whose parent does the fixing: a phase that reached its iteration limit is skipped,
+    so that the next one is judged too. Any other escalation waits for a person."""
     opened = state.escalation
     if not _judges(state) or opened is None or opened.reason is not Reason.MAX_ITERATIONS:
         return None
@@ -23,18 +23,18 @@ def go_on(state: State) -> Decision | None:
 
 
 def is_passed(state: State) -> bool:
-    """Known issues that a person let pass are none of ours; failures that were left to others are."""
+    """Known issues that a person accepted do not count as failures; failures left to the parent do."""
     left_to_others = _judges(state) and any(failures_of(state))
     return state.verdict in ("passed", "passed_with_known_issues") and not left_to_others
 
 
 def _judges(state: State) -> bool:
-    """Whether it has nobody who fixes, because those whom it works for have."""
+    """Whether it has no fixer because its parent does the fixing."""
     return bool(state.parent) and state.fixer == "outside" and not state.agent
 
 
 def failures_of(state: State) -> Iterator[tuple[SpecialistState, FailureRef]]:
-    """Of the last run of each phase that did not pass; what could not be run, a person has decided on."""
+    """The failures of each phase's last run; a person has decided on a run that could not be executed."""
     for entry in state.specialists:
         last = entry.last_run
         if entry.applicable and last is not None and not last.passed and not last.could_not_run:
@@ -50,7 +50,7 @@ def issues_of(state: State) -> list[str]:
 
 
 def missing_in(state: State) -> Iterator[tuple[Unverified, str]]:
-    """What did not run, where that leaves nothing verified."""
+    """The checks that did not run, if the verdict is `not_verified`."""
     for each in state.unverified if state.verdict == "not_verified" else ():
         remedy = f"; {each.remedy}" if each.remedy else ""
         yield each, f"{each.name} does not run here: {each.reason}{remedy}"
