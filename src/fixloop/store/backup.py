@@ -1,7 +1,7 @@
-"""A project's workflows in one file, and back into a Redis: as they are stored, so that they verify there, too.
+"""Backs up a project's workflows to one file and restores them, as they are stored, so that they still verify.
 
-A workflow is read in one transaction and written in one. What its shard knows of it (tickets, deadlines, that it lives)
-is made again from its own hash. The file is lines of JSON, the last one with the digest of all others, compressed.
+Each workflow is read in one transaction and written in one. Its entries in the shard's keys (tickets, deadlines, the
+live list) are rebuilt from its own hash. The file is gzipped JSON lines; the last line has the digest of all others.
 """
 
 import gzip
@@ -29,9 +29,9 @@ from fixloop.store.seal import Sealing
 
 FORMAT: Final = 1
 _PART: Final = 500
-"""Of a list or hash that is written at once."""
+"""The most items of a list or hash that are written at once."""
 _FOR_EVER: Final = 9007199254740991.0
-"""When a ticket is ready whose workflow is paused."""
+"""The ready time of the tickets of a paused workflow."""
 _ROUNDS: Final = 20
 
 Record = dict[str, Any]
@@ -39,27 +39,27 @@ Became = Literal["restored", "same", "other", "lives"]
 
 
 class Header(NamedTuple):
-    """What a backup says of itself."""
+    """The first line of a backup."""
 
     project: str
     """Eight hex digits."""
     at: str
     version: str
-    """Of the fixloop that wrote it."""
+    """The fixloop version that wrote it."""
     sealed: str
-    """The beginning of a digest of the key that seals its histories; empty: they have no seals."""
+    """The beginning of a digest of the key that seals its histories; empty: they are not sealed."""
 
 
 class Restored(NamedTuple):
-    """What became of one workflow."""
+    """The result of restoring one workflow."""
 
     workflow: str
     became: Became
-    """`same`: it is there as it was; `other`: another version of it is there; `lives`: another workflow of its feature
-    does."""
+    """`same`: this version is already there; `other`: another version of it is there; `lives`: another workflow of its
+    feature is live."""
     is_live: bool
     late_seconds: float
-    """How much later the clock of its limits is than at the backup."""
+    """How far the shard's engine clock is ahead of its value at the backup."""
 
 
 def sealed_with(sealing: Sealing | None) -> str:
@@ -68,9 +68,9 @@ def sealed_with(sealing: Sealing | None) -> str:
 
 def back_up(connection: Connection, header: Header, path: Path) -> Iterator[str]:
     """
-    Write the workflows of a project into a file, and yield each id; the file is there when all of it is.
+    Write the workflows of a project to a file and yield each id; the file appears once it is complete.
 
-    Raises UsageError: it cannot be written; what was there before stays.
+    Raises UsageError: it cannot be written; an earlier file is kept.
     """
     try:
         with replacing(path, mode=0o600, synced=True) as raw:
@@ -101,7 +101,7 @@ def _written(connection: Connection, header: Header, raw: BinaryIO) -> Iterator[
 
 
 def header_of(path: Path) -> Header:
-    """Read a whole backup, and say what it is of. Raises UsageError: it is none, or not as it was written."""
+    """Read a whole backup and return its header. Raises UsageError: it is no backup, or its digest does not match."""
     digest, last, count = sha256(), b"", 0
     first: Record | None = None
     try:
@@ -130,11 +130,11 @@ def restore(
     connection: Connection, path: Path, put_aside: Callable[[str], None] | None = None
 ) -> Iterator[Restored]:
     """
-    Put the workflows of a backup that `header_of` has read into a Redis, and say of each what became of it. Doing it
-    again changes nothing.
+    Restore the workflows of a backup that `header_of` has read, and yield the result of each. Repeating it changes
+    nothing.
 
     Args:
-        put_aside: takes out another version of a workflow, or another one that lives; None: those are left alone.
+        put_aside: removes another version of a workflow, or another live one; None: those are left alone.
     """
     with gzip.open(path) as file:
         records = map(json.loads, file)
@@ -175,7 +175,7 @@ def _project(connection: Connection, project: str) -> Record:
 
 
 def _restore_project(connection: Connection, project: str, record: Record) -> None:
-    """Numbers that were used stay used, and what was taken out stays known; what is there already stays as it is."""
+    """Restore used issue numbers, retired workflows and waivers; existing entries are kept."""
 
     def put(pipe: Any) -> None:
         if record["numbers"]:
@@ -189,7 +189,7 @@ def _restore_project(connection: Connection, project: str, record: Record) -> No
 
 
 def _records(connection: Connection, workflow: str, shared: set[tuple[int, str]]) -> Iterator[Record]:
-    """What is stored of a workflow, after the shared artifacts that it names and no one before it did."""
+    """Everything stored of a workflow, after the shared artifacts that it names and no earlier workflow did."""
     shard = keys.shard_of(workflow)
     hash_, history, artifacts, ended, clock = connection.together(
         lambda pipe: (
@@ -202,7 +202,7 @@ def _records(connection: Connection, workflow: str, shared: set[tuple[int, str]]
         atomic=True,
     )
     if not hash_:
-        # It was archived or purged since the list was read.
+        # It was archived or purged after the list was read.
         return
     for digest in sorted(set(named(history)) - {each.decode() for each in artifacts}):
         if (shard, digest) in shared:
@@ -224,25 +224,25 @@ def _records(connection: Connection, workflow: str, shared: set[tuple[int, str]]
 
 
 def _clock(kept: list[bytes | None]) -> float:
-    """The engine's clock of a shard, in seconds; see `read_clock` of the scripts."""
+    """A shard's engine clock, in seconds; see `read_clock` in the Lua scripts."""
     away, turned = (float(each or 0) for each in kept[:2])
     swept = float(kept[2]) if kept[2] is not None else datetime.now(UTC).timestamp()
     return swept - away - turned
 
 
 class _Place(NamedTuple):
-    """What there is where a workflow is to be put."""
+    """What the target Redis has that a restored workflow may collide with."""
 
     stored: list[bytes | None]
-    """The version and head of what has its id."""
+    """The version and head of the workflow with the same id."""
     living: bytes | None
-    """The number of the workflow of its feature that lives."""
+    """The number of the live workflow of its feature."""
     others: int
-    """Workflows of its shard."""
+    """The number of workflows in its shard."""
     clock: list[bytes | None]
 
     def obstacle(self, workflow: str, *, is_live: bool) -> str:
-        """The workflow that stands in the way; empty: none does."""
+        """The workflow that prevents a restore; empty: none does."""
         number = self.living.decode().rpartition("-")[2] if self.living is not None else ""
         if self.stored[0] is not None:
             return workflow
@@ -284,12 +284,12 @@ def _restored(connection: Connection, record: Record, put_aside: Callable[[str],
 
 
 def _write(client: Any, record: Record, hash_: Mapping[str, bytes], *, is_live: bool, is_first: bool) -> None:
-    """All of one workflow in one transaction. Raises WatchError: it came from elsewhere meanwhile."""
+    """Write one workflow in one transaction. Raises WatchError: another process wrote it in the meantime."""
     workflow = record["workflow"]
     number, feature = keys.shard_of(workflow), keys.feature_of(workflow)
     shard, name = keys.shard_keys(number), keys.workflow_key(workflow)
     own, due, delayed = _again(hash_)
-    # A claim that was made after the backup must not have the number of one that is made after this.
+    # Claims made after the backup must not share a fencing number with claims made after the restore.
     fence = record.get("fence", 0) + FORGOTTEN_AT_MOST
     with client.pipeline(transaction=True) as pipe:
         pipe.watch(name, shard.workflows, shard.live, shard.shard)
@@ -298,7 +298,7 @@ def _write(client: Any, record: Record, hash_: Mapping[str, bytes], *, is_live: 
         known = int(pipe.hget(shard.shard, "fence") or 0)
         pipe.multi()
         if is_first:
-            # Nothing else runs by this clock: it goes on where it stood at the backup.
+            # No other workflow uses this clock: it continues from its time at the backup.
             now = datetime.now(UTC).timestamp()
             pipe.hset(
                 shard.shard,
@@ -328,8 +328,8 @@ def _write(client: Any, record: Record, hash_: Mapping[str, bytes], *, is_live: 
 
 
 def _again(hash_: Mapping[str, bytes]) -> tuple[dict[str, bytes], float | None, dict[str, float]]:
-    """The hash with its tickets ready for the next sweep, its earliest deadline, and the members of delays.
-    What somebody was at work at is done again."""
+    """The hash with its tickets ready for the next sweep, its earliest deadline, and its members of `delayed`. Work
+    that was in progress is repeated."""
     own, delayed = dict(hash_), dict[str, float]()
     is_parked = "parked" in hash_
     for field in [each for each in hash_ if each.startswith("s:")]:

@@ -1,4 +1,4 @@
-"""Whether a history is what was committed, byte for byte. Pure."""
+"""Verifies that a history is what was committed, byte for byte. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -9,9 +9,9 @@ from fixloop.store.records import Stored
 from fixloop.store.seal import Objection
 
 HEAD_DIGITS: Final = 32
-"""At least so many of a digest vouch for an entry."""
+"""The least number of hex digits of a digest that verify an entry."""
 MOST_NAMED: Final = 100
-"""Missing entries, each by itself: a version may say that there are any number."""
+"""The most missing entries that are named one by one: a damaged version can imply any number."""
 
 
 class RawHistory(NamedTuple):
@@ -24,8 +24,8 @@ class RawHistory(NamedTuple):
 
 
 def problems(raw: RawHistory | Stored, fetch: Fetch, objection: Objection | None = None) -> list[str]:
-    """What is wrong with a history, oldest first; empty when every byte is what was committed. With `objection` each
-    entry has to have been written by somebody who has the key, too."""
+    """The problems of a history, oldest first; empty if every byte is what was committed. With `objection`, each entry
+    must also have been written by a holder of the key."""
     texts = Texts(raw.entries)
     found = list(_chain_problems(raw, texts))
     if raw.entries and len(raw.head) < HEAD_DIGITS:
@@ -34,7 +34,7 @@ def problems(raw: RawHistory | Stored, fetch: Fetch, objection: Objection | None
     state = unpack(raw.snapshot, texts)
     last = frame_of(raw.entries[-1]) if raw.entries else None
     if state is None:
-        # An entry that it leans on and that is damaged was named already.
+        # The damaged entry that it refers to was reported already.
         if all(texts(number) is not None for number in leans_of(raw.snapshot)):
             found.append("the snapshot cannot be read")
     elif last is not None and last.seq == raw.version and not digest_of(state).startswith(last.state):
@@ -57,7 +57,7 @@ def problems(raw: RawHistory | Stored, fetch: Fetch, objection: Objection | None
 
 
 def _chain_problems(raw: RawHistory | Stored, texts: Texts) -> Iterator[str]:
-    """Walk back from the head: each entry is vouched for by the one after it."""
+    """Walk back from the head: each entry is verified by the digest in the one after it."""
     seq, vouched, missing = raw.version, raw.head, raw.version - len(raw.entries)
     for stored in reversed(raw.entries):
         frame = frame_of(stored)
@@ -85,7 +85,7 @@ def _missing(first: int, last: int) -> Iterator[str]:
 
 
 def named(entries: Sequence[bytes]) -> Iterator[str]:
-    """The artifacts that stored entries name, as often as they do; a damaged entry names none."""
+    """The artifacts that stored entries name, with repetitions; a damaged entry names none."""
     texts = Texts(entries)
     return (digest for frame in filter(None, map(frame_of, entries)) for digest in _named(frame, texts))
 

@@ -1,7 +1,7 @@
-"""Reading the streams in which commits are announced, one for each shard.
+"""Reads the streams that announce commits, one per shard.
 
-A cursor is the id of the last entry that was read of each stream. As long as that entry is still there, nothing after
-it was trimmed, and nothing was lost with a Redis that was replaced: no clock and no count has to be trusted for that.
+A cursor holds the id of the last entry read from each stream. While that entry still exists, nothing after it was
+trimmed and Redis was not replaced, so nothing was lost; this relies on no clock and no count.
 """
 
 import re
@@ -16,9 +16,9 @@ from fixloop.store.limits import CHANGES_KEPT
 from fixloop.store.records import Change, Changes
 
 MOST_READ: Final = 200
-"""Of one shard at once."""
+"""From one shard at once."""
 _LONGEST_WAIT: Final = 2.0
-"""Of one call: well under the time after which a Redis counts as frozen."""
+"""The longest wait of one call; well under the time after which Redis counts as frozen."""
 _NONE: Final = "0-0"
 _CURSOR: Final = re.compile(
     rf"(?:(?:\d{{1,15}}-\d{{1,10}})?,){{{keys.SHARDS - 1}}}(?:\d{{1,15}}-\d{{1,10}})?"
@@ -35,7 +35,7 @@ def changes_after(connection: Connection, after: str, wait_seconds: float) -> Ch
     ids, give_up = parsed(after), time.monotonic() + wait_seconds
     while True:
         waiting = min(_LONGEST_WAIT, give_up - time.monotonic())
-        # 0 would be for ever.
+        # A block of 0 would wait for ever.
         block = max(1, round(waiting * 1000)) if waiting > 0 else None
         streams = dict(zip(_STREAMS, ids, strict=True))
         reply = connection.call(methodcaller("xread", streams, count=MOST_READ, block=block))
@@ -54,12 +54,12 @@ def changes_after(connection: Connection, after: str, wait_seconds: float) -> Ch
 
 
 def written(ids: Ids) -> str:
-    """A cursor; of a stream that never had an entry it has nothing."""
+    """The cursor for these ids; a stream that never had an entry has an empty part."""
     return ",".join("" if each == _NONE else each for each in ids)
 
 
 def parsed(cursor: str) -> Ids:
-    """The ids in a cursor. Raises UsageError: it is none."""
+    """The ids in a cursor. Raises UsageError: it is no cursor."""
     if not _CURSOR.fullmatch(cursor):
         raise UsageError(f"{cursor[:80]!r} is no cursor; use one that came with a change, or none")
     return tuple(each or _NONE for each in cursor.split(","))
@@ -71,7 +71,7 @@ def _last(connection: Connection) -> Ids:
 
 
 def _is_lost(connection: Connection, ids: Ids) -> bool:
-    """Whether the entry of an id is gone. A stream that had none then is whole until it has been trimmed."""
+    """Whether entries after these ids may be lost. A stream that had no entry is complete until it is trimmed."""
 
     def ask(pipe: Any) -> None:
         for name, last in zip(_STREAMS, ids, strict=True):

@@ -1,4 +1,4 @@
--- Take a ticket, with a lease and a new fence; the same token again gets the same answer.
+-- Claim a ticket, with a lease and a new fence; a repetition with the same token gets the same answer.
 
 local WORKFLOW, HISTORY = KEYS[9], KEYS[10]
 local id, owner, token, lease, workflow = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]

@@ -1,6 +1,6 @@
--- One change of one workflow: compare, then write all of it or nothing. Knows nothing of what a change means.
--- Nothing is written before every comparison is done. With the change, who commits may claim a ticket that it makes.
--- KEYS from 13 on, then: where the tickets of each shard wait.
+-- Commit one change of one workflow: compare, then write all of it or nothing. The script does not interpret changes.
+-- All comparisons come before the first write. With the change, the committer may claim a ticket that it makes.
+-- KEYS from 13 on, if it does: the pending sets of all shards.
 
 local WORKFLOW, HISTORY, ENDED, CHANGES = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local change = cjson.decode(ARGV[1])
@@ -15,7 +15,7 @@ local function answer(status, other)
   return {status, version, head, '', other or '', {}, {}}
 end
 
--- What `change.claim` gives to who commits, besides what it knows.
+-- The claim on `change.claim`, apart from what the committer already has.
 local function given(fence)
   local clock, wall, away = read_clock()
   redis.call('ZADD', LEASES, clock + change.lease, change.claim)
@@ -28,12 +28,12 @@ local function given_before()
   return is_mine and given(state.fence) or {}
 end
 
--- The first answer again: its head is the digest of the entry it wrote.
+-- Repeat the first answer: its head is the digest of the entry that was written.
 local function first_answer(made)
   return {'dup', tonumber(made), '', redis.call('LINDEX', HISTORY, made - 1) or '', '', {}, given_before()}
 end
 
--- `done` has a line `{ticket} {fence} {version}` for each of the last tickets; a withdrawn one has the fence `-`.
+-- `done` has a line `{ticket} {fence} {version}` for each of the last tickets; a withdrawn ticket has the fence `-`.
 local function line_of(id)
   return string.find(done, '\n' .. string.sub(id, local_part) .. ' ', 1, true)
 end
@@ -69,7 +69,7 @@ if change.operation ~= '' and repeated then return first_answer(repeated) end
 if version == 0 and change.expected > 0 then return answer('gone') end
 
 local living = change.live ~= '' and redis.call('HGET', LIVE, change.feature) or false
--- The number says which; older versions wrote the whole id.
+-- The number identifies the workflow; older versions stored the whole id.
 if living and not string.find(living, '-', 1, true) then living = change.feature .. '-' .. living end
 if change.live == 'begin' and living and (living ~= change.workflow or change.expected == 0) then
   return answer('exists', living)
@@ -119,7 +119,7 @@ if change.clear_all then redis.call('ZREM', DUE, change.workflow) end
 for _, name in ipairs(change.clear) do removed[#removed + 1] = 'd:' .. name end
 if #removed > 0 then redis.call('HDEL', WORKFLOW, unpack(removed)) end
 
--- Tickets that somebody has are not touched: what runs may finish.
+-- Claimed tickets are left alone: work in progress may finish.
 local function begin_hold()
   for _, name in ipairs(redis.call('HKEYS', WORKFLOW)) do
     local kind, rest = string.sub(name, 1, 2), string.sub(name, 3)
@@ -177,7 +177,7 @@ for name, due in pairs(change.set) do
   if not parked then look_at(change.workflow, due) end
 end
 
--- Who is more urgent goes first, and who has waited since before this workflow began.
+-- A more urgent ticket goes first, and so does an equally urgent one that was offered before this workflow began.
 local function is_first_in_queue(ticket)
   local lane = ticket.queue .. '|' .. ticket.priority .. '|'
   for place = 13, #KEYS do
@@ -216,14 +216,14 @@ redis.call('HSET', WORKFLOW, unpack(written))
 if #emptied > 0 then redis.call('HDEL', WORKFLOW, unpack(emptied)) end
 redis.call('RPUSH', HISTORY, entry)
 announce(CHANGES, change.workflow, made)
--- Not before: its limit's deadline is the claim's, not one that the change sets.
+-- After the HSET, because the claim sets the deadline of the ticket's limit, not the change.
 local claimed = claims and given(take(change.workflow, claims.id, claims, change.owner, change.token, (read_clock()))) or {}
 if version == 0 then redis.call('ZADD', WORKFLOWS, change.issue, change.workflow) end
 if change.live == 'begin' then
   redis.call('HSET', LIVE, change.feature, string.sub(change.workflow, #change.feature + 2))
 elseif change.live == 'end' then
   if living == change.workflow then redis.call('HDEL', LIVE, change.feature) end
-  -- What is said of it later does not change when it ended.
+  -- A later removal or change does not alter the time of its end.
   local _, wall = read_clock()
   redis.call('ZADD', ENDED, 'NX', wall, change.workflow)
 end

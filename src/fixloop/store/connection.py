@@ -1,7 +1,7 @@
-"""The one way to Redis: from a URL to replies, or to one sentence saying why not.
+"""The only access to Redis: sends commands and returns replies, or raises one sentence that says what failed.
 
-Owns timeouts, patience, the confirmation by replicas and the words of what went wrong. Refuses to hang: a Redis that
-is away is reported within 2 s, a frozen one within 3 s. Everything sent through here can be sent twice.
+Owns timeouts, retries, confirmation by replicas and error messages. It never hangs: a Redis that is away is reported
+within 2 s, a frozen one within 3 s. Everything sent through here can be sent twice.
 """
 
 import logging
@@ -38,23 +38,23 @@ log = logging.getLogger("fixloop.store")
 
 T = TypeVar("T")
 ScriptCall = tuple[Sequence[str], Sequence[Any]]
-"""The keys of a script and its arguments."""
+"""The keys and the arguments of a script."""
 
-# A little under the promised 2 s and 3 s, for what is done around them.
+# Slightly under the promised 2 s and 3 s, to leave time for the rest of the call.
 _CONNECT_SECONDS: Final = 1.8
 _ANSWER_SECONDS: Final = 2.8
 _SENTINEL_SECONDS: Final = 0.5
-"""For each sentinel: the next one knows as much."""
+"""Per sentinel; the next one has the same information."""
 _LONGEST_PAUSE_SECONDS: Final = 1.0
 _ALONE_SECONDS: Final = 5.0
 """After a replica timeout, skip WAIT for this long."""
-# What Redis answers when it is there and cannot serve: full, replica, disk error. Waiting may help.
+# Replies of a Redis that is up but cannot serve: full, replica, disk error. Waiting may help.
 # Redis 6 puts the word into the middle of a sentence about the script.
 _NOT_NOW: Final = re.compile(r"(^|-)(OOM|MISCONF|READONLY|MASTERDOWN|NOREPLICAS|LOADING|BUSY)\b")
 
 
 class Misunderstood(ProtocolError):
-    """Redis answered, and did not do what it was asked."""
+    """Redis answered, but did not execute what it was sent."""
 
     def __init__(self, where: str, reply: str) -> None:
         super().__init__(where, reply)
@@ -66,11 +66,11 @@ class Misunderstood(ProtocolError):
 
 
 class Connection:
-    """A pool of connections to one Redis, safe to share between threads and to carry through a fork."""
+    """A pool of connections to one Redis, safe to share between threads and across a fork."""
 
     def __init__(self, url: str, *, patience_seconds: float = 0.0) -> None:
-        """Nothing is sent yet. The URL's `replicas` and `replica_seconds` say how many replicas confirm a commit and
-        how long that may take; a call goes on trying for `patience_seconds` while Redis is away."""
+        """Sends nothing yet. The URL's `replicas` and `replica_seconds` say how many replicas confirm a commit and how
+        long that may take. A call is retried for `patience_seconds` while Redis is away."""
         self.where = shown_place(url)
         self._patience_seconds = patience_seconds
         self._url = url
@@ -82,15 +82,15 @@ class Connection:
         self._alone_until = 0.0
 
     def call(self, action: Callable[[Any], T]) -> T:
-        """What `action` returns, tried again while patience lasts; InfrastructureError where Redis cannot serve."""
+        """The result of `action`, retried for `patience_seconds`; InfrastructureError if Redis cannot serve."""
         give_up = time.monotonic() + self._patience_seconds
         for turn in count():
             try:
                 return action(self._client)
             except RedisError as error:
                 is_patient = time.monotonic() < give_up
-                # A pooled connection may be one that Redis closed when it was restarted: one more try costs
-                # nothing, as a refusal comes at once. A timeout has already taken its time.
+                # Redis may have closed a pooled connection when it restarted. One more try costs nothing, because a
+                # refusal comes at once; a timeout has already taken its time.
                 is_worn = turn == 0 and not isinstance(
                     error, RedisTimeoutError | ResponseError | BusyLoadingError
                 )
@@ -104,7 +104,7 @@ class Connection:
         raise AssertionError("count() ended")
 
     def together(self, put: Callable[[Any], object], *, atomic: bool = False) -> list[Any]:
-        """The replies to all that `put` puts into one pipeline; see `call`."""
+        """The replies to all commands that `put` puts into one pipeline; see `call`."""
 
         def send(client: "redis.Redis") -> list[Any]:
             with client.pipeline(transaction=atomic) as pipe:
@@ -114,14 +114,13 @@ class Connection:
         return self.call(send)
 
     def run(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        """One script in one round trip; see `call`."""
+        """Run one script in one round trip; see `call`."""
         return self.call(lambda _client: self._sent(script, [(keys, args)])[0])
 
     def send_durably(self, script: str, *calls: ScriptCall) -> list[Any]:
-        """One script, once for each of these calls, and the confirmation of as many replicas as the URL asks for, in
-        one round trip; for use inside an action of `call`. A confirmation that does not come is logged and not waited
-        for: a replica that is away must not stop the work. Who wants it to stop has Redis refuse
-        (`min-replicas-to-write`)."""
+        """Run one script once per call, and wait for as many replicas as the URL asks for, in one round trip; use it
+        inside an action of `call`. A missing confirmation is logged and does not stop the work. To stop it, configure
+        Redis to refuse writes (`min-replicas-to-write`)."""
         if not self._place.replicas or time.monotonic() < self._alone_until:
             return self._sent(script, calls)
         wait = ("WAIT", self._place.replicas, round(self._place.replica_seconds * 1000))
@@ -140,11 +139,11 @@ class Connection:
         return replies
 
     def run_durably(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        """As `run`, confirmed as by `send_durably`."""
+        """Like `run`, with the confirmation of `send_durably`."""
         return self.call(lambda _client: self.send_durably(script, (keys, args))[0])
 
     def _sent(self, script: str, calls: Sequence[ScriptCall], *more: tuple[Any, ...]) -> list[Any]:
-        """The replies to a script, which Redis learns if it does not know it, and to the commands behind it."""
+        """The replies to a script and to the commands after it; loads the script if Redis does not know it."""
         commands = [("EVALSHA", digest(script), len(keys), *keys, *args) for keys, args in calls]
         replies = self._asked(*commands, *more)
         if isinstance(replies[0], NoScriptError):
@@ -156,7 +155,7 @@ class Connection:
         return replies
 
     def _asked(self, *commands: tuple[Any, ...]) -> list[Any]:
-        """The replies to commands that are sent at once; a refusal stands in the place of its reply."""
+        """The replies to commands sent in one pipeline; a refused command has its exception in place of a reply."""
         pipe: Any
         with self._client.pipeline(transaction=False) as pipe:
             for command in commands:
@@ -194,7 +193,7 @@ class Connection:
 def client_for(
     place: RedisPlace, *, connect_seconds: float = _CONNECT_SECONDS, answer_seconds: float = _ANSWER_SECONDS
 ) -> "redis.Redis":
-    """A client that gives up in time and tries nothing twice by itself; ValueError for a URL that redis-py refuses."""
+    """A client that keeps the timeouts and never retries by itself; ValueError if redis-py refuses the URL."""
     options: dict[str, Any] = {
         "socket_connect_timeout": connect_seconds,
         "socket_timeout": answer_seconds,
@@ -214,12 +213,12 @@ def client_for(
 
 
 def _is_refused_login(error: RedisError) -> bool:
-    """No or a wrong password; Redis 7 answers a stranger's script with `unauthenticated multibulk length`."""
+    """No or a wrong password; without a login, Redis 7 answers a script with `unauthenticated multibulk length`."""
     return isinstance(error, AuthenticationError | NoPermissionError) or "unauthenticated" in str(error)
 
 
 def _is_absence(error: RedisError) -> bool:
-    """Whether Redis is away, frozen or cannot serve: something that waiting may mend."""
+    """Whether Redis is away, frozen or cannot serve, so that waiting may help."""
     if isinstance(error, RedisConnectionError | RedisTimeoutError | ReadOnlyError | OutOfMemoryError):
         return True
     return _NOT_NOW.search(str(error)) is not None

@@ -1,7 +1,7 @@
-"""What is stored of one workflow and cannot be used is said of that workflow, and keeps nobody from the others.
+"""Reports damaged data for the workflow it belongs to, so that other workflows are not affected.
 
-A script that stumbles says only where; whose key it was is asked afterwards. What a shard's workflows share is nobody's
-damage: to set a workflow aside would not mend it.
+A failed script only says where it failed, so the damaged key is looked for afterwards. A key that a shard's workflows
+share is no single workflow's damage: setting one aside would not repair it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -14,16 +14,16 @@ from fixloop.store import keys
 from fixloop.store.connection import Connection, Misunderstood
 
 BROKEN: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What reading bytes that fixloop did not write may raise."""
+"""Exceptions that reading bytes not written by fixloop may raise."""
 _SHARD_KINDS: Final = ("hash", "zset", "zset", "hash", "zset", "zset", "hash", "zset")
-"""Of `ShardKeys`, in order."""
+"""The types of `ShardKeys`, in order."""
 _SHOWN: Final = 120
 _ROUNDS: Final = 20
 
 
 @contextmanager
 def reading(workflow: str) -> Iterator[None]:
-    """Read what is stored of a workflow; Damaged where it is not what fixloop writes."""
+    """Read what is stored of a workflow; Damaged if it is not what fixloop writes."""
     try:
         yield
     except BROKEN as error:
@@ -32,7 +32,7 @@ def reading(workflow: str) -> Iterator[None]:
 
 
 def blamed(connection: Connection, workflow: str, error: Misunderstood) -> ProtocolError:
-    """Whose fault it is that a script for `workflow` stumbled: one of its own keys, its shard's, or nobody's."""
+    """The error for a failed script: Damaged if one of the workflow's own keys is wrong, else ProtocolError."""
     shard = keys.shard_of(workflow)
     own = {
         keys.workflow_key(workflow): "hash",
@@ -48,13 +48,13 @@ def blamed(connection: Connection, workflow: str, error: Misunderstood) -> Proto
             f"{name} in Redis is a {found} and has to be a {kind}: what all workflows of shard {shard} share is "
             "damaged; restore it from a backup"
         )
-    # A script had begun, and stumbled over what it found.
+    # The script had started, and failed on what it found.
     in_script = "script" in error.reply
     return Damaged(workflow, f"Redis cannot work on it ({error.reply[:_SHOWN]})") if in_script else error
 
 
 def _wrong(connection: Connection, kinds: dict[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Each key of the wrong type: its name, its type, and the right one."""
+    """Each key of the wrong type: its name, its type, and the expected type."""
     types = connection.together(lambda pipe: [pipe.type(name) for name in kinds])
     for (name, kind), found in zip(kinds.items(), types, strict=True):
         if found.decode() not in (kind, "none"):
@@ -64,8 +64,8 @@ def _wrong(connection: Connection, kinds: dict[str, str]) -> Iterator[tuple[str,
 def set_aside(
     connection: Connection, workflow: str, note: str, keep: Callable[[Mapping[str, bytes]], None]
 ) -> None:
-    """Take all keys of a workflow out, readable or not, after `keep` got them as Redis dumps them. `note` says how and
-    when, as it is stored behind the workflow's number."""
+    """Remove all keys of a workflow, readable or not, after `keep` got them as Redis dumps them. `note` says how and
+    when; it is stored after the workflow's number."""
     shard = keys.shard_of(workflow)
     shared = (
         *keys.shard_keys(shard),

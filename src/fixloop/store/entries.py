@@ -1,7 +1,7 @@
-"""How history entries and snapshots are stored as bytes.
+"""The stored format of history entries and snapshots.
 
-Pure. An entry's stored bytes are `#{number}\n`, the digest of the bytes before it and that of the state after it, the
-first 16 bytes of each, and then its packed text. In what an older version stored these are parts of the text, whole.
+Pure. An entry is stored as `#{number}\n`, the digests of the stored bytes before it and of the state after it, the
+first 16 bytes of each, and its packed text. Older versions kept these in the text, with whole digests.
 """
 
 import json
@@ -17,27 +17,27 @@ from fixloop.store.records import Commit, Entry
 from fixloop.store.seal import Sealing
 
 ENTRY_LIMIT_BYTES: Final = 16 * 1024
-"""Larger entries are kept as artifacts: a list is read as a whole."""
+"""Larger entries are stored as artifacts, because the list of entries is read as a whole."""
 ARTIFACT_LIMIT_BYTES: Final = 16 * 1024 * 1024
 NEWS_BYTES: Final = 240
-"""An entry that takes more than this, leaning on those before it, is one that those after it lean on."""
+"""An entry that takes more than this when packed with the entries before it becomes context for those after it."""
 _DIGEST_BYTES: Final = 16
-"""Of the digests in a frame: 128 bits that nobody makes another text for."""
+"""The digest bytes in a frame: 128 bits make a forged text infeasible."""
 _MOST_DIGITS: Final = 15
-"""Of an entry's number."""
+"""The most digits of an entry's number."""
 _PLACE: Final = frozenset({"seq", "prev", "state"})
 
 Fetch = Callable[[str], bytes | None]
 
 
 class Frame(NamedTuple):
-    """An entry's place in its chain, which can be read even where others are damaged."""
+    """An entry's place in its chain; readable even if other entries are damaged."""
 
     seq: int
     prev: str
-    """Digest of the stored bytes before it, or its beginning; empty for the first."""
+    """Digest of the stored bytes before it, or the beginning of that digest; empty for the first entry."""
     state: str
-    """Digest of the snapshot its commit wrote, or its beginning."""
+    """Digest of the snapshot its commit wrote, or the beginning of that digest."""
     packed: bytes
 
     def stored(self) -> bytes:
@@ -45,17 +45,17 @@ class Frame(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What a commit writes."""
+    """The bytes that a commit writes."""
 
     entry: bytes
     snapshot: bytes
     head: str
     context: Context
-    """What the snapshot leans on."""
+    """The context the snapshot is packed with."""
 
 
 class Texts:
-    """The texts of a history's entries by number: what others lean on."""
+    """The texts of a history's entries by number, which other entries are packed with."""
 
     def __init__(self, stored: Iterable[bytes] = ()) -> None:
         self._frames: dict[int, Frame] = {}
@@ -63,32 +63,32 @@ class Texts:
         self.add(stored)
 
     def add(self, stored: Iterable[bytes]) -> None:
-        """These are there, too; the first of a number counts."""
+        """Add stored entries; the first of a number counts."""
         for frame in filter(None, map(frame_of, stored)):
             self._frames.setdefault(frame.seq, frame)
 
     @property
     def wanting(self) -> list[int]:
-        """The numbers of entries that others lean on and that are not there."""
+        """The numbers of missing entries that others are packed with."""
         leant_on = {number for frame in self._frames.values() for number in leans_of(frame.packed)}
         return sorted(leant_on - self._frames.keys())
 
     def __call__(self, number: int) -> bytes | None:
-        """The text of entry `number`, None when it is missing or damaged."""
+        """The text of entry `number`; None if it is missing or damaged."""
         if number not in self._texts:
             frame = self._frames.get(number)
             self._texts[number] = None if frame is None else self.of(frame)
         return self._texts[number]
 
     def of(self, frame: Frame) -> bytes | None:
-        """The text in `frame`, None when it is damaged, or one that it leans on."""
+        """The text of `frame`; None if it, or an entry it is packed with, is damaged."""
         if any(number >= frame.seq for number in leans_of(frame.packed)):
             return None
         return unpack(frame.packed, self)
 
 
 def digest_of(data: bytes) -> str:
-    """sha256 in hex: the one digest of the store."""
+    """sha256 in hex: the store's only digest."""
     return sha256(data).hexdigest()
 
 
@@ -99,8 +99,8 @@ def written(
     put_artifact: Callable[[str, bytes], str],
     sealing: Sealing | None = None,
 ) -> Written:
-    """The bytes of a commit after `head`, sealed where there is a key; a large entry is an artifact, with a stub in its
-    place. ProtocolError where the entry is not JSON, or too large even for an artifact."""
+    """The bytes that a commit writes after `head`, sealed if there is a key. A large entry is stored as an artifact,
+    with a stub in its place. ProtocolError if the entry is not JSON, or too large even for an artifact."""
     text, number, state = _json(commit.entry), commit.expected_version + 1, digest_of(commit.snapshot)
     if sealing is not None:
         text = sealing.sealed(commit.workflow, number, head, state, text)
@@ -122,7 +122,7 @@ def written(
 
 
 def excerpt(data: bytes) -> bytes:
-    """`data`, or its beginning and end around a marker when it is over the limit of an artifact."""
+    """`data`, or its beginning and end around a marker if it is over the artifact limit."""
     if len(data) <= ARTIFACT_LIMIT_BYTES:
         return data
     marker = b"\n[fixloop left out the middle of %d bytes; the limit is %d]\n" % (
@@ -134,7 +134,7 @@ def excerpt(data: bytes) -> bytes:
 
 
 def frame_of(stored: bytes) -> Frame | None:
-    """An entry's place, or None when the bytes are none."""
+    """The frame of a stored entry, or None if the bytes are no entry."""
     if not stored.startswith(b"#"):
         content = _parsed(inflate(stored)) or {}
         seq, before, after = (content.get(name) for name in ("seq", "prev", "state"))
@@ -149,20 +149,20 @@ def frame_of(stored: bytes) -> Frame | None:
 
 
 def content_of(frame: Frame, texts: Texts) -> dict[str, Any] | None:
-    """What an entry says, without its place; None when it is damaged."""
+    """An entry's content without its place in the chain; None if it is damaged."""
     content = _parsed(texts.of(frame))
     return None if content is None else {name: content[name] for name in content if name not in _PLACE}
 
 
 def whole_text(frame: Frame, texts: Texts, fetch: Fetch) -> bytes | None:
-    """An entry's text as it was committed, from the artifact that it names where it is large; None: it is damaged."""
+    """An entry's text as it was committed, read from its artifact if it is large; None: it is damaged."""
     text = texts.of(frame)
     content = _parsed(text)
     return fetch(str(content["whole"])) if content is not None and "whole" in content else text
 
 
 def opened(stored: bytes, texts: Texts, fetch: Fetch) -> Entry:
-    """The entry in `stored`, or in the artifact that it names, which `fetch` gets; ValueError for damaged bytes."""
+    """The entry in `stored`, or in the artifact that it names, read with `fetch`; ValueError if it is damaged."""
     frame = frame_of(stored)
     content = content_of(frame, texts) if frame is not None else None
     if content is not None and "whole" in content:
@@ -187,7 +187,7 @@ def _json(content: Mapping[str, Any]) -> bytes:
         return to_json(content)
     except PydanticSerializationError:
         pass
-    # The text of a tool that is not Unicode, or what is no JSON at all.
+    # A tool's text that is not Unicode, or a value that is no JSON.
     try:
         text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
@@ -196,7 +196,7 @@ def _json(content: Mapping[str, Any]) -> bytes:
 
 
 def _raw(digest: str) -> bytes:
-    """A digest's bytes; zeros for what is no digest."""
+    """A digest's bytes; zeros if it is no digest."""
     try:
         raw = bytes.fromhex(digest)
     except ValueError:

@@ -1,6 +1,6 @@
--- Put before the scripts that give out fencing numbers.
--- A number higher than all before. A Redis that was restarted, or a replica that took over, may have forgotten the last
--- ones it gave out; it has another replication id then, and goes on behind a gap that they cannot have filled.
+-- Prepended to the scripts that give out fencing numbers.
+-- Returns a number higher than all before. A restarted Redis, or a promoted replica, may have lost the last ones that
+-- were given out. Its replication id is then different, and the numbers continue after a gap larger than any loss.
 local FORGOTTEN_AT_MOST = 1000000
 
 local function next_fence(shard)

@@ -1,9 +1,9 @@
--- Release or extend a lock, with the token of its grant. KEYS: the lock. A lease of 0 releases.
+-- Release a lock or extend its lease, with the token of its grant. KEYS: the lock. A lease of 0 releases.
 
 local LOCK = KEYS[1]
 local token, lease = ARGV[1], tonumber(ARGV[2])
 
--- What is no lock is nobody's.
+-- A malformed lock counts as lost.
 if redis.call('TYPE', LOCK).ok ~= 'hash' then redis.call('DEL', LOCK) end
 local held = redis.call('HMGET', LOCK, 'token', 'expires')
 if held[1] ~= token then return 'lost' end

@@ -1,7 +1,7 @@
-"""Every Redis key of the store, and which of the 16 shards a workflow lives in.
+"""Every Redis key of the store, and the assignment of workflows to the 16 shards.
 
-Nothing else in fixloop spells a key. All keys of one workflow share the hash tag `{NN}`, so that one
-script touches one shard, in Redis Cluster too. A workflow's id is `{project, 8 hex}-{issue}-{number}`.
+No other module spells a key. All keys of one workflow share the hash tag `{NN}`, so that a script touches only one
+shard, on Redis Cluster too. A workflow's id is `{project, 8 hex}-{issue}-{number}`.
 """
 
 import re
@@ -14,12 +14,12 @@ from fixloop.errors import UsageError
 
 SHARDS: Final = 16
 _REMEMBERED: Final = 256
-"""Workflows whose parts and shard are known: a step asks for them a dozen times."""
+"""How many workflows' parts and shards are cached: a step needs them a dozen times."""
 _WORKFLOW: Final = re.compile(r"([0-9a-f]{8})-(\d{1,15})-(\d{1,9})")
 
 
 class ShardKeys(NamedTuple):
-    """The keys each script of a shard is given, in the order the scripts unpack them."""
+    """The keys that each shard script gets, in the order the scripts unpack them."""
 
     shard: str
     """Hash: away, turned, swept, sweeper, until, fence, lineage (of the Redis that gave the last fence), and
@@ -31,37 +31,37 @@ class ShardKeys(NamedTuple):
     owners: str
     """Hash: claimed ticket → `{fence} {owner}`."""
     due: str
-    """Sorted set: workflow → when the sweeper looks at its deadlines, which are in the workflow; never too late."""
+    """Sorted set: workflow → when the sweeper next checks its deadlines, which are in its hash; never too late."""
     delayed: str
-    """Sorted set: ticket → not before, engine clock."""
+    """Sorted set: ticket → earliest time, engine clock."""
     live: str
-    """Hash: feature → the number of its one live workflow."""
+    """Hash: feature → the number of its live workflow."""
     workflows: str
     """Sorted set: workflow → issue number."""
 
 
 TOKENS: Final = "fixloop:serve:tokens"
-"""Hash: a token's id → what is known of it, JSON. What `serve` keeps belongs to no workflow, and has no hash tag."""
+"""Hash: token id → its record, JSON. Keys of `serve` belong to no workflow and have no hash tag."""
 TOKENS_USED: Final = "fixloop:serve:used"
-"""Hash: a token's id → when it was used last."""
+"""Hash: token id → when it was last used."""
 
 
 WEBHOOKS: Final = "fixloop:serve:webhooks"
-"""Hash: the id of an endpoint → what is known of it, JSON."""
+"""Hash: endpoint id → its record, JSON."""
 
 TRACED: Final = "fixloop:serve:traced"
-"""Set: workflows whose traces a collector has."""
+"""Set: workflows whose traces were sent to a collector."""
 CONTACTS: Final = "fixloop:serve:contacts"
-"""Hash: who is called → their role, as the file of contacts said last."""
+"""Hash: contact → role, as last read from the file of contacts."""
 CALLS: Final = "fixloop:serve:calls"
-"""Hash: a workflow and its escalation → who was called for it, JSON."""
+"""Hash: workflow and escalation → who was called for it, JSON."""
 
 WAIVERS: Final = "fixloop:waivers"
-"""Hash: a workflow and a specialist that was skipped until some day → what is known of it, JSON."""
+"""Hash: workflow and a specialist skipped until a date → its record, JSON."""
 
 
 def served_key(kind: str, name: str) -> str:
-    """What `serve` keeps for a while: `session`, `code`, `link`, `csrf`, `rate`, `request`, `traced` or `turn`; of an
+    """A temporary key of `serve`: `session`, `code`, `link`, `csrf`, `rate`, `request`, `traced` or `turn`; per
     endpoint `standing` and `sent`."""
     return f"fixloop:serve:{kind}:{name}"
 
@@ -83,7 +83,7 @@ def is_workflow(text: str) -> bool:
 
 
 def workflow_of(ticket: str) -> str:
-    """The workflow a ticket id belongs to; UsageError where it is not the id of a ticket."""
+    """The workflow that a ticket id belongs to; UsageError if it is no ticket id."""
     workflow, dot, rest = ticket.partition(".")
     if not dot or not rest or _WORKFLOW.fullmatch(workflow) is None:
         raise UsageError(f"{ticket!r} is no ticket id; one begins like 0a1b2c3d-42-1. with its workflow")
@@ -91,7 +91,7 @@ def workflow_of(ticket: str) -> str:
 
 
 def feature_of(workflow: str) -> str:
-    """`{project}-{issue}`: what all workflows of a feature share, the shard too."""
+    """`{project}-{issue}`: shared by all workflows of a feature, which are in the same shard."""
     return "-".join(_parts(workflow)[:2])
 
 
@@ -100,7 +100,7 @@ def issue_of(workflow: str) -> int:
 
 
 def number_of(workflow: str) -> int:
-    """How many workflows its feature has had, with this one."""
+    """The workflow's number within its feature, from 1."""
     return int(_parts(workflow)[2])
 
 
@@ -111,7 +111,7 @@ def latest_of(workflows: Iterable[str]) -> dict[str, str]:
 
 @lru_cache(_REMEMBERED)
 def shard_of(workflow: str) -> int:
-    """The shard of a workflow id; UsageError where it is none."""
+    """The shard of a workflow id; UsageError if it is no workflow id."""
     return shard_of_feature(feature_of(workflow))
 
 
@@ -121,7 +121,7 @@ def shard_of_feature(feature: str) -> int:
 
 
 def shard_keys(shard: int) -> ShardKeys:
-    """The shared keys of one shard; UsageError where there is no such shard."""
+    """The shared keys of one shard; UsageError if there is no such shard."""
     if not 0 <= shard < SHARDS:
         raise UsageError(f"there is no shard {shard}; shards are 0 to {SHARDS - 1}")
     return _SHARD_KEYS[shard]
@@ -133,47 +133,47 @@ def workflow_key(workflow: str) -> str:
 
 
 def workflow_key_prefix(shard: int) -> str:
-    """What stands before the workflow id in `workflow_key`, for the scripts that meet ids in a shard."""
+    """The part of `workflow_key` before the workflow id, for scripts that find ids in a shard."""
     return f"{_prefix(shard)}workflow:"
 
 
 def history_key(workflow: str) -> str:
-    """The list of a workflow's entries."""
+    """The list of a workflow's history entries."""
     return f"{history_key_prefix(shard_of(workflow))}{workflow}"
 
 
 def history_key_prefix(shard: int) -> str:
-    """What stands before the workflow id in `history_key`."""
+    """The part of `history_key` before the workflow id."""
     return f"{_prefix(shard)}history:"
 
 
 def artifacts_key(workflow: str) -> str:
-    """The hash of a workflow's own artifacts, by their digests."""
+    """The hash of a workflow's own artifacts, by digest."""
     return f"{_prefix(shard_of(workflow))}artifacts:{workflow}"
 
 
 def artifact_key(workflow: str, digest: str) -> str:
-    """A shared artifact: one for all workflows of a shard that stored the same bytes; it stays when they go."""
+    """A shared artifact: one per shard for all workflows that stored the same bytes; it stays when they are removed."""
     return f"{_prefix(shard_of(workflow))}artifact:{digest}"
 
 
 def ended_key(shard: int) -> str:
-    """Sorted set of a shard: ended workflow → when, wall clock."""
+    """Sorted set of a shard: ended workflow → time of its end, wall clock."""
     return f"{_prefix(shard)}ended"
 
 
 def retired_key(shard: int) -> str:
-    """Hash of a shard: feature → `{number} {archived or purged} {when}`, of its newest workflow that was taken out."""
+    """Hash of a shard: feature → `{number} {archived or purged} {when}` of its newest removed workflow."""
     return f"{_prefix(shard)}retired"
 
 
 def changes_key(shard: int) -> str:
-    """Stream of a shard: the last commits, each a workflow and the version that it made."""
+    """Stream of a shard: the last commits, each a workflow and the version it made."""
     return f"{_prefix(shard)}changes"
 
 
 def rejected_keys() -> tuple[str, str]:
-    """The list of the last broker messages that no worker could take, and the number of all of them."""
+    """The list of the last broker messages that no worker could take, and the total count of such messages."""
     return f"{_prefix(0)}rejected", f"{_prefix(0)}rejections"
 
 
@@ -183,7 +183,7 @@ def lock_key(workflow: str, resource: str) -> str:
 
 
 def number_keys(project: str) -> tuple[str, str]:
-    """The set of a project's used issue numbers, and the hash of where its free ones begin."""
+    """The set of a project's used issue numbers, and the hash with the lowest number not yet checked."""
     prefix = _prefix(shard_of_feature(project))
     return f"{prefix}numbers:{project}", f"{prefix}next:{project}"
 

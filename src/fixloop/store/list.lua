@@ -1,5 +1,5 @@
--- The plain fields of many workflows of one shard, each KEYS a workflow and its history; an empty text for one that was
--- taken out. One that cannot be used has the field `damaged`, which says why.
+-- The plain fields of many workflows of one shard. KEYS: a workflow and its history for each. The text of a removed
+-- workflow is empty; an unusable one has the field `damaged`, which says why.
 
 local function broken(kind, history, id, version)
   if kind == 'none' then return 'its state is gone' end

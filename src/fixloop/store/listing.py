@@ -1,4 +1,4 @@
-"""Which workflows there are: where one is damaged, lists go on and say what is wrong with it."""
+"""Lists workflows. A damaged one does not end the list; its fields say what is wrong."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -55,11 +55,11 @@ class Listing:
         return [(name.decode(), datetime.fromtimestamp(at, UTC)) for name, at in found if names_in([name])]
 
     def of_all_shards(self, ask: Callable[[Any, int], Any]) -> list[Any]:
-        """The reply of each shard to what `ask` puts into a pipeline."""
+        """The replies of all shards to the command that `ask` puts into a pipeline."""
         return self._connection.together(lambda pipe: [ask(pipe, shard) for shard in range(keys.SHARDS)])
 
     def _note_older_ends(self) -> None:
-        """Older versions did not list ended workflows: they are added where the numbers do not add up."""
+        """List the ended workflows that older versions did not list, if the counts do not add up."""
 
         def count(pipe: Any, shard: int) -> None:
             pipe.zcard(keys.shard_keys(shard).workflows)
@@ -98,6 +98,6 @@ class Listing:
 
 
 def names_in(members: Any) -> list[str]:
-    """The ids of workflows among the members of a list; what is none is nobody's."""
+    """The workflow ids among the members of a list; other members are ignored."""
     names = (member.decode("ascii", "replace") for member in members)
     return [name for name in names if keys.is_workflow(name)]

@@ -1,7 +1,7 @@
-"""Locks on resources that agents share in the handoff profile (K10), and their Redis.
+"""Locks on resources that agents share in the handoff profile (K10), stored in Redis.
 
-A lock is granted with a fencing token. Its lease is in wall time, because agents go on while the engine is away, and
-its record outlives the lease, so that a takeover can name whom it took from.
+A lock is granted with a fencing token. Its lease is in wall time, because agents go on while the engine is away. Its
+record outlives the lease, so that a takeover can name the previous holder.
 """
 
 from dataclasses import dataclass
@@ -20,18 +20,18 @@ Kept = Literal["ok", "lost"]
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The answer to an acquire."""
+    """The result of `acquire`."""
 
     status: Literal["granted", "again", "forced", "refused"]
-    """again: this agent holds it already, unchanged; forced: its lease had run out (D28)."""
+    """again: this agent already holds it, unchanged; forced: the previous lease had run out (D28)."""
     token: int
-    """Fencing token; 0 when refused."""
+    """Fencing token; 0 if refused."""
     agent: str
-    """Who holds it now."""
+    """The current holder."""
     acquired: datetime
     expires: datetime
     previous: str = ""
-    """With `forced`: who held it."""
+    """With `forced`: the previous holder."""
 
     @property
     def is_held(self) -> bool:
@@ -43,19 +43,19 @@ class Locks(Protocol):
     def acquire(
         self, workflow: str, resource: str, agent: str, *, lease_seconds: float = LOCK_SECONDS
     ) -> Grant:
-        """Take a lock: absent, one's own and run-out ones are granted, a live other one is refused."""
+        """Acquire a lock: granted if it is free, held by this agent or run out; refused if another's lease is live."""
 
     def extend(
         self, workflow: str, resource: str, token: int, *, lease_seconds: float = LOCK_SECONDS
     ) -> Kept:
-        """A new lease from now; `lost` when it has run out or is another's (G18)."""
+        """Set a new lease from now; `lost` if it has run out or is another agent's (G18)."""
 
     def release(self, workflow: str, resource: str, token: int) -> Kept:
-        """Give it up; `lost` and no effect when it is another's or was released."""
+        """Release a lock; `lost`, with no effect, if it is another agent's or was released."""
 
 
 class RedisLocks:
-    """`Locks` in Redis, one script each."""
+    """`Locks` in Redis, with one script each."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

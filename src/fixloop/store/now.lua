@@ -1,4 +1,4 @@
--- What time it is in a shard.
+-- The current time in a shard.
 
 local clock, wall, away = read_clock()
 return {seconds(wall), seconds(clock), seconds(away)}

@@ -1,5 +1,5 @@
--- The lowest issue number that a project has never used; the same token again gets the same one.
--- KEYS: the set of used numbers; a hash with the lowest number not yet looked at and the last token's answer.
+-- Allocate the lowest issue number that a project has never used; the same token again gets the same number.
+-- KEYS: the set of used numbers; a hash with the lowest number not yet checked and the last token's answer.
 
 local used, place = KEYS[1], KEYS[2]
 local last = redis.call('HMGET', place, 'token', 'number', 'free')

@@ -1,8 +1,8 @@
-"""How texts are kept small: each is deflated with a preset dictionary (docs/decisions/0019).
+"""Packs texts: each is deflated with a preset dictionary (docs/decisions/0019).
 
-That is the shipped one, and then the texts of the earlier entries that this one leans on. The first line says so,
-`{dictionary, one byte}{numbers of the entries, with commas}\n`; 4 bytes of the text's CRC follow. What an older version
-stored begins with zlib's own first byte, and leans on nothing. A dictionary that was ever shipped is shipped for ever.
+The preset is a shipped dictionary followed by the texts of earlier entries, the context. The first line names both,
+`{dictionary, one byte}{entry numbers, with commas}\n`; 4 bytes of the text's CRC follow. Texts of older versions begin
+with zlib's own first byte and have no context. A shipped dictionary is never removed or changed.
 """
 
 import zlib
@@ -14,31 +14,31 @@ from typing import Final, NamedTuple
 from fixloop.errors import NewerVersion
 
 DICTIONARY: Final = 3
-"""The one that is written with: `dictionary-3.txt`."""
+"""The dictionary used for packing: `dictionary-3.txt`."""
 _LAST_DICTIONARY: Final = 9
 _LEVEL: Final = 6
 _MEMORY_LEVEL: Final = 7
-"""Of zlib's 9: what is set up for each text costs more than packing it; a text of a few KB is packed as small with it
-as with the usual 8."""
-# Level 1 costs half the time of 6 and 5 % more bytes on texts of a few KB that lean on nothing.
+"""Of zlib's 9: setting up the compressor for each text costs more than packing it, and texts of a few KB get no larger
+than with the default 8."""
+# Level 1 takes half the time of level 6 and 5 % more bytes on texts of a few KB without context.
 _LEVEL_ALONE: Final = 1
 _WINDOW_BYTES: Final = 32 * 1024
 _RAW: Final = -15
-"""The window's bits; below 0: without zlib's own frame."""
+"""The window's bits; a negative value means raw deflate, without zlib's frame."""
 _CHECK_BYTES: Final = 4
 _MOST_DIGITS: Final = 15
-"""Of an entry's number."""
+"""The most digits of an entry's number."""
 
 
 class Context(NamedTuple):
-    """What a text may lean on: earlier entries, by number."""
+    """The earlier entries that a text is packed with, by number."""
 
     numbers: tuple[int, ...] = ()
     texts: tuple[bytes, ...] = ()
 
     @property
     def beginning(self) -> "Context":
-        """The first entry alone: what those lean on that others lean on."""
+        """The first entry alone: the context of entries that others are packed with."""
         return Context((1,), self.texts[:1]) if self.numbers[:1] == (1,) else NOTHING
 
     def plus(self, number: int, text: bytes) -> "Context":
@@ -49,7 +49,7 @@ NOTHING: Final = Context()
 
 
 def pack(text: bytes, context: Context) -> bytes:
-    """The stored form of a text that leans on `context`."""
+    """The stored form of a text packed with `context`."""
     numbers = ",".join(map(str, context.numbers))
     packer = zlib.compressobj(
         _LEVEL, wbits=_RAW, memLevel=_MEMORY_LEVEL, zdict=_known(DICTIONARY, context.texts)
@@ -64,7 +64,7 @@ def pack_alone(data: bytes) -> bytes:
 
 
 def inflate(stored: bytes) -> bytes | None:
-    """What `pack_alone` packed, or None when the bytes are damaged."""
+    """The data that `pack_alone` packed, or None if the bytes are damaged."""
     try:
         return zlib.decompress(stored)
     except zlib.error:
@@ -72,7 +72,7 @@ def inflate(stored: bytes) -> bytes | None:
 
 
 def leans_of(stored: bytes) -> tuple[int, ...]:
-    """The numbers of the entries that a stored text leans on."""
+    """The numbers of the entries that a stored text was packed with."""
     if not stored or not 1 <= stored[0] <= _LAST_DICTIONARY:
         return ()
     numbers = stored[1 : stored.find(b"\n")].split(b",")
@@ -80,7 +80,7 @@ def leans_of(stored: bytes) -> tuple[int, ...]:
 
 
 def unpack(stored: bytes, text_of: Callable[[int], bytes | None]) -> bytes | None:
-    """A text from its stored form, or None when it or what it leans on is damaged; NewerVersion for a newer one's."""
+    """Unpack a stored text; None if it or its context is damaged, NewerVersion if a newer version packed it."""
     if not stored or not 1 <= stored[0] <= _LAST_DICTIONARY:
         return inflate(stored)
     texts = [text_of(number) for number in leans_of(stored)]
@@ -96,7 +96,7 @@ def unpack(stored: bytes, text_of: Callable[[int], bytes | None]) -> bytes | Non
 
 
 def context_of(stored: bytes, text_of: Callable[[int], bytes | None]) -> Context:
-    """What a stored snapshot leans on, and what is committed next may lean on, too."""
+    """The context of a stored snapshot, which the next commit may use too."""
     context = NOTHING
     for number in leans_of(stored):
         text = text_of(number)
@@ -111,7 +111,7 @@ def _check(text: bytes) -> bytes:
 
 
 def _known(number: int, texts: Sequence[bytes]) -> bytes:
-    # Deflate looks back no further, and what is nearest costs least.
+    # Deflate looks back no further than the window, and nearer matches are cheaper.
     return (_dictionary(number) + b"".join(texts))[-_WINDOW_BYTES:]
 
 

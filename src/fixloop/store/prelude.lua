@@ -1,6 +1,6 @@
--- Put before every script of a shard: its keys, the engine's clock, the state of a ticket.
+-- Prepended to every script of a shard: its keys, the engine's clock, the state of a ticket.
 -- KEYS are always those of keys.ShardKeys in order, then the script's own.
--- AWAY_AFTER and the other capitals are set in front of this text from limits.py.
+-- AWAY_AFTER and the other names in capitals are prepended to this text from limits.py.
 
 local SHARD, PENDING, LEASES, OWNERS, DUE, DELAYED, LIVE, WORKFLOWS = unpack(KEYS)
 
@@ -8,8 +8,8 @@ local function seconds(number)
   return string.format('%.6f', number)
 end
 
--- The engine's clock stands still from AWAY_AFTER seconds after the last sweep until the next one. Before the first
--- sweep ever it runs. `turned` makes up for a wall clock that was turned back.
+-- The engine's clock stops AWAY_AFTER seconds after the last sweep until the next one. Before the first sweep it runs.
+-- `turned` compensates for a wall clock that was turned back.
 local function read_clock()
   local time = redis.call('TIME')
   local wall = tonumber(time[1]) + tonumber(time[2]) / 1000000
@@ -23,16 +23,16 @@ local function read_clock()
   return now - away - turned, wall, away, turned, tonumber(known[3] or wall)
 end
 
--- Tell who follows the shard that a workflow is at a version; 0: it was taken out. A change that cannot be told is made
--- all the same.
+-- Announce to the shard's readers that a workflow has this version; 0: it was removed. If that fails, the change is
+-- made all the same.
 local function announce(changes, workflow, version)
   local told = redis.pcall('XADD', changes, 'MAXLEN', '~', CHANGES_KEPT, '*', 'w', workflow, 'v', version)
-  -- What is no stream is nobody's; who follows begins again.
+  -- A key that is no stream is deleted; the readers start again.
   if type(told) == 'table' and told.err then redis.pcall('DEL', changes) end
 end
 
--- A ticket's state is five lines: kind (p, c, d), fence, owner, name of its limit, and what the kind needs: the member of
--- PENDING, the claim's token, or the time before which it must wait.
+-- A ticket's state is five lines: kind (p, c, d), fence, owner, name of its limit, and a value that depends on the
+-- kind: the member of PENDING, the claim's token, or the time before which it cannot be claimed.
 local function read_state(text)
   if not text then return nil end
   local kind, fence, owner, limit, rest = string.match(text, '^(%a)\n(%d+)\n([^\n]*)\n([^\n]*)\n(.*)$')
@@ -43,8 +43,8 @@ local function state_text(kind, fence, owner, limit, rest)
   return table.concat({kind, fence, owner, limit, rest}, '\n')
 end
 
--- Lanes number their tickets, so that "ten younger ones are gone" can be told without looking at any but the oldest.
--- What was offered before is in a lane that is served FIRST: at the end of its own it would wait for all the others.
+-- Tickets are numbered in each lane, so that the oldest ticket alone shows how many younger ones were claimed.
+-- A ticket that is offered again goes into the lane that is served FIRST, not to the end of its own lane.
 local function offer(ticket, clock, priority)
   local lane = ticket.queue .. '|' .. (priority or ticket.priority)
   local number = redis.call('HINCRBY', SHARD, 'made:' .. lane, 1)
@@ -53,7 +53,7 @@ local function offer(ticket, clock, priority)
   return member
 end
 
--- A held ticket is one that is delayed for ever, until its workflow goes on; with a lost owner's fence it waits, too.
+-- A held ticket is delayed for ever, until its workflow continues; it keeps its fence, even if its owner was lost.
 local FOR_EVER = '9007199254740991'
 
 local function hold_back(key, id, state)
@@ -62,8 +62,8 @@ local function hold_back(key, id, state)
   redis.call('HSET', key, 's:' .. id, state_text('d', state.fence, state.owner, state.limit, FOR_EVER))
 end
 
--- The sweeper looks at a workflow no later than its earliest deadline, and finds out itself which of them run. So nothing
--- is to be done here where a deadline goes or stands still.
+-- The sweeper looks at a workflow no later than its earliest deadline, and works out which of its deadlines run. So
+-- nothing has to be done here when a deadline is removed or stands still.
 local function look_at(workflow, due)
   redis.call('ZADD', DUE, 'LT', seconds(due), workflow)
 end
@@ -84,7 +84,7 @@ local function plain_fields(hash)
   return cjson.encode(plain)
 end
 
--- The entries a snapshot leans on: its first line has their numbers (packing.py).
+-- The entries that a snapshot was packed with: its first line has their numbers (packing.py).
 local function leant_on(snapshot, history)
   local found = {}
   local numbers = string.match(snapshot or '', '^[\1-\9]([%d,]*)\n')
@@ -94,7 +94,7 @@ local function leant_on(snapshot, history)
   return found
 end
 
--- A head is 32 bytes; older versions wrote it in hex.
+-- A head is 32 bytes; older versions stored it in hex.
 local function head_of(text)
   if not text or #text < 64 then return text or '' end
   return (string.gsub(text, '%x%x', function(two) return string.char(tonumber(two, 16)) end))

@@ -1,6 +1,6 @@
--- What waits and what is at work in a shard. ARGV: what stands before a workflow's id in its key.
--- Returns the lanes in which tickets wait, each with their number and the age of the oldest; and the queue of each claimed
--- ticket. Nothing is read that grows with the number of those that wait.
+-- Pending and claimed tickets of a shard. ARGV: the prefix of workflow keys.
+-- Returns each lane with pending tickets, their count and the age of the oldest, and the queue of each claimed ticket.
+-- The cost does not grow with the number of pending tickets.
 
 local prefix = ARGV[1]
 local clock = read_clock()

@@ -1,4 +1,4 @@
--- One workflow as it stands, with the shard's clock.
+-- One workflow's current state, with the shard's clock.
 
 local WORKFLOW, HISTORY = KEYS[9], KEYS[10]
 
@@ -15,7 +15,7 @@ for name, value in pairs(hash) do
     deadlines[#deadlines + 1] = {rest, value}
   end
 end
--- Of one that was taken out nothing is left; of one that lost its state the lists or the history still tell.
+-- A removed workflow leaves nothing; one that lost its state is still in the lists or has a history.
 local is_known = hash.version or redis.call('ZSCORE', WORKFLOWS, string.match(WORKFLOW, '[^:]*$'))
 if not is_known then is_known = redis.call('EXISTS', HISTORY) == 1 end
 return {seconds(wall), seconds(clock), seconds(away), hash.version or '', head_of(hash.head), hash.snapshot or '',

@@ -1,7 +1,6 @@
-"""What goes into the store and comes out of it. Opaque to it: snapshots, entries, names of deadlines.
+"""The records that go into the store and come out of it. Snapshots, entries and deadline names are opaque to the store.
 
-Plain frozen dataclasses, not pydantic: a claim and a commit happen for every step, on values this package
-made itself.
+Plain frozen dataclasses, not pydantic: each step makes a claim and a commit, from values that this package made itself.
 """
 
 from collections.abc import Mapping
@@ -22,64 +21,64 @@ Retirement = Literal["archived", "purged", "set-aside"]
 Removal = Literal["ok", "gone", "live", "changed"]
 
 DAMAGED: Final = "damaged"
-"""The plain field of a workflow that cannot be used: what is wrong with it. Never stored."""
-#: Fields of a workflow's hash that are the store's own; all others with a colon are, too.
+"""A plain field that says why a workflow is unusable. Never stored."""
+#: Fields of a workflow's hash that the store reserves, besides all names with a colon.
 OWN_FIELDS: Final = frozenset({"version", "head", "snapshot", "done", "stale", "parked", "began", DAMAGED})
 _OWN_ENTRY_KEYS: Final = frozenset({"seq", "prev", "state", "whole", "seal"})
 
 
 GoesOn = Literal[False, "first", "past waiting"]
-"""Whether who commits goes on with the ticket that follows: no; if nobody else comes first; in any case."""
+"""Whether the committer continues with the next ticket: no; if no other ticket comes first; in any case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One change of one workflow, all of it or nothing."""
+    """One change of one workflow, applied all or nothing."""
 
     workflow: str
     expected_version: int
-    """The version it was decided on; 0 creates the workflow."""
+    """The version that the change was decided on; 0 creates the workflow."""
     head: str = ""
-    """The head that came with that version. Left out, it costs one more round trip."""
+    """The head of that version. If it is left out, the commit takes one more round trip."""
     context: Context | None = None
-    """The context that came with it; likewise."""
+    """The context of that version; likewise."""
     snapshot: bytes
     """The complete new state, JSON."""
     entry: Mapping[str, Any]
-    """Body of the history entry: JSON-able, with `at` (ISO); `artifacts` lists the digests it names."""
+    """Body of the history entry: JSON-able, with `at` (ISO); `artifacts` lists the digests that it names."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Plain hash fields next to the snapshot, for people with `redis-cli` and for lists; an empty one is not there."""
+    """Plain hash fields next to the snapshot, for lists and for people with `redis-cli`; an empty field is removed."""
     ticket: str = ""
-    """The id of the ticket whose work this is; committed with it, together with `owner` and `fence`."""
+    """The id of the ticket whose result this is; it is committed together with `owner` and `fence`."""
     owner: str = ""
     fence: int = 0
     operation: str = ""
     """Idempotency key of a commit without a ticket."""
     new_tickets: tuple[Ticket, ...] = ()
     claim: str = ""
-    """The id of one of these, which who commits goes on with: it is claimed in the same moment, unless its workflow is
-    held, or one waits in its queue that is more urgent, or as urgent and was there before this workflow began."""
+    """The id of a new ticket that the committer claims in the same step. It is not claimed if the workflow is paused,
+    or if a ticket in its queue is more urgent, or as urgent and offered before this workflow began."""
     past_waiting: bool = False
-    """It only speaks, and is claimed even where others wait in its queue."""
+    """The claimed ticket only sends a message, so it is claimed even if others wait in its queue."""
     token: str = ""
-    """That claim's."""
+    """The token of that claim."""
     drop_tickets: tuple[str, ...] = ()
     drop_all_tickets: bool = False
-    """Withdraw every other ticket: its holder's next renewal says `cancelled`, its commit `stale`."""
+    """Withdraw all other tickets: the holder's next renewal returns `cancelled`, its commit `stale`."""
     set_deadlines: Mapping[str, float] = field(default_factory=dict)
     """Name → engine clock."""
     clear_deadlines: tuple[str, ...] = ()
     clear_all_deadlines: bool = False
-    """All, except those this commit sets."""
+    """Clear all deadlines except those that this commit sets."""
     hold: bool | None = None
-    """True: tickets that nobody has cannot be claimed, and no deadline falls due; False: they go on."""
+    """True: unclaimed tickets cannot be claimed and no deadline falls due; False: both go on."""
     stood_seconds: float = 0.0
-    """With `hold` False: how much later the deadlines are now that it made."""
+    """With `hold` False: how much later the existing deadlines become."""
     live: bool | None = None
-    """True: becomes the feature's one live workflow; False: is no longer."""
+    """True: makes it the feature's live workflow; False: it is no longer live."""
 
     def check(self) -> None:
-        """Refuse what would break the store's own book-keeping."""
+        """Refuse a commit that would corrupt the store's bookkeeping."""
         if self.ticket:
             check_holder(self.ticket, self.owner, self.fence)
         if self.head and self.expected_version == 0:
@@ -102,44 +101,44 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What became of a claim; everything after `moment` only with `ok`."""
+    """The result of a claim; the fields after `moment` are set only with `ok`."""
 
     status: ClaimStatus
     moment: Moment
     away_seconds: float = 0.0
-    """How long this shard's engine has been away in all its time (K34)."""
+    """The total time this shard's engine has been away (K34)."""
     fence: int = 0
     version: int = 0
     snapshot: bytes = b""
     head: str = ""
     ticket: Ticket | None = None
     deaths: int = 0
-    """How often a process died over this ticket while its worker lived (K40)."""
+    """How often a process died while working on this ticket and its worker survived (K40)."""
     context: Context = NOTHING
-    """What a commit on this version may lean on."""
+    """The context for a commit on this version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What became of a commit; nothing was changed unless it is `ok`."""
+    """The result of a commit; nothing was changed unless it is `ok`."""
 
     status: CommitStatus
     version: int
     """ok, dup: the version this commit made; otherwise the current one."""
     head: str = ""
     snapshot: bytes | None = None
-    """Only with `conflict`, to decide again on."""
+    """Only with `conflict`: the current snapshot, to decide again."""
     other: str = ""
     """Only with `exists`: the live workflow of the same feature."""
     context: Context = NOTHING
-    """Only with `conflict`, for the next commit."""
+    """Only with `conflict`: the context for the next commit."""
     claim: Claim | None = None
-    """Of the ticket that the commit was to claim, if it was: only with `ok`, and with `dup` as long as it is held."""
+    """The claim that the commit made, if any: only with `ok`, and with `dup` while it is held."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A ticket that is not committed yet, and who has it."""
+    """A ticket that is not committed yet, and its holder."""
 
     ticket: Ticket
     status: Literal["pending", "claimed", "delayed"]
@@ -150,7 +149,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One workflow as it stands."""
+    """One workflow's current state."""
 
     workflow: str
     version: int
@@ -163,14 +162,14 @@ class Snapshot:
     deadlines: Mapping[str, float]
     """Name → engine clock."""
     stale: int = 0
-    """Late commits refused so far."""
+    """The number of late commits refused so far."""
     context: Context = NOTHING
-    """What a commit on this version may lean on."""
+    """The context for a commit on this version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """All of a workflow as it is stored: what an archive has to keep so that it can be verified for ever."""
+    """Everything of a workflow as it is stored: what an archive has to keep to verify it later."""
 
     workflow: str
     version: int
@@ -180,14 +179,14 @@ class Stored:
     entries: tuple[bytes, ...]
     """Stored form, oldest first."""
     artifacts: Mapping[str, bytes]
-    """Digest → data; also the shared ones that the entries name, without those that are missing."""
+    """Digest → data; includes the shared artifacts that the entries name, except missing ones."""
     fields: Mapping[str, str]
     stale: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Retired:
-    """The newest workflow of a feature that is no longer in the store."""
+    """The newest workflow of a feature that was removed from the store."""
 
     workflow: str
     how: Retirement
@@ -197,19 +196,19 @@ class Retired:
 @dataclass(frozen=True, slots=True)
 class Entry:
     seq: int
-    """From 1; the version its commit made."""
+    """From 1; the version that its commit made."""
     body: Mapping[str, Any]
-    """What the commit gave."""
+    """The body that the commit gave."""
     prev: str
-    """The first 32 digits, at least, of the digest of the entry before; empty for the first."""
+    """At least the first 32 digits of the previous entry's digest; empty for the first entry."""
     state: str
-    """The same of the snapshot its commit wrote."""
+    """The same for the snapshot that its commit wrote."""
     digest: str
-    """Digest of its own stored bytes."""
+    """Digest of the entry's stored bytes."""
 
 
 class Lane(NamedTuple):
-    """Where a ticket waits: its queue, and how urgent it is there (0 is served first)."""
+    """A ticket's queue and priority (0 is served first)."""
 
     queue: str
     priority: int
@@ -231,38 +230,37 @@ class Due:
     workflow: str
     name: str
     clock: float
-    """When, engine clock."""
+    """The time it is due, engine clock."""
 
 
 class QueueLoad(NamedTuple):
-    """What there is to do in a queue."""
+    """The work in a queue."""
 
     queue: str
     ready: int = 0
-    """Tickets that a worker could take now."""
+    """Tickets that a worker could claim now."""
     claimed: int = 0
-    """Tickets at which somebody is at work."""
+    """Tickets that are claimed."""
     oldest_seconds: float = 0.0
-    """How long the oldest of those that are ready has waited, on the engine's clock."""
+    """How long the oldest ready ticket has waited, engine clock."""
 
 
 class Change(NamedTuple):
-    """One commit, or the end of a workflow's stay in the store."""
+    """A commit, or the removal of a workflow from the store."""
 
     workflow: str
     version: int
-    """That it made; 0: the workflow was taken out."""
+    """The version that the commit made; 0: the workflow was removed."""
 
 
 class Changes(NamedTuple):
-    """What has happened after a cursor."""
+    """The changes after a cursor."""
 
     changes: tuple[Change, ...]
     cursor: str
-    """Where to read on; short and printable."""
+    """The cursor to continue from; short and printable."""
     gap: bool = False
-    """Some of what happened after the cursor may not be known any more: there are no changes, and the new cursor is
-    where it goes on."""
+    """Some changes after the cursor may be lost: no changes are returned, and reading continues from the new cursor."""
 
 
 class RejectedMessage(NamedTuple):
@@ -273,14 +271,14 @@ class RejectedMessage(NamedTuple):
     queue: str
     why: str
     text: str
-    """Its beginning, on one line."""
+    """The beginning of its text, on one line."""
 
 
 class Rejections(NamedTuple):
     """The broker messages that no worker could take."""
 
     total: int
-    """How many there were, ever."""
+    """How many there ever were."""
     kept: tuple[RejectedMessage, ...]
     """The last ones, newest first."""
 
@@ -294,24 +292,24 @@ class Rejections(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep of one shard found; empty and not `mine` when another sweeper has the shard."""
+    """The result of sweeping one shard; empty and not `mine` if another sweeper has the shard."""
 
     mine: bool
     moment: Moment
     away_seconds: float = 0.0
     gap_seconds: float = 0.0
-    """How long the engine was away just now: clocks stood still that long (K34); 0 usually."""
+    """How long the engine was away before this sweep: clocks stood still that long (K34); usually 0."""
     deadlines: tuple[Due, ...] = ()
     lapsed: tuple[Ticket, ...] = ()
-    """Their lease ran out."""
+    """Tickets whose lease ran out."""
     ready: tuple[Ticket, ...] = ()
-    """Their delay is over; nobody has hinted them before."""
+    """Tickets whose delay is over; they were not hinted before."""
     unheard: tuple[Ticket, ...] = ()
-    """Their hint was probably lost."""
+    """Tickets whose hint was probably lost."""
     lanes: tuple[Lane, ...] = ()
-    """Where tickets were waiting when it began: whether these are empty is worth knowing next time."""
+    """Lanes in which tickets waited at the start; the next sweep needs to know which of them are empty."""
     damaged: tuple[str, ...] = ()
-    """Workflows of which something could not be handed out; they are looked at again in a minute."""
+    """Workflows with items that could not be handed out; they are checked again in a minute."""
 
     @property
     def hints(self) -> tuple[Ticket, ...]:
@@ -324,14 +322,14 @@ def check_lease(lease_seconds: float) -> None:
 
 
 def check_claimant(owner: str, token: str, lease_seconds: float) -> None:
-    """Refuse a claim that could not be told from another."""
+    """Refuse a claim that could not be distinguished from another."""
     check_lease(lease_seconds)
     if not owner or not token or "\n" in owner or "\n" in token:
         raise ProtocolError(f"a claim needs an owner and a token of one line, not {owner!r} and {token!r}")
 
 
 def check_holder(ticket_id: str, owner: str, fence: int) -> None:
-    """Refuse what only the holder of a ticket may ask, without a claim's owner and fence."""
+    """Refuse a holder's request without a claim's owner and fence."""
     if fence <= 0 or not owner:
         told = f"the holder of ticket {ticket_id} has an owner and a fence, not {owner!r} and {fence}"
         raise ProtocolError(told)

@@ -1,6 +1,6 @@
-"""The store in Redis: one workflow, one hash, one script per change, one round trip per script.
+"""The store in Redis: one hash per workflow, one script per change, one round trip per script.
 
-Owns what is written; knows nothing of what a snapshot, an entry or a step means, nor of Celery.
+Owns what is written; knows neither the meaning of snapshots, entries and steps, nor Celery.
 """
 
 import json
@@ -30,7 +30,7 @@ _WAITING: Final = tuple(keys.shard_keys(shard).pending for shard in range(keys.S
 
 
 def _of_one_workflow(method: F) -> F:
-    """For a method that is given a workflow's or a ticket's id first: what breaks over it is that workflow's damage."""
+    """Wrap a method that takes a workflow's or ticket's id first: a failure is reported as damage of that workflow."""
 
     @wraps(method)
     def call(self: "RedisStore", name: str, *more: Any, **further: Any) -> Any:
@@ -41,10 +41,10 @@ def _of_one_workflow(method: F) -> F:
 
 
 def _commit_call(commit: records.Commit, head: str, new: Written) -> ScriptCall:
-    """Keys and arguments of commit.lua."""
+    """The keys and arguments of commit.lua."""
     shard = keys.shard_of(commit.workflow)
     names = (*_with_history(commit.workflow), keys.ended_key(shard), keys.changes_key(shard))
-    # On a Redis Cluster a script would see its own shard's alone.
+    # On a Redis Cluster a script can only read its own shard's.
     names += _WAITING if commit.claim else ()
     heads = bytes.fromhex(head), bytes.fromhex(new.head)
     return names, (replies.change_text(commit), new.snapshot, new.entry, *heads)
@@ -58,14 +58,14 @@ def _retired(text: bytes | None, project: str, issue: int) -> records.Retired | 
 
 class RedisStore(Listing, Store):
     def __init__(self, url: str, *, patience_seconds: float = 0.0, sealing: Sealing | None = None) -> None:
-        """Nothing is sent yet; each call goes on trying for `patience_seconds` while Redis is away."""
+        """Sends nothing yet; each call is retried for `patience_seconds` while Redis is away."""
         self.sealing = sealing
         super().__init__(Connection(url, patience_seconds=patience_seconds))
         self.locks = RedisLocks(self._connection)
 
     @property
     def connection(self) -> Connection:
-        """For what is kept of no workflow."""
+        """For data that belongs to no workflow."""
         return self._connection
 
     def commit(self, commit: records.Commit) -> records.Committed:
@@ -88,7 +88,7 @@ class RedisStore(Listing, Store):
 
             answer = replies.committed(self._connection.call(send), commit, new)
         if sent > 1 and answer.status in ("dup", "conflict") and answer.head == new.head:
-            # The answer to our first sending was lost on the way; this is what it was.
+            # The answer to the first attempt was lost; this is what it was.
             return records.Committed("ok", answer.version, new.head, claim=answer.claim)
         return answer
 
@@ -110,13 +110,13 @@ class RedisStore(Listing, Store):
     ) -> records.Claim:
         workflow = keys.workflow_of(ticket_id)
         records.check_claimant(owner, token, lease_seconds)
-        # Its fence must not be given twice.
+        # Durable, because the claim's fence must not be given out twice.
         told = (ticket_id, owner, token, lease_seconds, workflow)
         reply = self._connection.run_durably("claim", _with_history(workflow), told)
         try:
             return replies.claim(reply, workflow, ticket_id)
         except (Damaged, *BROKEN):
-            # The next to ask would get no further.
+            # The next claim would fail the same way.
             with suppress(*BROKEN):
                 self.release(ticket_id, owner, int(reply[4]), delay_seconds=limits.DAMAGED_AGAIN)
             raise
@@ -343,7 +343,7 @@ class RedisStore(Listing, Store):
         self._connection.close()
 
     def _entries(self, workflow: str, numbers: Sequence[int]) -> list[bytes]:
-        """The stored entries of these numbers; missing ones are left out."""
+        """The stored entries with these numbers; missing ones are left out."""
         if not numbers:
             return []
         name = keys.history_key(workflow)
@@ -361,7 +361,7 @@ class RedisStore(Listing, Store):
 
     @contextmanager
     def _naming(self, workflow: str) -> Iterator[None]:
-        """Work on one workflow; Damaged where what is stored of it stands in the way."""
+        """Run store calls for one workflow; Damaged if its stored data prevents them."""
         try:
             with reading(workflow):
                 yield

@@ -1,4 +1,4 @@
--- Give a claimed ticket back: same attempt, next fence, its limit not running (K40).
+-- Return a claimed ticket: same attempt, next fence; its limit stops (K40).
 
 local WORKFLOW = KEYS[9]
 local id, owner, fence, poison, workflow, delay = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])

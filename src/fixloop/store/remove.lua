@@ -1,4 +1,4 @@
--- Take an ended workflow out, all of it or nothing. Its feature keeps its number; what was shared stays.
+-- Remove an ended workflow, all or nothing. Its number is not used again; shared artifacts stay.
 -- A repetition finds nothing, and writes the same again.
 
 local WORKFLOW, HISTORY, ARTIFACTS, ENDED, RETIRED, CHANGES = unpack(KEYS, 9)

@@ -1,4 +1,4 @@
--- Keep a claim. It may come late: as long as nobody else has claimed, the same fence goes on.
+-- Extend a claim's lease. It may come late: until another owner claims the ticket, the fence stays valid.
 
 local WORKFLOW = KEYS[9]
 local id, owner, fence, lease, workflow = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
@@ -12,7 +12,7 @@ end
 if state.fence ~= fence or state.owner ~= owner then return 'lost' end
 
 if state.kind ~= 'c' then
-  -- A sweep gave it back, nobody took it. Its token is gone: only this renewal's fence can go on with it.
+  -- A sweep offered it again, and nobody took it. Its token is gone: only this fence can continue the claim.
   if state.kind == 'p' then redis.call('ZREM', PENDING, state.rest) else redis.call('ZREM', DELAYED, id) end
   redis.call('HSET', WORKFLOW, 's:' .. id, state_text('c', fence, owner, state.limit, ''))
   redis.call('HSET', OWNERS, id, fence .. ' ' .. owner)

@@ -1,4 +1,4 @@
-"""From the arrays the scripts answer with to records, and from a commit to what its script is given."""
+"""Converts script replies to records, and a commit to its script's argument."""
 
 import json
 import math
@@ -31,18 +31,18 @@ def moment(wall: bytes, clock: bytes) -> Moment:
 
 
 def head(stored: bytes | None) -> str:
-    """A head in hex; older versions stored it so."""
+    """A head in hex; older versions stored it as hex."""
     found = stored or b""
     return found.hex() if len(found) == sha256().digest_size else found.decode()
 
 
 def live_id(feature: bytes, stored: bytes) -> bytes:
-    """A feature's live workflow, of which its number is kept; older versions kept all of its id."""
+    """A feature's live workflow, of which only the number is stored; older versions stored the whole id."""
     return stored if b"-" in stored else feature + b"-" + stored
 
 
 def state_of(stored: bytes, leant_on: Sequence[bytes], workflow: str) -> tuple[bytes, Context]:
-    """A snapshot from its stored form and the entries it leans on, and what the next commit may lean on."""
+    """Unpack a snapshot with the entries it was packed with; also returns the context for the next commit."""
     texts = Texts(leant_on)
     data = unpack(stored, texts)
     if data is None:
@@ -51,7 +51,7 @@ def state_of(stored: bytes, leant_on: Sequence[bytes], workflow: str) -> tuple[b
 
 
 def change_text(commit: records.Commit) -> str:
-    """What commit.lua is told, JSON; what is no text travels separately."""
+    """The JSON argument of commit.lua; binary values are passed separately."""
     return json.dumps(
         {
             "workflow": commit.workflow,
@@ -63,7 +63,7 @@ def change_text(commit: records.Commit) -> str:
             "fence": str(commit.fence),
             "operation": commit.operation,
             "fields": dict(commit.fields),
-            # What is None is left out, for Lua's sake.
+            # Leave out None values: cjson would make them `null`.
             "tickets": [offered.model_dump_json(exclude_none=True) for offered in commit.new_tickets],
             "claim": commit.claim,
             "token": commit.token,
@@ -83,7 +83,7 @@ def change_text(commit: records.Commit) -> str:
 
 
 def committed(reply: Sequence[Any], commit: records.Commit, new: Written) -> records.Committed:
-    """The answer of commit.lua to what was written."""
+    """The reply of commit.lua as a record."""
     status, version, at_head, payload, other, leant_on, claimed = reply
     kind, found = status.decode(), None
     if claimed:
@@ -98,7 +98,7 @@ def committed(reply: Sequence[Any], commit: records.Commit, new: Written) -> rec
 
 
 def claim(reply: Sequence[Any], workflow: str, ticket_id: str) -> records.Claim:
-    """The answer of claim.lua."""
+    """The reply of claim.lua as a record."""
     status, now, away = reply[0].decode(), moment(reply[1], reply[2]), float(reply[3])
     if status != "ok":
         return records.Claim(status, now, away)
@@ -119,7 +119,7 @@ def claim(reply: Sequence[Any], workflow: str, ticket_id: str) -> records.Claim:
 
 
 def snapshot(reply: Sequence[Any], workflow: str) -> records.Snapshot | None:
-    """The answer of read.lua; Damaged where its state is gone, or cannot be read."""
+    """The reply of read.lua as a record; Damaged if the state is missing or cannot be read."""
     wall, clock, away, version, at_head, stored, stale, plain, tickets, deadlines, leant_on, is_known = reply
     if not version and is_known:
         raise Damaged(workflow, "its state is gone, or has no version")
@@ -146,7 +146,7 @@ def snapshot(reply: Sequence[Any], workflow: str) -> records.Snapshot | None:
 
 
 def queues(shards: Iterable[Sequence[Any]]) -> list[records.QueueLoad]:
-    """The answers of queues.lua, by queue."""
+    """The replies of queues.lua, merged by queue."""
     found: dict[str, records.QueueLoad] = {}
     for lanes, claimed in shards:
         for text, ready, age in lanes:
@@ -161,7 +161,7 @@ def queues(shards: Iterable[Sequence[Any]]) -> list[records.QueueLoad]:
 
 
 def swept(reply: Sequence[Any]) -> records.Swept:
-    """The answer of sweep.lua; what cannot be read is left out of it, and nobody else's with it."""
+    """The reply of sweep.lua as a record, without items that cannot be read."""
     mine, wall, clock, away, gap, due, lapsed, ready, unheard, lanes, damaged = reply
     return records.Swept(
         bool(mine),
@@ -191,7 +191,7 @@ def rejected_text(message: records.RejectedMessage) -> str:
 
 
 def rejected(texts: Iterable[bytes]) -> tuple[records.RejectedMessage, ...]:
-    """What was stored of them, as far as it can be read."""
+    """The stored rejected messages that can be read."""
 
     def read(text: bytes) -> records.RejectedMessage:
         try:
@@ -206,12 +206,12 @@ def rejected(texts: Iterable[bytes]) -> tuple[records.RejectedMessage, ...]:
 
 
 def retired_text(how: records.Retirement, at: datetime) -> str:
-    """The stored form of how and when, behind the number."""
+    """The stored form of how and when a workflow was removed; it follows the number."""
     return f"{how} {at.isoformat()}"
 
 
 def retired(text: bytes, project: str, issue: int) -> records.Retired:
-    """What was stored of a feature's newest retired workflow; ValueError for something else."""
+    """A feature's newest removed workflow, from its stored form; ValueError if it is malformed."""
     number, how, at = text.decode().split(" ")
     return records.Retired(
         workflow_id(project, issue, int(number)), cast(records.Retirement, how), datetime.fromisoformat(at)

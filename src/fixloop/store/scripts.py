@@ -1,4 +1,4 @@
-"""The Lua scripts as Redis gets them: the limits, the shared beginning, then the script's own file."""
+"""Builds the Lua scripts that are sent to Redis: limits, the shared prelude, then the script's own file."""
 
 from functools import cache
 from hashlib import sha1
@@ -25,7 +25,7 @@ def source(name: str) -> str:
 
 @cache
 def digest(name: str) -> str:
-    """What Redis calls the script `name`."""
+    """The SHA-1 by which Redis knows the script `name`."""
     return sha1(source(name).encode(), usedforsecurity=False).hexdigest()
 
 

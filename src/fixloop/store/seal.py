@@ -1,6 +1,6 @@
-"""Seals of history entries: a chain of digests shows a change, a seal that nobody without the key has made the whole.
+"""Seals history entries. The chain of digests shows a change; a seal shows that a holder of the key wrote the entry.
 
-An entry's text ends with its seal: an HMAC over workflow, number, the digests of its frame, and the text without it.
+An entry's text ends with its seal: an HMAC over workflow, number, its frame's digests, and the text without the seal.
 """
 
 import hmac
@@ -22,22 +22,22 @@ _SEALED: Final = re.compile(rb'(.*),"seal":"([0-9a-f]{%d})"\}' % DIGITS, re.DOTA
 _AT: Final = re.compile(rb'[{,]"at":"([^"]{1,40})"')
 
 Objection = Callable[[int, str, str, bytes], str]
-"""What is wrong with an entry's seal, from its number, the digests before it and after it, and its text; or nothing."""
+"""Says what is wrong with an entry's seal, given its number, the digests before and after it, and its text; or ""."""
 
 
 class Sealing(NamedTuple):
-    """The key of a deployment."""
+    """A deployment's sealing key."""
 
     key: bytes
     since: str = ""
-    """When the deployment began to seal, ISO; empty: always."""
+    """When the deployment began to seal, ISO; empty: always sealed."""
 
     def sealed(self, workflow: str, number: int, prev: str, state: str, text: bytes) -> bytes:
-        """The text of an entry with its seal; `prev` and `state` are digests, or the beginnings that a frame keeps."""
+        """An entry's text with its seal; `prev` and `state` are digests, or the beginnings that a frame keeps."""
         return b'%s,"seal":"%s"}' % (text[:-1], self._seal(workflow, number, prev, state, text))
 
     def objection(self, workflow: str, number: int, prev: str, state: str, text: bytes) -> str:
-        """What speaks against an entry having been written by a holder of the key; usually nothing."""
+        """Why an entry cannot have been written by a holder of the key; empty if nothing is wrong."""
         found = _SEALED.fullmatch(text)
         if found is None:
             at = _AT.search(text)
@@ -49,11 +49,11 @@ class Sealing(NamedTuple):
         return f"entry {number} has a seal that is not its own: it was not written by fixloop"
 
     def of(self, purpose: str, text: bytes) -> bytes:
-        """The seal of something that is no history's entry."""
+        """The seal of data that is no history entry."""
         return self._digest(purpose.encode(), text)
 
     def is_of(self, purpose: str, text: bytes, seal: bytes) -> bool:
-        """Whether a holder of the key has sealed this text for this purpose."""
+        """Whether a holder of the key sealed this text for this purpose."""
         return hmac.compare_digest(self.of(purpose, text), seal)
 
     def _seal(self, workflow: str, number: int, prev: str, state: str, text: bytes) -> bytes:
@@ -65,10 +65,10 @@ class Sealing(NamedTuple):
 
 def sealing_in(file: Path | None, *, create: bool = False) -> Sealing | None:
     """
-    The key in a file: its first line, and in the second, where there is one, since when it is used.
+    Read the key from a file's first line and, from an optional second line, the time since when it is used.
 
-    `create`: a file that is missing is made, readable by its owner alone; OSError where it cannot be. UsageError: it
-    cannot be read, or is no key.
+    `create`: create a missing file, readable only by its owner; OSError if that fails. UsageError: the file cannot be
+    read, or holds no key.
     """
     if file is None:
         return None
@@ -88,7 +88,7 @@ def _make(file: Path) -> None:
     text = f"{secrets.token_hex(32)}\n{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}\n"
     write_new(new, text.encode(), mode=0o600, synced=True)
     try:
-        # Of several who make one, the first has made it.
+        # If several processes create it, the first one's key is used.
         os.link(new, file)
     except FileExistsError:
         pass

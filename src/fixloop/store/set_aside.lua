@@ -1,6 +1,6 @@
--- Take a damaged workflow out, whatever its keys hold, if they hold what was kept. KEYS after those of the shard: ended,
--- retired, changes, then every key of the workflow; ARGV after the four: the digest of what each was dumped as.
--- Its tickets and deadlines are in lists that drop by themselves what is nobody's.
+-- Remove a damaged workflow, whatever its keys hold, if they still hold what was kept. KEYS after the shard's: ended,
+-- retired, changes, then every key of the workflow; ARGV after the first four: the digest of each key's dump.
+-- Its tickets and deadlines stay in lists that drop the members of missing workflows by themselves.
 
 local ENDED, RETIRED, CHANGES = KEYS[9], KEYS[10], KEYS[11]
 local workflow, feature, number, retired = unpack(ARGV)
@@ -12,7 +12,7 @@ end
 for i = 12, #KEYS do redis.call('DEL', KEYS[i]) end
 redis.call('ZREM', WORKFLOWS, workflow)
 redis.call('ZREM', ENDED, workflow)
--- Another workflow of the feature may be live; what says of none which one it is goes, too.
+-- Another workflow of the feature may be live. A live entry that names no workflow is deleted, too.
 local living = redis.call('HGET', LIVE, feature)
 local other = living and string.match(living, '^%d+$') or living and string.match(living, '^%x+%-%d+%-(%d+)$')
 if living and (not other or other == number) then redis.call('HDEL', LIVE, feature) end

@@ -1,18 +1,19 @@
--- One shard's housekeeping: the clock, due deadlines, run-out leases, delays that are over, hints that were lost.
--- One sweeper at a time has a shard. At most `most` of each kind a call; the work is in proportion to what is found.
+-- One shard's housekeeping: the clock, due deadlines, expired leases, finished delays, lost hints.
+-- One sweeper at a time has a shard. A call handles at most `most` items of each kind; its cost depends on their
+-- number.
 
 local owner, lease, horizon, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local most_due, prefix, empty_lanes = tonumber(ARGV[5]), ARGV[6], cjson.decode(ARGV[7])
 
 local clock, wall, away, turned, swept = read_clock()
 local shard = as_table(redis.call('HGETALL', SHARD))
--- A lease that ends later than any could is from another clock: this one was turned back, or a replica took over.
+-- A lease that ends later than possible is from another clock: this one was turned back, or a replica took over.
 local rest = tonumber(shard['until'] or 0) - wall
 if shard.sweeper and shard.sweeper ~= owner and rest > 0 and rest <= lease then
   return {0, seconds(wall), seconds(clock), seconds(away), '0', {}, {}, {}, {}, {}, {}}
 end
 
--- The clock's own reading does not jump here: what the wall gained over AWAY_AFTER goes into `away`.
+-- The engine's clock does not jump here: the wall time beyond AWAY_AFTER is added to `away`.
 local gap = wall - swept
 if gap > AWAY_AFTER then away = away + gap - AWAY_AFTER end
 if gap < 0 then turned = turned + gap end
@@ -24,8 +25,8 @@ local function workflow_key(ticket)
   return prefix .. string.match(ticket, '^[^.]*')
 end
 
--- What is stored of one workflow must keep nothing of another from being handed out: where it breaks the script, the
--- workflow is named and looked at again in a while. What is in a list and nobody's is dropped from it.
+-- Damage of one workflow must not keep items of others from being handed out. If it makes the script fail, the workflow
+-- is reported and checked again later. Members that belong to no workflow are dropped.
 local damaged = {}
 
 local function try(id, act)
@@ -34,7 +35,7 @@ local function try(id, act)
   return is_done
 end
 
--- Those that run: none of a held workflow, and no limit of a ticket that nobody has.
+-- The running deadlines: none of a paused workflow, and not the limits of unclaimed tickets.
 local function running_deadlines(hash)
   local running, is_claimed = {}, {}
   if hash.parked then return running end
@@ -49,8 +50,8 @@ local function running_deadlines(hash)
   return running
 end
 
--- Handed out again SEND_AGAIN seconds after it was due, unless a commit has removed it. The score is ahead by the horizon,
--- because that is how far ahead the next sweep looks. A deadline before `looked`, the present score, was handed out.
+-- A due deadline is handed out again after SEND_AGAIN seconds, unless a commit has removed it. The score is `horizon`
+-- later, as far as the next sweep looks ahead. A deadline before `looked`, the current score, was handed out.
 local function hand_out(workflow, looked, due)
   local next_look
   for name, at in pairs(running_deadlines(as_table(redis.call('HGETALL', prefix .. workflow)))) do
@@ -78,7 +79,7 @@ local function due_deadlines()
   return due
 end
 
--- The fence stays on a ticket whose lease ran out: if its holder was only slow, its renewal or commit still counts.
+-- A ticket whose lease ran out keeps its fence: if its holder was only slow, its renewal or commit still counts.
 local function offer_again(id, state, found)
   local key = workflow_key(id)
   if redis.call('HGET', key, 'parked') then
@@ -91,7 +92,7 @@ local function offer_again(id, state, found)
   found[#found + 1] = text
 end
 
--- Offered again if it is still there.
+-- Offer a ticket again if it still exists.
 local function offer_if_there(id, found)
   local is_done = try(id, function()
     local state = read_state(redis.call('HGET', workflow_key(id), 's:' .. id))
@@ -121,7 +122,7 @@ local function ended_delays()
   return found
 end
 
--- In two steps: what is offered again changes the lane that is served first, which has to be judged as it was.
+-- In two steps, because offering a ticket again changes the lane served FIRST, which is judged in its earlier state.
 local function hint_again(lost)
   local found = {}
   for _, each in ipairs(lost) do
@@ -133,7 +134,7 @@ end
 
 local lanes = {}
 
--- Of the tickets made after this one, those that are no longer pending were claimed: numbers in a lane have no gaps.
+-- Numbers in a lane have no gaps, so the younger tickets that are no longer pending were claimed.
 local function overtaken(lane, made, lost)
   local first, last = '[' .. lane .. '|', '[' .. lane .. '|~'
   local count = redis.call('ZLEXCOUNT', PENDING, first, last)
@@ -168,14 +169,14 @@ local function unheard()
   return hint_again(lost)
 end
 
--- What older versions wrote, and still write beside this one: `{workflow}|{name}`, each deadline by itself.
+-- Older versions, which may still run, write each deadline by itself: `{workflow}|{name}`.
 local old_deadlines = string.gsub(DUE, 'due$', 'deadlines')
 for _, member in ipairs(redis.call('ZRANGE', old_deadlines, 0, most)) do
   redis.call('ZADD', DUE, 0, string.match(member, '^[^|]*'))
   redis.call('ZREM', old_deadlines, member)
 end
 
--- Lanes first: their numbers were read before anything here became pending. Deadlines last: the limit of a ticket whose
+-- Lanes first: their numbers were read before this sweep offered anything. Deadlines last: the limit of a ticket whose
 -- lease ran out is not due.
 local lost = unheard()
 local lapsed = lapsed_leases()

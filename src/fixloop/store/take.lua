@@ -1,5 +1,5 @@
--- Put before the scripts that give a ticket to an owner.
--- A new fence, and the limit runs from now.
+-- Prepended to the scripts that give a ticket to an owner.
+-- The claim gets a new fence, and the ticket's limit runs from now.
 local function take(workflow, id, ticket, owner, token, clock)
   local fence = next_fence(SHARD)
   local key, limit = KEYS[9], ticket.limit_seconds and ticket.limit_name or ''

@@ -1,4 +1,4 @@
-"""Which of several servers does what one of them should do at a time."""
+"""Elects one of several servers for a task that only one should do at a time."""
 
 from contextlib import suppress
 from typing import Final, Literal
@@ -8,18 +8,18 @@ from fixloop.store import keys
 from fixloop.store.connection import Connection
 
 TURN_SECONDS: Final = 15
-"""How long one goes on before another may, if it does not take it again."""
+"""How long a turn lasts unless its owner takes it again."""
 
 
 class Turns:
-    """Turns in one Redis, by name. Two that think it is theirs do the same twice, and lose nothing."""
+    """Named turns in one Redis. If two servers believe that they have a turn, only work is done twice."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def take(self, name: str, owner: str) -> Literal["", "taken", "kept"]:
-        """Whether it is the turn of `owner` for the next TURN_SECONDS: `kept` where it was since it was taken last;
-        empty where it is another's."""
+        """Take the turn for TURN_SECONDS: `taken` if it was free, `kept` if `owner` has it already, empty if another
+        server has it."""
         key = keys.served_key("turn", name)
         taken, holder = self._connection.together(
             lambda pipe: (pipe.set(key, owner, nx=True, ex=TURN_SECONDS), pipe.get(key))
@@ -32,6 +32,6 @@ class Turns:
         return "kept"
 
     def end(self, name: str) -> None:
-        """Let another go on at once. Where Redis is away the turn runs out by itself."""
+        """Release the turn at once. If Redis is away, the turn expires by itself."""
         with suppress(InfrastructureError):
             self._connection.call(lambda client: client.delete(keys.served_key("turn", name)))

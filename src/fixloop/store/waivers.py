@@ -1,7 +1,7 @@
-"""Specialists that were skipped until some day: who looks after them, and which run out.
+"""Waivers: specialists that are skipped until a date, and who is responsible for them.
 
-A waiver is in its workflow's state; this is the list by which it is found again, also when the workflow is archived. It
-is written before the decision, so that none is missing; one whose decision never came is forgotten.
+A waiver is part of its workflow's state; this list finds it again, even after the workflow is archived. It is written
+before the decision, so that none is missing; an entry whose decision never came is dropped.
 """
 
 import json
@@ -15,9 +15,9 @@ from fixloop.store.connection import Connection
 from fixloop.store.contract import Store
 
 REMIND_DAYS: Final = 7
-"""So long before its last day the inbox names it."""
+"""How many days before its last day the inbox shows a waiver."""
 _SETTLE: Final = timedelta(hours=1)
-"""How old an entry is whose decision is known not to have come."""
+"""The age after which an entry without a decision is dropped."""
 
 
 class Waiver(NamedTuple):
@@ -29,12 +29,12 @@ class Waiver(NamedTuple):
     """Its last day, `YYYY-MM-DD`."""
     owner: str
     name: str
-    """The feature's."""
+    """The feature's name."""
     at: str = ""
 
     @property
     def notice(self) -> dict[str, str]:
-        """What the inbox says of it."""
+        """The waiver's entry in the inbox."""
         issue = keys.issue_of(self.workflow)
         ends = "ran out on" if self.until < f"{datetime.now(UTC):%Y-%m-%d}" else "runs out on"
         what = f"the waiver of {self.specialist} in #{issue} {self.name}"
@@ -43,7 +43,7 @@ class Waiver(NamedTuple):
 
 
 def keep_waiver(connection: Connection, waiver: Waiver) -> None:
-    """Have it found again; to be called before its decision."""
+    """Add a waiver to the list; call this before its decision is made."""
     text = json.dumps(waiver._replace(at=iso_stamp(datetime.now(UTC)))._asdict())
     field = f"{waiver.workflow} {waiver.specialist}"
     connection.call(lambda client: client.hset(keys.WAIVERS, field, text))
@@ -52,8 +52,8 @@ def keep_waiver(connection: Connection, waiver: Waiver) -> None:
 def due_waivers(
     store: Store, connection: Connection, prefix: str = "", today: date | None = None
 ) -> list[Waiver]:
-    """Those that run out in REMIND_DAYS or have run out, and whose feature was not handed in again since; of workflows
-    that begin with `prefix`. The first to run out first."""
+    """Waivers that run out within REMIND_DAYS or have run out, unless their feature was started again since; only
+    workflows that begin with `prefix`. The first to run out comes first."""
     stored: Mapping[bytes, bytes] = connection.call(lambda client: client.hgetall(keys.WAIVERS))
     last = f"{(today or datetime.now(UTC).date()) + timedelta(days=REMIND_DAYS):%Y-%m-%d}"
     found, forgotten = [], []

@@ -1,4 +1,4 @@
--- Have a delayed ticket be claimed from now on; one that is held back stays so until its workflow goes on.
+-- End a ticket's delay; a held ticket stays delayed until its workflow continues.
 
 local WORKFLOW = KEYS[9]
 local id = ARGV[1]

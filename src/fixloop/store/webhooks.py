@@ -1,4 +1,4 @@
-"""Endpoints that are told of events, sources whose events are taken, and how far each was told, in Redis."""
+"""Webhook endpoints and event sources, and how far each endpoint has been told, in Redis."""
 
 import base64
 import json
@@ -15,30 +15,30 @@ from fixloop.store.connection import Connection
 from fixloop.store.turns import Turns
 
 ROTATION_HOURS: Final = 24
-"""How long an earlier secret is valid together with the new one."""
+"""How long an earlier secret stays valid together with the new one."""
 
 
 class Endpoint(NamedTuple):
-    """Where events go (`out`), or where they come from (`in`)."""
+    """A receiver of events (`out`) or a source of events (`in`)."""
 
     id: str
     kind: Literal["out", "in"]
     url: str
     """Of a source: its name."""
     secrets: tuple[tuple[str, str], ...]
-    """`whsec_…`, and until when it is good (empty: for ever); the newest first. Both sides have to have them, so they
-    are kept as they are."""
+    """`whsec_…` and the end of its validity (empty: none); the newest first. Both sides need them, so they are stored
+    in plain text."""
     since: str
-    """Events that happened after it are told."""
+    """Only events after this time are sent."""
     types: tuple[str, ...] = ()
-    """Beginnings of the types of events that are told; none: all."""
+    """Prefixes of the event types that are sent; none: all types."""
     projects: tuple[str, ...] = ()
-    """Eight hex digits each; none: all."""
+    """Eight hex digits each; none: all projects."""
     disabled: str = ""
-    """Why nothing is sent any more; empty: something is."""
+    """Why nothing is sent any more; empty: it is enabled."""
     disabled_at: str = ""
     replays: int = 0
-    """How often it was told to begin again."""
+    """How often a replay was requested."""
 
     def good_secrets(self, now: datetime) -> list[str]:
         return [secret for secret, until in self.secrets if not until or until > iso_stamp(now)]
@@ -48,36 +48,36 @@ class Endpoint(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where it goes, without what may be a secret in its address."""
+        """The URL's scheme and host, without parts that may be secret."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc}" if parts.netloc else self.url
 
     @property
     def notice(self) -> dict[str, str]:
-        """What the inbox says of one that is disabled."""
+        """A disabled endpoint's entry in the inbox."""
         text = f"webhook {self.id} to {self.place} is disabled: {self.disabled}"
         return {"text": text, "since": self.disabled_at, "command": f"fixloop webhook replay {self.id}"}
 
     def shown(self) -> dict[str, Any]:
-        """Without its secrets."""
+        """All fields except the secrets."""
         return {name: value for name, value in self._asdict().items() if name != "secrets"}
 
 
 class Standing(NamedTuple):
-    """What came of the last deliveries."""
+    """The state of an endpoint's deliveries."""
 
     delivered: int = 0
     last: str = ""
-    """When one was taken last."""
+    """When a delivery last succeeded."""
     failures: int = 0
-    """In a row."""
+    """Consecutive failures."""
     due: str = ""
-    """When it is tried again."""
+    """The time of the next attempt."""
     error: str = ""
 
 
 class Webhooks:
-    """Endpoints and sources, as one Redis has them."""
+    """Endpoints and sources stored in one Redis."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -86,7 +86,7 @@ class Webhooks:
     def add(
         self, kind: Literal["out", "in"], url: str, types: Iterable[str] = (), projects: Iterable[str] = ()
     ) -> Endpoint:
-        """A new one, with a secret of its own; it is told of what happens from now on."""
+        """Add an endpoint or source with a new secret; events from now on are sent."""
         made = Endpoint(
             secrets.token_hex(4),
             kind,
@@ -105,28 +105,28 @@ class Webhooks:
         return sorted(made, key=lambda each: (each.kind, each.since))
 
     def get(self, id: str) -> Endpoint:
-        """Raises UsageError: there is none of this id."""
+        """Raises UsageError: no endpoint has this id."""
         text = self._connection.call(lambda client: client.hget(keys.WEBHOOKS, id))
         if text is None:
             raise UsageError(f"no webhook {id[:40]!r}; `fixloop webhook list` names them")
         return _endpoint(id, json.loads(text))
 
     def source(self, name: str) -> Endpoint | None:
-        """The source of this name."""
+        """The event source with this name."""
         return next((each for each in self.all() if each.kind == "in" and each.url == name), None)
 
     def disabled(self) -> list[Endpoint]:
-        """Those that somebody has to look after."""
+        """The endpoints that need a person's attention."""
         return [each for each in self.all() if each.disabled]
 
     def remove(self, id: str) -> None:
-        """Raises UsageError: there is none of this id."""
+        """Raises UsageError: no endpoint has this id."""
         self.get(id)
         gone = [keys.served_key(kind, id) for kind in ("standing", "sent", "turn")]
         self._connection.together(lambda pipe: (pipe.hdel(keys.WEBHOOKS, id), pipe.delete(*gone)))
 
     def rotate(self, id: str) -> Endpoint:
-        """A new secret; the one before is good for ROTATION_HOURS more, and all that are good sign."""
+        """Make a new secret; earlier ones stay valid for ROTATION_HOURS, and every valid secret signs."""
         found, now = self.get(id), datetime.now(UTC)
         until = iso_stamp(now + timedelta(hours=ROTATION_HOURS))
         kept = tuple((secret, before or until) for secret, before in found.secrets[:2])
@@ -135,13 +135,13 @@ class Webhooks:
         return made
 
     def disable(self, id: str, why: str) -> None:
-        """Send nothing more until somebody enables it."""
+        """Stop sending until a person enables it."""
         now = iso_stamp(datetime.now(UTC))
         self._put(self.get(id)._replace(disabled=why, disabled_at=now))
 
     def enable(self, id: str, since: str = "") -> Endpoint:
-        """Send again, from where it stopped; with `since` all that has happened after it, also what was taken. Raises
-        UsageError."""
+        """Resume sending where it stopped; with `since`, resend all events after that time, including delivered ones.
+        Raises UsageError."""
         found = self.get(id)
         made = found._replace(disabled="", disabled_at="")
         if since:
@@ -160,12 +160,12 @@ class Webhooks:
         self._connection.call(lambda client: client.set(key, text))
 
     def sent(self, id: str) -> dict[str, str]:
-        """Workflow → how far it was told, as `told` was given."""
+        """Workflow → how far it has been told, as passed to `tell`."""
         found = self._connection.call(lambda client: client.hgetall(keys.served_key("sent", id)))
         return {workflow.decode(): mark.decode() for workflow, mark in found.items()}
 
     def tell(self, id: str, marks: Mapping[str, str], gone: Iterable[str] = ()) -> None:
-        """Remember how far workflows were told, and forget those that are `gone`."""
+        """Store how far workflows have been told, and drop the workflows in `gone`."""
         key, left = keys.served_key("sent", id), tuple(gone)
         if marks:
             self._connection.call(lambda client: client.hset(key, mapping=dict(marks)))

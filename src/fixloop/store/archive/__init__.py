@@ -1,1 +1,1 @@
-"""The archive: ended workflows as compressed JSON Lines, outside Redis and still read by the commands."""
+"""The archive: ended workflows as compressed JSON Lines, outside Redis, still readable by the commands."""

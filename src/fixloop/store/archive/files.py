@@ -1,7 +1,7 @@
 """The archive's files: `{directory}/{project}/{day}.{host}.jsonl.gz`, by the day on which a workflow ended (UTC).
 
-Each host writes separate files, so that the lock is needed between processes of one machine only: on a folder that
-machines share, not every file system locks for all of them. Nothing is ever overwritten, apart from what is purged.
+Each host writes its own files, so that the lock is only needed between processes of one machine: not every shared file
+system locks across machines. Nothing is overwritten, except purged records.
 """
 
 import json
@@ -28,7 +28,7 @@ LOCK_SECONDS: Final = 60.0
 
 
 class Archived(NamedTuple):
-    """An archived workflow as its file's index has it."""
+    """An archived workflow, from its record's header."""
 
     workflow: str
     ended_at: datetime
@@ -40,7 +40,7 @@ class Archived(NamedTuple):
 
 @dataclass
 class _Known:
-    """What was seen of a file so far; it only grows."""
+    """What has been read of a file so far; a file only grows."""
 
     inode: int
     end: int
@@ -49,13 +49,13 @@ class _Known:
 
 class Archive:
     def __init__(self, directory: Path, *, host: str = "") -> None:
-        """Nothing is created yet; `host` replaces this machine's name."""
+        """Creates nothing yet; `host` replaces this machine's name."""
         self.directory = directory
         self._host = re.sub(r"[^\w-]", "_", host or socket.gethostname()) or "host"
         self._known: dict[Path, _Known] = {}
 
     def append(self, stored: Stored, ended_at: datetime) -> Path:
-        """Write a workflow and wait until the disk has it; returns the file."""
+        """Append a workflow and wait until it is on the disk; returns the file."""
         told = {"ended_at": ended_at.isoformat(), "version": stored.version, "fields": dict(stored.fields)}
         data = member(f"{stored.workflow}.json", json.dumps(told), line_of(stored, ended_at))
         folder = self.directory / stored.workflow.partition("-")[0]
@@ -70,7 +70,7 @@ class Archive:
                 with _locked(path, os.O_RDWR | os.O_CREAT) as file:
                     size = os.fstat(file).st_size
                     if self._in(path).end < size:
-                        # Its last record was cut short: nothing that comes after could be found.
+                        # The file's last record was cut short: a record after it could not be found.
                         continue
                     try:
                         written = 0
@@ -90,13 +90,13 @@ class Archive:
         raise AssertionError("count() ended")
 
     def find(self, workflow: str, ended_at: datetime | None = None) -> Stored | None:
-        """A workflow as it was archived last; quicker with its end. Raises as `load`."""
+        """The newest archived version of a workflow; faster with its end. Raises as `load`."""
         project, day = workflow.partition("-")[0], f"{ended_at:%Y-%m-%d}." if ended_at is not None else ""
         found = [each for each in self.workflows(project, day) if each.workflow == workflow]
         return self.load(max(found, key=lambda each: each.version)) if found else None
 
     def load(self, archived: Archived) -> Stored:
-        """All of an archived workflow. Raises ProtocolError: its record is damaged, or of a newer version."""
+        """Load an archived workflow. Raises ProtocolError: its record is damaged, or of a newer version."""
         try:
             with _opened(archived.path, os.O_RDONLY) as file:
                 return stored_of(read(file, archived.place))
@@ -112,12 +112,12 @@ class Archive:
         return (each.workflow for each in self.workflows() if issue_of(each.workflow) == issue)
 
     def workflows(self, project: str = "", day: str = "") -> Iterator[Archived]:
-        """The archived workflows of a project, or all, and of a day; one that a crash made appear twice comes twice."""
+        """The archived workflows of a project, or all, and of a day; a record that a crash duplicated appears twice."""
         for path in sorted(self.directory.glob(f"{project or '*'}/{day}*{SUFFIX}")):
             yield from self._in(path).found
 
     def erase(self, archived: Archived) -> None:
-        """Remove a workflow from its file, and the file when nothing is left in it."""
+        """Erase a workflow's record, and delete the file if no record is left."""
         try:
             with _locked(archived.path, os.O_RDWR) as file:
                 erase(file, archived.place)
@@ -129,7 +129,7 @@ class Archive:
             raise InfrastructureError(f"cannot change {archived.path}: {error.strerror}") from error
 
     def damaged(self) -> Iterator[str]:
-        """A sentence for each file whose end is no whole record: a crash cut it short, or somebody changed it."""
+        """One sentence for each file that does not end with a whole record, after a crash or a change by hand."""
         for path in sorted(self.directory.glob(f"*/*{SUFFIX}")):
             end, size = self._in(path).end, path.stat().st_size
             if end < size:
@@ -144,7 +144,7 @@ class Archive:
                 if isinstance(each, int):
                     known.end = each
                     continue
-                # A record whose header says something else is not ours.
+                # A record whose header has another content is not fixloop's.
                 with suppress(ValueError, KeyError, TypeError, RecursionError):
                     told: dict[str, Any] = json.loads(each.comment)
                     workflow = each.name.removesuffix(".json")

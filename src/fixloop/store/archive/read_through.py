@@ -1,4 +1,4 @@
-"""A store whose reads fall back to the archive: a reader need not know where an ended workflow is."""
+"""A store whose reads fall back to the archive, so that readers need not know where an ended workflow is."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -16,7 +16,7 @@ from fixloop.store.replies import state_of
 
 
 def with_archive(store: Store, archive: Archive | None) -> Store:
-    """`store`, whose reading calls fall back to the archive; all others are the store's own."""
+    """`store` with reads that fall back to the archive; all other calls go to the store."""
     return store if archive is None else cast(Store, _WithArchive(store, archive))
 
 
@@ -93,7 +93,7 @@ class _WithArchive:
                 yield each.workflow, each.fields
 
     def _archived(self, workflow: str) -> Stored | None:
-        """The last one is kept: a command asks several things of the same workflow."""
+        """Cached, because a command reads the same workflow several times."""
         if self._last is None or self._last.workflow != workflow:
             self._last = self._archive.find(workflow)
         return self._last

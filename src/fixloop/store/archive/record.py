@@ -1,7 +1,7 @@
-"""A record of the archive: one workflow as a line of JSON, in a gzip member that says in its header how long it is.
+"""An archive record: one workflow as a line of JSON, in a gzip member whose header holds its length.
 
-The line has what the workflow is for people, and every stored byte of it for `audit verify`; `zcat` prints all lines.
-A search reads headers only, and a record that a crash cut short is recognised. Nothing here locks.
+The line holds the workflow's readable fields, and all its stored bytes for `audit verify`; `zcat` prints all lines. A
+search reads only headers, and a record that a crash cut short is detected. Nothing here locks.
 """
 
 import base64
@@ -17,8 +17,8 @@ from fixloop.errors import ProtocolError
 from fixloop.store.records import Stored
 
 FORMAT: Final = 1
-# RFC 1952: magic and method, flags, no time, no hint, unknown system, length of the extra field; in it one subfield of
-# ours with the member's length, its header's and whether its record was erased.
+# RFC 1952: magic and method, flags, no time, no hint, unknown system, length of the extra field. The extra field has
+# one subfield: the lengths of the member and of its header, and whether the record was erased.
 _FIXED: Final = struct.Struct("<3sBIBBH2sHQQB")
 _MAGIC: Final = b"\x1f\x8b\x08"
 _EXTRA: Final = b"fl"
@@ -45,7 +45,7 @@ def line_of(stored: Stored, ended_at: datetime) -> bytes:
 
 
 def stored_of(line: bytes) -> Stored:
-    """The workflow in a line. Raises ProtocolError: a newer version of fixloop wrote it; ValueError: it is damaged."""
+    """The workflow in a line. Raises ProtocolError: a newer fixloop wrote it; ValueError: it is damaged."""
     kept = json.loads(line)
     if not isinstance(kept, dict) or not isinstance(kept.get("fixloop_archive"), int):
         raise ValueError("it is no record of an archived workflow")
@@ -78,7 +78,7 @@ def _bytes(text: str) -> bytes:
 
 
 class Member(NamedTuple):
-    """Where a record is, and what its header says of it."""
+    """A record's position, and the contents of its header."""
 
     offset: int
     length: int
@@ -87,13 +87,13 @@ class Member(NamedTuple):
 
 
 def member(name: str, comment: str, data: bytes) -> bytes:
-    """A record as bytes to append; `name` and `comment` are ASCII, and nothing in them is zero."""
+    """A record as bytes to append; `name` and `comment` are ASCII without zero bytes."""
     packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
     return _made(name, comment, packer.compress(data) + packer.flush(), data, erased=0)
 
 
 def walk(file: int, start: int = 0) -> Iterator[Member | int]:
-    """The records of an open file from `start` on, last of all where they end: short of its length if it is damaged."""
+    """The records of an open file from `start` on, then the end of the last whole one: short of the file if damaged."""
     size = os.fstat(file).st_size
     while start < size:
         fixed = os.pread(file, _FIXED.size, start)
@@ -113,7 +113,7 @@ def walk(file: int, start: int = 0) -> Iterator[Member | int]:
 
 
 def read(file: int, found: Member) -> bytes:
-    """The data of a record. Raises ValueError: it is not what was written."""
+    """The data of a record. Raises ValueError: it is damaged."""
     try:
         return zlib.decompress(os.pread(file, found.length, found.offset), wbits=16 + zlib.MAX_WBITS)
     except zlib.error as error:
@@ -121,7 +121,7 @@ def read(file: int, found: Member) -> bytes:
 
 
 def erase(file: int, found: Member) -> None:
-    """Put an empty record of the same length in a record's place: what stands behind it does not move."""
+    """Overwrite a record with an empty one of the same length, so that later records do not move."""
     filler = found.length - _FIXED.size - len(_NOTHING) - _CHECKS.size - 2
     os.pwrite(file, _made("", "x" * filler, _NOTHING, b"", erased=1), found.offset)
 

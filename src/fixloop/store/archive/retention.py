@@ -1,7 +1,7 @@
-"""Ended workflows on their way out of Redis: into the archive, or away for good.
+"""Moves ended workflows out of Redis into the archive, or purges them.
 
-An archived one is on the disk, was read back and verified before Redis forgets it. A crash in between leaves both, and
-doing it again is harmless. Purging is the only thing that ever deletes a workflow.
+Redis forgets a workflow only after its archived copy was written to disk, read back and verified. After a crash both
+may exist, and repeating the move is harmless. Only purging deletes a workflow.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,13 +22,13 @@ ALL: Final = 1_000_000_000
 
 
 class Moved(NamedTuple):
-    """What became of one workflow."""
+    """The result for one workflow."""
 
     workflow: str
     ended_at: datetime
     status: Literal["archived", "purged", "kept"]
     detail: str
-    """The file it is in, or why it stays."""
+    """The file it is in, or why it stays in Redis."""
 
 
 def archive_ended(
@@ -41,9 +41,9 @@ def archive_ended(
     most: int = ALL,
     before_of: Mapping[str, datetime] = MappingProxyType({}),
 ) -> Iterator[Moved]:
-    """Move what ended before then, at most so many of each shard; what another process holds is left to it. For the
-    projects in `before_of`, by their eight hex digits, another time counts."""
-    # What is kept longer must not stand before the others.
+    """Archive workflows that ended before this time, at most `most` per shard; those locked by another process are
+    skipped. `before_of` overrides the time for projects, by their eight hex digits."""
+    # Workflows that are kept longer must not use up `most`.
     looked = (
         store.ended(max(before, *before_of.values()), most=ALL)
         if before_of
@@ -88,7 +88,7 @@ def _verify(store: Store, stored: Stored, what: str) -> None:
 def purge_ended(
     store: Store, archive: Archive | None, *, before: datetime, project: str = "", dry: bool = False
 ) -> Iterator[Moved]:
-    """Delete what ended before then from Redis and the archive, of ids that begin with `project`; `dry`: only tell."""
+    """Delete workflows whose id begins with `project` and that ended before this time; `dry`: only report."""
     for workflow, at in store.ended(before, most=ALL):
         if not workflow.startswith(project):
             continue
