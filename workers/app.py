@@ -11,12 +11,12 @@ from workers.celery_fast import transport
 transport.register()
 app = Celery("fixloop", include=["workers.tasks", "workers.chats"], amqp=amqp_of)
 app.conf.worker_consumer = "workers.celery_fast.consumer:Consumer"
-# Read when it is first needed: a worker loads this before it knows its broker.
+# Loaded on first use, because a worker imports this module before it knows its broker.
 app.config_from_object("config.celeryconfig")
 
 
 def taken_for(done: Task, name: str, form: type[BaseModel]) -> None:
-    """Register what any caller may send for the task `done`: a work process does it, control stays quick."""
+    """Register the task `name`, which any caller may send and which queues the task `done` for a work process."""
 
     @app.task(name=name, form=form)  # type: ignore[untyped-decorator]
     def take(**given: Any) -> None:

@@ -1,4 +1,4 @@
-"""Posting to chats and checking them as Celery tasks, for callers that have only celery (E33, R2)."""
+"""Celery tasks that post to chats and check them, for callers that only have Celery (E33, R2)."""
 
 import logging
 from datetime import UTC, datetime
@@ -19,18 +19,18 @@ from workers.app import app, taken_for
 
 
 class Chats(BaseModel):
-    """Chats that a caller wants examined."""
+    """The arguments of `fixloop.chat.validate`."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
     path: str
     """A directory on the worker's machine."""
     title: str | None = None
-    """Of a pull request."""
+    """The title of a pull request."""
 
 
 class Draft(BaseModel):
-    """A message that a caller wants posted."""
+    """The arguments of `fixloop.chat.post`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -41,7 +41,7 @@ class Draft(BaseModel):
     purpose: str
     body: str
     seq: Annotated[int, Field(strict=True, ge=1, le=MAX_SEQ)]
-    """The number it has to get: a task that comes twice posts it once."""
+    """The number that the message must get, so that a repeated task posts it only once."""
 
 
 log = logging.getLogger("fixloop.chat")
@@ -49,8 +49,8 @@ log = logging.getLogger("fixloop.chat")
 
 @app.task(name="fixloop.chat.examine", form=Chats)  # type: ignore[untyped-decorator]
 def examine(*, path: str, title: str | None = None) -> str:
-    """Look at the chats below `path` on this machine, and at a pull request's title; what `fixloop chat validate` ends
-    with. The findings are in the log, for nobody waits for the answer."""
+    """Check the chats below `path` on this machine, and a pull request's title; returns the last line of `fixloop chat
+    validate`. The findings are logged, because nobody reads the result."""
     try:
         examined = examine_all([Path(path)], title=title)
     except FixloopError as error:
@@ -63,8 +63,8 @@ def examine(*, path: str, title: str | None = None) -> str:
 
 @app.task(name="fixloop.chat.write", form=Draft)  # type: ignore[untyped-decorator]
 def write(**draft: Any) -> str:
-    """Post to a chat on this machine, under the rules of `fixloop chat post`: the message's file, or why there is
-    none."""
+    """Post to a chat on this machine, with the rules of `fixloop chat post`; returns the message's file, or why nothing
+    was posted."""
     try:
         given = Draft.model_validate(draft)
         event = MessageWritten(

@@ -1,7 +1,7 @@
 """Start one process of the application: `python launch.py ROLE [JSON]`.
 
-The only place that puts the application's folder on `sys.path`, and only in a worker process: a `config`
-next to the validated project would make a project that forgot its own `config` pass.
+Only this module puts the application's folder on `sys.path`, and only in a worker process. Otherwise a validated
+project without its own `config` would import the application's, and pass.
 """
 
 import json
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    # Python put the folder of this file first; the application's modules lie one above it.
+    # Python put this file's folder first; the application's modules are in its parent.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
     from workers.roles import main
 

@@ -1,4 +1,4 @@
-"""What a process would otherwise say in its log again and again."""
+"""Log messages that a process writes only once."""
 
 import logging
 from functools import lru_cache
@@ -6,5 +6,5 @@ from functools import lru_cache
 
 @lru_cache(maxsize=1000)
 def say_once(log: logging.Logger, sentence: str) -> None:
-    """A warning, once in a process' life."""
+    """Log a warning, once per process."""
     log.warning("%s", sentence)

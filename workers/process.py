@@ -1,4 +1,4 @@
-"""What one process has once: store, engines, mailboxes, heart and its name as an owner. A fork makes its own."""
+"""What each process has once: store, engines, mailboxes, heart and its name as an owner. A fork has its own."""
 
 import logging
 import os
@@ -23,12 +23,12 @@ from workers.steps.step import Heart
 
 log = logging.getLogger("fixloop.delivering")
 
-# A Redis that restarts with an append-only file is back within seconds; a step's work is worth the wait.
+# A Redis with an append-only file restarts within seconds; that is cheaper than losing a step's work.
 PATIENCE_SECONDS: Final = 30.0
 
 
 class Process:
-    """Connections and identity of this process."""
+    """The connections and the identity of this process."""
 
     def __init__(self) -> None:
         urls = named_urls()
@@ -49,8 +49,8 @@ class Process:
         return self._engines[profile.name]
 
     def announce(self, profile: Profile[Any], outcome: AnyOutcome[Any]) -> None:
-        """Bring outside what was just committed: the named files, words to other workflows, letters to outside agents.
-        What cannot be written is written with the next commit; a letter that cannot be stored is missed by nobody."""
+        """Publish a committed outcome: the named files, notices to other workflows, letters to outside agents. Files
+        that cannot be written are written after the next commit; a letter that cannot be stored is only logged."""
         workflow, told = outcome.state.workflow, profile.letters(outcome)
         if registered(profile.name).files:
             draw(self.store, workflow, ended=outcome.state.ended)
@@ -65,7 +65,7 @@ class Process:
 
 
 def process() -> Process:
-    """This process' own; a forked child gets a new one."""
+    """The instance of this process; a forked child gets a new one."""
     return _process_of(os.getpid())
 
 

@@ -1,4 +1,4 @@
-"""What a process of the application can be: `work`, `control`, `sweep`, `supervise`, `try`, `keep` or `remind`."""
+"""The roles of the application's processes: `work`, `control`, `sweep`, `supervise`, `try`, `keep` and `remind`."""
 
 import atexit
 import gc
@@ -18,15 +18,15 @@ from fixloop.machine.process_name import name_after
 from fixloop.machine.terminal_text import on_one_line, visible
 from workers.processes.lifeline import attach, beat_with
 
-# Celery looks for dead work processes every 5 s: the pipe that should tell it at once is inherited by those
-# forked later, and does not close.
+# Celery looks for dead work processes every 5 s. Its pipe that should report a death at once stays open, because
+# processes forked later inherit it.
 LOOK_SECONDS: Final = 0.5
 COLLECT_AFTER: Final = 100_000
-"""Objects made and not yet let go; Python's own 700 is a few steps' worth of messages."""
+"""Objects allocated and not freed before a collection; Python's default of 700 is reached within a few steps."""
 
 
 class OneRow(logging.Formatter):
-    """A row for each message, also where it quotes several lines; only a traceback has several."""
+    """Writes each message on one line, even if it quotes several; only a traceback has several lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return on_one_line(super().formatMessage(record))
@@ -36,18 +36,18 @@ class OneRow(logging.Formatter):
 
 
 def main(role: str, options: Mapping[str, Any]) -> int:
-    """Be `role` until told to stop; returns the exit code."""
+    """Run `role` until told to stop; returns the exit code."""
     name_after(role)
     gc.set_threshold(COLLECT_AFTER)
     atexit.register(gc.freeze)
     level = os.environ.get("FIXLOOP_LOG_LEVEL", "WARNING")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(OneRow(f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s"))
-    # A forked process has its supervisor's.
+    # A forked process has its supervisor's handlers.
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    # Celery sets the root's level to its own.
+    # Celery overrides the root logger's level.
     logging.getLogger("fixloop").setLevel(level)
-    # Celery's about the settings that are as they are for a reason, at each lost connection.
+    # Celery repeats its warnings about deliberate settings at each lost connection.
     warnings.simplefilter("ignore", PendingDeprecationWarning)
     module, _, name = _ROLES[role].partition(":")
     code: int = getattr(import_module(module), name)(options)
@@ -55,7 +55,7 @@ def main(role: str, options: Mapping[str, Any]) -> int:
 
 
 def work(options: Mapping[str, Any]) -> int:
-    """Do steps, in a pool of processes."""
+    """Do steps in a pool of processes."""
     from celery.signals import worker_process_init, worker_ready
 
     def forked(**_: Any) -> None:
@@ -68,8 +68,8 @@ def work(options: Mapping[str, Any]) -> int:
 
     worker_process_init.connect(forked, weak=False)
     worker_ready.connect(ready, weak=False)
-    # The pool's memory is a file that is unlinked once it is open. For that it would make a folder, and a
-    # process that is killed could not remove it.
+    # The pool's memory is a file that is unlinked once it is open. It would be created in a new folder, which a killed
+    # process could not remove.
     here: Any = multiprocessing.current_process()
     here._config["tempdir"] = tempfile.gettempdir()
     count = int(options["concurrency"])
@@ -77,7 +77,7 @@ def work(options: Mapping[str, Any]) -> int:
 
 
 def control(options: Mapping[str, Any]) -> int:
-    """Do what is quick: deadlines, letters and what arrives from outside."""
+    """Do quick tasks: deadlines, letters and outside calls."""
     from celery.signals import worker_ready
 
     worker_ready.connect(lambda sender, **_: beat_with(sender, lambda: 1), weak=False)
@@ -89,8 +89,8 @@ def _celery(kind: str, queues: Sequence[str], **pool: Any) -> int:
     from workers.app import app
     from workers.celery_fast.consumer import Worker
 
-    # What `celery worker` does, without what its command line loads: all other commands, and Flower's web server.
-    # Neighbours are nobody's business: gossip and mingle cost start-up time and messages.
+    # Does what `celery worker` does without loading its command line: all other commands, and Flower's web server.
+    # Gossip and mingle with other workers cost start-up time and messages, and are not needed.
     worker = app.subclass_with_self(Worker)(
         hostname=f"{kind}-{os.getpid()}@{socket.gethostname()}",
         queues=list(queues),
@@ -105,21 +105,21 @@ def _celery(kind: str, queues: Sequence[str], **pool: Any) -> int:
 
 
 def _spare_the_collector() -> None:
-    """What was loaded stays: looking through it for garbage again and again costs each step a twentieth."""
+    """Exempt loaded objects from garbage collection, which would cost each step a twentieth of its time."""
     gc.collect()
     gc.freeze()
 
 
 def supervise(options: Mapping[str, Any]) -> int:
-    """Be the parent of the other processes of a worker. Without options it is told them while it loads."""
+    """Be the parent of a worker's other processes. Without options, it reads them from stdin once it has loaded."""
     from workers.processes.start import heeded
 
-    # Before all that takes long.
+    # Install the signal handlers before anything slow.
     stop = heeded()
     from workers.processes.child import begun
     from workers.processes.preload import load
 
-    # What is loaded stays, and hardly any of it is garbage: looking takes a tenth of the start.
+    # Loaded objects stay and few are garbage: collecting would take a tenth of the start-up.
     gc.disable()
     load()
     gc.freeze()
@@ -127,7 +127,7 @@ def supervise(options: Mapping[str, Any]) -> int:
     if not options and not (options := _told()):
         return 0
     children = begun(options, main)
-    # Not before: it takes a thread, and forks come first.
+    # After the forks, because it starts a thread.
     attach()
     from workers.recovery import supervisor
 
@@ -135,19 +135,19 @@ def supervise(options: Mapping[str, Any]) -> int:
 
 
 def _told() -> Mapping[str, Any]:
-    """The options that come by stdin, with variables and a log; empty: who started this process has no use for it."""
+    """The options from stdin, along with variables and log files; empty: the starting process died or closed it."""
     with socket.socket(fileno=0) as line:
         text, files, *_ = socket.recv_fds(line, 65536, 1)
         while more := line.recv(65536):
             text += more
-    if not text.endswith(b"\n"):  # who died over it
+    if not text.endswith(b"\n"):  # the sender died
         return {}
     told = json.loads(text)
     os.environ.update(told["variables"])
     for number in (1, 2):
         os.dup2(files[0], number)
     os.close(files[0])
-    # The lowest number that is free is that of the line.
+    # The lowest free descriptor is now stdin, which was the socket.
     os.set_inheritable(os.open(os.devnull, os.O_RDONLY), True)
     return dict(told["options"])
 

@@ -1,4 +1,4 @@
-"""The Celery tasks, by explicit names (R2): a durable message must survive a module that moves."""
+"""The Celery tasks, with explicit names (R2): a durable message must remain valid if a module moves."""
 
 import logging
 from typing import Annotated, Any
@@ -28,7 +28,7 @@ log = logging.getLogger("fixloop.tasks")
 
 
 def run(self: Task, *, ticket: str, issue: int, specialist: str, iteration: int) -> str:
-    """Do a step; what it is called with besides its ticket is there to be seen in Flower (R12)."""
+    """Do a step; all arguments besides the ticket are only for display in Flower (R12)."""
     return carry_out(self, ticket)
 
 
@@ -47,11 +47,11 @@ for _handlers in STEP_HANDLERS.values():
 
 @app.task(name="fixloop.validation.deadline", form=DeadlineCall)  # type: ignore[untyped-decorator]
 def deadline(*, workflow: str, name: str, due: float, issue: int) -> str:
-    """The fast path of a deadline, of a workflow of any profile: ask the state again, then act (R6)."""
+    """Act on a deadline of a workflow of any profile, after checking the state again (R6)."""
     try:
         here = process()
         engine: ProfileEngine[Any] = here.engine
-        # Only a name that the validation loop does not know costs a look at the workflow.
+        # Only for a name that the validation profile does not know is the workflow read.
         if not engine.profile.is_deadline(name) and (found := here.store.read(workflow)) is not None:
             engine = here.engine_of(profile_in(found.snapshot))
         return engine.reach(workflow, name, due).status
@@ -63,7 +63,7 @@ def deadline(*, workflow: str, name: str, due: float, issue: int) -> str:
         say_once(log, str(damaged))
         return "damaged"
     except NewerVersion as newer:
-        # It is handed out again every few seconds, until a newer control process takes it.
+        # The sweeper hands it out again every few seconds, until a newer control process takes it.
         log.info("%s: %s", name, newer)
         return "newer"
 
@@ -75,14 +75,14 @@ def _from_anywhere(repo: str) -> str:
 
 
 class _Arriving(Feature):
-    """A feature that a caller names from anywhere: a relative path would be one from where this worker runs."""
+    """A feature sent by any caller: a relative path would be resolved in this worker's directory."""
 
     repo: Annotated[str, AfterValidator(_from_anywhere)]
 
 
 @app.task(name="fixloop.validation.prepare", form=_Arriving)  # type: ignore[untyped-decorator]
 def prepare(**feature: Any) -> str:
-    """Snapshot the repository and create the workflow: its id, or why there is none. Twice the same is one workflow."""
+    """Snapshot the repository and create the workflow; returns its id, or why there is none. May be repeated."""
     try:
         cache = load_settings().cache_dir
         return enqueue(process().engine, Feature.model_validate(feature), cache=cache).workflow

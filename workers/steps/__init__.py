@@ -1,1 +1,1 @@
-"""A step, from the claim of its ticket to the hint of what follows, for every profile."""
+"""Executes a step of any profile, from claiming its ticket to hinting the next one."""

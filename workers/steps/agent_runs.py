@@ -1,4 +1,4 @@
-"""What the profiles have in common whose steps are runs of agents (C46, D32): the run, and the steps around it."""
+"""Shared parts of the profiles whose steps are runs of agents (C46, D32): the run, and the steps around it."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -16,14 +16,14 @@ from workers.steps.step import Step, crew
 from workers.steps.step_handlers import Failure, StepHandlers, StepKind
 
 RETRIES: Final = 2
-"""Celery's, of a run with the three attempts that are usual (K5); the state counts them."""
+"""Celery's retries for a run with the default of three attempts (K5); the state counts the attempts."""
 HEARTBEAT_SECONDS: Final = 120.0
 END_SECONDS: Final = 5.0
-"""How long the end of a run waits for a heartbeat that is being told."""
+"""How long the end of a run waits for a heartbeat that is being committed."""
 
 
 def run_agent(step: Step, started: Event) -> Played | None:
-    """Say that the ticket's agent begins, and have the crew run it; None when the ticket was withdrawn meanwhile."""
+    """Commit that the agent starts, and have the crew run it; None if the ticket was withdrawn in the meantime."""
     step.tell(started, "started")
     found = step.store.read(step.holding.ticket.workflow)
     if step.cancelled() or found is None:
@@ -33,7 +33,7 @@ def run_agent(step: Step, started: Event) -> Played | None:
 
 @contextmanager
 def heard_of(step: Step, heartbeat: Event, every_seconds: float = HEARTBEAT_SECONDS) -> Iterator[None]:
-    """As long as the block runs, say again and again that the agent is at it (D34, G18); in a separate thread, because
+    """Commit a heartbeat of the agent at intervals while the block runs (D34, G18). A separate thread does it, so that
     neither the work nor the lease waits for a commit."""
     over = threading.Event()
 
@@ -41,7 +41,7 @@ def heard_of(step: Step, heartbeat: Event, every_seconds: float = HEARTBEAT_SECO
         number = 0
         while not over.wait(every_seconds):
             number += 1
-            # What is away now is there at the next beat.
+            # An error is ignored; the next beat tries again.
             with suppress(FixloopError):
                 step.tell(heartbeat, f"{step.holding.fence}/beat/{number}")
 
@@ -68,7 +68,7 @@ def _failure(step: Step, why: Failure) -> Event | None:
 
 
 def _brought(step: Step, event: Any) -> Event:
-    """A result whose agent began from a commit that others went on from, brought onto theirs."""
+    """Rebase a result whose base commit has changed in the meantime."""
     ticket = step.holding.ticket
     found = step.store.read(ticket.workflow)
     state = profile_in(found.snapshot).load(found.snapshot) if found is not None else step.holding.state
@@ -83,7 +83,7 @@ def _brought(step: Step, event: Any) -> Event:
 def step_handlers(
     profile: Profile[Any], work: Callable[[Step], Event | None], further: Mapping[str, StepKind]
 ) -> StepHandlers:
-    """The profile's side of the workers: `work` is a run of an agent, `further` the steps that it alone has."""
+    """A profile's step handlers: `work` runs an agent, `further` are the profile's own steps."""
     return StepHandlers(
         profile=profile,
         steps={

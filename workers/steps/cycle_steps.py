@@ -1,4 +1,4 @@
-"""The steps of a cycle: an agent does one run and reports it; the orchestrator finishes (C6, C15, C18, C35, C50)."""
+"""The steps of a cycle: one run of an agent and its report; the orchestrator finishes (C6, C15, C18, C35, C50)."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
-"""What steps bring outside: letters to agents (docs/decisions/0008), and the verified branch (docs/decisions/0014).
+"""Steps that send something outside: letters (docs/decisions/0008) and the verified branch (docs/decisions/0014).
 
-A mailbox that cannot be reached is an event: how often it is tried again is decided from the state (A70).
+A mailbox that cannot be reached is an event; the state decides how often delivery is retried (A70).
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from workers.steps.step import PutOff, Step, crew
 
 
 def deliver(step: Step) -> MessageStored | DeliveryFailed:
-    """Put the open report, or the open escalation, into the agent's mailbox: one attempt (A70)."""
+    """Put the open report or escalation into the agent's mailbox: one attempt (A70)."""
     ticket, state = step.holding.ticket, step.holding.state
     letter = _letter(state, ticket.step)
     try:
@@ -27,14 +27,14 @@ def deliver(step: Step) -> MessageStored | DeliveryFailed:
 
 
 def undelivered(step: Step, why: str) -> DeliveryFailed:
-    """The report or the escalation that a ticket delivers is in no mailbox."""
+    """The event of a report or an escalation that could not be delivered."""
     ticket = step.holding.ticket
     letter = _letter(step.holding.state, ticket.step)
     return DeliveryFailed(message_id=letter.message_id, attempt=ticket.attempt, error=why)
 
 
 def deliver_letter(step: Step) -> Event | None:
-    """Put a letter to an agent of a cycle or of handoffs into its mailbox; None: it has answered meanwhile (A70)."""
+    """Put a letter to an agent of a cycle or of handoffs into its mailbox; None: it has already answered (A70)."""
     state, ticket = step.holding.state, step.holding.ticket
     about = next((kept for kept in state.letters if letter_id(state, kept) == ticket.id), None)
     if about is None:
@@ -54,7 +54,7 @@ def deliver_letter(step: Step) -> Event | None:
 
 
 def pushed(step: Step, told: Callable[..., Event]) -> Event:
-    """Push the branch to the URL its repository was given by: one attempt; what is refused is not tried again."""
+    """Push the branch to the repository's URL: one attempt; a refused push is not retried."""
     attempt = step.holding.ticket.attempt
     try:
         return told(branch=crew().push(step), attempt=attempt)
@@ -63,7 +63,7 @@ def pushed(step: Step, told: Callable[..., Event]) -> Event:
 
 
 def attend(step: Step) -> Event | None:
-    """A workflow that works for another one, which still waits for it: always PutOff; its worker has asked."""
+    """Raises PutOff always: the worker has already checked that the parent workflow still waits for this one."""
     raise PutOff(f"{step.holding.state.parent} waits for it")
 
 

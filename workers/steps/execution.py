@@ -1,6 +1,6 @@
-"""One step: claim its ticket, have the work done under a lease, commit what happened, hint what follows.
+"""Executes one step: claims its ticket, has the work done under a lease, commits the event and hints the next tickets.
 
-Without the ticket there is no work, and without the fence no commit. What the work is, a profile's step handlers say.
+Work needs the ticket, and a commit needs its fence. The profile's step handlers define the work.
 """
 
 import logging
@@ -37,12 +37,12 @@ log = logging.getLogger("fixloop.steps")
 STEP_HANDLERS: Final[Mapping[str, StepHandlers]] = MappingProxyType(
     {name: loaded(registered(name).steps) for name in names()}
 )
-"""By profile."""
+"""By profile name."""
 
 
 def carry_out(task: Task, ticket_id: str) -> str:
-    """Do a step, once; returns for the log `done`, `busy`, `gone`, `early`, `stale`, `cancelled`, `injured`, `put off`,
-    `newer` or `damaged`. A failed attempt ends as `follow` says."""
+    """Do a step once; returns, for the log, `done`, `busy`, `gone`, `early`, `stale`, `cancelled`, `injured`, `put
+    off`, `newer` or `damaged`. A failed attempt ends as described in `follow`."""
     try:
         status = _carry_out(task, ticket_id)
     except (Retry, *FAILURES):
@@ -53,8 +53,8 @@ def carry_out(task: Task, ticket_id: str) -> str:
 
 
 def on_failure(task: Task, exc: Exception, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:
-    """Celery's failure handler of every step (K5, R9): tell the state of an attempt that nobody has told it of
-    (docs/decisions/0038). What is away is no fault of the step: its lease ends."""
+    """Celery's failure handler of every step (K5, R9): record an attempt whose failure is not in the state yet
+    (docs/decisions/0038). If Redis or the broker is away, the step has not failed: its lease ends."""
     held: tuple[StepHandlers, Step] | None = getattr(task.request, "held", None)
     if held is None or isinstance(exc, (InfrastructureError, NewerVersion)):
         return
@@ -62,7 +62,7 @@ def on_failure(task: Task, exc: Exception, task_id: str, args: Any, kwargs: Any,
     try:
         told = told_of(handlers, step, _raised(exc, str(einfo.traceback)))
     except Exception:
-        # A handler that raises would hide from Celery why the task failed.
+        # An exception here would hide the task's failure from Celery.
         log.exception("%s failed, and the state could not be told", task_id)
         return
     if told is not None:
@@ -78,7 +78,7 @@ def _raised(exc: Exception, stack_trace: str) -> Failure:
 
 
 def told_of(handlers: StepHandlers, step: Step, why: Failure) -> AnyOutcome[Any] | None:
-    """Record a failed attempt whose ticket is still held; None: somebody was faster, or the step cannot fail."""
+    """Record a failed attempt whose ticket is still held; None: the ticket was lost, or the step cannot fail."""
     event = failure(handlers, step, why) if step.is_held() else None
     return _finished(handlers, step, event).outcome if event is not None else None
 
@@ -124,7 +124,7 @@ def _carry_out(task: Task, ticket_id: str) -> str:
 
 
 def _offer_again(task: Task, step: Step, why: str) -> str:
-    """Give the ticket back; after `POISONED` times it fails by itself (K40)."""
+    """Return the ticket to be offered again; after `POISONED` deaths the step fails by itself (K40)."""
     log.warning("%s was injured: %s; it is offered again", step.holding.ticket.id, why)
     stop_chain(task)
     offered = step.release(poison=True)
@@ -134,13 +134,13 @@ def _offer_again(task: Task, step: Step, why: str) -> str:
 
 
 def _put_off(task: Task, step: Step, why: str) -> str:
-    """Release the ticket until the child workflow wakes it; if that word is lost, only time is."""
+    """Delay the ticket until its child workflow wakes it. If the wake-up is lost, the delay ends by itself."""
     ticket = step.holding.ticket.id
     log.info("%s is put off: %s", ticket, why)
     stop_chain(task)
     step.release(poison=False, delay_seconds=LOOK_AGAIN_SECONDS)
     if has_word_of(step.store, ticket):
-        # It came between the look at it and the release.
+        # The child reported between the check and the release.
         wake(step.store, ticket, partial(hint_again, step.store))
     return "put off"
 
@@ -168,7 +168,7 @@ def _commit(task: Task, handlers: StepHandlers, step: Step, event: Event) -> str
     try:
         crew().settle(step, state)
     except Exception as error:
-        # What cannot be written outside is written later (`resume`); the workflow goes on.
+        # What could not be written is written later (`resume`); the workflow goes on.
         log.warning("%s is committed, but not written outside: %s", step.holding.ticket.id, error)
     process().announce(handlers.profile, applied.outcome)
     follow(task, step.holding.ticket, state, applied.steps, failed)
@@ -196,7 +196,7 @@ def _finished(
 
 def _event(handlers: StepHandlers, step: Step) -> Event | None:
     kind, deaths = handlers.steps[step.holding.ticket.step], step.holding.deaths
-    # What only speaks kills nobody: a process that died over it was killed.
+    # A step that only sends messages kills no process: one that died over it was killed.
     if deaths >= POISONED and not kind.speaks:
         return failure(handlers, step, Failure(f"{deaths} processes died over this step", is_final=True))
     try:

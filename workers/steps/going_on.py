@@ -1,6 +1,5 @@
-"""Whether a process goes on with the step that follows the one it has done, instead of hinting it, and with what
-(docs/decisions/0050). The store has the other half of the answer: who waits longer than this workflow goes first.
-"""
+"""Decides whether a process does the next step itself instead of hinting it (docs/decisions/0050). The store decides
+the rest: tickets that have waited longer than this workflow go first."""
 
 import os
 import time
@@ -14,69 +13,69 @@ from fixloop.store.records import Claim, GoesOn
 
 GOES_ON: Final = os.environ.get("FIXLOOP_GO_ON", "1") != "0"
 GONE_ON: Final = "gone on"
-"""What a task returns whose process goes on: it has told itself that the task succeeded."""
+"""The result of a task whose process continues with the next step; it has already sent the task's success event."""
 MOST_STEPS: Final = 16
 MOST_SECONDS: Final = 0.05
-"""Of fixloop's own time, without that of checks and fixers: so long, at most, nobody looks at the broker."""
+"""The most of fixloop's own time, without checks and fixers, that may pass before the broker is read again."""
 
 
 class Following(NamedTuple):
-    """A step that is claimed already."""
+    """A next step that is already claimed."""
 
     signature: dict[str, Any]
-    """What the chain has of it."""
+    """Its signature in the chain."""
     chain: list[dict[str, Any]]
-    """What comes after it, as in a message: the next one last."""
+    """The rest of the chain, in message order: the next one is last."""
     claim: Claim
     state: Any
     taken_at: float
 
     def is_late(self) -> bool:
-        """Whether so much was to be done before it that its lease may be over."""
+        """Whether so much time passed before it started that its lease may be over."""
         return time.monotonic() - self.taken_at > LEASE_SECONDS / 3
 
 
 class Going:
-    """What a process has done since it took a message off the broker, and the step it goes on with."""
+    """The steps that a process has done since its last message from the broker, and the step it continues with."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.following: Following | None = None
         self.present: Following | None = None
-        """The step that is being done, where no message brought it."""
+        """The current step, if it came without a message."""
         self.steps = 1
         self._clock = clock
         self._began = clock()
         self._worked = 0.0
 
     def work(self, seconds: float) -> None:
-        """So long a check or a fixer took."""
+        """Add the time that a check or a fixer took."""
         self._worked += seconds
 
     def own_seconds(self) -> float:
         return self._clock() - self._began - self._worked
 
     def take(self, chain: list[dict[str, Any]], claim: Claim, state: Any) -> None:
-        """Go on with the next one of `chain`."""
+        """Continue with the next signature of `chain`."""
         *rest, signature = chain
         self.following = Following(signature, rest, claim, state, self._clock())
 
     def next(self) -> Following | None:
-        """The step to be done now, if there is one."""
+        """The step to be done now, if any."""
         self.present, self.following = self.following, None
         self.steps += self.present is not None
         return self.present
 
 
 CURRENT: Final[ContextVar[Going | None]] = ContextVar("going", default=None)
-"""Of the process; None where it does not go on. It is no part of a task's request, which Celery copies into retries."""
+"""Per process; None if it does not continue. Not kept in a task's request, because Celery copies that into retries."""
 
 
 def may_go_on(
     ticket: Ticket, *, serves: Collection[str], speaks: bool, steps: int, own_seconds: float
 ) -> GoesOn:
-    """Whether a process that serves these queues, and has done so many steps for so long since it looked at the broker,
-    may do `ticket` at once. A step that only speaks is done wherever the workflow is, whoever waits for one of its
-    kind; a further attempt is Celery's retry."""
+    """Whether a process may do `ticket` at once, given the queues it serves, and the steps and time since it last read
+    from the broker. A step that only sends a message is done on the spot, even if others wait; a further attempt is
+    left to Celery's retry."""
     is_due = ticket.delay_seconds <= 0 and ticket.attempt == 1
     if not is_due or steps >= MOST_STEPS or own_seconds >= MOST_SECONDS:
         return False

@@ -1,4 +1,4 @@
-"""The steps of a workflow of handoffs: an agent does one run, and returns its result or asks a person (D32-D54)."""
+"""The steps of a workflow of handoffs: one run of an agent, which returns a result or asks a person (D32-D54)."""
 
 from hashlib import sha256
 from typing import Any, Final
@@ -18,7 +18,7 @@ from workers.steps.step import Step
 from workers.steps.step_handlers import StepKind
 
 FAILED: Final = "failed"
-"""What an agent returns that cannot go on; with `fatal`, trying again is of no use (D38)."""
+"""The status an agent returns when it cannot continue; with `fatal`, a retry is useless (D38)."""
 
 
 def _work(step: Step) -> Event | None:
@@ -27,7 +27,7 @@ def _work(step: Step) -> Event | None:
         played = agent_runs.run_agent(step, events.AgentActivated(agent=name))
     if played is None:
         return None
-    # Its own fields of the shared state: the last write wins, and what the workflow rests on waits (D45, D46).
+    # The agent's fields of the shared state: the last write wins; those that the workflow depends on wait (D45, D46).
     for field, value in played.fields.items():
         seen = step.holding.state.written.get(field, 0)
         event = events.StateWritten(sender=name, field=field, value=value, seen=seen, at_once=True)
@@ -41,13 +41,13 @@ def _work(step: Step) -> Event | None:
 
 
 def _returned(step: Step, played: Played) -> Event:
-    """A question that has to be answered first, else the result. InvalidReturn: neither, or no such specification."""
+    """The event for a blocking question, else for the result. InvalidReturn: there is neither, or it is malformed."""
     name = step.holding.ticket.specialist
     questions = [
         escalation(name, {"details": ""} | asked, played.artifacts) for asked in read_questions(played.answer)
     ]
     blocking = next((question for question in questions if question.blocking), None)
-    # What blocks nothing is asked while it works (D42).
+    # A question that blocks nothing is asked without ending the run (D42).
     for number, question in enumerate((each for each in questions if not each.blocking), 1):
         step.tell(question, f"asked/{number}")
     if blocking is not None:
@@ -62,7 +62,7 @@ def _returned(step: Step, played: Played) -> Event:
     if played.wrong:
         raise InvalidReturn(played.wrong)
     if not said.get("commit") and name == "builder":
-        # What it left is the next commit, under any name.
+        # The builder's changes are the next commit, whatever name it reported.
         said = said | {"commit": played.brought.tip}
     result = fitting("result", Returned, said)
     event = events.AgentReturned(sender=name, result=result, artifacts=played.artifacts)
@@ -70,7 +70,7 @@ def _returned(step: Step, played: Played) -> Event:
 
 
 def _left(played: Played) -> dict[str, Any]:
-    """What it left in the repository, as the events of its end carry it."""
+    """The changes that the run left in the repository, as event fields."""
     return played.brought._asdict() | changed(played.files)
 
 

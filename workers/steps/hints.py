@@ -1,4 +1,4 @@
-"""After a commit: how the next ticket is hinted. On the usual path the chain's own hop is the hint."""
+"""Hints the next tickets after a commit. Usually the next task of the chain is the hint."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -23,35 +23,35 @@ from workflows import canvas
 log = logging.getLogger("fixloop.following")
 
 REASON_CHARACTERS: Final = 500
-"""Of what a failed task says in Flower; all of it is in the history."""
+"""The most of a failed task's reason that Flower shows; the history has all of it."""
 
 
 class FatalError(TaskError):  # type: ignore[misc]
-    """A step failed, and trying again cannot help (K5)."""
+    """A step failed, and a retry cannot help (K5)."""
 
 
 FAILURES: Final = (FatalError, MaxRetriesExceededError)
-"""How a step ends whose failure the state has recorded."""
+"""The exceptions of a step whose failure is already in the state."""
 
 
 def stop_chain(task: Task) -> None:
-    """Drop the rest of the chain, or a copy of this message would walk it."""
+    """Drop the rest of the chain, so that a copy of this message does not run it."""
     task.request.chain = None
 
 
 def follow(
     task: Task, done: Ticket, state: Any, steps: Sequence[Ticket], failure: Failure | None = None
 ) -> None:
-    """Hint `steps`, the first through the chain of `task`; `failure` says why what was done is a failed attempt. Raises
-    Celery's Retry where one of them is the next attempt (K5), MaxRetriesExceededError after the last, and FatalError
-    where trying again cannot help; the state has recorded what follows (R9)."""
+    """Hint `steps`, the first through the chain of `task`; `failure` is set if the finished attempt failed. Raises
+    Celery's Retry if one of the steps is the next attempt (K5), MaxRetriesExceededError after the last attempt, and
+    FatalError if a retry cannot help; the state has recorded what follows (R9)."""
     same_run = (done.step, done.specialist, done.iteration)
     again = next((each for each in steps if (each.step, each.specialist, each.iteration) == same_run), None)
     if again is not None and again.attempt > done.attempt:
         _hint_all(state, (ticket for ticket in steps if ticket is not again))
         _retry(task, again, failure)
     if failure is not None and again is None:
-        # The chain of a failed task ends with it.
+        # A failed task's chain ends with it.
         _hint_all(state, steps)
         _give_up(task, done, failure)
     if not steps:
@@ -59,15 +59,15 @@ def follow(
         return
     first, *others = steps
     _hint_all(state, others)
-    # How urgent a report is was not known when the chain was built (K13).
+    # A report's priority was not known when the chain was built (K13).
     planned = task.request.chain[-1]["options"] if task.request.chain else {}
     if (planned.get("task_id"), planned.get("priority")) != (first.id, first.priority):
         task.request.chain = [dict(entry) for entry in reversed(canvas(app, state, first))]
 
 
 def hint(ticket: Ticket, state: Any, *, again: bool = False) -> None:
-    """Send the canvas that begins with `ticket`; one that was offered before is served first. Where the broker is away,
-    the sweeper sends it again."""
+    """Send the canvas that begins with `ticket`; with `again`, it is served first. If the broker is away, the sweeper
+    sends it again."""
     first, *rest = canvas(app, state, ticket)
     if again:
         first.set(priority=FIRST)
@@ -78,9 +78,9 @@ def hint(ticket: Ticket, state: Any, *, again: bool = False) -> None:
 
 
 def hint_again(store: Store, ticket: Ticket) -> None:
-    """Send the hint of a ticket that is offered again, with the canvas of the present state, before all that waits. A
-    workflow that this version cannot read must not keep others from being hinted; one of a newer version is hinted
-    without what may follow: a worker that can read it builds that."""
+    """Hint a ticket that is offered again, ahead of all others, with the canvas of the current state. A workflow that
+    cannot be read must not keep others from being hinted. The hint of a newer version's workflow has no canvas: a
+    worker that can read it builds that."""
     now = ticket.model_copy(update={"delay_seconds": 0.0})
     try:
         found = store.read(ticket.workflow)
@@ -100,7 +100,7 @@ def _hint_all(state: Any, tickets: Iterable[Ticket]) -> None:
 
 
 def _retry(task: Task, ticket: Ticket, failure: Failure | None) -> None:
-    # Attempts are counted in the ticket; Celery's counter is set to say the same.
+    # The ticket counts the attempts; Celery's counter is set to match.
     task.request.retries = ticket.attempt - 2
     raise task.retry(
         exc=TaskError(_reason(failure)) if failure is not None else None,
@@ -113,7 +113,7 @@ def _retry(task: Task, ticket: Ticket, failure: Failure | None) -> None:
 
 
 def _give_up(task: Task, done: Ticket, failure: Failure) -> None:
-    """End as Celery does when its counter, set from the ticket, has come to its end."""
+    """End the task as Celery does when its counter, set from the ticket, is exhausted."""
     if failure.is_final:
         raise FatalError(_reason(failure))
     task.request.retries = done.attempt - 1

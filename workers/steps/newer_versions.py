@@ -1,4 +1,4 @@
-"""Steps of a newer fixloop are left to newer workers (docs/decisions/0015), what is damaged until it is repaired."""
+"""Leaves steps of a newer fixloop to newer workers (docs/decisions/0015), and damaged ones until they are repaired."""
 
 import logging
 from collections import OrderedDict
@@ -21,7 +21,7 @@ _left: OrderedDict[str, int] = OrderedDict()
 
 
 def leave(store: Store, claim: Claim | None, owner: str, why: Damaged | NewerVersion) -> str:
-    """Give a claimed ticket back, not to be taken for a while; returns what became of it, for the log."""
+    """Return a claimed ticket with a delay; returns its status for the log."""
     if isinstance(why, NewerVersion):
         return _leave_to_newer(store, claim, owner, str(why))
     say_once(log, str(why))
@@ -41,8 +41,8 @@ def _leave_to_newer(store: Store, claim: Claim | None, owner: str, why: str) -> 
 
 
 def leave_unknown(store: Store, owner: str, task: str, ticket_id: str) -> None:
-    """For a task that this version has not: Celery would drop its message, and the sweeper send it each second. Raises
-    ValueError: it is not the task of that ticket, so no newer fixloop has sent it."""
+    """Delay the ticket of a task that this version does not have: Celery would drop its message, and the sweeper send
+    it every second. Raises ValueError: it is not the ticket's task, so no newer fixloop sent it."""
     try:
         found = store.read(workflow_of(ticket_id))
         if found is None:
@@ -60,7 +60,7 @@ def leave_unknown(store: Store, owner: str, task: str, ticket_id: str) -> None:
 
 
 def pause_seconds(ticket_id: str) -> float:
-    """How long this process leaves a ticket alone, twice as long each time."""
+    """How long this process leaves a ticket alone; the time doubles with each call."""
     times = _left.pop(ticket_id, 0)
     _left[ticket_id] = times + 1
     if len(_left) > MOST_REMEMBERED:

@@ -1,7 +1,7 @@
-"""A claimed step of any profile: its lease, commands under guard, the commit, and the crew that does its work.
+"""A claimed step of any profile: its lease, its guarded commands, its commit, and the crew that does the work.
 
-The crew is `Commands`, or what `FIXLOOP_CREW=module:factory` names with the same methods. A Redis that is away is not a
-reason to stop: the renewal of the same fence succeeds later as long as nobody else has claimed.
+The crew is `Commands`, or an object with the same methods that `FIXLOOP_CREW=module:factory` makes. If Redis is away,
+the work goes on: the fence can be renewed later, as long as no other process has claimed the ticket.
 """
 
 import importlib
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fixloop.lease")
 
-# Three beats to a lease of 9 s: one lost beat is noise, two are a pause, three are a lost machine.
+# Three beats per lease of 9 s: one lost beat is normal, two are a pause, three mean a lost machine.
 BEAT_SECONDS: Final = 3.0
 _GRACE_SECONDS: Final = 60.0
 _NO_LIMIT_SECONDS: Final = 24 * 3600.0
 
 
 class Injured(Exception):
-    """The work was killed from outside; nothing is known of its result (K40)."""
+    """The work was killed from outside, so its result is unknown (K40)."""
 
 
 class PutOff(Exception):
-    """The work is done elsewhere: nobody holds the ticket until that has come to something (bridging)."""
+    """A child workflow does the work; the ticket is delayed until the child has a result (see bridging)."""
 
 
 class Step:
@@ -52,7 +52,7 @@ class Step:
     ) -> None:
         self.holding = holding
         self.heard_at = time.monotonic()
-        """When the state last said that the work may go on."""
+        """When the state last confirmed that the work may go on."""
         self._withdrawn = threading.Event()
         self._engine = engine
         self._heart = heart
@@ -67,11 +67,11 @@ class Step:
         self._withdrawn.set()
 
     def cancelled(self) -> bool:
-        """True as soon as the ticket was withdrawn or lost: stop, the result would be refused."""
+        """Whether the ticket was withdrawn or lost: stop, because the result would be refused."""
         return self._withdrawn.is_set()
 
     def post(self, agent: str, letter: Letter) -> None:
-        """Put a letter into an agent's mailbox, as urgent as the ticket. Raises InfrastructureError: it is away."""
+        """Put a letter into an agent's mailbox, with the ticket's priority. Raises InfrastructureError: no broker."""
         self._mailboxes.put(agent, letter, self.holding.ticket.priority)
 
     def run(
@@ -85,9 +85,9 @@ class Step:
         apart: bool = False,
         confined: Confined = UNCONFINED,
     ) -> GuardedResult | None:
-        """Run a command under guard, see `run_guarded`; None when the ticket was withdrawn meanwhile. Its limit is the
-        state's to enforce, by the engine's clock: only where that could not be heard for `unheard_seconds` is it ended
-        by these. Raises Injured: somebody else killed it."""
+        """Run a command under guard, see `run_guarded`; None if the ticket was withdrawn in the meantime. The state
+        enforces the command's limit, by the engine's clock; `unheard_seconds` ends it only if the state cannot be
+        reached for so long. Raises Injured: another process killed it."""
         result = run_guarded(
             argv,
             cwd=cwd,
@@ -106,30 +106,30 @@ class Step:
         return result
 
     def keep(self, *texts: str) -> tuple[str, ...]:
-        """Store what was printed, where that is not nothing; the digests."""
+        """Store non-empty output as artifacts; returns their digests."""
         put = partial(self.store.put_artifact, self.holding.ticket.workflow)
         return tuple(put(text.encode(errors="replace")) for text in texts if text)
 
     def beating(self) -> AbstractContextManager[None]:
-        """Renew the lease as long as the block runs."""
+        """Renew the lease while the block runs."""
         return self._heart.beating(self)
 
     def tell(self, event: Event, what: str) -> None:
-        """Commit what happens on the way, once for each word `what` of this step: a process that takes the step over
-        from a dead one says nothing new. Raises Injured: nobody holds the ticket yet, so the step cannot go on."""
+        """Commit an event during the step, once per word `what`, so that a process that takes over from a dead one does
+        not repeat it. Raises Injured: the ticket is not claimed yet, so the step cannot go on."""
         ticket = self.holding.ticket
         if not self.holding.fence:
             raise Injured(f"{what} can be told in its phase alone")
         try:
             self._engine.apply(ticket.workflow, event, operation=f"{ticket.id}/{what}")
         except Repeated:
-            # Said by an attempt that died.
+            # Committed by an attempt that died.
             return
         except Unexpected:
             self.withdraw()
 
     def say(self, event: Event, what: str) -> None:
-        """As `tell`; but if it is refused, the history tells of it and the work goes on."""
+        """Like `tell`, but a refusal is only recorded in the history, and the work goes on."""
         ticket = self.holding.ticket
         with suppress(Unexpected):
             self._engine.apply(ticket.workflow, event, operation=f"{ticket.id}/{what}")
@@ -137,22 +137,22 @@ class Step:
     def finish(
         self, event: Event, goes_on: Callable[[Ticket], GoesOn] = lambda ticket: False
     ) -> ProfileApplied[Any]:
-        """Commit the step's event at the time it happened; see the engine's."""
+        """Commit the step's event with the time it happened; see `ProfileEngine.finish`."""
         moment = self.holding.moment.plus(time.monotonic() - self._since)
         return self._engine.finish(self.holding, event, moment, goes_on)
 
     def is_held(self) -> bool:
-        """Whether the ticket is still this step's, neither committed nor withdrawn; its lease is renewed then."""
+        """Whether the ticket is still held, neither committed nor withdrawn; this renews its lease."""
         ticket = self.holding.ticket
         return self.store.renew(ticket.id, self.holding.owner, self.holding.fence) == "ok"
 
     def ahead(self, state: Any, ticket: Ticket) -> "Step":
-        """A step that may follow, to be tried before anybody holds its ticket: its fence is nobody's."""
+        """A step that may follow, tried before its ticket is claimed: it has no fence."""
         holding = self.holding._replace(state=state, ticket=ticket, fence=0)
         return Step(self._engine, self._heart, holding, self._mailboxes)
 
     def release(self, *, poison: bool, delay_seconds: float = 0.0) -> Ticket | None:
-        """Give the ticket back: same attempt, next fence, no message (K40)."""
+        """Return the ticket: same attempt, next fence, no message (K40)."""
         holding = self.holding
         return self.store.release(
             holding.ticket.id, holding.owner, holding.fence, poison=poison, delay_seconds=delay_seconds
@@ -160,7 +160,7 @@ class Step:
 
 
 class Heart:
-    """Renews the leases of this process."""
+    """Renews the leases of this process's steps."""
 
     def __init__(self) -> None:
         self._held: dict[str, Step] = {}
@@ -194,17 +194,17 @@ class Heart:
                 except InfrastructureError:
                     continue
                 except Exception:
-                    # Without this thread no step of this process could ever commit again.
+                    # Without this thread no step of this process could commit any more.
                     log.exception("the lease of %s could not be renewed", step.holding.ticket.id)
 
 
 def with_grace(limit_seconds: float | None) -> float:
-    """The state ends late work by withdrawing its ticket: how long a command may run where it cannot be reached."""
+    """How long a command may run while the state, which ends late work by withdrawing its ticket, cannot be reached."""
     return (_NO_LIMIT_SECONDS if limit_seconds is None else limit_seconds) + _GRACE_SECONDS
 
 
 def crew_factory() -> "Callable[[], Commands]":
-    """What makes a crew; where `FIXLOOP_CREW` names nothing that can be loaded, the error of loading it."""
+    """The function that makes a crew; raises the import error if `FIXLOOP_CREW` cannot be loaded."""
     name = os.environ.get("FIXLOOP_CREW", "workers.commands.crew:commands")
     module, _, factory = name.partition(":")
     made: Callable[[], Commands] = getattr(importlib.import_module(module), factory)

@@ -1,4 +1,4 @@
-"""What the workers have to know of a profile: what is done in each of its steps, and what follows (R1, R2)."""
+"""What the workers need from a profile: how each of its steps is done, and its failure events (R1, R2)."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -11,18 +11,18 @@ from fixloop.secrets.redaction import Redaction
 from workers.steps.step import Step
 
 POISONED: Final = 5
-"""So many processes died over one step: it is the step's own fault (K40)."""
+"""If so many processes died over one step, the step itself is at fault (K40)."""
 
 
 class Failure(NamedTuple):
-    """Why a step could not be done."""
+    """Why a step failed."""
 
     error: str
     stack_trace: str = ""
     is_final: bool = False
-    """To be tried no more."""
+    """Do not try again."""
     is_undelivered: bool = False
-    """The one who should have done it was not reached."""
+    """The recipient could not be reached."""
 
 
 _REASONS: Final[Mapping[str, str]] = MappingProxyType(
@@ -35,11 +35,11 @@ _REASONS: Final[Mapping[str, str]] = MappingProxyType(
         "fix-failed": "error",
     }
 )
-"""The events that tell of a failed attempt, and where they say why."""
+"""The events of failed attempts, and the field that holds the reason."""
 
 
 def failure_in(state: Any, event: Event) -> Failure | None:
-    """What an event tells of a failed attempt; None where it was none."""
+    """The failure that an event reports; None if it reports none."""
     field = _REASONS.get(event.kind)
     why = getattr(event, field) if field is not None else ""
     if not why:
@@ -52,29 +52,29 @@ class StepKind(NamedTuple):
     """How one of a profile's steps is done."""
 
     do: Callable[[Step], Event | None]
-    """None: the ticket was withdrawn meanwhile."""
+    """Returns the step's event; None: the ticket was withdrawn in the meantime."""
     retries: int = 0
-    """How often Celery counts it again; fixloop's attempts include the first (K5)."""
+    """The retries that Celery counts; fixloop's attempts include the first (K5)."""
     unfailing: bool = False
-    """What is away makes it late, and is never a failure."""
+    """An unreachable service delays the step and never fails it."""
     speaks: bool = False
-    """It only speaks, and is unfailing: it kills nobody, so a process that died over it was killed."""
+    """The step only sends messages and never fails; a process that died over it was killed from outside."""
 
 
 class StepHandlers(NamedTuple):
-    """One profile's side of the workers."""
+    """What the workers need from one profile."""
 
     profile: Profile[Any]
     steps: Mapping[str, StepKind]
     failure: Callable[[Step, Failure], Event | None]
-    """The event that tells of a failed attempt; None of a step that cannot fail, and is offered again."""
+    """The event of a failed attempt; None for a step that cannot fail and is offered again."""
     brought: Callable[[Step, Event], Event] | None = None
-    """A result that others' work has come between, brought onto that work."""
+    """Rebases a result onto work that was committed in the meantime."""
     failed: Callable[[Any, Event], Failure | None] = failure_in
-    """What an event tells of a failed attempt, given the state before it; None where it was none."""
+    """The failure that an event reports, given the state before it; None if it reports none."""
 
 
 def failure(handlers: StepHandlers, step: Step, why: Failure) -> Event | None:
-    """The event of a step that could not be done, without secrets: errors have words of git, commands and files."""
+    """The event of a failed step, with secrets removed: errors may quote git, commands and files."""
     hide = Redaction.of((), os.environ).text
     return handlers.failure(step, why._replace(error=hide(why.error), stack_trace=hide(why.stack_trace)))

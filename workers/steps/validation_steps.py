@@ -1,4 +1,4 @@
-"""The steps of a validation loop: specialists check, reports are delivered, the fixer mends, persons are told."""
+"""The steps of a validation loop: run checks, deliver reports, run the fixer, notify people."""
 
 from typing import Any, Final, Literal, cast
 
@@ -15,7 +15,7 @@ from workers.steps.step import Step, crew
 from workers.steps.step_handlers import Failure, StepHandlers, StepKind, failure_in
 
 NO_MORE: Final = 1000
-"""An attempt that no limit reaches."""
+"""An attempt number above every limit."""
 
 
 def _check(step: Step) -> events.Event | None:
@@ -25,7 +25,7 @@ def _check(step: Step) -> events.Event | None:
 def _fix(step: Step) -> events.Event | None:
     if crew().acknowledges:
         ticket = step.holding.ticket
-        # The fixer has the report: it is about to start (G1).
+        # The fixer has the report and is about to start (G1).
         event = events.FixAcknowledged(
             specialist=ticket.specialist, iteration=ticket.iteration, by="fixer", sender=worker_of(ticket)
         )
@@ -53,14 +53,14 @@ def _failure(step: Step, why: Failure) -> Event | None:
 
 
 def fix_failed(ticket: Ticket, error: str, **more: Any) -> events.FixFailed:
-    """What a fix that failed is told as; `more` are further fields."""
+    """The event of a failed fix; `more` are further fields."""
     return events.FixFailed(
         specialist=ticket.specialist, iteration=ticket.iteration, attempt=ticket.attempt, error=error, **more
     )
 
 
 def run_finished(ticket: Ticket, tree: str, outcome: RunOutcome, **more: Any) -> events.RunFinished:
-    """What a run of checks is told as; `more` are further fields."""
+    """The event of a finished run of checks; `more` are further fields."""
     return events.RunFinished(
         step=cast(Literal["validate", "recheck", "confirm"], ticket.step),
         specialist=ticket.specialist,
