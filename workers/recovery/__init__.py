@@ -1,1 +1,1 @@
-"""What brings back what was lost: dead processes, lost hints, near deadlines, leftovers."""
+"""Recovery: dead processes, lost hints, near deadlines, leftovers."""

@@ -1,7 +1,7 @@
-"""What a supervisor does besides its processes: leftovers of dead attempts and ended workflows go away.
+"""Removes leftovers of dead attempts and ended workflows, in the supervisor's process.
 
-Of the cache only what this worker's Redis, or its archive, knows to have ended goes: another one may use the same
-cache. And only when its verified tree is out, so that nothing has to be found here any more.
+Other workers may use the same cache, so only workflows that this worker's Redis or archive knows to have ended are
+removed, and only once their verified tree is available elsewhere.
 """
 
 import logging
@@ -31,11 +31,11 @@ from workers.workspaces.workspace import remove_folder, sweep_workspaces
 log = logging.getLogger("fixloop.tidying")
 
 GIVEN_UP: Final = ("aborted", "cancelled")
-"""Outcomes, of any profile, with a tree that nobody needs."""
+"""Outcomes, of any profile, whose tree is not needed."""
 TIDY_SECONDS: Final = 60.0
 PRUNE_SECONDS: Final = 3600.0
 MOST_PER_ROUND: Final = 50
-"""Of each shard: 800 workflows a minute are a million a day, and no round keeps the next from the workspaces."""
+"""Per shard: 800 workflows a minute are a million a day, and a round does not delay the next cleanup of workspaces."""
 
 
 def tidy_for_ever(stopped: threading.Event) -> None:
@@ -52,7 +52,7 @@ def tidy_for_ever(stopped: threading.Event) -> None:
 
 
 def tidy() -> None:
-    """Remove the workspaces of attempts that died, whichever worker of this machine they were of."""
+    """Remove the workspaces of dead attempts of all workers on this machine."""
     try:
         for name in sweep_workspaces(load_settings().cache_dir):
             log.warning("the workspace of %s was left behind by a dead process and is removed", name)
@@ -61,14 +61,14 @@ def tidy() -> None:
 
 
 def prune_round(store: Store, settings: Settings) -> None:
-    """Remove from this machine's cache what ended long enough ago, an hour after the last time."""
+    """Remove workflows that ended long enough ago from this machine's cache, at most once an hour."""
     stamp = settings.cache_dir / "pruned"
     try:
         if time.time() - stamp.stat().st_mtime < PRUNE_SECONDS:
             return
     except FileNotFoundError:
         stamp.parent.mkdir(parents=True, exist_ok=True)
-    # Before it is done: no other worker of this machine does it within the hour.
+    # Before the work, so that no other worker of this machine does it within the hour.
     stamp.touch()
     both = with_archive(store, archive_at(settings.archive_dir))
     for sentence in prune_cache(both, settings.cache_dir, before=_cutoff(store, settings)):
@@ -80,7 +80,7 @@ def _cutoff(store: Store, settings: Settings) -> datetime:
 
 
 def archive_round(store: Store, settings: Settings) -> None:
-    """Move what ended long enough ago to the archive, where there is one; of many workers each takes others."""
+    """Move workflows that ended long enough ago to the archive, if there is one; several workers share the work."""
     if settings.archive_dir is None:
         return
     archive = Archive(settings.archive_dir)
@@ -97,7 +97,7 @@ def archive_round(store: Store, settings: Settings) -> None:
 
 
 def prune_cache(store: Store, cache: Path, *, before: datetime) -> Iterator[str]:
-    """Remove what workflows left here that ended before then; a sentence for each thing."""
+    """Remove the cached files of workflows that ended before this time; yields a sentence for each removal."""
     for folder in sorted((cache / "offers").glob("[!.]*/")):
         if is_over(store, folder.name.partition(".")[0], before):
             remove_folder(folder)
@@ -121,7 +121,7 @@ def prune_cache(store: Store, cache: Path, *, before: datetime) -> Iterator[str]
 
 
 def is_over(store: Store, workflow: str, before: datetime) -> bool:
-    """True when a workflow ended before then and nothing of it is needed here any more."""
+    """Whether a workflow ended before this time and its cached files are not needed any more."""
     try:
         issue, project = issue_of(workflow), workflow.partition("-")[0]
         found = store.read(workflow)
@@ -140,7 +140,7 @@ def is_over(store: Store, workflow: str, before: datetime) -> bool:
 
 
 def _is_out(state: Any) -> bool:
-    """Whether the verified tree can be had elsewhere: as a branch, at the URL, or because nothing was changed."""
+    """Whether the verified tree is available elsewhere: as a branch, at the URL, or because nothing was changed."""
     if not state.snapshot:
         return True
     snapshot = snapshot_in(state)

@@ -1,6 +1,6 @@
-"""Named files, drawn after each commit, and by the next who looks where that was killed (K23, R13).
+"""Writes named files after each commit; the next check completes an interrupted write (K23, R13).
 
-A workflow whose files are on this machine has a mark in the cache until its last ones are drawn (docs/decisions/0025).
+A workflow with files on this machine has a mark in the cache until its last ones are written (docs/decisions/0025).
 """
 
 import logging
@@ -20,11 +20,11 @@ log = logging.getLogger("fixloop.files")
 
 LOOK_SECONDS: Final = 2.0
 MOST_PER_LOOK: Final = 50
-"""Workflows; with more of them on a machine the next look goes on where this one ended."""
+"""Workflows per check; with more of them on a machine, the next check continues where this one ended."""
 
 
 def draw(store: Store, workflow: str, *, ended: bool) -> None:
-    """Draw a workflow's files after a commit; one sentence in the log for each that was edited or is in the way."""
+    """Write a workflow's files after a commit; logs one sentence for each file that was edited or is in the way."""
     mark = _marks() / workflow
     if not ended and not mark.exists():
         try:
@@ -45,7 +45,7 @@ def _is_drawn(store: Store, workflow: str) -> bool:
 
 
 class Redrawing:
-    """Looks after the files of this machine's workflows."""
+    """Checks the files of this machine's workflows and writes those that are missing."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -53,7 +53,7 @@ class Redrawing:
         self._last = ""
 
     def look(self) -> None:
-        """Every LOOK_SECONDS at most: one read for each workflow with a mark, and no more where its files are there."""
+        """At most every LOOK_SECONDS: one read for each marked workflow, and no more if its files are in place."""
         now = time.monotonic()
         if now < self._due:
             return

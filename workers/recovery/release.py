@@ -1,4 +1,4 @@
-"""What a dead process held is offered again: by its own main process at once, by any supervisor of its host in time."""
+"""Offers the tickets of dead processes again: their own main process at once, any supervisor of the host later."""
 
 import logging
 import threading
@@ -19,7 +19,7 @@ LOOK_SECONDS: Final = 1.0
 
 
 def release_dead(store: Store, supervisor: str, *, poison: bool, pid: int | None = None) -> list[str]:
-    """Offer what dead owners of this machine hold again, and hint it; the ids of the tickets, see `released`."""
+    """Offer the tickets of dead owners on this machine again and hint them; returns their ids. See `released`."""
     tickets = released(store, supervisor, poison=poison, pid=pid)
     for ticket in tickets:
         log.warning("%s is offered again: its process died", ticket.id)
@@ -28,8 +28,8 @@ def release_dead(store: Store, supervisor: str, *, poison: bool, pid: int | None
 
 
 def released(store: Store, supervisor: str, *, poison: bool, pid: int | None = None) -> list[Ticket]:
-    """Give back what dead owners of this machine hold, or only process `pid`; the tickets, to be hinted. What belongs
-    to another supervisor that lives is its own to judge. Which death is poison: docs/decisions/0023 (K40)."""
+    """Release the tickets of dead owners on this machine, or only of process `pid`; returns them to be hinted. Owners
+    that belong to another live supervisor are left to it. For which death is poison see docs/decisions/0023 (K40)."""
     given_back = []
     for ticket_id, (owner, fence) in store.owners().items():
         if pid not in (None, pid_of(owner)) or not is_dead_here(owner):
@@ -48,14 +48,14 @@ def released(store: Store, supervisor: str, *, poison: bool, pid: int | None = N
 
 
 def release_for_ever(stopped: threading.Event, is_steady: Callable[[], bool]) -> None:
-    """Release at once and then every second; only a death among living fellows may be the step's own fault (K40)."""
+    """Release at once and then every second. A death is the step's fault only if other processes live (K40)."""
     while True:
         try:
             release_dead(process().store, identity(), poison=is_steady() and not stopped.is_set())
         except InfrastructureError as error:
             log.warning("%s", error)
         except Exception:
-            # Without this thread a dead process' step would wait for its lease.
+            # Without this thread the tickets of a dead process would wait for the end of their leases.
             log.exception("the steps of dead processes could not be offered again")
         if stopped.wait(LOOK_SECONDS):
             return

@@ -1,4 +1,4 @@
-"""What a timekeeper has done when it is due, one task after the other, without a worker (docs/decisions/0037)."""
+"""Does due work for a timekeeper, one task after the other, without a worker (docs/decisions/0037)."""
 
 import logging
 from collections.abc import Mapping
@@ -17,12 +17,11 @@ from workers.tasks import deadline
 log = logging.getLogger("fixloop.reminding")
 
 MOST_ROUNDS: Final = 20
-"""Of one workflow: an escalation and its letters are two, and no chain of deadlines is longer."""
+"""For one workflow: an escalation and its letters take two, and no chain of deadlines is longer."""
 
 
 def remind(options: Mapping[str, Any]) -> int:
-    """Act on the deadlines of `workflows` that have passed, and do the steps that tell somebody something, until there
-    are none."""
+    """Act on passed deadlines of `workflows` and do the steps that notify somebody, until there are none."""
     attach()
     for workflow in options["workflows"]:
         try:

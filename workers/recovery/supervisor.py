@@ -1,4 +1,4 @@
-"""The supervisor: its processes are started again when they die, with the reason (docs/decisions/0003)."""
+"""The supervisor: restarts its processes when they die, and logs why (docs/decisions/0003)."""
 
 import logging
 import signal
@@ -22,13 +22,13 @@ from workers.recovery.release import release_dead, release_for_ever
 log = logging.getLogger("fixloop.supervisor")
 
 DRAIN_SECONDS: Final = 6.0
-"""A running step may take so long to finish; then it is killed, and offered again."""
+"""How long a running step may take to finish before it is killed and offered again."""
 POLL_SECONDS: Final = 0.2
 NOTE_SECONDS: Final = 1.0
 
 
 def supervise(children: Sequence[Child], own: str, stop: Stop) -> int:
-    """Keep the processes of one worker alive until it is told to stop, then drain. `own` is a workflow's own queue."""
+    """Keep a worker's processes running until told to stop, then drain. `own` is the queue of a single workflow."""
     stopped, hastened = stop
     is_steady = next(child for child in children if child.part.role == "work").is_steady
     for target, arguments in ((release_for_ever, (stopped, is_steady)), (tidy_for_ever, (stopped,))):
@@ -50,7 +50,7 @@ def supervise(children: Sequence[Child], own: str, stop: Stop) -> int:
         child.stop(signal.SIGKILL)
         child.cut()
     try:
-        # Without the patience of a worker: somebody waits for the end.
+        # With a store that does not retry, because somebody waits for the end.
         release_dead(RedisStore(named_urls().state), identity(), poison=False)
     except InfrastructureError as error:
         log.warning("%s", error)
@@ -60,7 +60,7 @@ def supervise(children: Sequence[Child], own: str, stop: Stop) -> int:
 
 
 class _HealthNotes:
-    """Writes down, once a second, how the processes are."""
+    """Writes the health of the processes to a file once a second."""
 
     def __init__(self, queue: str) -> None:
         self._cache = load_settings().cache_dir

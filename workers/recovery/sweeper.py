@@ -1,6 +1,6 @@
-"""The sweeper: hands out deadlines that are near and hints that were lost, and lets the engine's clock run.
+"""The sweeper: hands out near deadlines and lost hints, and advances the engine's clock.
 
-It costs O(due). Of all sweepers one at a time has a shard; each sweep is one script, so that two at once do no harm.
+A sweep costs O(due). One sweeper at a time has a shard; each sweep is one script, so two at once do no harm.
 """
 
 import logging
@@ -34,20 +34,20 @@ log = logging.getLogger("fixloop.sweeper")
 PERIOD_SECONDS: Final = 0.5
 HORIZON_SECONDS: Final = 30.0
 OUTSTANDING: Final = 200
-"""Deadlines handed out and not due yet, at once; more would only wait in a worker's memory."""
+"""The most deadlines that are handed out and not due yet; more would only fill a worker's memory."""
 
 
 class Sweeper:
-    """Sweeps all shards once for each `sweep`."""
+    """Sweeps all shards once per call of `sweep`."""
 
     def __init__(self, store: Store, queues: Iterable[str], control: str) -> None:
-        """Nothing is swept yet; `queues` are those its worker serves. Deadlines of all workflows go to `control`, the
-        one that its control process serves: the process that serves a workflow's own queue may be gone."""
+        """Sweeps nothing yet; `queues` are those its worker serves. Deadlines of all workflows go to the queue
+        `control` of its own control process, because the one that serves a workflow's own queue may be gone."""
         self._store = store
         self._queues = tuple(queues)
         self._control = control
         self._owner = identity()
-        # All of them until a dead sweeper's hold on the shards has run out; then those where something waits.
+        # All lanes until a dead sweeper's lease on the shards has run out; then those where tickets wait.
         everywhere = {Lane(queue, step) for queue in self._queues for step in PRIORITY_STEPS}
         self._lanes: dict[int, Collection[Lane]] = dict.fromkeys(range(SHARDS), everywhere)
         self._until = time.monotonic() + SHARD_LEASE_SECONDS + PERIOD_SECONDS
@@ -61,7 +61,7 @@ class Sweeper:
         sizes = lengths({*control, *chain.from_iterable(self._lanes.values())})
         waiting, now = sum(sizes[lane] for lane in control), time.monotonic()
         self._handed_out = [until for until in self._handed_out if until > now]
-        # For each shard, so that none starves: fewer while control has not done those of before.
+        # A limit per shard, so that none starves; lower while the control process still has earlier ones to do.
         most = max(1, (OUTSTANDING - waiting - len(self._handed_out)) // SHARDS)
         empty = sorted(lane for lane, size in sizes.items() if size == 0)
         swept, is_new, others = {}, time.monotonic() < self._until, self.swept_by_others()
@@ -77,15 +77,15 @@ class Sweeper:
                     empty_lanes=empty,
                 )
             except ProtocolError as error:
-                # What the shard's workflows share is damaged: the other shards' clocks go on.
+                # The shard's shared keys are damaged; the clocks of the other shards go on.
                 say_once(log, f"shard {shard} is not swept: {error}")
         self._lanes.update((n, found.lanes) for n, found in swept.items() if found.mine or not is_new)
         self._lanes.update((n, ()) for n in others if not is_new)
         self._pass_on(swept.values())
 
     def swept_by_others(self) -> set[int]:
-        """The shards that another sweeper has swept since the last look: to ask for them would cost each worker more
-        than all that its own steps do."""
+        """The shards that another sweeper has swept since the last call: asking for them would cost each worker more
+        than its steps do."""
         before = self._sweepers
         with suppress(ProtocolError):
             self._sweepers = self._store.sweepers()
@@ -93,7 +93,7 @@ class Sweeper:
         return {shard for shard, (was, now) in pairs if now[0] not in ("", self._owner) and was != now}
 
     def notice_loss(self) -> None:
-        """Nobody else would say it: for an empty Redis there is simply nothing to do."""
+        """Log that Redis lost its data; with an empty Redis nothing else would fail."""
         before, self._data = self._data, self._store.data_id()
         if before not in ("", self._data):
             log.error(
@@ -108,7 +108,7 @@ class Sweeper:
             for workflow in shard.damaged:
                 say_once(log, str(Damaged(workflow, "what waits of it cannot be handed out")))
             for due in shard.deadlines:
-                # A countdown task with the precise rest.
+                # A task with the remaining time as its countdown.
                 rest_seconds = max(0.0, due.clock - shard.moment.clock)
                 if rest_seconds:
                     self._handed_out.append(time.monotonic() + rest_seconds)
@@ -124,8 +124,8 @@ class Sweeper:
                     # Strictly after the instant (A58).
                     countdown=rest_seconds + 0.01,
                 )
-            # A ticket whose delay is over was hinted when it was made, with a countdown; if that hint was lost,
-            # it is soon among the unheard.
+            # A ticket whose delay is over was hinted with a countdown when it was made. If that hint was lost, the
+            # ticket is soon among the unheard ones.
             for ticket in (*shard.lapsed, *shard.unheard):
                 hint_again(self._store, ticket)
         if gap:
@@ -133,7 +133,7 @@ class Sweeper:
 
 
 def sweep(options: Mapping[str, Any]) -> int:
-    """Hand out what is due or was lost, every PERIOD_SECONDS. Options: `queues` and `control`, see `Sweeper`."""
+    """Sweep every PERIOD_SECONDS. Options: `queues` and `control`, see `Sweeper`."""
     attach()
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,6 +1,6 @@
-"""The timekeeper of an embedded deployment: lets clocks run on where only somebody outside can go on (A56, A66, A73).
+"""The timekeeper of an embedded deployment: runs the clocks of workflows that wait for outsiders (A56, A66, A73).
 
-It needs little memory, and so loads neither Celery nor any profile (docs/decisions/0037).
+To use little memory, it loads neither Celery nor any profile (docs/decisions/0037).
 """
 
 import json
@@ -25,18 +25,18 @@ from fixloop.servers.redis_place import SEAL_KEY, Place
 log = logging.getLogger("fixloop.timekeeper")
 
 PERIOD_SECONDS: Final = 3.0
-"""Less than AWAY_AFTER, so that the clocks run on; more than a hold on a shard, so that a worker's sweeper gets it."""
+"""Less than AWAY_AFTER, so that clocks run; more than a shard's lease, so that a worker's sweeper can take over."""
 LIMIT_SECONDS: Final = 120.0
-"""A process that does what is due gets so long."""
+"""How long a `remind` process may run."""
 BACKOFF_SECONDS: Final = (5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
-"""What is still due afterwards is tried again this much later, and then left to a worker."""
+"""Pauses before due work that failed is retried; after the last one it is left to a worker."""
 _LAUNCH: Final = str(Path(__file__).parents[1] / "launch.py")
 
 
 def keep(options: Mapping[str, Any]) -> int:
-    """Leave the starter's process tree, say who we are on stdout, and keep time as long as something waits. Options:
-    `project` (the folder with `.fixloop`), `charge` and `user` (open files with the locks of the one who keeps time and
-    of the one who uses the embedded Redis)."""
+    """Detach from the starter, write this process's id to stdout, and keep time while something waits. Options:
+    `project` (the folder with `.fixloop`), `charge` and `user` (open files with the locks of the timekeeper and of the
+    user of the embedded Redis)."""
     if os.fork() > 0:
         os._exit(0)
     os.write(1, b"%d" % os.getpid())
@@ -51,7 +51,7 @@ def keep(options: Mapping[str, Any]) -> int:
                 keeper.keep()
                 if not charge.is_of(place.data / LOCK):
                     break
-                # A commit from now on finds the lock free; what was committed before is seen here.
+                # Later commits find the lock free; earlier ones are seen here.
                 charge.close()
                 charge = Lock(place.data / LOCK)
                 if not keeper.waits() or not charge.take():
@@ -64,7 +64,7 @@ def keep(options: Mapping[str, Any]) -> int:
 
 
 class Timekeeper:
-    """Keeps the clocks of one embedded Redis."""
+    """Advances the clocks of one embedded Redis."""
 
     def __init__(self, url: str, place: Place, charge: Lock) -> None:
         self._url = url
@@ -75,15 +75,15 @@ class Timekeeper:
         self._reading, self._lifeline = os.pipe()
         self._said = ""
         self._tried: dict[str, tuple[int, float]] = {}
-        """Workflow → how often in a row what is due there was tried, and when it may be tried again."""
+        """Workflow → how often in a row its due work was tried, and when it may be tried again."""
 
     def keep(self) -> None:
-        """Round after round, until nothing waits or the project's data are gone, perhaps with others in their place."""
+        """Run rounds until nothing waits, or the project's data was removed or replaced."""
         while self._charge.is_of(self._place.data / LOCK):
             try:
                 rest = self._round()
             except (FixloopError, OSError) as error:
-                # The holder of the embedded Redis has it started again.
+                # The `embedded_redis` context in `keep` restarts Redis.
                 if str(error) != self._said:
                     self._said = str(error)
                     log.warning("%s", error)
@@ -93,7 +93,7 @@ class Timekeeper:
             time.sleep(rest)
 
     def waits(self) -> bool:
-        """Whether there is anything to keep time for."""
+        """Whether any workflow needs the clock."""
         with suppress(FixloopError, OSError), closing(self._clocks()) as clocks:
             return bool(self._hopeful(clocks.kept()))
         return False
@@ -105,11 +105,11 @@ class Timekeeper:
             self._reminding.wait()
 
     def _clocks(self) -> Clocks:
-        # A new one each time: a Redis that was started again has another socket behind the same path.
+        # A new connection each time, because a restarted Redis has another socket at the same path.
         return Clocks(str(self._place.recorded_socket()), password_in(self._place.data))
 
     def _round(self) -> float | None:
-        """Let clocks run and have done what is due; how long to rest, None when nothing waits."""
+        """Advance the clocks and have due work done; returns how long to sleep, or None if nothing waits."""
         busy = self._is_reminding()
         with closing(self._clocks()) as clocks:
             kept = self._hopeful(clocks.kept())
@@ -127,7 +127,7 @@ class Timekeeper:
         return min(PERIOD_SECONDS, soonest + 0.01) if not self._is_reminding() else min(1.0, PERIOD_SECONDS)
 
     def _hopeful(self, kept: Iterable[Kept]) -> list[Kept]:
-        """Without what was tried in vain so often that only a worker, perhaps a newer one, can help."""
+        """Without workflows whose work failed so often that only a worker, perhaps a newer one, can help."""
         return [each for each in kept if self._tried.get(each.workflow, (0, 0.0))[0] <= len(BACKOFF_SECONDS)]
 
     def _remind(self, workflows: Sequence[str]) -> None:
