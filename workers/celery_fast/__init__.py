@@ -1,1 +1,1 @@
-"""What leans on the private interfaces of Celery, kombu or redis-py: look here first when they are upgraded."""
+"""Code that depends on private interfaces of Celery, kombu or redis-py: check it first when they are upgraded."""

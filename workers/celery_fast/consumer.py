@@ -1,7 +1,7 @@
-"""Celery's worker and its consumer, which take messages of fixloop's alone (docs/decisions/0040).
+"""Celery's worker and consumer, limited to fixloop's own messages (docs/decisions/0040).
 
-It comes back soon after the broker did: by itself it would try again after 2, 4, 6 … up to 30 seconds, and all that is
-queued would wait as long.
+They reconnect soon after the broker is back. Celery's default would wait for 2, 4, 6 … up to 30 seconds between
+attempts, and all queued messages with it.
 """
 
 import os
@@ -24,20 +24,20 @@ _CELERYS_CONTROL: Final = "celery.worker.consumer.control:Control"
 
 
 class Worker(worker.Worker):  # type: ignore[misc]
-    """For work or control. A request that cannot be handed to the pool keeps no place in it."""
+    """A worker for work or control. A request that the pool cannot take frees its place there."""
 
     def _process_task(self, req: Any) -> None:
         try:
             super()._process_task(req)
-        except Exception as error:  # whatever a hostile message makes a serializer or the pool raise
+        except Exception as error:  # a hostile message can make a serializer or the pool raise anything
             state.task_ready(req)
             if self.semaphore is not None:
                 self._quick_release()
             reject_message(req.message, error)
 
     def stop(self, in_sighandler: bool = False, exitcode: int | None = None) -> None:
-        """One that does nothing says that it goes and ends: its pool's own way takes a second, and the supervisor ends
-        what it forked."""
+        """Stop at once if no task runs: the pool's own shutdown takes a second, and the supervisor ends the forked
+        processes."""
         if self.blueprint.state == RUN and not in_sighandler and not state.reserved_requests:
             with suppress(Exception):  # a broker that is away is no reason to stay
                 self.consumer.stop()
@@ -60,7 +60,7 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]
 
     def create_task_handler(self, *args: Any, **more: Any) -> Callable[[Any], None]:
         celerys = super().create_task_handler(*args, **more)
-        # On Redis a KeyError is one, too, which may as well be about what is in a message.
+        # On Redis a KeyError also counts as a connection error, but a message's content may raise it too.
         lost = tuple(error for error in self.connection_errors if error is not KeyError)
 
         def on_task_received(message: Any) -> None:

@@ -1,6 +1,5 @@
-"""Celery's tracer of a step, which does the step that follows in the same process where that is claimed already
-(docs/decisions/0050): as a task of its own, with Celery's signals and events, as if its message had come.
-"""
+"""Celery's tracer of a step. It also runs the next step in the same process, if that is already claimed
+(docs/decisions/0050): as a separate task, with Celery's signals and events, as if its message had arrived."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -15,12 +14,12 @@ from workers.steps.going_on import CURRENT, GOES_ON, Following, Going
 
 
 class StepTask(Task):  # type: ignore[misc]
-    """A task whose tracer, which Celery sets in each process that works, is ours."""
+    """A task with fixloop's tracer in place of the one that Celery sets in each work process."""
 
     abstract = True
     form = StepCall
     alone: Callable[..., Any] | None = None
-    """Celery's own."""
+    """Celery's own tracer."""
 
     @property
     def __trace__(self) -> Callable[..., Any] | None:
@@ -49,7 +48,7 @@ class StepTask(Task):  # type: ignore[misc]
 
 
 def _as_message(before: dict[str, Any], following: Following) -> dict[str, Any]:
-    """What Celery would know of the step, had its message come."""
+    """The request that Celery would have made from the step's message."""
     signature, ticket = following.signature, following.claim.ticket
     assert ticket is not None
     kwargs = signature["kwargs"]
@@ -89,7 +88,7 @@ def _ended(uuid: str, made: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _tell(app: Celery, hostname: Any, events: list[tuple[str, dict[str, Any]]]) -> None:
-    """Tell Flower, of several things by one message."""
+    """Send events to Flower, several in one message."""
     if app.conf.worker_send_task_events:
         dispatcher = _dispatcher(app, str(hostname), os.getpid())
         for kind, said in events:
@@ -99,7 +98,7 @@ def _tell(app: Celery, hostname: Any, events: list[tuple[str, dict[str, Any]]]) 
 
 @lru_cache(maxsize=1)
 def _dispatcher(app: Celery, hostname: str, pid: int) -> Any:
-    """A process' own. What cannot be told while the broker is away is told later."""
+    """This process's dispatcher. Events that cannot be sent while the broker is away are sent later."""
     group = frozenset({"task"})
     return app.events.Dispatcher(
         app.connection_for_write(), hostname=hostname, buffer_group=group, buffer_limit=1000

@@ -1,4 +1,4 @@
-"""What a worker takes from the broker: only messages of the form of fixloop's own (docs/decisions/0040)."""
+"""Validates messages from the broker: only fixloop's own forms are accepted (docs/decisions/0040)."""
 
 import base64
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, 
 from fixloop.store.keys import issue_of, workflow_of
 
 _LONGEST_BYTES: Final = 1_000_000
-"""Of a message; fixloop's own have a few hundred, and a description of what is to be done."""
+"""The longest message; fixloop's own have a few hundred bytes and a description of the task."""
 _LONGEST_DELAY: Final = timedelta(days=1)
-"""Until it is due a message lies in the memory of its worker; fixloop's own wait for minutes."""
+"""The longest delay: a worker keeps the message in memory until it is due; fixloop's own wait for minutes."""
 _OURS: Final = "fixloop."
-"""How the names of all tasks begin that a worker does; Celery's own are for nobody to send."""
+"""The prefix of all task names that a worker does; Celery's built-in tasks may not be sent."""
 _CONTENT: Final = "application/json", "utf-8"
 _ABOUT_A_TICKET: Final = "."
-"""In the id of a task: it is that of a ticket, and the task a step."""
+"""A task id with this character is a ticket's id, and the task is a step."""
 
 
 class _Form(BaseModel):
@@ -26,7 +26,7 @@ class _Form(BaseModel):
 
 
 class _Call(BaseModel):
-    """The named arguments of a task, whose attribute `form` it is."""
+    """The named arguments of a task; a subclass is the task's attribute `form`."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -65,7 +65,7 @@ class _Embedded(_Form):
 
 
 class Headers(_Form):
-    """Celery's headers, as far as it acts on them."""
+    """The headers of Celery that it acts on."""
 
     task: _Word
     id: _Word
@@ -89,7 +89,7 @@ class Headers(_Form):
 
 
 class StepCall(_Call):
-    """What the task of a step is called with."""
+    """The arguments of a step's task."""
 
     ticket: _Word
     issue: int
@@ -98,7 +98,7 @@ class StepCall(_Call):
 
 
 class DeadlineCall(_Call):
-    """What that of a deadline is called with."""
+    """The arguments of the deadline task."""
 
     workflow: _Word
     name: _Word
@@ -121,7 +121,7 @@ class _Properties(_Form):
 
 
 class _Envelope(_Form):
-    """What kombu's Redis transport puts around a message."""
+    """The envelope of kombu's Redis transport."""
 
     body: str = ""
     headers: dict[str, Any]
@@ -136,8 +136,8 @@ class _Reply(_Form):
 
 
 class Order(_Form):
-    """What is said to all workers by remote control. Neither fixloop nor Flower uses a pattern of their names, and one
-    may take for ever to be matched."""
+    """A remote control command to all workers. Patterns of worker names are refused: neither fixloop nor Flower uses
+    them, and matching one may take for ever."""
 
     method: _Word
     arguments: dict[str, Any] | None = None
@@ -149,7 +149,7 @@ class Order(_Form):
 
 
 def opened(data: bytes) -> dict[str, Any]:
-    """The message in what was on a list in Redis; ValueError where it is none, and any other that kombu raises over its
+    """The message in an item of a Redis list. ValueError if it is malformed; kombu may raise other errors over its
     content."""
     if len(data) > _LONGEST_BYTES:
         raise ValueError(f"it has {len(data)} bytes")
@@ -163,9 +163,9 @@ def opened(data: bytes) -> dict[str, Any]:
 
 
 def arrived(message: Any, known: Mapping[str, Any]) -> Headers:
-    """The headers of a message of kombu's, if it is one of those that fixloop sends. `known` are this worker's tasks by
-    name; the `form` of each is a model of its named arguments. ValueError where it is none or would do harm, and any
-    other that kombu raises over its content."""
+    """The headers of a kombu message, if fixloop sends such messages. `known` are this worker's tasks by name; the
+    `form` of each is a model of its named arguments. ValueError if the message is malformed or harmful; kombu may raise
+    other errors over its content."""
     if len(message.body or b"") > _LONGEST_BYTES:
         raise ValueError(f"its body has {len(message.body)} bytes")
     if message.content_type != _CONTENT[0] or str(message.content_encoding).lower() != _CONTENT[1]:
@@ -192,7 +192,7 @@ def arrived(message: Any, known: Mapping[str, Any]) -> Headers:
 
 
 def reason(error: Exception) -> str:
-    """Why a message was not taken, in a clause."""
+    """Why a message was rejected, as a clause."""
     if isinstance(error, ValidationError):
         found = error.errors(include_url=False, include_context=False, include_input=False)
         return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found[:3])
@@ -200,7 +200,7 @@ def reason(error: Exception) -> str:
 
 
 def _check_call(told: Headers, kwargs: Any, form: type[BaseModel] | None) -> None:
-    """Refuse arguments that are not those of its task; UsageError where the id of a ticket or workflow is none."""
+    """Refuse arguments that do not fit the task; UsageError if the id of a ticket or workflow is malformed."""
     call = (form or _Call).model_validate(kwargs)
     if isinstance(call, DeadlineCall):
         issue_of(call.workflow)

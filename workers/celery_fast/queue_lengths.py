@@ -1,4 +1,4 @@
-"""What the broker is asked: how many messages wait where."""
+"""Asks the broker for the lengths of its queues."""
 
 from collections.abc import Collection
 from typing import Any, Final
@@ -13,11 +13,11 @@ NOT_FOUND: Final = 404
 
 
 def lengths(lanes: Collection[Lane]) -> dict[Lane, int]:
-    """How many messages wait in each lane; OperationalError where the broker is away. A RabbitMQ tells it of a queue as
-    a whole: a lane counts there as long as its queue."""
+    """How many messages wait in each lane; OperationalError if the broker is away. RabbitMQ only knows whole queues:
+    there, each lane gets the length of its queue."""
     try:
         with app.pool.acquire(block=True) as connection:
-            # One that was cut has no channels, and kombu does not see that by itself.
+            # A connection that was cut has no channels, and kombu does not notice it.
             connection.ensure_connection(**SHORTLY)
             if connection.transport.driver_type == "amqp":
                 queues = {name: _length(connection, name) for name in {lane.queue for lane in lanes}}
@@ -32,7 +32,7 @@ def lengths(lanes: Collection[Lane]) -> dict[Lane, int]:
 
 
 def _length(connection: Any, name: str) -> int:
-    # A separate channel: asking for a queue that is not there closes it.
+    # A separate channel, because asking for a missing queue closes it.
     with connection.channel() as channel:
         try:
             return int(channel.queue_declare(name, passive=True).message_count)

@@ -1,6 +1,6 @@
-"""What is done with a message that nobody can take: told in the log, counted and kept (docs/decisions/0040).
+"""Rejects messages that no worker can take: logs, counts and keeps them (docs/decisions/0040).
 
-The caller acknowledges the message, or has it off the broker already.
+The caller acknowledges the message, or has already removed it from the broker.
 """
 
 import logging
@@ -25,16 +25,16 @@ log = logging.getLogger("fixloop.rejecting")
 SHOWN_CHARACTERS: Final = 200
 KEPT_BYTES: Final = 2_000
 PAUSE_SECONDS: Final = 0.2
-"""In which rejected messages gather: each time they are counted costs a write that Redis has on its disk."""
+"""How long rejected messages are collected: each count is a write that Redis stores on its disk."""
 MOST_WAITING: Final = 10_000
-"""While Redis is away; the others have their line in the log."""
+"""The most messages waiting to be counted while Redis is away; further ones are only logged."""
 
 
 def reject(where: str, text: bytes, error: Exception) -> None:
-    """Say, count and keep what came on the queue `where`, of which `text` may be the beginning."""
+    """Log, count and keep a message from the queue `where`; `text` may be its beginning."""
     why = _on_a_line(reason(error)[:SHOWN_CHARACTERS])
     log.warning("a message on %s is rejected: %s", where, why)
-    # A secret that is cut in two is none to be found.
+    # More than is kept, because a secret that is cut in two is not recognised.
     shown = text[: 2 * KEPT_BYTES].decode(errors="backslashreplace")
     try:
         _waiting(os.getpid()).put_nowait(RejectedMessage(datetime.now(UTC), where, why, shown))
@@ -43,7 +43,7 @@ def reject(where: str, text: bytes, error: Exception) -> None:
 
 
 def reject_message(message: Any, error: Exception) -> None:
-    """The same for a message of kombu's, which is acknowledged."""
+    """Reject a kombu message, and acknowledge it."""
     where = str((message.delivery_info or {}).get("routing_key", ""))
     body = message.body if isinstance(message.body, bytes) else str(message.body).encode(errors="replace")
     headers = repr(message.headers)[:KEPT_BYTES].encode(errors="replace")
@@ -54,7 +54,7 @@ def reject_message(message: Any, error: Exception) -> None:
 
 @lru_cache(maxsize=1)
 def _waiting(pid: int) -> "queue.Queue[RejectedMessage]":
-    """What this process has to count, and the thread that does."""
+    """The messages that this process has to count; starts the thread that counts them."""
     waiting: queue.Queue[RejectedMessage] = queue.Queue(MOST_WAITING)
     threading.Thread(target=_count_for_ever, args=(waiting,), name="fixloop-rejecting", daemon=True).start()
     return waiting

@@ -1,4 +1,4 @@
-"""Remote control as far as Flower asks for it: nobody reconfigures a worker (docs/decisions/0040)."""
+"""Limits remote control to what Flower asks for: nobody can reconfigure a worker (docs/decisions/0040)."""
 
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ ALLOWED: Final = frozenset(
         *("enable_events", "heartbeat"),
     }
 )
-"""What Flower sends, apart from `conf`, and `ping` for people."""
+"""The commands that Flower sends, except `conf`, and `ping` for people."""
 _ARGUMENTS: Final = frozenset({"safe", "taskinfoitems"})
 
 

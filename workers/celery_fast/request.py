@@ -1,4 +1,4 @@
-"""Celery's request, which offers the step of a process that died again at once (docs/decisions/0021)."""
+"""Celery's request, which offers the ticket of a dead process again at once (docs/decisions/0021)."""
 
 import logging
 import os
@@ -18,27 +18,27 @@ log = logging.getLogger("fixloop.reoffering")
 
 
 class StepRequest(request.Request):  # type: ignore[misc]
-    """A step as the main process sees it, which knows first that the process doing it died."""
+    """A step's request in the main process, which is the first to know that its work process died."""
 
     def send_event(self, type: str, **fields: Any) -> None:
-        """Its process has told the end of a task itself before it went on."""
+        """A process that continues with the next step has already sent the success event of the first one."""
         is_told = type == "task-succeeded" and fields.get("result") == repr(GONE_ON)
         if not (is_told and self._app.conf.worker_send_task_events):
             super().send_event(type, **fields)
 
     def reject(self, requeue: bool = False) -> None:
-        """Offer its ticket again, in front of all that waits, before there is room for another message."""
+        """Offer the ticket again, ahead of all others, before the pool takes another message."""
         pid: Any = self.worker_pid
         if not requeue or pid is None:
             super().reject(requeue)
             return
         offered: list[str] = []
-        # Without the patience of a step: the messages of all processes go through this one.
+        # With a store that does not retry: this process handles the messages of all work processes.
         store = RedisStore(named_urls().state)
         try:
-            # Work processes that die in the same moment are each counted: two steps that kill their own look like
-            # that, and uncounted they would do so for ever (docs/decisions/0023).
-            # A service manager that stops a worker ends all its processes at once, the main one included.
+            # Work processes that die at the same moment all count as killed by their steps: two steps that kill their
+            # processes look like that, and uncounted they would do so for ever (docs/decisions/0023). A service manager
+            # that stops a worker also ends all its processes at once, including the main one.
             stopping = state.should_stop is not None or state.should_terminate is not None
             settled = age_seconds() > SETTLED_SECONDS
             mine = os.environ.get(VARIABLE, "")

@@ -1,4 +1,4 @@
-"""kombu's Redis transport: what is no message is rejected where it is read (docs/decisions/0040)."""
+"""kombu's Redis transport, which rejects malformed messages when it reads them (docs/decisions/0040)."""
 
 from queue import Empty
 from typing import Any
@@ -10,15 +10,15 @@ from workers.celery_fast.rejection import reject
 
 
 class QoS(redis.QoS):
-    """What was taken and not acknowledged yet."""
+    """The messages that were delivered and not acknowledged yet."""
 
     def restore_by_tag(self, tag: str, client: Any = None, leftmost: bool = False) -> None:
-        """Put it back."""
+        """Put a message back."""
         kombus: Any = super()
         try:
             kombus.restore_by_tag(tag, client=client, leftmost=leftmost)
         except (ValueError, TypeError) as error:
-            # Kombu has not written it, and would find it again and again.
+            # kombu has not put it back, and would find it again and again.
             with self.channel.conn_or_acquire(client) as asked:
                 asked.hdel(self.unacked_key, tag)
                 asked.zrem(self.unacked_index_key, tag)
@@ -26,12 +26,12 @@ class QoS(redis.QoS):
 
 
 class MessagesOnly:
-    """A channel that takes messages alone."""
+    """A mixin for channels that rejects what is no message."""
 
     QoS = QoS
 
     def _brpop_read(self, **options: Any) -> bool:
-        """Take what was waited for, as kombu does, if it is a message."""
+        """Read the reply of BRPOP, as kombu does, and deliver it if it is a message."""
         kombus: Any = self
         try:
             try:
@@ -52,7 +52,7 @@ class MessagesOnly:
             kombus._flush_brpop_reauth()
 
     def _handle_message(self, client: Any, reply: Any) -> Any:
-        """What was published, without what is no message: kombu passes over what is empty."""
+        """A published message, or empty data for a malformed one: kombu ignores empty data."""
         kombus: Any = super()
         told = kombus._handle_message(client, reply)
         if _bytes(told["type"]).endswith(b"message") and told["data"]:
@@ -62,10 +62,10 @@ class MessagesOnly:
 
 
 def _opened(queue: str, data: bytes) -> dict[str, Any] | None:
-    """The message in `data`; None when there is none, and it was rejected."""
+    """The message in `data`; None if it is malformed and was rejected."""
     try:
         return opened(data)
-    except Exception as error:  # decoders differ in what they raise, and nothing here asks a server
+    except Exception as error:  # decoders raise various errors, and nothing here calls a server
         reject(queue, data, error)
         return None
 
@@ -75,27 +75,27 @@ def _bytes(text: Any) -> bytes:
 
 
 class Channel(MessagesOnly, redis.Channel):
-    """On a Redis whose address is known."""
+    """A channel to a Redis with a known address."""
 
 
 class SentinelChannel(MessagesOnly, redis.SentinelChannel):
-    """On a Redis that sentinels know."""
+    """A channel to a Redis found through sentinels."""
 
 
 class Transport(redis.Transport):
-    """What `redis://`, `rediss://` and `redis+socket://` mean in this process once it is registered."""
+    """The transport for `redis://`, `rediss://` and `redis+socket://` in this process once it is registered."""
 
     Channel = Channel
 
 
 class SentinelTransport(redis.SentinelTransport):
-    """What `sentinel://` means."""
+    """The transport for `sentinel://`."""
 
     Channel = SentinelChannel
 
 
 def register() -> None:
-    """Have kombu use them, and ours for RabbitMQ."""
+    """Make kombu use these transports, and fixloop's for RabbitMQ."""
     for scheme in ("redis", "rediss"):
         TRANSPORT_ALIASES[scheme] = f"{__name__}:Transport"
     TRANSPORT_ALIASES["amqp"] = "fixloop.servers.rabbitmq:Transport"
