@@ -1,1 +1,1 @@
-"""How a worker's processes are started, told to stop, and known to live."""
+"""Starting and stopping a worker's processes, and knowing whether they live."""

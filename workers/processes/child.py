@@ -1,7 +1,7 @@
-"""One supervised process: started, listened to, started again when it died, with the reason it died of.
+"""One supervised process: starts it, reads its output, and restarts it when it dies, with the reason for its death.
 
-That the kernel killed it for want of memory is told by nobody, but counted: the count of our own control group is
-certain, that of the machine may be about somebody else.
+The kernel does not report that it killed a process for lack of memory, but it counts such kills. The count of the
+worker's own control group is certain; that of the machine may concern other processes.
 """
 
 import logging
@@ -30,15 +30,15 @@ log = logging.getLogger("fixloop.supervisor")
 
 BACKOFF_SECONDS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 STEADY_SECONDS: Final = 30.0
-"""After living this long, its next death starts the backoff from the beginning."""
+"""After living this long, a process's next death starts the backoff from the beginning."""
 SETTLED_SECONDS: Final = 3.0
-"""A death sooner after the start of all of them is not counted as the step's own fault (K40)."""
+"""A death sooner after the start of all processes does not count as the step's fault (K40)."""
 GONE_SECONDS: Final = 2.0
 SHOWN_CHARACTERS: Final = 300
 
 
 class Kills(NamedTuple):
-    """So many processes were killed since the control group, or the machine, began."""
+    """How many processes the kernel killed since the control group, or the machine, started."""
 
     ours: int = 0
     anybody: int = 0
@@ -48,7 +48,7 @@ NONE: Final = Kills()
 
 
 def kills(root: Path = Path("/")) -> Kills:
-    """What the kernel counts now; zeros where it does not."""
+    """The kernel's current counts; zeros if it has none."""
     ours = 0
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, _, rest = line.partition(":")
@@ -56,13 +56,13 @@ def kills(root: Path = Path("/")) -> Kills:
         if controllers in ("", "memory"):
             name = "memory.oom_control" if controllers else "memory.events"
             top = root / "sys/fs/cgroup" / controllers
-            # In a container the group's path is that of the host, and its files lie at the top.
+            # In a container the group's path is the host's, and its files are at the top.
             ours = max(ours, _count(top / path.strip("/") / name), _count(top / name))
     return Kills(ours, _count(root / "proc/vmstat"))
 
 
 def blame(before: Kills, after: Kills) -> str:
-    """The clause for a SIGKILL between the two counts; empty when memory had nothing to do with it."""
+    """The clause for a SIGKILL between the two counts; empty if memory was not short."""
     if after.ours > before.ours:
         return ", by the kernel because the memory limit was reached"
     if after.anybody > before.anybody:
@@ -87,9 +87,9 @@ class Child:
 
     def __init__(self, role: str, options: Mapping[str, Any]) -> None:
         self.part = Part(role, int(options.get("concurrency", 1)))
-        """How it is, for the health check."""
+        """Its state, for the health check."""
         self._reading, self._writing = os.pipe()
-        # The other way round: held by the process and what it forked, so its end says that they are all gone.
+        # The reverse pipe: the process and its forks hold it, so its end means that all of them are gone.
         self._present, self._presence = os.pipe()
         os.set_blocking(self._present, False)
         os.set_blocking(self._presence, False)
@@ -105,11 +105,11 @@ class Child:
         self.process: Running | None = None
 
     def begin(self, main: Main) -> None:
-        """Start it for the first time, see `forked`; then `pass_on`."""
+        """Start it for the first time, see `forked`; then call `pass_on`."""
         self._start(partial(forked, main=main))
 
     def tend(self) -> bool:
-        """Start it if it does not run and its backoff is over; True when it has just died."""
+        """Start it if it does not run and its backoff is over; True if it has just died."""
         now = time.monotonic()
         if self.process is None:
             if now >= self._due:
@@ -125,9 +125,9 @@ class Child:
             return False
         why = reason(code, self._kills_before, kills())
         if code > 0:
-            # Its last line, as a traceback's; a killed process had no time to say anything about it.
+            # Its last line, such as the last of a traceback; a killed process could not write one.
             if self._passing is not None:
-                # What it forked may live on for a moment, and hold the pipe.
+                # Its forks may live on for a moment and hold the pipe.
                 self._passing.join(0.2)
             said = self._said[-1].decode(errors="replace").strip() if self._said else ""
             why += f": {said[:SHOWN_CHARACTERS]}" if said else ""
@@ -159,7 +159,7 @@ class Child:
             self._died(self._started, f"it cannot be started: {error.strerror}")
 
     def pass_on(self) -> None:
-        """Pass on what it says on stderr, by a thread; its last words are part of why it died."""
+        """Copy its stderr in a thread; the last line is part of the reason for its death."""
         stderr = self._stderr
 
         def pass_lines() -> None:
@@ -175,8 +175,8 @@ class Child:
             self._passing.start()
 
     def is_steady(self) -> bool:
-        """True when it runs and did not start only just now."""
-        # Asked by another thread than the one that tends it.
+        """Whether it runs and has done so for a while."""
+        # Called from another thread than `tend`.
         running = self.process
         alive = running is not None and running.poll() is None
         return alive and time.monotonic() - self._started > SETTLED_SECONDS
@@ -189,7 +189,7 @@ class Child:
         return self.process is None or self.process.poll() is not None
 
     def cut(self) -> None:
-        """Close the lifeline: the process and its children end at once. Returns when they have."""
+        """Close the lifeline, so that the process and its children end at once; returns when they have."""
         for descriptor in (self._writing, self._reading, self._presence):
             os.close(descriptor)
         deadline = time.monotonic() + GONE_SECONDS
@@ -204,8 +204,8 @@ class Child:
 
 
 def begun(options: Mapping[str, Any], main: Main) -> list[Child]:
-    """The processes of one worker, just forked; each is `main` in its own. Options: `concurrency` of work, `queue` (a
-    single workflow's own; empty for the shared ones), `queues` (of `work_queues`, those it serves; empty: all)."""
+    """Fork the processes of one worker, each with `main`. Options: `concurrency` of work, `queue` (a single workflow's
+    own; empty for the shared ones), `queues` (of `work_queues`, those it serves; empty: all)."""
     own = str(options.get("queue", ""))
     work = [own] if own else [f"fixloop.{name}" for name in options.get("queues") or work_queues()]
     control = [f"{own}.control"] if own else ["fixloop.control", "celery"]
@@ -216,20 +216,20 @@ def begun(options: Mapping[str, Any], main: Main) -> list[Child]:
     ]
     for child in children:
         child.begin(main)
-    # Not before: it takes a thread, and a process with threads must not fork.
+    # After all forks, because it starts a thread, and a process with threads must not fork.
     for child in children:
         child.pass_on()
     return children
 
 
 def pause_after(deaths: int) -> float:
-    """Seconds before the next start, after so many deaths in a row before this one."""
+    """Seconds before the next start, given the number of earlier deaths in a row."""
     return BACKOFF_SECONDS[min(deaths, len(BACKOFF_SECONDS) - 1)]
 
 
 def reason(code: int, before: Kills = NONE, after: Kills = NONE) -> str:
     """`exit code 1` or `killed by SIGKILL`, from a `Popen.returncode`, and whether memory was short: `before` and
-    `after` are what the kernel had killed for want of it when the process started, and when it was dead."""
+    `after` are the kernel's counts at the start and after the death of the process."""
     if code >= 0:
         return f"exit code {code}"
     try:

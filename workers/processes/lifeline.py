@@ -1,6 +1,6 @@
 """The two pipes between a supervisor and each of its processes (docs/decisions/0003).
 
-When the lifeline closes, the parent is gone and the child ends at once. By the other the child says that it serves.
+When the lifeline closes, the parent is gone and the child ends at once. On the other, the child reports that it serves.
 """
 
 import os
@@ -12,14 +12,14 @@ from functools import cache
 from typing import Any, Final
 
 LIFELINE: Final = "FIXLOOP_LIFELINE"
-"""Names the pipe's reading end."""
+"""The variable with the descriptor of the lifeline's reading end."""
 PRESENCE: Final = "FIXLOOP_PRESENCE"
-"""Names the pipe's writing end, which a process has open as long as it or what it forked is there."""
+"""The variable with the other pipe's writing end, which the process and its forks keep open while they live."""
 BEAT_SECONDS: Final = 1.0
 
 
 def attach() -> None:
-    """Watch the lifeline in a thread of this process; after a fork, attach again."""
+    """Watch the lifeline in a thread of this process; a fork must attach again."""
     number = os.environ.get(LIFELINE, "")
     if not number.isdigit():
         return
@@ -28,24 +28,24 @@ def attach() -> None:
         with suppress(OSError):
             while os.read(int(number), 1):
                 pass
-        # SIGKILL: Celery's own handlers would wait for the running step.
+        # SIGKILL, because Celery's handlers would wait for the running step.
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=watch, name="fixloop-lifeline", daemon=True).start()
 
 
 def beat(serving: int = 1) -> None:
-    """Say that this process serves, with so many processes."""
+    """Report that this process serves, with so many processes."""
     number = os.environ.get(PRESENCE, "")
     if number.isdigit():
-        # A supervisor that does not listen is stopped, or gone: no reason to wait.
+        # Ignore errors: the supervisor is stopped or gone, which is no reason to wait.
         with suppress(OSError):
             os.write(int(number), b"%d\n" % serving)
 
 
 def beat_with(consumer: Any, count: Callable[[], int]) -> None:
-    """Beat from Celery's own loop, and have it look up at a signal, and not only when its broker's next answer comes.
-    Once for each connection, because it cancels the timers of a lost one."""
+    """Beat from Celery's own loop, and wake the loop at a signal instead of at the broker's next answer. Called once
+    per connection, because the timers of a lost one are cancelled."""
     beat(count())
     consumer.hub.call_repeatedly(BEAT_SECONDS, lambda: beat(count()))
     reading = _told_of_signals()
@@ -54,7 +54,7 @@ def beat_with(consumer: Any, count: Callable[[], int]) -> None:
 
 @cache
 def _told_of_signals() -> int:
-    """What can be read as soon as this process got a signal."""
+    """A descriptor that becomes readable when this process gets a signal."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)

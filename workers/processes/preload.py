@@ -1,6 +1,6 @@
-"""What a worker's processes load: once, before they are forked (docs/decisions/0030).
+"""Loads the modules of a worker's processes once, before the processes are forked (docs/decisions/0030).
 
-Nothing here may start a thread, open a connection or decide by which name a process is known to others.
+Nothing here may start a thread, open a connection or determine a process's name.
 """
 
 from contextlib import suppress
@@ -35,10 +35,10 @@ _MODULES: Final = (
 
 
 def load() -> None:
-    """Load it all; most of what a worker takes to start is this."""
+    """Load all modules; this is most of a worker's start-up time."""
     for name in _MODULES:
         import_module(name)
-    # A wrong name is told by the process that needs the crew, as the failure of its first step.
+    # The process that needs the crew reports a wrong name as the failure of its first step.
     with suppress(Exception):
         crew_factory()
     Value.build()

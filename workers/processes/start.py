@@ -1,4 +1,4 @@
-"""How a supervisor starts a process, forked or as a program (docs/decisions/0030), and how it is told to stop."""
+"""How a supervisor starts a process, forked or spawned (docs/decisions/0030), and how it is told to stop."""
 
 import json
 import os
@@ -14,25 +14,25 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
 Main = Callable[[str, Mapping[str, Any]], int]
-"""What a process is, by its role and options; its exit code."""
+"""Runs a process with its role and options; returns its exit code."""
 
 _LAUNCH: Final = str(Path(__file__).parents[1] / "launch.py")
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-"""Those that ask a supervisor to stop."""
+"""The signals that ask a supervisor to stop."""
 SAME_SECONDS: Final = 1.0
-"""Signals so close together are one request: a terminal and a service manager tell all processes of a group."""
+"""Signals this close together are one request: a terminal and a service manager signal all processes of a group."""
 
 
 class Stop(NamedTuple):
-    """What was asked for so far."""
+    """The stop requests so far."""
 
     stopped: threading.Event
     hastened: threading.Event
-    """Somebody asked a second time and does not want to wait."""
+    """A second request came, from somebody who does not want to wait."""
 
 
 def heeded() -> Stop:
-    """From now on SIGTERM and SIGINT are requests to stop."""
+    """Make SIGTERM and SIGINT stop requests from now on."""
     asked, since = Stop(threading.Event(), threading.Event()), 0.0
 
     def heed(*_: Any) -> None:
@@ -49,20 +49,20 @@ def heeded() -> Stop:
 
 
 def unheeded() -> None:
-    """From now on they do what they do in every Python program."""
+    """Restore Python's default handlers of the stop signals."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Given(NamedTuple):
-    """What a process gets from its supervisor."""
+    """What a supervisor gives a process."""
 
     role: str
     options: Mapping[str, Any]
     variables: Mapping[str, str]
-    """Of its environment, besides the supervisor's."""
+    """Environment variables in addition to the supervisor's."""
     kept: tuple[int, ...]
-    """The descriptors that it has open, besides the standard ones."""
+    """The open descriptors in addition to the standard ones."""
 
     @property
     def words(self) -> list[str]:
@@ -70,12 +70,12 @@ class Given(NamedTuple):
 
 
 class Forked:
-    """A forked child of this process, as far as it is like `subprocess.Popen`; any thread may ask."""
+    """A forked child with the interface of `subprocess.Popen` that is needed here; thread-safe."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._code: int | None = None
-        # Once it was waited for, its id may be somebody else's.
+        # After a wait, its process id may belong to another process.
         self._asking = threading.Lock()
 
     def poll(self) -> int | None:
@@ -85,7 +85,7 @@ class Forked:
                     pid, status = os.waitpid(self._pid, os.WNOHANG)
                     self._code = os.waitstatus_to_exitcode(status) if pid else None
                 except ChildProcessError:
-                    # The supervisor was started with SIGCHLD ignored: nothing is left to wait for.
+                    # The supervisor was started with SIGCHLD ignored, so there is no status to wait for.
                     self._code = 0
             return self._code
 
@@ -99,7 +99,7 @@ Running = Forked | subprocess.Popen[bytes]
 
 
 def spawned(given: Given, stderr: int) -> Running:
-    """Start it as a separate program; OSError where there is no memory, or no process is left."""
+    """Start a separate program; OSError if memory or processes are exhausted."""
     return subprocess.Popen(
         [sys.executable, *given.words],
         env=os.environ | dict(given.variables),
@@ -110,8 +110,8 @@ def spawned(given: Given, stderr: int) -> Running:
 
 
 def forked(given: Given, stderr: int, main: Main) -> Running:
-    """Start it as a fork of this process, which has no other thread; there it ends with `main`, and never returns."""
-    # Until the child has forgotten what its supervisor does about them, signals wait.
+    """Start a fork of this process, which must have only one thread; the child runs `main` and never returns."""
+    # Block the stop signals until the child has reset its supervisor's handlers.
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         pid = os.fork()
@@ -123,15 +123,15 @@ def forked(given: Given, stderr: int, main: Main) -> Running:
 
 
 def _become(given: Given, stderr: int, main: Main, masked: Iterable[int]) -> NoReturn:
-    """Turn this process into what `spawned` would have started; no error may reach the caller of `forked`."""
+    """Turn this fork into what `spawned` would have started; no error may reach the caller of `forked`."""
     try:
         unheeded()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(stderr, 2)
-        # Above all the other end of this process' lifeline, and the ends of its siblings'.
+        # Above all the write end of this process's own lifeline, and the descriptors of its siblings.
         for each in map(int, os.listdir("/dev/fd")):
             if each > 2 and each not in given.kept:
-                with suppress(OSError):  # the one that listed them
+                with suppress(OSError):  # the descriptor of the listing
                     os.close(each)
         os.environ.update(given.variables)
         sys.argv[:] = given.words
