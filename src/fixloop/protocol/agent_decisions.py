@@ -1,4 +1,4 @@
-"""What follows from an event in every profile whose steps are runs of named agents; its own rules each profile gives.
+"""Decisions that all profiles whose steps are runs of named agents share; each profile adds its own rules.
 
 Pure: no clock, no Redis, no files.
 """
@@ -18,23 +18,23 @@ D = TypeVar("D", bound=AgentDraft[Any, Any])
 
 
 class Rules(NamedTuple, Generic[S, D]):
-    """A profile's side of its decisions."""
+    """What a profile contributes to its decisions."""
 
     noun: str
     """What its workflows are called."""
     called: Callable[[S], str]
-    """One of them as refusals name it."""
+    """The name of a workflow in refusals."""
     draft: Callable[[S, Moment], D]
     starts: Mapping[type, Callable[[Any, Moment], D]]
-    """The events that a workflow begins with."""
+    """The events that start a workflow."""
     end: Callable[[D, str, str], None]
     """Ends a workflow with a status, `completed` or `failed`, and an outcome."""
     handlers: Mapping[type, Callable[[D, Any], None]]
-    """All other events; those that each profile treats alike are left out."""
+    """All other events, except those that every profile handles alike."""
 
 
 def decide(rules: Rules[S, D], state: S | None, event: Any, now: Moment) -> Outcome[S, Any]:
-    """What follows from `event`; Unexpected where it does not fit the state."""
+    """Decide `event`; Unexpected if it does not fit the state."""
     start = rules.starts.get(type(event))
     if start is not None:
         if state is not None:
@@ -73,7 +73,7 @@ def _apply(rules: Rules[S, D], draft: D, event: Any) -> None:
                 raise Repeated(f"{rules.called(draft.state)} is not paused")
             draft.go_on(event)
         case ev.MessageStored(number=number):
-            # That a mailbox has it is its delivery (G1).
+            # A message counts as delivered once the mailbox has it (G1).
             if (letter := draft.letter(number)) is not None:
                 told = f"the mailbox of {letter.agent} took {letter.message_id} (attempt {letter.attempt})"
                 draft.note(told)
@@ -87,8 +87,8 @@ def _apply(rules: Rules[S, D], draft: D, event: Any) -> None:
 
 
 def restored(rules: Rules[S, D], before: S, now: Moment) -> D:
-    """A workflow whose Redis was lost goes on from what its named files hold (K23): the state is as it was; what was
-    asked of an agent is asked again, and its time begins again."""
+    """Continue a workflow whose Redis was lost from its named files (K23). The state is kept; agents are asked again,
+    and their time starts again."""
     if before.ended:
         raise Unexpected(f"{rules.called(before)} ended ({before.outcome}); there is nothing to go on with")
     draft = rules.draft(before.with_(rebuilt=before.rebuilt + 1), now)
@@ -97,7 +97,7 @@ def restored(rules: Rules[S, D], before: S, now: Moment) -> D:
 
 
 def close(draft: AgentDraft[Any, Any], outcome: str, end: Callable[[str], None]) -> None:
-    """End well, by `end`; the branch is pushed before, where that was asked for."""
+    """End successfully with `end`, after pushing the branch if that was requested."""
     if not draft.state.push:
         end(outcome)
         return
@@ -107,8 +107,8 @@ def close(draft: AgentDraft[Any, Any], outcome: str, end: Callable[[str], None])
 
 
 def _branch_pushed(draft: AgentDraft[Any, Any], event: ev.BranchPushed, end: Callable[[str], None]) -> None:
-    """The branch is there, or it was refused; also long after the end, when a person has tried again. A push decides
-    nothing about the work. A URL that is away is tried again as a letter is; a refusal is final."""
+    """Record that the branch was pushed or refused, even long after the end, when a person has retried. A push decides
+    nothing about the work. An unreachable URL is retried as a letter is; a refusal is final."""
     state = draft.state
     if not (state.closing or (state.ended and state.outcome in ("success", "skipped"))):
         told = f"workflow {state.workflow} has no work to push: it is {state.outcome or state.status}"
@@ -127,8 +127,8 @@ def _branch_pushed(draft: AgentDraft[Any, Any], event: ev.BranchPushed, end: Cal
 
 
 def unreached(draft: AgentDraft[Any, Any], event: ev.DeliveryFailed) -> Any:
-    """No mailbox took a letter: again, with longer pauses, as often as it may be tried (A70, K5). The agent of whom it
-    asks something, where the attempts are spent."""
+    """Retry a letter that no mailbox took, with growing pauses, until its attempts are used up (A70, K5). Returns the
+    agent that a used-up letter asks for something."""
     letter, limits = draft.letter(event.number), draft.state.limits
     if letter is None:
         return None

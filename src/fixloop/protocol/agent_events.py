@@ -1,4 +1,4 @@
-"""The events that all profiles have whose steps are runs of named agents; what agents bring is each profile's own."""
+"""Events shared by all profiles whose steps are runs of named agents; results of agents belong to each profile."""
 
 from typing import Any, Literal
 
@@ -7,33 +7,33 @@ from fixloop.protocol.agents import ORCHESTRATOR, USER
 
 
 class AgentEvent(event.Event):
-    """One of these profiles' events."""
+    """An event of these profiles."""
 
     sender: str = ORCHESTRATOR
 
 
 class Restored(AgentEvent, event.Start):
-    """A workflow that Redis lost goes on from its named files (K23)."""
+    """A workflow that Redis lost continues from its named files (K23)."""
 
     state: dict[str, Any]
     """The snapshot that the files were made from."""
     bundle: str = ""
-    """Digest of what other machines need to have the work so far, an artifact."""
+    """Digest of the artifact that gives other machines the work so far."""
 
 
 class RunEnded(AgentEvent):
-    """An agent ended a run, with what it changed in the repository."""
+    """An agent finished a run, with its changes to the repository."""
 
     base: str = ""
-    """The commit that its agent began from."""
+    """The commit that its agent started from."""
     tip: str = ""
-    """The commit with what it changed; `base`, or empty, where that is nothing."""
+    """The commit with its changes; `base` or empty if there are none."""
     bundle: str = ""
-    """Digest of what other machines need to have `tip`, an artifact."""
+    """Digest of the artifact that gives other machines `tip`."""
 
 
 class AgentFailed(AgentEvent):
-    """An agent's command could not be run, or ended in an error (D37, D38)."""
+    """An agent's command could not be run or failed (D37, D38)."""
 
     kind: Literal["agent-failed"] = "agent-failed"
     agent: str
@@ -43,19 +43,19 @@ class AgentFailed(AgentEvent):
 
 
 class MessageStored(AgentEvent):
-    """The mailbox of an agent outside took a letter (A70)."""
+    """The mailbox of an outside agent took a letter (A70)."""
 
     kind: Literal["message-stored"] = "message-stored"
     number: int
-    """The letter's."""
+    """The letter's number."""
 
 
 class DeliveryFailed(AgentEvent):
-    """The mailbox of an agent outside could not take a letter (A70)."""
+    """The mailbox of an outside agent could not take a letter (A70)."""
 
     kind: Literal["delivery-failed"] = "delivery-failed"
     number: int
-    """The letter's."""
+    """The letter's number."""
     error: str
 
 

@@ -1,4 +1,4 @@
-"""Who speaks for the engine and for the person, in the profiles whose steps are runs of named agents."""
+"""The names of the orchestrator and of the person, in profiles whose steps are runs of named agents."""
 
 from typing import Final
 

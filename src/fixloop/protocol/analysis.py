@@ -1,4 +1,4 @@
-"""What the runs of a specialist add up to: limits, stalls, what changed between two (K1, K7, A93)."""
+"""Evaluates a specialist's runs: limits, stalls, and the differences between two runs (K1, K7, A93)."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def limit_reached(iteration: int, max_iterations: int) -> bool:
-    """True when the run `iteration`, having failed, was the last one allowed (K1)."""
+    """Whether the failed run `iteration` was the last one allowed (K1)."""
     return iteration >= max_iterations
 
 
 def is_deadlocked(specialist: SpecialistState, window: int | None) -> bool:
-    """True when the last `window` runs failed alike, none of them before an extension (K7); None: never."""
+    """Whether the last `window` runs failed alike, all of them since an extension (K7); None: never."""
     if window is None:
         return False
     counted = [run for run in specialist.runs if run.number > specialist.window_start]
@@ -28,14 +28,14 @@ def is_deadlocked(specialist: SpecialistState, window: int | None) -> bool:
 
 
 def comparison(previous: Run | None, current: Run) -> Comparison:
-    """Resolved, persisting and new between two runs (B42). A vanished test is the same failure as before: only the test
-    passing resolves it (K7)."""
+    """Resolved, persisting and new failures between two runs (B42). A vanished test is the same failure as before: only
+    a pass of the test resolves it (K7)."""
     before = previous.failures if previous is not None else ()
     return compare(_identified(before, current.failures), _identified(current.failures, before))
 
 
 def with_vanished(active: SpecialistState, event: "RunFinished") -> tuple[Failure, ...]:
-    """The run's failures and those tests that failed before and were not run now (K7)."""
+    """The run's failures, and the tests that failed before and did not run now (K7)."""
     if not event.lists_passes:
         return event.failures
     seen = {failure.name for failure in event.failures} | set(event.passed)
@@ -58,7 +58,7 @@ def with_vanished(active: SpecialistState, event: "RunFinished") -> tuple[Failur
 def still_owed(
     active: SpecialistState, event: "RunFinished", failures: Iterable[Failure]
 ) -> tuple[FailureRef, ...]:
-    """The failing tests that a later run has to show passing; a vanished one is owed as it was (K7)."""
+    """The failing tests that a later run has to show passing; a vanished test stays owed unchanged (K7)."""
     if not event.lists_passes:
         return active.owed
     before = {(ref.file, ref.name): ref for ref in active.owed}

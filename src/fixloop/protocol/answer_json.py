@@ -1,4 +1,4 @@
-"""A Fix Completion as JSON: the fields, by their own names or by the titles of the Markdown's sections (A32)."""
+"""Reads a Fix Completion in JSON; fields are named as here or by the Markdown section titles (A32)."""
 
 import re
 from typing import Annotated, Any, Final
@@ -28,7 +28,7 @@ _Entries = Annotated[
 
 
 class _Answer(BaseModel):
-    """Further fields are passed over, as further sections are."""
+    """Unknown fields are ignored, as unknown sections are."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -42,7 +42,7 @@ class _Answer(BaseModel):
 
 
 def read(text: str) -> tuple[dict[str, Any], list[str]]:
-    """The facts in `text` that could be read, and what is wrong with the others."""
+    """The facts in `text` that could be read, and the violations of the others."""
     try:
         found = from_json(text)
     except ValueError as error:
@@ -75,7 +75,7 @@ def read(text: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def shown(text: str) -> str:
-    """A piece of the answer, safe to quote in one line."""
+    """A piece of the answer, safe to quote on one line."""
     if _WORD.fullmatch(text):
         return text
     return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")

@@ -1,7 +1,7 @@
-"""The sections of an agent's Markdown answer, however it marks them (A32).
+"""Finds the sections of an agent's Markdown answer, whatever their markup (A32).
 
-Headings of any level, bold labels, plain labels, with or without numbers and bullets; text before the first
-section and unknown sections are passed over. Says where each one stands, and judges none of them.
+A section starts with a heading of any level, a bold label or a plain label, with or without numbers and bullets. Text
+before the first section and unknown sections are ignored. Sections are only located, not judged.
 """
 
 import re
@@ -32,7 +32,7 @@ _NAMES: Final = {
 _BELOW_HEADINGS: Final = 7
 _NOT_A_LETTER: Final = re.compile(r"[^a-z]+")
 _LEAD: Final = r"[ ]{0,3}(?:[-*+]|\d{1,2}[.)])?[ \t]*"
-#: From the strictest to the loosest.
+#: Strictest first.
 _FORMS: Final = (
     re.compile(rf"{_LEAD}\*\*([^*]{{1,60}})\*\*[ \t]*:?(.*)", re.DOTALL),
     re.compile(rf"{_LEAD}([A-Za-z][A-Za-z -]{{1,60}}):(.*)", re.DOTALL),
@@ -47,15 +47,15 @@ _END: Final = re.compile(r"[-*\s]{0,8}(From|To)\*{0,2}:\*{0,2}\s{0,4}`?(@?[\w-]{
 def _markdown() -> "MarkdownIt":
     from markdown_it import MarkdownIt  # slow to load, and only what reads answers needs it
 
-    # Setext headings would turn the line above a rule into one, references would vanish: neither is meant.
-    # Deep nesting says nothing here and is what makes a hostile text slow.
+    # Setext headings and references are disabled: a rule would turn the line above it into a heading, and references
+    # would vanish. Deep nesting has no meaning here and would make a hostile text slow.
     made = MarkdownIt("commonmark", {"maxNesting": 6}).disable(["lheading", "reference", "html_block"])
     made.core.ruler.enableOnly(["normalize", "block"])
     return made
 
 
 class Section(NamedTuple):
-    """One section: its protocol name, the line it begins in (from 1) and what it says."""
+    """A section: its protocol name, its first line (from 1) and its text."""
 
     name: str
     line: int
@@ -63,7 +63,7 @@ class Section(NamedTuple):
 
 
 class _Start(NamedTuple):
-    """Where a section begins (from 0), and what stands on its first line after its name."""
+    """The start of a section: its line (from 0), and the text after its name on that line."""
 
     line: int
     level: int
@@ -72,7 +72,7 @@ class _Start(NamedTuple):
 
 
 def sections(text: str) -> tuple[Section, ...]:
-    """Every known section of `text` in its order, doubled ones included."""
+    """Every known section of `text`, in order, including duplicates."""
     document, found = text.split("\n"), []
     starts = _starts(document)
     for index, start in enumerate(starts):
@@ -88,7 +88,7 @@ def sections(text: str) -> tuple[Section, ...]:
 
 
 class Header(NamedTuple):
-    """What stands above the first section, each word with its line; empty and 0 where it is missing."""
+    """The header above the first section: each value with its line; empty and 0 if it is missing."""
 
     message_id: tuple[str, int]
     sender: tuple[str, int]
@@ -96,7 +96,7 @@ class Header(NamedTuple):
 
 
 def header(text: str, before: int) -> Header:
-    """The header of `text`, which ends where the first section begins, in line `before`."""
+    """The header of `text`, which ends before the first section in line `before`."""
     found: dict[str, tuple[str, int]] = {}
     for number, row in enumerate(text.split("\n")[: before - 1], 1):
         if match := _MESSAGE_ID.match(row):
@@ -107,7 +107,7 @@ def header(text: str, before: int) -> Header:
 
 
 def entries(body: str, *, each_line: bool = False) -> tuple[str, ...] | None:
-    """The raw items of a section: empty where it says `none`, None where it says nothing at all."""
+    """The raw items of a section: empty if it says `none`, None if it is blank."""
     body = dedent(body)
     rows = body.split("\n")
     items = [
@@ -124,7 +124,7 @@ def entries(body: str, *, each_line: bool = False) -> tuple[str, ...] | None:
 
 
 def fences(text: str) -> tuple[tuple[int, str], ...]:
-    """The fenced blocks of `text`, each with the line its content begins in (from 1)."""
+    """The fenced blocks of `text`, each with the first line of its content (from 1)."""
     if "```" not in text and "~~~" not in text:
         return ()
     found = (token for token in _markdown().parse(text) if token.type == "fence" and token.level == 0)
@@ -132,7 +132,7 @@ def fences(text: str) -> tuple[tuple[int, str], ...]:
 
 
 def _starts(document: list[str]) -> list[_Start]:
-    """Every known section and every foreign boundary, in the order of the lines."""
+    """Every known section and every other boundary, by line."""
     tokens, found = _markdown().parse("\n".join(document)), []
     for index, token in enumerate(tokens):
         if token.level == 0 and token.type == "hr":
@@ -142,7 +142,7 @@ def _starts(document: list[str]) -> list[_Start]:
             found.append(_Start(_span(token)[0], int(token.tag[1:]), _section(name), rest))
     fenced = {number for token in tokens if token.type == "fence" for number in range(*_span(token))}
     open_lines = [(number, text) for number, text in enumerate(document) if number not in fenced]
-    # A looser form counts only for names that no stricter one has: `Files Modified: x` may be part of a text.
+    # A looser form counts only for names that no stricter form has found: `Files Modified: x` may be part of a text.
     for form in _FORMS:
         known = {start.name for start in found}
         for number, text in open_lines:
@@ -158,7 +158,7 @@ def _may_be_underlined(start: _Start) -> bool:
 
 
 def _section(title: str) -> str:
-    """The section that `title` names, however it is numbered or decorated; empty for any other title."""
+    """The section that `title` names, whatever its numbering and decoration; empty for any other title."""
     return _NAMES.get(_NOT_A_LETTER.sub(" ", title.lower()).strip(), "")
 
 

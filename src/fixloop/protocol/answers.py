@@ -1,7 +1,7 @@
-"""Reading a Fix Completion that an agent or a person wrote (A8, A31-A34, A71).
+"""Reads a Fix Completion that an agent or a person wrote (A8, A31-A34, A71).
 
-Takes Markdown and JSON, and refuses with everything that is wrong at once. Duration and marks are the engine's
-measurements and not taken from an answer; files are what the agent says, to be held against what changed (`claims`).
+Accepts Markdown and JSON; a refusal names everything that is wrong. Duration and marks are measured by the engine and
+not taken from an answer; the files are the agent's claim, to be compared with the real change (`claims`).
 """
 
 import re
@@ -19,7 +19,7 @@ from fixloop.protocol.roles import HANDLES, violation
 from fixloop.protocol.specialists import NAMES
 
 LIMIT_BYTES: Final = 1_000_000
-#: Markdown costs time by the line; this bounds the worst text that fits LIMIT_BYTES to about a second.
+#: Parsing Markdown takes time per line; this limits the worst text of LIMIT_BYTES to about a second.
 LIMIT_LINES: Final = 20_000
 _MOST_LINES: Final = 5
 _INTRODUCTION: Final = re.compile(r"Fixes completed for feature #-?\d+, iteration \d+\.?\s*")
@@ -27,7 +27,7 @@ _OWN_FIELD: Final = re.compile(r"\*\*(?:Iteration|Fix Duration):?\*\*:? .*")
 _CODE: Final = re.compile(r"`([^`]+)`.*", re.DOTALL)
 _LEAD: Final = r"[\s*_>+✅☑️-]{0,8}(?:\[[xX✓]\])?[\s*_✅-]{0,8}"
 _YES: Final = re.compile(rf"{_LEAD}(?:(?:yes|true)\b|ready\W*\Z)", re.IGNORECASE)
-#: A plain no. "No further failures" says something else, and what is unclear is asked again, not escalated.
+#: A plain no. "No further failures" is not one, and an unclear answer is asked for again, not escalated.
 _NO: Final = re.compile(
     r"[\W_]{0,8}(?:false\b|not (?:yet|ready|done|complete)\b"
     r"|no\b(?!\s+(?:further|more|remaining|known|open|other|blockers?|issues?|problems?|failures?|errors?)\b))"
@@ -40,7 +40,7 @@ _NAMED: Final = re.compile(rf"(?<![\w-])({'|'.join(NAMES)})(?:-specialist)?(?![\
 
 
 class InvalidAnswer(UsageError):
-    """An answer that is no Fix Completion of the open request (A71)."""
+    """An answer that is no Fix Completion for the open request (A71)."""
 
     @property
     def violations(self) -> tuple[str, ...]:
@@ -52,35 +52,35 @@ class InvalidAnswer(UsageError):
 
 
 class AnsweredAlready(InvalidAnswer):
-    """An answer to an earlier request of the same specialist: a repetition of what was taken (R8)."""
+    """An answer to an earlier request of the same specialist: a repeated answer (R8)."""
 
     def __str__(self) -> str:
         return f"this was answered already: {'; '.join(self.violations)}; nothing was changed"
 
 
 class Answer(NamedTuple):
-    """What an answer says."""
+    """The content of an answer."""
 
     summary: str
     fixes: tuple[str, ...]
     files: tuple[str, ...]
-    """As the agent names them."""
+    """As the agent named them."""
     ready: bool = True
     reason: str = ""
     """Why it is not ready, in the agent's words."""
     declined: Kind | None = None
-    """How it declines to make a fix, where it does."""
+    """The kind of refusal, if it declines to make a fix."""
 
     @property
     def blocker(self) -> str:
-        """What a completion that is not ready signals (A33, G8)."""
+        """The blocker that a completion signals if it is not ready (A33, G8)."""
         if self.declined:
             return self.reason
         return f"not ready: {self.reason or self.summary or 'the answer does not say why'}"
 
 
 class _Expected(NamedTuple):
-    """The open request that an answer has to fit."""
+    """The open request that an answer has to match."""
 
     issue: int
     iteration: int
@@ -88,7 +88,7 @@ class _Expected(NamedTuple):
 
 
 def decode_answer(raw: bytes) -> str:
-    """The bytes of an answer as text: UTF-8, or UTF-16 where a byte order mark says so; at most LIMIT_BYTES."""
+    """Decode an answer of at most LIMIT_BYTES: UTF-8, or UTF-16 if it has a byte order mark."""
     if len(raw) > LIMIT_BYTES:
         raise InvalidAnswer(f"it has more than {LIMIT_BYTES} bytes, the limit; shorten it")
     encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
@@ -100,9 +100,9 @@ def decode_answer(raw: bytes) -> str:
 
 
 def parse_answer(text: str, *, issue: int, iteration: int, specialist: str) -> Answer:
-    """Read the answer to `FIXREQ-{issue}-{iteration}` of `specialist`: Markdown or JSON, either may stand in one fence;
-    or that it is declined (see `declining`), or `BLOCKED:` and why, which need no other field (A33). Nothing is ever
-    raised but InvalidAnswer, with everything that is missing or wrong."""
+    """Read the answer to `FIXREQ-{issue}-{iteration}` of `specialist`. It is Markdown or JSON, possibly in one fence;
+    or it declines (see `declining`) or says `BLOCKED:` and why, which need no other field (A33). Raises only
+    InvalidAnswer, with everything that is missing or wrong."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > LIMIT_BYTES:
         raise InvalidAnswer(f"it has {size} bytes, the limit is {LIMIT_BYTES}; shorten it")
@@ -112,7 +112,7 @@ def parse_answer(text: str, *, issue: int, iteration: int, specialist: str) -> A
         raise InvalidAnswer(f"it has {rows} lines, the limit is {LIMIT_LINES}; shorten it")
     first = 1
     if not text.lstrip().startswith("{") and not parts.sections(text):
-        # Some agents put a fence around their answer.
+        # Some agents put their answer in a fence.
         inside = [
             (line, content)
             for line, content in parts.fences(text)
@@ -210,7 +210,7 @@ def _id_violations(found: str, line: int, expected: _Expected, first: int = 1) -
 
 
 def _route_violations(head: parts.Header, first: int) -> Iterator[str]:
-    """A completion to a specialist is refused (A3); a signature that is no handle is the main agent's."""
+    """A completion to a specialist is refused (A3); a signature that is no known handle is the main agent's."""
     sender, recipient = (end if end[0] in HANDLES else None for end in (head.sender, head.recipient))
     found = violation(
         "validation",
@@ -248,5 +248,5 @@ def _readiness(words: str, expected: _Expected) -> tuple[bool, str, list[str]]:
 
 
 def _at(line: int, first: int = 1) -> str:
-    """Where it stands, counted in the whole answer; `first` is the line its Markdown begins in."""
+    """The location, counted in the whole answer; `first` is the first line of its Markdown."""
     return f"line {line + first - 1}: "

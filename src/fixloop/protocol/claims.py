@@ -1,7 +1,7 @@
-"""The files an agent says it changed, against those that did change (A32).
+"""Compares the files an agent says it changed with those that did change (A32).
 
-What is recorded is always the real change; a difference is noted with it, because a reader of the completion
-may otherwise rely on words.
+The record always has the real change. A difference is noted, because a reader of the completion may otherwise rely on
+the agent's words.
 """
 
 import re
@@ -11,24 +11,24 @@ from typing import Final, NamedTuple
 
 _DEEPEST: Final = 40
 MOST_SHOWN: Final = 20
-"""How many files of a difference are listed; the rest is counted."""
-#: What agents write behind a path: a remark, a line number.
+"""How many files of a difference are listed; the others are counted."""
+#: Text that agents add after a path: a remark, a line number.
 _REMARK: Final = re.compile(r"(?:[\s(,;]|:(?:\d|\s|\Z)|\s[-–—]).*", re.DOTALL)
 
 
 class Differences(NamedTuple):
-    """Where an answer and the change disagree."""
+    """The differences between an answer and the change."""
 
     unchanged: tuple[str, ...] = ()
-    """Named, and not changed."""
+    """Named but not changed."""
     unnamed: tuple[str, ...] = ()
-    """Changed, and not named."""
+    """Changed but not named."""
 
 
 def differences(named: Sequence[str], changed: Sequence[str]) -> Differences:
-    """Compare the entries of Files Modified (paths with or without a remark, a folder with a slash at its end) with the
-    files that changed, relative to the top of the workspace."""
-    # By path, and by folder.
+    """Compare the entries of Files Modified (paths with or without a remark, folders with a trailing slash) with the
+    changed files, relative to the workspace's root."""
+    # Keys are paths and folders.
     meaning = defaultdict[str, set[str]](set, {name: {name} for name in changed})
     for name in changed:
         for at, character in enumerate(name):
@@ -41,8 +41,7 @@ def differences(named: Sequence[str], changed: Sequence[str]) -> Differences:
 
 
 def _meant(entry: str, meaning: Mapping[str, set[str]]) -> set[str]:
-    """The changed files that an entry names, also by a path from the root of the machine; none where it names something
-    else."""
+    """The changed files that an entry names, also by an absolute path; none if it names something else."""
     if entry in meaning and not entry.endswith("/"):
         return meaning[entry]
     plain, found = entry.strip(), set[str]()

@@ -1,4 +1,4 @@
-"""What people decide on an escalation: one of four answers, and of a hold one of six (A13, A14, K20)."""
+"""The decisions of people on escalations: four answers, or six on an integrity hold (A13, A14, K20)."""
 
 from typing import Final
 
@@ -14,10 +14,10 @@ from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import Completion, OpenEscalation, OperationName, WorkflowOutcome
 from fixloop.protocol.statuses import Role, Status
 
-# A year: longer is a slip of the keyboard, and what has no end at all is no number.
+# A year: more is a typing error, and no number means no limit.
 LONGEST_MINUTES: Final = 366 * 24 * 60
 _OF_A_FIX: Final = {"by", "summary", "files", "tip", "tree", "marks", "diff", "diff_artifact"}
-"""What a completion and a manual fix both say."""
+"""The fields that a completion and a manual fix share."""
 
 
 def decision_made(draft: Draft, event: DecisionMade) -> None:
@@ -39,7 +39,7 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
             f"{event.decision} answers an integrity hold, and {opened.message_id} is none; decide "
             f"{', '.join(opened.reason.decisions)}"
         )
-    # An extension that adds nothing would run into its limit at once, or past it (A92).
+    # An extension by nothing would reach its limit at once, or exceed it (A92).
     if event.iterations is not None and event.iterations < 1:
         raise UsageError(f"extend by at least 1 iteration, not by {event.iterations}")
     if event.minutes is not None and not 0 < event.minutes <= LONGEST_MINUTES:
@@ -55,7 +55,7 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
     draft.update(epoch=draft.state.epoch + 1)
     _remember(draft, f"{event.decision} by {event.by}")
     if opened.reason is Reason.SPECIALIST_ERROR:
-        # Who was told what is wrong, the environment perhaps, goes on with things as they are.
+        # The person knows about the error, perhaps in the environment, and continues with the present one.
         draft.update(environments={})
     if event.decision is Decision.SKIP:
         _skip(draft, opened, event)
@@ -65,7 +65,7 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
     elif event.decision is Decision.EXTEND:
         _extend(draft, opened, event)
     elif event.decision is Decision.ACCEPT:
-        # These changes are right: the files that judge are from now on those of this tree.
+        # The files of this tree judge from now on.
         state = draft.state
         draft.note(f"accepted tree {state.tree[:12]}: from now on it is {state.tip[:12]} that judges")
         accepted = (*state.accepted, state.tree)
@@ -79,7 +79,7 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
 
 
 def _remember(draft: Draft, decided: str) -> None:
-    # Workflows from before there were holds lead where they led.
+    # Workflows that began before integrity holds existed have no such list.
     if draft.state.trusted:
         draft.update(decided=(*draft.state.decided, decided))
 
@@ -106,13 +106,13 @@ def _extend(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> None:
     minutes = event.minutes if event.minutes is not None else state.limits.extend_minutes
     draft.update(paused=False, escalation=None)
     if opened.reason in (Reason.MAX_ITERATIONS, Reason.DEADLOCK):
-        # More runs, a fresh window for a deadlock, and the open failure reported (K7, K20).
+        # More runs, a new window for the deadlock check, and the open failure reported again (K7, K20).
         active = state.active
         more = active.max_iterations + (event.iterations or state.limits.extra_iterations)
         draft.update_specialist(active.name, max_iterations=more, window_start=active.iteration)
         draft.update(confirm_rounds=0, confirm_failed=())
         if active.has_passed:
-            # A confirmation failed and no run was left for it: it becomes run n+1 now (K37).
+            # A confirmation failed at the last run; it becomes run n+1 now (K37).
             fixes.trigger(draft, ("fixes of later phases",))
         else:
             draft.ask("report")
@@ -125,7 +125,7 @@ def _extend(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> None:
 
 
 def _take_up(draft: Draft) -> None:
-    """Go on with a kept completion if there is one, else deliver the open report again."""
+    """Continue with a kept completion if there is one, else deliver the open report again."""
     kept = draft.state.kept
     if kept is None:
         draft.ask("report")
@@ -135,7 +135,7 @@ def _take_up(draft: Draft) -> None:
 
 
 def _run_again(draft: Draft, seconds: float | None = None) -> None:
-    """The same run number with fresh attempts (K20); what was a confirmation is one again (K37)."""
+    """Repeat the same run number with fresh attempts (K20); a confirmation stays a confirmation (K37)."""
     step = draft.state.active.step
     status = Status.RE_CHECKING if step == "confirm" else Status.IN_PROGRESS
     draft.move(status, Role.SPECIALIST, "the same run again")
@@ -144,7 +144,7 @@ def _run_again(draft: Draft, seconds: float | None = None) -> None:
 
 
 def _give_time(draft: Draft, opened: OpenEscalation, seconds: float) -> None:
-    """The interrupted operation gets `seconds` more, and the iteration with it (K19, K20)."""
+    """Give the interrupted operation, and with it the iteration, `seconds` more (K19, K20)."""
     interrupted, limits = opened.interrupted, draft.state.limits
     if interrupted is Status.IN_PROGRESS or draft.state.active.has_passed:
         _run_again(draft, seconds)
@@ -167,7 +167,7 @@ def _give_time(draft: Draft, opened: OpenEscalation, seconds: float) -> None:
 
 def _manual_fix(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> None:
     if opened.reason is Reason.SPECIALIST_ERROR:
-        # What was wrong is outside the loop's reach (a missing tool, a wrong command): look again at once.
+        # The error is outside the loop's reach (a missing tool, a wrong command), so the run is repeated at once.
         _trust(draft, event)
         _reread(draft, event)
         draft.update(paused=False, escalation=None)
@@ -180,7 +180,7 @@ def _manual_fix(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> No
 
 
 def manual_fix_done(draft: Draft, event: ManualFixDone) -> None:
-    """The person is done: max grows by exactly one and run n+1 is asked for (K20, S14)."""
+    """A person finished a manual fix: the maximum grows by exactly one and run n+1 is requested (K20, S14)."""
     opened = draft.state.escalation
     if opened is None or opened.decision is not Decision.MANUAL_FIX:
         raise Unexpected(
@@ -192,7 +192,7 @@ def manual_fix_done(draft: Draft, event: ManualFixDone) -> None:
 
 
 def _trust(draft: Draft, event: DecisionMade | ManualFixDone) -> None:
-    """What a person alone has changed since judges, too; with an agent's changes below it is a question."""
+    """Trust a tree that only a person has changed since the trusted commit, but none with an agent's changes."""
     state = draft.state
     if event.tip and state.trusted and state.trusted == state.tip:
         draft.update(trusted=event.tip)
@@ -212,7 +212,7 @@ def _mended(draft: Draft, event: ManualFixDone) -> None:
 
 
 def _reread(draft: Draft, event: DecisionMade | ManualFixDone) -> None:
-    """A person may change the gates, of which the log tells, and what is installed."""
+    """Take over changed gates, which the log records, and installed tools."""
     draft.update(environments={})
     if event.tip:
         draft.update(tip=event.tip, tree=event.tree)
@@ -230,6 +230,6 @@ def _reread(draft: Draft, event: DecisionMade | ManualFixDone) -> None:
 
 
 def cancelled(draft: Draft, event: Cancelled) -> None:
-    """The workflow ends in the status it had (K20)."""
+    """End the workflow with its current status (K20)."""
     draft.note(f"cancelled by {event.by} {event.reason}".rstrip())
     draft.end(WorkflowOutcome.CANCELLED)

@@ -1,4 +1,4 @@
-"""Declining: what somebody says who is asked for a fix and makes none, and the test that they call wrong."""
+"""Declining: an answer that makes no fix and says why, and the test that it calls wrong."""
 
 import re
 from enum import StrEnum
@@ -16,7 +16,7 @@ _NAME: Final = re.compile(r"\w+(?=\W*\Z)")
 
 
 class Kind(StrEnum):
-    """Why there is no fix."""
+    """Why no fix is made."""
 
     TEST_IS_WRONG = "test-is-wrong"
     NEEDS_INFO = "needs-info"
@@ -25,15 +25,15 @@ class Kind(StrEnum):
 
 
 class Declined(NamedTuple):
-    """Why there is no fix, in the agent's words."""
+    """Why no fix is made, in the agent's words."""
 
     kind: Kind
     text: str
 
 
 def declined(text: str) -> Declined | None:
-    """What an answer declines that is nothing else, as `DECLINED kind: text` or `{"decline": {"kind": …, "text": …}}`;
-    None where it is another answer. UsageError: it declines as nobody can."""
+    """The refusal in an answer that only declines, as `DECLINED kind: text` or `{"decline": {"kind": …, "text": …}}`;
+    None for another answer. UsageError: the refusal is malformed."""
     if written := _WRITTEN.fullmatch(text):
         return Declined(kind_named(written[1]), written[2])
     if not text.lstrip().startswith("{"):
@@ -51,20 +51,20 @@ def declined(text: str) -> Declined | None:
 
 
 def kind_named(word: str) -> Kind:
-    """The kind of that name; UsageError where there is none."""
+    """The kind with this name; UsageError if there is none."""
     if word not in tuple(Kind):
         raise UsageError(f"{word[:40]!r} is no reason to decline; there are {', '.join(Kind)}")
     return Kind(word)
 
 
 def file_of(name: str, file: str) -> str:
-    """The file of a failing test: of its id where that names one, else what the report says."""
+    """The file of a failing test: from its id if that names one, else from the report."""
     before, colons, _ = name.partition("::")
     return before if colons else file
 
 
 def excerpt(text: str, name: str, line: int | None) -> str:
-    """The lines of a test in its file: from where its name is defined, else around a line."""
+    """The lines of a test in its file: from the definition of its name, else around a line."""
     lines = text.splitlines()
     found = _NAME.search(name.partition("[")[0])
     defined = (
@@ -77,7 +77,7 @@ def excerpt(text: str, name: str, line: int | None) -> str:
     kept = lines[first : first + SHOWN_LINES]
     margin = len(kept[0]) - len(kept[0].lstrip()) if starts else -1
     for number, each in enumerate(kept[1:], 1):
-        # What begins as far left as the test is the next thing.
+        # A line indented no further than the test starts the next definition.
         if (
             starts
             and each.strip()

@@ -1,7 +1,7 @@
-"""The way of a message to a declared outside agent: attempts, receipts, and what exhaustion leads to (A5, A70, G1, K5).
+"""Delivers messages to a declared outside agent: attempts, receipts, and giving up (A5, A70, G1, K5).
 
-The failure report is said, and logged, once; whether its delivery succeeds is no second line. What is kept of it is
-in the state, so that a mailbox that lost everything costs nothing.
+The failure report is said and logged once; the result of its delivery is not logged as another line. The state keeps
+what is needed, so that a mailbox can lose everything without harm.
 """
 
 from typing import Final
@@ -16,11 +16,11 @@ from fixloop.protocol.state import Delivery, OperationName, PendingError, Receip
 from fixloop.protocol.statuses import WITH_MAIN_AGENT, Status
 
 RECEIPT_DEADLINE: Final = "receipt"
-"""Until when an agent with `acks = true` has to say that it has the report (A70)."""
+"""The deadline for the receipt of an agent with `acks = true` (A70)."""
 
 
 def hand_over(draft: Draft, report: Message) -> None:
-    """The report was said: a command is started, a mailbox gets it, anybody else is offered it as it is."""
+    """Hand over the report: start a command, deliver to a mailbox, or leave it to be fetched."""
     draft.update(delivery=Delivery(uid=report.uid, message_id=report.message_id))
     if draft.state.fixer == "command":
         draft.ask("fix", operation=OperationName.FIX)
@@ -31,7 +31,7 @@ def hand_over(draft: Draft, report: Message) -> None:
 
 
 def stored(draft: Draft, event: MessageStored) -> None:
-    """The mailbox took a message: that is its delivery, unless the agent has to give a receipt (G1)."""
+    """The mailbox took a message. That is its delivery, unless the agent has to give a receipt (G1)."""
     state = draft.state
     draft.note(f"the mailbox of {state.agent} took {event.message_id} (attempt {event.attempt})")
     if not _is_awaited(draft, event):
@@ -51,11 +51,11 @@ def stored(draft: Draft, event: MessageStored) -> None:
 
 
 def undelivered(draft: Draft, event: DeliveryFailed) -> None:
-    """The mailbox did not take a message: again with backoff, then the main orchestrator (A70)."""
+    """The mailbox did not take a message: retry with backoff, then escalate to the main orchestrator (A70)."""
     opened = draft.state.escalation
     draft.note(f"delivery of {event.message_id} failed (attempt {event.attempt}): {event.error}")
     if opened is not None and opened.message_id == event.message_id:
-        # Nobody is left to be told of it by message; it waits where all decisions wait (K27).
+        # An escalation has no further recipient; it stays among the open decisions (K27).
         if event.attempt < draft.state.limits.delivery_attempts:
             _ask_again(draft, "escalate", event.attempt + 1)
         return
@@ -69,7 +69,7 @@ def undelivered(draft: Draft, event: DeliveryFailed) -> None:
 
 
 def receipt_overdue(draft: Draft) -> None:
-    """An agent with `acks = true` gave no receipt in time: a failed attempt (A70, G1)."""
+    """An agent with `acks = true` gave no receipt in time, which is a failed attempt (A70, G1)."""
     state, delivery = draft.state, draft.state.delivery
     awaited = state.active.status is Status.AWAITING_FIX
     if not awaited or delivery is None or delivery.receipt_due is None:
@@ -83,7 +83,7 @@ def receipt_overdue(draft: Draft) -> None:
 
 
 def receipt_given(draft: Draft, event: ReceiptGiven) -> None:
-    """A message that asks for no fix has arrived: no line of the log, and it changes nothing (G1, K39)."""
+    """A message that asks for no fix has arrived; this is no line of the log and changes nothing (G1, K39)."""
     opened = draft.state.escalation
     draft.note(f"receipt by {event.by} of {event.message_id}")
     if opened is not None and opened.message_id == event.message_id and opened.receipt is None:
@@ -100,7 +100,7 @@ def refuse_other_receipt(draft: Draft, event: FixAcknowledged) -> None:
 
 
 def record_receipt(draft: Draft, by: str) -> None:
-    """Keep the first receipt of the open report with the run it reports, and stop waiting for one (A5, G1)."""
+    """Store the first receipt of the open report with its run, and stop waiting for one (A5, G1)."""
     state, active, delivery = draft.state, draft.state.active, draft.state.delivery
     draft.clear_deadlines(RECEIPT_DEADLINE)
     uid = delivery.uid if delivery is not None else ""
@@ -113,7 +113,7 @@ def record_receipt(draft: Draft, by: str) -> None:
 
 
 def _is_awaited(draft: Draft, event: MessageStored | DeliveryFailed) -> bool:
-    """Whether the message is the open report; a person or the agent itself may have been faster (R8)."""
+    """Whether the message is the open report; a person or the agent may have acted before (R8)."""
     state, delivery = draft.state, draft.state.delivery
     return (
         not state.paused

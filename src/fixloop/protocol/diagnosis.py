@@ -1,6 +1,6 @@
-"""What the runs of a specialist tell those who have to act: why failures persist, what to try, what to choose.
+"""Explains a specialist's runs to those who have to act: why failures persist, what to try, which decision to take.
 
-Sentences made from the runs alone (A94, B49, B50, B62). Comparing runs is `analysis`; refuses to decide anything.
+Makes sentences from the runs alone (A94, B49, B50, B62). Comparing runs is in `analysis`; nothing is decided here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,16 +13,16 @@ from fixloop.protocol.messages import Decision, HistoryRow, PersistentFailure, R
 from fixloop.protocol.state import FailureRef, Run, SpecialistState
 
 SHOWN: Final = 50
-"""How many failures a report lists in full (K41)."""
+"""The number of failures that a report lists in full (K41)."""
 NAMED: Final = 3
-"""How many failures a sentence names."""
+"""The number of failures that a sentence names."""
 
 
 class Advice(NamedTuple):
-    """The option that the runs speak for."""
+    """The decision that the runs suggest."""
 
     decision: Decision | None
-    """None: the runs speak for none."""
+    """None: they suggest none."""
     rationale: str
 
 
@@ -54,7 +54,7 @@ _ADVICE: Final = {
 
 
 _MISSING: Final = ("was not found", "could not start", "No module named", "is not installed")
-"""In the words of a check that could not run: what it lacks is no part of the code."""
+"""Phrases of a check that could not run because something outside the code is missing."""
 
 
 class _Seen:
@@ -64,8 +64,8 @@ class _Seen:
         self._placed = {(ref.file, ref.name): ref for ref in reversed(run.failures)}
 
     def find(self, ref: FailureRef) -> FailureRef | None:
-        """What `ref` was in this run, if it stood in it. Unlike its key (K7) a failure keeps its identity when what it
-        measures changes, and when its test vanishes."""
+        """`ref` in this run, if it was there. Unlike its key (K7), a failure's identity here survives a changed measure
+        and a vanished test."""
         exact = self._alike.get((ref.file, ref.name, ref.error_type))
         placed = self._placed.get((ref.file, ref.name))
         if exact is not None or placed is None:
@@ -74,7 +74,7 @@ class _Seen:
 
 
 def recommendation(specialist: SpecialistState, reason: Reason, detail: str = "") -> Advice:
-    """The decision to think of first, and why (B51, B64)."""
+    """The suggested decision, and why (B51, B64)."""
     if reason is Reason.SPECIALIST_ERROR and any(words in detail for words in _MISSING):
         return Advice(Decision.EXTEND, "install what is missing, then the same run is made again")
     if reason is not Reason.MAX_ITERATIONS:
@@ -100,7 +100,7 @@ def recommendation(specialist: SpecialistState, reason: Reason, detail: str = ""
 
 
 def approach(specialist: SpecialistState, failures: Sequence[Failure]) -> tuple[str, ...]:
-    """Where to begin with `failures`, and what the fix before this one left (A28, B10, B59)."""
+    """Where to begin with `failures`, and what the previous fix left (A28, B10, B59)."""
     steps, runs = [], specialist.runs
     critical = [failure.name for failure in failures if failure.priority is Severity.CRITICAL]
     if 0 < len(critical) < len(failures):
@@ -116,7 +116,7 @@ def approach(specialist: SpecialistState, failures: Sequence[Failure]) -> tuple[
 
 
 def cause_of_new(changes: Comparison, previous: Run | None) -> str:
-    """Where the new failures of a run come from, empty where it has none (B42)."""
+    """The origin of a run's new failures; empty if it has none (B42)."""
     if not changes.new or previous is None:
         return ""
     if previous.passed:
@@ -127,7 +127,7 @@ def cause_of_new(changes: Comparison, previous: Run | None) -> str:
 
 
 def history_rows(runs: tuple[Run, ...], reason: Reason) -> tuple[HistoryRow, ...]:
-    """One row for each run (A47, B49); at the limit the last one says that no fix followed (K1)."""
+    """One row per run (A47, B49); at the limit, the last row says that no fix followed (K1)."""
     rows = []
     for run in runs:
         last = run is runs[-1] and reason is Reason.MAX_ITERATIONS
@@ -138,7 +138,7 @@ def history_rows(runs: tuple[Run, ...], reason: Reason) -> tuple[HistoryRow, ...
 
 
 def pattern(specialist: SpecialistState, reason: Reason, window: int | None) -> str:
-    """Why failures persist across the runs (A94, B49); a stall is named at the limit too (K8)."""
+    """Why failures persist across the runs (A94, B49); a stall is reported at the limit too (K8)."""
     failed = _failed(specialist)
     if reason is Reason.INTEGRITY_HOLD:
         return "This run passed. What it passed by is a question for a person."
@@ -146,7 +146,7 @@ def pattern(specialist: SpecialistState, reason: Reason, window: int | None) -> 
         passed = "Every run passed; a fix of a later phase broke it since."
         return passed if specialist.runs else "No run has come to a result yet."
     remarks = [f"Failures per run: {' → '.join(str(run.count) for run in failed)}."]
-    # Of a run whose checks could not run nobody knows what it would have found.
+    # The failures of a run whose checks could not run are unknown.
     seen = [_Seen(run) for run in failed if not run.could_not_run]
     if len(seen) > 1:
         remarks += _standing(seen)
@@ -164,7 +164,7 @@ def pattern(specialist: SpecialistState, reason: Reason, window: int | None) -> 
 
 
 def _standing(seen: Sequence[_Seen]) -> Iterator[str]:
-    """Which failures stood all the time, how many of the first are gone, and what a fix broke."""
+    """The failures present in every run, how many of the first run's are gone, and what a fix broke."""
     first, last = seen[0].run, seen[-1].run
     through = [ref.name for ref in last.failures if all(each.find(ref) for each in seen)]
     yield f"In every run: {_few(through)}." if through else "No failure stood in every run."
@@ -180,7 +180,7 @@ def _standing(seen: Sequence[_Seen]) -> Iterator[str]:
 
 
 def _returns(seen: Sequence[_Seen]) -> Iterator[tuple[list[str], int]]:
-    """B62: what was gone and came back, and in which run."""
+    """Failures that were gone and came back, and the run in which they did (B62)."""
     for before, between, after in zip(seen, seen[1:], seen[2:], strict=False):
         back = [ref.name for ref in after.run.failures if before.find(ref) and not between.find(ref)]
         if back:
@@ -207,8 +207,8 @@ def _trend(
 def persistent_failures(
     specialist: SpecialistState, failures: tuple[Failure, ...] = ()
 ) -> tuple[PersistentFailure, ...]:
-    """The last run's failures with the runs they stood in and what was tried (B50). `failures` are those of a
-    confirmation that failed after a run that passed, and for which no run was left (K37)."""
+    """The last run's failures, with the runs that had them and what was tried (B50). `failures` are those of a
+    confirmation that failed after a passed run and had no run left (K37)."""
     last = specialist.last_run
     if last is None:
         return ()
@@ -236,7 +236,7 @@ def persistent_failures(
 
 
 def _course(ref: FailureRef, seen: Sequence[_Seen], stood: Sequence[Run]) -> str:
-    """In which runs it stood: all, since one, or on and off."""
+    """The runs that had the failure: all, all since one, or some."""
     if ref.error_type == "vanished":
         return "the test failed before and is no longer run; only its passing resolves it"
     first, numbers = stood[0].number, ", ".join(str(run.number) for run in stood)
@@ -248,7 +248,7 @@ def _course(ref: FailureRef, seen: Sequence[_Seen], stood: Sequence[Run]) -> str
 
 
 def _effect(ref: FailureRef, seen: Sequence[_Seen], fixes: int) -> str:
-    """What the fixes made while it stood changed in what the tool says."""
+    """How the fixes made during the failure changed the tool's message."""
     if not fixes:
         return "no fix has been made since"
     made = "the fix since" if fixes == 1 else f"the {fixes} fixes since"
@@ -261,7 +261,7 @@ def _effect(ref: FailureRef, seen: Sequence[_Seen], fixes: int) -> str:
 
 
 def _measures(ref: FailureRef, seen: Sequence[_Seen]) -> list[str]:
-    """What was measured from run to run; empty where a failure stands for no number."""
+    """The measures from run to run; empty if the failure has no number."""
     found = [one.measure for each in seen if (one := each.find(ref)) is not None]
     return found if found and all(each.replace(".", "", 1).isdigit() for each in found) else []
 

@@ -1,7 +1,7 @@
-"""Records made from messages or from the state when they are read (A53-A55, B26-B29, B33-B35).
+"""Records rendered on reading from messages or the state (A53-A55, B26-B29, B33-B35).
 
-Nothing here is stored or is a line of the log (K39): the same facts always give the same record. A letter about a
-change of status carries ids only (A50), and the history has the rest.
+They are neither stored nor lines of the log (K39): the same facts always give the same record. A letter about a status
+change carries only ids (A50); the history has the rest.
 """
 
 from typing import Final, NamedTuple
@@ -19,19 +19,19 @@ from fixloop.protocol.statuses import WITH_MAIN_AGENT, Role, Transition
 
 
 def status_change(change: Transition) -> str:
-    """The notification of one status change (A53)."""
+    """The notification of a status change (A53)."""
     facts = {"before": change.before, "after": change.after, "at": change.at, "reason": change.reason}
     return fill("status-change", entity=entity_of(change), specialist=change.specialist, **facts)
 
 
 def entity_of(change: Transition) -> str:
-    """Who set it (K19)."""
+    """The entity that set the status (K19)."""
     specialist = f"{change.specialist}-specialist"
     return {Role.ORCHESTRATOR: "Orchestrator", Role.MAIN_AGENT: "Main Agent"}.get(change.role, specialist)
 
 
 def sending(report: Message, text: str) -> str:
-    """The record of a failure report's sending (B26), with `text` as it was sent (B27)."""
+    """The record of a failure report's sending (B26), with the sent `text` (B27)."""
     if report.body.kind != "failure-report":
         raise ProtocolError(f"{report.message_id} is not a failure report")
     sent = fill("sent", m=report, body=report.body, report=Verbatim(text))
@@ -39,14 +39,14 @@ def sending(report: Message, text: str) -> str:
 
 
 def confirmation(completion: Message) -> str:
-    """What the orchestrator confirms when a completion is in, before it triggers the re-validation (B33-B35)."""
+    """The orchestrator's confirmation of a completion, before it triggers the re-validation (B33-B35)."""
     if not isinstance(completion.body, FixCompletion):
         raise ProtocolError(f"{completion.message_id} is not a fix completion")
     return fill("fix-confirmation", m=completion, body=completion.body)
 
 
 def waiting(state: State, clock: float) -> str | None:
-    """What is being waited for (B28-B30) at engine time `clock`, None when it is not the main agent's fix."""
+    """What is being waited for (B28-B30) at engine time `clock`; None if it is not the main agent's fix."""
     active = next((entry for entry in state.specialists if entry.name == state.current), None)
     if active is None or active.status not in WITH_MAIN_AGENT or state.paused or state.ended:
         return None
@@ -65,11 +65,11 @@ def waiting(state: State, clock: float) -> str | None:
 
 
 STATUS_CHANGE: Final = "status-change"
-"""The kind of such a letter."""
+"""The kind of these letters."""
 
 
 class About(NamedTuple):
-    """What a letter says of a change."""
+    """What a letter says about a change."""
 
     message_id: str
     uid: str
@@ -81,12 +81,12 @@ def change_letter(workflow: str, issue: int, change: Transition) -> About:
 
 
 def change_uid(workflow: str, change: Transition) -> str:
-    """By which its letter and its place in the history find each other."""
+    """The id that links the letter to the change in the history."""
     moment = f"{change.at.timestamp():.6f}"
     return uid_of("/".join((workflow, change.specialist, change.before, change.after, moment)))
 
 
 def change_line(issue: int, change: Transition) -> str:
-    """All of it on one line (A53)."""
+    """The whole change on one line (A53)."""
     what = f"{change.before} → {change.after} by the {change.role}"
     return f"#{issue} {change.specialist}: {what} at {stamp(change.at)} UTC: {change.reason}"

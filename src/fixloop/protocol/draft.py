@@ -1,7 +1,7 @@
-"""What a decision of any profile comes to, and the draft it is written on.
+"""The outcome of a decision in any profile, and the draft that collects it.
 
-An outcome is a value: the next state and everything that has to happen because of it, to be committed in one piece.
-States, messages and transitions are each profile's own (K30); how they are collected is the same for all.
+An outcome is a value: the next state and everything that follows from it, committed all at once. States, messages and
+transitions belong to each profile (K30); they are collected in the same way for all.
 """
 
 from dataclasses import dataclass, field, replace
@@ -26,26 +26,26 @@ class Outcome(Generic[S, M]):
     """Changes of status (A53-A55)."""
     steps: tuple[tickets.Ticket, ...] = ()
     deadlines: dict[str, float] = field(default_factory=dict)
-    """Engine seconds by name, to be set."""
+    """Deadlines to set: name → engine seconds."""
     cleared_deadlines: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
-    """Tickets that are void now, while others stay."""
+    """Tickets to void individually."""
     withdraws_tickets: bool = False
-    """Every ticket and deadline made before is void."""
+    """Void every earlier ticket and deadline."""
     notes: tuple[str, ...] = ()
-    """What the log should know that is no message (A58)."""
+    """Log entries that are not messages (A58)."""
     holds: bool | None = None
-    """True: tickets that nobody works on and all deadlines are held; False: they go on."""
+    """True: unclaimed tickets and all deadlines are held; False: they continue."""
     stood_seconds: float = 0.0
-    """How long deadlines were held that go on."""
+    """How long the deadlines that now continue were held."""
     answer: str = ""
-    """What the sender of the event is told: `granted`, `forced`, `pending`, `lost` … (K10)."""
+    """The answer to the event's sender: `granted`, `forced`, `pending`, `lost` … (K10)."""
     commits: bool = True
-    """False: nothing happened that anybody has to remember; the answer is all."""
+    """False: nothing needs to be recorded; there is only the answer."""
 
 
 class Draft(Generic[S, M]):
-    """An outcome in the making; nothing else in the protocols collects messages, tickets and deadlines."""
+    """An outcome in the making; only drafts collect messages, tickets and deadlines."""
 
     def __init__(self, state: S, now: Moment) -> None:
         self.at = max(state.last_at, now.at)
@@ -62,27 +62,27 @@ class Draft(Generic[S, M]):
         self.state = self.state.with_(**changes)
 
     def note(self, text: str) -> None:
-        """Something the log should know that nobody said to anybody."""
+        """Add a log entry that is not a message."""
         self._made.notes += (text,)
 
     def set_deadline(self, name: str, due: float) -> None:
-        """Have `DeadlineReached(name)` at `due` engine seconds."""
+        """Have `DeadlineReached(name)` raised at `due` engine seconds."""
         cleared = self._made.cleared_deadlines
         self._made.cleared_deadlines = tuple(each for each in cleared if each != name)
         self._made.deadlines[name] = due
 
     def clear_deadlines(self, *names: str) -> None:
-        """These no longer matter."""
+        """Remove deadlines that no longer matter."""
         for name in names:
             self._made.deadlines.pop(name, None)
         self._made.cleared_deadlines += names
 
     def hold(self) -> None:
-        """Nothing begins from now on, and no deadline falls due."""
+        """Start no more work and let no deadline fall due."""
         self._made.holds = True
 
     def release(self, stood_seconds: float) -> None:
-        """What was held goes on; its deadlines are later by as much as they stood."""
+        """Continue held work; its deadlines move by the time they stood still."""
         self._made.holds, self._made.stood_seconds = False, stood_seconds
 
     def withdraw(self) -> None:
@@ -93,7 +93,7 @@ class Draft(Generic[S, M]):
 
 
 class AgentDraft(Draft[S, M]):
-    """Of the profiles whose steps are runs of named agents: what is asked of them, and letters to those outside."""
+    """The draft of profiles whose steps are runs of named agents: asks for runs, writes letters to outside agents."""
 
     def __init__(self, state: S, now: Moment) -> None:
         super().__init__(state, now)
@@ -102,20 +102,20 @@ class AgentDraft(Draft[S, M]):
         self.update(last_at=self.at)
 
     def about(self, message: M) -> tickets.About:
-        """What a letter about a message is to say; each profile says it."""
+        """What a letter about a message says; each profile defines it."""
         raise NotImplementedError
 
     def outcome(self) -> Outcome[S, M]:
-        """The finished outcome, with letters for what was said to agents outside."""
+        """The finished outcome, with letters for the messages to outside agents."""
         outside = {agent.name for agent in self.state.agents if not agent.command}
         self.post([about for about in map(self.about, self._made.messages) if about.agent in outside])
         return super().outcome()
 
     def post(self, said: list[tickets.About]) -> None:
-        """Write a letter for each message to an agent outside, and for each run that no message asks for."""
+        """Write a letter for each message to an outside agent, and for each run that no message asks for."""
         state, before = self.state, self._before
         is_over = state.ended or bool(state.closing)
-        # An answer that came before it was delivered makes a letter void.
+        # An answer that arrived before the letter was delivered voids the letter.
         void = [
             letter
             for letter in state.letters
@@ -135,23 +135,23 @@ class AgentDraft(Draft[S, M]):
         self._made.dropped += tuple(tickets.letter_id(state, letter) for letter in void)
 
     def letter(self, number: int) -> tickets.Letter | None:
-        """A letter that no mailbox has; None where its agent has answered meanwhile."""
+        """A letter that is in no mailbox yet; None if its agent has answered in the meantime."""
         return next((letter for letter in self.state.letters if letter.number == number), None)
 
     def replace_letter(self, letter: tickets.Letter, *by: tickets.Letter) -> None:
-        """Take a letter out, or put its next attempt in its place."""
+        """Remove a letter, or replace it by its next attempt."""
         letters = self.state.letters
         at = letters.index(letter)
         self.update(letters=(*letters[:at], *by, *letters[at + 1 :]))
 
     def agent(self, name: str, **changes: Any) -> Any:
-        """Change an agent; returns it as it is now."""
+        """Change an agent; returns the changed agent."""
         after = self.state.agent(name).with_(**changes)
         self.update(agents=tuple(after if agent.name == name else agent for agent in self.state.agents))
         return after
 
     def ask(self, name: str, *, delay_seconds: float = 0.0) -> None:
-        """Ask an agent for one run: a ticket for its command, the run's clock for somebody outside (G15)."""
+        """Ask an agent for a run: a ticket for its command, or a deadline for an outside agent (G15)."""
         agent = self.agent(name, asked=True, asked_at=self.at)
         limit = self.state.limits.seconds_of(name)
         if not agent.command:
@@ -163,7 +163,7 @@ class AgentDraft(Draft[S, M]):
         self._made.steps += (ticket.with_(delay_seconds=delay_seconds),)
 
     def drop(self, name: str) -> None:
-        """What an agent was asked for is void."""
+        """Void what an agent was asked for."""
         agent = self.state.agent(name)
         if agent.asked and agent.command:
             self._made.dropped += (tickets.work_id(self.state, agent),)
@@ -174,8 +174,8 @@ class AgentDraft(Draft[S, M]):
         self.clear_deadlines(f"run/{name}")
 
     def advance(self, base: str, tip: str) -> None:
-        """Take an agent's commit `tip`, made on `base`, as the one that holds the work from now on; the same or none
-        changes nothing. Moved where another agent's work lies between: it is to be brought onto that."""
+        """Make an agent's commit `tip`, based on `base`, the current one; `base` itself or an empty commit changes
+        nothing. Moved if another agent's work was committed in between: the result has to be rebased."""
         present = self.state.tip
         if tip in ("", base):
             return
@@ -191,7 +191,7 @@ class AgentDraft(Draft[S, M]):
         self._made.steps += (again,)
 
     def deliver(self, letter: tickets.Letter, delay_seconds: float = 0.0) -> None:
-        """Have a letter brought to its agent's mailbox."""
+        """Ask for a letter's delivery to its agent's mailbox."""
         ticket = tickets.agent_ticket(
             self.state,
             tickets.letter_id(self.state, letter),
@@ -204,30 +204,30 @@ class AgentDraft(Draft[S, M]):
         self._made.steps += (ticket,)
 
     def notify(self) -> None:
-        """Have a person told of what was said last, where there is a command for that."""
+        """Ask for the notify command for the last message, if there is one."""
         if self.state.notify:
-            # An escalation is critical (K13).
+            # An escalation has the priority Critical (K13).
             id = f"{self.state.workflow}.{tickets.NOTIFY}.{self.state.lines}"
             self._made.steps += (tickets.agent_ticket(self.state, id, tickets.NOTIFY, priority=0),)
 
     def withdraw(self) -> None:
-        """Void every ticket and deadline, and ask nobody for anything any more."""
+        """Void every ticket, deadline and request."""
         super().withdraw()
         self._asked.clear()
         self.update(agents=tuple(agent.with_(asked=False) for agent in self.state.agents))
 
     def pause(self, event: Paused) -> None:
-        """Hold everything until a person lets it go on."""
+        """Hold everything until a person continues it."""
         self.update(status="paused", paused_clock=self.clock)
         self.hold()
 
     def go_on(self, event: Continued) -> None:
-        """Release what a person's pause has held."""
+        """Release what a person's pause held."""
         self.release(self.clock - self.state.paused_clock)
         self.update(status="running", paused_clock=None)
 
     def ask_again(self) -> None:
-        """After a loss of Redis: what agents were asked for is asked again, letters are sent again, a pause goes on."""
+        """After a loss of Redis: ask the agents again, send letters again, and keep a pause."""
         for agent in self.state.agents:
             if agent.asked:
                 self.ask(agent.name)

@@ -1,4 +1,4 @@
-"""Durations and timestamps as the protocol writes them. Takes numbers and aware datetimes, reads no clock."""
+"""Formats durations and timestamps for the protocol. Takes numbers and aware datetimes; reads no clock."""
 
 from datetime import UTC, datetime
 
@@ -6,20 +6,20 @@ from fixloop.errors import ProtocolError
 
 
 def minutes_seconds(seconds: float) -> str:
-    """`MM:SS`, minutes not wrapped, never negative, fractions cut off (G5)."""
+    """`MM:SS`, minutes unbounded, never negative, fractions cut off (G5)."""
     minutes, rest = divmod(max(0, int(seconds)), 60)
     return f"{minutes:02}:{rest:02}"
 
 
 def hours_minutes_seconds(seconds: float) -> str:
-    """`HH:MM:SS`, hours not wrapped, never negative, fractions cut off (G5)."""
+    """`HH:MM:SS`, hours unbounded, never negative, fractions cut off (G5)."""
     minutes, rest = divmod(max(0, int(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours:02}:{minutes:02}:{rest:02}"
 
 
 def period(seconds: float) -> str:
-    """`5 minutes`, or seconds where the minutes are not whole."""
+    """`5 minutes`, or seconds if the minutes are not whole."""
     number, unit = (seconds / 60, "minute") if seconds % 60 == 0 else (seconds, "second")
     shown = f"{number:.0f}" if number == int(number) else f"{number:g}"
     return f"{shown} {unit}{'' if number == 1 else 's'}"

@@ -1,5 +1,4 @@
-"""What states and messages consist of, the envelope of everything that can happen to a workflow, and what can happen
-to those of every profile."""
+"""The value type of states and messages, the envelope of all events, and the events that every profile has."""
 
 from typing import Any, Literal, Self
 
@@ -7,16 +6,16 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Value(BaseModel):
-    """A part of a state, or of what is said; what a newer version says more is left aside. Its checks are made when
-    they are first needed: a command needs few of them."""
+    """A part of a state or a message; unknown fields of newer versions are ignored. Validators are built on first use,
+    because a command needs few of them."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     def with_(self, **changes: Any) -> Self:
-        """The same with some fields changed: what `model_copy` does, at a quarter of its cost."""
+        """A copy with some fields changed: like `model_copy`, at a quarter of the cost."""
         copy = self.__class__.__new__(self.__class__)
         object.__setattr__(copy, "__dict__", {**self.__dict__, **changes})
-        # Which of them were given and which are defaults is asked by nobody.
+        # `fields_set` is copied unchanged; nothing reads it.
         object.__setattr__(copy, "__pydantic_fields_set__", self.__pydantic_fields_set__)
         object.__setattr__(copy, "__pydantic_extra__", self.__pydantic_extra__)
         object.__setattr__(copy, "__pydantic_private__", self.__pydantic_private__)
@@ -24,28 +23,28 @@ class Value(BaseModel):
 
     @classmethod
     def build(cls) -> None:
-        """Make the checks of all kinds that are loaded, for a process that goes on for long or is forked."""
+        """Build the validators of all loaded subclasses, for a process that runs for long or forks."""
         for kind in cls.__subclasses__():
             kind.model_rebuild(raise_errors=False)
             kind.build()
 
 
 class Event(Value):
-    """The only input of decisions, in the past tense; what a newer version says more is left aside."""
+    """The only input of decisions, in the past tense; unknown fields of newer versions are ignored."""
 
     sender: str = ""
-    """Whom it is from, as a handle; empty: the usual sender of such events."""
+    """The sender's handle; empty: the usual sender of such events."""
     kind: str
 
 
 class Start(Event):
-    """The event that begins a workflow."""
+    """The event that starts a workflow."""
 
     workflow: str
 
 
 class WorkStarted(Start):
-    """Somebody wants a workflow: what every profile has to know of it."""
+    """A workflow was requested; the fields that every profile needs."""
 
     project: str = ""
     issue: int
@@ -56,13 +55,13 @@ class WorkStarted(Start):
     snapshot: str = ""
     tip: str = ""
     push: bool = False
-    """When it ends well, its branch goes to the URL that the repository was given by."""
+    """Push the branch to the repository's URL after a successful end."""
     notify: bool = False
-    """A command tells a person of each escalation."""
+    """A command notifies a person of each escalation."""
 
 
 class DeadlineReached(Event):
-    """A deadline fell due; whether it still matters is for the decision to say (R6)."""
+    """A deadline fell due; the decision checks whether it still matters (R6)."""
 
     kind: Literal["deadline-reached"] = "deadline-reached"
     name: str
@@ -71,7 +70,7 @@ class DeadlineReached(Event):
 
 
 class BranchPushed(Event):
-    """The verified branch was pushed to the repository's URL, or was not."""
+    """The verified branch was pushed to the repository's URL, or the push failed."""
 
     kind: Literal["branch-pushed"] = "branch-pushed"
     branch: str = ""
@@ -80,7 +79,7 @@ class BranchPushed(Event):
     error: str = ""
     """Why not; empty with an empty branch: no fix was needed."""
     fatal: bool = False
-    """Trying again cannot help: it was refused."""
+    """A retry cannot help: the push was refused."""
 
 
 class PersonNotified(Event):
@@ -91,12 +90,12 @@ class PersonNotified(Event):
 
 
 class EventRefused(Event):
-    """Another event was refused; kept so that the log tells of it (A51, K8, K20)."""
+    """Another event was refused; recorded for the log (A51, K8, K20)."""
 
     kind: Literal["event-refused"] = "event-refused"
     refused: str
     """The refused event's kind."""
     reason: str
-    """The sentence with which it was refused."""
+    """The refusal's message."""
     artifacts: tuple[str, ...] = ()
-    """What it rested on: a late answer is not lost."""
+    """Its artifacts, so that a late answer is not lost."""

@@ -1,4 +1,4 @@
-"""What can happen to a validation workflow: the only inputs of its decisions, in the past tense."""
+"""The events of a validation workflow: the only inputs of its decisions, in the past tense."""
 
 from typing import Annotated, Final, Literal
 
@@ -21,9 +21,9 @@ class WorkflowStarted(envelope.WorkStarted):
 
     kind: Literal["workflow-started"] = "workflow-started"
     specialists: tuple[str, ...]
-    """The applicable ones."""
+    """The applicable specialists."""
     unverified: tuple[Unverified, ...] = ()
-    """What was found and does not run."""
+    """Tools that were found and do not run."""
     limits: Limits = Limits()
     fixer: Literal["command", "outside"] = "outside"
     agent: str = ""
@@ -31,17 +31,17 @@ class WorkflowStarted(envelope.WorkStarted):
     bundle_fix_request: bool = True
     tree: str = ""
     parent: str = ""
-    """The ticket of another workflow whose work this is; empty: a person's or a program's own."""
+    """The ticket of the parent workflow; empty: a person or a program started it."""
     bundle: str = ""
-    """Digest of what other machines need to have `tip`, where that is not the snapshot; an artifact."""
+    """Digest of the artifact that gives other machines `tip`, if that is not the snapshot."""
     trusted: str = ""
-    """The commit whose tests and gates judge; empty: nothing is held, as before there were holds."""
+    """The commit whose tests and gates judge; empty: no integrity holds, as in older versions."""
     rules_off: tuple[str, ...] = ()
-    """Rules of integrity that this project has switched off; `all` of them."""
+    """Integrity rules that this project has switched off; `all` for all of them."""
 
 
 class RunFinished(envelope.Event):
-    """A specialist's checks were run, or could not be."""
+    """A specialist's checks ran, or could not run."""
 
     kind: Literal["run-finished"] = "run-finished"
     step: Literal["validate", "recheck", "confirm"]
@@ -52,32 +52,32 @@ class RunFinished(envelope.Event):
     tree: str
     failures: tuple[Failure, ...] = ()
     failures_artifact: str = ""
-    """Digest of all of them in full, as a JSON list."""
+    """Digest of all failures in full, as a JSON list."""
     passed: tuple[str, ...] = ()
-    """Of the tests still owed, the names seen passing (K7)."""
+    """The names of owed tests that were seen passing (K7)."""
     lists_passes: tuple[str, ...] = ()
-    """The checks whose report lists what passed."""
+    """The checks whose report lists passed tests."""
     evidence: tuple[Evidence, ...] = ()
     skipped_checks: tuple[str, ...] = ()
     coverage: str = ""
     error: str = ""
     stack_trace: str = ""
     is_final: bool = False
-    """What could not run would not run the second time either."""
+    """The checks could not run, and a second try would end the same."""
     artifacts: tuple[str, ...] = ()
-    """Digests of the reports and outputs it rests on, kept in the store."""
+    """Digests of the reports and outputs, which are stored."""
     findings: tuple[Finding, ...] = ()
     """Why it is held although its checks passed."""
     environments: dict[str, str] = Field(default_factory=dict)
-    """What later runs have to find: as in the state."""
+    """The environments that later runs have to find, as in the state."""
     renamed: dict[str, str] = Field(default_factory=dict)
-    """Tests known again under another name by what they do, at most 100; `passed` has them by their old names."""
+    """Renamed tests that were recognised by their content, at most 100; `passed` has their old names."""
     cases: dict[str, str] = Field(default_factory=dict)
     """For each check whose report lists tests, the digest of the names that later runs have to show passing."""
 
 
 class BaselineBegun(envelope.Event):
-    """A check that failed is now run on the feature's base, too."""
+    """A failed check is now run on the feature's base, too."""
 
     kind: Literal["baseline-begun"] = "baseline-begun"
     specialist: str
@@ -112,7 +112,7 @@ class DeliveryFailed(envelope.Event):
 
 
 class ReceiptGiven(envelope.Event):
-    """Somebody has a message that is no failure report (G1)."""
+    """A message that is no failure report was received (G1)."""
 
     kind: Literal["receipt-given"] = "receipt-given"
     uid: str
@@ -121,14 +121,14 @@ class ReceiptGiven(envelope.Event):
 
 
 class FixAcknowledged(envelope.Event):
-    """The main agent has the report: a receipt, or a command that started (G1)."""
+    """The main agent has the report: a receipt, or its command started (G1)."""
 
     kind: Literal["fix-acknowledged"] = "fix-acknowledged"
     specialist: str
     iteration: int
     by: str
     uid: str = ""
-    """The message it is a receipt of; empty: the open report, whichever that is."""
+    """The message that was received; empty: the open report, whichever it is."""
 
 
 class FixCompleted(envelope.Event):
@@ -138,9 +138,9 @@ class FixCompleted(envelope.Event):
     specialist: str
     completion: Completion
     bundle: str = ""
-    """Digest of the git bundle that brings its commit to other machines; empty: nothing was changed."""
+    """Digest of the git bundle that gives other machines the commit; empty: nothing was changed."""
     artifacts: tuple[str, ...] = ()
-    """Digests of what the fixer printed and answered."""
+    """Digests of the fixer's output and answer."""
 
 
 class FixFailed(envelope.Event):
@@ -155,33 +155,33 @@ class FixFailed(envelope.Event):
     undelivered: bool = False
     """It could not even be started: a communication error (A70)."""
     fatal: bool = False
-    """Trying again cannot help."""
+    """A retry cannot help."""
 
 
 class AnswerRejected(envelope.Event):
-    """The main agent's answer did not fit (A71)."""
+    """The main agent's answer was invalid (A71)."""
 
     kind: Literal["answer-rejected"] = "answer-rejected"
     specialist: str
     iteration: int
     violations: tuple[str, ...]
     offending: str = ""
-    """How it began; the whole is an artifact."""
+    """The beginning of the answer; all of it is an artifact."""
     artifacts: tuple[str, ...] = ()
 
 
 class BlockerSignalled(envelope.Event):
-    """The main agent says it cannot go on (G8)."""
+    """The main agent says that it cannot continue (G8)."""
 
     kind: Literal["blocker-signalled"] = "blocker-signalled"
     by: str
     text: str
     artifacts: tuple[str, ...] = ()
-    """Digests of what a fixer printed and answered."""
+    """Digests of a fixer's output and answer."""
     declined: Kind | None = None
-    """How they decline; None where they only say why."""
+    """The kind of refusal; None if there is only an explanation."""
     source: str = ""
-    """Of a test that is called wrong: what it says."""
+    """The source of a test that is called wrong."""
 
 
 class DecisionMade(envelope.Event):
@@ -190,20 +190,20 @@ class DecisionMade(envelope.Event):
     kind: Literal["decision-made"] = "decision-made"
     decision: Decision
     escalation: str = ""
-    """The report it answers; a repetition then cannot hit a later one. Empty: whichever is open."""
+    """The report it answers, so that a repetition cannot hit a later one. Empty: the open one."""
     by: str = "User"
     reason: str = ""
     iterations: int | None = None
     minutes: float | None = None
     until: str = ""
-    """skip: the last day that it is good for, `YYYY-MM-DD`; empty: it has none."""
+    """skip: the last day it is valid, `YYYY-MM-DD`; empty: no end."""
     owner: str = ""
-    """Who looks after what was skipped; empty: who decided."""
+    """Who is responsible for what was skipped; empty: who decided."""
     tip: str = ""
     tree: str = ""
     configuration: str = ""
     specialists: tuple[str, ...] = ()
-    """Re-read with a manual fix after a specialist error; empty where nothing was re-read."""
+    """Re-read with a manual fix after a specialist error; empty if nothing was re-read."""
     unverified: tuple[Unverified, ...] = ()
     limits: Limits | None = None
     bundle: str = ""
@@ -227,14 +227,14 @@ class ManualFixDone(envelope.Event):
     bundle: str = ""
     """As in a fix completion."""
     artifacts: tuple[str, ...] = ()
-    """The digest of the person's own answer."""
+    """The digest of the person's answer."""
     diff: str = ""
     diff_artifact: str = ""
     """As in a completion."""
 
 
 class Cancelled(envelope.Event):
-    """Somebody stopped the workflow; no decision, no verdict on the work (K20)."""
+    """The workflow was stopped, with no decision and no verdict on the work (K20)."""
 
     kind: Literal["cancelled"] = "cancelled"
     by: str = "User"
@@ -242,7 +242,7 @@ class Cancelled(envelope.Event):
 
 
 class Paused(envelope.Event):
-    """A person stopped the workflow for a while; no escalation, and nothing to decide."""
+    """A person paused the workflow; no escalation, and nothing to decide."""
 
     kind: Literal["paused"] = "paused"
     by: str = "User"
@@ -250,18 +250,18 @@ class Paused(envelope.Event):
 
 
 class Continued(envelope.Event):
-    """The person let it go on."""
+    """A person continued the workflow."""
 
     kind: Literal["continued"] = "continued"
     by: str = "User"
 
 
 class ResultNoted(envelope.Event):
-    """What a CI elsewhere says of a commit; it decides nothing."""
+    """The result of another CI for a commit; it decides nothing."""
 
     kind: Literal["result-noted"] = "result-noted"
     by: str
-    """The source that has signed it."""
+    """The source that signed it."""
     name: str
     commit: str
     conclusion: str

@@ -1,6 +1,6 @@
-"""What the main agent is asked: the failure report and the fix request of a run that failed (A23-A30, B10, K41).
+"""Builds the failure report and the fix request for a failed run (A23-A30, B10, K41).
 
-Owns how much of it there is room for. Groups failures by cause, the largest group first; counts stay exact.
+Limits their size. Groups failures by cause, the largest group first; counts stay exact.
 """
 
 from collections.abc import Sequence
@@ -17,18 +17,18 @@ from fixloop.protocol.specialists import Specialist
 from fixloop.protocol.state import FailureRef, SpecialistState, State
 
 LISTED_CHARACTERS: Final = 27_000
-"""Of examples in full; what else a request holds fits with them into 10,000 tokens."""
+"""For examples in full; with the rest of a request they fit into 10,000 tokens."""
 NAMED_CHARACTERS: Final = 5_000
-"""Of the names of failures that an example stands for."""
+"""For the names of the failures that an example represents."""
 DIFF_CHARACTERS: Final = (3000, 1000)
-"""Of the last fix and of each before it."""
+"""For the last fix, and for each earlier one."""
 MOST_TRIED: Final = 3
 MOST_NEW: Final = 3
 EXAMPLES: Final = 50
 
 
 def examples(failures: Sequence[Failure]) -> tuple[Failure, ...]:
-    """One failure of each group, the largest group's first, at most EXAMPLES."""
+    """One failure of each group, largest group first, at most EXAMPLES."""
     found = groups(map(FailureRef.of, failures))
     return tuple(failures[group[0]] for group in found[:EXAMPLES])
 
@@ -54,7 +54,7 @@ def report_of(state: State, who: Specialist) -> FailureReport:
 
 
 def request_of(state: State, who: Specialist) -> FixRequest:
-    """The fix request that goes with it."""
+    """The fix request for that report."""
     active, count = state.active, state.failure_count
     listed = _listed(state)
     if any(failure.measure and failure.name == "coverage" for failure in state.failures):
@@ -91,7 +91,7 @@ def request_json(report: Message) -> dict[str, Any]:
 
 
 def _listed(state: State) -> tuple[Failure, ...]:
-    """The examples there is room for, each with what it stands for."""
+    """The examples that fit, each with the failures it represents."""
     last = state.active.last_run
     refs = last.failures if last is not None else tuple(map(FailureRef.of, state.failures))
     room, names_room = LISTED_CHARACTERS, NAMED_CHARACTERS
@@ -116,7 +116,7 @@ def _others(group: list[int], refs: Sequence[FailureRef], room: int) -> tuple[st
     found: list[str] = []
     for position in group[1:]:
         ref = refs[position]
-        # A test's id says where it is; a rule's findings are told by their places.
+        # A test's id contains its location; a rule's findings are named by theirs.
         is_placed = ref.line is not None and "::" not in ref.name and ref.file
         name = f"F{position + 1} {f'{ref.file}:{ref.line}' if is_placed else ref.name}"
         room -= len(name)
@@ -147,6 +147,6 @@ def _tried(active: SpecialistState) -> tuple[Attempt, ...]:
 
 
 def _expected(active: SpecialistState, who: Specialist) -> str:
-    """The gate of the phase (A29, U3), with the coverage that is really asked for."""
+    """The phase's gate (A29, U3), with the required coverage."""
     tests, _, _ = who.expected.partition(", coverage")
     return f"{tests}, coverage ≥{active.coverage_gate:g}%" if active.coverage_gate is not None else tests

@@ -1,7 +1,7 @@
-"""What a check found wrong, and how two runs' findings compare (K7, B41-B43).
+"""Failures that checks found, and the comparison of two runs' failures (K7, B41-B43).
 
-A failure's key is (file, name, error type): line and message shift while the fault stays.
-A failure that stands for a whole measurement carries the measure in its key.
+A failure's key is (file, name, error type): line and message change while the fault stays. For a failure that stands
+for a whole measurement, the key includes the measure.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ class Severity(StrEnum):
 
 
 class FailureKey(NamedTuple):
-    """What makes two failures the same one (K7)."""
+    """The identity of a failure (K7)."""
 
     file: str
     name: str
@@ -38,28 +38,28 @@ class Failure(Value):
     name: str
     """The test's id, the rule's id or the check's name."""
     file: str = ""
-    """Path relative to the workspace, with forward slashes; empty when unknown."""
+    """Path relative to the workspace, with forward slashes; empty if unknown."""
     line: int | None = None
     error_type: str = ""
     message: str = ""
-    """The tool's own full text (B21), cut at the limits of K41."""
+    """The tool's full text (B21), cut at the limits of K41."""
     check: str = ""
-    """The check of the specialist that found it."""
+    """The specialist's check that found it."""
     severity: Severity | None = None
     context: str = ""
     suggestion: str = ""
     frame: str = ""
-    """`file:line` of the deepest frame in the project's own code, or of its test where there is none."""
+    """`file:line` of the deepest frame in the project's own code, or of its test if there is none."""
     source: str = ""
-    """The lines around `frame` or the location, with their numbers."""
+    """The lines around `frame` or the location, with line numbers."""
     rerun: str = ""
-    """The command line that runs this alone, where the tool is known."""
+    """The command line that runs only this, if the tool is known."""
     id: str = ""
-    """In a failure report: its number in the run, such as `F1`, which `fixloop ack --show` knows."""
+    """In a failure report: its number in the run, such as `F1`, for `fixloop ack --show`."""
     alike: int = Field(default=1, ge=0)
-    """In a failure report: how many failures show the same error at the same place, this one included."""
+    """In a failure report: the number of failures with the same error at the same place, including this one."""
     others: tuple[str, ...] = ()
-    """In a failure report: `F2 name` for each of the others, as many as there is room for."""
+    """In a failure report: `F2 name` for each of the others, as far as they fit."""
     measure: str = ""
     """Only for a failure that stands for a whole measurement: a percentage, an output's digest."""
 
@@ -69,7 +69,7 @@ class Failure(Value):
 
     @property
     def priority(self) -> Severity:
-        """How urgent it is (B8): its severity, and High where the tool gave none (K13)."""
+        """Its urgency (B8): its severity, or High if the tool gave none (K13)."""
         return self.severity or Severity.HIGH
 
     @property
@@ -79,7 +79,7 @@ class Failure(Value):
 
 
 class Comparison(Value):
-    """What changed between two consecutive runs (A93, B42); lists are names with multiplicity."""
+    """The changes between two consecutive runs (A93, B42); lists are names with multiplicity."""
 
     resolved: tuple[str, ...] = ()
     persisting: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ def compare(previous: Iterable[FailureKey], current: Iterable[FailureKey]) -> Co
 
 
 def same_failures(runs: Sequence[Iterable[FailureKey]]) -> bool:
-    """True when all runs failed with one equal, non-empty multiset of keys (K7)."""
+    """Whether all runs failed with the same non-empty multiset of keys (K7)."""
     counted = [Counter(run) for run in runs]
     return bool(counted) and bool(counted[0]) and all(run == counted[0] for run in counted)
 

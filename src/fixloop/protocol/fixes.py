@@ -1,4 +1,4 @@
-"""The main agent's side of the loop: report, receipt, completion, and what can go wrong (A4-A8, A70-A73)."""
+"""The main agent's side of the loop: report, receipt, completion, and errors (A4-A8, A70-A73)."""
 
 from collections import Counter
 
@@ -20,7 +20,7 @@ LAST_CHARACTERS = 300
 
 
 def report_delivered(draft: Draft, event: ev.ReportDelivered) -> None:
-    """VFR and FIXREQ go out together; the iteration's clock starts (K6, K9)."""
+    """Send VFR and FIXREQ together and start the iteration's clock (K6, K9)."""
     state, active = draft.state, draft.state.active
     if (
         (event.specialist, event.iteration) != (active.name, active.iteration)
@@ -30,7 +30,7 @@ def report_delivered(draft: Draft, event: ev.ReportDelivered) -> None:
         raise Unexpected(f"{active.name} is {active.status}: there is no failure to report")
     before, who = active.status, slot(active.name)
     draft.move(Status.AWAITING_FIX, Role.ORCHESTRATOR, "failure report sent")
-    # One delivery and one line, the request attached; or each by itself, where the setting says so.
+    # One delivery and one line with the request attached, or two lines if the setting says so.
     request, named = request_of(draft.state, who), ids.request_id(state.issue, active.iteration)
     asks, bundled = f"Fix {count_of(state.failure_count)} of {who.phase}", state.bundle_fix_request
     attached = draft.attachment(request, named, summary=asks, recipient=msg.MAIN_AGENT) if bundled else None
@@ -51,30 +51,30 @@ def report_delivered(draft: Draft, event: ev.ReportDelivered) -> None:
 
 
 def acknowledged(draft: Draft, event: ev.FixAcknowledged) -> None:
-    """A receipt, not a line: AWAITING_FIX becomes FIXING (G1)."""
+    """A receipt is not a line of the log: AWAITING_FIX becomes FIXING (G1)."""
     active = _awaited(draft, event)
     delivery.refuse_other_receipt(draft, event)
     draft.note(f"receipt by {event.by} of {ids.report_id(draft.state.issue, active.name, active.iteration)}")
     delivery.record_receipt(draft, event.by)
     if draft.state.fixer == "outside" and draft.state.operation is None:
-        # It found the report in the state before its mailbox had it.
+        # The agent read the report from the state before its mailbox had it.
         draft.expect_fix(draft.state.limits.fix_seconds)
     if active.status is Status.AWAITING_FIX:
         draft.move(Status.FIXING, Role.MAIN_AGENT, f"{event.by} has the report")
         if active.error is not None and active.error.error_type is msg.ErrorType.COMMUNICATION:
             say_recovered(draft)
         if draft.state.fixer == "command":
-            # A command has taken the report when it starts (G1): what it waited in a queue does not count (K34).
+            # A command has the report when it starts (G1): its time in a queue does not count (K34).
             draft.start_iteration(draft.state.limits.iteration_seconds)
 
 
 def completed(draft: Draft, event: ev.FixCompleted) -> None:
-    """FIXDONE: confirmed, and the re-validation triggered at once (A6, B33-B37)."""
+    """Confirm a FIXDONE and trigger the re-validation at once (A6, B33-B37)."""
     active, completion, opened = draft.state.active, event.completion, draft.state.escalation
     if (event.specialist, completion.iteration) != (active.name, active.iteration):
         _answers_another(draft, event)
     elif opened is not None:
-        # The pause interrupted the wait for it: the next extend or manual-fix takes it up (K20).
+        # The escalation interrupted the wait for it: the next extend or manual-fix uses it (K20).
         named = ids.completion_id(draft.state.issue, completion.iteration)
         if opened.interrupted not in WITH_MAIN_AGENT or opened.decision is not None:
             raise Unexpected(
@@ -104,7 +104,7 @@ def _none_awaited(active: SpecialistState) -> Unexpected:
 
 
 def _answers_another(draft: Draft, event: ev.FixCompleted) -> None:
-    """A8: it matches no open request, so it is an invalid response; a repetition is nothing at all (R8)."""
+    """A completion for no open request is an invalid response (A8); a repetition is ignored (R8)."""
     state, active, number = draft.state, draft.state.active, event.completion.iteration
     violation = f"{ids.completion_id(state.issue, number)} of {event.specialist} answers no open request"
     asked = {entry.name: entry.iteration for entry in state.specialists}
@@ -119,7 +119,7 @@ def _answers_another(draft: Draft, event: ev.FixCompleted) -> None:
 
 
 def take_completion(draft: Draft, completion: Completion) -> None:
-    """Record the completion, trigger run n+1 and restart the clock a reminder stopped (K6)."""
+    """Record the completion, trigger run n+1 and restart the clock that a reminder stopped (K6)."""
     state, active = draft.state, draft.state.active
     reminded = state.operation is not None and state.operation.reminded_clock is not None
     if active.status is Status.AWAITING_FIX:
@@ -135,7 +135,7 @@ def take_completion(draft: Draft, completion: Completion) -> None:
 
 
 def trigger(draft: Draft, fixes: tuple[str, ...]) -> None:
-    """REVAL n+1 and the ticket for it (A35-A37)."""
+    """Send REVAL n+1 and ask for its run (A35-A37)."""
     active = draft.state.active
     before, last = active.status, active.last_run
     number = active.iteration + 1
@@ -158,7 +158,7 @@ def trigger(draft: Draft, fixes: tuple[str, ...]) -> None:
 
 
 def record_fix(draft: Draft, completion: Completion) -> None:
-    """Keep what was done with the run it answers, and the tree it led to (B60, A93)."""
+    """Store the fix with the run that it answers, and the resulting tree (B60, A93)."""
     active = draft.state.active
     fixes = completion.fixes or ("no change",)
     if active.runs:
@@ -183,7 +183,7 @@ def record_fix(draft: Draft, completion: Completion) -> None:
 
 
 def failed(draft: Draft, event: ev.FixFailed) -> None:
-    """A fixer that ended without a fix: again with backoff, then a person (A70, A73, K5)."""
+    """A fixer ended without a fix: retry with backoff, then escalate (A70, A73, K5)."""
     state, active = draft.state, _awaited(draft, event)
     if state.fixer != "command" or event.attempt < state.attempts:
         raise Unexpected(f"no fixer is running in attempt {event.attempt} of run {event.iteration}")
@@ -207,14 +207,14 @@ def failed(draft: Draft, event: ev.FixFailed) -> None:
         return
     say_error(draft, pending)
     reason = msg.Reason.COMMUNICATION_ERROR if event.undelivered else msg.Reason.UNRESPONSIVE
-    # What the fixer printed last, on one line: why it failed stands there.
+    # The fixer's last lines, joined: they say why it failed.
     lines = [" ".join(line.split()) for line in event.output_tail.splitlines() if line.strip()]
     last = " / ".join(lines[-LAST_LINES:])[-LAST_CHARACTERS:]
     escalate(draft, reason, f"{event.error}{f'; it said last: {last}' if last else ''}")
 
 
 def answer_rejected(draft: Draft, event: ev.AnswerRejected) -> None:
-    """A71, G2: one protocol violation notice with a new request, the second bad answer escalates."""
+    """Send a protocol violation notice with a new request; the second invalid answer escalates (A71, G2)."""
     state, active = draft.state, draft.state.active
     answered = event.specialist == active.name and event.iteration < active.iteration
     if active.status not in WITH_MAIN_AGENT or answered:
@@ -247,7 +247,7 @@ def answer_rejected(draft: Draft, event: ev.AnswerRejected) -> None:
 
 
 def blocked(draft: Draft, event: ev.BlockerSignalled) -> None:
-    """The main agent cannot go on: an escalation at once, no timer any more (G8, S7)."""
+    """The main agent cannot continue: escalate at once, without further timers (G8, S7)."""
     active = draft.state.active
     if draft.state.paused or active.status not in WITH_MAIN_AGENT:
         raise _none_awaited(active)

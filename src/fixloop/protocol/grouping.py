@@ -1,6 +1,6 @@
-"""Failures with one cause, as far as they show it: the same error at the same place of the project's own code.
+"""Groups failures with a common cause: the same error at the same place of the project's own code.
 
-Owns what counts as the same error. Works on what history keeps of failures, so that any run can be grouped again.
+Defines which errors count as the same. Uses only what the history keeps, so that any run can be regrouped.
 """
 
 import re
@@ -15,8 +15,8 @@ _VALUE: Final = re.compile(
 
 
 def groups(failures: Iterable[FailureRef]) -> list[list[int]]:
-    """The failures that show the same error at the same place, by their positions in the run, from 0: the largest group
-    first, those of one size as they came. A group's first is its example."""
+    """Groups of failures with the same error at the same place, as positions in the run from 0: the largest group
+    first, equal sizes in their order. A group's first failure is its example."""
     found: dict[tuple[str, str], list[int]] = {}
     for position, failure in enumerate(failures):
         found.setdefault(_key(failure), []).append(position)
@@ -24,8 +24,8 @@ def groups(failures: Iterable[FailureRef]) -> list[list[int]]:
 
 
 def _key(failure: FailureRef) -> tuple[str, str]:
-    # A test's is its error without values and its deepest frame; a rule's findings are one group, wherever they lie.
-    # Of failures in one line no more is kept for certain than the beginning.
+    # A test's key is its error without values and its deepest frame; a rule's findings are one group, wherever they
+    # are. Only the beginning of an error is certain to be kept on one line.
     error = _VALUE.sub("#", failure.error[:80])
     if failure.frame:
         return error, failure.frame
@@ -35,7 +35,7 @@ def _key(failure: FailureRef) -> tuple[str, str]:
 
 
 def common_prefix(names: Sequence[str]) -> str:
-    """What all of `names` begin with, up to the last `::` or `/`; empty for a single one."""
+    """The common prefix of `names`, up to the last `::` or `/`; empty for a single name."""
     if len(names) < 2:
         return ""
     first, last = min(names), max(names)

@@ -1,7 +1,7 @@
-"""Which run that passed is held for a person, and what a person's no makes of it (issue 15).
+"""Decides which passed run is held for a person, and what a person's rejection leads to (issue 15).
 
-A PASS after a fix is a claim. What a rule saw that it cannot decide is neither a pass nor a failure: a person sees both
-sides, and says. Refuses nothing in workflows that began before there were holds.
+A PASS after a fix is a claim. A finding that no rule can judge is neither a pass nor a failure: a person compares both
+sides and decides. Workflows that began before integrity holds existed are never held.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,13 +14,13 @@ from fixloop.protocol.state import OpenEscalation, SpecialistState, State
 
 SAME_TREE: Final = "same-tree"
 ALL_RULES: Final = "all"
-"""In `[integrity] off`: no rule holds anything."""
+"""In `[integrity] off`: switches all rules off."""
 REJECTED: Final = "Held"
-"""The error type of what a person rejected."""
+"""The error type of rejected findings."""
 
 
 def findings_on(state: State, event: RunFinished) -> tuple[Finding, ...]:
-    """Why a run that passed is held; nothing where a person has accepted its tree."""
+    """Why a passed run is held; empty if a person has accepted its tree."""
     if not state.trusted or event.tree in state.accepted or ALL_RULES in state.rules_off:
         return ()
     found = (*event.findings, *_same_tree(state.active, event.tree))
@@ -28,7 +28,7 @@ def findings_on(state: State, event: RunFinished) -> tuple[Finding, ...]:
 
 
 def _same_tree(active: SpecialistState, tree: str) -> Iterator[Finding]:
-    """What failed and passes without a change is a flake, or something else than the code decides."""
+    """A tree that failed and passes unchanged is flaky, or its result depends on something other than the code."""
     for run in active.runs:
         if run.tree == tree and not run.passed and not run.could_not_run:
             is_rejected = all(ref.error_type == REJECTED for ref in run.failures)
@@ -38,17 +38,17 @@ def _same_tree(active: SpecialistState, tree: str) -> Iterator[Finding]:
 
 
 def rules_of(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """The rules that hold, each once."""
+    """The rules of the findings, each once."""
     return tuple(dict.fromkeys(found.rule for found in findings))
 
 
 def names_of(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """As failures and known issues name them, each once."""
+    """The rules as failures and known issues name them, each once."""
     return tuple(f"held: {rule}" for rule in rules_of(findings))
 
 
 def as_failures(opened: OpenEscalation, reason: str, specialist: str) -> tuple[Failure, ...]:
-    """What a person rejected, as failures: one for each rule and file, as their identity has to outlive an edit."""
+    """Rejected findings as failures: one per rule and file, because their identity has to survive an edit."""
     together: dict[tuple[str, str], list[Finding]] = {}
     for found in opened.findings:
         together.setdefault((found.rule, found.file), []).append(found)
@@ -61,7 +61,7 @@ def as_failures(opened: OpenEscalation, reason: str, specialist: str) -> tuple[F
             message="\n".join(_told(founds, reason)),
             check=founds[0].check or specialist,
             suggestion="undo what is shown here, and mend the cause in the code itself",
-            # Each in full in the report: findings of one rule in several files are not one failure.
+            # Keeps the findings of one rule in several files apart, each in full in the report.
             frame=f"{file}:{founds[0].line}" if founds[0].line is not None else file,
         )
         for (rule, file), founds in together.items()

@@ -1,4 +1,4 @@
-"""The visible ids of messages and tickets (K3, K4, G4, G6), all derived: a replay gives the same."""
+"""Visible ids of messages and tickets (K3, K4, G4, G6), all derived, so that a replay gives the same ones."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ def success_id(issue: int, specialist: str, iteration: int) -> str:
 
 
 def stamped_id(prefix: str, issue: int, subject: str, at: datetime, taken: tuple[str, ...]) -> str:
-    """`{prefix}-{issue}-{subject}-{ts}`; a second one in the same second ends in `-2`, `-3` … (G4)."""
+    """`{prefix}-{issue}-{subject}-{ts}`; further ones in the same second end in `-2`, `-3` … (G4)."""
     plain = f"{prefix}-{issue}-{subject}-{at.astimezone(UTC):%Y%m%dT%H%M%SZ}"
     number, candidate = 1, plain
     while candidate in taken:
@@ -44,25 +44,25 @@ def stamped_id(prefix: str, issue: int, subject: str, at: datetime, taken: tuple
 
 
 def message_uid(workflow: str, sequence: int) -> str:
-    """A UUID in version 4's form, derived from the workflow and the message's sequence number (K3)."""
+    """A UUID in the form of version 4, derived from the workflow and the message's sequence number (K3)."""
     return uid_of(f"{workflow}/{sequence}")
 
 
 def uid_of(text: str) -> str:
-    """A UUID in version 4's form, the same for the same text."""
+    """A UUID in the form of version 4, the same for the same text."""
     digits = hashlib.sha256(text.encode()).hexdigest()
     variant = "89ab"[int(digits[16], 16) % 4]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
 
 def ticket_id(workflow: str, specialist: str, step: str, iteration: int, attempt: int, epoch: int) -> str:
-    """The ticket's and the Celery task's id; `epoch` counts what makes the same step run again (decisions,
+    """The id of the ticket and of its Celery task; `epoch` counts the reasons to repeat a step (decisions,
     confirmations on a new tree)."""
     plain = f"{workflow}.{specialist}.{step}.{iteration}.{attempt}"
     return f"{plain}.e{epoch}" if epoch else plain
 
 
 def called(state: Any) -> str:
-    """What a command's ISSUE has to be for this workflow: the number means the issue's latest workflow, so one that
-    works for another is named by its id."""
+    """The ISSUE argument that names this workflow: a number means the issue's latest workflow, so a child workflow is
+    named by its id."""
     return str(state.workflow if getattr(state, "parent", "") else state.issue)

@@ -1,8 +1,8 @@
-"""How much of a tool's text is kept, and in which form (K41).
+"""Limits how much of a tool's text is kept, and in which form (K41).
 
-Owns the bounds: the first failures in full up to a size, further ones one line each, counts exact.
-Refuses nothing: anything that a tool printed comes out as valid UTF-8 without control characters.
-Secrets have to be cut before a text is bounded, or half of one could survive at the edge of a cut.
+The first failures are kept in full up to a size, further ones on one line each; counts stay exact. Any tool output
+becomes valid UTF-8 without control characters. Secrets must be removed before a text is cut, or half of one could
+remain at the edge of the cut.
 """
 
 import hashlib
@@ -22,12 +22,12 @@ LIST_BYTES: Final = 4 * 1024 * 1024
 LINE_BYTES: Final = 200
 NAME_BYTES: Final = 512
 
-# Two runs can still be compared by so many; it is ten times what a legacy project's first lint finds.
+# Two runs of this size can still be compared; it is ten times what a legacy project's first lint finds.
 MAX_FAILURES: Final = 100_000
 
 _MARKER_BYTES: Final = 40
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?")
-# pytest writes ESC as `#x1B`, others leave the rest of the sequence. `[5m]` may be the parameter of a test.
+# pytest writes ESC as `#x1B`, other tools drop it and leave the rest. `[5m]` may be a test's parameter.
 _COLOURS: Final = re.compile(
     r"(?:#x1[bB]|&#(?:27|x1[bB]);)\[[0-9;]*[A-Za-z]|\[(?:\d|[1-9]\d|10[0-7])(?:;\d{1,3})*m(?![\]-])"
 )
@@ -42,7 +42,7 @@ def clean(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """`text`, of a message, as `clean` gives it, and without what is left of colours where writers of XML drop ESC."""
+    """A message's `text` as `clean` returns it, without the colour codes that remain when XML writers drop ESC."""
     return _COLOURS.sub("", clean(text))
 
 
@@ -50,7 +50,7 @@ def cut(text: str, limit_bytes: int) -> str:
     """
     `text` in at most `limit_bytes` bytes of UTF-8, cut in the middle.
 
-    The beginning says where, the end says what: tracebacks and summaries put their point last.
+    The beginning says where, the end says what: tracebacks and summaries end with the error.
     """
     data = text.encode("utf-8", "replace")
     if len(data) <= limit_bytes:
@@ -63,7 +63,7 @@ def cut(text: str, limit_bytes: int) -> str:
 
 
 def tail(text: str, limit_bytes: int) -> str:
-    """The end of `text`, with a line that says how much went before it."""
+    """The end of `text`, after a line that says how much was cut."""
     data = text.rstrip().encode()
     if len(data) <= limit_bytes:
         return data.decode()
@@ -71,13 +71,13 @@ def tail(text: str, limit_bytes: int) -> str:
 
 
 def one_line(text: str, limit_bytes: int = LINE_BYTES) -> str:
-    """The first line of `text` that says something, cut to `limit_bytes`."""
+    """The first non-blank line of `text`, cut to `limit_bytes`."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return cut(line, limit_bytes)
 
 
 def short_name(text: str) -> str:
-    """`text` as the name of a failure: one line; a long one ends in a digest, so that two names stay two (K7)."""
+    """`text` as a failure's name: one line; a long name ends in a digest, so that two names stay distinct (K7)."""
     name = " ".join(clean(text).split())
     data = name.encode()
     if len(data) <= NAME_BYTES:
@@ -86,7 +86,7 @@ def short_name(text: str) -> str:
 
 
 def bound(failures: Iterable[Failure], examples: Container[int]) -> tuple[Failure, ...]:
-    """As many failures as came in: those at the positions `examples` in full up to a size, others one line (K41)."""
+    """The same number of failures: those at the positions `examples` in full up to a size, others on one line (K41)."""
     bounded = []
     for place, failure in enumerate(failures):
         if place in examples:
@@ -99,7 +99,7 @@ def bound(failures: Iterable[Failure], examples: Container[int]) -> tuple[Failur
 
 
 def in_full(failure: Failure) -> Failure:
-    """A failure with as much of its text as is ever kept."""
+    """A failure with the most text that is ever kept."""
     context = cut(failure.context, CONTEXT_BYTES)
     message = cut(failure.message, FAILURE_BYTES - len(context.encode("utf-8", "replace")))
     suggestion = cut(failure.suggestion, SUGGESTION_BYTES)
@@ -107,7 +107,7 @@ def in_full(failure: Failure) -> Failure:
 
 
 def failures_json(failures: Sequence[Failure]) -> bytes:
-    """A JSON list to look one of them up in; where there are very many, each is shorter."""
+    """A JSON list of failures for lookup; if there are very many, each is shortened."""
     room = LIST_BYTES // max(len(failures), 1)
     kept = [
         failure.model_copy(update={"message": cut(failure.message, max(room, LINE_BYTES))})

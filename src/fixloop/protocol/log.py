@@ -1,7 +1,7 @@
-"""The communication log as text and as data (A77-A85), and the flow log of one specialist's loop (B53-B56).
+"""Renders the communication log as text and as data (A77-A85), and the flow log of a specialist's loop (B53-B56).
 
-Works on the lines of a workflow as they stand, in their order (A84). Counts are computed from the lines, never stored,
-so header and statistics cannot disagree (A83). What is not a line is K39's matter.
+Works on a workflow's lines in their order (A84). Counts are computed from the lines and never stored, so header and
+statistics agree (A83). K39 defines what is a line.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from fixloop.protocol.event import Value
 from fixloop.protocol.rendering import fill, render_whole
 from fixloop.protocol.specialists import specialist as slot
 
-#: Message Type of an entry, and the short title of a line in the chronological list.
+#: Message Type of an entry, and a line's short title in the chronological list.
 _NAMES: Final = {
     "failure-detected": ("Failure Detected", "Failure detected"),
     "failure-report": ("Failure Report", "Failure report"),
@@ -40,12 +40,12 @@ _OUTCOMES: Final = {
     "unverified": "Not verified (what ran has passed)",
 }
 NAMED: Final = 3
-"""How many failures or fixes a line of the flow log names."""
+"""The number of failures or fixes that a line of the flow log names."""
 _PLACES: Final = {msg.ORCHESTRATOR: "Orchestrator", msg.MAIN_AGENT: "Main Agent", msg.USER: "User"}
 
 
 class Statistics(Value):
-    """The statistics block (A82); a fix request counts wherever it travels, alone or attached (K9)."""
+    """The statistics block (A82); a fix request counts whether it is sent alone or attached (K9)."""
 
     total_messages: int
     failure_reports: int
@@ -61,8 +61,8 @@ class Statistics(Value):
 
 
 def statistics(lines: Sequence[msg.Message], *, outcome: str | None) -> Statistics:
-    """Count `lines` (A82), which are in order. Of the outcomes `escalated` is while a person decides and None while it
-    runs; words that are not known stand as they are."""
+    """Count `lines` (A82), which are in order. The outcome is `escalated` while a person decides and None while it
+    runs; unknown outcomes are shown unchanged."""
     runs = _runs(lines)
     total, retries = sum(runs.values()), sum(runs.values()) - len(runs)
     attached = [line.attached for line in lines if line.attached is not None]
@@ -81,12 +81,12 @@ def statistics(lines: Sequence[msg.Message], *, outcome: str | None) -> Statisti
 
 
 def outcome_text(outcome: str | None) -> str:
-    """`Success (all validations passed)`; None is a workflow that runs, and other words stand as they are."""
+    """`Success (all validations passed)`; None is a running workflow, and unknown outcomes are shown unchanged."""
     return _OUTCOMES.get(outcome, outcome or "")
 
 
 def render_entry(message: msg.Message) -> str:
-    """One line's log entry (A77)."""
+    """The log entry of one line (A77)."""
     name = "Validation Result" if _is_first_result(message) else _NAMES[message.body.kind][0]
     return fill("log-entry", m=message, message_type=name)
 
@@ -100,7 +100,7 @@ def full_log(
     started: datetime | None = None,
     completed: datetime | None = None,
 ) -> str:
-    """The whole log as Markdown (A79-A83), by default from the first line's time to the last line's."""
+    """The whole log as Markdown (A79-A83); by default from the first line's time to the last line's."""
     began = started or (lines[0].at if lines else None)
     latest = completed or (lines[-1].at if lines else began)
     return fill(
@@ -108,7 +108,7 @@ def full_log(
         issue=issue,
         feature=feature,
         started=began,
-        # Of a workflow that has ended.
+        # Only for a workflow that has ended.
         completed=latest if outcome not in (None, "escalated") else None,
         duration_seconds=(latest - began).total_seconds() if began and latest else 0,
         total_iterations=sum(_runs(lines).values()),
@@ -118,7 +118,7 @@ def full_log(
 
 
 def as_json_entries(lines: Iterable[msg.Message]) -> list[dict[str, Any]]:
-    """The `entries` of `fixloop log --json`; `rendered` holds what is attached to a line too (A85)."""
+    """The `entries` of `fixloop log --json`; `rendered` includes a line's attachment (A85)."""
     return [
         {
             "entry_id": line.entry_id,
@@ -139,7 +139,7 @@ def as_json_entries(lines: Iterable[msg.Message]) -> list[dict[str, Any]]:
 
 
 def title(message: msg.Message) -> str:
-    """`Re-validation result (PASS)`, as the chronological list names a line (A80)."""
+    """`Re-validation result (PASS)`: a line's title in the chronological list (A80)."""
     name = _NAMES[message.body.kind][1]
     if not isinstance(message.body, msg.RevalidationResult):
         return name
@@ -152,7 +152,7 @@ def _is_first_result(message: msg.Message) -> bool:
 
 
 def _runs(lines: Iterable[msg.Message]) -> dict[str, int]:
-    """How many runs each specialist had: an iteration is the number of a run (K2)."""
+    """The number of runs of each specialist: an iteration is a run's number (K2)."""
     runs: dict[str, int] = {}
     for line in lines:
         if line.specialist and line.iteration > 0:
@@ -168,13 +168,13 @@ class _Line(NamedTuple):
 
 
 def flow_log(lines: Sequence[msg.Message], specialist: str, *, outcome: str = "") -> str:
-    """The flow of one specialist's loop as Markdown, from all of a workflow's lines in order. `outcome` is what a
-    person's decision made of it; by default what its last line says."""
+    """The flow of one specialist's loop as Markdown, from all of a workflow's lines in order. `outcome` is the result
+    of a person's decision; by default it follows from the last line."""
     own = [line for line in lines if line.specialist == specialist]
     if not own:
         raise ProtocolError(f"{specialist} has no line in this log")
     who, last = slot(specialist), own[-1]
-    # From its first run's beginning, where the last line tells it; else from its first line.
+    # From the beginning of its first run if the last line has the total, else from its first line.
     duration = (
         last.body.total_seconds
         if isinstance(last.body, msg.Success | msg.Escalation)

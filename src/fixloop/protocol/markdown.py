@@ -1,7 +1,7 @@
-"""Text as data in Markdown: escaped on one line, fenced on many, and read back unchanged.
+"""Writes text as data in Markdown: escaped on one line, fenced on several, and readable back unchanged.
 
-Nothing that tools and agents write may become a heading, a field, a table cell or an escape sequence of the terminal,
-and `unescape(line(text)) == text` for every text. Underscores stay: `__init__.py` must be copied as it stands.
+Text of tools and agents must never become a heading, a field, a table cell or a terminal escape sequence, and
+`unescape(line(text)) == text` holds for every text. Underscores stay: `__init__.py` must be copied unchanged.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Final
 
 
 class Verbatim(str):
-    """Markdown that is already safe, and is not escaped again."""
+    """Markdown that is already safe and is not escaped again."""
 
     __slots__ = ()
 
@@ -40,7 +40,7 @@ _CONTROL: Final = re.compile(f"[{_HIDDEN}]")
 _UNPRINTABLE: Final = re.compile(rf"[\\{_HIDDEN}]")
 _TICKS: Final = re.compile("`+")
 _ESCAPED: Final = re.compile(
-    # A code span is left as it stands; its length is bounded so that a hostile text costs linear time.
+    # A code span stays unchanged; its length is bounded so that a hostile text takes linear time.
     r"\\([!-/:-@\[-`{-~])|&#([0-9]{1,7});|(`{1,3})(?!`)[^`]{1,500}\3(?!`)"
 )
 
@@ -54,7 +54,7 @@ _WORDLESS: Final = "*empty*"
 
 
 def line(value: str) -> str:
-    """`value` on one line, unable to start or end any Markdown construct; a newline becomes `&#10;`."""
+    """`value` on one line, unable to start or end a Markdown construct; a newline becomes `&#10;`."""
     if not value or (
         _SUSPECT.search(value) is None
         and value[0] not in _OPENERS
@@ -72,7 +72,7 @@ def cell(value: str) -> Verbatim:
 
 
 def lines(value: str, indent: int = 0) -> Verbatim:
-    """`value` with its own line breaks, each line escaped and, after the first, indented."""
+    """`value` with its line breaks; each line is escaped and, after the first, indented."""
     core = value.strip("\n")
     if "\n" not in core:
         return Verbatim(line(value))
@@ -85,8 +85,8 @@ def lines(value: str, indent: int = 0) -> Verbatim:
 
 
 def fence(value: str, indent: int = 0) -> Verbatim:
-    """`value` between fences longer than any run of backticks in it. The info string is `text`, or `escaped` where
-    control characters are shown as Python escapes."""
+    """`value` in fences longer than any run of backticks in it. The info string is `text`, or `escaped` if control
+    characters are shown as Python escapes."""
     info = "text"
     if _CONTROL.search(value):
         info, value = "escaped", _UNPRINTABLE.sub(_visible, value)
@@ -97,14 +97,14 @@ def fence(value: str, indent: int = 0) -> Verbatim:
 
 
 def text(value: str, indent: int = 0) -> Verbatim:
-    """What follows `**Field**:` - one escaped line, or a fence below where there are several."""
+    """The text after `**Field**:` - one escaped line, or a fence below it for several lines."""
     if "\n" in value:
         return Verbatim("\n" + fence(value, indent))
     return Verbatim(" " + line(value))
 
 
 def code(value: str) -> Verbatim:
-    """`value` on one line as a code span, which is copied as it stands."""
+    """`value` on one line as a code span, which can be copied unchanged."""
     shown = _CONTROL.sub(_visible, " ".join(value.split("\n")))
     ticks = "`" * (1 + max(map(len, _TICKS.findall(shown)), default=0))
     pad = " " if shown.startswith("`") or shown.endswith("`") else ""
@@ -124,17 +124,17 @@ def bullets(items: Iterable[str], indent: int = 0) -> Verbatim:
 
 
 def unescape(value: str) -> str:
-    """The text that `line`, `lines` or `cell` wrote; code spans of an agent are left as they stand."""
+    """The text that `line`, `lines` or `cell` wrote; an agent's code spans stay unchanged."""
     return _ESCAPED.sub(_original, value)
 
 
 def unitem(value: str) -> str:
-    """The text of an item that `numbered` or `bullets` wrote, without its marker and indentation."""
+    """The text of an item that `numbered` or `bullets` wrote, without marker and indentation."""
     return "" if value == _WORDLESS else unescape(value)
 
 
 def item_text(rows: list[str]) -> str:
-    """A list item's lines without its marker and the indentation that the marker asks for."""
+    """A list item's lines without its marker and the marker's indentation."""
     marker = _MARKER.match(rows[0]) if rows else None
     width = marker.end() if marker else 0
     rest = [row[width:] if not row[:width].strip() else row.lstrip() for row in rows[1:]]
@@ -144,7 +144,7 @@ def item_text(rows: list[str]) -> str:
 def _item(value: str, indent: int) -> str:
     if not value:
         return _WORDLESS
-    # A file that is really called `none` must not read as "there are none".
+    # A file named `none` must not read as "there are none".
     if value.casefold() in NOTHING:
         return f"&#{ord(value[0])};{value[1:]}"
     return lines(value, indent)

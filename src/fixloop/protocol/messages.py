@@ -1,7 +1,7 @@
-"""What one agent says to another: the envelope and one body for each message type (A15-A48, A59, A74).
+"""Messages between agents: the envelope, and one body for each message type (A15-A48, A59, A74).
 
-A body holds facts; the words around them are the templates'. Bodies are values: JSON in, JSON out.
-Refuses a message whose header or required section would be empty, before anybody gets it (A21).
+A body holds facts; the templates add the words. Bodies are values: JSON in, JSON out. A message with an empty header or
+required section is refused before it is sent (A21).
 """
 
 from enum import StrEnum
@@ -71,13 +71,13 @@ class Reason(StrEnum):
 
     @property
     def target(self) -> str:
-        """Whom it goes to (K27)."""
+        """The recipient of the escalation (K27)."""
         to_orchestrator = (Reason.SPECIALIST_ERROR, Reason.COMMUNICATION_ERROR, Reason.INVALID_RESPONSE)
         return MAIN_AGENT if self in to_orchestrator else USER
 
     @property
     def decisions(self) -> "tuple[Decision, ...]":
-        """What answers it: the four, and a hold first of all by one of its own two."""
+        """The decisions that can answer it: the usual four, and for a hold first its own two."""
         return (*ON_A_HOLD, *FOUR) if self is Reason.INTEGRITY_HOLD else FOUR
 
 
@@ -121,17 +121,17 @@ class ErrorType(StrEnum):
         return self.value.replace("-", " ").title()
 
 
-# A thousandth makes good what differences of clocks lose: 300 s must not be shown as 299.
+# A thousandth compensates for rounding of clock differences: 300 s must not be shown as 299.
 Seconds = Annotated[
     float, Field(allow_inf_nan=False), AfterValidator(lambda seconds: float(max(0, floor(seconds + 0.001))))
 ]
-"""A duration as messages hold it: what `MM:SS` can show and a reader can read back (A22, G5)."""
+"""A duration in messages, in whole seconds, so that a reader gets back what `MM:SS` shows (A22, G5)."""
 Lateness = Annotated[
     float, Field(allow_inf_nan=False), AfterValidator(lambda seconds: float(max(0, ceil(seconds - 0.001))))
 ]
-"""A duration that has passed its limit: a second that has begun counts, so that this shows (A58)."""
+"""A duration that exceeds its limit, rounded up so that the excess is visible (A58)."""
 Text = Annotated[str, Field(min_length=1)]
-"""What a required section or header field consists of (A21)."""
+"""A required section or header field, which must not be empty (A21)."""
 
 
 class FailureDetected(Value):
@@ -144,7 +144,7 @@ class FailureDetected(Value):
     details: tuple[str, ...] = Field(min_length=1)
     """`test id - error type` each."""
     coverage: str = ""
-    """`73.2% (target: ≥80%)`; empty where none was measured."""
+    """`73.2% (target: ≥80%)`; empty if none was measured."""
 
 
 class FailureReport(Value):
@@ -158,14 +158,14 @@ class FailureReport(Value):
     severity: Severity
     next_phase: Text
     failures: tuple[Failure, ...] = Field(min_length=1)
-    """One for each group of failures with the same error at the same place, the largest group first."""
+    """One per group of failures with the same error at the same place, largest group first."""
     further: int = 0
     """Failures of groups that are not listed (K41); counts stay exact."""
     coverage: str = ""
     fix_limit_seconds: Seconds | None = None
-    """The time there is for the fix (A56), from which the expected timeline is made; None is no limit."""
+    """The time limit for the fix (A56), the basis of the expected timeline; None: no limit."""
     reminder_window_seconds: Annotated[Seconds | None, Field(validate_default=True)] = 300.0
-    """From the reminder to the escalation (A62); None: none follows by itself, or there is no limit."""
+    """From the reminder to the escalation (A62); None: there is no automatic escalation, or no limit."""
     marks: tuple[str, ...] = ()
 
     @property
@@ -179,13 +179,13 @@ class FailureReport(Value):
 
 
 class FixItem(Value):
-    """One thing to fix, with what is needed to begin (A28, B10)."""
+    """One thing to fix, with the facts needed to begin (A28, B10)."""
 
     name: Text
     file: str = ""
     line: int | None = None
     error: str = ""
-    """Error type and first line of the message; the whole is in the failure report."""
+    """Error type and first line of the message; the failure report has all of it."""
     suggestion: str = ""
     priority: Severity = Severity.HIGH
 
@@ -197,19 +197,19 @@ _Item = Annotated[
 
 
 class Attempt(Value):
-    """An earlier fix, and what came of it."""
+    """An earlier fix and its result."""
 
     iteration: int
     """The run it answered."""
     fixes: tuple[str, ...] = ()
     said: str = ""
-    """The agent's summary and the end of what it printed."""
+    """The agent's summary and the end of its output."""
     diff: str = ""
     """Its beginning."""
     resolved: int = Field(default=0, ge=0)
     left: int = Field(default=0, ge=0)
     new: tuple[str, ...] = ()
-    """What failed after it and not before; the first of them."""
+    """The first of the failures after it that were not there before."""
     new_count: int = Field(default=0, ge=0)
 
 
@@ -218,9 +218,9 @@ class FixRequest(Value):
 
     kind: Literal["fix-request"] = "fix-request"
     goal: str = ""
-    """What is to be reached, in one sentence; empty in older messages."""
+    """The goal in one sentence; empty in older messages."""
     items: tuple[_Item, ...] = Field(min_length=1)
-    """One for each failure that the report lists (A7)."""
+    """One per failure that the report lists (A7)."""
     further: int = 0
     """Failures beyond those listed (K41)."""
     commands: tuple[str, ...] = ()
@@ -228,7 +228,7 @@ class FixRequest(Value):
     tried: tuple[Attempt, ...] = ()
     """Earlier fixes, oldest first."""
     older: int = Field(default=0, ge=0)
-    """Findings that are older than the feature, and nobody is asked to fix."""
+    """Findings older than the feature, which need not be fixed."""
     approach: tuple[str, ...] = ()
     expected: Text
     remaining_iterations: int
@@ -248,7 +248,7 @@ class FixCompletion(Value):
     marks: tuple[str, ...] = ()
     """Tests, gates or tool configuration the fix touched."""
     unchanged: tuple[str, ...] = ()
-    """Files the agent named that did not change: `files` is the real change, not what the answer says."""
+    """Files that the agent named and that did not change: `files` is the real change, not the agent's claim."""
     unnamed: tuple[str, ...] = ()
     """Files that changed and that the agent did not name."""
 
@@ -259,7 +259,7 @@ class RevalidationTrigger(Value):
     kind: Literal["revalidation-trigger"] = "revalidation-trigger"
     phase: Text
     confirms: bool = False
-    """The phase had passed already, on another tree than the final one (K37)."""
+    """The phase has already passed, on a tree other than the final one (K37)."""
     previous_failures: tuple[str, ...]
     fixes: tuple[str, ...]
 
@@ -272,20 +272,20 @@ class RevalidationResult(Value):
     failures: tuple[str, ...] = ()
     """One line each; required for FAIL, absent for PASS."""
     failure_count: int = 0
-    """Exact, even where `failures` was shortened (K41)."""
+    """Exact, even if `failures` was shortened (K41)."""
     comparison: Comparison = Comparison()
     history: tuple[int, ...] = ()
-    """The failure count of each run so far, this one included."""
+    """The failure count of each run so far, including this one."""
     likely_cause: str = ""
-    """Where new failures come from, as far as the runs tell."""
+    """The origin of new failures, as far as the runs show it."""
     escalates: Reason | None = None
-    """With a FAIL after which the loop does not go on: why (B45)."""
+    """Why the loop does not continue after this FAIL (B45)."""
     fix_seconds: Seconds = 0.0
-    """Spent on all fixes so far (B40)."""
+    """The time spent on all fixes so far (B40)."""
     next_phase: str = ""
     coverage: str = ""
     evidence: tuple[str, ...] = ()
-    """One line for each check that ran."""
+    """One line per check that ran."""
     marks: tuple[str, ...] = ()
 
     @model_validator(mode="after")
@@ -319,7 +319,7 @@ class Success(Value):
     next_phase: Text
     phases_done: int = 0
     phases_total: int = 0
-    """How many phases apply; 0 in older messages, which do not tell."""
+    """The number of applicable phases; 0 in older messages."""
     marks: tuple[str, ...] = ()
 
 
@@ -329,12 +329,12 @@ class HistoryRow(Value):
     iteration: int
     failures: int
     fixes: str
-    """Summary of the fixes made in answer to this run's failures."""
+    """Summary of the fixes made for this run's failures."""
     result: str = "FAIL"
 
 
 class PersistentFailure(Value):
-    """A failure that stood to the end (B50)."""
+    """A failure that persisted to the end (B50)."""
 
     name: str
     file: str = ""
@@ -355,7 +355,7 @@ class Escalation(Value):
     reason: Reason
     detail: str = ""
     flags: tuple[str, ...] = ()
-    """`unresponsive` when the late party is the main agent (K12)."""
+    """`unresponsive` if the late party is the main agent (K12)."""
     iterations: int
     total_seconds: Seconds
     history: tuple[HistoryRow, ...] = ()
@@ -363,21 +363,21 @@ class Escalation(Value):
     persistent: tuple[PersistentFailure, ...] = ()
     persistent_count: int = 0
     recommended: Decision | None = None
-    """The option that the runs speak for; a person is free to choose another."""
+    """The option that the runs suggest; a person may choose another."""
     rationale: str = ""
-    """Why that one."""
+    """Why that option."""
     findings: tuple[Finding, ...] = ()
-    """Of an integrity hold: why a run that passed is no verdict."""
+    """Of an integrity hold: why the passed run is no verdict."""
     source: str = ""
-    """Of a test that the main agent calls wrong: what it says."""
+    """The source of a test that the main agent calls wrong."""
 
     @property
     def all_failed(self) -> bool:
-        """True when every run failed, so that none of them lies behind a PASS (A46, K37)."""
+        """Whether every run failed, so that none of them had passed before (A46, K37)."""
         return not self.findings and bool(self.history) and all(row.result == "FAIL" for row in self.history)
 
     def without(self, rule: str) -> str:
-        """What the verdict would be if there were no such rule."""
+        """The verdict if this rule did not exist."""
         others = dict.fromkeys(found.rule for found in self.findings if found.rule != rule)
         return f"held all the same, by {', '.join(others)}" if others else "passed"
 
@@ -390,21 +390,21 @@ class TimeoutReminder(Value):
     elapsed_seconds: Lateness
     threshold_seconds: Seconds
     window_seconds: Seconds | None
-    """Until the escalation; None: none follows by itself."""
+    """The time until the escalation; None: there is no automatic one."""
     status: Status
 
 
 class ErrorNotification(Value):
-    """ERR: something did not work as such (A74-A76)."""
+    """ERR: an operation failed (A74-A76)."""
 
     kind: Literal["error-notification"] = "error-notification"
     error_type: ErrorType
     operation: str = ""
-    """G6's name of what was being done."""
+    """The operation's name in G6."""
     agent: str = ""
-    """Whose work it was (A91)."""
+    """The agent whose work it was (A91)."""
     regarding: str = ""
-    """The message that the work answered (A91); empty where there was none."""
+    """The message that the work answered (A91); empty if there was none."""
     context: Text
     """What was happening."""
     error: Text
@@ -414,7 +414,7 @@ class ErrorNotification(Value):
 
 
 class ProtocolViolation(Value):
-    """PVN: an answer did not fit (G2)."""
+    """PVN: an answer was invalid (G2)."""
 
     kind: Literal["protocol-violation"] = "protocol-violation"
     offending: str
@@ -453,7 +453,7 @@ class Message(Value):
     iteration: int
     max_iterations: int
     number: int = 0
-    """Running number of the line in its workflow (A78); 0 when it is attached to another message."""
+    """The line's number in its workflow (A78); 0 if it is attached to another message."""
     summary: str
     status_before: Status
     status_after: Status

@@ -1,4 +1,4 @@
-"""One point in time as decisions see it: wall time for people, engine time for clocks (K34).
+"""A point in time for decisions: wall time for people, engine time for clocks (K34).
 
 Nothing here reads a clock: a moment comes from the store, and its holder adds monotonic differences.
 """
@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 
 class Moment(NamedTuple):
-    """When something is decided."""
+    """The time of a decision."""
 
     at: datetime
-    """Aware UTC wall time; what a log shows."""
+    """Aware UTC wall time, as a log shows it."""
     clock: float
-    """Seconds of engine time, which stands still while the engine is away; what limits are measured in."""
+    """Seconds of engine time, which stands still while the engine is away; limits are measured in it."""
 
     def plus(self, seconds: float) -> "Moment":
         """This moment `seconds` later, on both clocks."""

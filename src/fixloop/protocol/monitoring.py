@@ -1,7 +1,7 @@
-"""Monitoring: how long what runs has run (A90), and the main agent's status every two minutes (B30).
+"""Monitoring: how long operations have run (A90), and the main agent's status every two minutes (B30).
 
-A tick is not written anywhere: it is derived from the waiting interval when the log is read (K39). The interval is
-engine time, which stands still while the engine is away and while a person has paused the workflow (K34).
+A tick is not stored: it is derived from the waiting interval when the log is read (K39). The interval is engine time,
+which stands still while the engine is away and while a person has paused the workflow (K34).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,23 +14,23 @@ from fixloop.protocol.state import OperationName, State
 from fixloop.protocol.statuses import WITH_MAIN_AGENT, Status
 
 TICK_SECONDS: Final = 120.0
-"""How often the main agent's status is looked at (B30)."""
+"""The interval of the checks on the main agent's status (B30)."""
 
 
 class Look(NamedTuple):
-    """How a workflow stood after an entry of its history."""
+    """A workflow's state after an entry of its history."""
 
     entry: int
     at: datetime
     clock: float
     status: Status
-    """Of the specialist whose turn it was."""
+    """The status of the active specialist."""
     stands: bool = False
-    """It was paused by a person, or had ended."""
+    """Whether it was paused by a person, or had ended."""
 
 
 class Tick(NamedTuple):
-    """One look at the main agent."""
+    """One check on the main agent."""
 
     at: datetime
     agent: str
@@ -38,11 +38,11 @@ class Tick(NamedTuple):
     """Engine time since the failure report."""
     status: Status
     entry: int
-    """The last entry of the history before it."""
+    """The last history entry before the check."""
 
 
 def ticks(looks: Iterable[Look], present: Look) -> Iterator[Tick]:
-    """Every look at the main agent from the first entry until the time of `present`, whose status does not matter."""
+    """Every check on the main agent from the first entry until the time of `present`, whose status is not used."""
     waited: float | None = None
     for look, following in pairwise((*looks, present)):
         if look.status not in WITH_MAIN_AGENT:
@@ -53,8 +53,8 @@ def ticks(looks: Iterable[Look], present: Look) -> Iterator[Tick]:
             until = waited + max(0.0, following.clock - look.clock)
             elapsed = (waited // TICK_SECONDS + 1) * TICK_SECONDS
             while elapsed < until:
-                # Where the engine was away, the wall says more than its clock: a tick is never later than what
-                # follows it.
+                # If the engine was away, wall time advanced more than its clock: a tick is never later than the entry
+                # that follows it.
                 at = min(look.at + timedelta(seconds=elapsed - waited), following.at)
                 yield Tick(at, MAIN_AGENT, elapsed, look.status, look.entry)
                 elapsed += TICK_SECONDS
@@ -62,26 +62,26 @@ def ticks(looks: Iterable[Look], present: Look) -> Iterator[Tick]:
 
 
 class Running(NamedTuple):
-    """An operation that runs now, with its threshold."""
+    """A running operation with its limit."""
 
     name: OperationName
     specialist: str
     iteration: int
     elapsed_seconds: float | None
-    """Engine time; None: nobody has begun, or it has no limit and only its worker knows since when."""
+    """Engine time; None: the work has not started, or has no limit, and only its worker knows its start."""
     limit_seconds: float | None
     reminded: bool = False
 
 
 def running(state: State, clock: float, deadlines: Mapping[str, float]) -> tuple[Running, ...]:
-    """Every operation that runs, and the iteration they belong to (A90); `deadlines` are what the store has set."""
+    """Every running operation, and their iteration (A90); `deadlines` are those in the store."""
     now = state.held.clock if state.held is not None else clock
     operation, found = state.operation, []
     if operation is not None:
         started, limit = operation.started_clock, operation.limit_seconds
         due = deadlines.get(operation.name.value)
         if started is None and due is not None and limit is not None:
-            # A claim set the operation's first deadline so far ahead; it is recorded nowhere else (K34).
+            # The claim set the operation's first deadline this far ahead; its start is recorded nowhere else (K34).
             started = due - state.limits.reminds_after(limit)
         found.append(
             Running(

@@ -1,4 +1,4 @@
-"""What is said when something does not go as it should: error notifications and escalations (A11, A65-A69, A72-A76)."""
+"""Sends error notifications and escalations (A11, A65-A69, A72-A76)."""
 
 from fixloop.protocol import diagnosis, ids
 from fixloop.protocol.checks import Finding
@@ -12,7 +12,7 @@ from fixloop.protocol.ticket import Priority
 
 
 def next_phase(state: State) -> str:
-    """The phase after the current one; behind the last comes the end: nothing is deployed (U2)."""
+    """The phase after the current one; after the last one comes completion, without a deployment (U2)."""
     names = [entry.name for entry in state.specialists]
     later = state.specialists[names.index(state.current) + 1 :]
     pending = (entry.name for entry in later if entry.applicable and entry.status is not Status.COMPLETED)
@@ -21,7 +21,7 @@ def next_phase(state: State) -> str:
 
 
 def say_recovered(draft: Draft) -> None:
-    """If an error was being recovered from, say that it was (A75, S9)."""
+    """If there was an error with a pending recovery, report it as recovered (A75, S9)."""
     active = draft.state.active
     if active.error is not None:
         draft.update_specialist(active.name, error=None)
@@ -29,14 +29,14 @@ def say_recovered(draft: Draft) -> None:
 
 
 def say_error(draft: Draft, error: PendingError, *, recovered: bool = False) -> None:
-    """ERR (A74-A76); where it was not recovered from, the escalation follows."""
+    """Send an ERR (A74-A76); the escalation follows if the error was not recovered from."""
     state, active = draft.state, draft.state.active
     by_specialist = error.error_type is ErrorType.SPECIALIST_FAILURE
     operation = OperationName.FIX
     if by_specialist:
         again = bool(active.runs) and not active.has_passed
         operation = OperationName.REVALIDATION if again else OperationName.VALIDATION
-    # A fixer that failed did answer, in its way: what it said is told, and no verdict on it (A73).
+    # A fixer that failed did respond: its output is reported, without a judgement (A73).
     kind = "No fix was made" if error.error_type is ErrorType.UNRESPONSIVE else error.error_type.label
     draft.say(
         ErrorNotification(
@@ -66,7 +66,7 @@ def escalate(
     findings: tuple[Finding, ...] = (),
     source: str = "",
 ) -> None:
-    """Pause the workflow and say why, once (A69); every ticket and deadline is void."""
+    """Pause the workflow and send the escalation once (A69); this voids every ticket and deadline."""
     if draft.state.active.status is Status.COMPLETED:  # a confirmation was running (K37)
         draft.move(Status.RE_CHECKING, Role.SPECIALIST, "it is being confirmed")
     interrupted = draft.state.active.status
@@ -96,7 +96,7 @@ def escalate(
         findings=findings,
     )
     draft.update_specialist(name, error=None)
-    # What was mended by hand is still to be judged after a hold (K20).
+    # After a hold, a manual fix still has to be judged (K20).
     mended = draft.state.escalate_on_failure and reason is Reason.INTEGRITY_HOLD
     draft.update(paused=True, escalation=opened, escalate_on_failure=mended)
     if draft.state.notify:
@@ -127,7 +127,7 @@ def _report(
         total_seconds=draft.clock - since if since is not None else 0.0,
         history=diagnosis.history_rows(active.runs, reason),
         pattern=diagnosis.pattern(active, reason, state.limits.deadlock_window),
-        # What is held has passed: nothing is known to fail.
+        # A held run has passed: no failure is known.
         persistent=() if findings else diagnosis.persistent_failures(active, state.failures),
         persistent_count=0 if findings else left,
         recommended=advice.decision,
@@ -137,7 +137,7 @@ def _report(
 
 
 def specialist_error(draft: Draft, error: str, stack_trace: str, recovery: tuple[str, ...]) -> None:
-    """A72: the specialist could not run twice; the main orchestrator is told (A68)."""
+    """The specialist could not run twice (A72); tell the main orchestrator (A68)."""
     active = draft.state.active
     pending = PendingError(
         error_type=ErrorType.SPECIALIST_FAILURE,

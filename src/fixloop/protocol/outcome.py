@@ -1,4 +1,4 @@
-"""The draft of the `validation` profile; nothing else in its protocol builds messages, tickets or transitions."""
+"""The draft of the `validation` profile; only it builds the messages, tickets and transitions of that profile."""
 
 from typing import Any, Final, TypeAlias
 
@@ -13,14 +13,14 @@ from fixloop.protocol.ticket import Priority, Ticket
 
 CONTROL_STEPS: Final = frozenset({"report", "deliver", "escalate"})
 TO_THE_MAIN_AGENT: Final = frozenset({"report", "deliver", "fix"})
-"""Steps that bring it the failure report: as urgent as that is."""
+"""Steps that deliver the failure report, with the report's priority."""
 
 
 Outcome: TypeAlias = draft.Outcome[states.State, Message]
 
 
 class Draft(draft.Draft[states.State, Message]):
-    """An outcome in the making: each method keeps state, messages and transitions in step."""
+    """An outcome in the making; each method keeps state, messages and transitions consistent."""
 
     def __init__(self, state: states.State, now: Moment) -> None:
         super().__init__(state, now)
@@ -28,7 +28,7 @@ class Draft(draft.Draft[states.State, Message]):
         self.update(last_at=self.at, schema_version=states.SCHEMA_VERSION)
 
     def update_specialist(self, name: str, **changes: Any) -> states.SpecialistState:
-        """Change fields of one specialist; returns it as it is now."""
+        """Change fields of a specialist; returns the changed specialist."""
         new = self.state.specialist(name).with_(**changes)
         entries = tuple(new if entry.name == name else entry for entry in self.state.specialists)
         self.update(specialists=entries)
@@ -54,9 +54,9 @@ class Draft(draft.Draft[states.State, Message]):
         before: Status | None = None,
         attached: Message | None = None,
     ) -> Message:
-        """Say one line (A84). `before` is the status before it when the message goes with a change already made; the
-        status after it is the active specialist's present one. ForbiddenRoute where the profile has no such route (A3,
-        K26)."""
+        """Say a message, which is one line of the log (A84). `before` is the earlier status if the message reports a
+        change that was already made; the later status is the active specialist's current one. ForbiddenRoute if the
+        profile has no such route (A3, K26)."""
         changes: dict[str, Any] = {"number": self.state.lines + 1, "attached": attached}
         if before is not None:
             changes["status_before"] = before
@@ -66,7 +66,7 @@ class Draft(draft.Draft[states.State, Message]):
         return said
 
     def attachment(self, body: Body, message_id: str, *, summary: str, recipient: str) -> Message:
-        """A message that travels with another and has no line in the log (K9)."""
+        """A message that is attached to another and has no line in the log (K9)."""
         return self._message(body, message_id, summary, (ORCHESTRATOR, recipient), Priority.HIGH)
 
     def _message(
@@ -97,11 +97,11 @@ class Draft(draft.Draft[states.State, Message]):
             "status_after": active.status,
             "body": body,
         }
-        # Validated here, so that a message with an empty header reaches neither store nor broker (A21).
+        # Validated here, so that a message with an empty header reaches neither the store nor the broker (A21).
         return Message.model_validate(facts | further)
 
     def stamped_id(self, prefix: str, subject: str) -> str:
-        """A time-stamped id that no other message of the workflow has (G4)."""
+        """A time-stamped id that is unique in the workflow (G4)."""
         stamp = f"{self.at:%Y%m%dT%H%M%SZ}"
         recent = tuple(taken for taken in self.state.stamped if stamp in taken)
         fresh = ids.stamped_id(prefix, self.state.issue, subject, self.at, recent)
@@ -117,10 +117,10 @@ class Draft(draft.Draft[states.State, Message]):
         limit_seconds: float | None = None,
         delay_seconds: float = 0.0,
     ) -> None:
-        """Ask for one step of the active specialist: a ticket, and the operation it belongs to."""
+        """Ask for a step of the active specialist: makes a ticket, and the operation it belongs to."""
         active = self.state.active
         limit = limit_seconds
-        # K13: a step is as urgent as the message it is about; a re-validation and all others are High.
+        # A step has the priority of its message (K13); a re-validation and all other steps are High.
         priority = priority_of(self.state.severity) if step in TO_THE_MAIN_AGENT else Priority.HIGH
         if operation is not None:
             if limit is None:
@@ -145,14 +145,14 @@ class Draft(draft.Draft[states.State, Message]):
         )
 
     def expect_fix(self, limit_seconds: float | None) -> None:
-        """An outside agent was offered the work: its clock starts now (K34)."""
+        """An outside agent was offered the work: start its clock (K34)."""
         self._expect(states.OperationName.FIX, limit_seconds, started_clock=self.clock)
         first = self._first_deadline(limit_seconds)
         if first is not None:
             self.set_deadline(states.OperationName.FIX.value, self.clock + first)
 
     def _first_deadline(self, limit_seconds: float | None) -> float | None:
-        """An operation's reminder comes first (K29)."""
+        """An operation's first deadline is its reminder (K29)."""
         return None if limit_seconds is None else self.state.limits.reminds_after(limit_seconds)
 
     def _expect(
@@ -187,13 +187,13 @@ class Draft(draft.Draft[states.State, Message]):
         return f"fixloop.{name}"
 
     def start_iteration(self, seconds: float | None) -> None:
-        """The iteration's clock starts again; None: without a cap (K6)."""
+        """Restart the iteration's clock; None: without a cap (K6)."""
         due = self.clock + seconds if seconds is not None else None
         self.update(iteration_clock=self.clock)
         self.cap_iteration(due)
 
     def cap_iteration(self, due: float | None) -> None:
-        """Move the cap of the running iteration to `due` engine seconds."""
+        """Move the running iteration's cap to `due` engine seconds."""
         self.update(iteration_due=due)
         if due is not None:
             self.set_deadline(states.OperationName.ITERATION.value, due)
@@ -201,19 +201,19 @@ class Draft(draft.Draft[states.State, Message]):
             self.clear_deadlines(states.OperationName.ITERATION.value)
 
     def stop_iteration(self) -> None:
-        """A result is here: the iteration's clock stops (K6)."""
+        """Stop the iteration's clock, because there is a result (K6)."""
         self.update(iteration_clock=None, iteration_due=None, reported_clock=None)
         self.clear_deadlines(states.OperationName.ITERATION.value)
 
     def finish_operation(self) -> None:
-        """The operation is over: neither its reminder nor its escalation may fire (A64)."""
+        """End the operation: neither its reminder nor its escalation may fire (A64)."""
         operation = self.state.operation
         if operation is not None:
             self.clear_deadlines(operation.name.value, operation.name.reminder_deadline)
             self.update(operation=None)
 
     def end(self, outcome: states.WorkflowOutcome) -> None:
-        """The workflow is over: nothing is left to do or to wait for."""
+        """End the workflow: no work and no deadline is left."""
         self.withdraw()
         if self.state.held is not None:
             self.release(0.0)

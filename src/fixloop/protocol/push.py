@@ -1,7 +1,7 @@
-"""The last step of a workflow that was asked to push: its verified branch goes to the repository's URL.
+"""The last step of a workflow with `push`: its verified branch goes to the repository's URL.
 
-A push decides nothing about the work: the verdict stands whether it succeeds or not. A URL that is away is tried
-again as a delivery is; a refusal is final, and kept where `status` and the last lines show it.
+A push decides nothing about the work: the verdict stands whether it succeeds or not. An unreachable URL is retried as a
+delivery is; a refusal is final and kept in the state, for `status` and the last lines of output.
 """
 
 from fixloop.protocol.events import BranchPushed
@@ -12,7 +12,7 @@ from fixloop.protocol.statuses import Status
 
 
 def ask_or_end(draft: Draft) -> None:
-    """All that runs has passed on the final tree: push first where that was asked for and all was run, then end."""
+    """Everything has passed on the final tree: push if that was requested and nothing is unverified, then end."""
     if draft.state.push and not _is_unverified(draft.state):
         draft.ask("push")
         return
@@ -22,7 +22,7 @@ def ask_or_end(draft: Draft) -> None:
 
 
 def branch_pushed(draft: Draft, event: BranchPushed) -> None:
-    """It is there, or it was refused; also long after the end, when a person has tried again."""
+    """Record that the branch was pushed or refused, even long after the end, when a person has retried."""
     state = draft.state
     through = state.status is Status.COMPLETED and state.operation is None
     is_pushing = state.push and through and not state.paused

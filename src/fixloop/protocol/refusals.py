@@ -1,4 +1,4 @@
-"""Why an event changes nothing, in any profile: it does not fit, it was known, or it came too early."""
+"""Refusals of any profile: an event does not fit, is a repetition, or came too early."""
 
 from fixloop.errors import RefusedError
 
@@ -8,12 +8,12 @@ class Unexpected(RefusedError):
 
 
 class Repeated(Unexpected):
-    """It happened already; a repetition is nothing (R8)."""
+    """It has already happened; a repetition has no effect (R8)."""
 
 
 class NotDue(Unexpected):
-    """A timer came too early; it will come again."""
+    """A timer fired too early; it will fire again."""
 
 
 class Moved(Unexpected):
-    """It was made on a commit that others have gone on from; its maker brings it onto theirs first."""
+    """The work is based on a commit that is no longer the latest; it has to be rebased first."""

@@ -1,7 +1,7 @@
-"""Messages as Markdown, in the layout of the protocol's templates (A15-A48, A53, B19-B25, B47-B52).
+"""Renders messages as Markdown, in the layout of the protocol's templates (A15-A48, A53, B19-B25, B47-B52).
 
-Owns the templates, one for each message type. Every expression in them is escaped unless it is `Verbatim`, so text of
-tools and agents cannot become layout. What is not in the message is not in the text.
+Owns the templates, one per message type. They escape every expression that is not `Verbatim`, so that text of tools and
+agents cannot become layout. The text contains only facts of the message.
 """
 
 import json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DELIVERY_CHARACTERS: Final = 40_000
 """10,000 tokens of an agent's context."""
 ENVELOPE: Final = "<!-- fixloop ", " -->"
-"""Around the facts of a message that its layout does not show, in a comment below it (A22, K3, K24)."""
+"""Surrounds a comment below the message with the facts that its layout does not show (A22, K3, K24)."""
 _ENVELOPE_FACTS: Final = (
     "uid",
     "at",
@@ -50,30 +50,30 @@ _SIGNATURES: Final = MappingProxyType(
 
 
 def render(message: Message) -> str:
-    """`message` alone, without what is attached to it; its envelope is the last line (A22)."""
+    """`message` without its attachment; the envelope is the last line (A22)."""
     body = message.body
     name: str = body.kind
     if isinstance(body, RevalidationResult):
         name = f"{name}-{'pass' if body.passed else 'fail'}"
     facts = json.dumps({fact: getattr(message, fact) for fact in _ENVELOPE_FACTS}, default=datetime.isoformat)
-    # One line that no text in it can end.
+    # One line, which no text in it can end.
     envelope = facts.replace("<", "\\u003c").replace(">", "\\u003e").join(ENVELOPE)
     return f"{fill(name, m=message, body=body)}\n{envelope}\n"
 
 
 def render_whole(message: Message) -> str:
-    """`message` and, after a rule, what is attached to it (K9)."""
+    """`message` and, after a rule, its attachment (K9)."""
     return join(render(part) for part in (message, message.attached) if part is not None)
 
 
 def join(texts: Iterable[str]) -> str:
-    """The texts of one delivery, with a rule between them."""
+    """Join the texts of one delivery with rules."""
     return _RULE.join(texts)
 
 
 def render_delivery(report: Message, *, to_command: bool = False) -> str:
-    """What the main agent reads: the facts of a failure report and its request, each once, and the rules for a fix. At
-    most DELIVERY_CHARACTERS; groups of failures that do not fit are counted."""
+    """The main agent's text: the facts of a failure report and its request, each once, and the rules for a fix. At most
+    DELIVERY_CHARACTERS; groups of failures that do not fit are counted."""
     body, request = report.body, report.attached.body if report.attached is not None else None
     assert isinstance(body, FailureReport), "only failure reports are delivered"
     names = ([other.partition(" ")[2] for other in failure.others] for failure in body.failures)
@@ -95,25 +95,25 @@ def render_delivery(report: Message, *, to_command: bool = False) -> str:
 
 
 def render_answer_format(issue: int, iteration: int, specialist: str) -> str:
-    """A Fix Completion to fill in, for requests and for violation notices."""
+    """A blank Fix Completion, for requests and violation notices."""
     facts = {"issue": issue, "iteration": iteration, "specialist": specialist}
     return fill("answer-format", **facts).removesuffix("\n")
 
 
 def fill(template: str, **facts: object) -> str:
-    """The template called `template` with `facts`; an expression without a fact raises."""
+    """Render the template `template` with `facts`; a missing fact raises."""
     return _environment().get_template(f"{template}.md.j2").render(facts)
 
 
 def compile_messages() -> None:
-    """Before anybody waits for a message's text."""
+    """Compile all templates before a message has to be rendered."""
     environment = _environment()
     for name in environment.list_templates():
         environment.get_template(name)
 
 
 def _history(counts: Sequence[int]) -> Verbatim:
-    """One line for each run with its failure count (B40)."""
+    """One line per run with its failure count (B40)."""
     rows = (
         f"- Iteration {run}: {count} failure{'' if count == 1 else 's'}{'' if count else ' (PASS)'}"
         for run, count in enumerate(counts, 1)
@@ -123,14 +123,14 @@ def _history(counts: Sequence[int]) -> Verbatim:
 
 @cache
 def _environment() -> "Environment":
-    # Most commands and most steps write no message, and jinja2 takes a tenth of a second to load.
+    # Imported late: most commands and steps render no message, and jinja2 takes a tenth of a second to load.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    # Escaping is `finalize`'s work: autoescape would write HTML entities into Markdown.
+    # `finalize` escapes: autoescape would write HTML entities into Markdown.
     environment = Environment(  # nosec B701
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         undefined=StrictUndefined,
-        # What is not `Verbatim` is one escaped line.
+        # Everything except `Verbatim` becomes one escaped line.
         finalize=lambda value: (
             markdown.line(value) if isinstance(value, str) and type(value) is not Verbatim else value
         ),
@@ -149,17 +149,17 @@ def _environment() -> "Environment":
         "history": _history,
         "hours_minutes_seconds": durations.hours_minutes_seconds,
         "label": str.capitalize,
-        # Names in a row; a line each would be mostly space.
+        # Names on one line; a line for each would be mostly blank.
         "listing": lambda names: Verbatim(", ".join(map(markdown.line, names))),
         "lines": markdown.lines,
         "minutes_seconds": durations.minutes_seconds,
         "numbered": markdown.numbered,
         "period": durations.period,
-        # The name an agent signs with (A20, A34); an unknown agent's own address.
+        # The name an agent signs with (A20, A34), or its address if it is unknown.
         "signature": lambda agent: _SIGNATURES.get(agent, agent),
         "stamp": durations.stamp,
         "text": markdown.text,
-        # `F2 name` each without the beginning that all names share.
+        # `F2 name` for each, without the names' common prefix.
         "without": lambda names, prefix: [
             f"{number} {name.removeprefix(prefix)}"
             for number, _, name in (each.partition(" ") for each in names)

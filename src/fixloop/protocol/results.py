@@ -1,4 +1,4 @@
-"""What follows from a specialist's result: the loop, next phase, confirmations (A9-A10, B38-B46, K37)."""
+"""Decides what follows a specialist's result: the loop, the next phase, confirmations (A9-A10, B38-B46, K37)."""
 
 from fixloop.protocol import analysis, diagnosis, holds, ids, push
 from fixloop.protocol import messages as msg
@@ -15,13 +15,13 @@ from fixloop.protocol.statuses import Role, Status
 from fixloop.protocol.ticket import Priority
 
 NAMED_TESTS = 10
-"""Of those that go by another name now, how many the log names."""
+"""How many renamed tests the log names."""
 KEPT_FAILURES = 250
-"""Failures that a message names in a line each (K41); the count is always exact."""
+"""Failures that a message lists on one line each (K41); the count is always exact."""
 
 
 def run_finished(draft: Draft, event: RunFinished) -> None:
-    """A specialist's checks were run, or could not be."""
+    """A specialist's checks ran, or could not run."""
     _refuse_unexpected(draft, event)
     if not draft.state.tree and event.outcome != "error":
         draft.update(tree=event.tree)
@@ -41,7 +41,7 @@ def run_finished(draft: Draft, event: RunFinished) -> None:
     failures = analysis.with_vanished(active, event)
     found = holds.findings_on(draft.state, event) if event.outcome == "passed" and not failures else ()
     if found:
-        # Neither a pass nor a failure: nothing is recorded before a person has said which.
+        # A held run is neither a pass nor a failure: nothing is recorded before a person has decided.
         rules = ", ".join(holds.rules_of(found))
         detail = f"run {active.iteration} of {active.name} passed, and is held by {rules}"
         escalate(draft, msg.Reason.INTEGRITY_HOLD, detail, findings=found)
@@ -70,7 +70,7 @@ def run_finished(draft: Draft, event: RunFinished) -> None:
 
 
 def rejected(draft: Draft, opened: OpenEscalation, reason: str) -> None:
-    """A person holds what was found against the run: it failed by it, and goes the way of every failure."""
+    """A person rejected the findings: the run counts as failed, like any other failure."""
     active = draft.state.active
     failures = holds.as_failures(opened, reason, active.name)
     draft.move(opened.interrupted, Role.SPECIALIST, "what was held is rejected")
@@ -86,7 +86,7 @@ def rejected(draft: Draft, opened: OpenEscalation, reason: str) -> None:
 
 
 def baseline_begun(draft: Draft, event: BaselineBegun) -> None:
-    """The log says what takes time now."""
+    """Log that a baseline run has started."""
     active = draft.state.active
     if event.specialist != active.name:
         raise Unexpected(f"{event.specialist} is not at work, but {active.name}, which is {active.status}")
@@ -110,7 +110,7 @@ def _refuse_unexpected(draft: Draft, event: RunFinished) -> None:
 
 
 def no_result(state: State, event: RunFinished) -> str:
-    """Why what a run came to is no result at all, empty if it is one (K36, K37, K38)."""
+    """Why a run has no result; empty if it has one (K36, K37, K38)."""
     active = state.active
     if event.outcome == "error":
         return event.error or "the checks could not be run"
@@ -132,7 +132,7 @@ def _settle(
     if not could_not_run:
         draft.update_specialist(active.name, owed=analysis.still_owed(active, event, failures))
     if event.step == "confirm" and passed:
-        # It passes on the final tree too: evidence, and no message (K37).
+        # Passing on the final tree too is evidence, and no message (K37).
         draft.update_specialist(active.name, passed_tree=event.tree, evidence=event.evidence)
         if active.status is Status.RE_CHECKING:  # it was interrupted by an escalation
             draft.move(Status.PASS, Role.SPECIALIST, "it passes on the final tree")
@@ -220,7 +220,7 @@ def _failed(
 
 
 def _reason_to_escalate(state: State) -> tuple[msg.Reason, str] | None:
-    """B44, B45, K1, K7, K8, K37: at a FAIL either a new failure report or one escalation, with its detail."""
+    """The reason to end the loop with an escalation after a FAIL, and its detail (B44, B45, K1, K7, K8, K37)."""
     active = state.active
     if analysis.limit_reached(active.iteration, active.max_iterations):
         return msg.Reason.MAX_ITERATIONS, ""
@@ -235,7 +235,7 @@ def _reason_to_escalate(state: State) -> tuple[msg.Reason, str] | None:
 
 
 def _reopen(draft: Draft, failures: tuple[Failure, ...]) -> bool:
-    """A confirmation failed: it is run n+1 (K37). False when the limit leaves no room for one."""
+    """A failed confirmation becomes run n+1 (K37). False if the limit allows no further run."""
     state, active = draft.state, draft.state.active
     failed = (*state.confirm_failed, active.name)
     draft.update(confirm_rounds=state.confirm_rounds + 1, confirm_failed=failed)
@@ -265,7 +265,7 @@ def _reopen(draft: Draft, failures: tuple[Failure, ...]) -> bool:
 
 
 def go_on(draft: Draft) -> None:
-    """Begin the next phase, or confirm on the final tree, or end (A10, K28, K37)."""
+    """Start the next phase, or a confirmation on the final tree, or end (A10, K28, K37)."""
     for entry in draft.state.specialists:
         if entry.applicable and entry.status is Status.PENDING:
             draft.update(current=entry.name, attempts=0, answers=0)
@@ -283,7 +283,7 @@ def go_on(draft: Draft) -> None:
 
 
 def _could_not_run(draft: Draft, event: RunFinished, error: str) -> None:
-    """A72, K36: once more, where that may help; then a person, or a failure that a fix caused and a fix can undo."""
+    """Retry if that may help (A72, K36); then escalate, or record a failure that a fix caused and another can undo."""
     state, active = draft.state, draft.state.active
     attempts = event.attempt
     draft.note(f"{event.step} of {active.name}, attempt {attempts}: {error}")
@@ -298,14 +298,14 @@ def _could_not_run(draft: Draft, event: RunFinished, error: str) -> None:
             recovery=(*tried, f"{active.name} was invoked again (attempt {attempts + 1})"),
         )
         draft.update_specialist(active.name, error=pending)
-        # The operation stays the same one, so that it is reminded of once (A61).
+        # The operation stays the same, so that there is only one reminder (A61).
         operation = OperationName.REVALIDATION if event.step == "recheck" else OperationName.VALIDATION
         draft.clear_deadlines(operation.value, operation.reminder_deadline)
         delay = state.limits.backoff(attempts + 1)
         draft.ask(event.step, operation=operation, attempt=attempts + 1, delay_seconds=delay)
         return
     draft.finish_operation()
-    # The tree of the last run whose checks could be run; empty if there is none.
+    # The tree of the last run whose checks could run; empty if there is none.
     trees = (run.tree for run in reversed(active.runs) if not run.could_not_run)
     ran = active.passed_tree if event.step == "confirm" else next(trees, "")
     if ran and ran != state.tree:
@@ -327,7 +327,7 @@ def _not_applicable(draft: Draft, event: RunFinished) -> None:
         # Nothing was verified, so nothing can pass (K38).
         escalate(draft, msg.Reason.SPECIALIST_ERROR, "every check was skipped, nothing was verified")
         return
-    # PENDING and out of the flow, as if it had never applied (K38); no transition leads there.
+    # PENDING and out of the flow, as if it never applied (K38); no transition leads there.
     draft.note(f"{event.specialist} does not apply: all its checks were skipped")
     draft.update_specialist(
         event.specialist,

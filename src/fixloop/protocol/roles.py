@@ -1,7 +1,7 @@
-"""Who may say what to whom, who may bring which event, and whose work a step is (A3, A51, K26, R1).
+"""Who may send which message to whom, who may send which event, and who does a step (A3, A51, K26, R1).
 
-A status is set in the name of a role, by what a decision makes of an event; so the roles hold if no event comes from
-anybody whose it is not: neither through a command, nor from a mailbox, nor as the result of somebody else's ticket.
+Decisions set a status in the name of a role. Roles are enforced by refusing events from the wrong sender, whether from
+a command, from a mailbox or as the result of another party's ticket.
 """
 
 from collections.abc import Mapping
@@ -16,15 +16,15 @@ from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.ticket import Ticket
 
 SPECIALIST: Final = "@{specialist}-specialist"
-"""Stands for each of the six in a table."""
+"""Stands for each of the six specialists in a table."""
 
 
 class ForbiddenRoute(ProtocolError):
-    """A message on a route that its profile's table does not have; it was not said."""
+    """A message on a route that is not in its profile's table; it was not sent."""
 
 
 class Route(NamedTuple):
-    """One row: a type of message and its two ends."""
+    """A message type with its sender and recipient."""
 
     kind: str
     """The body's `kind`."""
@@ -52,22 +52,22 @@ ROUTES: Final[Mapping[str, frozenset[Route]]] = {
         }
     )
 }
-"""By profile; a profile without a table says nothing."""
+"""By profile; a profile without a table sends no messages."""
 
 _SLOTS: Final = frozenset(entry.handle for entry in SPECIALISTS)
 HANDLES: Final = _SLOTS | {ORCHESTRATOR, MAIN_AGENT, USER}
-"""Every address of the `validation` profile."""
+"""Every address in the `validation` profile."""
 
 
 def check_route(profile: str, kind: str, sender: str, recipient: str) -> None:
-    """Refuse a message that the profile has no route for (A3)."""
+    """Refuse a message for which the profile has no route (A3)."""
     found = violation(profile, kind, sender, recipient)
     if found:
         raise ForbiddenRoute(found)
 
 
 def violation(profile: str, kind: str, sender: str, recipient: str) -> str:
-    """Why a message may not take this route, in one sentence; empty when it may."""
+    """Why a message may not take this route, in one sentence; empty if it may."""
     routes = ROUTES.get(profile, frozenset())
     if Route(kind, _end(sender), _end(recipient)) in routes:
         return ""
@@ -81,11 +81,11 @@ def _end(agent: str) -> str:
 
 
 class WrongParty(Unexpected):
-    """An event from a party that may not bring it; nothing was changed."""
+    """An event from a party that may not send it; nothing was changed."""
 
 
 _ANSWERS: Final = frozenset({MAIN_AGENT, USER})
-"""The main agent's side may be an agent, or a person in its place."""
+"""The main agent's side: an agent, or a person in its place."""
 _PEOPLE: Final = frozenset({USER, ORCHESTRATOR})
 
 MAY_BRING: Final[Mapping[str, frozenset[str]]] = {
@@ -102,7 +102,7 @@ MAY_BRING: Final[Mapping[str, frozenset[str]]] = {
     "answer-rejected": _ANSWERS,
     "blocker-signalled": _ANSWERS,
     "deadline-reached": frozenset({ORCHESTRATOR}),
-    # The main agent is the main orchestrator, too (K27): it may decide what was escalated to it, and nothing else.
+    # The main agent is also the main orchestrator (K27): it may decide escalations addressed to it, and no others.
     "decision-made": _ANSWERS,
     "manual-fix-done": frozenset({USER}),
     "person-notified": frozenset({ORCHESTRATOR}),
@@ -113,7 +113,7 @@ MAY_BRING: Final[Mapping[str, frozenset[str]]] = {
     "continued": _PEOPLE,
     "event-refused": frozenset({ORCHESTRATOR}),
 }
-"""By an event's kind, the handles it may come from."""
+"""The handles that an event may come from, by the event's kind."""
 
 _WORKERS: Final[Mapping[str, str]] = {
     "validate": SPECIALIST,
@@ -121,15 +121,15 @@ _WORKERS: Final[Mapping[str, str]] = {
     "confirm": SPECIALIST,
     "fix": MAIN_AGENT,
 }
-"""Whose work a step is; all others are the orchestrator's."""
+"""The party that does a step; all other steps are the orchestrator's."""
 
 
 def check_party(event: Event, sender: str) -> None:
-    """Refuse an event from a party that may not bring it (A51); an empty handle is an unknown sender."""
+    """Refuse an event from a party that may not send it (A51); an empty handle is an unknown sender."""
     may = MAY_BRING.get(event.kind, frozenset({ORCHESTRATOR}))
     specialist = getattr(event, "specialist", "")
     expected = slot(specialist).handle if specialist in NAMES else SPECIALIST
-    # Any specialist may bring what it found, and none what another found.
+    # A specialist may report its own results, and not another's.
     is_own = isinstance(event, RunFinished | BaselineBegun) and sender == expected
     if sender and (SPECIALIST if is_own else sender) not in may:
         named = " or ".join(sorted(may)).replace(SPECIALIST, expected)
@@ -137,13 +137,13 @@ def check_party(event: Event, sender: str) -> None:
 
 
 def worker_of(ticket: Ticket) -> str:
-    """The handle of the party that does a ticket's work and brings its result."""
+    """The handle of the party that does a ticket's work and reports its result."""
     party = _WORKERS.get(ticket.step, ORCHESTRATOR)
     return slot(ticket.specialist).handle if party == SPECIALIST else party
 
 
 def handle_of(name: str) -> str:
-    """`test-runner`, `main-agent` or `user` as the handle it stands for; what is unknown stays as it is."""
+    """The handle for `test-runner`, `main-agent` or `user`; an unknown name is returned unchanged."""
     if name in HANDLES:
         return name
     bare = name.removeprefix("@").removesuffix("-specialist")

@@ -12,7 +12,7 @@ class Specialist(NamedTuple):
     """Short name, as in ids (K3)."""
     phase: str
     failure_type: str
-    """B20's word for what goes wrong here."""
+    """The failure type in B20."""
     expected: str
     """Expected Outcome of a fix request (A29, U3)."""
 
@@ -64,7 +64,7 @@ AFTER_THE_LAST_PHASE: Final = "Completion"
 
 
 def specialist(name: str) -> Specialist:
-    """The slot called `name`, with or without a trailing `-specialist` (K3); UsageError where there is none (A2)."""
+    """The specialist called `name`, with or without `-specialist` (K3); UsageError if there is none (A2)."""
     short = name.removeprefix("@").removesuffix("-specialist")
     for entry in SPECIALISTS:
         if entry.name == short:

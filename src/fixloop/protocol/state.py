@@ -1,7 +1,7 @@
-"""The state of one validation workflow: everything a decision may depend on, complete in one snapshot.
+"""The state of a validation workflow: everything a decision may depend on, complete in one snapshot.
 
-Times are of two kinds: `at` is wall time for people, `clock` is engine seconds, which stand still while
-the engine is away (K34). New fields need a default, so that older snapshots still load.
+`at` is wall time for people; `clock` is engine seconds, which stand still while the engine is away (K34). New fields
+need a default, so that older snapshots still load.
 """
 
 from datetime import datetime
@@ -18,8 +18,8 @@ from fixloop.protocol.specialists import SPECIALISTS
 from fixloop.protocol.statuses import Status
 
 SCHEMA_VERSION: Final = 2
-"""Raised with the first change of state, events, messages or tickets after a release: an older fixloop would drop
-what it does not know, and so leaves workflows of a newer schema to newer ones (docs/decisions/0015)."""
+"""Raised with the first change of state, events, messages or tickets after a release. An older fixloop would drop
+unknown fields, and so leaves workflows of a newer schema to newer ones (docs/decisions/0015)."""
 
 
 class WorkflowOutcome(StrEnum):
@@ -30,11 +30,11 @@ class WorkflowOutcome(StrEnum):
     ABORTED = "aborted"
     CANCELLED = "cancelled"
     UNVERIFIED = "unverified"
-    """What ran has passed, and a test runner or what was asked for did not run."""
+    """Everything that ran has passed, but a test runner or a requested check did not run."""
 
 
 class OperationName(StrEnum):
-    """What can be late (A56, G6)."""
+    """The operations that can be late (A56, G6)."""
 
     VALIDATION = "specialist-validation"
     FIX = "main-agent-fix"
@@ -43,25 +43,25 @@ class OperationName(StrEnum):
 
     @property
     def reminder_deadline(self) -> str:
-        """The deadline set when the reminder goes out (K34)."""
+        """The deadline that is set when the reminder is sent (K34)."""
         return f"{self.value}.escalation"
 
 
 class Limits(Value):
-    """Every limit, window and number of attempts; None switches one off (K6)."""
+    """All limits, windows and numbers of attempts; None switches one off (K6)."""
 
     validation_seconds: float | None = 1800.0
-    """For a specialist that `specialist_seconds` does not name."""
+    """For specialists that are not in `specialist_seconds`."""
     revalidation_seconds: float | None = 1800.0
-    """The same for its later runs."""
+    """The same for later runs."""
     specialist_seconds: dict[str, float | None] = Field(default_factory=dict)
-    """A specialist's own limit, for its first run and for all later ones."""
+    """A specialist's own limit, for its first and all later runs."""
     fix_seconds: float | None = 1800.0
     iteration_seconds: float | None = 1800.0
     reminder_seconds: float | None = None
-    """When the reminder goes out, where that is before the limit; None: at the limit (K29)."""
+    """When the reminder is sent, if before the limit; None: at the limit (K29)."""
     reminder_window_seconds: float | None = 300.0
-    """From the reminder to the escalation; None: nothing follows a reminder."""
+    """From the reminder to the escalation; None: no escalation follows."""
     deadlock_window: int | None = 3
     extra_iterations: int = 3
     extend_minutes: float = 30.0
@@ -76,7 +76,7 @@ class Limits(Value):
     backoff_cap_seconds: float = 60.0
 
     def of(self, operation: OperationName, specialist: str) -> float | None:
-        """The limit of an operation in seconds, None when there is none (A56)."""
+        """The limit of an operation in seconds, or None (A56)."""
         if operation is OperationName.FIX:
             return self.fix_seconds
         if operation is OperationName.ITERATION:
@@ -98,7 +98,7 @@ _NO_OTHER_LIMITS: Final = Limits()
 
 
 class FailureRef(Value):
-    """A failure as history keeps it: enough to compare and to name it."""
+    """A failure as the history keeps it: enough to compare and name it."""
 
     name: str
     file: str = ""
@@ -108,7 +108,7 @@ class FailureRef(Value):
     headline: str = ""
     """The message's first line, at most 160 characters."""
     frame: str = ""
-    """The failure's deepest own frame."""
+    """The failure's deepest frame in the project's own code."""
 
     @property
     def key(self) -> FailureKey:
@@ -116,14 +116,14 @@ class FailureRef(Value):
 
     @property
     def error(self) -> str:
-        """`AssertionError: assert 1 == 2`, with what there is of it, and each word of it once."""
+        """`AssertionError: assert 1 == 2`, from the parts that exist, without repeating the type."""
         if self.error_type and self.headline.startswith(self.error_type):
             return self.headline
         return ": ".join(part for part in (self.error_type, self.headline) if part)
 
     @property
     def described(self) -> str:
-        """`name (file:line) - error type`, with what there is of it."""
+        """`name (file:line) - error type`, from the parts that exist."""
         place = f"{self.file}:{self.line}" if self.file and self.line else self.file
         where = f" ({place})" if place else ""
         return f"{self.name}{where}{f' - {self.error_type}' if self.error_type else ''}"
@@ -143,7 +143,7 @@ class FailureRef(Value):
 
 
 class Receipt(Value):
-    """Somebody has a message (G1)."""
+    """Confirms that a message was received (G1)."""
 
     uid: str
     message_id: str
@@ -152,13 +152,13 @@ class Receipt(Value):
 
 
 class Delivery(Value):
-    """How the open failure report gets to the main agent (A5)."""
+    """The delivery of the open failure report to the main agent (A5)."""
 
     uid: str
     message_id: str
     attempt: int = 1
     receipt_due: float | None = None
-    """Until when its receipt is waited for, in engine seconds; an older firing means nothing (R6)."""
+    """The deadline for its receipt, in engine seconds; an earlier deadline that fires is ignored (R6)."""
 
 
 class Run(Value):
@@ -168,27 +168,27 @@ class Run(Value):
     passed: bool
     tree: str
     count: int = 0
-    """How many failures; exact, even where `failures` was shortened."""
+    """The number of failures; exact, even if `failures` was shortened."""
     failures: tuple[FailureRef, ...] = ()
     coverage: str = ""
     at: datetime
     fixes: tuple[str, ...] = ()
-    """What was done in answer to this run's failures."""
+    """What was done about this run's failures."""
     fix_seconds: float = 0.0
-    """How long that took, from the failure report on (B33, B40)."""
+    """How long the fixes took, from the failure report on (B33, B40)."""
     diff: str = ""
-    """What was changed, as a diff of at most 3,000 characters."""
+    """The change, as a diff of at most 3,000 characters."""
     diff_artifacts: tuple[str, ...] = ()
-    """Digests of the whole diffs, one for each fix that changed something."""
+    """Digests of the complete diffs, one for each fix that changed something."""
     said: str = ""
-    """The agent's own summary, and the end of what it printed."""
+    """The agent's summary and the end of its output."""
     could_not_run: bool = False
     receipt: Receipt | None = None
-    """When the main agent took the report of this run's failures, and who (A5)."""
+    """When and by whom the report of this run's failures was received (A5)."""
 
 
 class PendingError(Value):
-    """An error whose recovery is still being tried (A74-A76)."""
+    """An error whose recovery is still in progress (A74-A76)."""
 
     error_type: ErrorType
     context: str
@@ -205,35 +205,35 @@ class SpecialistState(Value):
     applicable: bool = True
     status: Status = Status.PENDING
     iteration: int = 0
-    """The run now in progress, or the last one (K2)."""
+    """The current run, or the last one (K2)."""
     max_iterations: int = 5
     runs: tuple[Run, ...] = ()
     started_clock: float | None = None
-    """When its first run was asked for."""
+    """When its first run was requested."""
     window_start: int = 0
-    """Runs up to this number no longer count towards a deadlock: an extension resets the window (K7)."""
+    """Runs up to this number do not count for a deadlock: an extension resets the window (K7)."""
     owed: tuple[FailureRef, ...] = ()
-    """Failing tests that have not been seen passing since (K7: a vanished test is not resolved)."""
+    """Failing tests that have not passed since (K7: a vanished test is not resolved)."""
     skipped: bool = False
-    """A person let it go on with known failures."""
+    """A person let the workflow continue with its known failures."""
     known_issues: tuple[str, ...] = ()
     waiver: str = ""
-    """The last day that they are accepted for, and who looks after them; empty: they are for good."""
+    """The last day on which they are accepted, and who is responsible; empty: no end."""
     passed_tree: str = ""
     """The tree of its last PASS (K37)."""
     evidence: tuple[Evidence, ...] = ()
     skipped_checks: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
-    """The command lines of the checks that failed in its last run, as somebody would run them again."""
+    """The command lines that reproduce the failed checks of its last run."""
     coverage_gate: float | None = None
-    """The percentage its last run had to reach; None where no check measures coverage."""
+    """The percentage its last run had to reach; None if no check measures coverage."""
     error: PendingError | None = None
     old: dict[str, int] = Field(default_factory=dict)
-    """Of its last run, for each check: failures that the base has too, which nobody is asked to fix."""
+    """For each check of its last run: the number of failures that the base has too, which need not be fixed."""
     uncompared: dict[str, str] = Field(default_factory=dict)
-    """Checks all of whose failures count although only new ones should, each with the reason."""
+    """Checks of which all failures count although only new ones should, each with the reason."""
     cases: dict[str, str] = Field(default_factory=dict)
-    """For each check, the digest of the names of the tests that have passed: an artifact, a JSON list."""
+    """For each check, the digest of the names of the passed tests: an artifact, a JSON list."""
 
     @property
     def last_run(self) -> Run | None:
@@ -241,20 +241,20 @@ class SpecialistState(Value):
 
     @property
     def has_passed(self) -> bool:
-        """True when its present run passed already: what is run now only confirms it (K37)."""
+        """Whether its current run has passed, so that a further run only confirms it (K37)."""
         last = self.last_run
         return last is not None and last.passed and last.number == self.iteration
 
     @property
     def step(self) -> Literal["validate", "recheck", "confirm"]:
-        """What a run of its checks is now."""
+        """The step that a run of its checks would be now."""
         if self.has_passed:
             return "confirm"
         return "recheck" if self.runs else "validate"
 
 
 class Operation(Value):
-    """What somebody is expected to finish (A90)."""
+    """Work that a party is expected to finish (A90)."""
 
     name: OperationName
     specialist: str
@@ -262,12 +262,12 @@ class Operation(Value):
     started_clock: float | None = None
     """None until the work is claimed (K34)."""
     asked_at: datetime | None = None
-    """When somebody outside was asked, by the wall; what people have waited for since, by no clock that stops."""
+    """When an outside party was asked, in wall time, which does not stand still."""
     limit_seconds: float | None = None
     reminded_clock: float | None = None
-    """Set once: exactly one reminder (A61)."""
+    """Set once: there is exactly one reminder (A61)."""
     escalates_clock: float | None = None
-    """When nobody having answered the reminder is an escalation; None: the window after it."""
+    """When the lack of an answer to the reminder is escalated; None: after the window."""
 
 
 class Completion(Value):
@@ -282,15 +282,15 @@ class Completion(Value):
     tree: str = ""
     marks: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
-    """Files its answer names that did not change; the first of them, and how many more."""
+    """Files that its answer names and that did not change; the first of them, and the number of the others."""
     unnamed: tuple[str, ...] = ()
     """Files that changed and that its answer does not name."""
     diff: str = ""
-    """What was changed, as a diff of at most 3,000 characters."""
+    """The change, as a diff of at most 3,000 characters."""
     diff_artifact: str = ""
-    """Digest of the whole diff; empty: nothing was changed."""
+    """Digest of the complete diff; empty: nothing was changed."""
     said: str = ""
-    """The end of what the agent printed, at most 1,000 characters."""
+    """The end of the agent's output, at most 1,000 characters."""
 
 
 class OpenEscalation(Value):
@@ -301,35 +301,35 @@ class OpenEscalation(Value):
     target: str
     detail: str = ""
     interrupted: Status
-    """The status it interrupted; extend after a timeout leads back there (K19)."""
+    """The interrupted status; extend after a timeout restores it (K19)."""
     operation: OperationName | None = None
     """The late operation of a timeout."""
     at: datetime
     uid: str = ""
     receipt: Receipt | None = None
     decision: Decision | None = None
-    """Only manual-fix stays open until the person signals done (K20)."""
+    """Only manual-fix stays open until the person reports that it is done (K20)."""
     findings: tuple[Finding, ...] = ()
-    """Of an integrity hold: what a person is asked about."""
+    """Of an integrity hold: what a person has to judge."""
 
 
 class Hold(Value):
-    """A pause by a person: no escalation, and nothing to decide."""
+    """A person's pause: no escalation, and nothing to decide."""
 
     by: str
     reason: str = ""
     at: datetime
     clock: float
-    """Where the workflow's clocks stand."""
+    """The time at which the workflow's clocks stand."""
     events: tuple[str, ...] = ()
-    """What happened meanwhile, as JSON; it is taken up, in its order, when the workflow goes on."""
+    """Events during the pause, as JSON; they are applied in order when the workflow continues."""
 
 
 class State(Value):
     """One validation workflow."""
 
     schema_version: int = 1
-    """The schema of its last writer; snapshots of version 1 do not say so."""
+    """The schema of the last writer; snapshots of version 1 do not have it."""
     protocol_version: str = "2.0.0"
     workflow: str
     profile: Literal["validation"] = "validation"
@@ -337,68 +337,68 @@ class State(Value):
     issue: int
     name: str
     queue: str = ""
-    """Empty for the shared queues, else that of the `run` that began it (`run-` and twelve hex digits)."""
+    """Empty for the shared queues, else the queue of the `run` that started it (`run-` and twelve hex digits)."""
     fixer: Literal["command", "outside"]
     agent: str = ""
-    """The declared outside agent that fixes, whose mailbox gets what is said to the main agent; empty: nobody is."""
+    """The declared outside agent that fixes; its mailbox gets the messages to the main agent. Empty: none."""
     acks: bool = False
     """Whether that agent has to give receipts (G1)."""
     notify: bool = False
     parent: str = ""
-    """The ticket of another workflow whose work this is (bridging)."""
+    """The ticket of the parent workflow (bridging)."""
     push: bool = False
-    """When everything has passed, the branch with the fixes goes to the repository's URL."""
+    """When everything has passed, push the branch with the fixes to the repository's URL."""
     pushed: str = ""
-    """The name of the branch there, once it is."""
+    """The branch's name there, once it is pushed."""
     push_error: str = ""
-    """Why it is not."""
+    """Why it was not pushed."""
     bundle_fix_request: bool = True
-    """The fix request travels with the failure report; otherwise it has its own line (K9)."""
-    # A plain default would be copied deeply with every snapshot that is read.
+    """The fix request is attached to the failure report; otherwise it is a separate line (K9)."""
+    # A plain default would be deep-copied for every snapshot that is loaded.
     limits: Limits = Field(default_factory=lambda: _NO_OTHER_LIMITS)
     configuration: str = ""
     """Digest of the frozen configuration, an artifact."""
     snapshot: str = ""
-    """The snapshot's description as JSON: opaque here, the workers' business."""
+    """The snapshot's description as JSON: opaque here, used by the workers."""
     base: str = ""
     tip: str = ""
     """The commit that holds the work so far."""
     tree: str = ""
-    """The hash of the tree that is to be judged next."""
+    """The hash of the tree that is judged next."""
     specialists: tuple[SpecialistState, ...] = tuple(
         SpecialistState(name=entry.name, applicable=False) for entry in SPECIALISTS
     )
     unverified: tuple[Unverified, ...] = ()
-    """What was found and does not run here."""
+    """Tools that were found and do not run here."""
     current: str = ""
-    """The specialist whose turn it is."""
+    """The active specialist."""
     paused: bool = False
-    """By an escalation; a person's own pause is `held`."""
+    """By an escalation; a person's pause is `held`."""
     escalation: OpenEscalation | None = None
     held: Hold | None = None
     outcome: WorkflowOutcome | None = None
     ended_at: datetime | None = None
     started_at: datetime
     last_at: datetime
-    """No later timestamp may be earlier (K34)."""
+    """No later timestamp may be before it (K34)."""
     operation: Operation | None = None
     iteration_clock: float | None = None
-    """When the clock of the running iteration began (K6)."""
+    """When the running iteration's clock started (K6)."""
     iteration_due: float | None = None
-    """When the cap on the running iteration falls due; an older firing of it means nothing (R6)."""
+    """When the running iteration's cap falls due; an earlier deadline that fires is ignored (R6)."""
     delivery: Delivery | None = None
     """Of the last failure report."""
     reported_clock: float | None = None
-    """When the open failure report was sent: what a fix's duration is measured from (B33)."""
+    """When the open failure report was sent: the start of a fix's duration (B33)."""
     failures: tuple[Failure, ...] = ()
-    """One of each group of the last failed run's failures, in full within the limits of K41."""
+    """One failure of each group in the last failed run, in full within the limits of K41."""
     failures_artifact: str = ""
-    """Digest of all of them in full."""
+    """Digest of all failures in full."""
     failure_count: int = 0
     lines: int = 0
-    """Log lines so far; the next line's number is one more (A78)."""
+    """The number of log lines so far; the next line's number is one more (A78)."""
     sequence: int = 0
-    """Messages so far, attached ones included; ids of messages are derived from it."""
+    """The number of messages so far, including attached ones; message ids are derived from it."""
     stamped: tuple[str, ...] = ()
     """Time-stamped ids of the last second that had one (G4)."""
     epoch: int = 0
@@ -407,28 +407,28 @@ class State(Value):
     answers: int = 0
     """Invalid answers in this iteration (G2)."""
     confirm_rounds: int = 0
-    """Confirmations that failed (K37)."""
+    """Failed confirmations (K37)."""
     confirm_failed: tuple[str, ...] = ()
     escalate_on_failure: bool = False
-    """After a manual fix the next FAIL escalates at once (K20)."""
+    """After a manual fix, the next FAIL escalates at once (K20)."""
     kept: Completion | None = None
-    """A completion that arrived while paused and answers the request that the pause interrupted."""
+    """A completion that arrived during the pause, for the request that the pause interrupted."""
     marks: tuple[str, ...] = ()
-    """Tests, gates or tool configuration that some fix touched."""
+    """Tests, gates or tool configuration that a fix touched."""
     trusted: str = ""
-    """The commit whose tests, gates and runner files judge; a person who accepts a hold moves it on. Empty: nothing is
-    held, as in workflows that began before there were holds."""
+    """The commit whose tests, gates and runner files judge; accepting a hold advances it. Empty: there are no holds, as
+    in workflows of older versions."""
     accepted: tuple[str, ...] = ()
-    """Trees that a person has accepted as they are."""
+    """Trees that a person has accepted unchanged."""
     rules_off: tuple[str, ...] = ()
-    """Rules of integrity that hold nothing here."""
+    """Integrity rules that are switched off here."""
     decided: tuple[str, ...] = ()
-    """What persons decided, such as `accept by ann`: what a verdict rests on besides its evidence."""
+    """Decisions of people, such as `accept by ann`, on which a verdict depends besides its evidence."""
     environments: dict[str, str] = Field(default_factory=dict)
-    """For each machine, digest of the listing of interpreter, packages and tools that its runs have to find."""
+    """For each machine, the digest of the listing of interpreter, packages and tools that its runs have to find."""
 
     def specialist(self, name: str) -> SpecialistState:
-        # A plain loop: every decision asks this a dozen times.
+        # A plain loop: every decision calls this a dozen times.
         for entry in self.specialists:
             if entry.name == name:
                 return entry
@@ -440,13 +440,13 @@ class State(Value):
 
     @property
     def severity(self) -> Severity:
-        """The gravest of the failures that are open; high where none is, and for one that says nothing (K13)."""
+        """The highest severity of the open failures; High if there is none, or for a failure without severity (K13)."""
         found = {failure.priority for failure in self.failures}
         return next((severity for severity in Severity if severity in found), Severity.HIGH)
 
     @property
     def status(self) -> Status:
-        """The workflow's derived status (K28): the first specialist's that is not done, else COMPLETED."""
+        """The derived status (K28): that of the first specialist that is not done, else COMPLETED."""
         for entry in self.specialists:
             if entry.applicable and entry.status is not Status.COMPLETED:
                 return entry.status
@@ -458,26 +458,26 @@ class State(Value):
 
     @property
     def until(self) -> datetime:
-        """When it ended; of a live one, when something last happened."""
+        """When it ended; for a live workflow, when something last happened."""
         return self.ended_at or self.last_at
 
     @property
     def patience_seconds(self) -> float | None:
-        """How long the party at work may take: the limit and the window behind it; None: without an end."""
+        """How long the active party may take: the limit and the window after it; None: unlimited."""
         limit = self.operation.limit_seconds if self.operation is not None else None
         window = self.limits.reminder_window_seconds
         return limit + window if limit is not None and window is not None else None
 
     @property
     def owner(self) -> str:
-        """Whose turn it is: `engine`, `agent` or `person`."""
+        """Who has to act: `engine`, `agent` or `person`."""
         if self.paused or self.held is not None:
             return "person"
         return "agent" if self.awaits_fix else "engine"
 
     @property
     def awaits_fix(self) -> bool:
-        """True while the main agent is to answer an open request, paused or not."""
+        """Whether the main agent has to answer an open request, paused or not."""
         return self.operation is not None and self.operation.name is OperationName.FIX and not self.ended
 
     @property

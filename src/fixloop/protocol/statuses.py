@@ -1,6 +1,6 @@
-"""The nine status codes, who may set them, and which may follow which (A49-A52, K19).
+"""The nine status codes, who may set them, and their transitions (A49-A52, K19).
 
-Everything that affects a specialist's status is in this file; the diagram in docs/ is made from it.
+This file has everything that affects a specialist's status; the diagram in docs/ is generated from it.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class Status(StrEnum):
 
 
 WITH_MAIN_AGENT: Final = (Status.AWAITING_FIX, Status.FIXING)
-"""While the main agent has an open request."""
+"""The statuses while the main agent has an open request."""
 
 
 class Role(StrEnum):
@@ -64,9 +64,9 @@ class Edge(NamedTuple):
     before: Status
     after: Status
     cause: str
-    """What leads from one to the other, in a few words."""
+    """The cause of the transition, in a few words."""
     source: str
-    """Where it is required."""
+    """The requirement for it."""
 
 
 EDGES: Final[tuple[Edge, ...]] = (
@@ -84,8 +84,8 @@ EDGES: Final[tuple[Edge, ...]] = (
     Edge(Status.RE_CHECKING, Status.PASS, "the checks pass", "A52"),
     Edge(Status.RE_CHECKING, Status.FAIL, "a check fails", "A52"),
     Edge(Status.RE_CHECKING, Status.ESCALATED, "late, or it cannot run", "K19"),
-    # Out of an escalation a decision leads back to where the work goes on (K20); the status that an extension
-    # restores is set in the name of the role whose operation goes on.
+    # A decision leads from an escalation back to where the work continues (K20). The status that an extension restores
+    # is set in the name of the role whose operation continues.
     Edge(Status.ESCALATED, Status.IN_PROGRESS, "extend or manual fix: the same run again", "K19"),
     Edge(Status.ESCALATED, Status.AWAITING_FIX, "extend: the report again, or more time", "K19"),
     Edge(Status.ESCALATED, Status.FIXING, "extend: more time", "K19"),
@@ -94,7 +94,7 @@ EDGES: Final[tuple[Edge, ...]] = (
     # Only a failed confirmation reopens a phase.
     Edge(Status.COMPLETED, Status.RE_CHECKING, "it fails on the final tree", "K37"),
 )
-"""Every legal transition, each once: the one table that the checks use and the diagram is made from."""
+"""Every legal transition, each once: used by the checks, and the source of the diagram."""
 
 TRANSITIONS: Final[Mapping[Status, frozenset[Status]]] = {
     status: frozenset(edge.after for edge in EDGES if edge.before is status) for status in Status

@@ -1,7 +1,7 @@
-"""The right to do one step once: what it is for and what limits it. Who holds it is the store's business.
+"""The ticket: the right to do one step once, what it is for and what limits it. The store knows its holder.
 
-And what one such step brings: letters to agents outside, of the profiles whose steps are runs of agents, kept until a
-mailbox has taken them (A70). Whether one arrives is no second line of the log.
+Also letters to outside agents, of the profiles whose steps are runs of agents; they are kept until a mailbox has taken
+them (A70). Delivering one is no second line of the log.
 """
 
 from enum import StrEnum
@@ -12,18 +12,18 @@ from pydantic import Field
 from fixloop.protocol.event import Value
 
 DELIVER: Final = "deliver"
-"""The step that brings a letter."""
+"""The step that delivers a letter."""
 PUSH: Final = "push"
-"""The step that pushes the branch of a workflow of agents before it ends well."""
+"""The step that pushes the branch of a workflow of agents before its successful end."""
 NOTIFY: Final = "notify"
-"""The step that runs the notify command; what comes of it decides nothing."""
+"""The step that runs the notify command; its result decides nothing."""
 ATTEND: Final = "attend"
-"""The step that asks whether anybody waits for a workflow that works for another one."""
+"""The step that checks whether a workflow's parent still waits for it."""
 LOOK_AGAIN_SECONDS: Final = 60.0
-"""So late, at worst, a word between a workflow and its child is made up for where it was lost."""
+"""The longest time until a lost notice between a workflow and its child is made up for."""
 LEAST_URGENT: Final = 9
 
-# The store joins these into keys with `|`, blanks and line ends.
+# The store joins these into keys with `|`, spaces and line ends.
 _Word = Annotated[str, Field(pattern=r"^[^\s|]+$")]
 _OptionalWord = Annotated[str, Field(pattern=r"^[^\s|]*$")]
 
@@ -38,7 +38,7 @@ class Priority(StrEnum):
 
     @property
     def broker(self) -> int:
-        """kombu's Redis transport pops step 0 first, so the smallest number is the most urgent (K13)."""
+        """The broker's number: kombu's Redis transport pops step 0 first, so the smallest is the most urgent (K13)."""
         return {"critical": 0, "high": 3, "medium": 6, "low": 9}[self.value]
 
 
@@ -46,7 +46,7 @@ class Ticket(Value):
     """One piece of work that has to be done exactly once."""
 
     id: _Word
-    """`{workflow}.{...}`: begins with the workflow's id, and is the id of the Celery task."""
+    """`{workflow}.{...}`: begins with the workflow's id; also the id of the Celery task."""
     workflow: _Word
     step: str
     queue: _Word
@@ -56,27 +56,27 @@ class Ticket(Value):
     iteration: int = 0
     attempt: int = 1
     delay_seconds: float = 0.0
-    """Neither hinted nor claimed earlier than this after the commit that made it, in engine time."""
+    """It can be hinted or claimed only this long after the commit that made it, in engine time."""
     limit_name: _OptionalWord = ""
     limit_seconds: float | None = None
     """Each new claim sets the deadline `limit_name` this long after it: clocks start with the work (K34)."""
 
 
 def work_id(state: Any, agent: Any) -> str:
-    """The ticket of an agent's present run and attempt."""
+    """The id of the ticket for an agent's current run and attempt."""
     return f"{state.workflow}.{agent.name}.{agent.run}.{agent.attempt}"
 
 
 def agent_ticket(state: Any, id: str, step: str, **further: Any) -> Ticket:
-    """A ticket of a cycle or of handoffs: in its own queue or its profile's, as urgent as it is, where `further` does
-    not say otherwise."""
+    """A ticket of a cycle or of handoffs; unless `further` says otherwise, in the workflow's or profile's queue and
+    with the workflow's priority."""
     queue = state.queue or f"fixloop.{state.profile}"
     facts = {"queue": queue, "priority": state.urgency, "iteration": state.iteration} | further
     return Ticket(id=id, workflow=state.workflow, step=step, **facts)
 
 
 def work_ticket(state: Any, agent: Any) -> Ticket:
-    """The right to do an agent's present run and attempt, of a cycle or of handoffs."""
+    """The ticket for an agent's current run and attempt, in a cycle or handoffs."""
     limit = state.limits.seconds_of(agent.name)
     return agent_ticket(
         state,
@@ -90,11 +90,11 @@ def work_ticket(state: Any, agent: Any) -> Ticket:
 
 
 def attend_ticket(state: Any, version: int) -> Ticket:
-    """The right of a workflow that works for another one to ask whether anybody still waits for it; `version` is its
-    own, as the commit that makes the ticket leaves it.
+    """The ticket of a child workflow that checks whether its parent still waits; `version` is the child's own.
 
-    It is made with the workflow, and again where all its tickets are withdrawn, so that one that waits for a person
-    learns of its parent's end by itself. Its holder looks and puts it off again; no history tells of that."""
+    It is made with the workflow, and again when all its tickets are withdrawn, so that a child that waits for a person
+    notices its parent's end. Its holder checks and delays it again; the history does not record that.
+    """
     return Ticket(
         id=f"{state.workflow}.{ATTEND}.{version}",
         workflow=state.workflow,
@@ -106,13 +106,13 @@ def attend_ticket(state: Any, version: int) -> Ticket:
 
 
 def line_of(ticket: Ticket) -> int:
-    """The number of the line that a ticket tells a person of."""
+    """The number of the line about which a ticket notifies a person."""
     return int(ticket.id.rpartition(".")[2])
 
 
 class Letter(Value):
-    """What an agent outside is told, as long as no mailbox has it: ids only, and the same however often it is sent, so
-    that an agent that reads it twice knows it again."""
+    """A message to an outside agent that no mailbox has yet: only ids, and identical each time it is sent, so that an
+    agent recognises a repetition."""
 
     number: int
     """Running number in its workflow."""
@@ -120,12 +120,12 @@ class Letter(Value):
     message_id: str
     uid: str
     kind: str
-    """Of the message, such as `cycle.input`; `cycle.work`, `handoff.work` where only the run itself is asked for."""
+    """Of the message, such as `cycle.input`; `cycle.work` or `handoff.work` if only the run is requested."""
     attempt: int = 1
 
 
 class About(NamedTuple):
-    """What a letter is to be about."""
+    """The subject of a letter."""
 
     agent: str
     message_id: str
@@ -134,7 +134,7 @@ class About(NamedTuple):
 
 
 def letter_id(state: Any, letter: Letter) -> str:
-    """The ticket of a letter's present attempt."""
+    """The id of the ticket for a letter's current attempt."""
     return f"{state.workflow}.letter.{letter.agent}.{letter.number}.{letter.attempt}"
 
 

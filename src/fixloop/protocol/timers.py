@@ -1,6 +1,6 @@
 """Lateness: reminders, the escalation five minutes later, and the cap on an iteration (A56-A64, K6, K34).
 
-A deadline that is fired may be an old one of the same name: what it means is read from the state (R6).
+A deadline that fires may be an earlier one of the same name, so its meaning is read from the state (R6).
 """
 
 from datetime import timedelta
@@ -17,7 +17,7 @@ from fixloop.protocol.state import Operation, OperationName, PendingError, State
 
 
 def deadline_reached(draft: Draft, event: DeadlineReached) -> None:
-    """A deadline fell due; one that no longer matters is cleared and noted (R6)."""
+    """Handle a deadline; one that no longer matters is cleared and noted (R6)."""
     _refuse_early(draft, event.name, event.due)
     state, operation = draft.state, draft.state.operation
     draft.clear_deadlines(event.name)
@@ -40,13 +40,13 @@ def deadline_reached(draft: Draft, event: DeadlineReached) -> None:
 
 
 def _late(draft: Draft, event: DeadlineReached, operation: Operation) -> None:
-    """A timeout event in the log, and one reminder to the late party (A58-A60)."""
+    """Log a timeout event and send one reminder to the late party (A58-A60)."""
     limit = operation.limit_seconds or 0.0
     reminds_after = draft.state.limits.reminds_after(limit)
     started = operation.started_clock if operation.started_clock is not None else event.due - reminds_after
     _refuse_early(draft, event.name, started + reminds_after)
     if operation.reminded_clock is not None:
-        # Another attempt, late like the first: one reminder is enough (A61), but the wait must end.
+        # Another attempt is late like the first: there is no second reminder (A61), but the wait must end.
         draft.note(f"{operation.name} is late again; it was reminded of already")
         _wait_for_answer(draft, started + limit)
         return
@@ -74,7 +74,7 @@ def _late(draft: Draft, event: DeadlineReached, operation: Operation) -> None:
 
 
 def _wait_for_answer(draft: Draft, limit_at: float) -> float | None:
-    """Escalate when the window is over, and not before the limit itself is (K29, K34); None: never."""
+    """Escalate after the window, but not before the limit (K29, K34); None: never."""
     window, operation = draft.state.limits.reminder_window_seconds, draft.state.operation
     if window is None or operation is None:
         return None
@@ -85,7 +85,7 @@ def _wait_for_answer(draft: Draft, limit_at: float) -> float | None:
 
 
 def _no_answer(draft: Draft, operation: Operation, reminded: float) -> None:
-    """A62, A66: nobody answered the reminder; the main agent is flagged as unresponsive (B31)."""
+    """The reminder was not answered (A62, A66); a late main agent is flagged as unresponsive (B31)."""
     window = draft.state.limits.reminder_window_seconds or 0.0
     due = reminded + window if operation.escalates_clock is None else operation.escalates_clock
     _refuse_early(draft, operation.name.reminder_deadline, due)
@@ -94,7 +94,7 @@ def _no_answer(draft: Draft, operation: Operation, reminded: float) -> None:
         escalate(draft, Reason.TIMEOUT, detail, operation=operation.name)
         return
     since = operation.started_clock if operation.started_clock is not None else reminded
-    # Error type 4: the recovery that was attempted is the reminder (A73, A76).
+    # Error type 4: the attempted recovery is the reminder (A73, A76).
     pending = PendingError(
         error_type=ErrorType.UNRESPONSIVE,
         context=f"{operation.name} of {operation.specialist}, run {operation.iteration}",
@@ -106,7 +106,7 @@ def _no_answer(draft: Draft, operation: Operation, reminded: float) -> None:
 
 
 def _iteration_over(draft: Draft, due: float) -> None:
-    """K6: a single late operation has its own rule; otherwise the cap escalates at once (A57)."""
+    """A single late operation has its own rule (K6); otherwise the cap escalates at once (A57)."""
     _refuse_early(draft, OperationName.ITERATION.value, due)
     operation = draft.state.operation
     if operation is not None and _governs(draft.state, operation, due):
@@ -126,7 +126,7 @@ def _governs(state: State, operation: Operation, iteration_due: float) -> bool:
     if started is None and operation.reminded_clock is not None:
         return True  # another attempt of what was late by itself
     if started is None and operation.name is OperationName.FIX and state.attempts == 1:
-        # A fixer command that nobody has started, or not long ago: waiting in a queue is no lateness (K34).
+        # A fixer command that has not started yet, or only recently: time in a queue is not lateness (K34).
         started = state.iteration_clock
     if started is None or operation.limit_seconds is None:
         return False

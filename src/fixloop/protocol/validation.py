@@ -1,7 +1,7 @@
-"""The `validation` profile: what follows from an event (A, B; K1-K8, K20, K34-K40). Pure: no clock, no Redis.
+"""The decisions of the `validation` profile (A, B; K1-K8, K20, K34-K40). Pure: no clock, no Redis.
 
-Reading order: this file, `results.py` (the flow of results), `fixes.py` (the main agent's side), `delivery.py` (the way
-to its mailbox), `timers.py`, `notices.py` (escalations), `decisions.py` (what people decide), `push.py`.
+Reading order: this file, `results.py` (the flow of results), `fixes.py` (the main agent's side), `delivery.py` (its
+mailbox), `timers.py`, `notices.py` (escalations), `decisions.py` (decisions of people), `push.py`.
 """
 
 from collections.abc import Callable
@@ -24,15 +24,15 @@ from fixloop.protocol.state import Hold, SpecialistState, State, WorkflowOutcome
 _Part = TypeVar("_Part", bound=Value)
 
 _AT_ONCE: Final = (ev.Cancelled, ev.Paused, ev.Continued, ev.PersonNotified, ev.ResultNoted)
-"""What a pause does not hold up."""
+"""Events that are applied during a pause."""
 
 
 DECIDE_VERSION: Final = 4
-"""Raised when the same event in the same state would lead elsewhere; `audit verify` replays its own only."""
+"""Raised when the same event in the same state has another outcome; `audit verify` replays only its own version."""
 
 
 def decide(state: State | None, event: ev.Event, now: Moment) -> Outcome:
-    """What follows from `event`; Unexpected where it does not fit, UsageError where there is nothing to do."""
+    """Decide `event`; Unexpected if it does not fit the state, UsageError if there is nothing to check."""
     if isinstance(event, ev.WorkflowStarted):
         if state is not None:
             raise Unexpected(f"workflow {state.workflow} has started already")
@@ -40,7 +40,7 @@ def decide(state: State | None, event: ev.Event, now: Moment) -> Outcome:
     if state is None:
         raise Unexpected(f"{event.kind} came before the workflow started")
     if isinstance(event, ev.EventRefused):
-        # Kept for the log and nothing else.
+        # Recorded in the log, with no other effect.
         draft = Draft(state, now)
         sender = f" from {event.sender}" if event.sender else ""
         draft.note(f"refused: {event.refused}{sender}: {event.reason}")
@@ -58,7 +58,7 @@ def _handle(draft: Draft, event: ev.Event) -> None:
 
 
 def _pause(draft: Draft, event: ev.Paused) -> None:
-    """Hold the workflow; one that is held stays as it is."""
+    """Pause the workflow; a paused one stays as it is."""
     held = draft.state.held
     if held is not None:
         draft.note(f"paused already, by {held.by}")
@@ -69,14 +69,14 @@ def _pause(draft: Draft, event: ev.Paused) -> None:
 
 
 def _continue(draft: Draft, event: ev.Continued) -> None:
-    """Let it go on: its clocks go on where they stood, and what was kept happens now."""
+    """Continue the workflow: its clocks run on, and the kept events are applied now."""
     held = draft.state.held
     if held is None:
         draft.note("it was not paused")
         return
     stood = draft.clock - held.clock
     draft.note(f"continued by {event.by} after {minutes_seconds(stood)}")
-    # Every clock that ran when the pause began goes on as if it had begun later by the time that it stood.
+    # Every clock that ran when the pause began is moved later by the length of the pause.
     state = _later(draft.state, stood, "iteration_clock", "iteration_due", "reported_clock")
     operation, delivery = state.operation, state.delivery
     if operation is not None:
@@ -91,8 +91,8 @@ def _continue(draft: Draft, event: ev.Continued) -> None:
 
 
 def _while_held(draft: Draft, event: ev.Event) -> None:
-    """What follows from an event, also while a person has paused the workflow (A14): nothing begins, clocks stand
-    still, and what happens is kept until it goes on. What would be refused then is refused now; NotDue: a deadline."""
+    """Apply an event, or keep it while a person has paused the workflow (A14): no work starts and clocks stand still
+    until it continues. Events that would be refused then are refused now; NotDue: a deadline."""
     held = draft.state.held
     if held is None or isinstance(event, _AT_ONCE):
         _handle(draft, event)
@@ -117,7 +117,7 @@ def _later(part: _Part, seconds: float, *clocks: str) -> _Part:
 
 
 def _note_result(draft: Draft, event: ev.ResultNoted) -> None:
-    """The verdict is taken from what fixloop ran itself, and from nothing else."""
+    """Only fixloop's own runs count for the verdict; this result is just noted."""
     where = f" ({event.url})" if event.url else ""
     draft.note(f"{event.by} says: {event.name} of {event.commit[:12]} ended with {event.conclusion}{where}")
 
@@ -139,7 +139,7 @@ _HANDLERS: Final = cast(
         ev.DeadlineReached: timers.deadline_reached,
         ev.DecisionMade: decisions.decision_made,
         ev.ManualFixDone: decisions.manual_fix_done,
-        # That a person was told of the escalation decides nothing.
+        # Notifying a person of the escalation decides nothing.
         ev.PersonNotified: lambda draft, event: draft.note(f"notified: {event.detail}"),
         ev.BranchPushed: push.branch_pushed,
         ev.ResultNoted: _note_result,
