@@ -1,1 +1,1 @@
-"""The profiles, a package for each: its record, its protocol, and what commands and engine know of it."""
+"""The profiles, one package each: its record, its protocol, and its side of the commands and the engine."""

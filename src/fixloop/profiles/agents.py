@@ -1,4 +1,4 @@
-"""What the profiles share whose steps are runs of named agents: parts of their engine, commands and time limits."""
+"""Code shared by the profiles whose steps are runs of named agents: for the engine, the commands and time limits."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,12 +12,12 @@ from fixloop.protocol.ticket import Ticket, work_id
 
 
 def worker_of(ticket: Ticket) -> str:
-    """The agent that a ticket asks for a run; the orchestrator for its own steps."""
+    """The agent whose run a ticket is for; the orchestrator for its own steps."""
     return ticket.specialist or ORCHESTRATOR
 
 
 def own_results(kind: str) -> Callable[[Event, str], None]:
-    """A check that a result, an event of this kind, is brought by the agent that did the work (C36, D54)."""
+    """A check that a result event of this kind comes from the agent that did the work (C36, D54)."""
 
     def check(event: Event, worker: str) -> None:
         if event.kind == kind and event.sender != worker:
@@ -27,7 +27,7 @@ def own_results(kind: str) -> Callable[[Event, str], None]:
 
 
 def plain_fields(state: Any, *, asks: bool, specialist: str) -> dict[str, str]:
-    """What a person would look for with `redis-cli` next to the snapshot; `asks`: a person is asked something."""
+    """Plain fields next to the snapshot, for a person with `redis-cli`; `asks`: a question to a person is open."""
     return {
         "project": state.project,
         "name": state.name,
@@ -45,22 +45,22 @@ def plain_fields(state: Any, *, asks: bool, specialist: str) -> dict[str, str]:
 
 
 def children_of(state: Any) -> list[str]:
-    """The tickets of a state for which a validation loop may work."""
+    """The tickets of a state that a validation loop may be working for."""
     return [work_id(state, agent) for agent in state.agents if agent.command == VALIDATION_LOOP]
 
 
 def commands_of(agents: Mapping[str, Role]) -> dict[str, str]:
-    """The command of each agent, for people to read; the configuration has its arguments."""
+    """The command of each agent, for display; the configuration has its arguments."""
     return {key: " ".join(role.command) for key, role in agents.items() if role.command}
 
 
 def agent_seconds(agents: Mapping[str, Role]) -> dict[str, float | None]:
-    """How long the runs of single agents may take, where that is configured."""
+    """The configured time limits of individual agents' runs."""
     return {
         key: seconds(role.timeout_minutes) for key, role in agents.items() if role.timeout_minutes is not None
     }
 
 
 def seconds(minutes: float | None) -> float | None:
-    """None where a limit is switched off."""
+    """A limit in seconds; None if it is switched off."""
     return minutes * 60 if minutes else None

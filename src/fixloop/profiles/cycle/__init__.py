@@ -1,7 +1,7 @@
 """The `cycle` profile: requirements, planning, development and validation in gated rounds (C1-C67).
 
-Reading order: `workers.py` (the agents), `records.py`, `state.py`, `events.py`, `decide.py` (what follows from an
-event), then `files.py` (the named files that are made from a state). None of these reads a clock or a file.
+Reading order: `workers.py` (the agents), `records.py`, `state.py`, `events.py`, `decide.py` (the decisions), then
+`files.py` (the named files that are rendered from a state). None of these reads a clock or a file.
 """
 
 from typing import Final

@@ -1,6 +1,6 @@
-"""What an agent of a cycle left in its progress directory: documents, what its logs grew by, its plan (C11-C15, C18).
+"""Reads an agent's progress directory after a run of a cycle: documents, new log lines, its plan (C11-C15, C18).
 
-Each content is an artifact before an event names it. Files that were laid there and are as they were are not looked at.
+Each content is stored as an artifact before an event names it. Provided files that were not changed are ignored.
 """
 
 import json
@@ -32,7 +32,7 @@ _TASKS: Final = TypeAdapter(tuple[PlanTask, ...])
 
 
 class Writings(NamedTuple):
-    """What an agent wrote in one run."""
+    """The files that an agent wrote in one run."""
 
     documents: tuple[Written, ...] = ()
     logs: tuple[Written, ...] = ()
@@ -48,8 +48,8 @@ def written_by(
     *,
     hide: Callable[[bytes], bytes] = bytes,
 ) -> Writings:
-    """What an agent wrote below `folder`, where the files of `snapshot` were laid; `hide` cuts secrets out.
-    InvalidResult where it changed another's file, added a line without a time to a log (C17), or its plan is none."""
+    """An agent's files below `folder`, where the files of `snapshot` were placed; `hide` removes secrets. InvalidResult
+    if it changed another agent's file, added a line without a time to a log (C17), or its plan is invalid."""
     own, place = worker(key), progress_path(state.cycle_id, key, "")
     changed = edited_in(store, snapshot, folder)
     for path, sentence in changed.items():
@@ -74,7 +74,7 @@ def written_by(
 
 
 def _grown(store: Store, state: Cycle, key: str, name: str, content: bytes) -> list[Written]:
-    """What was added to a log; not intact where its earlier bytes have changed (C15)."""
+    """The bytes added to a log; not intact if its earlier bytes have changed (C15)."""
     before = b"".join(
         part.text.encode() or store.get_artifact(state.workflow, part.digest) or b""
         for part in state.logs
@@ -90,7 +90,7 @@ def _grown(store: Store, state: Cycle, key: str, name: str, content: bytes) -> l
             raise InvalidResult(
                 f"line {number} of {name} has no time; write one into each line, as 2026-01-22T10:30:00+08:00"
             )
-    # The next part begins a line, whether an agent or the orchestrator writes it.
+    # The next part starts on a new line, whether an agent or the orchestrator writes it.
     grown = grown if grown.endswith(b"\n") else grown + b"\n"
     return [Written(name=name, digest=store.put_artifact(state.workflow, grown), intact=intact)]
 
@@ -117,7 +117,7 @@ def _read_plan(content: bytes) -> tuple[PlanTask, ...]:
 
 
 def phase_answer(state: State, agent: str, cycle_id: str) -> str:
-    """The PHASE_RESULT of an ended loop (C33)."""
+    """The PHASE_RESULT for an ended validation loop (C33)."""
     issues = [f"blocker: {text}" for text in verdicts.issues_of(state)]
     if verdicts.is_passed(state):
         issues = [f"major: {text}" for text in verdicts.known_issues(state)]
@@ -137,7 +137,7 @@ def phase_answer(state: State, agent: str, cycle_id: str) -> str:
 
 
 def phase_documents(state: State, agent: str) -> dict[str, bytes]:
-    """The documents of that agent, by name (C12)."""
+    """The documents of the agent that the loop worked for, by name (C12)."""
     texts = {
         "test-results.json": verdicts.as_json(state),
         "summary.md": f"# Summary\n\n{verdicts.summary_of(state)}\n",
@@ -148,7 +148,7 @@ def phase_documents(state: State, agent: str) -> dict[str, bytes]:
 def left_by(
     store: Store, state: Cycle, snapshot: bytes, key: str, folder: Path, hide: Callable[[bytes], bytes]
 ) -> Left:
-    """As `written_by`; what it may not write is told in a sentence."""
+    """Like `written_by`, but a violation is returned as a sentence."""
     try:
         return Left(written_by(store, state, snapshot, key, folder, hide=hide))
     except InvalidResult as invalid:
@@ -156,7 +156,7 @@ def left_by(
 
 
 def verdict_of(loop: State, state: Cycle, key: str, keep: Callable[[bytes], str]) -> tuple[str, Writings]:
-    """The answer and documents of an agent in whose place an ended validation loop worked."""
+    """The answer and documents of an agent whose work an ended validation loop did."""
     documents = phase_documents(loop, key).items()
     written = tuple(Written(name=name, digest=keep(content)) for name, content in documents)
     return phase_answer(loop, key, state.cycle_id), Writings(documents=written)

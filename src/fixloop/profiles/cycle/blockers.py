@@ -1,4 +1,4 @@
-"""What an issue is about and who can resolve it; blockers sent and cleared, agents that complete (C46-C57, G23)."""
+"""Issues: their kind and who can resolve them; sending and clearing blockers, completing agents (C46-C57, G23)."""
 
 import re
 from typing import Any, Final
@@ -14,7 +14,7 @@ from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.agents import ORCHESTRATOR
 
 RESOLVERS: Final = {rec.ConflictKind.UNCLEAR_REQUIREMENT: "ra", rec.ConflictKind.PLAN_MISMATCH: "ep"}
-"""The agents that can fix an issue without a person (C57)."""
+"""The agents that can resolve an issue without a person (C57)."""
 
 _NAMED: Final = {
     "unclear requirement": rec.ConflictKind.UNCLEAR_REQUIREMENT,
@@ -36,7 +36,7 @@ _SAME: Final = {"critical": "blocker", "low": "minor"}
 
 
 def categorised(issue: str) -> tuple[rec.Severity, str]:
-    """An issue's severity, and its text without that word; a blocker where it has none (G23)."""
+    """An issue's severity, and its text without the severity; a blocker if it names none (G23)."""
     found = _SEVERITY.match(issue)
     if found is None:
         return rec.Severity.BLOCKER, issue.strip()
@@ -45,12 +45,12 @@ def categorised(issue: str) -> tuple[rec.Severity, str]:
 
 
 def milder(level: rec.Severity) -> rec.Severity:
-    """An issue that comes with a success re-opens no work unless it says so."""
+    """Lower the severity of an issue that comes with a success, so that it re-opens no work unless it says so."""
     return rec.Severity.MAJOR if level is rec.Severity.BLOCKER else level
 
 
 def kind_of(issue: str) -> rec.ConflictKind:
-    """Whether it is about a requirement or the plan: by the word before its colon, else by the ids it names."""
+    """Whether it concerns a requirement or the plan: by the word before its colon, else by the ids it contains."""
     prefix = _PREFIX.match(issue)
     named = _NAMED.get(prefix[1].lower().replace("-", " ")) if prefix else None
     if named is not None:
@@ -61,7 +61,7 @@ def kind_of(issue: str) -> rec.ConflictKind:
 
 
 def complete(draft: Draft, key: str, result: PhaseResult) -> None:
-    """An agent is done: what it resolves is cleared, agents that waited for it are told (C40, C46, C49)."""
+    """Complete an agent: clear the blockers it resolves and notify the agents that wait for it (C40, C46, C49)."""
     agent = draft.state.agent(key)
     iterations = tuple(sorted({*agent.completed_in, draft.state.iteration}))
     draft.agent(key, status=rec.AgentStatus.COMPLETED, completed_at=draft.at, completed_in=iterations)
@@ -87,7 +87,7 @@ def complete(draft: Draft, key: str, result: PhaseResult) -> None:
 
 
 def blocked(draft: Draft, key: str, result: PhaseResult) -> None:
-    """An agent could not go on: each issue becomes a blocker, and goes to who can clear it (C52, C54, C57, G27)."""
+    """An agent is blocked: each issue becomes a blocker, sent to the agent that can clear it (C52, C54, C57, G27)."""
     issues = result.issues or result.listed("blockers") or (result.summary or f"{key} ended {result.status}",)
     draft.agent(key, status=rec.AgentStatus.WAITING)
     for _, issue in map(categorised, issues):
@@ -108,8 +108,8 @@ def blocked(draft: Draft, key: str, result: PhaseResult) -> None:
 
 
 def _resolver(state: Cycle, key: str, issue: str) -> str | None:
-    """The agent that can clear an issue. None where it was cleared before or too often already, or where the one that
-    could takes no part, is the agent itself, or waits for it in turn, directly or through others."""
+    """The agent that can clear an issue. None if the issue was cleared before or too often, or if that agent takes no
+    part, is the reporter itself, or waits for the reporter, directly or through others."""
     resolver = RESOLVERS.get(kind_of(issue))
     earlier = [old for old in state.blockers if old.reported_by == key and old.blocked]
     again = any(old.description == issue for old in earlier)
@@ -126,7 +126,7 @@ def _resolver(state: Cycle, key: str, issue: str) -> str | None:
 
 
 def _answer(draft: Draft, blocker: rec.Blocker, key: str, result: PhaseResult) -> None:
-    """A version whose content changed resolves the blocker; an unchanged one resolves nothing (C49, C52)."""
+    """A version with changed content resolves the blocker; an unchanged one resolves nothing (C49, C52)."""
     before, content = blocker.before, conflicts.content_of(draft.state, key)
     reporter = blocker.reported_by
     if before is not None and set(content) <= set(before):
@@ -170,7 +170,7 @@ def _clarify(
 
 
 def _record_issues(draft: Draft, key: str, issues: tuple[str, ...]) -> None:
-    """The issues that come with an agent's success re-open nothing and are not lost (C47, C55)."""
+    """Record the issues that come with an agent's success; they re-open nothing (C47, C55)."""
     found = [(milder(level), issue) for level, issue in map(categorised, issues)]
     for level, issue in found:
         remark = _new_blocker(

@@ -1,6 +1,6 @@
-"""The record of a conflict: its kind, who reported it, the steps taken and the resolution (C52-C55).
+"""Records conflicts: kind, reporter, the steps taken and the resolution (C52-C55).
 
-A step is written when what it says happens, and not before.
+A step is recorded only once it has been taken.
 """
 
 import tomllib
@@ -18,13 +18,13 @@ _STEPS: Final[Mapping[str, Mapping[str, str]]] = tomllib.loads(
 
 
 def opened(draft: Draft, conflict: Conflict, *steps: str, **facts: str) -> None:
-    """Record a conflict with the steps that were taken when it was reported."""
+    """Record a conflict with the steps taken when it was reported."""
     draft.append(conflicts=conflict)
     add_steps(draft, conflict.id, *steps, **facts)
 
 
 def add_steps(draft: Draft, identity: str, *steps: str, resolution: str = "", **facts: str) -> None:
-    """Write steps of a conflict that have been taken; steps that its kind does not have are left out."""
+    """Add steps that a conflict has gone through; steps that its kind does not have are left out."""
     for conflict in draft.state.conflicts:
         if conflict.id != identity:
             continue
@@ -35,12 +35,12 @@ def add_steps(draft: Draft, identity: str, *steps: str, resolution: str = "", **
 
 
 def closed(draft: Draft, identity: str, resolution: str) -> None:
-    """Say how a conflict ended."""
+    """Record how a conflict ended."""
     add_steps(draft, identity, resolution=resolution)
 
 
 def resumed(draft: Draft, key: str) -> None:
-    """The reporter works again after its clarification (C49)."""
+    """The reporter works again after a clarification (C49)."""
     for conflict in draft.state.conflicts:
         clarified = _STEPS[conflict.kind].get("clarified", "").format(reporter=key)
         if conflict.reporter == key and clarified and conflict.steps[-1:] == (clarified,):
@@ -48,7 +48,7 @@ def resumed(draft: Draft, key: str) -> None:
 
 
 def fixed(draft: Draft, key: str) -> None:
-    """A resolver of failed tests has reported (C53)."""
+    """An agent that had to fix failed tests has reported (C53)."""
     for conflict in _open_failures(draft.state):
         sent = _STEPS[conflict.kind]["sent"].format(resolver=key)
         if sent in conflict.steps:
@@ -56,21 +56,21 @@ def fixed(draft: Draft, key: str) -> None:
 
 
 def retried(draft: Draft) -> None:
-    """Another validation was asked for (C53)."""
+    """A further validation was requested (C53)."""
     for conflict in _open_failures(draft.state):
         if _STEPS[conflict.kind]["retried"] not in conflict.steps:
             add_steps(draft, conflict.id, "retried")
 
 
 def validated_again(draft: Draft, resolution: str) -> None:
-    """The validation after a fix has a result, which closes the conflicts before it (C53)."""
+    """The validation after a fix has a result, which closes the earlier conflicts (C53)."""
     for conflict in _open_failures(draft.state):
         if _STEPS[conflict.kind]["retried"] in conflict.steps:
             add_steps(draft, conflict.id, "validated", resolution=resolution)
 
 
 def content_of(state: Cycle, key: str) -> tuple[str, ...]:
-    """What an agent's documents and plan say, without their versions: digests, and `TASK-002 after TASK-001`."""
+    """The content of an agent's documents and plan without their versions: digests, and `TASK-002 after TASK-001`."""
     tasks = state.plan if key == "ep" else ()
     return (
         *(document.digest for document in state.documents_of(key)),
@@ -80,7 +80,7 @@ def content_of(state: Cycle, key: str) -> tuple[str, ...]:
 
 
 def listed(documents: Iterable[Document]) -> str:
-    """Documents as a step names them: `ra/requirements.md v1.1.0, ra/edge-cases.md v1.0.0`."""
+    """Documents in the form of a step: `ra/requirements.md v1.1.0, ra/edge-cases.md v1.0.0`."""
     return ", ".join(f"{each.agent}/{each.name} v{each.version}" for each in documents)
 
 

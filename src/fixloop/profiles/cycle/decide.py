@@ -1,4 +1,4 @@
-"""The `cycle` profile: what follows from an event (C1-C67; K10, K11, K15-K17, K23).
+"""The decisions of the `cycle` profile (C1-C67; K10, K11, K15-K17, K23).
 
 The orchestrator is this function: agents only report (C5, C6).
 """
@@ -25,12 +25,12 @@ from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Repeated, Unexpected
 
 DECIDE_VERSION: Final = 3
-"""Raised when the same event in the same state would lead elsewhere; `audit verify` replays its own only."""
+"""Raised when the same event in the same state has another outcome; `audit verify` replays only its own version."""
 
 
 def decide(state: Cycle | None, event: ev.Event, now: Moment) -> Outcome:
-    """What follows from `event`. Raises Unexpected: it does not fit; InvalidResult: it is no valid PHASE_RESULT; Moved:
-    its work was begun on an older commit; UsageError: a cycle that cannot be, or an agent that takes no part."""
+    """Decide `event`. Raises Unexpected: it does not fit; InvalidResult: it is no valid PHASE_RESULT; Moved: its work
+    is based on an older commit; UsageError: an impossible cycle, or an agent that takes no part."""
     return agent_decisions.decide(_RULES, state, event, now)
 
 
@@ -125,7 +125,7 @@ def _reported(draft: Draft, event: ev.PhaseReported) -> None:
 
 
 def _take_plan(draft: Draft, event: ev.PhaseReported) -> tuple[str, ...]:
-    """EP writes the plan, CD completes its tasks; returns those that this report completes (C54, C61, S19)."""
+    """EP writes the plan, CD completes its tasks; returns the tasks that this report completes (C54, C61, S19)."""
     plan, key = draft.state.plan, event.result.phase
     try:
         if event.plan is not None and key == "ep":
@@ -185,7 +185,7 @@ def _decided(draft: Draft, event: ev.DecisionMade) -> None:
 
 
 def _go_on(draft: Draft, opened: rec.OpenEscalation, event: ev.DecisionMade) -> None:
-    """Guidance, or another try: the agents that stood still resume, all others were never stopped (C59)."""
+    """Continue after guidance or a retry: the stopped agents resume; the others were never stopped (C59)."""
     _settle_blockers(draft, opened, event.text or "go on", rec.BlockerStatus.RESOLVED)
     if opened.reason == "max_iterations":
         more = event.iterations if event.decision == "extend" else 1
@@ -207,7 +207,7 @@ def _go_on(draft: Draft, opened: rec.OpenEscalation, event: ev.DecisionMade) -> 
 
 
 def _skip(draft: Draft, opened: rec.OpenEscalation, event: ev.DecisionMade) -> None:
-    """The known issues stay known, and the cycle goes on without fixing them (K20)."""
+    """Keep the known issues and continue the cycle without fixing them (K20)."""
     _settle_blockers(draft, opened, event.text or "left as it is", rec.BlockerStatus.WORKAROUND)
     if opened.reason == "max_iterations":
         escalations.close(draft, "skipped")

@@ -1,4 +1,4 @@
-"""Main documents and logs: issued, archived, kept at one version; logs only grow (C11-C19, C61, C63, K11, U12)."""
+"""Main documents and logs: issuing, archiving, one version for all; logs only grow (C11-C19, C61, C63, K11, U12)."""
 
 import json
 from collections.abc import Iterable
@@ -14,17 +14,17 @@ from fixloop.protocol.durations import iso_stamp
 
 _CHANGES: Final = "changes.log"
 MOST_SHOWN: Final = 80
-"""Characters of a value that an error shows."""
+"""The most characters of a value in an error."""
 
 
 def progress_path(cycle_id: str, agent: str, name: str) -> str:
-    """Where a file of an agent stands, below the folder the cycle belongs to (C11)."""
+    """The path of an agent's file, relative to the folder of the cycle (C11)."""
     return f".workflow/.cycle/{cycle_id}.progress/{agent}/{name}"
 
 
 def check_files(state: Cycle, event: ev.PhaseReported) -> None:
-    """Refuse (InvalidResult) what an agent may not write or did not write: another's field (C61, K17), a file that is
-    not its own (C18), a log whose earlier bytes changed (C15), or a document that it names and did not write."""
+    """Refuse (InvalidResult) another agent's field (C61, K17), a file that is not the agent's own (C18), a log whose
+    earlier bytes changed (C15), and a document that the report names and the agent did not write."""
     key = event.result.phase
     own = worker(key)
     for name, value in event.result.fields.items():
@@ -52,7 +52,7 @@ def check_files(state: Cycle, event: ev.PhaseReported) -> None:
 
 
 def keep_report(draft: Draft, event: ev.PhaseReported) -> None:
-    """Issue what an agent wrote, archive what that replaces, append to its logs, set its fields."""
+    """Issue the documents an agent wrote, archive the ones they replace, append to its logs, set its fields."""
     result, key = event.result, event.result.phase
     own = worker(key)
     for log in event.logs:
@@ -77,7 +77,7 @@ def keep_report(draft: Draft, event: ev.PhaseReported) -> None:
 
 
 def _issue(draft: Draft, key: str, written: ev.Written) -> rec.Document | None:
-    """Keep what was written as the present issue; None where nothing has changed."""
+    """Store a written document as the current issue; None if nothing has changed."""
     state = draft.state
     present, base = state.document(key, written.name), rec.version_of(state.base)
     if present is not None and present.digest == written.digest:
@@ -99,7 +99,7 @@ def _issue(draft: Draft, key: str, written: ev.Written) -> rec.Document | None:
 
 
 def _replace(draft: Draft, present: rec.Document | None, new: rec.Document) -> None:
-    """A version that is replaced goes into the archive first; one that only renumbers the old text does not."""
+    """Archive a version before it is replaced, unless the new one only renumbers the old text."""
     if present is None:
         draft.append(documents=new)
         return
@@ -109,7 +109,7 @@ def _replace(draft: Draft, present: rec.Document | None, new: rec.Document) -> N
 
 
 def open_iteration(draft: Draft) -> None:
-    """Begin the next iteration: every main document is archived and issued at one new version (C14, C16, K11)."""
+    """Start the next iteration: every main document is archived and issued at one new version (C14, C16, K11)."""
     state, number = draft.state, draft.state.iteration + 1
     version = str(rec.iteration_version(number, state.versions))
     done = state.iterations[-1].with_(completed_at=draft.at)

@@ -1,4 +1,4 @@
-"""The `cycle` profile as the engine knows it."""
+"""The `cycle` profile's record for the engine."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ def _fields(state: Cycle) -> dict[str, str]:
 
 
 def _instead(event: Event, refused: Unexpected) -> Event | None:
-    """A report that breaks a rule is an invalid answer (C35)."""
+    """A report that violates a rule is an invalid answer (C35)."""
     if not isinstance(refused, InvalidResult) or not isinstance(event, ev.PhaseReported):
         return None
     return ev.AnswerInvalid(

@@ -1,4 +1,4 @@
-"""Failed, late and invalid runs, a person who is asked because of them, and the end (C35, C57, C58, G2, G15, K5)."""
+"""Failed, late and invalid runs, the escalations they lead to, and the end (C35, C57, C58, G2, G15, K5)."""
 
 from fixloop.profiles.cycle import conflicts
 from fixloop.profiles.cycle import events as ev
@@ -19,7 +19,7 @@ def escalate(
     agents: tuple[str, ...],
     blockers: tuple[str, ...] = (),
 ) -> None:
-    """Ask a person; these agents stand still until it is decided, all others go on (S22)."""
+    """Ask a person; these agents stop until the decision, all others continue (S22)."""
     opened = rec.OpenEscalation(
         id=f"ESC-{draft.state.cycle_id}-{draft.state.sequence + 1}",
         reason=reason,
@@ -38,7 +38,7 @@ def escalate(
 
 
 def announce(draft: Draft, opened: rec.OpenEscalation) -> None:
-    """Tell the user of the escalation that is to be decided next."""
+    """Send the user the escalation that has to be decided next."""
     body = Escalation(
         escalation_id=opened.id,
         reason=opened.reason,
@@ -52,7 +52,7 @@ def announce(draft: Draft, opened: rec.OpenEscalation) -> None:
 
 
 def failed(draft: Draft, event: ev.AgentFailed) -> None:
-    """A run ended in an error: it is tried again, with longer pauses, until a person is asked (K5, G19)."""
+    """A run failed: retry with growing pauses, then ask a person (K5, G19)."""
     agent = asked(draft, event.agent)
     limits = draft.state.limits
     draft.note(f"{event.agent} failed, attempt {agent.attempt}: {event.reason}")
@@ -67,7 +67,7 @@ def failed(draft: Draft, event: ev.AgentFailed) -> None:
 
 
 def answer_invalid(draft: Draft, event: ev.AnswerInvalid) -> None:
-    """No valid PHASE_RESULT: it is asked for again, until a person is asked (C35, G2)."""
+    """There is no valid PHASE_RESULT: ask for it again, then ask a person (C35, G2)."""
     agent = asked(draft, event.agent)
     draft.stop_clock(event.agent)
     invalid = agent.invalid + 1
@@ -81,7 +81,7 @@ def answer_invalid(draft: Draft, event: ev.AnswerInvalid) -> None:
 
 
 def asked(draft: Draft, key: str) -> Agent:
-    """An agent of whom something is asked, or Unexpected."""
+    """The agent, if it is asked for work; else Unexpected."""
     agent = draft.state.agent(key)
     if not agent.asked:
         raise Unexpected(f"nothing was asked of {key}; it stands at {agent.status}")
@@ -89,7 +89,7 @@ def asked(draft: Draft, key: str) -> Agent:
 
 
 def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
-    """An agent that no mailbox reaches and that has not begun by itself: a person is asked (A70, K5, K12)."""
+    """Ask a person about an agent that no mailbox reaches and that has not started by itself (A70, K5, K12)."""
     agent = agent_decisions.unreached(draft, event)
     if agent is not None and agent.status is not rec.AgentStatus.RUNNING:
         detail = f"{agent.key} was not reached: {event.error}"
@@ -97,7 +97,7 @@ def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
 
 
 def deadline_reached(draft: Draft, event: ev.DeadlineReached) -> None:
-    """A run is late: one request to converge, then a person decides (G7: the timer acts strictly after; G15, U13)."""
+    """A run is late: send one request to converge, then ask a person (G7: a timer acts strictly after; G15, U13)."""
     what, _, key = event.name.partition("/")
     agent = draft.state.agent(key)
     if not agent.asked:
@@ -122,12 +122,12 @@ def deadline_reached(draft: Draft, event: ev.DeadlineReached) -> None:
 
 
 def close(draft: Draft, outcome: str) -> None:
-    """It ends well; its branch is pushed before, where that was asked for."""
+    """End successfully; push the branch before, if that was requested."""
     agent_decisions.close(draft, outcome, lambda how: end(draft, rec.CycleStatus.COMPLETED, how))
 
 
 def end(draft: Draft, status: rec.CycleStatus, outcome: str) -> None:
-    """The cycle is over: nothing is left to do or to wait for, and every conflict has its resolution (C55)."""
+    """End the cycle: no work or deadline is left, and every conflict has a resolution (C55)."""
     draft.withdraw()
     for conflict in draft.state.conflicts:
         if not conflict.resolution:

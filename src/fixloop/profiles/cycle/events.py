@@ -1,4 +1,4 @@
-"""What can happen to a cycle: the only input of a decision, and all of it data (C6, C20, C35, C57)."""
+"""The events of a cycle: the only inputs of its decisions, all of them data (C6, C20, C35, C57)."""
 
 from typing import Annotated, Final, Literal
 
@@ -28,63 +28,63 @@ from fixloop.protocol.event import Value, WorkStarted
 
 
 class Written(Value):
-    """A file an agent left in its progress directory."""
+    """A file that an agent left in its progress directory."""
 
     name: str
     """Relative to that directory."""
     digest: str
-    """Of the document, or of what a log grew by."""
+    """Of the document, or of the bytes added to a log."""
     intact: bool = True
-    """Of a log: all earlier bytes are as they were (C15)."""
+    """Of a log: all earlier bytes are unchanged (C15)."""
 
 
 class CycleStarted(AgentEvent, WorkStarted):
-    """Somebody wants a cycle (C45)."""
+    """A cycle was requested (C45)."""
 
     kind: Literal["cycle-started"] = "cycle-started"
     cycle_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
     description: str = ""
     graph: dict[str, tuple[str, ...]] = {}
-    """Empty: the default order (C38)."""
+    """Empty: the default dependencies (C38)."""
     commands: dict[str, str] = {}
-    """The command of each agent, by key; one without is run outside."""
+    """The command of each agent, by key; an agent without one runs outside."""
     limits: Limits = Limits()
 
 
 class CycleRestored(Restored):
-    """It goes on from its named files (K23)."""
+    """The cycle continues from its named files (K23)."""
 
     kind: Literal["cycle-restored"] = "cycle-restored"
 
 
 class AgentStarted(AgentEvent):
-    """An agent began what was asked of it (C46)."""
+    """An agent started its run (C46)."""
 
     kind: Literal["agent-started"] = "agent-started"
     agent: str
 
 
 class PhaseReported(RunEnded):
-    """An agent reported, with what it wrote (C6, C33). `sender` is who reported."""
+    """An agent's report, with the files it wrote (C6, C33). `sender` is the agent."""
 
     kind: Literal["phase-reported"] = "phase-reported"
     result: PhaseResult
     documents: tuple[Written, ...] = ()
     logs: tuple[Written, ...] = ()
     plan: tuple[PlanTask, ...] | None = None
-    """What `plan.json` says, where that was written."""
+    """The content of `plan.json`, if it was written."""
     output: str = ""
-    """Digest of all that the agent printed, an artifact."""
+    """Digest of the agent's complete output, an artifact."""
 
     @property
     def artifacts(self) -> tuple[str, ...]:
-        """The digests of everything it refers to."""
+        """The digests of all artifacts it refers to."""
         written = (written.digest for written in (*self.documents, *self.logs))
         return tuple(filter(None, (*written, self.output)))
 
 
 class AnswerInvalid(AgentEvent):
-    """An agent ended without one valid PHASE_RESULT (C35)."""
+    """An agent's run ended without exactly one valid PHASE_RESULT (C35)."""
 
     kind: Literal["answer-invalid"] = "answer-invalid"
     agent: str
@@ -93,7 +93,7 @@ class AnswerInvalid(AgentEvent):
 
 
 class InputRequested(AgentEvent):
-    """Somebody wants to say something to an agent (C20, K15). Only the orchestrator may."""
+    """A request to send an input to an agent (C20, K15). Only the orchestrator may make it."""
 
     kind: Literal["input-requested"] = "input-requested"
     recipient: str
@@ -102,11 +102,11 @@ class InputRequested(AgentEvent):
     actions: tuple[str, ...]
     criteria: tuple[str, ...] = ()
     occasion: str = ""
-    """The blocker a clarification is about; the dependency of a `ready`."""
+    """The blocker that a clarification is about; the dependency of a `ready`."""
 
 
 class StateWritten(AgentEvent):
-    """Somebody changed the named state file by hand (C5)."""
+    """The named state file was changed by hand (C5)."""
 
     kind: Literal["state-written"] = "state-written"
     field: str = ""
@@ -124,7 +124,7 @@ class DecisionMade(AgentEvent):
     kind: Literal["decision-made"] = "decision-made"
     sender: str = USER
     by: str = ""
-    """The person's name, where it is known."""
+    """The person's name, if known."""
     decision: Literal["manual-fix", "skip", "abort", "extend"]
     text: str = ""
     """The guidance, or the reason."""
@@ -155,4 +155,4 @@ Event = (
 )
 
 event_from_json: Final = TypeAdapter[Event](Annotated[Event, Field(discriminator="kind")]).validate_json
-"""Read an event back from a history entry."""
+"""Reads an event from a history entry."""

@@ -1,4 +1,4 @@
-"""The named files of a cycle, drawn from its state: what to write where (C4, C8-C14, C24-C30, C41, K14, K23, U10, U12).
+"""The named files of a cycle, rendered from its state (C4, C8-C14, C24-C30, C41, K14, K23, U10, U12).
 
 A file is text, or parts that a store keeps by digest; the same state gives the same files.
 """
@@ -30,7 +30,7 @@ class Named(NamedTuple):
     """One file and its content."""
 
     path: str
-    """Relative to the folder that the cycle belongs to."""
+    """Relative to the folder of the cycle."""
     parts: tuple[str, ...]
     """In order: text, or the digest of an artifact after `sha256:`."""
 
@@ -41,8 +41,8 @@ def state_path(cycle_id: str) -> str:
 
 
 def named_files(state: Cycle) -> Iterator[Named]:
-    """Every file in the order they are written: the archive first, so that every version of a document is somewhere at
-    every moment (C14); the state file last, so that it never names a document that is not there."""
+    """Every file in the order of writing: the archive first, so that every version of a document always exists
+    somewhere (C14); the state file last, so that it never names a missing document."""
 
     def named(agent: str, name: str, *parts: str) -> Named:
         return Named(progress_path(state.cycle_id, agent, name), parts)
@@ -61,7 +61,7 @@ def named_files(state: Cycle) -> Iterator[Named]:
 
 
 def coordination_log(state: Cycle) -> str:
-    """`feedback.md`: timeline, decisions, blockers and dependencies, as they stand (C24-C29)."""
+    """`feedback.md`: the current timeline, decisions, blockers and dependencies (C24-C29)."""
     zone = state.limits.zone
 
     def head(at: datetime, who: str, text: str) -> str:
@@ -101,7 +101,7 @@ def coordination_log(state: Cycle) -> str:
 
 
 def state_document(state: Cycle) -> dict[str, Any]:
-    """The shared state as agents read it (C2, C30, C41, C45-C48, U10); times in the cycle's zone (C60)."""
+    """The shared state for agents (C2, C30, C41, C45-C48, U10); times in the cycle's zone (C60)."""
     left = (agent.key for agent in state.agents if not state.completed(agent.key))
     owned = (field for entry in WORKERS.values() for field in entry.fields)
     extra = (value.name for value in state.fields if field_owner(value.name) is None)

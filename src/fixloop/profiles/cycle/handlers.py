@@ -1,4 +1,4 @@
-"""What people and agents outside bring to a cycle: decisions with guidance, receipts, PHASE_RESULTs (C33, C35, C57)."""
+"""Applies decisions, receipts and PHASE_RESULTs from people and outside agents to a cycle (C33, C35, C57)."""
 
 from typing import Any, Final
 
@@ -41,7 +41,7 @@ def _decide(session: Session, workflow: str, given: Answer) -> None:
 
 
 def _brought(handed: Handed) -> None:
-    """Bring a PHASE_RESULT; the cycle counts one that is invalid, or breaks a rule (C35)."""
+    """Apply a PHASE_RESULT; the cycle counts one that is invalid or violates a rule (C35)."""
     store, state, agent = handed.session.store, handed.seen.state, handed.agent
     try:
         if handed.blocked is None:
@@ -66,7 +66,7 @@ _KINDS: Final = (InputKind.CLARIFICATION.value, InputKind.FEEDBACK.value)
 
 
 def _send(session: Session, workflow: str, said: Said) -> None:
-    """A person in the orchestrator's place; an agent is refused by the cycle, whose log tells of it (C20)."""
+    """Send an input as a person in the orchestrator's place; the cycle refuses an agent and logs the refusal (C20)."""
     kind = said.kind or InputKind.CLARIFICATION.value
     if kind not in _KINDS:
         raise UsageError(f"{kind!r} is nothing that you send; --type is {' or '.join(_KINDS)}")
@@ -89,7 +89,7 @@ def _send(session: Session, workflow: str, said: Said) -> None:
 OUTSIDE: Final = Outside(
     began=lambda agent: ev.AgentStarted(agent=agent, sender=agent),
     brought=_brought,
-    # The run after an invalid answer has the same directory, with what was made there.
+    # The run after an invalid answer uses the same directory, with its earlier files.
     number=lambda agent: int(agent.runs - agent.invalid),
 )
 HANDLERS: Final = handlers(OUTSIDE, decide=_decide, send=_send)

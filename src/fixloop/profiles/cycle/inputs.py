@@ -1,4 +1,4 @@
-"""`send_input`, the orchestrator's alone, one of a kind for each occasion, and further runs (C20-C23, C37-C40, K15)."""
+"""`send_input`, used only by the orchestrator, once per kind and occasion; and further runs (C20-C23, C37-C40, K15)."""
 
 from typing import Final
 
@@ -34,8 +34,8 @@ def send(
     next_step: str = "",
     iterations: tuple[int, int] | None = None,
 ) -> None:
-    """Say something to an agent, once for each occasion, or Unexpected (C22). `document` is path and version of what it
-    is about; `next_step` what the agent does before it reports; `iterations` the previous one and the current."""
+    """Send an input to an agent, once per occasion, else Unexpected (C22). `document` is the path and version of its
+    subject, `next_step` what the agent does before it reports, `iterations` the previous one and the current."""
     sent = SentInput(kind=kind, recipient=recipient, occasion=occasion)
     if sent in draft.state.inputs:
         what = f"{_WHAT[kind]} {occasion}"
@@ -61,7 +61,7 @@ def send(
 
 
 def send_ready(draft: Draft, recipient: str, dependency: str) -> None:
-    """Tell an agent that what it waited for is complete (C40)."""
+    """Tell an agent that a dependency is complete (C40)."""
     source, told = worker(dependency), worker(recipient)
     document = draft.state.primary(dependency)
     send(
@@ -79,7 +79,7 @@ def send_ready(draft: Draft, recipient: str, dependency: str) -> None:
 
 
 def send_feedback(draft: Draft, recipient: str, issues: tuple[str, ...], source: str) -> None:
-    """Send the issues to an agent that can fix them; the iteration that they open has begun already (C53, K15)."""
+    """Send issues to an agent that can fix them; their iteration has already started (C53, K15)."""
     current = draft.state.iteration
     send(
         draft,
@@ -97,8 +97,8 @@ def send_feedback(draft: Draft, recipient: str, issues: tuple[str, ...], source:
 
 
 def input_requested(draft: Draft, event: ev.InputRequested) -> None:
-    """A person in the orchestrator's place says something to an agent. Unexpected where an agent wants to (C20), it
-    says nothing to do (C21), or feedback would come during work."""
+    """Send a person's input in the orchestrator's place. Unexpected if an agent sends it (C20), if it contains no
+    action (C21), or if feedback would arrive during work."""
     _check_request(draft.state, event)
     key, present = event.recipient, draft.state.iteration
     send(
@@ -114,7 +114,7 @@ def input_requested(draft: Draft, event: ev.InputRequested) -> None:
     )
     if not draft.state.completed(key):
         return
-    # An agent that has completed does this in a further run; what was validated before is validated again.
+    # A completed agent does this in a further run; a completed validation is repeated.
     ask_run(draft, key)
     vas = next((agent for agent in draft.state.agents if agent.key == "vas" and key != "vas"), None)
     if vas is not None and vas.status is not AgentStatus.IDLE:
@@ -142,7 +142,7 @@ def _check_request(state: Cycle, event: ev.InputRequested) -> None:
 
 
 def start_ready(draft: Draft) -> None:
-    """Ask every agent whose dependencies are complete and that is neither at work nor held (C37-C39)."""
+    """Ask every agent that is idle, not held, and has complete dependencies (C37-C39)."""
     held = {key for escalation in draft.state.escalations for key in escalation.agents}
     for agent in draft.state.agents:
         may = agent.status in (AgentStatus.IDLE, AgentStatus.WAITING) and not agent.asked

@@ -1,4 +1,4 @@
-"""The event that begins a cycle, made from a frozen configuration."""
+"""Builds the event that starts a cycle from a frozen configuration."""
 
 import secrets
 import string
@@ -22,7 +22,7 @@ _BASE_36: Final = string.digits + string.ascii_lowercase
 
 
 def cycle_started(configuration: Configuration, /, **facts: Any) -> CycleStarted:
-    """The beginning of a cycle; `facts` are the event's other fields: workflow, issue, name, cycle_id …"""
+    """The event that starts a cycle; `facts` are its other fields: workflow, issue, name, cycle_id …"""
     settings = configuration.cycle or CycleSettings()
     limits = Limits(
         run_seconds=seconds(settings.timeout_minutes),

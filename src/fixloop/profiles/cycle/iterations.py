@@ -1,4 +1,4 @@
-"""Results of VAS: blocking failures open the next iteration or, at the limit, an escalation (C50-C56, G23)."""
+"""Results of VAS: blocking failures start the next iteration or, at the limit, an escalation (C50-C56, G23)."""
 
 from collections import defaultdict
 
@@ -16,7 +16,7 @@ from fixloop.protocol.agents import ORCHESTRATOR
 
 
 def validated(draft: Draft, key: str, result: PhaseResult) -> None:
-    """What follows from a validation."""
+    """Decide what follows a validation."""
     found = _found(result, draft.state.limits)
     blocking = tuple(issue for level, issue in found if level is rec.Severity.BLOCKER)
     version, iteration = draft.state.version, draft.state.iteration
@@ -39,7 +39,7 @@ def validated(draft: Draft, key: str, result: PhaseResult) -> None:
 
 
 def next_iteration(draft: Draft, key: str, blocking: tuple[str, ...]) -> None:
-    """Open an iteration: each agent that can fix something gets one feedback with all of it (C22, C53)."""
+    """Start an iteration: each agent that can fix something gets one feedback with all of it (C22, C53)."""
     by_target: dict[str, list[str]] = defaultdict(list)
     for issue in blocking:
         by_target[_target(issue)].append(issue)
@@ -54,7 +54,7 @@ def next_iteration(draft: Draft, key: str, blocking: tuple[str, ...]) -> None:
         send_feedback(draft, target, tuple(by_target[target]), key)
         conflicts.add_steps(draft, _conflict_id(draft.state.iteration - 1), "sent", resolver=target)
     if by_target and "cd" not in by_target:
-        # Development goes again after what it rests on is fixed.
+        # Development runs again once its dependencies are fixed.
         draft.agent("cd", status=rec.AgentStatus.WAITING, waits_for=tuple(by_target))
     draft.agent(key, waits_for=tuple(by_target))
     start_ready(draft)
@@ -65,7 +65,7 @@ def _target(issue: str) -> str:
 
 
 def _found(result: PhaseResult, limits: Limits) -> list[tuple[rec.Severity, str]]:
-    """What a validation found, by severity; figures below the limits make a success a failure (U13)."""
+    """A validation's findings by severity; figures below the limits make a success a failure (U13)."""
     issues = list(map(categorised, result.issues))
     if result.status is not rec.ResultStatus.SUCCESS:
         failed = result.listed("failed_tests") or (result.summary or "the validation failed",)

@@ -1,4 +1,4 @@
-"""What a cycle's orchestrator, its agents and its user say to each other (C3, C20, C32-C34, K16, K26, K30)."""
+"""Messages between a cycle's orchestrator, its agents and its user (C3, C20, C32-C34, K16, K26, K30)."""
 
 import re
 from typing import Annotated, Any, Final, Literal
@@ -18,11 +18,11 @@ class Input(Value):
     kind: Literal["cycle.input"] = "cycle.input"
     input: InputKind
     source: str
-    """Whose findings these are."""
+    """The author of the findings."""
     summary: str
     file: str = ""
     version: str = ""
-    """Of the referenced output; a message names a file and never holds it (U13)."""
+    """The version of the referenced output; a message names a file and never contains it (U13)."""
     actions: tuple[str, ...]
     criteria: tuple[str, ...]
     next_step: str
@@ -39,14 +39,14 @@ class Reported(Value):
 
 
 class Violation(Value):
-    """An invalid answer, and what is expected (C35)."""
+    """An invalid answer, and the expected form (C35)."""
 
     kind: Literal["cycle.violation"] = "cycle.violation"
     problem: str
 
 
 class Escalation(Value):
-    """What a person has to decide (C57)."""
+    """A question to a person (C57)."""
 
     kind: Literal["cycle.escalation"] = "cycle.escalation"
     escalation_id: str
@@ -57,7 +57,7 @@ class Escalation(Value):
 
 
 class Guidance(Value):
-    """What the person decided (C57)."""
+    """A person's decision (C57)."""
 
     kind: Literal["cycle.guidance"] = "cycle.guidance"
     escalation_id: str
@@ -90,12 +90,12 @@ class Message(Value):
     iteration: int
     max_iterations: int
     number: int
-    """Running number of the line in its workflow."""
+    """The line's number in its workflow."""
     summary: str
     body: Body
 
     def recorded(self) -> dict[str, Any]:
-        """As the history keeps it: always with the kind of its body."""
+        """The form in the history: always with the kind of its body."""
         kept = self.model_dump(mode="json", exclude_defaults=True)
         kept["body"]["kind"] = self.body.kind
         return kept
@@ -116,7 +116,7 @@ _ROUTES: Final = frozenset(
 
 
 def check_route(kind: str, sender: str, recipient: str) -> None:
-    """Refuse (ProtocolError) what no row of the table has: one end is always the orchestrator (C3, C20, C58, K26)."""
+    """Refuse (ProtocolError) a message without a route: one end is always the orchestrator (C3, C20, C58, K26)."""
     ends = (party if party in (ORCHESTRATOR, USER) else _AGENT for party in (sender, recipient))
     if (kind, *ends) not in _ROUTES:
         raise ProtocolError(
@@ -128,7 +128,7 @@ _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def one_line(text: str) -> str:
-    """An agent's text on one line, so that it cannot begin a section."""
+    """An agent's text on one line, so that it cannot start a section."""
     return _CONTROLS.sub(" ", " ".join(text.split()))
 
 
@@ -153,7 +153,7 @@ def message_text(message: Message) -> str:
 
 
 def input_text(body: Input) -> str:
-    """A `send_input` as its recipient reads it: six sections, in this order (C32, K16)."""
+    """The text of a `send_input`: six sections, in this order (C32, K16)."""
     actions = "\n".join(f"{number}. {one_line(text)}" for number, text in enumerate(body.actions, 1))
     criteria = "\n".join(f"- [ ] {one_line(text)}" for text in body.criteria)
     title = "FEEDBACK" if body.input is InputKind.FEEDBACK else body.input.upper()
@@ -168,7 +168,7 @@ def input_text(body: Input) -> str:
 
 
 def result_text(result: PhaseResult) -> str:
-    """A PHASE_RESULT as an agent ends its run with (C33, C34)."""
+    """A PHASE_RESULT in the form that ends an agent's run (C33, C34)."""
     lines = [
         "PHASE_RESULT:",
         f"- phase: {result.phase}",
@@ -186,7 +186,7 @@ def result_text(result: PhaseResult) -> str:
 
 
 def _listed(values: tuple[str, ...]) -> str:
-    """On one line, or on a line each where one has a comma in it."""
+    """On one line, or on separate lines if an item contains a comma."""
     if any("," in value for value in values):
         return "".join(f"\n  - {value}" for value in values)
     return f"[{', '.join(values)}]"

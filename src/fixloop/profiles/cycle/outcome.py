@@ -1,4 +1,4 @@
-"""The outcome of a decision about a cycle, and the draft it is written on."""
+"""The outcome of a decision about a cycle, and the draft that collects it."""
 
 from typing import Any, TypeAlias
 
@@ -25,19 +25,19 @@ Outcome: TypeAlias = draft.Outcome[Cycle, Message]
 
 
 class Draft(draft.AgentDraft[Cycle, Message]):
-    """An outcome in the making: each method keeps state, messages and tickets in step."""
+    """An outcome in the making; each method keeps state, messages and tickets consistent."""
 
     def append(self, **records: Any) -> None:
-        """Add one record each to lists of the cycle; nothing is ever taken out of them (C9)."""
+        """Add one record each to lists of the cycle; nothing is ever removed from them (C9)."""
         self.update(**{name: (*getattr(self.state, name), record) for name, record in records.items()})
 
     def replace(self, name: str, record: Any) -> None:
-        """Give a record of one list its present form, found by its id."""
+        """Replace a record of a list, found by its id."""
         kept = (record if old.id == record.id else old for old in getattr(self.state, name))
         self.update(**{name: tuple(kept)})
 
     def agent(self, name: str, **changes: Any) -> Agent:
-        """Change an agent; returns it as it is now."""
+        """Change an agent; returns the changed agent."""
         before = self.state.agent(name)
         after: Agent = super().agent(name, **changes)
         if after.status is not before.status:
@@ -45,11 +45,11 @@ class Draft(draft.AgentDraft[Cycle, Message]):
         return after
 
     def add_remaining(self, *issues: str) -> None:
-        """Remember issues that are known and not fixed (G11)."""
+        """Record issues that are known and not fixed (G11)."""
         self.update(remaining_issues=tuple(dict.fromkeys((*self.state.remaining_issues, *issues))))
 
     def record_feedback(self, source: str, target: str, content: str, *, is_blocking: bool) -> None:
-        """Keep what was reported, whether or not it re-opens work (C47)."""
+        """Record what was reported, whether or not it re-opens work (C47)."""
         entry = rec.FeedbackEntry(
             at=self.at,
             source=source,
@@ -64,12 +64,12 @@ class Draft(draft.AgentDraft[Cycle, Message]):
     def resolve(
         self, blocker: rec.Blocker, resolution: str, status: rec.BlockerStatus = rec.BlockerStatus.RESOLVED
     ) -> None:
-        """A blocker no longer blocks (C28)."""
+        """Mark a blocker as resolved (C28)."""
         done = blocker.with_(status=status, resolution=resolution, resolved_at=self.at)
         self.replace("blockers", done)
 
     def record_decision(self, by: str, question: str, chosen: str, *, rationale: str, impact: str) -> None:
-        """Keep a decision with its reason (C27, C65)."""
+        """Record a decision with its reason (C27, C65)."""
         decision = rec.DecisionRecord(
             id=f"DEC-{len(self.state.decisions) + 1:03}",
             at=self.at,
@@ -87,7 +87,7 @@ class Draft(draft.AgentDraft[Cycle, Message]):
         self.append(timeline=rec.TimelineEntry(at=self.at, actor=actor, text=text))
 
     def say(self, body: Body, *, sender: str = ORCHESTRATOR, recipient: str, summary: str) -> Message:
-        """Say one line. Raises ProtocolError: there is no such route (C3); nothing was said."""
+        """Say a message, one line of the log. ProtocolError: there is no such route (C3), and nothing was said."""
         check_route(body.kind, sender, recipient)
         sequence = self.state.sequence + 1
         said = Message(
@@ -108,7 +108,7 @@ class Draft(draft.AgentDraft[Cycle, Message]):
         return said
 
     def about(self, message: Message) -> About:
-        """What a letter about a message is to say."""
+        """The subject of a letter about a message."""
         return About(message.recipient, message.message_id, message.uid, message.body.kind)
 
     def ask_to_finish(self) -> None:
@@ -116,34 +116,34 @@ class Draft(draft.AgentDraft[Cycle, Message]):
         self._made.steps += (finish_ticket(self.state),)
 
     def drop(self, name: str) -> None:
-        """What an agent was asked for is void."""
+        """Void what an agent was asked for."""
         super().drop(name)
         self.agent(name, converging=False)
 
     def pause(self, event: Paused) -> None:
-        """A person pauses it."""
+        """Pause the cycle for a person."""
         super().pause(event)
         self.update(status=rec.CycleStatus.PAUSED, paused_at=self.at)
         self.tell(event.sender.capitalize(), f"Paused the cycle: {event.reason}".rstrip(": "))
 
     def go_on(self, event: Continued) -> None:
-        """A person lets it go on."""
+        """Continue the cycle for a person."""
         super().go_on(event)
         self.update(status=rec.CycleStatus.RUNNING, paused_at=None)
         self.tell(event.sender.capitalize(), "Continued the cycle")
 
     def withdraw(self) -> None:
-        """Void every ticket and deadline, and all that is asked of agents and of a person."""
+        """Void every ticket, deadline, request to an agent and question to a person."""
         super().withdraw()
         self.update(escalations=())
 
     def stop_clock(self, name: str) -> None:
-        """An agent's run cannot be late any more."""
+        """Clear the deadline of an agent's run."""
         self.clear_deadlines(f"run/{name}", f"converge/{name}")
 
 
 def finish_ticket(state: Cycle) -> Ticket:
-    """The right to complete the cycle in its present iteration."""
+    """The ticket to complete the cycle in its current iteration."""
     return Ticket(
         id=f"{state.workflow}.finish.{state.iteration}",
         workflow=state.workflow,

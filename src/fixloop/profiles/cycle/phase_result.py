@@ -1,4 +1,4 @@
-"""Reading a PHASE_RESULT (C33-C36, G28). What an agent printed around it is not read.
+"""Reads a PHASE_RESULT (C33-C36, G28). The output around it is ignored.
 
 PHASE_RESULT:
 - phase: cd
@@ -25,7 +25,7 @@ _ITEM: Final = re.compile(r"^\s+[-*] (.*)$")
 _REQUIRED: Final = ("phase", "status", "files_written", "summary", "issues")
 _BRACKETED: Final = re.compile(r"\[(.*)\]", re.DOTALL)
 MOST_CHARACTERS: Final = 64 * 1024
-"""Of a block, which is a summary."""
+"""The most characters of a block, which is a summary."""
 
 
 class InvalidResult(Unexpected):
@@ -41,11 +41,11 @@ class PhaseResult(Value):
     summary: str = ""
     issues: tuple[str, ...] = ()
     fields: dict[str, str | tuple[str, ...]] = {}
-    """All further keys as given (G28)."""
+    """All further keys, unchanged (G28)."""
     details: str = ""
 
     def field(self, name: str) -> str:
-        """A further key as text; empty when it was not given."""
+        """A further key as text; empty if it was not given."""
         value = self.fields.get(name, "")
         return value if isinstance(value, str) else ", ".join(value)
 
@@ -55,7 +55,7 @@ class PhaseResult(Value):
 
 
 def read_result(text: str) -> PhaseResult:
-    """The one PHASE_RESULT of an answer (C35). Raises InvalidResult: there is none, several, or no valid one."""
+    """The single PHASE_RESULT of an answer (C35). InvalidResult: there is none, several, or an invalid one."""
     heads = list(_HEAD.finditer(text))
     if len(heads) != 1:
         found = "no PHASE_RESULT" if not heads else f"{len(heads)} PHASE_RESULT blocks"

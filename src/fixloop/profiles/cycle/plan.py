@@ -1,4 +1,4 @@
-"""The tasks of `plan.json`: which can be worked on, and what a revised plan changes (C43, C54, U11)."""
+"""The tasks of `plan.json`: which are ready, and what a revised plan changes (C43, C54, U11)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
@@ -26,7 +26,7 @@ Plan = Sequence[PlanTask]
 
 
 def check_plan(plan: Plan) -> None:
-    """Refuse (UsageError) a plan with an id twice, a dependency on a task that is not there, or a circle."""
+    """Refuse (UsageError) a plan with a duplicate id, a dependency on a missing task, or a cycle."""
     ids = [task.id for task in plan]
     for task_id in ids:
         if ids.count(task_id) > 1:
@@ -39,7 +39,7 @@ def check_plan(plan: Plan) -> None:
 
 
 def revised(before: Plan, after: Plan) -> tuple[PlanTask, ...]:
-    """What was completed stays completed (S19). UsageError: a task is gone (C9), or the plan is no plan."""
+    """The revised plan; completed tasks stay so (S19). UsageError: a task is missing (C9), or the plan is invalid."""
     check_plan(after)
     old = {task.id: task for task in before}
     gone = sorted(old.keys() - {task.id for task in after})
@@ -50,7 +50,7 @@ def revised(before: Plan, after: Plan) -> tuple[PlanTask, ...]:
 
 
 def completed(plan: Plan, ids: Iterable[str]) -> tuple[PlanTask, ...]:
-    """The plan with these tasks completed. Raises UsageError: one of them is not in the plan."""
+    """The plan with these tasks completed. UsageError: one of them is not in the plan."""
     wanted = set(ids)
     unknown = sorted(wanted - {task.id for task in plan})
     if unknown:

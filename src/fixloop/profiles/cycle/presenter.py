@@ -1,4 +1,4 @@
-"""A cycle as commands show it: its agents, what waits for whom, its log and its report."""
+"""Presents a cycle for commands: its agents, what waits for whom, its log and its report."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

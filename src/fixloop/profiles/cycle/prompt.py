@@ -1,4 +1,4 @@
-"""What an agent of a cycle is asked for one run, as it reads it (C18, C21, C32, C33, C39, C61, U13)."""
+"""Builds the request to an agent of a cycle for one run (C18, C21, C32, C33, C39, C61, U13)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -22,11 +22,11 @@ _FIGURES: Final = {
         ("critical_issues", "how many"),
     ),
 }
-"""The fields of an answer that decide how the cycle goes on, besides its status and issues (U13)."""
+"""The fields of an answer that affect the cycle, besides its status and issues (U13)."""
 
 
 def request(store: Store, snapshot: bytes, agent: str) -> str:
-    """What an agent is asked for its present run, with what it was told since its last report."""
+    """The request for an agent's current run, with the inputs since its last report."""
     state = CYCLE.load(snapshot)
     told: list[Message] = []
     for entry in reversed(store.history(state.workflow)):
@@ -39,7 +39,7 @@ def request(store: Store, snapshot: bytes, agent: str) -> str:
 
 
 def prompt(state: Cycle, key: str, messages: Iterable[Message]) -> str:
-    """The request for the agent's present run; `messages` were said to it since it last reported, oldest first."""
+    """The request for the agent's current run; `messages` were sent to it since its last report, oldest first."""
     needed, own = state.agent(key).depends_on, worker(key)
     where = f"Cycle {state.cycle_id}, iteration {state.iteration} of {state.max_iterations}, version {state.version}."
     parts = [f"# {own.name}: {own.role.lower()} for {state.name}"]
@@ -47,7 +47,7 @@ def prompt(state: Cycle, key: str, messages: Iterable[Message]) -> str:
         parts.append(f"## The request\n\n{state.description.strip()}")
     parts.append(f"## Where you are\n\n{where}")
     if needed:
-        # What has to be complete before this work, and that it is (C39).
+        # The dependencies of this work and their status: all are complete (C39).
         stands = (f"{worker(other).name} (`agents.{other}`): {state.agent(other).status}" for other in needed)
         check = "Check in the shared state that each is `completed`; if one is not, report `failed` and change nothing."
         parts.append(f"## What your work depends on\n\n{_bullets(stands)}\n\n{check}")
@@ -69,7 +69,7 @@ def _bullets(lines: Iterable[str]) -> str:
 
 
 def _sources(state: Cycle, key: str) -> Iterator[str]:
-    """Paths and never contents (U13)."""
+    """Only paths, never contents (U13)."""
     yield f"`{state_path(state.cycle_id)}`: the shared state; you may read it and not change it"
     yield f"`{progress_path(state.cycle_id, 'coordination', 'feedback.md')}`: decisions and blockers so far"
     for other in state.agent(key).depends_on:
@@ -91,7 +91,7 @@ def _targets(state: Cycle, own: Worker) -> Iterator[str]:
 
 
 def _tasks(state: Cycle, key: str) -> Iterator[str]:
-    """Which tasks of the plan are done, which may be done now, and what the others wait for (C43)."""
+    """The plan's tasks that are done, those that are ready, and what the others wait for (C43)."""
     if key != "cd" or not state.plan:
         return
     done = [task.id for task in state.plan if task.status is TaskStatus.COMPLETED]

@@ -1,4 +1,4 @@
-"""What a cycle keeps: documents and their versions, feedback, blockers, decisions, conflicts (C16, C27-C33, U10-U12).
+"""The records of a cycle: documents and versions, feedback, blockers, decisions, conflicts (C16, C27-C33, U10-U12).
 
 Versions are `X.Y.Z`, compared as numbers.
 """
@@ -26,7 +26,7 @@ EscalationReason = Literal[
 
 
 class CycleStatus(StrEnum):
-    """The status of a cycle (U10); `failed` is its end without success."""
+    """The status of a cycle (U10); `failed` is an end without success."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -36,7 +36,7 @@ class CycleStatus(StrEnum):
 
 
 class AgentStatus(StrEnum):
-    """The status of an agent; `waiting` is blocked, or between a failing validation and its re-run (G22)."""
+    """The status of an agent; `waiting`: blocked, or between a failed validation and its repetition (G22)."""
 
     IDLE = "idle"
     RUNNING = "running"
@@ -46,7 +46,7 @@ class AgentStatus(StrEnum):
 
 
 class ResultStatus(StrEnum):
-    """What a PHASE_RESULT says of its run (C33); `partial` keeps dependants blocked (G27)."""
+    """The status in a PHASE_RESULT (C33); `partial` keeps dependent agents blocked (G27)."""
 
     SUCCESS = "success"
     FAILED = "failed"
@@ -54,7 +54,7 @@ class ResultStatus(StrEnum):
 
 
 class BlockerStatus(StrEnum):
-    """What became of a blocker (C28, U11)."""
+    """The status of a blocker (C28, U11)."""
 
     OPEN = "open"
     RESOLVED = "resolved"
@@ -62,7 +62,7 @@ class BlockerStatus(StrEnum):
 
 
 class DecisionStatus(StrEnum):
-    """What became of a question that had to be decided (U11)."""
+    """The status of a question that needed a decision (U11)."""
 
     PENDING = "pending"
     MADE = "made"
@@ -70,7 +70,7 @@ class DecisionStatus(StrEnum):
 
 
 class TaskStatus(StrEnum):
-    """What became of a task of the plan (U11)."""
+    """The status of a task in the plan (U11)."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -79,7 +79,7 @@ class TaskStatus(StrEnum):
 
 
 class Severity(StrEnum):
-    """How an issue of a result is categorised (G23): only blockers re-open work."""
+    """The severity of an issue in a result (G23): only blockers re-open work."""
 
     BLOCKER = "blocker"
     MAJOR = "major"
@@ -87,7 +87,7 @@ class Severity(StrEnum):
 
 
 class ConflictKind(StrEnum):
-    """The three kinds a cycle resolves by itself, and the one a person has to (C52-C54, C57)."""
+    """The three kinds that a cycle resolves by itself, and the one that a person has to (C52-C54, C57)."""
 
     UNCLEAR_REQUIREMENT = "unclear-requirement"
     TEST_FAILURE = "test-failure"
@@ -102,7 +102,7 @@ class InputKind(StrEnum):
     CLARIFICATION = "clarification"
     FEEDBACK = "feedback"
     CONVERGENCE = "convergence"
-    """The one request to come to an end, when a run is late (G15)."""
+    """The only request to converge, sent when a run is late (G15)."""
 
 
 class Document(Value):
@@ -115,11 +115,11 @@ class Document(Value):
     at: datetime
     iteration: int
     restamped: bool = False
-    """Issued again because an iteration began; its agent has not written it since (K11)."""
+    """Reissued because an iteration started; its agent has not written it since (K11)."""
 
 
 class LogPart(Value):
-    """Bytes that were appended to a log: an agent's as an artifact, the orchestrator's as text."""
+    """Bytes appended to a log: an agent's as an artifact, the orchestrator's as text."""
 
     agent: str
     name: str
@@ -128,7 +128,7 @@ class LogPart(Value):
 
 
 class FieldValue(Value):
-    """A value that a field of the state has had since `at`; the last of a name is the present one (C9)."""
+    """A value of a state field since `at`; the last one of a name is the current value (C9)."""
 
     name: str
     agent: str
@@ -138,7 +138,7 @@ class FieldValue(Value):
 
 
 class FeedbackEntry(Value):
-    """One failing validation, or what was asked because of it (C47, U11)."""
+    """A failed validation, or a request because of it (C47, U11)."""
 
     at: datetime
     source: str
@@ -150,7 +150,7 @@ class FeedbackEntry(Value):
 
 
 class Blocker(Value):
-    """What keeps an agent from going on (C28, U11)."""
+    """An obstacle that blocks an agent (C28, U11)."""
 
     id: str
     at: datetime
@@ -161,7 +161,7 @@ class Blocker(Value):
     resolution: str = ""
     resolved_at: datetime | None = None
     before: tuple[str, ...] | None = None
-    """The content of its resolver's documents and plan when it was asked; None: unknown, or no agent was asked."""
+    """The content of the resolver's documents and plan when it was asked; None: unknown, or no agent was asked."""
 
     @property
     def blocked(self) -> bool:
@@ -170,7 +170,7 @@ class Blocker(Value):
 
 
 class DecisionRecord(Value):
-    """What was decided, by whom and why (C27, C65)."""
+    """A decision, who made it and why (C27, C65)."""
 
     id: str
     at: datetime
@@ -184,7 +184,7 @@ class DecisionRecord(Value):
 
 
 class Conflict(Value):
-    """One conflict, with the steps of its flow as they were taken (C52-C55)."""
+    """A conflict, with the steps taken in its flow (C52-C55)."""
 
     id: str
     kind: ConflictKind
@@ -203,7 +203,7 @@ class TimelineEntry(Value):
 
 
 class SentInput(Value):
-    """A `send_input` that was sent: one of a kind for each recipient and occasion (C22, K15)."""
+    """A `send_input` that was sent: one per kind, recipient and occasion (C22, K15)."""
 
     kind: InputKind
     recipient: str
@@ -219,17 +219,17 @@ class IterationRecord(Value):
     completed_at: datetime | None = None
     issues_found: tuple[str, ...] = ()
     blocking: tuple[str, ...] = ()
-    """Those of them that re-open work."""
+    """The failures that re-open work."""
 
 
 class OpenEscalation(Value):
-    """What waits for a person (C57)."""
+    """An open question to a person (C57)."""
 
     id: str
     reason: EscalationReason
     detail: str
     agents: tuple[str, ...]
-    """Those that stand still until it is decided; all others go on (S22)."""
+    """The agents that are stopped until the decision; all others continue (S22)."""
     blockers: tuple[str, ...] = ()
     at: datetime
 
@@ -244,7 +244,7 @@ class Version(NamedTuple):
 
 
 def version_of(text: str) -> Version:
-    """A version as documents name it, with or without a leading `v`. Raises UsageError: it is none."""
+    """A version from a document, with or without a leading `v`. UsageError: it is malformed."""
     found = _FORM.fullmatch(text.strip())
     if not found:
         raise UsageError(f"{text!r} is no version; it is written 1.0.0 or v1.0.0")
@@ -252,19 +252,19 @@ def version_of(text: str) -> Version:
 
 
 def iteration_version(iteration: int, present: Iterable[Version] = ()) -> Version:
-    """The version of all main documents when an iteration begins: never behind one that exists (K11)."""
+    """The version of all main documents at the start of an iteration: never lower than an existing one (K11)."""
     return max((Version(1, iteration - 1, 0), *present))
 
 
 def next_revision(base: Version, present: Version) -> Version:
-    """A further revision inside an iteration that began at `base`: the next minor, then patches (K11)."""
+    """A further revision within an iteration that started at `base`: the next minor, then patches (K11)."""
     if present[:2] == base[:2]:
         return Version(base.major, base.minor + 1, 0)
     return present._replace(patch=present.patch + 1)
 
 
 def check_together(base: Version, present: Iterable[Version]) -> None:
-    """Refuse (UsageError) a document more than one minor ahead of the base of its iteration, or behind it (K11)."""
+    """Refuse (UsageError) a document more than one minor ahead of its iteration's base, or behind it (K11)."""
     for version in present:
         if version < base or version[:2] > (base.major, base.minor + 1):
             raise UsageError(f"a document has version {version} in an iteration that began at {base}")

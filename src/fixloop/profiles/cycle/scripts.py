@@ -1,4 +1,4 @@
-"""How the agents of a cycle are played in a chaos run; `fixloop.testing.parts` says what each word means."""
+"""The scripts of a cycle's agents in a chaos run; `fixloop.testing.parts` defines the words."""
 
 import json
 import re

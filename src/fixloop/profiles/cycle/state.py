@@ -16,38 +16,38 @@ SCHEMA_VERSION: Final = 1
 
 
 class Limits(Value):
-    """What may be set (G11, G15, K5, U13)."""
+    """The configurable limits (G11, G15, K5, U13)."""
 
     run_seconds: float | None = 1800.0
-    """How long one run of an agent may take; None: without limit."""
+    """The time limit of an agent's run; None: no limit."""
     agent_seconds: dict[str, float | None] = {}
-    """The same for single agents, by key."""
+    """The same for individual agents, by key."""
     converge_seconds: float = 900.0
-    """How much longer it may take after the request to converge."""
+    """The extra time after the request to converge."""
     attempts: int = 3
-    """Starts of one run, the first included."""
+    """Starts of one run, including the first."""
     responses: int = 2
-    """Answers without a valid PHASE_RESULT, until a person is asked."""
+    """Answers without a valid PHASE_RESULT before a person is asked."""
     delivery_attempts: int = 3
-    """Of a letter to an agent outside, the first included (A70)."""
+    """Attempts to deliver a letter to an outside agent, including the first (A70)."""
     base_seconds: float = 2.0
     cap_seconds: float = 60.0
     pass_rate_percent: float = 90.0
     coverage_percent: float = 80.0
     utc_offset_minutes: int = 480
-    """Of all times in the named files (K14)."""
+    """For all times in the named files (K14)."""
 
     @property
     def zone(self) -> timezone:
-        """Of all times in the named files."""
+        """The time zone of all times in the named files."""
         return timezone(timedelta(minutes=self.utc_offset_minutes))
 
     def seconds_of(self, key: str) -> float | None:
-        """How long one run of this agent may take."""
+        """The time limit of this agent's run."""
         return self.agent_seconds.get(key, self.run_seconds)
 
     def backoff_seconds(self, attempt: int) -> float:
-        """How long to wait before `attempt` + 1 (G19)."""
+        """The pause before `attempt` + 1 (G19)."""
         return float(min(self.cap_seconds, self.base_seconds * 2 ** (attempt - 1)))
 
 
@@ -57,26 +57,26 @@ class Agent(Value):
     key: str
     depends_on: tuple[str, ...] = ()
     waits_for: tuple[str, ...] = ()
-    """Whom it waits for besides its dependencies: who has to clear its blocker, or fixes before it."""
+    """The agents it waits for besides its dependencies: to clear its blocker, or to fix something first."""
     command: str = ""
-    """The command that runs it; empty: it is run outside."""
+    """The command that runs it; empty: it runs outside."""
     status: AgentStatus = AgentStatus.IDLE
     started_at: datetime | None = None
     completed_at: datetime | None = None
     output_files: tuple[str, ...] = ()
     completed_in: tuple[int, ...] = ()
-    """The iterations that it ended completed."""
+    """The iterations in which it completed."""
     runs: int = 0
-    """How often work was asked of it."""
+    """The number of requests for work."""
     attempt: int = 1
     invalid: int = 0
-    """Answers of this run that were no PHASE_RESULT."""
+    """Answers in this run that were no PHASE_RESULT."""
     begun: bool = False
-    """It has begun what was last asked of it; after a refused answer the same is asked again."""
+    """Whether it has started the last request; after a refused answer the same request is repeated."""
     asked_at: datetime | None = None
-    """When work was last asked of it."""
+    """When it was last asked for work."""
     asked: bool = False
-    """It was asked for work and has not reported yet (C23)."""
+    """Whether it was asked for work and has not reported yet (C23)."""
     converging: bool = False
     message: str = ""
     """The last `send_input` (C48)."""
@@ -92,9 +92,9 @@ class Agent(Value):
 
 class Cycle(Value):
     profile: Literal["cycle"]
-    """Always in a snapshot: it tells the profile."""
+    """Always in a snapshot, because it identifies the profile."""
     schema_version: int
-    """Always in a snapshot, too: it tells whether a newer fixloop wrote it."""
+    """Always in a snapshot, to show whether a newer fixloop wrote it."""
     workflow: str
     project: str = ""
     issue: int
@@ -106,11 +106,11 @@ class Cycle(Value):
     last_at: datetime
     ended_at: datetime | None = None
     outcome: str = ""
-    """`success`, `skipped`, `aborted`, `cancelled` once it ended."""
+    """`success`, `skipped`, `aborted` or `cancelled` after its end."""
     max_iterations: int = 5
     iteration: int = 1
     base: str = "1.0.0"
-    """The version that this iteration's documents were issued at (K11)."""
+    """The version at which this iteration's documents were issued (K11)."""
     agents: tuple[Agent, ...]
     documents: tuple[rec.Document, ...] = ()
     archive: tuple[rec.Document, ...] = ()
@@ -125,13 +125,13 @@ class Cycle(Value):
     timeline: tuple[rec.TimelineEntry, ...] = ()
     inputs: tuple[rec.SentInput, ...] = ()
     escalations: tuple[rec.OpenEscalation, ...] = ()
-    """The first waits for a person; the others come after it (K8)."""
+    """The first waits for a person; the others follow it (K8)."""
     remaining_issues: tuple[str, ...] = ()
-    """The issues that were known and not fixed when it ended or was escalated (G11)."""
+    """Issues that were known and not fixed at its end or escalation (G11)."""
     letters: tuple[Letter, ...] = ()
-    """To outside agents; no mailbox has taken them yet."""
+    """Letters to outside agents that no mailbox has taken yet."""
     posted: int = 0
-    """How many letters there were."""
+    """The number of letters so far."""
     paused_at: datetime | None = None
     paused_clock: float | None = None
     limits: Limits = Limits()
@@ -139,26 +139,26 @@ class Cycle(Value):
     configuration: str = ""
     """Digest of the frozen configuration, an artifact."""
     snapshot: str = ""
-    """The snapshot's description as JSON: opaque here, the workers' business."""
+    """The snapshot's description as JSON: opaque here, used by the workers."""
     tip: str = ""
     """The commit that holds the work so far."""
     push: bool = False
-    """Its branch is pushed before it ends well."""
+    """Push its branch before a successful end."""
     notify: bool = False
-    """A command tells a person of what waits for an answer."""
+    """A command notifies a person of open questions."""
     closing: str = ""
-    """The outcome that it ends with as soon as its branch is pushed or refused."""
+    """The outcome of its end, once its branch is pushed or refused."""
     pushed: str = ""
-    """As which branch; empty: it was not."""
+    """The name of the pushed branch; empty: none."""
     push_error: str = ""
     lines: int = 0
     sequence: int = 0
     rebuilt: int = 0
-    """How often it was rebuilt from its named files (K23); each time its versions begin again."""
+    """How often it was rebuilt from its named files (K23); each time its versions start again."""
 
     @property
     def urgency(self) -> int:
-        """Of all its steps and messages, as the broker has it: high."""
+        """The broker priority of all its steps and messages: high."""
         return 3
 
     @property
@@ -167,7 +167,7 @@ class Cycle(Value):
 
     @property
     def version(self) -> str:
-        """The highest version of any document; without documents, the one this iteration began at."""
+        """The highest version of any document; without documents, the version at which this iteration started."""
         return str(rec.iteration_version(self.iteration, (*self.versions, rec.version_of(self.base))))
 
     @property
@@ -176,11 +176,11 @@ class Cycle(Value):
 
     @property
     def escalation(self) -> rec.OpenEscalation | None:
-        """The escalation that waits for a person now."""
+        """The escalation that a person has to decide now."""
         return self.escalations[0] if self.escalations else None
 
     def agent(self, key: str) -> Agent:
-        """One agent. Raises UsageError: it takes no part in this cycle."""
+        """One agent. UsageError: it takes no part in this cycle."""
         found = next((agent for agent in self.agents if agent.key == key), None)
         if found is not None:
             return found
@@ -188,7 +188,7 @@ class Cycle(Value):
         raise UsageError(f"{key!r} is no agent of cycle {self.cycle_id}; there are {taking}")
 
     def document(self, agent: str, name: str) -> rec.Document | None:
-        """The present issue of a main document."""
+        """The current issue of a main document."""
         return next((d for d in self.documents if (d.agent, d.name) == (agent, name)), None)
 
     def documents_of(self, agent: str) -> tuple[rec.Document, ...]:
@@ -203,7 +203,7 @@ class Cycle(Value):
         return "", self.version
 
     def value(self, field: str) -> str | tuple[str, ...] | None:
-        """The present value of a field of the state."""
+        """The current value of a state field."""
         return next((kept.value for kept in reversed(self.fields) if kept.name == field), None)
 
     def completed(self, key: str) -> bool:

@@ -15,7 +15,7 @@ class Worker(NamedTuple):
     documents: tuple[str, ...]
     """Rewritten each iteration, archived before (C14)."""
     fields: tuple[str, ...]
-    """Of the state; no other agent may set them (C61)."""
+    """State fields that no other agent may set (C61)."""
     depends_on: tuple[str, ...] = ()
     """In the default graph (C38)."""
     logs: tuple[str, ...] = (_CHANGES,)
@@ -23,7 +23,7 @@ class Worker(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As the timeline has it: `RA`."""
+        """The name in the timeline: `RA`."""
         return self.key.upper()
 
 
@@ -60,32 +60,32 @@ _OWNERS: Final = {field: entry.key for entry in WORKERS.values() for field in en
 
 
 def worker(key: str) -> Worker:
-    """The agent of this key; one that the seed does not name writes a document and a field named after it (K17)."""
+    """The agent with this key; one that the seed does not name writes a document and a field named after it (K17)."""
     known = WORKERS.get(key)
     return known or Worker(key, key, (f"{key}.md",), (key,))
 
 
 def field_owner(field: str) -> str | None:
-    """The key of the agent that owns a field of the state; None where there is none."""
+    """The key of the agent that owns a state field, if any."""
     return _OWNERS.get(field)
 
 
 Graph = Mapping[str, Sequence[str]]
-"""What each agent depends on."""
+"""The dependencies of each agent."""
 
 DEFAULT_GRAPH: Final[Graph] = {key: entry.depends_on for key, entry in WORKERS.items()}
 
 
 class Order(NamedTuple):
-    """The default dependencies, and the check of those that a file gives."""
+    """The default dependencies, and the check of those in a configuration file."""
 
     default: Graph
     check: Callable[[Graph], None]
 
 
 def check_graph(graph: Graph) -> None:
-    """Refuse (UsageError) a graph that no cycle can follow (C44): one of the four is missing, an unknown agent is
-    waited for, a document has two writers, or the agents wait for each other in a circle."""
+    """Refuse (UsageError) an impossible graph (C44): one of the four agents is missing, a dependency is unknown, a
+    document has two writers, or the dependencies form a circle."""
     missing = [key for key in KEYS if key not in graph]
     if missing:
         told = f"the dependency graph has no {', '.join(missing)}; all of {', '.join(KEYS)} take part"

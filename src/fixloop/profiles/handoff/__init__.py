@@ -1,7 +1,7 @@
 """The `handoff` profile: planner → builder → reviewer ⇄ fixer, each task passed on in a handoff (D1-D56).
 
-Reading order: `routes.py` (who passes what to whom), `records.py`, `state.py`, `events.py`, `decide.py` (what follows
-from an event), then `files.py`. Nothing here reads a clock or a file.
+Reading order: `routes.py` (who passes what to whom), `records.py`, `state.py`, `events.py`, `decide.py` (the
+decisions), then `files.py`. Nothing here reads a clock or a file.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""What an agent of handoffs left: its fields of the shared state, and the specification that it names (D19, D22)."""
+"""Reads an agent's results in a workflow of handoffs: its state fields, and the specification it names (D19, D22)."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -27,14 +27,14 @@ MOST_CHARACTERS: Final = 500
 def left_by(
     store: Store, state: Handoffs, snapshot: bytes, name: str, folder: Path, hide: Callable[[bytes], bytes]
 ) -> Left:
-    """The fields of the shared state that it wrote; the history tells of what else it changed."""
+    """The fields of the shared state that the agent wrote; its other changes are in the history."""
     fields = fields_written(snapshot, hide(read(folder, STATE_FILE) or b""))
     tell_of_edits(store, snapshot, folder, name, (STATE_FILE,) if fields else ())
     return Left(fields=fields)
 
 
 def fields_written(snapshot: bytes, content: bytes) -> dict[str, Any]:
-    """What an agent of handoffs wrote into the `state.json` that it was given, by field (D19, D45)."""
+    """The fields that an agent wrote into its copy of `state.json` (D19, D45)."""
     laid = state_document(HANDOFF.load(snapshot))
     return {
         name: value
@@ -55,7 +55,7 @@ def missing_file(state: Handoffs, git: Git, commit: str, answer: str) -> str:
 
 
 def missing_specification(state: AnyState, git: Git, commit: str, said: Mapping[str, Any]) -> str:
-    """What is wrong with the `spec` of an agent's result, a path from the folder that it worked in, in one sentence;
+    """What is wrong with the `spec` of an agent's result, a path relative to its working directory, in one sentence;
     empty: it names none, or a file of `commit`."""
     spec = said.get("spec")
     if not isinstance(spec, str) or not spec:
@@ -71,7 +71,7 @@ def missing_specification(state: AnyState, git: Git, commit: str, said: Mapping[
 
 
 def review_answer(state: State) -> str:
-    """A reviewer's result of an ended loop (D54)."""
+    """A reviewer's result for an ended validation loop (D54)."""
     known = {"validation": state.workflow, "summary": verdicts.summary_of(state)}
     if verdicts.is_passed(state):
         return json.dumps({"status": "approved", **known, "known_issues": verdicts.known_issues(state)})

@@ -1,4 +1,4 @@
-"""The `handoff` profile: what follows from an event (D1-D56; K5, K10, K20, K27, K33, G9-G21)."""
+"""The decisions of the `handoff` profile (D1-D56; K5, K10, K20, K27, K33, G9-G21)."""
 
 from typing import Final
 
@@ -12,11 +12,11 @@ from fixloop.protocol import agent_decisions
 from fixloop.protocol.moment import Moment
 
 DECIDE_VERSION: Final = 2
-"""Raised when the same event in the same state would lead elsewhere; `audit verify` replays its own only."""
+"""Raised when the same event in the same state has another outcome; `audit verify` replays only its own version."""
 
 
 def decide(state: Handoffs | None, event: ev.Event, now: Moment) -> Outcome:
-    """What follows from `event`. Raises Unexpected where it does not fit, UsageError: a workflow that cannot be."""
+    """Decide `event`. Unexpected: it does not fit the state; UsageError: an impossible workflow."""
     return agent_decisions.decide(_RULES, state, event, now)
 
 

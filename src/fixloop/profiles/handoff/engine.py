@@ -1,4 +1,4 @@
-"""The `handoff` profile as the engine knows it."""
+"""The `handoff` profile's record for the engine."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ def _fields(state: Handoffs) -> dict[str, str]:
 
 
 def _instead(event: Event, refused: Unexpected) -> Event | None:
-    """A result that does not fit its contract is an attempt that failed (D37, D56)."""
+    """A result that violates its contract is a failed attempt (D37, D56)."""
     if not isinstance(refused, InvalidReturn) or not isinstance(event, ev.AgentReturned):
         return None
     return ev.AgentFailed(

@@ -1,4 +1,4 @@
-"""What can happen to a handoff workflow. The only input of a decision; all of it is data."""
+"""The events of a handoff workflow: the only inputs of its decisions, all of them data."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -27,44 +27,44 @@ from fixloop.protocol.event import WorkStarted
 
 
 class HandoffsStarted(AgentEvent, WorkStarted):
-    """Somebody wants a workflow (D53)."""
+    """A workflow was requested (D53)."""
 
     kind: Literal["handoffs-started"] = "handoffs-started"
     type: Kind = Kind.FEATURE
     priority: Priority = Priority.HIGH
     commands: dict[str, str] = {}
-    """What runs an agent, by name; one without is somebody outside."""
+    """The command of each agent, by name; an agent without one runs outside."""
     limits: Limits = Limits()
     request: str = ""
-    """What is wanted, where the name does not say all of it."""
+    """The task, if the name does not describe it fully."""
     parent: str = ""
-    """The ticket of another workflow whose work this is; empty: a person's or a program's own."""
+    """The ticket of the parent workflow; empty: a person or a program started it."""
     bundle: str = ""
-    """Digest of what other machines need to have `tip`, where that is not the snapshot; an artifact."""
+    """Digest of the artifact that gives other machines `tip`, if that is not the snapshot."""
 
 
 class HandoffsRestored(Restored):
-    """It goes on from its named files (K23)."""
+    """The workflow continues from its named files (K23)."""
 
     kind: Literal["handoffs-restored"] = "handoffs-restored"
 
 
 class AgentActivated(AgentEvent):
-    """An agent begins: it reads the state and accepts what waits for it (D32, D33)."""
+    """An agent starts: it reads the state and accepts its pending handoff (D32, D33)."""
 
     kind: Literal["agent-activated"] = "agent-activated"
     agent: str
 
 
 class HandoffAccepted(AgentEvent):
-    """An agent takes a handoff (D17, D18). `sender` is who."""
+    """An agent accepts a handoff (D17, D18). `sender` is the agent."""
 
     kind: Literal["handoff-accepted"] = "handoff-accepted"
     message_id: str
 
 
 class HandoffRejected(AgentEvent):
-    """An agent will not do what a handoff asks (G9)."""
+    """An agent refuses to do what a handoff asks (G9)."""
 
     kind: Literal["handoff-rejected"] = "handoff-rejected"
     message_id: str
@@ -72,7 +72,7 @@ class HandoffRejected(AgentEvent):
 
 
 class HandoffSent(AgentEvent):
-    """An agent passes something on by itself (D12)."""
+    """An agent sends a handoff by itself (D12)."""
 
     kind: Literal["handoff-sent"] = "handoff-sent"
     to: str
@@ -81,13 +81,13 @@ class HandoffSent(AgentEvent):
 
 
 class _AtEnd(RunEnded):
-    """What an agent left in the repository when its run ended, or when it asked a person."""
+    """An agent's changes to the repository when its run ended or it asked a person."""
 
     artifacts: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    """The first of the paths that it changed."""
+    """The first of the changed paths."""
     file_count: int = 0
-    """How many it changed in all."""
+    """The number of all changed paths."""
 
 
 class AgentReturned(_AtEnd):
@@ -98,7 +98,7 @@ class AgentReturned(_AtEnd):
 
 
 class AgentEscalated(_AtEnd):
-    """An agent needs a person (D41). `sender` is the agent."""
+    """An agent asks a person (D41). `sender` is the agent."""
 
     kind: Literal["agent-escalated"] = "agent-escalated"
     reason: Annotated[str, Field(min_length=1)]
@@ -115,33 +115,33 @@ class Answered(AgentEvent):
     sender: str = USER
     by: str = ""
     question: str = ""
-    """Its id; empty: the one that is open longest."""
+    """Its id; empty: the oldest open question."""
     answer: str
 
 
 class DecisionMade(AgentEvent):
-    """A person's decision on what retries or reviews could not settle (K20)."""
+    """A person's decision about something that retries or reviews could not settle (K20)."""
 
     kind: Literal["decision-made"] = "decision-made"
     sender: str = USER
     by: str = ""
-    """The person's name, where it is known."""
+    """The person's name, if known."""
     decision: Literal["manual-fix", "skip", "abort", "extend"]
     question: str = ""
-    """The id of what it settles; empty: what is open longest."""
+    """The id of the question it settles; empty: the oldest open one."""
     text: str = ""
     iterations: int = 3
 
 
 class LockAcquired(AgentEvent):
-    """An agent wants a resource for itself (D24, D26). `sender` is who."""
+    """An agent wants to lock a resource (D24, D26). `sender` is the agent."""
 
     kind: Literal["lock-acquired"] = "lock-acquired"
     resource: Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class LockReleased(AgentEvent):
-    """An agent gives a resource back (D27)."""
+    """An agent releases a resource (D27)."""
 
     kind: Literal["lock-released"] = "lock-released"
     resource: str
@@ -157,7 +157,7 @@ class LockExtended(AgentEvent):
 
 
 class Heartbeat(AgentEvent):
-    """An agent is still at it (D34, G18)."""
+    """An agent is still working (D34, G18)."""
 
     kind: Literal["heartbeat"] = "heartbeat"
 
@@ -171,7 +171,7 @@ class StateWritten(AgentEvent):
     seen: int = 0
     """How often the field had been written when the agent read it."""
     at_once: bool = False
-    """The lock is taken and given back by the same commit: what an agent wrote into the file that it was given."""
+    """The same commit takes and releases the lock: the agent wrote this into its copy of the file."""
 
 
 Event = (
@@ -203,4 +203,4 @@ Event = (
 )
 
 event_from_json: Final = TypeAdapter[Event](Annotated[Event, Field(discriminator="kind")]).validate_json
-"""Read an event back from a history entry."""
+"""Reads an event from a history entry."""

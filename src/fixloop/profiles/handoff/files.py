@@ -1,4 +1,4 @@
-"""The named files of a handoff workflow, made from its state (D14, D15, D20-D22, D47, K14, K23, R13)."""
+"""The named files of a handoff workflow, rendered from its state (D14, D15, D20-D22, D47, K14, K23, R13)."""
 
 import json
 from collections.abc import Iterator
@@ -16,22 +16,22 @@ from fixloop.statefiles.named_files import Files
 from fixloop.statefiles.rendering import Artifacts, ProfileFiles
 
 HANDOFFS: Final = ".claude/handoffs"
-"""Where handoffs lie, each in one of the folders (D14)."""
+"""The folder of handoffs, each in one of its subfolders (D14)."""
 STATE_FILE: Final = ".claude/state.json"
 """The shared state (D19)."""
 FOLDERS: Final = ("pending", "accepted", "completed")
 
 
 class Named(NamedTuple):
-    """One file and what stands in it."""
+    """One file and its content."""
 
     path: str
-    """Relative to the folder that the workflow belongs to."""
+    """Relative to the folder of the workflow."""
     text: str
 
 
 def named_files(state: Handoffs) -> Iterator[Named]:
-    """Every file: handoffs in their folders, events, metrics' source, and `state.json` last."""
+    """Every file: handoffs in their folders, events, the source of the metrics, and `state.json` last."""
     for message in state.messages:
         path = f"{HANDOFFS}/{message.status.folder}/handoff-{message.message_id}.json"
         yield Named(path, _json(message.document))
@@ -41,12 +41,12 @@ def named_files(state: Handoffs) -> Iterator[Named]:
 
 
 def state_document(state: Handoffs) -> dict[str, Any]:
-    """The shared state (D20); agents' own fields follow the protocol's (D45)."""
+    """The shared state (D20); the agents' own fields follow those of the protocol (D45)."""
     last = state.messages[-1].message_id if state.messages else None
     document = {
         "schema_version": "1.0.0",
         "current_workflow": {
-            # A UUID of version 4, derived: a rebuilt file says the same (D22).
+            # A UUID of version 4, derived, so that a rebuilt file has the same one (D22).
             "id": f"workflow-{message_uid(state.workflow, 0)}",
             "type": state.kind.value,
             "started": iso_stamp(state.started_at),
@@ -64,7 +64,7 @@ def state_document(state: Handoffs) -> dict[str, Any]:
         },
         "iteration": state.iteration,
         "agents": {
-            # `last_active` is absent for one that never ran (D21).
+            # `last_active` is absent for an agent that never ran (D21).
             agent.name: {"status": agent.status}
             | ({"last_active": iso_stamp(agent.last_active)} if agent.last_active is not None else {})
             for agent in state.agents
@@ -80,7 +80,7 @@ def _json(document: dict[str, Any]) -> str:
 
 
 def drawn(snapshot: bytes, artifacts: Artifacts) -> Files:
-    """The files of a state: handoffs are swapped as one folder, the others are written one by one."""
+    """The files of a state: handoffs are replaced as one folder, the others one by one."""
     files, inside = [], {}
     for named in named_files(HANDOFF.load(snapshot)):
         path = PurePosixPath(named.path)

@@ -1,4 +1,4 @@
-"""What people and agents outside bring to a workflow of handoffs: answers, receipts, results (D41-D43, D54, G9)."""
+"""Applies answers, receipts and results from people and outside agents to a workflow of handoffs (D41-D43, D54, G9)."""
 
 import json
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def _began(agent: str) -> ev.AgentActivated:
 
 
 def _brought(handed: Handed) -> None:
-    """Its questions to a person, and its result; a blocking question ends the run without one."""
+    """The agent's questions to a person, and its result; a blocking question ends the run without a result."""
     workflow = handed.seen.found.workflow
     try:
         events = list(_events(handed))
@@ -84,7 +84,7 @@ def _events(handed: Handed) -> Iterator[Event]:
     blocking = [question for question in questions if question.blocking]
     yield from (question for question in questions if not question.blocking)
     if blocking:
-        # The first is what everything waits for; the agent asks on when it is asked again.
+        # The workflow waits for the first; the agent repeats the others when it is asked again.
         yield blocking[0].model_copy(update=_left(handed))
         return
     said = returns.read_return(handed.text)
@@ -115,7 +115,7 @@ def _reject(session: Session, workflow: str, agent: str, handoff: str, reason: s
 
 
 def _send(session: Session, workflow: str, said: Said) -> None:
-    """An agent passes something on before it ends (D12, D55); whom it may go to the routes say."""
+    """Send a handoff before the agent's run ends (D12, D55); the routes determine the recipient."""
     if said.actions or said.criteria or said.about:
         told = "--action, --criterion and --about go with cycles; what is passed on is one JSON object"
         raise UsageError(told)

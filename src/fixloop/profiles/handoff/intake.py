@@ -1,4 +1,4 @@
-"""The event that begins a workflow of handoffs, made from a frozen configuration."""
+"""Builds the event that starts a workflow of handoffs from a frozen configuration."""
 
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from fixloop.profiles.handoff.state import Limits
 
 
 def handoffs_started(configuration: Configuration, /, **facts: Any) -> HandoffsStarted:
-    """The beginning of a workflow of handoffs; `facts` are the event's other fields: workflow, issue, name …"""
+    """The event that starts a workflow of handoffs; `facts` are its other fields: workflow, issue, name …"""
     settings = configuration.handoff or HandoffSettings()
     limits = Limits(
         lease_seconds=settings.timeout_minutes * 60,

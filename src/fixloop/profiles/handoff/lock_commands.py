@@ -1,4 +1,4 @@
-"""`lock`, `unlock`, `write` and `heartbeat`: for agents of handoffs outside (D19, D24-D31, D34, D45, G17, G18, K10)."""
+"""`lock`, `unlock`, `write`, `heartbeat`: for outside agents of handoffs (D19, D24-D31, D34, D45, G17, G18, K10)."""
 
 import json
 import time
@@ -134,8 +134,8 @@ def taken(
     wait: bool,
     pause: Callable[[float], object] = time.sleep,
 ) -> "Lock | None":
-    """Take a lock, or wait for it as long as somebody else has it and does not let it expire (D29, D30); None where it
-    is somebody else's and nobody waits."""
+    """Take a lock, waiting while another agent has it and it has not expired (D29, D30); None if another agent has it
+    and waiting was not requested."""
     from fixloop.profiles.handoff.events import LockAcquired
     from fixloop.profiles.handoff.routes import check_agent
     from fixloop.profiles.handoff.shared_state import wait_seconds
@@ -146,7 +146,7 @@ def taken(
         state = _state(session, workflow)
         found, now = state.locks.get(resource), session.store.now(workflow).at
         is_open = found is None or found.agent == event.sender or found.expires < now or state.ended
-        # Asking for what somebody has would be an entry in the history each time.
+        # Each request for a lock that another agent has would be an entry in the history.
         answer = _answer(session, workflow, event) if is_open else "pending"
         held = _state(session, workflow).locks.get(resource)
         if held is not None and held != told:
@@ -161,7 +161,7 @@ def taken(
 
 
 def extended(session: Session, workflow: str, resource: str, agent: str) -> "Lock | None":
-    """Have a lock for longer; None where it is lost, and has to be taken again (G18)."""
+    """Extend a lock; None if it was lost and has to be taken again (G18)."""
     from fixloop.profiles.handoff.events import LockExtended
 
     event = LockExtended(sender=agent.lower(), resource=resource)

@@ -1,4 +1,4 @@
-"""The messages of a workflow of handoffs as lines of a log, what is counted of them, and its report."""
+"""The messages of a workflow of handoffs as lines of a log, their statistics, and the report."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ def line(kept: dict[str, Any], state: Handoffs | None) -> spoken.Line:
 
 
 def summary(message: Message) -> str:
-    """The payload's facts on one line; of an escalation why and what."""
+    """The payload's facts on one line; for an escalation the reason and details."""
     payload = message.payload
     if message.type is HandoffType.ESCALATION:
         return f"{payload.get('reason', '')}: {payload.get('details', '')}"
@@ -65,7 +65,7 @@ def metrics_line(state: Handoffs) -> str:
 
 
 def parts(details: Iterable[Row], state: Handoffs) -> Parts:
-    """The report: how it stands, what was handed to whom, the four metrics, and all events in order."""
+    """The report: the status, the handoffs, the four metrics, and all events in order."""
     figures = measured(state.events)
     return (
         Parts(f"{state.name} (issue {state.issue})")

@@ -1,4 +1,4 @@
-"""What a decision about a handoff workflow comes to, and the draft it is written on."""
+"""The outcome of a decision about a handoff workflow, and the draft that collects it."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
@@ -22,7 +22,7 @@ _KINDS: Final[dict[str, Literal["spec", "code", "report"]]] = {
 
 
 class Said(Value):
-    """One line of the log: a message, or a handoff's move."""
+    """One line of the log: a message, or a handoff's change of status."""
 
     number: int
     message: rec.Message
@@ -32,10 +32,10 @@ Outcome: TypeAlias = draft.Outcome[Handoffs, Said]
 
 
 class Draft(draft.AgentDraft[Handoffs, Said]):
-    """An outcome in the making: each method keeps state, messages and tickets in step."""
+    """An outcome in the making; each method keeps state, messages and tickets consistent."""
 
     def record(self, event: rec.EventName, agent: str, detail: str = "") -> None:
-        """One of the six events, once for each occurrence (D48, D49)."""
+        """Record one of the six events, once per occurrence (D48, D49)."""
         made = rec.EventRecord(
             event=event,
             agent=agent,
@@ -49,7 +49,7 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
     def send(
         self, kind: str, sender: str, recipient: str, payload: Mapping[str, Any] | None = None
     ) -> rec.Message:
-        """Say one message; a handoff is kept, pending (D4, G20). Raises ForbiddenRoute (D12)."""
+        """Say a message; a handoff is stored as pending (D4, G20). Raises ForbiddenRoute (D12)."""
         checked = check_route(kind, sender, recipient)
         sequence = self.state.sequence + 1
         message = rec.Message(
@@ -72,25 +72,25 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
         return message
 
     def about(self, message: Said) -> About:
-        """What a letter about a message is to say."""
+        """The subject of a letter about a message."""
         told = message.message
         return About(told.recipient, told.message_id, told.message_id, told.type.value)
 
     def move(self, message: rec.Message, after: HandoffStatus, reason: str = "") -> None:
-        """Give a handoff its next status, or refuse (D16)."""
+        """Change a handoff's status, or refuse (D16)."""
         check_move(message.status, after)
         new = message.with_(status=after, reason=reason)
         kept = tuple(new if m.message_id == message.message_id else m for m in self.state.messages)
         self.update(messages=kept)
 
     def activate(self, name: str, *, started: bool = False, **changes: Any) -> None:
-        """Ask an agent for a further run; it begins when it is activated, unless it has `started` already."""
+        """Ask an agent for a further run; it starts when it is activated, unless it has `started` already."""
         runs = self.state.agent(name).activations + 1
         self.agent(name, activations=runs, attempt=1, started=started, **changes)
         self.ask(name)
 
     def keep_files(self, event: ev.AgentReturned | ev.AgentEscalated) -> None:
-        """Record what the sender's present run left in the repository; nothing where it changed no file (D34)."""
+        """Record the sender's changes to the repository in its current run; nothing if it changed no file (D34)."""
         if event.file_count:
             made = rec.Made(
                 agent=event.sender,
@@ -102,21 +102,21 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
             self.update(made=(*self.state.made, made))
 
     def go_on(self, event: ev.Continued) -> None:
-        """Release what a person's pause has held; a question that blocks still does."""
+        """Release what a person's pause held; a blocking question still blocks."""
         super().go_on(event)
         if self.state.blocking() is not None:
             self.update(status="paused")
 
     def end(self, status: str, outcome: str) -> None:
-        """The workflow is over: nothing is left to do or to wait for."""
+        """End the workflow: no work and no deadline is left."""
         self.withdraw()
         self.update(status=status, outcome=outcome, ended_at=self.at, closing="")
 
     def close(self, outcome: str) -> None:
-        """It ends well; its branch is pushed before, where that was asked for."""
+        """End successfully; push the branch before, if that was requested."""
         close(self, outcome, lambda how: self.end("completed", how))
 
     def withdraw(self) -> None:
-        """Void every ticket and deadline, and every question."""
+        """Void every ticket, deadline and question."""
         super().withdraw()
         self.update(questions=(), current_agent="")

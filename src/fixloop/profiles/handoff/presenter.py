@@ -1,4 +1,4 @@
-"""A workflow of handoffs as commands show it: its agents, handoffs, locks and questions, and its log."""
+"""Presents a workflow of handoffs for commands: its agents, handoffs, locks and questions, and its log."""
 
 import json
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ _STYLES: Final = {"completed": "green", "active": "yellow", "idle": "dim"}
 
 
 def options_of(question: Question) -> tuple[str, ...]:
-    """What a person may answer; empty: any text."""
+    """The possible answers of a person; empty: any text."""
     return work.DECISIONS if question.reason in ENGINE_REASONS else question.options
 
 
@@ -239,7 +239,7 @@ def _items(found: Snapshot, state: Handoffs, cache: Path) -> Iterator[dict[str, 
 
 
 def _across(store: Store, prefix: str) -> Across:
-    """The escalation rate (D52); a workflow of an older version is asked for its events."""
+    """The escalation rate (D52); for a workflow of an older version it is computed from the events."""
     workflows = escalated = 0
     for workflow, fields in store.workflows():
         if workflow.startswith(prefix) and fields.get("profile") == "handoff":
@@ -247,7 +247,7 @@ def _across(store: Store, prefix: str) -> Across:
             if "escalated" in fields:
                 escalated += fields["escalated"] == "yes"
                 continue
-            # A damaged one was started, too; `audit verify` says what is wrong with it.
+            # A damaged workflow counts as started; `audit verify` reports what is wrong with it.
             with suppress(FixloopError):
                 kept = store.read(workflow)
                 escalated += kept is not None and measured(PRESENTER.load(kept.snapshot).events).escalated

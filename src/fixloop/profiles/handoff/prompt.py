@@ -1,4 +1,4 @@
-"""What an agent of a handoff workflow is asked for one run, as it reads it (D32, D41, D43, D54, U15)."""
+"""Builds the request to an agent of a handoff workflow for one run (D32, D41, D43, D54, U15)."""
 
 import re
 from typing import Final
@@ -9,7 +9,7 @@ from fixloop.profiles.handoff.state import Handoffs
 from fixloop.store.contract import Store
 
 MOST_MADE: Final = 10
-"""Runs whose files a request names, the latest."""
+"""The number of latest runs whose files a request names."""
 MOST_OF_A_SLUG: Final = 60
 
 _WORK: Final = {
@@ -36,16 +36,16 @@ _ANSWERING: Final = (
     "If you cannot go on, `status` is failed, with a `reason`; `fatal`: true says that trying again is of no use. "
     "If the handoff itself is wrong, `status` is rejected, with a `reason`: a person decides what becomes of it."
 )
-"""In words, without an example: an agent that prints its request has not answered it."""
+"""In words, without an example, so that an agent that prints its request has not answered it."""
 
 
 def request(store: Store, snapshot: bytes, agent: str) -> str:
-    """The request for an agent's present run, from what the store has: the state has all of it."""
+    """The request for an agent's current run; the state in the snapshot is sufficient."""
     return prompt(HANDOFF.load(snapshot), agent)
 
 
 def prompt(state: Handoffs, name: str) -> str:
-    """The request for the agent's present run. Raises RefusedError: it takes no part."""
+    """The request for the agent's current run. RefusedError: it takes no part."""
     agent = state.agent(name)
     slug = "-".join(re.findall("[a-z0-9]+", state.name.lower()))[:MOST_OF_A_SLUG].strip("-")
     spec = state.spec or f"specs/{state.started_at:%Y%m%d}-{slug or f'issue-{state.issue}'}.md"

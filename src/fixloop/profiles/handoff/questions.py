@@ -1,4 +1,4 @@
-"""Questions to a person, and what follows from the answers (D38-D46, K20, K27, K33)."""
+"""Questions to a person, and the effects of the answers (D38-D46, K20, K27, K33)."""
 
 from typing import Final
 
@@ -23,13 +23,13 @@ ENGINE_REASONS: Final = (
 
 
 def ask_person(draft: Draft, agent: str, reason: str, details: str) -> None:
-    """What retries or reviews could not settle: the workflow stands still until a person decides (D38, D40)."""
+    """Ask a person about what retries or reviews could not settle; the workflow stops until a decision (D38, D40)."""
     number = draft.state.question_id
     _open(draft, Question(id=number, agent=agent, reason=reason, details=details, blocking=True, at=draft.at))
 
 
 def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
-    """An agent that no mailbox reaches and that has not begun by itself: a person is asked (A70, K5, K12)."""
+    """Ask a person about an agent that no mailbox reaches and that has not started by itself (A70, K5, K12)."""
     agent = unreached(draft, event)
     if agent is not None and agent.status != "active":
         draft.drop(agent.name)
@@ -38,7 +38,7 @@ def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
 
 
 def escalated(draft: Draft, event: ev.AgentEscalated) -> None:
-    """An agent asks; it is answered by a person, through the orchestrator (D41, D42, K27)."""
+    """An agent asks a question; a person answers it through the orchestrator (D41, D42, K27)."""
     agent = draft.state.agent(event.sender)
     if not agent.started or agent.status != "active":
         raise Unexpected(f"{event.sender} is not at work; only who works can escalate")
@@ -63,7 +63,7 @@ def _open(draft: Draft, question: Question) -> None:
 
 
 def answered(draft: Draft, event: ev.Answered) -> None:
-    """A person answers a question of an agent's, which goes on with it (D43)."""
+    """A person answers an agent's question, and the agent continues with the answer (D43)."""
     state = draft.state
     question = next((each for each in state.questions if event.question in ("", each.id)), None)
     if question is None:
@@ -105,7 +105,7 @@ def decided(draft: Draft, event: ev.DecisionMade) -> None:
 
 def _extend(draft: Draft, question: Question, event: ev.DecisionMade) -> None:
     if question.reason == "handoff_rejected" and draft.state.pending_for(question.agent) is None:
-        # A rejected handoff stays rejected (D16): a copy of it is sent, with what the person says about it.
+        # A rejected handoff stays rejected (D16): a copy is sent, with the person's answer.
         received = (m for m in reversed(draft.state.messages) if m.recipient == question.agent)
         last = next((m for m in received if m.status is HandoffStatus.REJECTED), None)
         if last is not None:
@@ -128,7 +128,7 @@ def _close(draft: Draft, question: Question) -> None:
 
 
 def _resume(draft: Draft, question: Question, answer: str) -> None:
-    """The agent that asked goes on with the answer; one that did not wait finds it at its next run."""
+    """Continue the agent that asked with the answer; one that did not wait finds it at its next run."""
     if question.blocking:
         _activate(draft, question.agent, answer)
     else:

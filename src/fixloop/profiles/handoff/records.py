@@ -1,4 +1,4 @@
-"""What a handoff workflow keeps: handoffs, locks, questions to a person, the six events and their metrics."""
+"""The records of a handoff workflow: handoffs, locks, questions to a person, the six events and their metrics."""
 
 import json
 from collections import defaultdict
@@ -24,11 +24,11 @@ EventName = Literal[
 ]
 
 MOST_CHARACTERS: Final = 3000
-"""Of the paths of one run: every snapshot of the workflow carries them."""
+"""For the paths of one run, because every snapshot of the workflow contains them."""
 
 
 class Context(Value):
-    """What a message is about (D3)."""
+    """The subject of a message (D3)."""
 
     workflow: Kind
     spec: str
@@ -36,7 +36,7 @@ class Context(Value):
 
 
 class Message(Value):
-    """One message with the seed's envelope; a handoff, or what goes to the orchestrator (D1)."""
+    """A message in the seed's envelope: a handoff, or a message to the orchestrator (D1)."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -66,14 +66,14 @@ class Message(Value):
 
     @property
     def document(self) -> dict[str, Any]:
-        """As the seed writes it (D1)."""
+        """The message in the seed's format (D1)."""
         document = self.model_dump(mode="json", by_alias=True, exclude={"reason"})
         document["timestamp"] = iso_stamp(self.timestamp)
         return document | ({"reason": self.reason} if self.reason else {})
 
     @property
     def text(self) -> str:
-        """In full, as a person reads it."""
+        """The complete text for a person."""
         return json.dumps(self.document, indent=2, ensure_ascii=False)
 
 
@@ -84,31 +84,31 @@ class Lock(Value):
     acquired: datetime
     expires: datetime
     token: int
-    """A fencing token: a release or an extension needs it (K10)."""
+    """A fencing token, which a release or an extension needs (K10)."""
     forced_from: str = ""
-    """Whose expired lock this one replaced (D28)."""
+    """The previous owner, if its lock had expired (D28)."""
 
 
 class Made(Value):
-    """What one run of an agent left in the repository (D34)."""
+    """The changes of one run to the repository (D34)."""
 
     agent: str
     run: int
     kind: Literal["spec", "code", "report"]
     files: tuple[str, ...]
-    """The first of the paths that it changed."""
+    """The first of the changed paths."""
     count: int
-    """How many there are in all."""
+    """The number of all changed paths."""
 
     @property
     def line(self) -> str:
-        """On one line: how many, and which."""
+        """On one line: the number and the paths."""
         more = ", …" if self.count > len(self.files) else ""
         return f"{self.kind}: {self.count} file{'s' * (self.count != 1)} ({', '.join(self.files)}{more})"
 
 
 class Takeover(Value):
-    """An expired lock that somebody else took (D28)."""
+    """An expired lock that another agent took (D28)."""
 
     resource: str
     before: str
@@ -128,7 +128,7 @@ class EventRecord(Value):
 
     @property
     def document(self) -> dict[str, Any]:
-        """As the seed writes it (D47)."""
+        """The event in the seed's format (D47)."""
         return {
             "event": self.event,
             "agent": self.agent,
@@ -138,7 +138,7 @@ class EventRecord(Value):
 
 
 class Question(Value):
-    """What waits for a person (D41-D43)."""
+    """An open question to a person (D41-D43)."""
 
     id: str
     agent: str
@@ -153,7 +153,7 @@ class Question(Value):
 
 
 class HeldWrite(Value):
-    """A write to critical state that waits for a person (D46, G10)."""
+    """A write to a critical field that waits for a person (D46, G10)."""
 
     question: str
     agent: str
@@ -162,16 +162,16 @@ class HeldWrite(Value):
 
 
 def changed(files: Sequence[str]) -> dict[str, Any]:
-    """The paths that a run changed, as the events of its end carry them."""
+    """The paths that a run changed, as event fields."""
     within = sum(size <= MOST_CHARACTERS for size in accumulate(map(len, files)))
     return {"files": tuple(files[:within]), "file_count": len(files)}
 
 
 class Metrics(Value):
-    """Of one workflow, from its events alone: computed again they are what they were (D50-D52)."""
+    """Metrics of one workflow, computed from its events alone, so that they can be recomputed (D50-D52)."""
 
     seconds_by_agent: dict[str, float]
-    """From each start to its completion, summed; a start that was not completed counts nothing."""
+    """From each start to its completion, summed; a start without a completion does not count."""
     handoffs: int
     fix_iterations: int
     """How often the fixer completed."""
@@ -196,20 +196,20 @@ def measured(events: Sequence[EventRecord]) -> Metrics:
 
 
 def started_at(events: Sequence[EventRecord], agent: str) -> datetime | None:
-    """When the agent's last run began."""
+    """When the agent's last run started."""
     began = (e.timestamp for e in reversed(events) if (e.event, e.agent) == ("agent_started", agent))
     return next(began, None)
 
 
 class Escalations(NamedTuple):
-    """Of all workflows of a project (D52)."""
+    """Escalations in all workflows of a project (D52)."""
 
     workflows: int
-    """How many were started."""
+    """The number of workflows."""
     escalated: int
-    """How many of them escalated at least once."""
+    """The number of workflows that escalated at least once."""
 
     @property
     def rate(self) -> float:
-        """From 0 to 1; 0 where none was started."""
+        """From 0 to 1; 0 without workflows."""
         return self.escalated / self.workflows if self.workflows else 0.0

@@ -1,4 +1,4 @@
-"""What an agent returns to the orchestrator: read and held against its contract (D54, D56, U15)."""
+"""Reads what an agent returns to the orchestrator, and checks it against its contract (D54, D56, U15)."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _BEGIN: Final = re.compile(r"^[^{\n]{0,80}(\{)", re.MULTILINE)
 
 
 class InvalidReturn(Unexpected):
-    """An agent's result does not fit its contract."""
+    """An agent's result violates its contract."""
 
 
 class Returned(BaseModel):
@@ -34,7 +34,7 @@ class Returned(BaseModel):
     spec: str = ""
     commit: str = ""
     issues: int | tuple[Any, ...] = 0
-    """How many, or each with its facts."""
+    """Their number, or the facts of each."""
 
     @property
     def issue_count(self) -> int:
@@ -42,12 +42,12 @@ class Returned(BaseModel):
 
     @property
     def further(self) -> dict[str, Any]:
-        """What else was returned: `files_changed`, `tests_added`, `issues_fixed`, `commits` … (U15)."""
+        """The other fields that were returned: `files_changed`, `tests_added`, `issues_fixed`, `commits` … (U15)."""
         return dict(self.model_extra or {})
 
 
 def fitting(what: str, model: type[M], facts: Mapping[str, Any]) -> M:
-    """What an agent said as a value. Raises InvalidReturn: naming the fields that do not fit, at most five."""
+    """An agent's output as a value. InvalidReturn names the invalid fields, at most five."""
     try:
         return model.model_validate(facts)
     except ValidationError as error:
@@ -58,7 +58,7 @@ def fitting(what: str, model: type[M], facts: Mapping[str, Any]) -> M:
 
 
 def check_return(agent: str, result: Returned) -> None:
-    """Refuse a result that this agent cannot have (D56). Raises InvalidReturn: naming status or what is missing."""
+    """Refuse a result that this agent cannot have (D56). InvalidReturn names the status or what is missing."""
     allowed = STATUSES[agent]
     if result.status not in allowed:
         raise InvalidReturn(f"{agent} returned status {result.status!r}; it returns {' or '.join(allowed)}")
@@ -80,7 +80,7 @@ def read_questions(text: str) -> Iterator[dict[str, Any]]:
 
 
 def read_return(text: str) -> dict[str, Any]:
-    """The last JSON object with a `status` that an agent printed. Raises InvalidReturn: there is none."""
+    """The last JSON object with a `status` that an agent printed. InvalidReturn: there is none."""
     objects = _objects(text[-MOST_CHARACTERS:])
     found = [
         value
@@ -94,7 +94,7 @@ def read_return(text: str) -> dict[str, Any]:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The outermost objects that begin near the start of a line; few enough that no text makes this slow."""
+    """The outermost objects that begin near the start of a line; their number is limited, so that no text is slow."""
     decoder, end = json.JSONDecoder(), 0
     for found in list(_BEGIN.finditer(text))[-MOST_BEGINNINGS:]:
         if found.start(1) < end:

@@ -1,4 +1,4 @@
-"""Who takes part, and who passes what to whom (D2-D13, G9, G20)."""
+"""The participants, and who may send which handoff to whom (D2-D13, G9, G20)."""
 
 from enum import StrEnum
 from typing import Final
@@ -14,7 +14,7 @@ AGENTS: Final = ("planner", "builder", "reviewer", "fixer")
 
 
 class HandoffStatus(StrEnum):
-    """Where a handoff stands (D4)."""
+    """The status of a handoff (D4)."""
 
     PENDING = "pending"
     ACCEPTED = "accepted"
@@ -23,12 +23,12 @@ class HandoffStatus(StrEnum):
 
     @property
     def folder(self) -> str:
-        """The directory its file is in (D14); a rejected one lies among the completed (G9)."""
+        """The folder of its file (D14); a rejected handoff is among the completed ones (G9)."""
         return "completed" if self is HandoffStatus.REJECTED else self.value
 
 
 class HandoffType(StrEnum):
-    """What is said (D6-D11)."""
+    """The message types (D6-D11)."""
 
     TASK_HANDOFF = "task_handoff"
     REVIEW_REQUEST = "review_request"
@@ -39,7 +39,7 @@ class HandoffType(StrEnum):
 
     @property
     def is_handoff(self) -> bool:
-        """Whether it is kept as a file (G20): the two that go to the orchestrator are not."""
+        """Whether it is stored as a file (G20): the two types for the orchestrator are not."""
         return self in _ROUTES
 
 
@@ -56,21 +56,21 @@ _LEGAL: Final = {
 
 
 class ForbiddenRoute(Unexpected):
-    """A message that no row of the table has; it was not sent."""
+    """A message without a row in the table; it was not sent."""
 
 
 def receiver(kind: HandoffType) -> str:
-    """Who gets this kind of handoff."""
+    """The recipient of this kind of handoff."""
     return _ROUTES[kind][1]
 
 
 def sent_by(agent: str) -> HandoffType:
-    """What an agent passes on; each has one kind of handoff."""
+    """The kind of handoff that an agent sends; each has exactly one."""
     return next(kind for kind, (sender, _) in _ROUTES.items() if sender == agent)
 
 
 def check_route(kind: str, sender: str, recipient: str) -> HandoffType:
-    """Refuse (ForbiddenRoute) a message of an unknown type, or that these two may not send (D5, D12)."""
+    """Refuse (ForbiddenRoute) a message of an unknown type, or between agents that may not send it (D5, D12)."""
     if kind not in list(HandoffType):
         raise ForbiddenRoute(f"{kind!r} is no type of message; there are {', '.join(HandoffType)}")
     found = HandoffType(kind)
@@ -83,12 +83,12 @@ def check_route(kind: str, sender: str, recipient: str) -> HandoffType:
 
 
 def check_move(before: HandoffStatus, after: HandoffStatus) -> None:
-    """Refuse (RefusedError) a move that is none of pending → accepted → completed, or a rejection (D16, G9)."""
+    """Refuse (RefusedError) a change other than pending → accepted → completed, or a rejection (D16, G9)."""
     if after not in _LEGAL.get(before, ()):
         raise RefusedError(f"a handoff that is {before} cannot become {after}")
 
 
 def check_agent(name: str) -> None:
-    """Refuse somebody who takes no part. Raises RefusedError: naming those who do."""
+    """Refuse a name that takes no part. RefusedError names the participants."""
     if name not in AGENTS:
         raise RefusedError(f"{name!r} is no agent of a handoff workflow; there are {', '.join(AGENTS)}")

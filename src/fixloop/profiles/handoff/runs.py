@@ -1,4 +1,4 @@
-"""Runs of agents: activated, at work, done or in error (D32-D40, D54-D56, K5)."""
+"""Runs of agents: activated, working, done or failed (D32-D40, D54-D56, K5)."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,11 +14,11 @@ from fixloop.protocol.agents import ORCHESTRATOR
 from fixloop.protocol.refusals import Unexpected
 
 _SAID: Final = ("reason", "details", "options", "context", "blocking")
-"""What an agent may say of its question."""
+"""The fields of an agent's question."""
 
 
 def activated(draft: Draft, event: ev.AgentActivated) -> None:
-    """An agent begins an attempt, and accepts what waits for it (D32); the planner has nothing (D33)."""
+    """An agent starts an attempt and accepts its pending handoff (D32); the planner has none (D33)."""
     agent = _asked(draft, event.agent)
     waiting = draft.state.pending_for(agent.name)
     if waiting is not None and not agent.handoff:
@@ -27,7 +27,7 @@ def activated(draft: Draft, event: ev.AgentActivated) -> None:
 
 
 def accept(draft: Draft, event: ev.HandoffAccepted) -> None:
-    """An agent takes one handoff: the first of two gets it, and nobody but its addressee (D17, D18), or Unexpected."""
+    """An agent accepts a handoff: only its recipient may, and only once (D17, D18); else Unexpected."""
     message = _addressed(draft, event, "accept")
     if message.status is not HandoffStatus.PENDING:
         raise Unexpected(f"handoff {message.message_id} is {message.status} already")
@@ -62,7 +62,7 @@ def _begin(draft: Draft, name: str) -> None:
 
 
 def reject(draft: Draft, event: ev.HandoffRejected) -> None:
-    """It will not be done: the orchestrator learns of it and a person decides (G9)."""
+    """A handoff is refused: notify the orchestrator, and let a person decide (G9)."""
     message = _addressed(draft, event, "reject")
     draft.move(message, HandoffStatus.REJECTED, event.reason)
     draft.drop(event.sender)
@@ -72,7 +72,7 @@ def reject(draft: Draft, event: ev.HandoffRejected) -> None:
 
 
 def rejection(state: Handoffs, name: str, said: Mapping[str, Any]) -> ev.HandoffRejected:
-    """The event that an agent rejects what it works on, or what waits for it, and why. InvalidReturn without either."""
+    """The event by which an agent rejects its current or pending handoff. InvalidReturn: no handoff, or no reason."""
     handoff, waiting = state.agent(name).handoff, state.pending_for(name)
     message_id = handoff or (waiting.message_id if waiting is not None else "")
     if not message_id:
@@ -85,13 +85,13 @@ def rejection(state: Handoffs, name: str, said: Mapping[str, Any]) -> ev.Handoff
 
 
 def escalation(name: str, asked: Mapping[str, Any], artifacts: tuple[str, ...]) -> ev.AgentEscalated:
-    """The event that an agent asks a person (D41). Raises InvalidReturn: it says not what, or not why."""
+    """The event by which an agent asks a person (D41). InvalidReturn: the question or the reason is missing."""
     said = {key: asked[key] for key in _SAID if key in asked}
     return fitting("escalation", ev.AgentEscalated, said | {"sender": name, "artifacts": artifacts})
 
 
 def sent(draft: Draft, event: ev.HandoffSent) -> None:
-    """An agent passes something on by itself; the addressee is activated by it (D55)."""
+    """An agent sends a handoff by itself, which activates the recipient (D55)."""
     agent = draft.state.agent(event.sender)
     if not agent.started or agent.status != "active":
         raise Unexpected(f"{event.sender} is not at work; whoever passes something on has done it")
@@ -100,8 +100,8 @@ def sent(draft: Draft, event: ev.HandoffSent) -> None:
 
 
 def returned(draft: Draft, event: ev.AgentReturned) -> None:
-    """An agent is done: handoff to the next, its status, its result, in this order (D35). Raises InvalidReturn: the
-    result is none of this agent's (D56); Moved: its work was begun on an older commit."""
+    """An agent is done: handoff to the next one, its status, its result, in this order (D35). InvalidReturn: the result
+    does not fit this agent (D56); Moved: its work is based on an older commit."""
     agent = _asked(draft, event.sender)
     check_return(agent.name, event.result)
     draft.advance(event.base, event.tip)
@@ -115,7 +115,7 @@ def returned(draft: Draft, event: ev.AgentReturned) -> None:
     if following is not None and not used_up:
         if following is HandoffType.REREVIEW_REQUEST:
             draft.update(iteration=draft.state.iteration + 1)
-        # It may have passed its work on already.
+        # The agent may have sent its handoff already.
         passed_on = (agent.name, following, HandoffStatus.PENDING)
         if all((m.sender, m.type, m.status) != passed_on for m in draft.state.messages):
             draft.send(following, agent.name, receiver(following), payload(draft, following, result))
@@ -139,7 +139,7 @@ def returned(draft: Draft, event: ev.AgentReturned) -> None:
 
 
 def payload(draft: Draft, kind: HandoffType, result: Returned) -> Mapping[str, Any]:
-    """What each kind of handoff carries (U15)."""
+    """The payload of each kind of handoff (U15)."""
     state = draft.state
     if kind is HandoffType.TASK_HANDOFF:
         return {
@@ -165,8 +165,8 @@ def payload(draft: Draft, kind: HandoffType, result: Returned) -> Mapping[str, A
 
 
 def failed(draft: Draft, event: ev.AgentFailed) -> None:
-    """A recoverable error is tried again, with longer pauses; a fatal or the last one fetches a person (D37-D40). The
-    handoff stays accepted, so that nothing is lost (D36)."""
+    """Retry a recoverable error with growing pauses; after a fatal or the last one, ask a person (D37-D40). The handoff
+    stays accepted, so that nothing is lost (D36)."""
     agent, limits = _asked(draft, event.agent), draft.state.limits
     draft.record("error_occurred", agent.name, event.reason)
     draft.clear_deadlines(f"run/{agent.name}")
@@ -180,7 +180,7 @@ def failed(draft: Draft, event: ev.AgentFailed) -> None:
 
 
 def heartbeat(draft: Draft, event: ev.Heartbeat) -> None:
-    """An agent is still at it; no lock lasts longer for it (D34, G18)."""
+    """An agent is still working; this extends no lock (D34, G18)."""
     agent = draft.state.agent(event.sender)
     if agent.status != "active":
         raise Unexpected(f"{event.sender} is {agent.status}; only who is active has a heartbeat")
@@ -188,7 +188,7 @@ def heartbeat(draft: Draft, event: ev.Heartbeat) -> None:
 
 
 def overdue(draft: Draft, event: ev.DeadlineReached) -> None:
-    """An agent's run took longer than a lock lasts (G15)."""
+    """An agent's run took longer than a lock's lease (G15)."""
     name = event.name.partition("/")[2]
     agent = draft.state.agent(name)
     if not agent.asked:

@@ -1,4 +1,4 @@
-"""How the agents of handoffs are played in a chaos run; `fixloop.testing.parts` says what each word means."""
+"""The scripts of the agents of handoffs in a chaos run; `fixloop.testing.parts` defines the words."""
 
 import json
 import re
@@ -29,7 +29,7 @@ _QUESTION: Final = {
 
 
 def output(what: str, agent: str) -> str:
-    """What an agent prints for a word of its script."""
+    """The output of an agent for a word of its script."""
     result: Mapping[str, object] = _RETURNS[agent]
     if what == "no":
         result = {"status": "needs_fixes", "issues": [_ISSUE, {**_ISSUE, "id": "ISS-002"}]}

@@ -1,7 +1,7 @@
-"""Locks on shared resources, and agents' own writes into the shared state (D19, D24-D31, D44-D46, G10, K10).
+"""Locks on shared resources, and agents' writes to the shared state (D19, D24-D31, D44-D46, G10, K10).
 
-One wins a lock, an expired one is taken over visibly, a late release is none. The last write wins, but for what the
-workflow itself rests on.
+A lock has one owner; taking over an expired lock is recorded, and a late release has no effect. The last write wins,
+except for critical fields.
 """
 
 from collections.abc import Mapping
@@ -19,18 +19,18 @@ from fixloop.protocol.refusals import Unexpected
 
 MOST_OF_A_FIELD: Final = 200
 MOST_OF_A_VALUE: Final = 16_000
-"""Characters: every snapshot of the workflow carries it."""
+"""Characters, because every snapshot of the workflow contains the value."""
 
 CRITICAL: Final = ("current_workflow", "iteration", "locks", "last_handoff")
-"""Held until a person has looked (G10)."""
+"""Writes to these are held until a person decides (G10)."""
 RESOURCE: Final = "state.json"
-"""What has to be locked before it is written (K10)."""
+"""The resource to lock before writing the state (K10)."""
 _ENGINES: Final = ("schema_version", "current_agent", "agents", "status", "waiting_for")
 
 
 def acquire(draft: Draft, event: ev.LockAcquired) -> None:
-    """Answers `granted`, `forced` (the old one had expired), or `pending`: somebody else has it (D26, D28). A lock that
-    is kept changes nothing, however often it is asked for."""
+    """Answers `granted`, `forced` (the previous lock had expired), or `pending`: another agent has it (D26, D28).
+    Asking again for a lock that the agent holds changes nothing."""
     check_agent(event.sender)
     present = draft.state.locks.get(event.resource)
     if present is not None and present.expires >= draft.at:
@@ -56,7 +56,7 @@ def acquire(draft: Draft, event: ev.LockAcquired) -> None:
 
 
 def release(draft: Draft, event: ev.LockReleased) -> None:
-    """Answers `released`, or `lost`, which changes nothing: it was taken over (D27). Never this agent's: Unexpected."""
+    """Answers `released`, or `lost` with no effect: it was taken over (D27). Unexpected: the agent never had it."""
     lock = _owned(draft, event.sender, event.resource, event.token)
     if lock is None:
         draft.answer = "lost"
@@ -77,7 +77,7 @@ def extend(draft: Draft, event: ev.LockExtended) -> None:
 
 
 def _owned(draft: Draft, agent: str, resource: str, token: int | None) -> Lock | None:
-    """The agent's own lock; None where it had one that somebody took over."""
+    """The agent's own lock; None if it was taken over."""
     check_agent(agent)
     lock = draft.state.locks.get(resource)
     if lock is not None and lock.agent == agent and token in (None, lock.token):
@@ -91,13 +91,13 @@ def _owned(draft: Draft, agent: str, resource: str, token: int | None) -> Lock |
 
 
 def wait_seconds(attempt: int) -> float:
-    """How long who waits for a lock sleeps before asking again: 1, 2, 4 … 30 s (G17)."""
+    """The pause before asking for a lock again: 1, 2, 4 … 30 s (G17)."""
     return float(min(30, 2 ** (attempt - 1)))
 
 
 def write(draft: Draft, event: ev.StateWritten) -> None:
-    """Answers `written`, or `held` for a critical field. Raises Unexpected: the writer has not the state's lock, and
-    cannot have it at once; or the field is the engine's."""
+    """Answers `written`, or `held` for a critical field. Unexpected: the writer does not have the state's lock and
+    cannot get it at once, or the field is the engine's."""
     check_agent(event.sender)
     lock = draft.state.locks.get(RESOURCE)
     held = lock if lock is not None and lock.expires >= draft.at else None
@@ -147,7 +147,7 @@ def _hold(draft: Draft, event: ev.StateWritten) -> None:
 
 
 def settle(draft: Draft, question: Question, answer: str) -> None:
-    """Apply a held write, or drop it, as the user chose."""
+    """Apply or drop a held write, as the user decided."""
     held = next(write for write in draft.state.held_writes if write.question == question.id)
     rest = tuple(write for write in draft.state.held_writes if write is not held)
     draft.update(held_writes=rest)
@@ -158,8 +158,8 @@ def settle(draft: Draft, question: Question, answer: str) -> None:
 
 
 def applied(state: Handoffs, held: HeldWrite) -> dict[str, Any]:
-    """The fields of the state that a held write changes (D46, G10); empty where the value cannot be what the field is,
-    or the field follows from what happened: the last handoff."""
+    """The state fields that a held write changes (D46, G10); empty if the value is invalid for the field, or if the
+    field is derived: the last handoff."""
     top, _, below = held.field.partition(".")
     value, changed = held.value, dict[str, Any]()
     if top == "iteration":
@@ -174,7 +174,7 @@ def applied(state: Handoffs, held: HeldWrite) -> dict[str, Any]:
             if isinstance(kind, str) and kind in list(Kind):
                 changed["kind"] = Kind(kind)
     elif top == "locks":
-        # Locks that are left out are given back, no matter whose; nobody gets one by writing it.
+        # Locks that are left out are released, whoever has them; writing a lock grants none.
         gone = {below} if below and value is None else set[str]()
         if not below and isinstance(value, Mapping):
             gone = set(state.locks) - set(value)

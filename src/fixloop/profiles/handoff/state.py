@@ -1,4 +1,4 @@
-"""The state of one handoff workflow: everything a decision may depend on (D20-D23, D36, K10)."""
+"""The state of a handoff workflow: everything a decision may depend on (D20-D23, D36, K10)."""
 
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -14,24 +14,24 @@ SCHEMA_VERSION: Final = 1
 
 
 class Limits(Value):
-    """What may be set (D25, D37, G11, G15, G18, G19)."""
+    """The configurable limits (D25, D37, G11, G15, G18, G19)."""
 
     lease_seconds: float = 1800.0
     """Of a lock, and of an agent's task."""
     agent_seconds: dict[str, float | None] = {}
-    """How long the tasks of single agents may take, by name; None: as long as they like."""
+    """Time limits of individual agents' tasks, by name; None: no limit."""
     attempts: int = 3
     delivery_attempts: int = 3
-    """Of a letter to an agent outside, the first included (A70)."""
+    """Attempts to deliver a letter to an outside agent, including the first (A70)."""
     base_seconds: float = 2.0
     cap_seconds: float = 60.0
 
     def seconds_of(self, name: str) -> float | None:
-        """How long one task of this agent may take."""
+        """The time limit of this agent's task."""
         return self.agent_seconds.get(name, self.lease_seconds)
 
     def backoff_seconds(self, attempt: int) -> float:
-        """How long to wait after `attempt` failed (D37)."""
+        """The pause after failed attempt `attempt` (D37)."""
         return float(min(self.cap_seconds, self.base_seconds * 2 ** (attempt - 1)))
 
 
@@ -40,21 +40,21 @@ class Agent(Value):
 
     name: str
     command: str = ""
-    """What runs it; empty: somebody outside does."""
+    """The command that runs it; empty: it runs outside."""
     status: str = "idle"
     """`idle`, `active`, `completed`."""
     last_active: datetime | None = None
     handoff: str = ""
     """The handoff it has accepted and not completed (D36)."""
     asked_at: datetime | None = None
-    """When work was last asked of it."""
+    """When it was last asked for work."""
     asked: bool = False
     activations: int = 0
     attempt: int = 1
     started: bool = False
-    """Its start was told, for this activation (D49)."""
+    """Whether its start was recorded for this activation (D49)."""
     answer: str = ""
-    """What a person answered to its question, for its next run (D43)."""
+    """A person's answer to its question, for its next run (D43)."""
 
     @property
     def run(self) -> int:
@@ -63,9 +63,9 @@ class Agent(Value):
 
 class Handoffs(Value):
     profile: Literal["handoff"]
-    """Always in a snapshot: it tells whose it is."""
+    """Always in a snapshot, because it identifies the profile."""
     schema_version: int
-    """Always in a snapshot, too: what a newer fixloop wrote is told by it."""
+    """Always in a snapshot, to show whether a newer fixloop wrote it."""
     workflow: str
     project: str = ""
     issue: int
@@ -84,7 +84,7 @@ class Handoffs(Value):
     current_agent: str = ""
     agents: tuple[Agent, ...]
     messages: tuple[rec.Message, ...] = ()
-    """Every handoff with its present status, in the order they were created (D14-D16)."""
+    """Every handoff with its current status, in order of creation (D14-D16)."""
     locks: dict[str, rec.Lock] = {}
     takeovers: tuple[rec.Takeover, ...] = ()
     tokens: int = 0
@@ -92,16 +92,16 @@ class Handoffs(Value):
     questions: tuple[rec.Question, ...] = ()
     held_writes: tuple[rec.HeldWrite, ...] = ()
     metadata: dict[str, Any] = {}
-    """What agents wrote next to the fields of the protocol (D45)."""
+    """Fields that agents wrote in addition to those of the protocol (D45)."""
     written: dict[str, int] = {}
-    """How often each of these was written: what a writer has to have seen."""
+    """How often each of these was written, to detect a writer that has not seen the last value."""
     letters: tuple[Letter, ...] = ()
-    """To agents outside, that no mailbox has taken yet."""
+    """Letters to outside agents that no mailbox has taken yet."""
     posted: int = 0
-    """How many letters there were."""
+    """The number of letters so far."""
     commit: str = ""
     made: tuple[rec.Made, ...] = ()
-    """What each run left, in their order; one that left nothing has none (D34)."""
+    """The changes of each run, in order; a run without changes has none (D34)."""
     remaining_issues: tuple[str, ...] = ()
     paused_clock: float | None = None
     limits: Limits = Limits()
@@ -109,35 +109,35 @@ class Handoffs(Value):
     configuration: str = ""
     """Digest of the frozen configuration, an artifact."""
     snapshot: str = ""
-    """The snapshot's description as JSON: opaque here, the workers' business."""
+    """The snapshot's description as JSON: opaque here, used by the workers."""
     tip: str = ""
     """The commit that holds the work so far."""
     push: bool = False
-    """Its branch is pushed before it ends well."""
+    """Push its branch before a successful end."""
     notify: bool = False
-    """A command tells a person of what waits for an answer."""
+    """A command notifies a person of open questions."""
     closing: str = ""
-    """The outcome that it ends with as soon as that has come to something."""
+    """The outcome of its end, once its branch is pushed or refused."""
     pushed: str = ""
-    """As which branch; empty: it was not."""
+    """The name of the pushed branch; empty: none."""
     push_error: str = ""
     request: str = ""
-    """What is wanted, where the name does not say all of it."""
+    """The task, if the name does not describe it fully."""
     parent: str = ""
-    """The ticket of another workflow whose work this is (bridging)."""
+    """The ticket of the parent workflow (bridging)."""
     lines: int = 0
     sequence: int = 0
     rebuilt: int = 0
-    """How often it was rebuilt from its named files (K23); each time its versions begin again."""
+    """How often it was rebuilt from its named files (K23); each time its versions start again."""
 
     @property
     def urgency(self) -> int:
-        """Of all its steps and messages, as the broker has it."""
+        """The broker priority of all its steps and messages."""
         return self.priority.broker
 
     @property
     def question_id(self) -> str:
-        """Of the question that is asked next."""
+        """The id of the next question."""
         return f"ESC-{self.issue}-{self.sequence + 1}"
 
     @property
@@ -145,19 +145,19 @@ class Handoffs(Value):
         return self.status in ("completed", "failed")
 
     def agent(self, name: str) -> Agent:
-        """One agent. Raises RefusedError: it takes no part."""
+        """One agent. RefusedError: it takes no part."""
         check_agent(name)
         return next(found for found in self.agents if found.name == name)
 
     def message(self, message_id: str) -> rec.Message:
-        """One handoff. Raises RefusedError: there is none with this id."""
+        """One handoff. RefusedError: there is none with this id."""
         for found in self.messages:
             if found.message_id == message_id.removeprefix("handoff-"):
                 return found
         raise RefusedError(f"there is no handoff {message_id} in workflow {self.workflow}")
 
     def pending_for(self, name: str) -> rec.Message | None:
-        """The oldest handoff that waits for this agent (D32)."""
+        """The oldest pending handoff for this agent (D32)."""
         waiting = (m for m in self.messages if m.recipient == name and m.status is HandoffStatus.PENDING)
         return next(waiting, None)
 

@@ -1,4 +1,4 @@
-"""The `validation` profile: specialists check a feature in turn, and what fails is fixed until all have passed."""
+"""The `validation` profile: specialists check a feature in turn, and failures are fixed until all have passed."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The `validation` profile as the engine knows it."""
+"""The `validation` profile's record for the engine."""
 
 from typing import Final
 
@@ -26,12 +26,12 @@ _DEADLINES: Final = frozenset(
 
 
 def plain_fields(state: State) -> dict[str, str]:
-    """What a person would look for with `redis-cli` next to the snapshot."""
+    """Plain fields stored next to the snapshot, for a person with `redis-cli`."""
     active = state.active
     return {
         "project": state.project,
         "name": state.name,
-        # The id tells the issue, and all are of this profile that do not say otherwise.
+        # The id contains the issue; a missing profile field means this profile.
         "protocol": state.protocol_version,
         "status": state.status.value,
         "paused": "1" if state.paused else "",
@@ -47,13 +47,13 @@ def plain_fields(state: State) -> dict[str, str]:
         "queue": state.queue,
         "parent": state.parent,
         "updated_at": iso(state.last_at),
-        # The first to run out.
+        # The first waiver to run out.
         "waiver": min((entry.waiver for entry in state.specialists if entry.waiver), default=""),
     }
 
 
 _BY_STEPS: Final = frozenset({"failure-report", "fix-request", "escalation"})
-"""Each delivered by its own step, with attempts, a request with its report; the others are told as they are said."""
+"""These are delivered by their own steps, with attempts, a request with its report; others are delivered when said."""
 
 
 def _letters(outcome: Outcome) -> list[Told]:
@@ -72,7 +72,7 @@ def _letters(outcome: Outcome) -> list[Told]:
 
 
 def _fix_tickets(state: State) -> list[str]:
-    """Any attempt of the fix that is asked for: a fixer may be a workflow of handoffs."""
+    """Any attempt of the requested fix: the fixer may be a workflow of handoffs."""
     if state.fixer != "command" or not state.current:
         return []
     active = state.active

@@ -1,4 +1,4 @@
-"""What people and the main agent bring to a validation workflow: receipts, fixes, blockers, decisions."""
+"""Applies receipts, fixes, blockers and decisions from people and the main agent to a validation workflow."""
 
 import getpass
 from contextlib import suppress
@@ -46,7 +46,7 @@ def _ack(session: Session, workflow: str, agent: str, handoff: str) -> None:
 
 
 def _request(session: Session, workflow: str) -> str:
-    # Who asks again gets the same again.
+    # A repeated request gets the same answer.
     with suppress(Repeated):
         _acknowledged(session, workflow)
     return what_is_asked(session.store, workflow, session.stored(workflow).version)
@@ -121,8 +121,8 @@ def _decide(session: Session, workflow: str, given: Given) -> None:
     )
     again = opened is not None and opened.reason is Reason.SPECIALIST_ERROR and opened.decision is None
     if decision is Decision.MANUAL_FIX and again:
-        # The person has mended the checkout: take what changed there, gates included. It may be the machine that was
-        # mended, so the fixes so far stay.
+        # The person has changed the checkout: take over the changes, gates included. The problem may have been in the
+        # machine only, so the earlier fixes stay.
         change = _taken(session, state, Work(here=True, merge=True))
         brought = {"tip": change.commit, "tree": change.tree, "bundle": _bundle(session, state, change)}
         event = event.model_copy(update={**brought, **_reread(session, state, change.commit)})
@@ -159,7 +159,7 @@ def _signal(
 
 
 def _hand_in(session: Session, workflow: str, raw: bytes | None, work: Work) -> Change | None:
-    """Bring the fix with its answer; None when the answer says that it is not ready (A33, G8)."""
+    """Submit the fix with its answer; None if the answer says that it is not ready (A33, G8)."""
     from fixloop.commands.answer_file import keep, said
 
     state = session.engine.state(workflow)
@@ -240,7 +240,7 @@ def _completion(
 
 
 def _reread(session: Session, state: State, commit: str) -> dict[str, Any]:
-    """The configuration as the person left it: a manual fix may change the gates, and the log says so."""
+    """The configuration as the person left it: a manual fix may change the gates, which the log records."""
     from fixloop.intake.frozen_configuration import configuration_in, frozen_configuration
     from fixloop.intake.preparation import exported
     from fixloop.profiles.validation.intake import limits_of, unverified_in
@@ -250,7 +250,7 @@ def _reread(session: Session, state: State, commit: str) -> dict[str, Any]:
     with exported(snapshot, commit, session.settings.cache_dir) as folder:
         home = folder if snapshot.is_url else Path(snapshot.source) / snapshot.subdirectory
         loaded = configuration_in(folder, home=home, only=frozen.only or None, project=state.project)
-    # The gates are re-read; who fixes stays as it was handed in.
+    # Only the gates are re-read; the fixer stays as it was at the start.
     loaded = loaded.model_copy(
         update={"fixer": frozen.fixer, "agent": frozen.agent, "gates_all": frozen.gates_all}
     )
@@ -269,7 +269,7 @@ def _say_next(session: Session, workflow: str, decision: Decision) -> None:
     if state.ended:
         note(f"issue {issue} ended: {state.outcome}")
     elif state.paused and decision is Decision.MANUAL_FIX:
-        # It is made in a directory for it, or in the person's checkout.
+        # The fix is made in its own directory, or in the person's checkout.
         where = f"mend it in your checkout, then `fixloop fixed {issue} --here`"
         with suppress(RefusedError):
             made = offer(session.engine, state, session.settings.cache_dir)

@@ -1,4 +1,4 @@
-"""The event that begins a validation loop, made from a frozen configuration."""
+"""Builds the event that starts a validation loop from a frozen configuration."""
 
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ LONGEST_TEXT: Final = 160
 
 
 def validation_started(configuration: Configuration, /, **facts: Any) -> WorkflowStarted:
-    """The beginning of a validation loop; `facts` are the event's other fields: workflow, issue, name, tip …"""
+    """The event that starts a validation loop; `facts` are its other fields: workflow, issue, name, tip …"""
     written: dict[str, Any] = {
         "specialists": tuple(entry.name for entry in configuration.specialists),
         "unverified": unverified_in(configuration),
@@ -25,7 +25,7 @@ def validation_started(configuration: Configuration, /, **facts: Any) -> Workflo
         "acks": configuration.agent is not None and configuration.agent.acks,
         "notify": bool(configuration.notify),
         "bundle_fix_request": configuration.bundle_fix_request,
-        # What it begins with judges what its fixers make of it.
+        # The initial commit judges the changes of the fixers.
         "trusted": facts["tip"],
         "rules_off": configuration.integrity.off,
     }
@@ -33,7 +33,7 @@ def validation_started(configuration: Configuration, /, **facts: Any) -> Workflo
 
 
 def unverified_in(configuration: Configuration) -> tuple[Unverified, ...]:
-    """What does not run, short enough for a state that is kept in memory; what blocks comes first."""
+    """Tools that do not run, shortened for the state, which is kept in memory; blocking ones come first."""
     found = sorted(configuration.unverified, key=lambda each: not each.blocks)[:MOST_UNVERIFIED]
     return tuple(
         each.model_copy(update={"reason": each.reason[:LONGEST_TEXT], "remedy": each.remedy[:LONGEST_TEXT]})
@@ -42,7 +42,7 @@ def unverified_in(configuration: Configuration) -> tuple[Unverified, ...]:
 
 
 def limits_of(configuration: Configuration) -> Limits:
-    """The protocol's limits from the configured ones: seconds, and None for what is switched off."""
+    """The protocol's limits from the configured ones: in seconds, None for a disabled limit."""
     told = configuration.limits
     specialists = {
         entry.name: seconds(entry.timeout_minutes)
@@ -70,7 +70,7 @@ def limits_of(configuration: Configuration) -> Limits:
     )
     cap = seconds(told.iteration_minutes)
     if told.iteration_minutes is None:
-        # A cap on an iteration that nobody set never undercuts a step's own limit, nor limits one without.
+        # An iteration cap that nobody set never undercuts a step's limit, and does not limit a step without one.
         steps = (limits.revalidation_seconds, limits.fix_seconds, *limits.specialist_seconds.values())
         known = [limit for limit in steps if limit is not None]
         cap = max([Limits().iteration_seconds or 0.0, *known]) if len(known) == len(steps) else None

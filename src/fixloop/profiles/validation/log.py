@@ -1,4 +1,4 @@
-"""The log of a validation workflow: what was said, as lines, in full or as data, and what else happened."""
+"""The log of a validation workflow: its messages, as lines, in full or as data, and other events."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -19,7 +19,7 @@ _RULE: Final = "\n---\n"
 
 
 def log_text(logged: Logged[State]) -> str:
-    """One line a message, and the statistics; of one specialist its flow."""
+    """One line per message, and the statistics; for one specialist its flow."""
     if logged.agent:
         return _flow(logged, _lines(logged))
     if logged.everything:
@@ -79,7 +79,7 @@ def log_document(logged: Logged[State]) -> dict[str, Any]:
 
 
 def _lines(logged: Logged[State]) -> list[Said]:
-    """What was said, of all or of one specialist. Raises UsageError: it is none, or has said nothing yet."""
+    """The messages of all specialists or of one. UsageError: the specialist is unknown, or has said nothing yet."""
     found = list(said(logged.entries))
     if not logged.agent:
         return found
@@ -92,7 +92,7 @@ def _lines(logged: Logged[State]) -> list[Said]:
 def _flow(logged: Logged[State], lines: Sequence[Said]) -> str:
     messages, name = [line.message for line in lines], _specialist(logged)
     state, entry = logged.state, logged.state.specialist(name)
-    # What a person's decision made of the specialist's loop; empty where there was none.
+    # The result of a person's decision on the specialist's loop; empty if there was none.
     outcome = ""
     if entry.skipped:
         outcome = log.outcome_text(WorkflowOutcome.SKIPPED)
@@ -118,7 +118,7 @@ def _outcome_of(state: State) -> str | None:
 def _every_record(
     logged: Logged[State], said_lines: Sequence[Said], history: Sequence[Happening]
 ) -> Iterator[str]:
-    """Status changes and messages in the order of their happening, each as the record that it is part of."""
+    """Status changes and messages in chronological order, each in its record."""
     lines = iter(said_lines)
     for each in history:
         if each.change is not None:
@@ -139,5 +139,5 @@ def _every_record(
 
 
 def _in_full(line: Said) -> str:
-    """The line's entry, and below it the message as it was said (A77, A85)."""
+    """The line's log entry, and below it the message (A77, A85)."""
     return f"{log.render_entry(line.message)}{_RULE}{line.rendered}"

@@ -1,4 +1,4 @@
-"""The validation loop as commands show it."""
+"""Presents the validation loop for commands."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ from fixloop.protocol.state import State
 from fixloop.store.records import Entry, Snapshot
 
 _TOLD: Final = ("status", "receipt", "decision", "timer", "refusal", "pause", "note")
-"""What a commit without a message has to tell."""
+"""The kinds of records that a commit without a message may have."""
 
 
 def _happened(entries: Iterable[Entry]) -> Iterator[str]:
@@ -49,14 +49,14 @@ def _clocks(found: Snapshot, state: State) -> str:
 
 
 def _log() -> Any:
-    # The log's texts take a while to load, and `status` needs none of them.
+    # Imported late: the log's templates take a while to load, and `status` needs none of them.
     from fixloop.profiles.validation import log
 
     return log
 
 
 def _items(found: Snapshot, state: State, cache: Path) -> Iterator[dict[str, Any]]:
-    """What waits for somebody outside the engine: one item at most, as its steps follow one another."""
+    """The open items for somebody outside the engine: at most one, because steps follow one another."""
     common = {
         "specialist": state.current,
         "iteration": state.active.iteration,
@@ -107,8 +107,8 @@ def _answers(found: Iterable[Choice]) -> dict[str, Any]:
 
 
 def _directory(state: State, cache: Path) -> str | None:
-    """Where the fix is to be made; None until `ack` or `run` has made the directory on this machine."""
-    # It brings work to this machine, which only the inbox asks for.
+    """The directory for the fix; None until `ack` or `run` has created it on this machine."""
+    # Imported late, because only the inbox needs the offers on this machine.
     from fixloop.outside.offer import offered_at
 
     made = offered_at(state, cache).directory if state.snapshot else None
