@@ -1,1 +1,1 @@
-"""How a feature becomes a workflow: what is handed in, prepared, frozen and submitted."""
+"""Intake: how a feature that was submitted is prepared, frozen and becomes a workflow."""

@@ -1,6 +1,6 @@
-"""Handing in many features by one call: what they have in common is prepared once, and kept for all by one call of git.
+"""Submits many features in one call: shared parts are prepared once, and stored for all by one call of git.
 
-What can be used becomes a workflow as if it had come alone, and what cannot is told with its reason; nothing is undone.
+A usable feature becomes a workflow as if submitted alone; an unusable one is reported with a reason. Nothing is undone.
 """
 
 from collections import defaultdict, deque
@@ -21,28 +21,28 @@ from fixloop.repository.snapshot import keep_for
 from fixloop.statefiles.sync import project
 
 BATCH: Final = 500
-"""Features whose snapshots are kept at once, before the first of them is a workflow."""
+"""How many features' snapshots are stored before the first of these features becomes a workflow."""
 _OWN: Final = {"issue", "name", "task", "restart", "kind", "priority"}
-"""What a feature has for itself: all others of the same rest have the same snapshot and configuration."""
+"""The fields specific to a feature: features that agree in all others share the snapshot and configuration."""
 
 
 class HandedIn(NamedTuple):
-    """What became of one feature."""
+    """The result for one feature."""
 
     number: int
-    """Its place among those that were handed in, from 1."""
+    """Its position in the input, from 1."""
     issue: int
-    """0 where it was refused before it had one."""
+    """0 if it was refused before it had one."""
     workflow: str
-    """Empty where it was refused."""
+    """Empty if it was refused."""
     created: bool
-    """False: it was refused, or live already."""
+    """False: it was refused, or is already live."""
     error: str
     """Why it was refused, in one sentence."""
 
 
 class _Ready(NamedTuple):
-    """A feature with its place and issue."""
+    """A feature with its position and issue."""
 
     number: int
     feature: Feature
@@ -50,7 +50,7 @@ class _Ready(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """Features of which the snapshots are being kept."""
+    """Features whose snapshots are being stored."""
 
     refused: list[HandedIn]
     groups: list[tuple[list[_Ready], "Future[None]"]]
@@ -60,17 +60,17 @@ def enqueue_many(
     engine: ProfileEngine[Any], features: Iterable[Feature | UsageError], *, cache: Path
 ) -> Iterator[HandedIn]:
     """
-    Create or join a workflow for each feature, in their order; the same call twice makes the same workflows.
+    Create or join a workflow for each feature, in order; repeating the call creates no others.
 
     Args:
-        features: read as they are needed; an error stands for one that cannot be read, and is told.
+        features: read lazily; an error in place of a feature that cannot be read is reported.
 
     Raises:
-        InfrastructureError: Redis or git is away; what was yielded is handed in, and the same call again does the rest.
+        InfrastructureError: Redis or git is away; yielded features are submitted, and repeating the call does the rest.
     """
     alike: dict[str, Prepared | UsageError] = {}
     numbered, waiting = enumerate(features, 1), deque[_Batch]()
-    # While one batch becomes workflows, git keeps the snapshots of the next.
+    # While one batch becomes workflows, git stores the snapshots of the next.
     with ThreadPoolExecutor(1) as keeping:
         while batch := list(islice(numbered, BATCH)):
             waiting.append(_kept(engine, batch, alike, cache, keeping))
@@ -87,7 +87,7 @@ def _kept(
     cache: Path,
     keeping: Executor,
 ) -> _Batch:
-    """`alike`: what was prepared for features of the same key, to which this is added."""
+    """`alike`: preparations by key for features with the same shared fields; it is extended."""
     refused: list[HandedIn] = []
     groups: defaultdict[str, list[_Ready]] = defaultdict(list)
     for number, feature in batch:

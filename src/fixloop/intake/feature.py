@@ -1,4 +1,4 @@
-"""What is handed in: one value for all callers and all profiles."""
+"""A submitted feature: one value for all callers and all profiles."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -15,7 +15,7 @@ from fixloop.repository.snapshot import is_url
 GIVEN: Final = frozenset(
     ("issue", "repo", "ref", "name", "fixer", "only", "base", "all", "push", "profile", "task", "restart")
 ) | {"type", "priority"}
-"""What callers say of one among many."""
+"""The fields that callers give for one of several features."""
 
 
 class Kind(StrEnum):
@@ -36,31 +36,31 @@ def _known(profile: str) -> str:
 
 
 class Feature(BaseModel):
-    """What is handed in."""
+    """A submitted feature."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     profile: Annotated[str, AfterValidator(_known)] = "validation"
     issue: int | None = None
-    """None: the lowest number this project has never used."""
+    """None: the lowest number that this project has never used."""
     repo: str = "."
     """A folder in a checkout, a plain folder, or a git URL."""
     ref: str | None = None
-    """A branch, a tag or a commit: what was committed there, instead of the working tree or the remote's HEAD."""
+    """A branch, a tag or a commit, which is used instead of the working tree or the remote's HEAD."""
     base: str | None = None
-    """The revision whose failures are not the feature's, or `none`; None: as its configuration says, see
+    """The revision whose failures are not the feature's, or `none`; None: as configured, see
     `fixloop.repository.feature_base`."""
     gates_all: bool = False
-    """Every failure counts, whichever is older than the feature."""
+    """Every failure counts, even if it is older than the feature."""
     push: bool = False
     """When everything has passed, push the branch with the fixes to the URL that `repo` is."""
     name: str = ""
     task: str = ""
-    """Of a cycle or of handoffs: what is to be done, in as many words as it takes."""
+    """Of a cycle or of handoffs: the task in full."""
     graph: dict[str, tuple[str, ...]] = {}
-    """Of a cycle: which agent waits for which; empty: as its configuration says."""
+    """Of a cycle: the dependencies of the agents; empty: as configured."""
     kind: Kind = Kind.FEATURE
-    """Of handoffs: what they are for."""
+    """Of handoffs: their purpose."""
     priority: Priority = Priority.HIGH
     """Of handoffs."""
     fixer: str | None = None
@@ -68,17 +68,17 @@ class Feature(BaseModel):
     restart: bool = False
     """Cancel the live workflow of the same feature instead of refusing."""
     runs_here: bool = False
-    """Its checks run on this machine, which can be asked what is installed."""
+    """Its checks run on this machine, so that installed tools can be detected here."""
     queue: str = ""
-    """One for this workflow alone, for a `run` that brings its own worker; empty: the shared ones."""
+    """The queue of this workflow alone, for a `run` with its own worker; empty: the shared queues."""
 
     @property
     def is_url(self) -> bool:
         return is_url(self.repo)
 
     def with_given(self, given: Mapping[str, Any]) -> "Feature":
-        """The same with other values, by the names that `fixloop.enqueue` gives them. Raises UsageError: one of them is
-        unknown or cannot be used."""
+        """A copy with other values, by their names in `fixloop.enqueue`. UsageError: a name is unknown or a value
+        cannot be used."""
         if unknown := sorted(given.keys() - GIVEN):
             told = f"{unknown[0]!r} is nothing that a feature has; there are {', '.join(sorted(GIVEN))}"
             raise UsageError(told)

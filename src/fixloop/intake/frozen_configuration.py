@@ -1,4 +1,4 @@
-"""The configuration a workflow goes by: read once from a folder, kept with the workflow, and read back from there."""
+"""The configuration of a workflow: read once from a folder, stored with the workflow, and loaded from there."""
 
 import os
 from pathlib import Path
@@ -29,10 +29,9 @@ def configuration_in(
     runs_here: bool = True,
     document: Document | None = None,
 ) -> Configuration:
-    """The configuration of a folder: what it writes, else what is detected, as far as it can be started. `home` is the
-    folder's place in the user's checkout, whose interpreter will be used. Without `runs_here` only a worker can tell
-    what is installed. `document` is taken instead of what is written there. NotVerifiedError where nothing can be
-    started."""
+    """The configuration of a folder: as written, else as detected, as far as its tools can be started. `home` is the
+    folder's place in the user's checkout, whose interpreter is used. Without `runs_here`, only a worker can detect what
+    is installed. `document` replaces the folder's file. NotVerifiedError if nothing can be started."""
     installed = installed_at(directory, home) if runs_here else None
     loaded = load_configuration(
         directory,
@@ -47,24 +46,24 @@ def configuration_in(
 
 
 def installed_at(directory: Path, home: Path | None = None) -> Installed:
-    """What this machine has for the checks of `directory`, whose place in the user's checkout is `home` or itself."""
+    """The tools on this machine for the checks of `directory`; `home`: its place in the user's checkout, if another."""
     return Installed(interpreter_at(home or directory), directory, home or directory)
 
 
 def preflight_at(directory: Path) -> Preflight:
-    """What would run in a folder now, and what would not; NotVerifiedError where nothing can be started."""
+    """What would run in a folder now, and what would not; NotVerifiedError if nothing can be started."""
     configuration = configuration_in(directory, home=directory, project="")
     return preflight_of(configuration, directory, installed_at(directory))
 
 
 def interpreter_at(home: Path) -> Interpreter:
-    """The interpreter that a folder in the user's checkout will be checked with, before any setup."""
+    """The interpreter for the checks of a folder in the user's checkout, before any setup."""
     top, subdirectory = top_of(home)
     return choose_interpreter(made=None, source=top, subdirectory=subdirectory, variables=os.environ)
 
 
 def frozen_configuration(store: "Store", state: "AnyState") -> Configuration:
-    """The configuration a workflow goes by; InfrastructureError where the store has lost it."""
+    """A workflow's configuration; InfrastructureError if the store has lost it."""
     data = store.get_artifact(state.workflow, state.configuration)
     if data is None:
         told = f"the configuration {state.configuration[:12]} of {state.workflow} is missing from the store"

@@ -1,6 +1,6 @@
-"""What is kept of agents' stop hooks, and how their settings are written.
+"""Stores the sessions of agents' stop hooks, and writes the agents' settings.
 
-Owns `{cache}/hooks/`: for each folder what each agent's sessions came to, and when each agent's hook ran last.
+Owns `{cache}/hooks/`: for each folder, the results of each agent's sessions and the last run of each agent's hook.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from fixloop.intake.hook_session import Session
 from fixloop.protocol.event import Value
 
 KEPT_SECONDS: Final = 7 * 24 * 3600.0
-"""After that a session is over, and its file goes."""
+"""After this time a session is over and its file is removed."""
 
 
 class Heartbeat(Value):
@@ -27,13 +27,13 @@ class Heartbeat(Value):
 
     at: datetime
     said: str
-    """What it came to, in one line."""
+    """Its result, on one line."""
     folder: str = ""
-    """Where it was called; empty in older ones."""
+    """The folder of the call; empty in older files."""
 
 
 def session_of(cache: Path, agent: str, folder: Path, identity: str) -> Session:
-    """What is kept of a session; a new one where there is nothing that can be read."""
+    """A stored session; a new one if there is none that can be read."""
     found = kept_in(_sessions(cache, folder) / _name(agent, identity), Session)
     return found or Session(agent=agent, folder=str(folder))
 
@@ -56,12 +56,12 @@ def keep_heartbeat(cache: Path, agent: str, folder: Path, said: str) -> None:
 
 
 def last_call(cache: Path, agent: str, folder: Path) -> Heartbeat | None:
-    """When an agent's hook ran last in a folder; None: never."""
+    """The last run of an agent's hook in a folder; None: never."""
     return kept_in(_place(cache, folder) / f"{agent}.json", Heartbeat)
 
 
 def last_calls(cache: Path) -> list[tuple[str, Heartbeat]]:
-    """Each agent's hook in each folder, as it ran last, the latest first."""
+    """The last run of each agent's hook in each folder, latest first."""
     found = ((path.stem, kept_in(path, Heartbeat)) for path in (cache / "hooks").glob("*/*.json"))
     return sorted(
         ((agent, beat) for agent, beat in found if beat is not None),
@@ -71,14 +71,14 @@ def last_calls(cache: Path) -> list[tuple[str, Heartbeat]]:
 
 
 def let_go(cache: Path, folder: Path) -> Iterator[Session]:
-    """The sessions of a folder whose agents stopped although checks failed."""
+    """The sessions of a folder whose agents were let go although checks failed."""
     for path in sorted(_sessions(cache, folder).glob("*.json")):
         if (found := kept_in(path, Session)) and found.let_go:
             yield found
 
 
 def forget_let_go(cache: Path, folder: Path) -> None:
-    """Checks passed, so nobody has to look at what agents left before."""
+    """Checks passed, so that earlier failures need no attention any more."""
     for path in _sessions(cache, folder).glob("*.json"):
         if (found := kept_in(path, Session)) and found.let_go:
             path.unlink(missing_ok=True)
@@ -86,9 +86,9 @@ def forget_let_go(cache: Path, folder: Path) -> None:
 
 def write_settings(path: Path, text: str) -> None:
     """
-    Replace an agent's settings, through a link and with the rights they have; an empty text removes them.
+    Replace an agent's settings, following links and keeping permissions; an empty text removes them.
 
-    Raises OSError: they stay as they were.
+    Raises OSError: they are unchanged.
     """
     target = path.resolve()
     if not text:

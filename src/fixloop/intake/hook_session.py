@@ -1,4 +1,4 @@
-"""Whether an agent that wants to stop has to go on, and how often it is told so: a decision without a clock."""
+"""Decides, without a clock, whether an agent that wants to stop has to continue, and how often it is told so."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -8,7 +8,7 @@ from fixloop.protocol.event import Value
 
 
 class Outcome(StrEnum):
-    """What a check came to, for a hook."""
+    """The result of a check, for a hook."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -20,55 +20,55 @@ class Found(NamedTuple):
 
     outcome: Outcome
     text: str
-    """The verdict and the failures, as the agent gets to read them; or why it could not be checked."""
+    """The verdict and the failures in the form the agent reads; or why the check could not run."""
     signature: str = ""
-    """The same for the same failures."""
+    """Identical for identical failures."""
 
 
 class Limits(NamedTuple):
-    """When a hook lets go of an agent that does not get there."""
+    """When a hook lets an agent stop that does not fix its failures."""
 
     alike: int
-    """The same failures so often in a row."""
+    """The same failures this often in a row."""
     blocks: int
     minutes: float
-    """Since it first told the agent to go on."""
+    """Since the agent was first told to continue."""
 
 
 class Session(Value):
-    """One session of an agent, as far as its hook knows it."""
+    """What the hook knows about one session of an agent."""
 
     agent: str
     folder: str
     tree: str = ""
-    """What the folder held when the session began; empty: nobody said."""
+    """The folder's tree when the session started; empty: unknown."""
     since: datetime | None = None
-    """When it was first told to go on, since checks passed last."""
+    """When it was first told to continue after checks last passed."""
     blocks: int = 0
     signature: str = ""
     alike: int = 0
-    """How often in a row those failures were found."""
+    """How often in a row the same failures were found."""
     let_go: str = ""
     """Why it may stop although checks fail."""
     verdict: str = ""
-    """The first line of what it was told last."""
+    """The first line of the last message to it."""
 
 
 class Reply(NamedTuple):
-    """What the agent and the person are told."""
+    """The messages to the agent and the person."""
 
     block: str = ""
-    """For the agent, which has to go on; empty: it may stop."""
+    """For the agent, which has to continue; empty: it may stop."""
     message: str = ""
     """For the person."""
 
 
 def answered(session: Session, found: Found, now: datetime, limits: Limits) -> tuple[Session, Reply]:
     """
-    Whether the agent has to go on.
+    Decide whether the agent has to continue.
 
-    It may stop when checks pass or could not be made, and when it was told to go on often enough: then a person has
-    to look, and it stays so until checks pass.
+    It may stop when checks pass or could not run, and when it was told to continue often enough: then a person has to
+    look at it, until checks pass again.
     """
     first = found.text.partition("\n")[0]
     if found.outcome is Outcome.UNKNOWN:

@@ -1,6 +1,6 @@
-"""What `fixloop check` found last in a folder: for each check its result, and under which circumstances.
+"""The last results of `fixloop check` in a folder: each check's result, and its circumstances.
 
-Owns `{cache}/checks/`: a file for each folder. A result under the same circumstances need not be found out again.
+Owns `{cache}/checks/`, one file per folder. A result under the same circumstances need not be computed again.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ class Kept(Value):
 
     specialist: str
     circumstances: str
-    """Digest of all that the result depends on, as far as it can be known."""
+    """Digest of everything that the result depends on, as far as it is known."""
     result: CheckResult
 
     @property
@@ -37,28 +37,28 @@ class Kept(Value):
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """Sorts what failed last to the front, and then what is quick."""
+        """Sorts failed checks first, then fast ones."""
         return self.result.outcome is not RunOutcome.FAILED, self.result.evidence.duration_seconds
 
 
 class LastCheck(Value):
-    """All of them, in the order in which they ran."""
+    """All results, in the order in which the checks ran."""
 
     kept: tuple[Kept, ...] = ()
     cut_off: dict[str, float] = Field(default_factory=dict)
-    """What was ended because there was no more time, by specialist and check: after how many seconds."""
+    """Checks that were ended for lack of time, by specialist and check: after how many seconds."""
 
     def of(self, specialist: str, check: str) -> Kept | None:
         return next((each for each in self.kept if each.key == (specialist, check)), None)
 
     def seconds(self, specialist: str, check: str) -> float:
-        """How long a check takes, as far as it is known; one that was cut off is given half as much again."""
+        """A check's expected duration; for one that was cut off, half as much again as it ran."""
         known = self.of(specialist, check)
         ran = known.result.evidence.duration_seconds if known else 0.0
         return max(ran, 1.5 * self.cut_off.get(f"{specialist}/{check}", 0.0))
 
     def updated(self, found: Sequence[Kept], cut_off: Mapping[str, float]) -> "LastCheck":
-        """With newer results, which come first, and without older ones of some of a check's tests."""
+        """With newer results, which come first, and without older results for some of a check's tests."""
         newer = {each.key for each in found}
         kept = (*found, *(each for each in self.kept if each.circumstances and each.key not in newer))
         ran = {f"{specialist}/{check}" for specialist, check in newer}
@@ -91,7 +91,7 @@ def circumstances(
 
 
 def last_check(cache: Path, folder: Path) -> LastCheck:
-    """What is kept of a folder; nothing where it cannot be read."""
+    """The stored results of a folder; empty if they cannot be read."""
     return kept_in(_file(cache, folder), LastCheck) or LastCheck()
 
 

@@ -1,6 +1,6 @@
-"""What has to be known before a workflow is created: its project and number, its snapshot, its configuration.
+"""Prepares a workflow: determines its project and number, its snapshot and its configuration.
 
-Refuses what cannot be used before anything is written.
+An unusable feature is refused before anything is written.
 """
 
 import os
@@ -31,29 +31,29 @@ if TYPE_CHECKING:
 class Prepared(NamedTuple):
     project: Project
     issue: int
-    """0 where it was given none."""
+    """0 if none was given."""
     snapshot: Snapshot
     configuration: Configuration
 
 
 class Usable(NamedTuple):
-    """What a folder says of itself."""
+    """What a folder's own files say."""
 
     project: Project
     configuration: Configuration
 
 
 class Intake(NamedTuple):
-    """How workflows of a profile begin."""
+    """How workflows of a profile are started."""
 
     begun: "Callable[[Store, Prepared, Feature, Mapping[str, Any]], Start]"
-    """The event that begins one, given what those of all profiles have in common."""
+    """Makes the start event, given the facts that all profiles share."""
     task: Callable[[Any], str] = lambda state: ""
-    """What a workflow was asked to do."""
+    """The task that a workflow was given."""
 
 
 def usable(feature: Feature) -> Usable | None:
-    """What a folder says of itself, before anything is started or written; None where only the snapshot tells. Raises
+    """What a folder's own files say, before anything is started or written; None if only the snapshot has them.
     UsageError: its configuration or its fixer cannot be used."""
     if feature.push and not feature.is_url:
         raise UsageError(
@@ -70,8 +70,8 @@ def usable(feature: Feature) -> Usable | None:
 
 
 def prepare(store: "Store | None", feature: Feature, cache: Path, known: Usable | None = None) -> Prepared:
-    """Find out all of it, and take the snapshot; without a store there will be no workflow, and no number is given.
-    `known`: what `usable` found."""
+    """Prepare a feature and take its snapshot; without a store there is no workflow, and no number is allocated.
+    `known`: the result of `usable`."""
     _check_issue(feature)
     known = known or usable(feature)
     if feature.is_url:
@@ -99,7 +99,7 @@ def prepare(store: "Store | None", feature: Feature, cache: Path, known: Usable 
 
 @contextmanager
 def exported(snapshot: Snapshot, commit: str, cache: Path) -> Iterator[Path]:
-    """The folder a workflow's commands see, at `commit`, as plain files in a temporary place."""
+    """The folder that a workflow's commands see, at `commit`, as plain files in a temporary place."""
     with tempfile.TemporaryDirectory(prefix="fixloop-") as folder:
         top, index = Path(folder) / "tree", Path(folder) / "index"
         top.mkdir()
@@ -129,9 +129,9 @@ def _based(prepared: Prepared, feature: Feature, cache: Path) -> Prepared:
 
 def with_gates_of_base(prepared: Prepared, feature: Feature, cache: Path) -> Prepared:
     """
-    The same, judged by what the base has written for fixloop where the checkout has something else.
+    The same, with the base's configuration for fixloop if the checkout's differs.
 
-    Everybody who works on a checkout could change it. Where the base has written nothing, the checkout's holds.
+    Anyone who works on a checkout could change it. If the base has none, the checkout's is used.
     """
     snapshot, directory = prepared.snapshot, _directory(feature)
     if not snapshot.base:
@@ -157,7 +157,7 @@ def with_gates_of_base(prepared: Prepared, feature: Feature, cache: Path) -> Pre
 def _configuration(
     directory: Path, feature: Feature, project: Project, home: Path, document: Document | None = None
 ) -> Configuration:
-    """The configuration of `directory`, with what the feature sets; `home` is its place in the user's checkout."""
+    """The configuration of `directory`, with the feature's settings; `home` is its place in the user's checkout."""
     loaded = configuration_in(
         directory,
         home=home,
@@ -181,7 +181,7 @@ def _check_issue(feature: Feature) -> None:
 
 
 def number_of(store: "Store | None", project: Project, feature: Feature) -> int:
-    """The issue's number, its own or one that was never used; 0 without a store. Raises UsageError: it is none."""
+    """The issue's number, given or newly allocated; 0 without a store. UsageError: it is no number."""
     if store is None:
         return 0
     _check_issue(feature)
@@ -189,8 +189,8 @@ def number_of(store: "Store | None", project: Project, feature: Feature) -> int:
 
 
 def _check_commands(configuration: Configuration, directory: Path, feature: Feature) -> None:
-    """A command that cannot be found is refused before anything runs; what is installed elsewhere, only there."""
-    # Whose command it is, the section that names it, and its words.
+    """Refuse a missing command before anything runs; one that is installed elsewhere is only looked for there."""
+    # The command's user, the section that names it, and its words.
     commands: list[tuple[str, str, tuple[str, ...]]] = []
     settings, fixer = getattr(configuration, feature.profile, None), configuration.fixer
     if feature.profile == "validation" and fixer is not None and not fixer.is_handoffs:
@@ -211,7 +211,7 @@ def _check_commands(configuration: Configuration, directory: Path, feature: Feat
 
 
 def _is_installed(program: str, feature: Feature) -> bool:
-    # Next to the project's interpreter, which is `python` by any name, and on the PATH.
+    # Next to the project's interpreter, which is `python` under any name, and on the PATH.
     if feature.is_url:
         chosen = choose_interpreter(made=None, source=None, subdirectory="", variables=os.environ)
     else:

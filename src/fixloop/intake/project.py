@@ -1,4 +1,4 @@
-"""Which project a folder is, as each command asks first."""
+"""Finds the project of a folder, the first step of every command."""
 
 from pathlib import Path
 
@@ -7,5 +7,5 @@ from fixloop.repository.identity import Project, project_of
 
 
 def project_at(path: Path) -> Project:
-    """The project of a folder, by its configuration or its repository."""
+    """The project of a folder, from its configuration or its repository."""
     return project_of(path, read_document(path).project)

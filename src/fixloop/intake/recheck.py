@@ -1,4 +1,4 @@
-"""The checks of a snapshot, of which only those run that did not run under the same circumstances before."""
+"""Runs the checks of a snapshot, except those with a result under the same circumstances."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ READING: Final = frozenset({"code-quality", "security"})
 
 
 class Ran(NamedTuple):
-    """What came of a check."""
+    """The results of the checks."""
 
     found: list[Kept]
-    """The result of each, those that are known already first."""
+    """The result of each check, known ones first."""
     left_out: Sequence[str] = ()
-    """What there was no time for."""
+    """Checks for which there was no time."""
     cut_off: Mapping[str, float] = MappingProxyType({})
-    """What was ended, see `LastCheck`."""
+    """Checks that were ended, see `LastCheck`."""
 
 
 def recheck(
@@ -39,10 +39,10 @@ def recheck(
     changed: bool = False,
 ) -> Ran:
     """
-    Find out what is not known of a snapshot; what failed last runs first.
+    Run the checks without a known result; those that failed last run first.
 
-    Ends at `until`, by the monotonic clock; where hasty, with the first check that fails. `at_once`: what only reads
-    the code runs at the same time as what runs it. `changed`: see `Asked`.
+    Ends at `until`, by the monotonic clock; if hasty, at the first failure. `at_once`: checks that only read the code
+    run in parallel with those that run it. `changed`: see `Asked`.
     """
     snapshot, configuration = prepared.snapshot, prepared.configuration
     interpreter = interpreter_at(Path(snapshot.source) / snapshot.subdirectory)
@@ -55,7 +55,7 @@ def recheck(
     if is_hasty and any(each.result.outcome is RunOutcome.FAILED for each in known):
         return Ran(known)
     taken, seconds = {each.key for each in known}, until - time.monotonic()
-    # What runs the code and what only reads it do not disturb each other.
+    # Checks that run the code and checks that only read it do not interfere.
     reads = [entry for entry in configuration.specialists if entry.name in READING]
     runs = [entry for entry in configuration.specialists if entry.name not in READING]
     halves = (runs, reads) if at_once and not is_hasty else (configuration.specialists,)
@@ -78,7 +78,7 @@ def recheck(
         changed=changed,
     )
     for each in try_checks(asked, until) if asked else ():
-        # The names of ten thousand tests that passed are of no use here.
+        # The names of ten thousand passed tests are not needed here.
         result = each.result.model_copy(update={"passed_names": ()})
         key = each.specialist, result.check
         found.append(Kept(specialist=each.specialist, circumstances=digests.get(key, ""), result=result))
@@ -93,7 +93,7 @@ def recheck(
         for key in missing
         if key not in begun or key in ended or (key[0], f"{key[1]}{CHANGED}") in came
     ]
-    # Of each part the first was running.
+    # In each part, the first unfinished check was running.
     cut_off = {begun[key]: ("/".join(key), now - last_at[begun[key]]) for key in reversed(ended)}
     return Ran(found, left_out, dict(cut_off.values()))
 
@@ -102,9 +102,9 @@ def _due(
     configuration: Configuration, known: set[tuple[str, str]], last: LastCheck, seconds: float
 ) -> Configuration:
     """
-    What has to run: what failed last first, then what was quick, then what was slow or is new.
+    The checks to run: failed ones first, then fast ones, then slow and new ones.
 
-    Only what there is time for, by how long each took last; what is new is always tried.
+    Only those that fit into the time, by their last durations; new ones are always tried.
     """
 
     def rank(entry: SpecialistChecks) -> tuple[bool, float]:

@@ -1,4 +1,4 @@
-"""Whose secrets are cut out of what a workflow records: those its project asks for, and all of this environment."""
+"""The secrets to remove from a workflow's records: those its project names, and all in this environment."""
 
 import os
 from collections.abc import Callable
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def redaction_of(configuration: Configuration) -> Redaction:
-    """Of the variables that some command may see: what one prints may reach the next one's output."""
+    """Covers the variables visible to any command: one command's output may reach the next one's."""
     names = {*configuration.fixer.env} if configuration.fixer is not None else set()
     for settings in (configuration.cycle, configuration.handoff):
         for role in settings.agent.values() if settings is not None else ():
@@ -37,7 +37,7 @@ def redaction_for(store: "Store", state: "AnyState") -> Redaction:
 
 
 def without_secrets(value: T, hide: Callable[[str], str]) -> T:
-    """An event, or another record, with every text in it gone through `hide`; words of an enumeration stay."""
+    """An event or another record with every text passed through `hide`; enumeration values stay."""
     if not isinstance(value, BaseModel):
         return value
     fields = {name: _hidden(getattr(value, name), hide) for name in type(value).model_fields}

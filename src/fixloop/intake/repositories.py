@@ -1,4 +1,4 @@
-"""The repositories of which features may be handed in from elsewhere: those that a deployment has listed."""
+"""The repositories from which a deployment accepts outside features: those that it lists."""
 
 import os
 from collections.abc import Sequence
@@ -11,17 +11,17 @@ from fixloop.repository.snapshot import is_url
 
 
 class Repositories:
-    """The repositories that may be handed in: each is one of these, or lies below one of them."""
+    """The accepted repositories: each is one of these, or below one of them."""
 
     def __init__(self, allowed: Sequence[str]) -> None:
-        """Raises UsageError for what is neither a URL nor an absolute path."""
+        """UsageError for an entry that is neither a URL nor an absolute path."""
         for each in allowed:
             if not (is_url(each) or os.path.isabs(each)):
                 raise UsageError(f"--repository {each!r} is neither a git URL nor an absolute path")
         self._allowed = [(_scheme(each), normalised_url(each, Path("/"))) for each in allowed]
 
     def check(self, repo: str) -> None:
-        """Raises UsageError for a repository that is not among them."""
+        """UsageError for a repository that is not accepted."""
         if not (is_url(repo) or os.path.isabs(repo)):
             raise UsageError(f"{repo[:200]!r} is neither a git URL nor an absolute path")
         parts = urlsplit(repo) if "://" in repo else None
@@ -35,7 +35,7 @@ class Repositories:
 
 
 def _scheme(repo: str) -> str:
-    """How it is reached; a path is as good as its file URL."""
+    """The scheme; a path counts as its file URL."""
     if not is_url(repo):
         return "file"
     return urlsplit(repo).scheme if "://" in repo else "ssh"

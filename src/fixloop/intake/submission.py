@@ -1,6 +1,6 @@
-"""Handing a feature in: the workflow that is created from what was prepared, or the live one that is joined.
+"""Submits a feature: creates its workflow from the prepared facts, or joins the live one.
 
-The same code serves `run`, `enqueue`, the Python call and the Celery task. The same call twice is one workflow.
+`run`, `enqueue`, the Python call and the Celery task share this code. Repeating a call creates no second workflow.
 """
 
 from collections.abc import Container, Iterator, Sequence
@@ -29,7 +29,7 @@ class Enqueued(NamedTuple):
     workflow: str
     created: bool
     state: Any
-    """Of the feature's profile."""
+    """The state, of the feature's profile."""
     configuration: Configuration
 
 
@@ -41,8 +41,8 @@ def enqueue(
     known: Usable | None = None,
     projects: Container[str] | None = None,
 ) -> Enqueued:
-    """Create the feature's workflow, or join the live one on the same tree, with the store and listeners of `engine`.
-    Nothing was created after a UsageError: it cannot be used, or is none of `projects`; RefusedError where the feature
+    """Create the feature's workflow, or join the live one on the same tree, with the store and callbacks of `engine`.
+    Nothing is created after a UsageError: the feature cannot be used, or is none of `projects`; or a RefusedError: it
     is live on another tree."""
     prepared = prepare(engine.store, feature, cache, known)
     if projects is not None and prepared.project.hash8 not in projects:
@@ -56,8 +56,8 @@ def enqueue(
 def submit(
     engine: ProfileEngine[Any], handed_in: Sequence[tuple[Feature, Prepared]]
 ) -> Iterator[Enqueued | FixloopError]:
-    """The workflow of each feature, or why there is none. They are prepared and kept, and have all in common but what
-    they are called and are to do. Raises InfrastructureError."""
+    """The workflow of each feature, or why there is none. The features are prepared and stored, and share everything
+    except their names and tasks. Raises InfrastructureError."""
     hide = redaction_of(handed_in[0][1].configuration).text
     without = [
         (feature.model_copy(update={"name": hide(feature.name), "task": hide(feature.task)}), prepared)
@@ -73,7 +73,7 @@ def submit(
 
 
 def _joined(engine: ProfileEngine[Any], live: str, prepared: Prepared, feature: Feature) -> Enqueued:
-    """The live workflow of the feature's issue; another one where that has ended meanwhile or was to be cancelled."""
+    """The live workflow of the issue; a new one if that has ended in the meantime or has to be cancelled."""
     while (joined := _join(engine, live, prepared, feature)) is None:
         [created] = _created(engine, [(feature, prepared)])
         if isinstance(created, Enqueued):
@@ -98,7 +98,7 @@ def _join(engine: ProfileEngine[Any], live: str, prepared: Prepared, feature: Fe
         if how:
             began = Snapshot.model_validate_json(state.snapshot) if state.snapshot else None
             if began is not None and began.is_git and not began.is_url:
-                # The refused call has taken its own snapshot; the live one's is what this ref stands for.
+                # The refused call stored its own snapshot under this ref; restore the live workflow's.
                 write_ref(Git(Path(began.source)), f"refs/fixloop/{prepared.issue}/base", began.commit)
             raise RefusedError(
                 f"issue {prepared.issue} is live {how} (workflow {live}); `fixloop cancel "
@@ -108,18 +108,18 @@ def _join(engine: ProfileEngine[Any], live: str, prepared: Prepared, feature: Fe
 
 
 def _difference(store: Store, state: Any, prepared: Prepared, feature: Feature) -> str:
-    """How the live workflow differs from the one that this call would begin; empty where it does not."""
+    """How the live workflow differs from the one that this call would start; empty if it does not."""
     if state.profile != feature.profile:
         return f"as a workflow of profile {state.profile}"
     if not state.snapshot or Snapshot.model_validate_json(state.snapshot).tree != prepared.snapshot.tree:
         return "on another tree"
-    # The call that began it: a person may have changed the gates since.
+    # The event that started it, because a person may have changed the gates since.
     [first, *_] = store.history(state.workflow)
     data = store.get_artifact(state.workflow, first.body["event"].get("configuration", ""))
     began = Configuration.model_validate_json(data) if data is not None else prepared.configuration
     if (began.fixer, began.agent) != (prepared.configuration.fixer, prepared.configuration.agent):
         return "with another fixer"
-    # What is merely detected depends on the caller's shell, and what confines checks is none of them.
+    # Detected tools depend on the caller's shell, and the sandbox is not compared either.
     same = {"unverified": began.unverified, "sandbox": began.sandbox}
     if prepared.configuration.model_copy(update=same) != began:
         return "with other gates"
@@ -133,7 +133,7 @@ def _difference(store: Store, state: Any, prepared: Prepared, feature: Feature) 
 def _created(
     engine: ProfileEngine[Any], features: Sequence[tuple[Feature, Prepared]]
 ) -> list[Enqueued | str]:
-    """What was created for each, or the id of the live workflow of its issue."""
+    """The created workflow of each, or the id of the live workflow of its issue."""
     _, (project, _, snapshot, configuration) = features[0]
     numbers = engine.store.next_numbers(project.hash8, [prepared.issue for _, prepared in features])
     described, data = snapshot.model_dump_json(exclude_defaults=True), configuration.to_json().encode()

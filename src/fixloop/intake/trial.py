@@ -1,6 +1,6 @@
-"""Each check of a configuration once on a snapshot, without a workflow: no Redis, no number, no worker.
+"""Runs each check of a configuration once on a snapshot, without a workflow: no Redis, no number, no worker.
 
-The checks run in a process of the application, through the code that a worker's specialists run through.
+The checks run in a process of the application, with the same code as a worker's specialists.
 """
 
 import subprocess
@@ -22,36 +22,36 @@ from fixloop.protocol.event import Value
 from fixloop.repository.snapshot import Snapshot
 
 NOTE: Final = "tried-"
-"""What a mirror notes such a snapshot as, with the commit behind it: where a workflow's is noted as the workflow."""
+"""The prefix of such a snapshot's note in a mirror, before the commit; a workflow's note is its id."""
 
 
 CHANGED: Final = " (changed)"
-"""The end of a check's name where it is run for some of its tests alone."""
+"""The suffix of a check's name if only some of its tests are run."""
 
 
 class Asked(Value):
-    """What the process is to do, on its standard input."""
+    """The process's instructions, on its standard input."""
 
     snapshot: Snapshot
     configuration: Configuration
     beside: Configuration | None = None
-    """What runs at the same time: results come as they are there."""
+    """The checks to run in parallel; results are reported as they arrive."""
     cache: Path
     seals: bool = False
-    """The whole results are kept for a `fixloop run`, where the project has a key to seal them with."""
+    """Store the complete results for a `fixloop run`, if the project has a key to seal them with."""
     changed: bool = False
-    """Tests that can be affected by what has changed since the base run first; where they fail, no others do."""
+    """Run tests that the changes since the base can affect first; if they fail, run no others."""
 
 
 class Tried(Value):
-    """What one check came to; a line of the process' output."""
+    """The result of one check; a line of the process's output."""
 
     specialist: str
     result: CheckResult
 
 
 class Refused(Value):
-    """Why it did not go on; its last line."""
+    """Why it stopped; its last line."""
 
     error: str
     is_usage: bool
@@ -62,15 +62,15 @@ _LINE: Final = TypeAdapter[Tried | Refused](Tried | Refused)
 
 def try_checks(asked: Asked, until: float = inf) -> Iterator[Tried]:
     """
-    Run every check of every specialist once, in the order of the phases; each result as soon as it is there.
+    Run every check of every specialist once, in the order of the phases; yields each result as it arrives.
 
-    Where a workspace cannot be made ready, the one result is an error of a check named `workspace`. What runs at
+    If a workspace cannot be prepared, the only result is an error of a check named `workspace`. A check that runs at
     `until`, by the monotonic clock, is ended without a result.
     """
     with taken("try").ending() as process, _ended_at(until, process):
         assert process.stdin is not None
         assert process.stdout is not None
-        # Of one that is gone already its exit code tells.
+        # If the process is gone already, its exit code says so.
         with suppress(ConnectionError), process.stdin as written:
             written.write(asked.model_dump_json(by_alias=True).encode())
         for line in process.stdout:
