@@ -1,1 +1,1 @@
-"""What leaves a workflow for agents, persons and other machines: mail, requests, bundles and branches."""
+"""What a workflow sends outside, to agents, people and other machines: mail, requests, bundles and branches."""

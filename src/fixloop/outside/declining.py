@@ -1,4 +1,4 @@
-"""The event of an answer that declines: with the text of the test where one is called wrong."""
+"""Makes the event for an answer that declines, with the source of the test if one is called wrong."""
 
 from fixloop.outside.transfer import snapshot_in
 from fixloop.protocol.declining import Kind, excerpt, file_of
@@ -7,13 +7,13 @@ from fixloop.protocol.state import State
 from fixloop.repository.git import Git
 
 SHOWN = 3
-"""Of the failing tests."""
+"""The number of failing tests shown."""
 
 
 def signalled(
     state: State, git: Git | None, *, by: str, text: str, kind: Kind | None, artifacts: tuple[str, ...] = ()
 ) -> BlockerSignalled:
-    """That somebody makes no fix, and how the tests in question stand at the workflow's tip."""
+    """The event of declining a fix, with the source of the tests in question at the workflow's tip."""
     source = _tests(state, git) if git is not None and kind is Kind.TEST_IS_WRONG else ""
     return BlockerSignalled(by=by, text=text, artifacts=artifacts, declined=kind, source=source)
 

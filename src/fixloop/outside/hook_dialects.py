@@ -1,6 +1,6 @@
-"""The stop hooks of coding agents: what each sends, how it is told to go on, and where its settings are.
+"""The stop hooks of coding agents: what each sends, how it is told to continue, and where its settings are.
 
-Decides nothing. The contracts are the makers' and change; `tests/unit/hook_calls/` has what each sends, by version.
+Decides nothing. The contracts are the makers' and change; `tests/unit/hook_calls/` has recorded calls, by version.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 Document = dict[str, Any]
 
 _OURS: Final = re.compile(r"\bfixloop\W{0,4} hook \w")
-"""In the command of a hook, as it stands in JSON."""
+"""Matches a hook's command in JSON."""
 MARK: Final = ("<!-- fixloop hook -->", "<!-- /fixloop hook -->")
 LINES: Final = """\
 Before you say that you are done, run `fixloop check`. Its first line is the verdict; exit code 0 is passed, 1 failed,
@@ -24,35 +24,35 @@ your change: if a test is wrong, say so instead of editing it.
 
 
 class Call(NamedTuple):
-    """What an agent sends when one of its hooks runs."""
+    """An agent's call of one of its hooks."""
 
     session: str
     folder: str
-    """Where the agent is; empty: it does not say."""
+    """The agent's folder; empty: unknown."""
     is_cut_off: bool
-    """A person or an error ended the agent's turn, so it must not be told to go on."""
+    """A person or an error ended the agent's turn, so it must not be told to continue."""
 
 
 class Dialect(NamedTuple):
-    """One agent's contract, as `hook_dialects.toml` explains it."""
+    """One agent's contract; `hook_dialects.toml` explains the fields."""
 
     file: str
     starts: str
     stops: str
     entry: Document
     block: Document
-    """Tells the agent to go on, and why."""
+    """Tells the agent to continue, and why."""
     tell: Document = {}  # noqa: RUF012
-    """Lets the agent stop and tells the person something; empty where the agent has no place for it."""
+    """Lets the agent stop with a message to the person; empty if the agent shows none."""
     seconds: float = 45.0
     has_version: bool = False
     trust: str = ""
-    """What a person has to do before the agent runs it."""
+    """What a person has to do before the agent runs the hook."""
 
 
 def read_call(sent: bytes) -> Call:
     """
-    What stands on a hook's standard input, of any dialect: a byte-order mark and unknown fields are borne.
+    Read a hook's standard input, in any dialect; a byte-order mark and unknown fields are accepted.
 
     Raises ValueError: it is no JSON object.
     """
@@ -72,12 +72,12 @@ def command_of(program: str, name: str, *, is_start: bool) -> str:
 
 
 def is_installed(settings: str) -> bool:
-    """Whether the text of an agent's settings has one of our hooks."""
+    """Whether an agent's settings contain one of fixloop's hooks."""
     return _OURS.search(settings) is not None
 
 
 def with_hooks(settings: Document, name: str, program: str) -> Document:
-    """An agent's settings with our hooks, once; everything else in them stays, in its order."""
+    """An agent's settings with fixloop's hooks, once; all other settings stay, in order."""
     dialect = DIALECTS[name]
     made = without_hooks(settings)
     if dialect.has_version:
@@ -92,7 +92,7 @@ def with_hooks(settings: Document, name: str, program: str) -> Document:
 
 
 def without_hooks(settings: Document) -> Document:
-    """An agent's settings without our hooks and what they leave empty."""
+    """An agent's settings without fixloop's hooks and the empty parts they leave."""
     hooks = settings.get("hooks")
     if not isinstance(hooks, dict):
         return settings
@@ -106,7 +106,7 @@ def without_hooks(settings: Document) -> Document:
 
 
 def with_lines(text: str) -> str:
-    """A page for agents with what they should know of fixloop, once."""
+    """A page for agents with the lines about fixloop, once."""
     rest = without_lines(text)
     gap = "\n" if rest else ""
     return f"{rest}{gap}{MARK[0]}\n{LINES}{MARK[1]}\n"
@@ -118,7 +118,7 @@ def without_lines(text: str) -> str:
 
 
 def _kept(entry: Any) -> Any:
-    """An entry without our command; nothing where it was only that."""
+    """An entry without fixloop's command; None if it had nothing else."""
     if not isinstance(entry, dict):
         return entry
     inner = entry.get("hooks")
@@ -134,7 +134,7 @@ def _text(document: Mapping[str, Any], *names: str) -> str:
 
 
 def worded(form: Any, text: str) -> Any:
-    """An answer or an entry of a dialect, with its words."""
+    """An answer or an entry of a dialect, with its text filled in."""
     if isinstance(form, dict):
         return {key: worded(value, text) for key, value in form.items()}
     if isinstance(form, list):
@@ -146,4 +146,4 @@ DIALECTS: Final = {
     name: Dialect(**told)
     for name, told in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
 }
-"""By the word of `fixloop hook`."""
+"""By the argument of `fixloop hook`."""

@@ -1,6 +1,6 @@
-"""What a declared agent has to read: what the state says is open for it, and what else its mailbox holds.
+"""The messages a declared agent has to read: what the state has open for it, and other letters in its mailbox.
 
-The state is asked first, so a mailbox that lost everything costs nothing; a letter that no longer matters is dropped.
+The state is read first, so a mailbox may lose everything without harm; a letter that no longer matters is dropped.
 """
 
 from collections.abc import Iterable
@@ -27,18 +27,18 @@ if TYPE_CHECKING:  # kombu is loaded only where a mailbox is opened
     from fixloop.outside.mailbox import Letter, Mailboxes, Received
 
 MOST_AT_ONCE: Final = 100
-"""Letters taken before the messages among them are shown; the others wait for the next time."""
+"""How many letters are taken before their messages are shown; the others wait for the next call."""
 _OF_A_REQUEST: Final = frozenset({"fix-request", "protocol-violation", "timeout-reminder"})
-"""Said after a failure report and of no use without it."""
+"""Messages that follow a failure report and are useless without it."""
 
 
 class Mail(NamedTuple):
-    """One message that its agent has not dealt with."""
+    """A message that its agent has not handled."""
 
     state: State
     line: Said
     received: "Received | None" = None
-    """The letter, when it came with one."""
+    """The letter, if it came with one."""
 
     @property
     def message(self) -> Message:
@@ -46,7 +46,7 @@ class Mail(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What its reader gets: a failure report with its request and the rules for fixing."""
+        """The text for its reader: a failure report comes with its request and the rules for fixing."""
         return render_delivery(self.message) if self.is_request else self.line.rendered
 
     @property
@@ -54,7 +54,7 @@ class Mail(NamedTuple):
         return self.message.body.kind == "failure-report"
 
     def acknowledge(self, engine: Engine, agent: str, *, sender: str = MAIN_AGENT) -> None:
-        """Send the receipt, and only then take the letter away; doing it twice is doing it once (G1, R8)."""
+        """Send the receipt, and only then remove the letter; a repetition has no further effect (G1, R8)."""
         message = self.message
         receipt: Event = ReceiptGiven(uid=message.uid, message_id=message.message_id, by=agent, sender=sender)
         if self.is_request:
@@ -77,20 +77,20 @@ class Mail(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One status change that its agent was not shown yet."""
+    """A status change that its agent has not been shown yet."""
 
     letter: "Letter"
     change: Transition
 
 
 def waiting(store: Store, project: str, agent: str) -> list[Mail]:
-    """What the state says is open for the agent, the most urgent first; `project` is the project's hash."""
+    """The agent's open messages according to the state, most urgent first; `project` is the project's hash."""
     found: list[Mail] = []
     for workflow, fields in store.workflows(live_only=True):
-        # Plain fields tell nearly all; the snapshot of the rest has to be read.
+        # The plain fields exclude nearly all workflows; only the rest needs the snapshot.
         asked = bool(fields.get("paused")) or fields.get("status") in WITH_MAIN_AGENT
         if asked and fields.get("agent") == agent and workflow.startswith(f"{project}-"):
-            # What is damaged keeps nobody else's from being read.
+            # A damaged workflow must not keep others from being read.
             with suppress(ProtocolError), reading(workflow):
                 state = _state(store, workflow)
                 if state is None:
@@ -110,9 +110,9 @@ def arrived(
     others: "list[Letter] | None" = None,
     changes: "list[Received] | None" = None,
 ) -> list[Mail]:
-    """`known`, with their letters, and what else lies in the mailbox and still matters. `others` gets the letters about
-    workflows of other profiles, whose state says what is open. `changes` gets those about status changes, which open
-    nothing and stay in the mailbox until they were shown."""
+    """`known` with their letters, and other letters in the mailbox that still matter. `others` gets letters about
+    workflows of other profiles, whose state says what is open. `changes` gets letters about status changes, which open
+    nothing and stay in the mailbox until they have been shown."""
     found = {mail.message.uid: mail for mail in known}
     for _ in range(MOST_AT_ONCE):
         received = mailboxes.take(project, agent)
@@ -136,7 +136,7 @@ def arrived(
 
 
 def changed(store: Store, letters: "Iterable[Received]") -> list[Change]:
-    """What the letters about status changes say, oldest first; what the store has no more is left out (A50)."""
+    """The status changes in letters, oldest first, without those that the store no longer has (A50)."""
     asked = {each.letter.uid: each.letter for each in letters if each.letter is not None}
     found = [
         Change(letter, change)
@@ -149,13 +149,13 @@ def changed(store: Store, letters: "Iterable[Received]") -> list[Change]:
 
 
 def known_agents(store: Store, project: str) -> set[str]:
-    """The agents that workflows of a project were handed in with."""
+    """The agents named by workflows of a project."""
     agents = {fields.get("agent", "") for name, fields in store.workflows() if name.startswith(f"{project}-")}
     return agents - {""}
 
 
 def _read(store: Store, letter: "Letter | None") -> Mail | None:
-    """The message a letter is about, if there is still something to it."""
+    """The message a letter is about, if it still matters."""
     state = _state(store, letter.workflow) if letter is not None else None
     if letter is None or state is None:
         return None
@@ -168,7 +168,7 @@ def _read(store: Store, letter: "Letter | None") -> Mail | None:
 
 
 def _state(store: Store, workflow: str) -> State | None:
-    """None for what is no workflow, or one that this version cannot read: it must not keep others from being read."""
+    """None for an unknown workflow, or one that this version cannot read: it must not keep others from being read."""
     try:
         found = store.read(workflow)
         return load_state(found.snapshot) if found is not None else None
@@ -177,7 +177,7 @@ def _state(store: Store, workflow: str) -> State | None:
 
 
 def _is_open(state: State, message: Message) -> bool:
-    """Whether it asks for something that nobody has done yet."""
+    """Whether it asks for something that has not been done yet."""
     kind, opened, delivery = message.body.kind, state.escalation, state.delivery
     if kind == "escalation":
         if opened is None or opened.uid != message.uid:

@@ -1,7 +1,7 @@
-"""Mailboxes of declared outside agents, through kombu: letters that carry ids only, the text is in the store.
+"""Mailboxes of declared outside agents, through kombu; letters carry only ids, and the store has the texts.
 
-One topic exchange; one durable queue for each agent of a project, bound with `{project}.{agent}.#`, where `project` is
-its eight hex digits: agents of one name in two projects do not mix. A letter that is lost costs nothing but time.
+There is one topic exchange, and one durable queue per agent of a project, bound with `{project}.{agent}.#`. `project`
+is its eight hex digits, which keeps agents of one name in two projects apart. A lost letter costs only time.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,11 +20,11 @@ from fixloop.store.keys import feature_of
 
 EXCHANGE: Final = Exchange("fixloop.messages", type="topic", durable=True)
 MOST_LETTERS: Final = 1000
-"""Older ones make room: what is open is found in the state, and a mailbox that nobody reads has to end."""
+"""Older letters are dropped: the state has what is open, and an unread mailbox must not grow without limit."""
 
 
 class Letter(BaseModel):
-    """What lies in a mailbox."""
+    """The content of a mailbox entry."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -33,20 +33,20 @@ class Letter(BaseModel):
     uid: str
     issue: int
     type: str
-    """The kind of its body, such as `failure-report`."""
+    """The kind of the message's body, such as `failure-report`."""
 
 
 class Received(NamedTuple):
-    """A letter that was taken out; it comes back to its queue unless it is acknowledged."""
+    """A letter that was taken out; it returns to its queue unless it is acknowledged."""
 
     letter: Letter | None
-    """None: what lay there is no letter of fixloop's."""
+    """None: the entry is no letter of fixloop's."""
     message: Any
-    """kombu's; None where it could make none of what lay there."""
+    """kombu's message; None if kombu could not decode the entry."""
     explain: Callable[[], AbstractContextManager[None]]
 
     def acknowledge(self) -> None:
-        """It was read: take it away for good."""
+        """Remove the letter for good, because it was read."""
         if self.message is not None:
             with self.explain():
                 self.message.ack()
@@ -62,8 +62,8 @@ class Mailboxes:
         self._channel: Any = None
 
     def put(self, agent: str, letter: Letter, priority: int) -> None:
-        """Store a letter in the mailbox that `agent` has in the letter's project, urgent ones before others (K13).
-        Nothing was stored after an InfrastructureError."""
+        """Store a letter in the mailbox of `agent` in the letter's project, by priority (K13). Nothing was stored after
+        an InfrastructureError."""
         project = feature_of(letter.workflow).partition("-")[0]
         with self._used() as channel:
             queue, waiting = _declared(channel, project, agent)
@@ -79,7 +79,7 @@ class Mailboxes:
             )
 
     def take(self, project: str, agent: str) -> Received | None:
-        """The next letter, the most urgent one; None when there is none."""
+        """The next letter, most urgent first; None if there is none."""
         with self._used() as channel:
             queue, _ = _declared(channel, project, agent)
             try:
@@ -94,7 +94,7 @@ class Mailboxes:
             return Received(None, found, self._explained)
 
     def close(self) -> None:
-        """What was taken and not acknowledged goes back."""
+        """Return letters that were taken and not acknowledged."""
         with self._explained():
             self._connection.release()
 
@@ -121,8 +121,8 @@ def queue_name(project: str, agent: str) -> str:
 
 
 def announce(mailboxes: Mailboxes, told: Iterable[Told], workflow: str, issue: int) -> None:
-    """Put a letter for each into its agent's mailbox. InfrastructureError where the broker is away: an agent that
-    misses a letter finds what is open in the state."""
+    """Put a letter for each into its agent's mailbox. InfrastructureError if the broker is away: an agent that misses a
+    letter finds what is open in the state."""
     for each in told:
         letter = Letter(
             workflow=workflow, message_id=each.message_id, uid=each.uid, issue=issue, type=each.kind
@@ -131,15 +131,15 @@ def announce(mailboxes: Mailboxes, told: Iterable[Told], workflow: str, issue: i
 
 
 class _NoLetter(Exception):
-    """A message that cannot be read at all; it is off the queue."""
+    """A message that cannot be decoded; it is off the queue."""
 
 
 def _first(queue: Queue, **how: Any) -> Any:
-    """The first message of a queue, if there is one; _NoLetter where kombu cannot make a message of it."""
+    """The first message of a queue, if any; _NoLetter if kombu cannot decode it."""
     try:
         return queue.get(**how)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        # It is off the list in Redis by then; RabbitMQ has nothing but messages.
+        # By then it is off the list in Redis; RabbitMQ has only valid messages.
         raise _NoLetter from error
 
 
@@ -150,7 +150,7 @@ def _declared(channel: Any, project: str, agent: str) -> tuple[Queue, int]:
         EXCHANGE(channel).declare()
         is_bound = any(row[-1] == name for row in channel.get_table(EXCHANGE.name))
         if not is_bound:
-            # kombu remembers what it has bound; a broker that was emptied since would drop every letter.
+            # kombu remembers its bindings; a broker that was emptied since then would drop every letter.
             channel.state.queue_bindings_delete(name)
     else:
         from fixloop.servers.rabbitmq import queue_arguments

@@ -1,6 +1,6 @@
-"""What an outside agent or a person is offered: the request as a file and a directory to work in.
+"""The offer to an outside agent or a person: the request as a file, and a directory to work in.
 
-The engine never resets that directory while it waits; `fixloop fixed` takes it as it stands.
+The engine never resets that directory while it waits; `fixloop fixed` takes its content as it is.
 """
 
 import shutil
@@ -24,26 +24,26 @@ from fixloop.store.contract import Store
 from fixloop.store.records import Snapshot
 
 SNAPSHOT: Final = "state.json"
-"""Next to the directory of a run: the state that its named files were drawn from."""
+"""In the directory's parent: the state from which a run's named files were rendered."""
 
 
 class Offer(NamedTuple):
-    """Where the work is, and what it is."""
+    """The place of the work, and the request."""
 
     top: Path
     directory: Path
-    """Where commands run: below `top` if the feature lives in a subdirectory."""
+    """Where commands run: below `top` if the feature is in a subdirectory."""
     request: Path
 
 
 def offered_at(state: State, cache: Path) -> Offer:
-    """Where the offer of the open request is, made or not."""
+    """The offer of the open request, whether it was created or not."""
     active = state.active
     return run_offered_at(state, f"{state.workflow}.{active.name}.{active.iteration}.{state.epoch}", cache)
 
 
 def offer(engine: Engine, state: State, cache: Path) -> Offer:
-    """Make the directory and the request, unless they are there; RefusedError where nobody was asked for anything."""
+    """Create the directory and the request if they are missing; RefusedError if nothing was requested."""
     made = offered_at(state, cache)
     if made.top.is_dir():
         return made
@@ -55,14 +55,14 @@ def offer(engine: Engine, state: State, cache: Path) -> Offer:
 
 
 def run_offered_at(state: AnyState, run: str, cache: Path) -> Offer:
-    """Where the offer of an agent's run is, by the run's id, made or not."""
+    """The offer of an agent's run, by the run's id, whether it was created or not."""
     place = cache / "offers" / run
     top = place / "work"
     return Offer(top, top / snapshot_in(state).subdirectory, place / "request.md")
 
 
 def offer_run(store: Store, found: Snapshot, state: AnyState, run: str, request: str, cache: Path) -> Offer:
-    """Make the directory for a run of an outside agent, unless it is there: the work so far, and the named files."""
+    """Create the directory for a run of an outside agent if it is missing: the work so far, and the named files."""
     made = run_offered_at(state, run, cache)
     if not made.top.is_dir():
         with _made(made, request, store, state, cache) as draft:
@@ -73,7 +73,7 @@ def offer_run(store: Store, found: Snapshot, state: AnyState, run: str, request:
 
 @contextmanager
 def _made(made: Offer, request: str, store: Store, state: AnyState, cache: Path) -> Iterator[Path]:
-    """The offer's place while it is made, next to the final one, which it takes when all is there."""
+    """The temporary place of an offer, next to the final one, to which it is moved when it is complete."""
     place = made.top.parent
     draft = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
     shutil.rmtree(draft, ignore_errors=True)
@@ -91,7 +91,7 @@ def _made(made: Offer, request: str, store: Store, state: AnyState, cache: Path)
 
 
 def request_for(store: Store, snapshot: bytes, agent: str) -> str:
-    """What an agent of a cycle or of handoffs is asked; UsageError where the agent takes no part."""
+    """The request to an agent of a cycle or of handoffs; UsageError if the agent takes no part."""
     name = profile_of(snapshot)
     requests = registered(name).requests if name in names() else ""
     if not requests:

@@ -1,6 +1,6 @@
-"""Carrying the work from machine to machine: the base from its repository, each fix as a git bundle from the store.
+"""Moves work between machines: the base from its repository, each fix as a git bundle from the store.
 
-Before a workflow names a fix's commit, a thin bundle of it is among the artifacts, so that any other machine goes on.
+A thin bundle of a fix's commit is stored before a workflow names the commit, so that any other machine can continue.
 """
 
 import os
@@ -25,12 +25,12 @@ from fixloop.store.entries import ARTIFACT_LIMIT_BYTES
 from fixloop.store.keys import number_of
 
 DIFF_CHARACTERS: Final = 3000
-"""What a state and the next request hold of a fix's diff; the whole is an artifact."""
+"""How much of a fix's diff a state and the next request hold; all of it is an artifact."""
 _MB = 1024 * 1024
 
 
 class NotKept(UsageError):
-    """A fix that cannot be stored as it is."""
+    """A fix that cannot be stored."""
 
 
 def snapshot_in(state: AnyState) -> Snapshot:
@@ -40,8 +40,8 @@ def snapshot_in(state: AnyState) -> Snapshot:
 def keep_bundle(
     store: Store, state: AnyState, mirror: Mirror, commit: str, *, limit_bytes: int = ARTIFACT_LIMIT_BYTES
 ) -> str:
-    """Store what other machines need to have `commit`, before the commit that names it; its digest, or nothing where
-    `commit` is the work so far. NotKept where it holds a secret of this environment or is larger than `limit_bytes`."""
+    """Store a bundle of `commit` for other machines before `commit` is recorded; its digest, or empty if `commit` is
+    the work so far. NotKept if it holds a secret of this environment or is larger than `limit_bytes`."""
     if commit == state.tip:
         return ""
     exposed = exposure(mirror.git, state.tip, commit, os.environ)
@@ -58,18 +58,18 @@ def keep_bundle(
 
 
 class Diff(NamedTuple):
-    """What a fix changed, as text."""
+    """The changes of a fix, as text."""
 
     diff: str = ""
     """Its beginning."""
     diff_artifact: str = ""
-    """Digest of the whole; empty: nothing was changed."""
+    """Digest of the complete diff; empty: nothing was changed."""
 
 
 def keep_diff(
     store: Store, state: AnyState, mirror: Mirror, commit: str, *, hide: Callable[[str], str] = str
 ) -> Diff:
-    """Store what a fix changed as a diff to be read; secrets are cut out before anything is shortened."""
+    """Store a fix's changes as a readable diff; secrets are removed before anything is shortened."""
     if commit == state.tip:
         return Diff()
     whole = hide(clean(diff_between(mirror.git, state.tip, commit)))
@@ -84,19 +84,19 @@ def keep_diff(
 def facts_of_change(
     store: Store, state: AnyState, mirror: Mirror, change: Change, *, hide: Callable[[str], str]
 ) -> dict[str, Any]:
-    """What a completed fix tells of its change; the diff is stored."""
+    """The facts about a completed fix's change; the diff is stored."""
     diff = keep_diff(store, state, mirror, change.commit, hide=hide)
     shared = {"files": change.files, "tip": change.commit, "tree": change.tree, "marks": change.marks}
     return shared | diff._asdict()
 
 
 def bring_work(store: Store, state: AnyState, cache: Path) -> Mirror:
-    """The mirror of this machine, with the workflow's base and the work so far in it."""
+    """This machine's mirror, with the workflow's base and the work so far."""
     snapshot = snapshot_in(state)
     mirror = mirror_of(snapshot, cache)
     if not mirror.has(state.tip) or (snapshot.copied and not mirror.has(snapshot.copied)):
         bring(snapshot, issue=state.issue, cache=cache)
-        # All that the history names, oldest first: each needs those before it.
+        # All bundles in the history, oldest first, because each needs the earlier ones.
         named = (entry.body["event"].get("bundle", "") for entry in store.history(state.workflow))
         for digest in filter(None, named):
             found = store.get_artifact(state.workflow, digest)
@@ -115,8 +115,8 @@ def bring_work(store: Store, state: AnyState, cache: Path) -> Mirror:
 
 
 def push_branch(store: Store, state: AnyState, cache: Path) -> str:
-    """Push `fixloop/{issue}` and tell its name, empty where no fix was needed; the same call again changes nothing.
-    RefusedError where the repository was given by path, or its server does not take the branch."""
+    """Push `fixloop/{issue}` and return its name, empty if no fix was needed; repeating the call changes nothing.
+    RefusedError if the repository was given by path, or its server rejects the branch."""
     snapshot = snapshot_in(state)
     if not snapshot.is_url:
         raise RefusedError(
@@ -126,7 +126,7 @@ def push_branch(store: Store, state: AnyState, cache: Path) -> str:
     if state.tip == snapshot.commit:
         return ""
     mirror = bring_work(store, state, cache)
-    # What earlier workflows of the same issue may have pushed, as far as the store still knows them.
+    # The commits that earlier workflows of the same issue may have pushed, as far as the store has them.
     feature, ours = state.workflow.rpartition("-")[0], set()
     for number in range(1, number_of(state.workflow)):
         with suppress(ProtocolError):
@@ -139,9 +139,9 @@ def push_branch(store: Store, state: AnyState, cache: Path) -> str:
 
 def exposure(git: Git, old: str, new: str, variables: Mapping[str, str]) -> str:
     """
-    The sentence that refuses the change from one commit to another; empty where it puts no secret anywhere.
+    Why a change from one commit to another is refused, in a sentence; empty if it adds no secret.
 
-    What the old commit has in any file is none: everybody who has the repository knows it.
+    Text in any file of the old commit is no secret: everyone with the repository knows it.
     """
     redaction = Redaction.of((), variables)
     for delta in deltas(git, old, new):
