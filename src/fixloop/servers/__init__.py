@@ -1,1 +1,1 @@
-"""Where Redis and the broker are, how they are reached, and the Redis that fixloop starts itself."""
+"""Redis and the broker: their addresses, connections, and the Redis that fixloop starts itself."""

@@ -1,6 +1,6 @@
-"""What fixloop asks a broker besides sending and taking messages, for RabbitMQ and Redis alike.
+"""Broker requests other than sending and receiving messages, for RabbitMQ and Redis alike.
 
-Loads kombu; who only handles URLs uses `fixloop.servers.broker_url`.
+Loads kombu; code that only handles URLs uses `fixloop.servers.broker_url`.
 """
 
 from collections.abc import Iterator
@@ -19,24 +19,24 @@ from fixloop.servers.connection_errors import reason_of
 from fixloop.servers.redis_url import shown_place
 
 SHORTLY: Final = {"max_retries": 1, "interval_start": 0.1, "interval_step": 0.0, "interval_max": 0.1}
-"""For a caller that waits: a connection that is refused is tried once more."""
+"""For a caller that waits: a refused connection is retried once."""
 
 
 def amqp_of(app: Celery) -> Any:
-    """What Celery is given as `amqp`: which one it is depends on the broker, known when it is first used."""
+    """Celery's `amqp`: its class depends on the broker, which is known on first use."""
     is_ours = is_rabbitmq(app.conf.broker_url)
     return instantiate("fixloop.servers.rabbitmq:AMQP" if is_ours else Celery.amqp_cls, app=app)
 
 
 def transport_for(url: str) -> str | None:
-    """The transport for a process that is not only ours, in which `amqp://` keeps its usual meaning."""
+    """The transport for a process that is not fixloop's alone, in which `amqp://` keeps its usual meaning."""
     if not is_rabbitmq(url):
         return None
     return f"fixloop.servers.rabbitmq:{'TLSTransport' if url.startswith('amqps') else 'Transport'}"
 
 
 def app_for(url: str) -> Celery:
-    """An app that only sends to the broker at `url`, and does not wait long for one that is away."""
+    """An app that only sends to the broker at `url`, with short timeouts."""
     app = Celery("fixloop", set_as_current=False, amqp=amqp_of)
     app.conf.update(celery_settings(url, connect_seconds=1.0, answer_seconds=1.0))
     app.conf.broker_transport = transport_for(url)
@@ -44,7 +44,7 @@ def app_for(url: str) -> Celery:
 
 
 def connection_to(url: str) -> Connection:
-    """A connection with short timeouts; nothing is sent yet."""
+    """A connection with short timeouts; sends nothing yet."""
     told = celery_settings(url, connect_seconds=1.0, answer_seconds=1.0)
     return Connection(
         told["broker_url"],
@@ -61,7 +61,7 @@ def errors_of(connection: Any) -> tuple[type[BaseException], ...]:
 
 
 def ping(url: str) -> dict[str, Any]:
-    """What the broker at `url` says of itself: `product` and `version` of a RabbitMQ, nothing of a Redis."""
+    """The broker's description of itself: `product` and `version` of a RabbitMQ, empty for a Redis."""
     with connection_to(url) as connection, explained(connection, url):
         connection.ensure_connection(**SHORTLY)
         connection.default_channel  # noqa: B018 - a Redis is asked only now
@@ -71,7 +71,7 @@ def ping(url: str) -> dict[str, Any]:
 
 @contextmanager
 def explained(connection: Any, url: str) -> Iterator[None]:
-    """Within it, what the broker's driver raises is one sentence of an InfrastructureError."""
+    """Turn exceptions of the broker's driver into an InfrastructureError with one sentence."""
     try:
         yield
     except errors_of(connection) as error:

@@ -1,6 +1,6 @@
-"""Broker URLs: RabbitMQ's `amqp://` and `amqps://` besides those of a Redis, and how Celery is told of each.
+"""Broker URLs: RabbitMQ's `amqp://` and `amqps://`, those of a Redis, and their form for Celery.
 
-Owns the options of a connection for both kinds. Loads neither Celery nor kombu.
+Owns the connection options of both kinds. Loads neither Celery nor kombu.
 """
 
 from typing import Any, Final
@@ -10,11 +10,11 @@ from fixloop.errors import UsageError
 from fixloop.servers import redis_url
 
 PRIORITY_STEPS: Final = (0, 3, 6, 9)
-"""The same for everybody who sends or takes messages, or some are stranded."""
+"""Must be the same for all senders and receivers, or messages are stranded."""
 VISIBILITY_SECONDS: Final = 6 * 3600
-"""Longer than any step: a step's lease is what brings it back, not this (R7)."""
+"""Longer than any step: a lost step comes back by its lease, not by this (R7)."""
 _HEALTH_SECONDS: Final = 2
-"""How often kombu asks whether the other end still knows an idle connection; by its own 25 s one is deaf for 50."""
+"""How often kombu checks an idle connection; with its default of 25 s, a dead one goes unnoticed for 50 s."""
 _RABBITMQ: Final = {"amqp": 5672, "amqps": 5671}
 
 
@@ -23,7 +23,7 @@ def is_rabbitmq(url: str) -> bool:
 
 
 def checked_broker_url(url: str) -> str:
-    """`url` as `celery_settings` takes it; refuses what is neither one of RabbitMQ nor one of a Redis."""
+    """`url` as `celery_settings` accepts it; refuses a URL of neither RabbitMQ nor Redis."""
     if not is_rabbitmq(url):
         return redis_url.checked_url(url)
     try:
@@ -36,7 +36,7 @@ def checked_broker_url(url: str) -> str:
 
 
 def celery_url(url: str) -> str:
-    """`url` in the form Celery takes as a broker; the rest of what it has to know is in `celery_settings`."""
+    """`url` in Celery's form for a broker; the rest of the settings is in `celery_settings`."""
     url = checked_broker_url(url)
     parts = urlsplit(url)
     if is_rabbitmq(url):
@@ -54,30 +54,30 @@ def celery_url(url: str) -> str:
         query = [("virtual_host" if key == "db" else key, value) for key, value in query]
         scheme = "redis+socket"
     if scheme == "rediss" and "ssl_cert_reqs" not in dict(query):
-        # Celery, unlike redis-py, checks no certificate unless it is told to.
+        # Celery, unlike redis-py, does not verify certificates by default.
         query.append(("ssl_cert_reqs", "required"))
     return redis_url.joined(parts, scheme, query)
 
 
 def celery_settings(url: str, *, connect_seconds: float, answer_seconds: float) -> dict[str, Any]:
-    """Celery's settings for the broker at `url`, with how long a connection and an answer on it may take."""
+    """Celery's settings for the broker at `url`, with the timeouts for connections and answers."""
     parts = urlsplit(url)
     is_secure = parts.scheme in ("amqps", "rediss", "sentinels")
     tls = redis_url.tls_options(dict(parse_qsl(parts.query))) if is_secure else {}
     settings: dict[str, Any] = {"broker_url": celery_url(url), "broker_connection_timeout": connect_seconds}
     if is_rabbitmq(url):
-        # Without confirmation what is sent on a connection that has just died is lost in silence. A hint that is sent
-        # again in front of a backlog would be missed only at its end.
+        # Without confirmation, messages on a connection that just died are lost silently. Losing a hint that is sent
+        # again ahead of a backlog would be noticed only at the backlog's end.
         options: dict[str, Any] = {
             "read_timeout": answer_seconds,
             "write_timeout": answer_seconds,
             "confirm_publish": True,
             "hosts": redis_url.hosts_of(url, _RABBITMQ[parts.scheme]).hosts,
         }
-        # In the words of ssl, not of redis-py; kombu puts the name of the host it connects to into `server_hostname`.
+        # With the names of ssl, not of redis-py; kombu sets `server_hostname` to the host it connects to.
         tls = {name.removeprefix("ssl_"): value for name, value in tls.items()}
         if tls:
-            # Few commands connect to RabbitMQ by TLS, and all load this module.
+            # Imported late: few commands connect to RabbitMQ by TLS, and all load this module.
             import ssl
 
             tls["cert_reqs"] = {"none": ssl.CERT_NONE}.get(tls["cert_reqs"], ssl.CERT_REQUIRED)

@@ -1,4 +1,4 @@
-"""Why a server could not be reached, in a few words and with what to do, from the exception that said so."""
+"""Explains why a server could not be reached, in a few words with a remedy, from an exception."""
 
 import re
 import ssl
@@ -20,21 +20,21 @@ _NO_TLS: Final = re.compile(
 
 
 class Reason(NamedTuple):
-    """What went wrong, and what to do."""
+    """What went wrong, and what to do about it."""
 
     text: str
     remedy: str = ""
-    """Empty where it is the usual one: start the server, or name another."""
+    """Empty for the usual one: start the server, or name another."""
 
     def __str__(self) -> str:
         return f"{self.text}; {self.remedy}" if self.remedy else self.text
 
 
 def reason_of(error: BaseException, url: str = "") -> Reason:
-    """`connection refused` rather than a library's sentence around it; with `url`, whether a certificate is lacking."""
+    """`connection refused` rather than a library's sentence around it; with `url`, whether a certificate is missing."""
     is_anonymous = urlsplit(url).scheme in _WITH_TLS and "ssl_certfile=" not in url
-    # With TLS 1.3 a server refuses a client after the client's part is over: what comes first, its words or the end of
-    # the connection, is chance.
+    # With TLS 1.3 a server refuses a client after the client's handshake is done. Whether its message or the end of the
+    # connection arrives first is chance.
     ends = (ssl.SSLEOFError, ConnectionResetError, BrokenPipeError)
     is_cut = any(
         isinstance(cause, ends) or "Connection closed by server" in str(cause) for cause in _causes(error)
@@ -61,7 +61,7 @@ def reason_of(error: BaseException, url: str = "") -> Reason:
 
 
 def one_line(error: BaseException) -> str:
-    """What `error` says, on one line and without its full stop."""
+    """The message of `error`, on one line and without its full stop."""
     return " ".join(str(error).split()).rstrip(".")
 
 

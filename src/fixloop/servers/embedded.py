@@ -1,7 +1,7 @@
-"""An embedded Redis: a real server, append-only, shared by everybody who works on one project.
+"""An embedded Redis: a real server, append-only, shared by all processes that work on one project.
 
-A user is known by its shared flock, never by a list: the kernel drops the lock however the user ends. A program started
-from here does not inherit it. The keeper (`fixloop.servers.keeper`) owns the server.
+A user holds a shared flock instead of being listed: the kernel drops the lock however the user ends. Programs started
+from here do not inherit it. The keeper (`fixloop.servers.keeper`) owns the server.
 """
 
 import json
@@ -24,7 +24,7 @@ from fixloop.servers.keeper import SILENCE_SECONDS, Assignment, password_in, pin
 from fixloop.servers.redis_binary import server_for, write_written_by
 from fixloop.servers.redis_place import Place
 
-# A keeper that leaves gives its server 5 s to end before it kills it.
+# A keeper that stops gives its server 5 s to end before it kills it.
 LEAVING_SECONDS: Final = SILENCE_SECONDS + 3
 WATCH_SECONDS: Final = 0.2
 LOG_BYTES: Final = 1_000_000
@@ -38,10 +38,10 @@ _KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TZ")
 
 @contextmanager
 def embedded_redis(project_directory: Path) -> Iterator[str]:
-    """The `unix://` URL of the project's embedded Redis, which runs as long as any process is in such a context."""
+    """The `unix://` URL of the project's embedded Redis, which runs while any process is in such a context."""
     place = Place.prepare(project_directory)
     with closing(_opened(place, "users.lock")) as user:
-        # From here on no keeper shuts the server down.
+        # From here on no keeper stops the server.
         if not user.take(shared=True, patience_seconds=LEAVING_SECONDS):
             raise InfrastructureError(
                 f"the embedded Redis of {place.project} has been shutting down for {LEAVING_SECONDS:g} s"
@@ -60,8 +60,8 @@ def embedded_redis(project_directory: Path) -> Iterator[str]:
 
 
 def start_ahead() -> None:
-    """Start the server of the project here, where it had one and no variable names another, and go on meanwhile. What
-    is wrong with it is found out by whoever needs it, who must not import this module at the same time."""
+    """Start the project's server in the background, if it had one here and no variable names another. Problems are
+    found by the code that needs the server; it must not import this module at the same time."""
     if not _OTHERS.isdisjoint(map(str.upper, os.environ)):
         return
 
@@ -90,7 +90,7 @@ def _is_kept(place: Place) -> bool:
 
 
 def _reach(place: Place) -> Path:
-    """The socket of the running server, after starting it where nobody has."""
+    """The socket of the running server, which is started if necessary."""
     deadline = time.monotonic() + SILENCE_SECONDS + 1
     while time.monotonic() < deadline:
         socket = place.recorded_socket()
@@ -100,7 +100,7 @@ def _reach(place: Place) -> Path:
                 return socket
             if answer.loading:
                 deadline = time.monotonic() + SILENCE_SECONDS
-        # Start a keeper unless one is in charge or somebody else is at it.
+        # Start a keeper unless one runs or another process is starting one.
         with closing(_opened(place, "start.lock")) as turn:
             may_start = turn.take() and not _is_kept(place)
             if may_start:
@@ -130,7 +130,7 @@ def _start(place: Place) -> None:
 
 
 def _launch(place: Place, assignment: Assignment) -> str:
-    """Start a keeper in a new session; its last word on how that went."""
+    """Start a keeper in a new session; returns its last report on the start."""
     environment = {kept: os.environ[kept] for kept in _KEPT_VARIABLES if kept in os.environ}
     for name in ("keeper.log", "server.log"):
         path = place.data / name
@@ -138,7 +138,7 @@ def _launch(place: Place, assignment: Assignment) -> str:
             if path.stat().st_size > LOG_BYTES:
                 path.replace(path.with_suffix(".old.log"))
     with (place.data / "keeper.log").open("ab") as log:
-        # Isolated, without site, the library last: nothing in the user's project or environment can shadow a module.
+        # Isolated, without site, the library last: no module of the user's project or environment can shadow one.
         program = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _KEEPER, str(_LIBRARY), json.dumps(asdict(assignment))],
             stdin=subprocess.DEVNULL,
@@ -168,7 +168,7 @@ def _answer(pipe: IO[bytes]) -> str:
 
 
 def _watch(place: Place, done: threading.Event) -> None:
-    """While in use, start a new keeper when the one in charge was killed."""
+    """While in use, start a new keeper if the current one is killed."""
     while not done.wait(WATCH_SECONDS):
         with suppress(FixloopError, OSError):
             if not _is_kept(place) and not done.is_set():

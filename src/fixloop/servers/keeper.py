@@ -1,8 +1,8 @@
-"""The keeper: a program that owns one embedded Redis server for as long as anybody uses it.
+"""The keeper: a program that owns an embedded Redis server while it has users.
 
-Started by `fixloop.servers.embedded` with the standard library and `fixloop.files` only, so that neither project nor
-environment changes what it does. One keeper (`keeper.lock`) and one server (`server.lock`, held by the server itself)
-per data directory. The kernel drops a flock when its holder dies: the one message `kill -9` cannot suppress.
+Started by `fixloop.servers.embedded` with only the standard library and `fixloop.files`, so that neither project nor
+environment affects it. There is one keeper (`keeper.lock`) and one server (`server.lock`, held by the server itself)
+per data directory. The kernel drops a flock when its holder dies, even by `kill -9`.
 """
 
 import ctypes
@@ -23,13 +23,13 @@ from fixloop.files.atomic import write_whole
 from fixloop.files.locks import Lock
 
 SILENCE_SECONDS: Final = 5.0
-"""A server that says nothing for so long is called frozen; one that is loading its data says so."""
+"""A server that does not answer for so long counts as frozen; one that is loading its data answers."""
 
 ACCESS: Final = "access.conf"
-"""Among a server's data: what it asks of everybody. Who cannot read them reaches its socket, and gets no further."""
+"""With the server's data: the login it requires. Without read access to it, a user can only reach the socket."""
 POLL_SECONDS: Final = 0.1
 IDLE_SECONDS: Final = 1.0
-"""How long a server without users is kept: one command often follows another, and starting one is half its time."""
+"""How long an unused server is kept: commands often follow each other, and starting a server takes half their time."""
 SHORTEST_LIFE_SECONDS: Final = 2.0
 LONGEST_BACKOFF_SECONDS: Final = 2.0
 _PR_SET_PDEATHSIG: Final = 1
@@ -37,7 +37,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 @dataclass(frozen=True)
 class Assignment:
-    """What one keeper looks after; travels as JSON in its command line."""
+    """What one keeper has to run; passed as JSON on its command line."""
 
     server: str
     data: str
@@ -48,14 +48,14 @@ class Assignment:
 
 
 class Answer(NamedTuple):
-    """What a server said to PING."""
+    """A server's answer to PING."""
 
     ready: bool
     loading: bool = False
 
 
 def password_in(data: str | Path) -> str:
-    """The password of the server of these data; empty where an older version started it."""
+    """The password of the server with these data; empty if an older version started it."""
     try:
         return Path(data, ACCESS).read_text(encoding="ascii").split()[1]
     except (OSError, ValueError, IndexError):
@@ -63,7 +63,7 @@ def password_in(data: str | Path) -> str:
 
 
 def ping(path: str | Path, password: str = "", *, timeout_seconds: float = 1.0) -> Answer:
-    """Ask the server at socket `path` whether it is ready; one that is away or frozen is not."""
+    """Check whether the server at socket `path` is ready; one that is away or frozen is not."""
     said = _say(path, b"PING", password, timeout_seconds)
     return Answer(ready=said.startswith(b"+PONG"), loading=said.startswith(b"-LOADING"))
 
@@ -112,8 +112,8 @@ def _arguments(assignment: Assignment) -> list[str]:
 
 
 def _die_with(keeper: int) -> Callable[[], None]:
-    """A step for the server between fork and exec: when its keeper is killed, it goes too."""
-    # Found before the fork: loading a library there could meet a lock that nobody will ever release.
+    """A step for the server between fork and exec, by which it ends when its keeper is killed."""
+    # Loaded before the fork: loading a library after it could wait for a lock that is never released.
     control = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
     def step() -> None:
@@ -126,7 +126,7 @@ def _die_with(keeper: int) -> Callable[[], None]:
 
 
 class Server:
-    """The server process of one assignment; started again as often as it dies."""
+    """The server process of one assignment; restarted whenever it dies."""
 
     def __init__(self, assignment: Assignment, say: Callable[[str], None]) -> None:
         self.assignment = assignment
@@ -135,24 +135,24 @@ class Server:
         self.started = 0.0
 
     def start(self) -> str:
-        """Start it and wait until it answers; the reason if it does not, else an empty text."""
+        """Start it and wait until it answers; returns the reason if it does not, else an empty text."""
         lock = Lock(self.assignment.path("server.lock"))
         try:
             if not lock.take(patience_seconds=0.5):
-                # Where the kernel cannot tie the server to its keeper, a killed keeper leaves one behind.
+                # If the kernel cannot tie the server to its keeper, a killed keeper leaves a server behind.
                 _log("asking the server of a lost keeper to end")
                 _say(self.assignment.socket, b"SHUTDOWN NOSAVE", password_in(self.assignment.data), 1.0)
                 if not lock.take(patience_seconds=SILENCE_SECONDS / 2):
                     return "another server still uses this data"
             socket_path = Path(self.assignment.socket)
             socket_path.parent.mkdir(mode=0o700, exist_ok=True)
-            # There may answer yet a server whose data were removed.
+            # A server whose data was removed may still answer there.
             socket_path.unlink(missing_ok=True)
             if not password_in(self.assignment.data):
                 text = f"requirepass {os.urandom(16).hex()}\n"
                 write_whole(self.assignment.path(ACCESS), text.encode(), mode=0o600, synced=True)
             write_whole(self.assignment.path("socket"), self.assignment.socket.encode(), synced=True)
-            # The server inherits this descriptor: the data stays locked exactly as long as it lives.
+            # The server inherits this descriptor, so that the data stays locked exactly as long as it lives.
             self.process = subprocess.Popen(
                 _arguments(self.assignment),
                 stdin=subprocess.DEVNULL,
@@ -185,11 +185,11 @@ class Server:
         return self.process is not None and self.process.poll() is None
 
     def is_reachable(self) -> bool:
-        """Whether the process runs and its socket is still there (something may have tidied it away)."""
+        """Whether the process runs and its socket still exists (it may have been removed by a cleanup)."""
         return self.is_alive() and os.path.exists(self.assignment.socket)
 
     def stop(self) -> None:
-        """End it: asked first, killed after a while. Every write it answered is on the disk already."""
+        """Stop it: asked first, killed after a while. Every answered write is already on the disk."""
         if self.process is None:
             return
         self.process.terminate()
@@ -198,14 +198,14 @@ class Server:
         self.kill()
 
     def kill(self) -> None:
-        """End it at once; its socket stays."""
+        """Kill it at once; its socket stays."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
 
 
 def _watch(server: Server, has_data: Callable[[], bool]) -> Lock | None:
-    """Keep the server running until it has had no users for a while, or its data are gone; returns the users' lock."""
+    """Keep the server running until it has been unused for a while or its data is gone; returns the users' lock."""
     backoff_seconds, used_at = 0.0, time.monotonic()
     while has_data():
         users = Lock(server.assignment.path("users.lock"))
@@ -213,7 +213,7 @@ def _watch(server: Server, has_data: Callable[[], bool]) -> Lock | None:
             used_at = time.monotonic()
         elif time.monotonic() - used_at >= IDLE_SECONDS:
             return users
-        # Whoever comes while nobody uses it finds the lock free.
+        # A new user finds the lock free while there are no others.
         users.close()
         time.sleep(POLL_SECONDS)
         if server.is_reachable() or not has_data():
@@ -230,7 +230,7 @@ def _watch(server: Server, has_data: Callable[[], bool]) -> Lock | None:
 
 
 def keep(assignment: Assignment, say: Callable[[str], None]) -> None:
-    """Start the server, say `ready`, `taken` or `failed …`, and stay until nobody uses it."""
+    """Start the server, report `ready`, `taken` or `failed …`, and stay until it is unused."""
     charge = Lock(assignment.path("keeper.lock"))
     if not charge.take(patience_seconds=1.0):
         say("taken")
@@ -253,7 +253,7 @@ def keep(assignment: Assignment, say: Callable[[str], None]) -> None:
         else:  # asked to end, it would take along the socket of the server after it
             _log("the data were removed")
             server.kill()
-        # In this order: a process that then gets the users' lock never meets a keeper that is leaving.
+        # In this order, so that a process that then gets the users' lock never meets a stopping keeper.
         charge.close()
         if users is not None:
             users.close()
@@ -268,7 +268,7 @@ def _tell(text: str) -> None:
 
 
 def main() -> None:
-    """Leave the starter's process tree, then keep the server."""
+    """Detach from the starter's process tree, then keep the server."""
     os.umask(0o077)
     if os.fork() > 0:
         os._exit(0)

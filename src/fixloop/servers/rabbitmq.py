@@ -1,7 +1,7 @@
-"""RabbitMQ as Celery's broker, so that nobody above has to know; loaded only where the broker is one.
+"""RabbitMQ as Celery's broker, transparent to other code; loaded only for such a broker.
 
-On Redis priority 0 is served first; RabbitMQ serves the highest first and has to know it when a queue is made. Queues
-are classic ones: a hint need not be replicated, and only these have priorities in every version.
+On Redis priority 0 is served first; RabbitMQ serves the highest first and needs to know it when a queue is declared.
+Queues are classic ones: a hint need not be replicated, and only classic queues have priorities in every version.
 """
 
 from bisect import bisect_right
@@ -18,24 +18,24 @@ from fixloop.servers.broker_url import PRIORITY_STEPS, VISIBILITY_SECONDS
 
 HIGHEST: Final = len(PRIORITY_STEPS) - 1
 UNUSED_SECONDS: Final = 3600
-"""A queue that one `fixloop run` had to itself goes so long after the run."""
+"""How long after a `fixloop run` its own queue is removed."""
 _HEADER: Final = 2
-"""The kind of frame that has a message's size and properties."""
+"""The kind of frame with a message's size and properties."""
 _FIXED: Final = 12
 """Its bytes before the properties."""
 _NO_PROPERTIES: Final = b"\0\0"
 FOREIGN: Final = "celery"
-"""The queue of callers that have only Celery: declared as Celery does, or they would be refused."""
+"""The queue for callers that only have Celery: declared with Celery's arguments, or they would be refused."""
 
 
 def queue_arguments(name: str) -> dict[str, Any] | None:
-    """What a queue is declared with; everybody who uses it has to say the same."""
+    """The arguments a queue is declared with, which must be the same for all its users."""
     if name == FOREIGN:
         return None
     arguments: dict[str, Any] = {
         "x-queue-type": "classic",
         "x-max-priority": HIGHEST,
-        # 30 minutes otherwise, which a check or a fix may well take; known from 3.12 on, ignored before.
+        # The default is 30 minutes, which a check or a fix may exceed; supported from 3.12 on, ignored before.
         "x-consumer-timeout": VISIBILITY_SECONDS * 1000,
     }
     if name.startswith("run-"):
@@ -44,7 +44,7 @@ def queue_arguments(name: str) -> dict[str, Any] | None:
 
 
 class Channel(pyamqp.Channel):
-    """Sends priorities as RabbitMQ has them, and receives them as Redis has them."""
+    """Sends priorities in RabbitMQ's order, and receives them in Redis's."""
 
     def prepare_message(self, body: Any, priority: Any = None, *further: Any, **named: Any) -> Any:
         kombus: Any = super()
@@ -66,7 +66,7 @@ class _Driver(pyamqp.Connection):
 
 
 def _tolerant(connection: Any, callback: Any) -> Callable[[Any], Any]:
-    """The driver's reader of frames; a message whose properties it cannot read has none, or it would come for ever."""
+    """The driver's frame reader; unreadable properties are dropped, or the message would be redelivered for ever."""
     drivers = frame_handler(connection, callback)
 
     def on_frame(frame: Any) -> Any:
@@ -83,13 +83,13 @@ def _tolerant(connection: Any, callback: Any) -> Callable[[Any], Any]:
 
 
 class Transport(pyamqp.Transport):
-    """kombu's, with these channels; what the broker refuses is an OperationalError for the sender."""
+    """kombu's transport with these channels; a refusal by the broker is an OperationalError for the sender."""
 
     Connection = _Driver
     recoverable_channel_errors = pyamqp.Transport.channel_errors
 
     def establish_connection(self) -> Any:
-        """Connect to the host that served last, or else to the next of `hosts` that does."""
+        """Connect to the host that served last, or else to the next of `hosts` that serves."""
         kombus: Any = super()
         told: Any = self.client
         hosts = [(told.hostname, told.port)]
@@ -108,14 +108,14 @@ class TLSTransport(Transport, pyamqp.SSLTransport):
 
 
 class Queues(celery_amqp.Queues):  # type: ignore[misc]
-    """Queues that are made when they are first named."""
+    """Queues that are created when they are first named."""
 
     def new_missing(self, name: str) -> Queue:
-        """A queue with our arguments, bound to the exchange that all have in common."""
+        """A queue with fixloop's arguments, bound to the common exchange."""
         return Queue(name, None, name, queue_arguments=queue_arguments(name))
 
 
 class AMQP(celery_amqp.AMQP):  # type: ignore[misc]
-    """What an app sends and takes messages with."""
+    """Sends and receives an app's messages."""
 
     queues_cls = Queues

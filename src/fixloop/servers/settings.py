@@ -1,6 +1,6 @@
-"""What the environment says about the machine: `FIXLOOP_*` variables.
+"""Reads the machine's settings from the environment: `FIXLOOP_*` variables.
 
-Gates are not here: the environment never decides what passes.
+Gates are not among them: the environment never decides what passes.
 """
 
 import os
@@ -134,11 +134,11 @@ class Settings(BaseModel):
 
     @property
     def keeps_time(self) -> bool:
-        """Whether commands start a timekeeper where no worker keeps the clocks."""
+        """Whether commands start a timekeeper if no worker runs the clocks."""
         return self.keep and self.is_embedded
 
     def urls(self) -> "RedisUrls | None":
-        """Broker and state as they are named, each with all that is needed to use it; None for the embedded ones."""
+        """Broker and state as named, with all settings needed to use them; None for the embedded ones."""
         state = self.state_url or self.broker_url
         if state is None:
             return None
@@ -161,7 +161,7 @@ class Settings(BaseModel):
 
 
 class RedisUrls(NamedTuple):
-    """Where broker and state are; `fixloop.servers.broker_url` says the first in Celery's words."""
+    """The URLs of broker and state; `fixloop.servers.broker_url` converts the first for Celery."""
 
     broker: str
     state: str
@@ -169,15 +169,15 @@ class RedisUrls(NamedTuple):
 
 
 def load_settings() -> Settings:
-    """The settings of this process' environment; refuses a value that cannot be, naming variable and value."""
-    # A step asks dozens of times, and reading them takes as long as starting git.
+    """The settings of this process's environment; refuses an invalid value, naming variable and value."""
+    # A step asks for them dozens of times, and reading them takes as long as starting git.
     names = (name for name in os.environ if name.upper().startswith((_PREFIX.upper(), *_OF_DEFAULTS)))
     return _settings(tuple((name, os.environ[name]) for name in sorted(names)))
 
 
 @lru_cache(maxsize=4)
 def _settings(variables: tuple[tuple[str, str], ...]) -> Settings:
-    """`variables`: what they are read from, for the cache."""
+    """`variables`: the source of the settings, as the cache's key."""
     named = {name.upper(): value for name, value in variables if value}
     given = {field: named.get(f"{_PREFIX}{field.upper()}") for field in Settings.model_fields}
     try:
@@ -191,8 +191,7 @@ def _settings(variables: tuple[tuple[str, str], ...]) -> Settings:
 
 
 def seal_key_of(settings: Settings, project_directory: Path) -> Path | None:
-    """The file with the key that the histories of a project are sealed with, which need not be there yet; None: they
-    are not sealed."""
+    """The file with the key that seals a project's histories, which may not exist yet; None: they are not sealed."""
     if not settings.is_embedded:
         return settings.seal_key_file
     return Place(settings.embedded or project_directory).data / SEAL_KEY
@@ -207,11 +206,11 @@ def named_urls() -> RedisUrls:
 
 @contextmanager
 def redis_urls(settings: Settings, project_directory: Path) -> Iterator[RedisUrls]:
-    """Broker and state of this process; holds the project's embedded Redis while entered, where no URL is given."""
+    """Broker and state of this process; holds the project's embedded Redis while entered, if no URL is given."""
     if named := settings.urls():
         yield named
         return
-    # It starts processes, which most who have settings do not.
+    # Imported late: it starts processes, which most users of settings do not.
     from fixloop.servers.embedded import embedded_redis
 
     with embedded_redis(settings.embedded or project_directory) as embedded:
