@@ -1,1 +1,1 @@
-"""What fixloop does with this machine: processes and their owners, guarded commands, files, interpreters."""
+"""The machine: processes and their owners, guarded commands, files, interpreters."""

@@ -1,7 +1,7 @@
-"""Programs of the application as children that end with this process; loads next to nothing.
+"""Starts the application's programs as children that end with this process; imports next to nothing.
 
-A worker takes longer to load than `fixloop run` takes to know what to tell it: the command starts it first of all, and
-tells it later (docs/decisions/0060).
+A worker takes longer to load than `fixloop run` takes to determine its options, so the command starts the worker first
+and sends it the options later (docs/decisions/0060).
 """
 
 import atexit
@@ -22,7 +22,7 @@ STOP_SECONDS: Final = 12.0
 
 
 class Child(NamedTuple):
-    """A child, and the writing end of a pipe whose end tells it that this process died."""
+    """A child, and the writing end of a pipe that closes when this process dies."""
 
     process: subprocess.Popen[bytes]
     lifeline: int
@@ -34,7 +34,7 @@ class Child(NamedTuple):
 
     @contextmanager
     def ending(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Have it end with the block; it is killed if it does not."""
+        """End the child after the block; it is killed if it does not stop."""
         with self.process:
             try:
                 yield self.process
@@ -46,7 +46,7 @@ class Child(NamedTuple):
 
 
 def attach(command: Sequence[str], environment: Mapping[str, str], **how: Any) -> Child:
-    """Start a child, which learns of this process' end, however that happens; `how`: as for `subprocess.Popen`."""
+    """Start a child that notices the end of this process, however that happens; `how`: as for `subprocess.Popen`."""
     reading, writing = os.pipe()
     variables, further = (
         {**environment, "FIXLOOP_LIFELINE": str(reading)},
@@ -65,7 +65,7 @@ def attach(command: Sequence[str], environment: Mapping[str, str], **how: Any) -
 def attached(
     command: Sequence[str], environment: Mapping[str, str], log: Path | None = None, **how: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A child that is asked to end at the end of the block, and killed if it does not; `log`: what it says."""
+    """A child that is asked to stop at the end of the block, and killed if it does not; `log`: its output."""
     with log.open("ab") if log is not None else nullcontext() as output:
         child = attach(command, environment, stdout=output, stderr=output, **how)
     with child.ending() as process:
@@ -73,14 +73,14 @@ def attached(
 
 
 def launching(role: str, *options: str) -> list[str]:
-    """The words that start a process of the application; a supervisor without options waits for them."""
+    """The command that starts a process of the application; a supervisor without options waits for them."""
     return [sys.executable, str(app_folder() / "workers" / "launch.py"), role, *options]
 
 
 _HOW: Final[Mapping[str, Mapping[str, Any]]] = {
-    # Where loading fails, it fails again once there is a log to say so.
+    # Output of a failed load is discarded: the load fails again once there is a log.
     "supervise": {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL},
-    # Ctrl-C is for who started it, and tells it.
+    # Ctrl-C goes to the starting process, which passes it on.
     "try": {"stdout": subprocess.PIPE, "start_new_session": True},
 }
 _waiting: Final[dict[str, tuple[Child, socket.socket]]] = {}
@@ -88,8 +88,8 @@ atexit.register(lambda: [child.kill() for child, _ in _waiting.values()])
 
 
 def start_waiting(role: str) -> None:
-    """Start a process of the application that loads what it needs and then waits for its standard input, a socket; it
-    ends with this process if nobody takes it."""
+    """Start a process of the application that loads its modules and then waits for its standard input, a socket; it
+    ends with this process if it is never used."""
     _waiting[role] = _started(role)
 
 
@@ -100,7 +100,7 @@ def _started(role: str) -> tuple[Child, socket.socket]:
 
 
 def taken(role: str) -> Child:
-    """The process that waits as `role`, else a new one, with its standard input."""
+    """The waiting process with this role, else a new one, with its standard input."""
     child, line = _waiting.pop(role) if role in _waiting else _started(role)
     with line:
         child.process.stdin = line.makefile("wb")
@@ -108,12 +108,12 @@ def taken(role: str) -> Child:
 
 
 def told(said: Mapping[str, Any], log: Path) -> Child | None:
-    """The supervisor that waits, told what it is, and where its log goes; None where none waits, or it has died."""
+    """Send options and a log to the waiting supervisor; None if none waits, or it has died."""
     if "supervise" not in _waiting:
         return None
     child, line = _waiting.pop("supervise")
     try:
-        # The file and not its name, which it may have no longer when the process has loaded.
+        # The open file, not its name, which may have changed by the time the process has loaded.
         with line, log.open("ab") as file:
             socket.send_fds(line, [json.dumps(said).encode() + b"\n"], [file.fileno()])
     except OSError:

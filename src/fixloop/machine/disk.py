@@ -1,4 +1,4 @@
-"""Whether there is room on a disk, found out by writing."""
+"""Checks for free disk space by writing."""
 
 import errno
 import os
@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Final
 
 READ_ONLY: Final = os.strerror(errno.EROFS)
-"""The obstacle that no room removes."""
+"""The obstacle that more space does not remove."""
 
 PROBE_BYTES: Final = 1_000_000
-"""With less room a Redis takes a few more writes, and then none."""
+"""With less space, Redis accepts a few more writes and then none."""
 
 
 def obstacle(folder: Path) -> str:
-    """Why nothing can be written in `folder`, such as `No space left on device`; empty when it can."""
+    """Why `folder` cannot be written, such as `No space left on device`; empty if it can."""
     probe = folder / f".probe.{os.getpid()}"
     try:
         probe.write_bytes(bytes(PROBE_BYTES))

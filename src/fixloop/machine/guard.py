@@ -1,7 +1,7 @@
-"""Running a command under guard: a time limit, an output limit, a way to cancel, and no survivors.
+"""Runs a command under guard: a time limit, an output limit, cancellation, and no surviving processes.
 
-The worker's end of the guard; `guard_program.py` is the other one. Its two modes are a PID namespace for each command
-where the kernel grants one, else a guard that this process watches.
+This is the worker's side; `guard_program.py` is the other. There are two modes: a PID namespace for each command if the
+kernel grants one, else a guard that this process watches.
 """
 
 import contextlib
@@ -30,15 +30,15 @@ log = logging.getLogger("fixloop.guard")
 POLL_SECONDS: Final = 0.25
 CHUNK_BYTES: Final = 65_536
 ANSWER_SECONDS: Final = 2.0
-"""A guard that says nothing for so long is killed, with all below it."""
+"""A guard that does not respond for this long is killed, with all processes below it."""
 END_SECONDS: Final = 10.0
-"""How long the guard may take to end everything once it has begun; it gives up by itself after five."""
+"""How long the guard may take to end everything once it has started; it gives up by itself after five seconds."""
 MOST_UNANSWERED: Final = round(ANSWER_SECONDS / POLL_SECONDS)
 PROBE_SECONDS: Final = 30.0
 
 
 class Mode(NamedTuple):
-    """How commands are kept from leaving something behind."""
+    """How commands are kept from leaving processes behind."""
 
     name: str
     """`namespace` or `watched`."""
@@ -47,12 +47,12 @@ class Mode(NamedTuple):
 
 
 class Confined(NamedTuple):
-    """How a command is kept from what is not its own, see `sandbox`."""
+    """How a command is confined, see `sandbox`."""
 
     name: str = ""
-    """Of the means; empty where nobody asked for one."""
+    """The sandbox's name; empty if none was requested."""
     before: tuple[str, ...] = ()
-    """The command line of a program that confines what comes behind it."""
+    """The command line of a program that confines the command after it."""
     rules: str = ""
     """For the guard, see `landlock`."""
     variables: Mapping[str, str] = MappingProxyType({})
@@ -60,37 +60,37 @@ class Confined(NamedTuple):
 
 UNCONFINED: Final = Confined()
 RUNNER: Final = "FIXLOOP_RUNNER"
-"""The socket of the runner that has guards where no state is; without it they are children of this process."""
+"""The socket of a runner that starts guards away from the state; without it, guards are this process's children."""
 _REFUSED: Final = re.compile("Read-only file system|Permission denied|EROFS|EACCES")
 _PYTHON: Final = (sys.executable, "-I", "-S")
 _refusals: Final[list[str]] = []
-"""What the kernel said when it refused this process a namespace; it is not asked again."""
+"""The kernel's reasons for refusing this process a namespace; it is not asked again."""
 
 
 @dataclass(frozen=True)
 class GuardedResult:
-    """How a guarded command ended; exactly one of exit code, signal, `timed_out`, `cancelled`, `not_found` says so."""
+    """How a guarded command ended: exactly one of exit code, signal, `timed_out`, `cancelled`, `not_found` is set."""
 
     exit_code: int | None
     signal: int | None
     output: str
-    """stdout and stderr as they came, the middle left out where they exceed the limit."""
+    """stdout and stderr in order, without the middle if they exceed the limit."""
     talk: str = ""
-    """stderr by itself, where it was asked for apart."""
+    """stderr alone, if requested separately."""
     output_bytes: int = 0
-    """All that was printed, also what was left out."""
+    """The size of all output, including the part left out."""
     timed_out: bool = False
     cancelled: bool = False
     not_found: bool = False
     """The command does not exist or cannot be executed."""
     duration_seconds: float = 0.0
     sandbox: str = ""
-    """The name of what confined it."""
+    """The sandbox's name."""
 
     @property
     def refusal(self) -> str:
-        """What to do where the sandbox seems to have refused it something, as the end of a sentence; usually nothing.
-        Of a worker for everybody only its operator names places."""
+        """What to do if the sandbox seems to have refused something, as the end of a sentence; usually empty. On a
+        shared worker only its operator names places."""
         if self.sandbox in ("", "none") or not _REFUSED.search(f"{self.output}{self.talk}"):
             return ""
         keys = "`[sandbox] writable`, or FIXLOOP_SANDBOX_WRITABLE of a shared worker,"
@@ -98,7 +98,7 @@ class GuardedResult:
 
     @property
     def injured(self) -> bool:
-        """True when somebody outside killed it: an injury, not an error of the tool (K40)."""
+        """Whether another process killed it: an injury, not an error of the tool (K40)."""
         return self.signal in (signal.SIGKILL, signal.SIGTERM)
 
 
@@ -116,9 +116,9 @@ def run_guarded(
     confined: Confined = UNCONFINED,
 ) -> GuardedResult:
     """
-    Run a command to its end, its time limit or its cancellation, whichever comes first.
+    Run a command until its end, time limit or cancellation, whichever comes first.
 
-    When this returns or raises, and also when this process is killed, the command and everything it started is gone.
+    When this returns or raises, or this process is killed, the command and all processes it started are gone.
     `argv` is looked up on the PATH of `env`. The time counts from its start, or from what `since` says (as
     `time.monotonic`) where that is later; `cancelled` is asked four times a second; `apart` keeps stderr by itself,
     each with the limit; `confined` says what it may do (of the worker's user: everything).
@@ -153,7 +153,7 @@ def run_guarded(
 
 
 def _seen_from_outside(result: GuardedResult, confined: Confined) -> GuardedResult:
-    """What the program in front of a command says of it by its exit code, as if the command itself had been seen."""
+    """The result of the command itself, derived from the exit code of the program that confines it."""
     code = result.exit_code or 0
     if confined.before and code - 128 in signal.valid_signals():
         result = replace(result, exit_code=None, signal=code - 128)
@@ -163,7 +163,7 @@ def _seen_from_outside(result: GuardedResult, confined: Confined) -> GuardedResu
 
 
 def mode_in_use() -> Mode:
-    """What commands of this process run in, found out by running one."""
+    """The mode of this process's commands, found out by running one."""
     run_guarded(["true"], cwd=Path("/"), env={"PATH": os.defpath}, timeout_seconds=PROBE_SECONDS)
     name = _mode()
     return Mode(name, _refusals[0] if _refusals and name == "watched" else "")
@@ -175,13 +175,13 @@ def _mode() -> str:
 
 
 _Guard = tuple[subprocess.Popen[bytes], int, int]
-"""With the worker's ends of its pipes for life and status."""
+"""The guard with the worker's ends of its pipes for life and status."""
 
 
 def _started(
     mode: str, argv: Sequence[str], cwd: Path, env: Mapping[str, str], *, apart: bool, confined: Confined
 ) -> _Guard:
-    # The worker keeps the writing end of `life` open: when it is gone, however it went, the pipe ends.
+    # The worker keeps the writing end of `life` open, so the pipe ends when the worker is gone, for any reason.
     life_read, life_write = os.pipe()
     status_read, status_write = os.pipe()
     runner = os.environ.get(RUNNER, "")
@@ -197,7 +197,7 @@ def _started(
             stderr=subprocess.PIPE if apart else subprocess.STDOUT,
             bufsize=0,
             pass_fds=(life_read, status_write),
-            # Not in the worker's group: who kills that group must not kill the guard with it.
+            # Not in the worker's group, so that killing the group does not kill the guard.
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
@@ -224,7 +224,7 @@ class _Excerpt:
         room = self.limit // 2 - len(self.head)
         self.head += data[: max(room, 0)]
         self.tail += data[max(room, 0) :]
-        # Cut only now and then, so that a byte is moved once on average.
+        # Cut only occasionally, so that a byte is moved once on average.
         if len(self.tail) > self.limit + CHUNK_BYTES:
             self._cut()
 
@@ -241,7 +241,7 @@ class _Excerpt:
 
 
 class _Watched:
-    """One running command: feeds it, reads it, and decides when it has had enough."""
+    """A running command: writes its input, reads its output, and decides when to end it."""
 
     def __init__(self, guard: _Guard, ward: Ward | None, stdin: bytes, limit_bytes: int) -> None:
         self.process, self.life, self.status = guard
@@ -255,7 +255,7 @@ class _Watched:
         self.excerpt, self.talk = _Excerpt(limit_bytes), _Excerpt(limit_bytes)
         self.unsent = memoryview(stdin)
         self.word = ""
-        """The guard's last word about the command."""
+        """The guard's last report on the command."""
         self.is_asked = False
         self.unanswered_polls = 0
         self.group = 0
@@ -273,7 +273,7 @@ class _Watched:
         self.ended = False
 
     def watch(self, until: Callable[[], float], cancelled: Callable[[], bool]) -> str:
-        """Wait for the guard's end; returns why the command was ended before that, or nothing."""
+        """Wait for the guard's end; returns why the command was ended before, or an empty text."""
         asked = time.monotonic()
         while not self.ended:
             self._serve(POLL_SECONDS)
@@ -288,7 +288,7 @@ class _Watched:
                     return "cancelled"
                 if not self.word:
                     continue
-                # Polls are counted, so that a standstill of this process is none of the guard's.
+                # Polls are counted, so that a stall of this process is not blamed on the guard.
                 if self.is_asked:
                     self.unanswered_polls += 1
                     if self.unanswered_polls >= MOST_UNANSWERED:
@@ -300,7 +300,7 @@ class _Watched:
         return ""
 
     def end(self) -> None:
-        """Let the guard kill what is left, or do it in its place, and read the last output and its last word."""
+        """Let the guard kill what is left, or do it instead, and read the rest of the output and its last report."""
         os.close(self.life)
         if not self.ended and self.unanswered_polls < MOST_UNANSWERED:
             self._serve_until(ANSWER_SECONDS, lambda: self.ended or self.word == "ending")
@@ -328,7 +328,7 @@ class _Watched:
                 self.process.wait(timeout=ANSWER_SECONDS)
 
     def result(self, reason: str, seconds: float) -> GuardedResult:
-        """How it ended; `reason` is why it was ended before that."""
+        """The result; `reason` is why the command was ended early."""
         how, _, number = self.word.partition(" ")
         if reason:
             how = reason

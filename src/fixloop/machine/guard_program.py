@@ -1,4 +1,4 @@
-"""The guard: runs one command and sees to it that nothing of it outlives the worker.
+"""The guard: runs one command and ensures that none of its processes outlives the worker.
 
 A separate program, started as `python -I -S guard_program.py MODE LIFE STATUS RULES ARGV…`, standard library only.
 MODE `namespace` runs the command in a PID namespace with a `/proc` to match: nothing in there can signal the guard,
@@ -30,11 +30,11 @@ CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_SLAVE = 0x2, 0x4, 0x8, 0x1000, 0x4000, 0x80000
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 KILL_SECONDS = 5.0
-"""A process in an uninterruptible wait does not die; nobody waits longer for it."""
+"""A process in an uninterruptible wait does not die; it is not waited for any longer."""
 
 
 def main() -> None:
-    """Run the command, report how it ended, kill what it left behind."""
+    """Run the command, report its end, kill its leftovers."""
     mode, life, status, rules = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     os.set_inheritable(life, False)
     os.set_inheritable(status, False)
@@ -44,9 +44,9 @@ def main() -> None:
         rules = _with_own_tmp(rules)
     else:
         set_subreaper(on=True)
-    # From here on, no process of the same user opens the guard's pipes by way of /proc.
+    # From here on, no process of the same user can open the guard's pipes through /proc.
     prctl(PR_SET_DUMPABLE, 0)
-    # Without a handler, the first process of a namespace gets no signal from inside.
+    # Without a handler, a namespace's first process receives no signal from inside.
     wake = _wake_on(signal.SIGCHLD) if is_first else _wake_on(signal.SIGCHLD, *ENDING)
     try:
         confine = _confining(rules)
@@ -72,7 +72,7 @@ def _tell(status: int, word: str) -> None:
     try:
         os.write(status, f"{word}\n".encode())
     except BrokenPipeError:
-        # The worker is gone; the killing is still to be done.
+        # The worker is gone, but the processes still have to be killed.
         return
 
 
@@ -82,7 +82,7 @@ def _become_first_process(life: int, status: int) -> None:
         try:
             _called("unshare", CLONE_NEWPID | CLONE_NEWNS)
         except PermissionError:
-            # Without the rights of root only together with a user namespace, in which everybody stays who they are.
+            # Without root this requires a user namespace, in which users keep their ids.
             user, group = os.geteuid(), os.getegid()
             _called("unshare", CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWUSER)
             maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
@@ -101,7 +101,7 @@ def _become_first_process(life: int, status: int) -> None:
         _follow(first, life)
     os.close(held)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    # A parent that died before that has closed the other end.
+    # A parent that has already died has closed the other end.
     if select.select([tie], [], [], 0)[0]:
         os._exit(1)
     try:
@@ -111,7 +111,7 @@ def _become_first_process(life: int, status: int) -> None:
 
 
 def _with_own_tmp(rules: str) -> str:
-    """Lay the folder that the rules name over `/tmp`; the rules as they are then."""
+    """Mount the folder that the rules name over `/tmp`; returns the remaining rules."""
     named = [line for line in rules.splitlines() if line.startswith("tmp ")]
     for line in named:
         try:
@@ -119,7 +119,7 @@ def _with_own_tmp(rules: str) -> str:
         except OSError:
             return rules
         os.environ["TMPDIR"] = "/tmp"
-        # What was hidden below it is gone.
+        # Paths hidden below it are no longer there.
         left = [each for each in rules.splitlines() if " /tmp/" not in each]
         rules = "\n".join((*left, "writable /tmp"))
     return rules
@@ -139,7 +139,7 @@ def _give_up(status: int, reason: str) -> None:
 
 
 def _follow(first: int, life: int) -> None:
-    """Outside the namespace: end it when the worker is gone or somebody asks, and end with it."""
+    """Outside the namespace: end it when the worker is gone or requests it, and end with it."""
     wake = _wake_on(signal.SIGCHLD, *ENDING)
     poll = select.poll()
     poll.register(life, 0)  # its end is always told; the questions are for the one inside
@@ -156,13 +156,13 @@ def _follow(first: int, life: int) -> None:
 
 
 def prctl(option: int, value: int) -> None:
-    """`prctl(2)`, on Linux only: elsewhere, processes that leave the group are not caught."""
+    """`prctl(2)`, on Linux only: on other systems, processes that leave the group are not caught."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
 def set_subreaper(*, on: bool) -> None:
-    """Whether this process becomes the parent of what its descendants leave behind."""
+    """Whether this process becomes the parent of its descendants' orphans."""
     prctl(PR_SET_CHILD_SUBREAPER, int(on))
 
 
@@ -179,7 +179,7 @@ def _wake_on(*numbers: signal.Signals) -> int:
 
 
 def _confining(rules: str) -> Callable[[], None]:
-    """A step for the command's process before it becomes the command; everything that can go wrong is done here."""
+    """A step that confines the command's process before exec; everything that can fail is done here."""
     if not rules:
         return lambda: None
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
@@ -189,7 +189,7 @@ def _confining(rules: str) -> Callable[[], None]:
 
 
 def _start(argv: list[str], confine: Callable[[], None]) -> tuple[int, int]:
-    """The child's pid, or 0 and the errno that kept it from starting."""
+    """The child's pid, or 0 and the errno of the failed start."""
     told, tell = os.pipe()
     guard = os.getpid()
     child = os.fork()
@@ -199,7 +199,7 @@ def _start(argv: list[str], confine: Callable[[], None]) -> tuple[int, int]:
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != guard:
                 os._exit(1)
-            # As in a fresh shell: Python ignores SIGPIPE, a pool worker SIGINT, and exec would hand that on.
+            # As in a new shell: Python ignores SIGPIPE, a pool worker SIGINT, and exec would inherit that.
             signal.set_wakeup_fd(-1)
             for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
                 try:
@@ -228,7 +228,7 @@ def _let_go_of_standard_streams() -> None:
 
 
 def _wait(child: int, life: int, status: int, wake: int) -> int | None:
-    """The exit code, negative for a signal; None when the worker is gone or wants an end."""
+    """The exit code, negative for a signal; None if the worker is gone or requests an end."""
     poll = select.poll()
     poll.register(life, select.POLLIN | select.POLLHUP)
     poll.register(wake, select.POLLIN)
@@ -241,7 +241,7 @@ def _wait(child: int, life: int, status: int, wake: int) -> int | None:
         if wake in ready:
             if any(number != signal.SIGCHLD for number in os.read(wake, 4096)):
                 return None
-            # All that ended is collected, adopted orphans included.
+            # All ended children are collected, including adopted orphans.
             code = None
             while True:
                 try:
@@ -260,9 +260,9 @@ def end_all(
     alive: Callable[[], list[int]], *, group: int = 0, are_left: Callable[[], object] = lambda: False
 ) -> None:
     """
-    Kill what `alive` names, and a group, again and again until there is nothing, for at most five seconds.
+    Kill the processes that `alive` returns, and a group, repeatedly until none is left, for at most five seconds.
 
-    `are_left` is asked when `alive` names nothing: what moves on while it looks, it may miss.
+    `are_left` is called when `alive` returns none, because it may miss processes that fork while it looks.
     """
     before: list[int] = []
     until = time.monotonic() + KILL_SECONDS
@@ -270,7 +270,7 @@ def end_all(
         if group:
             _signal(os.killpg, group)
         found = alive()
-        # The last one first: what moves on is there.
+        # Newest first, because a process that keeps forking is there.
         for pid in reversed(found):
             _signal(os.kill, pid)
             try:
@@ -300,7 +300,7 @@ def _signal(send: Callable[[int, int], None], target: int) -> None:
 
 
 def descendants(root: int) -> list[int]:
-    """All processes below `root`, zombies included, from /proc; none where there is no /proc."""
+    """All processes below `root` in /proc, zombies included; none without /proc."""
     found, open_ends = [], [root]
     while open_ends:
         below = children(open_ends.pop())
@@ -311,7 +311,7 @@ def descendants(root: int) -> list[int]:
 
 def children(pid: int) -> list[int]:
     """
-    The processes that `pid` started or inherited, zombies included; none where there is no /proc.
+    The processes that `pid` started or inherited, zombies included; none without /proc.
 
     The kernel keeps the list for each thread. Reading all of /proc instead takes so long, where thousands have ended
     and nobody has collected them, that what moves on from process to process stays ahead.
@@ -338,16 +338,16 @@ def _entries(directory: str) -> list[str]:
 
 
 def is_running(pid: int) -> bool:
-    """Whether it is there and has not ended; a zombie has, and has handed over its children."""
+    """Whether the process exists and has not ended; a zombie has ended, and its children have a new parent."""
     fields = stat_fields(str(pid))
     return bool(fields) and fields[0] not in (b"Z", b"X")
 
 
 def stat_fields(pid: str) -> list[bytes]:
-    """State, parent and what follows; nothing where there is no such process."""
+    """State, parent and the following fields; empty if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            # The command's name may hold blanks and brackets; state and parent follow the last bracket.
+            # The command's name may contain spaces and brackets; state and parent follow the last bracket.
             return file.read().rpartition(b")")[2].split()
     except OSError:
         return []

@@ -1,7 +1,7 @@
-"""How a worker is: one small file on its machine, written by its supervisor and read by `fixloop worker --check`.
+"""A worker's health: one small file on its machine, written by its supervisor and read by `fixloop worker --check`.
 
-Owns the file's place and form, and what counts as well. Asks no process and no broker: a health check that loads
-Celery every few seconds costs more than some of the work. Times are those of the machine's monotonic clock.
+Owns the file's place and format, and the definition of health. Queries no process and no broker: loading Celery every
+few seconds for a health check would cost more than some of the work. Times are from the machine's monotonic clock.
 """
 
 import json
@@ -18,39 +18,39 @@ from fixloop.files.folders import make_cache
 from fixloop.machine.owner import is_dead_here, machine
 
 SILENT_SECONDS: Final = 10.0
-"""A part that serves says so every second; a Redis that is away for longer than that is another exit code."""
+"""A serving process reports every second; a Redis that is away for longer than this has another exit code."""
 _LONGEST_BYTES: Final = 100_000
 _NAMES: Final = {"work": "the work processes", "control": "control", "sweep": "the sweeper"}
 
 
 @dataclass(frozen=True)
 class Part:
-    """One supervised process, with those it forked."""
+    """A supervised process and its forks."""
 
     role: str
     """`work`, `control` or `sweep`."""
     wanted: int = 1
-    """How many processes there should be."""
+    """The required number of processes."""
     serving: int = 0
-    """How many it last said there are."""
+    """The number of processes in its last report."""
     heard_at: float | None = None
-    """When it last said so; None since its start: not yet."""
+    """The time of its last report; None: none since its start."""
     deaths: int = 0
-    """How often it ended since the worker began."""
+    """How often it ended since the worker started."""
     last_death: str = ""
-    """Why it ended the last time."""
+    """Why it last ended."""
 
 
 @dataclass(frozen=True)
 class Health:
-    """What a supervisor knows of itself and its processes."""
+    """What a supervisor knows about itself and its processes."""
 
     owner: str
-    """The supervisor, as `fixloop.machine.owner` names it."""
+    """The supervisor's identity, see `fixloop.machine.owner`."""
     redis: str
-    """Where its state is, without the password."""
+    """The place of its state, without the password."""
     queue: str = ""
-    """The workflow whose own worker it is; empty: it serves all."""
+    """The workflow that it serves exclusively; empty: it serves all."""
     at: float = 0.0
     """When this was written."""
     stopping: bool = False
@@ -62,12 +62,12 @@ class Health:
 
 
 def health_file(cache: Path, owner: str) -> Path:
-    """Where the supervisor `owner` writes; each container that shares a cache has its own file."""
+    """The file of the supervisor `owner`; each container that shares a cache has its own file."""
     return cache / "workers" / f"{sha256(owner.encode()).hexdigest()[:16]}.json"
 
 
 def note(cache: Path, health: Health) -> None:
-    """Write `health` down, whole or not at all."""
+    """Write `health` atomically."""
     target = health_file(cache, health.owner)
     make_cache(cache)
     target.parent.mkdir(mode=0o700, exist_ok=True)
@@ -80,7 +80,7 @@ def forget(cache: Path, owner: str) -> None:
 
 
 def healths(cache: Path) -> Iterator[Health]:
-    """Those of the supervisors that run on this machine; the files of dead ones are removed."""
+    """The healths of the supervisors that run on this machine; the files of dead ones are removed."""
     for file in sorted((cache / "workers").glob("*.json")):
         try:
             with file.open("rb") as opened:
@@ -89,7 +89,7 @@ def healths(cache: Path) -> Iterator[Health]:
             known = Health(**told, parts=tuple(Part(**part) for part in parts))  # type: ignore[arg-type]
             is_its_own = known.pid and os.fspath(file) == os.fspath(health_file(cache, known.owner))
         except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
-            # No supervisor of this version wrote it.
+            # Not written by a supervisor of this version.
             continue
         if not is_its_own or not known.owner.startswith(f"{machine()}/"):
             continue
@@ -100,7 +100,7 @@ def healths(cache: Path) -> Iterator[Health]:
 
 
 def problems(health: Health, now: float) -> list[str]:
-    """What is wrong with a worker at `now`, each as a clause; empty if it is well."""
+    """A worker's problems at `now`, each as a clause; empty if it is healthy."""
     silent = now - health.at
     if silent > SILENT_SECONDS:
         return [f"its supervisor has said nothing for {silent:.0f} s"]

@@ -1,6 +1,6 @@
-"""Which `python` belongs to a project, and what it can import.
+"""Finds the `python` of a project, and what it can import.
 
-Owns the order of choice; runs nothing of the project.
+Owns the order of choice; runs no code of the project.
 """
 
 import json
@@ -18,8 +18,8 @@ from typing import Final, Literal
 VENV_NAMES: Final = (".venv", "venv")
 LOOK_SECONDS: Final = 20.0
 SHIM_SECONDS: Final = 60
-"""So long, at most, it is believed what a version manager chose."""
-# Runs in the project's interpreter, which may be older than this one. A mere folder of the name is no module.
+"""How long a version manager's choice is cached."""
+# Runs in the project's interpreter, which may be older than this one. A mere folder with the name is no module.
 LOOK: Final = """
 import importlib.util, json, sys
 roots, names = json.loads(sys.argv[1])
@@ -36,11 +36,11 @@ sys.stdout.write("\\n" + json.dumps([name for name in names if found(name)]) + "
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python to run checks with; `path` is empty where the machine has none."""
+    """A Python for running checks; `path` is empty if the machine has none."""
 
     path: str
     prefix: str
-    """The virtual environment's folder, empty for one without."""
+    """The virtual environment's folder; empty if there is none."""
     origin: Literal["setup", "checkout", "VIRTUAL_ENV", "PATH", "none"]
 
 
@@ -82,12 +82,12 @@ def venv_in(top: Path, subdirectory: str) -> Path | None:
 def importable_modules(
     interpreter: Interpreter, directory: Path, names: Iterable[str], *, user_site: bool = False
 ) -> frozenset[str]:
-    """Those of `names` that `interpreter` finds when it is started in `directory`; of `a.b` only `a` is looked for.
-    `user_site`: also among the packages in the user's home folder."""
+    """The `names` that `interpreter` can import when it is started in `directory`; for `a.b` only `a` is looked for.
+    `user_site`: also in the user's site packages."""
     asked = list(names)
     if not interpreter.path or not asked:
         return frozenset()
-    # Not by PYTHONPATH: the interpreter's start would run a sitecustomize.py of the project, in our name.
+    # Not by PYTHONPATH: the interpreter would run the project's sitecustomize.py at its start.
     roots = [str(root) for root in (directory / "src", directory)]
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     if not user_site:
@@ -108,8 +108,8 @@ def importable_modules(
 
 
 def stamps(interpreter: Interpreter, words: Iterable[str], path: str) -> list[str]:
-    """What tells that a tool was installed again: the interpreter, its packages' folder, and each program that `words`
-    name on the PATH `path`, with size and date."""
+    """Stamps that change when a tool is installed again: of the interpreter, its packages' folder, and each program in
+    `words` on the PATH `path`, with size and date."""
     programs = [shutil.which(word, path=path) for word in words if not word.startswith("-")]
     packages = map(str, Path(interpreter.path).parent.parent.glob("lib/python*/site-packages"))
     found = []
@@ -125,7 +125,7 @@ def stamps(interpreter: Interpreter, words: Iterable[str], path: str) -> list[st
 
 @lru_cache(maxsize=64)
 def _behind_shim(program: str, folder: str, _until: int) -> str:
-    """The interpreter that a shim of pyenv, asdf or mise starts in a folder; the shim where it starts none."""
+    """The interpreter that a shim of pyenv, asdf or mise starts in a folder; the shim itself if it starts none."""
     try:
         if found := _by_pyenv(Path(program), folder):
             return found
@@ -144,7 +144,7 @@ def _behind_shim(program: str, folder: str, _until: int) -> str:
 
 
 def _by_pyenv(shim: Path, folder: str) -> str:
-    """What a shim of pyenv starts where one version is named in full, a tenth of a second sooner; else empty."""
+    """The interpreter of a pyenv shim if one version is named in full, found a tenth of a second faster; else empty."""
     top, above = shim.parent.parent, [Path(folder), *Path(folder).parents]
     files = filter(Path.is_file, [*(each / ".python-version" for each in above), top / "version"])
     said = os.environ.get("PYENV_VERSION") or next((file.read_text(errors="replace") for file in files), "")

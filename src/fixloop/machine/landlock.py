@@ -1,8 +1,8 @@
-"""Landlock: a process gives up rights for itself and all it starts; three system calls, no library.
+"""Landlock: a process gives up rights for itself and its descendants, by three system calls and without a library.
 
-Loaded by the guard's program next to it, so it needs the standard library only. What a ruleset refuses is decided by
-the real path of a file, whatever name, link or mount leads there. Not covered by any version so far: `connect` to a
-socket that has a path, `chmod`, dates, and UDP.
+Loaded by the guard's program next to it, so it uses only the standard library. A ruleset applies to a file's real path,
+whatever name, link or mount leads there. No version so far covers `connect` to a socket with a path, `chmod`, dates,
+and UDP.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 OLDEST = 2
-"""Before it no file could be moved from folder to folder."""
+"""Earlier versions do not allow moving files between folders."""
 KNOWN = 7
 WITH_NETWORK = 4
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
@@ -29,14 +29,14 @@ _REFER, _TRUNCATE = 1 << 13, 1 << 14
 _FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE
 _TCP = 1 | 1 << 1
 _SCOPES = 1 | 1 << 1
-"""Abstract sockets of processes outside, and signals to them."""
+"""Abstract sockets of outside processes, and signals to them."""
 _CAPABILITIES = (2, 16, 17, 19, 21, 22, 25, 38, 39, 40)
-"""Of root: with these it reads files by their number, memory of other processes and environments, or loads a module."""
+"""Of root: with these it could read files by number and other processes' memory and environment, or load a module."""
 _WRITABLE_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "dri", "kvm")
 
 
 def version() -> int:
-    """The kernel's; 0 where it has none, or a filter of system calls keeps it away."""
+    """The kernel's version; 0 if it has none, or a system call filter blocks it."""
     try:
         return _call(_CREATE, None, 0, _BY_VERSION)
     except OSError:
@@ -45,7 +45,7 @@ def version() -> int:
 
 def ruleset(rules: str) -> int:
     """
-    An open ruleset of what is left: to read everything but what is hidden, to write what is writable.
+    An open ruleset that allows reading everything except hidden paths, and writing writable ones.
 
     `rules` has lines `hidden PATH`, `shown PATH` (below a hidden one), `writable PATH` and `network off`.
     """
@@ -62,7 +62,7 @@ def ruleset(rules: str) -> int:
             allowed += [(each, all_files & ~_DEVICES) for each in around(path, hidden)]
     allowed += [(f"/dev/{name}", all_files & ~_DEVICES) for name in _WRITABLE_DEVICES]
     if os.geteuid() != 0:
-        # For root it would be the whole system's settings.
+        # As root, this would be the settings of the whole system.
         allowed.append(("/proc", _WRITE | _TRUNCATE))
     for path, rights in allowed:
         _allow(made, path, rights & all_files)
@@ -70,19 +70,19 @@ def ruleset(rules: str) -> int:
 
 
 def enforce(made: int) -> None:
-    """Give up, for good, what the ruleset does not allow."""
+    """Give up the rights outside the ruleset, for good."""
     for number in _CAPABILITIES:
         _LIBRARY.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
     try:
         _call(_RESTRICT, made, 0)
     except PermissionError:
-        # Who may not administrate may only when no program can give it rights again.
+        # An unprivileged process may do so only if no program can give it new rights.
         _LIBRARY.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         _call(_RESTRICT, made, 0)
 
 
 def around(top: str, hidden: Sequence[str]) -> Iterator[str]:
-    """The largest files and folders that together are all of `top` but the hidden ones; `top` where none is in it."""
+    """The largest files and folders that make up `top` without the hidden ones; `top` itself if it has none."""
     below = top.rstrip("/") + "/"
     if top in hidden:
         return
@@ -101,7 +101,7 @@ def _allow(made: int, path: str, rights: int) -> None:
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        # What is not there needs no right.
+        # A missing path needs no right.
         return
     if not stat.S_ISDIR(os.fstat(place).st_mode):
         rights &= _FILES

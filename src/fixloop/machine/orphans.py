@@ -1,6 +1,6 @@
-"""What a killed guard leaves behind becomes a child of the process above, which is a subreaper meanwhile, and is ended.
+"""Adopts and ends the processes that a killed guard leaves behind; this process is a subreaper in the meantime.
 
-Only needed where commands run without a namespace. Linux only: elsewhere nobody learns of orphans.
+Only needed if commands run without a namespace. Linux only: other systems do not report orphans.
 """
 
 import os
@@ -13,32 +13,32 @@ from fixloop.machine.guard_program import children, descendants, end_all, is_run
 
 _lock: Final = threading.Lock()
 _wards: Final[set["Ward"]] = set()
-"""Those of all threads: what is a child of this process because of one is no orphan of another."""
+"""The wards of all threads: the child of one ward is no orphan of another."""
 
 
 class Ward:
-    """One command's guard, and the orphans that this process inherits from it."""
+    """One command's guard, and the orphans that this process adopts from it."""
 
     def __init__(self) -> None:
         self.guard = 0
         self._before = frozenset(children(os.getpid()))
 
     def end(self, group: int = 0) -> None:
-        """Kill the guard, the orphans, all below them, and a group; returns when none is left."""
+        """Kill the guard, the orphans, their descendants and a group; returns when none is left."""
         end_all(self._left, group=group, are_left=self._left)
 
     def _left(self) -> list[int]:
-        # Its pipes end a moment before it hands over its children.
+        # Its pipes close shortly before its children get a new parent.
         guard = [self.guard] if is_running(self.guard) else []
         ours = self._before | {ward.guard for ward in _wards}
-        # In no session of this process: what it starts itself, such as git, stays in its own.
+        # Only in other sessions: processes that this one starts, such as git, stay in its session.
         orphans = [pid for pid in children(os.getpid()) if pid not in ours and _session(pid) != os.getsid(0)]
         return guard + [each for pid in orphans for each in (pid, *descendants(pid))]
 
 
 @contextmanager
 def adopting() -> Iterator[Ward]:
-    """Be a subreaper as long as any thread is in the block."""
+    """Be a subreaper while any thread is in the block."""
     with _lock:
         set_subreaper(on=True)
         ward = Ward()

@@ -1,8 +1,8 @@
-"""Who holds a ticket: host, boot id, pid namespace, pid and start time, so that a dead owner is known as one.
+"""Identifies a ticket's holder by host, boot id, pid namespace, pid and start time, so that a dead owner is recognised.
 
-A pid alone comes back; with the start time it does not. Only a process on the same host, boot and namespace can
-tell that an owner is gone; all others have to wait for the lease to run out. A process of a worker says behind an `@`
-which supervisor it belongs to: whether a death was the step's own fault, only that one can judge (K40).
+A pid alone may be reused; with the start time it is unique. Only a process on the same host, boot and namespace can
+tell that an owner is gone; others have to wait for the end of its lease. A worker's process adds its supervisor after
+an `@`: only the supervisor can judge whether a death was the step's fault (K40).
 """
 
 import os
@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 VARIABLE: Final = "FIXLOOP_SUPERVISOR"
-"""In the environment of a worker's processes: the identity of their supervisor."""
+"""The environment variable of a worker's processes with the identity of their supervisor."""
 
-# PF_EXITING: it will do nothing any more. Its files are closed already when it is not a zombie yet, so a
-# process that waited for that would find it alive.
+# PF_EXITING: the process does nothing more. Its files are closed before it is a zombie, so a process that waited for
+# their end would otherwise find it alive.
 EXITING: Final = 0x4
 
 
@@ -32,25 +32,25 @@ def machine() -> str:
 
 
 def identity(pid: int | None = None) -> str:
-    """`{machine}/{pid}/{start}` of a process, this one by default; its start is in clock ticks since boot."""
+    """`{machine}/{pid}/{start}` of a process, by default this one; the start is in clock ticks since boot."""
     number = os.getpid() if pid is None else pid
     return f"{machine()}/{number}/{_started(number)}"
 
 
 def owner() -> str:
-    """This process' identity, with its supervisor's pid and start where it has one."""
+    """This process's identity, with its supervisor's pid and start if it has one."""
     supervisor = os.environ.get(VARIABLE, "").rsplit("/", 2)
     return f"{identity()}@{':'.join(supervisor[1:])}" if len(supervisor) == 3 else identity()
 
 
 def supervisor_of(owner: str) -> str:
-    """The identity of the supervisor that an owner belongs to; empty where it has none."""
+    """The identity of an owner's supervisor; empty if it has none."""
     where, _, rest = owner.rpartition("@")
     return f"{_parts(where)[0]}/{rest.replace(':', '/')}" if where and rest else ""
 
 
 def is_dead_here(owner: str) -> bool:
-    """True when `owner` was a process of this machine and no longer runs; False when that cannot be told."""
+    """Whether `owner` was a process of this machine and no longer runs; False if that is unknown."""
     where, pid, rest = _parts(owner)
     if where != machine() or not pid.isdigit():
         return False
@@ -58,7 +58,7 @@ def is_dead_here(owner: str) -> bool:
 
 
 def age_seconds() -> float:
-    """How long ago this process was started; for ever where that cannot be told."""
+    """How long ago this process started; infinite if unknown."""
     started = _started(os.getpid())
     if not started:
         return float("inf")
@@ -77,7 +77,7 @@ def _parts(owner: str) -> tuple[str, str, str]:
 
 
 def _started(pid: int) -> str:
-    """Field 22 of /proc/pid/stat, read behind the command's name, which may hold anything; a zombie has ended."""
+    """Field 22 of /proc/pid/stat, read after the command's name, which may contain anything; a zombie has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""What a worker's process is, told by its name: `ps` and `top` show it, whichever way the process was started."""
+"""Names a worker's process after its role, for `ps` and `top`, however the process was started."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -18,13 +18,13 @@ _ROLES: Final = {name: role for role, name in _NAMES.items()}
 
 
 def name_after(role: str) -> None:
-    """Name this process after its role, where the system has names; what it forks inherits it, a program does not."""
+    """Name this process after its role, if the system supports names; forks inherit the name, programs do not."""
     with suppress(OSError):
         Path("/proc/self/comm").write_text(_NAMES[role])
 
 
 def role_of(pid: int) -> str:
-    """A role of the application, such as `control`; empty for a process that has none, or is gone."""
+    """The role of a process of the application, such as `control`; empty for other and missing processes."""
     try:
         return _ROLES.get(Path(f"/proc/{pid}/comm").read_text().rstrip("\n"), "")
     except OSError:

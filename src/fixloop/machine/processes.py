@@ -1,4 +1,4 @@
-"""Starting the application's processes from the library: by path, never by import."""
+"""Starts the application's processes from the library: by path, never by import."""
 
 import json
 import os
@@ -22,13 +22,13 @@ _FLOWER: Final = (
 
 
 def variables_for(urls: RedisUrls) -> dict[str, str]:
-    """What the environment of a process of the application says of its servers."""
+    """The environment variables that tell a process of the application its servers."""
     key = {"FIXLOOP_SEAL_KEY_FILE": str(urls.seal_key_file)} if urls.seal_key_file is not None else {}
     return {"FIXLOOP_BROKER_URL": urls.broker, "FIXLOOP_STATE_URL": urls.state} | key
 
 
 def log_in(cache: Path, name: str) -> Path:
-    """Where a worker's log goes. Raises InfrastructureError: nothing can be written there."""
+    """The path of a worker's log. InfrastructureError: it cannot be written."""
     log = cache / "logs" / f"{name}.log"
     try:
         make_cache(cache)
@@ -47,7 +47,7 @@ def supervisor(
     environment: Mapping[str, str] | None = None,
     entering: Sequence[str] = (),
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker's supervisor as a child, drained at the end of the block; `entering`: words before its command."""
+    """A worker's supervisor as a child, drained at the end of the block; `entering`: a prefix of its command."""
     variables = variables_for(urls) | dict(environment or {})
     said = {"options": dict(options), "variables": variables}
     waiting = told(said, log) if log is not None and not entering else None
@@ -62,7 +62,7 @@ def browser(urls: RedisUrls, port: int) -> Iterator[subprocess.Popen[bytes]]:
     folder = app_folder()
     command = [sys.executable, "-c", _FLOWER, "-A", "workers.app", "flower"]
     command += [f"--conf={folder / 'config' / 'flowerconfig.py'}", f"--port={port}"]
-    # Celery puts the working directory first on its path: it has to be ours, not the user's project.
+    # Celery puts the working directory first on its path: it must be fixloop's, not the user's project.
     with attached(
         command, os.environ | variables_for(urls) | {"PYTHONPATH": str(folder)}, cwd=folder
     ) as process:

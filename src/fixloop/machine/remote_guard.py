@@ -1,8 +1,8 @@
-"""A guard's stand-in where commands run in another container: hands the command and its pipes to the runner there.
+"""Replaces a guard if commands run in another container: passes the command and its pipes to the runner there.
 
 A separate program, started as `python -I -S remote_guard.py SOCKET MODE LIFE STATUS RULES ARGV…` in place of
-`guard_program.py`, standard library only. It says on STATUS what the guard says there.
-A runner that is away for long is an injury: it ends without a word.
+`guard_program.py`, standard library only. It forwards the guard's reports to STATUS.
+A runner that is away for long is an injury: this program ends without a report.
 """
 
 import json
@@ -17,11 +17,11 @@ WORDS = re.compile(
     rb"|(?:started|exited|signalled|unstartable) [0-9]{1,10})\n"
 )
 PATIENCE_SECONDS = 30.0
-"""How long a runner that restarts may take."""
+"""How long a runner may take to restart."""
 
 
 def main() -> None:
-    """Hand the command over, pass on what is said of it."""
+    """Pass the command on, and forward the reports on it."""
     mode, life, status = sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     argv, rules = sys.argv[6:], sys.argv[5]
     command = {"mode": mode, "rules": rules, "argv": argv, "cwd": os.getcwd(), "env": dict(os.environ)}
@@ -45,7 +45,7 @@ def main() -> None:
             os.dup2(nothing, pipe)
         for line in runner.makefile("rb"):
             if WORDS.fullmatch(line):
-                # The command is none of this side's processes: this one stands for it.
+                # The command is no process of this side, so this process stands for it.
                 is_named = line.startswith(b"started ") and line != b"started 0\n"
                 os.write(status, b"started %d\n" % os.getpid() if is_named else line)
 

@@ -1,7 +1,7 @@
-"""The runner: starts guards for workers that are on a network which checks and fixers are to be kept from.
+"""The runner: starts guards for workers whose network checks and fixers must not reach.
 
-Stand-ins of guards (`remote_guard.py`) connect to its Unix socket, each with one command and the pipes for it; the
-end of the connection is the end of the command. It knows no address, no password and no state.
+Substitutes of guards (`remote_guard.py`) connect to its Unix socket, each with one command and its pipes; the end of
+the connection ends the command. It has no address, no password and no state.
 """
 
 import contextlib
@@ -20,14 +20,14 @@ from fixloop.machine import guard_program
 from fixloop.machine.orphans import adopting
 
 PIPES: Final = 4
-"""Of a command: its three streams, and the pipe whose end says that the worker is gone."""
+"""Per command: its three streams, and the pipe that closes when the worker is gone."""
 HEAD_BYTES: Final = 8
 MOST_BYTES: Final = 16 * 1024 * 1024
 _GUARD: Final = (sys.executable, "-I", "-S", guard_program.__file__)
 
 
 def serve(place: Path) -> NoReturn:
-    """Take commands at a socket, until this process is told to end."""
+    """Accept commands at a socket until told to stop."""
     place.unlink(missing_ok=True)
     os.umask(0o077)
     with socket.socket(socket.AF_UNIX) as listening:
@@ -39,7 +39,7 @@ def serve(place: Path) -> NoReturn:
 
 
 def _serve(connection: socket.socket) -> None:
-    """One command, to its end or that of the connection."""
+    """Run one command until it or the connection ends."""
     with connection, adopting() as ward:
         if _is_below(connection):
             return
@@ -78,20 +78,20 @@ def _serve(connection: socket.socket) -> None:
 
 
 def _is_below(connection: socket.socket) -> bool:
-    """Whether a command that runs here asks: no sandbox of its own would confine what it starts in this way. Callers in
+    """Whether the caller is a command that runs here: what it starts this way would escape its sandbox. Callers in
     another container have no process id here."""
     if sys.platform != "linux":
         return False
     pid: int = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
     while pid and pid != os.getpid():
         fields = guard_program.stat_fields(str(pid))
-        # Who has ended meanwhile cannot say who it was.
+        # A caller that has ended cannot be identified.
         pid = int(fields[1]) if fields else os.getpid()
     return pid != 0
 
 
 def _follow(guard: "subprocess.Popen[bytes]", connection: socket.socket, reading: int) -> int:
-    """Pass on what the guard says, and end it when nobody listens any more; the group of a command it did not end."""
+    """Forward the guard's reports; when the connection closes, end it, and the group of a command it left running."""
     said = b""
     poll = select.poll()
     poll.register(reading, select.POLLIN)

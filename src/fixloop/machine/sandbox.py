@@ -1,7 +1,7 @@
-"""The sandbox: what a command may read, write and reach, and which means of the system keeps it to that.
+"""The sandbox: what a command may read, write and reach, and which means of the system enforces that.
 
-Bubblewrap where it runs, else Landlock, else none, which is said. Owns the choice and the words for both; refuses to
-guess: bubblewrap is tried by running something in it, and a command whose rules do not hold is not started.
+Bubblewrap if it runs, else Landlock, else none, which is reported. Owns the choice and the arguments of both. It does
+not guess: bubblewrap is tested by running a program, and a command whose rules cannot be enforced is not started.
 """
 
 import hashlib
@@ -22,8 +22,8 @@ from fixloop.servers.settings import load_settings
 PROBE_SECONDS: Final = 30.0
 TEMPORARY: Final = "/tmp"
 TRIES: Final = 20
-"""Whose temporary files are the last to be removed takes the folder of everybody's along."""
-# What root would get out with; who is not root has none of them in there.
+"""Creating the folder is retried: a workspace that removes the last temporary files removes the shared parent."""
+# Capabilities with which root could escape; other users have none of them in a sandbox.
 _DROPPED: Final = (
     "DAC_READ_SEARCH",
     "MKNOD",
@@ -34,23 +34,23 @@ _DROPPED: Final = (
     "SYS_RAWIO",
 )
 _answers: Final[dict[str, str]] = {}
-"""Why bubblewrap does not run here, by its program; empty where it does. It is asked once for each process."""
+"""Why bubblewrap does not run here, by its program; empty if it does. Checked once per process."""
 
 
 class Confinement(NamedTuple):
-    """What is left to a command: it reads everything but what is hidden, and writes what is writable."""
+    """The rights of a confined command: it reads everything except hidden paths, and writes writable ones."""
 
     writable: tuple[Path, ...]
     hidden: tuple[Path, ...] = ()
     shown: tuple[Path, ...] = ()
-    """Below what is hidden."""
+    """Below hidden paths."""
     tmp: Path = Path(TEMPORARY)
-    """Its own folder for temporary files, which takes the place of everybody's."""
+    """Its own folder for temporary files, in place of the shared one."""
     network: bool = True
 
 
 class Means(NamedTuple):
-    """What keeps commands to their confinement."""
+    """The means that enforces a confinement."""
 
     name: str
     """`bubblewrap`, `landlock` and its version, or `none`."""
@@ -59,7 +59,7 @@ class Means(NamedTuple):
 
 
 def means_in_use(mode: str = "auto") -> Means:
-    """What commands are confined by, where a project says `mode`; `FIXLOOP_SANDBOX` says more than a project."""
+    """The means of confinement if a project requests `mode`; `FIXLOOP_SANDBOX` overrides the project."""
     wanted = load_settings().sandbox or mode
     if wanted == "off":
         return Means("none", "it is switched off")
@@ -76,14 +76,14 @@ def means_in_use(mode: str = "auto") -> Means:
 
 
 def required(mode: str) -> None:
-    """InfrastructureError where there is no means and none is allowed to be missing."""
+    """InfrastructureError if there is no means and one is required."""
     means = means_in_use(mode)
     if means.name == "none" and (load_settings().sandbox or mode) not in ("auto", "off"):
         raise InfrastructureError(f"a sandbox is required, and there is none: {means.reason}")
 
 
 def confined(what: Confinement, env: Mapping[str, str], *, cwd: Path, mode: str = "auto") -> Confined:
-    """How `run_guarded` starts a command in `cwd` that is confined to that; see `required`."""
+    """How `run_guarded` starts a command in `cwd` with this confinement; see `required`."""
     required(mode)
     means = means_in_use(mode)
     if means.name == "none":
@@ -91,7 +91,7 @@ def confined(what: Confinement, env: Mapping[str, str], *, cwd: Path, mode: str 
     if not what.network and means.name.startswith("landlock") and landlock.version() < landlock.WITH_NETWORK:
         raise InfrastructureError("`network = false` needs bubblewrap or Landlock 4 (Linux 6.7)")
     real = _real(what)
-    # A folder over /tmp would hide what the command, and the guard before it, need from there.
+    # A folder mounted over /tmp would hide the files there that the command, and the guard before it, need.
     words = [str(cwd), *map(str, real.writable), __file__, sys.executable]
     words += [word for value in env.values() for word in value.split(os.pathsep)]
     covers = not any(os.path.realpath(word).startswith(f"{TEMPORARY}/") for word in words if "/" in word)
@@ -105,13 +105,13 @@ def confined(what: Confinement, env: Mapping[str, str], *, cwd: Path, mode: str 
 
 
 def own_temporary(folder: Path) -> Path:
-    """Where the commands of a workspace have their temporary files: a short path, because names of sockets are."""
+    """The folder for temporary files of a workspace's commands: a short path, because socket paths have to be short."""
     top = Path(tempfile.gettempdir(), f"fixloop-{os.getuid()}")
     return top / hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
 
 
 def make_own_temporary(folder: Path) -> Path:
-    """The same, made where it is not there yet. Raises InfrastructureError: it cannot be."""
+    """The same, created if it is missing. InfrastructureError: it cannot be."""
     own = own_temporary(folder)
     for _ in range(TRIES):
         places = ((place, made_own(place)) for place in (own.parent, own))
@@ -122,7 +122,7 @@ def make_own_temporary(folder: Path) -> Path:
 
 
 def _real(what: Confinement) -> Confinement:
-    """With the paths that the kernel goes by, of what is there."""
+    """The confinement with real paths, as the kernel uses them, without missing ones."""
 
     def there(paths: tuple[Path, ...]) -> tuple[Path, ...]:
         real = (Path(os.path.realpath(path)) for path in paths)
@@ -156,7 +156,7 @@ def _refusal_of_bubblewrap() -> str:
 
 
 def _bubblewrap(what: Confinement, *, covers: bool) -> tuple[str, ...]:
-    """Its command line up to the command: what is on top of something else comes later."""
+    """The command line before the command; later arguments override earlier ones."""
     laid: list[tuple[Path, tuple[str, ...]]] = [
         (Path("/"), ("--ro-bind", "/")),
         (Path("/dev"), ("--dev",)),

@@ -1,6 +1,6 @@
-"""The clocks of an embedded Redis: which workflows they go on for, and the start of the process that keeps them going.
+"""The clocks of an embedded Redis: the workflows they run for, and the start of the process that runs them.
 
-Its way to Redis is small because the timekeeper, `workers/recovery/timekeeper.py`, has to be; a project has one.
+Its access to Redis is small because the timekeeper, `workers/recovery/timekeeper.py`, has to be; a project has one.
 """
 
 import json
@@ -23,28 +23,28 @@ from fixloop.store.limits import HORIZON_SECONDS, MOST_PER_SWEEP, SHARD_LEASE_SE
 from fixloop.store.scripts import source
 
 LOCK: Final = "timekeeper.lock"
-"""Next to the embedded Redis' data; held by the one timekeeper."""
+"""Next to the embedded Redis's data; held by the only timekeeper."""
 TELLING: Final = ("deliver", "escalate", "notify")
-"""The steps that only tell somebody something; a timekeeper has them done."""
+"""The steps that only notify somebody; a timekeeper has them done."""
 RECURRING: Final = ("attend",)
-"""The steps that come again and again as long as a workflow lives."""
+"""The steps that recur while a workflow lives."""
 ANSWER_SECONDS: Final = 3.0
 START_SECONDS: Final = 10.0
 
 
 class Kept(NamedTuple):
-    """A workflow that only somebody outside can go on with."""
+    """A workflow that only waits for an outsider."""
 
     workflow: str
     shard: int
     due: float
-    """Its earliest deadline, in seconds from now on the engine's clock; infinite without one."""
+    """The time until its earliest deadline, in seconds of engine time; infinite without one."""
     tells: bool
-    """Whether somebody can be told something at once."""
+    """Whether a notification can be sent at once."""
 
 
 class Clocks:
-    """What a timekeeper asks of the embedded Redis; every call is one round trip for each shard."""
+    """A timekeeper's requests to the embedded Redis; every call is one round trip per shard."""
 
     def __init__(self, path: str, password: str = "") -> None:
         self._owner = identity()
@@ -63,7 +63,7 @@ class Clocks:
         self._connection.close()
 
     def kept(self) -> list[Kept]:
-        """The workflows whose clocks go on without a worker."""
+        """The workflows whose clocks run without a worker."""
         steps = [json.dumps(dict.fromkeys(names, True)) for names in (TELLING, RECURRING)]
         found = []
         for shard in range(SHARDS):
@@ -76,9 +76,9 @@ class Clocks:
 
     def sweep(self, shard: int) -> bool:
         """
-        Let the clock of a shard run on; False when a worker's sweeper does. No deadline is handed out.
+        Advance a shard's clock; False if a worker's sweeper does it. No deadline is handed out.
 
-        What the sweep offers again is hinted by the next worker's sweeper: it finds that nobody has heard of it.
+        Tickets that the sweep offers again are hinted by the next worker's sweeper, which finds them unheard.
         """
         limits = (SHARD_LEASE_SECONDS, HORIZON_SECONDS, MOST_PER_SWEEP, 0)
         mine, *_ = self._run("sweep", shard, self._owner, *limits, workflow_key_prefix(shard), "[]")
@@ -102,7 +102,7 @@ class Clocks:
 
 
 def keep_time(place: Place) -> int:
-    """Start a timekeeper for a Redis that the caller holds; its process id, 0 where there is one or nothing waits."""
+    """Start a timekeeper for a Redis that the caller holds; its process id, or 0 if there is one or nothing waits."""
     with closing(Lock(place.data / LOCK)) as charge:
         if not charge.take():
             return 0
@@ -111,11 +111,11 @@ def keep_time(place: Place) -> int:
                 return 0
         with closing(Lock(place.data / "users.lock")) as user:
             user.take(shared=True)
-            # Both locks go along, so that there is no moment without a timekeeper or a user of the Redis.
+            # Both locks are passed on, so that there is always a timekeeper and a user of the Redis.
             given = {"project": str(place.project), "charge": charge.descriptor, "user": user.descriptor}
             command = launching("keep", json.dumps(given))
             with (place.data / "timekeeper.log").open("ab") as log:
-                # It leaves this process' tree and session, says its id and goes on.
+                # It leaves this process's tree and session, prints its id and continues.
                 done = subprocess.run(
                     command,
                     stdin=subprocess.DEVNULL,
