@@ -1,1 +1,1 @@
-"""The user's repository: identity, snapshot, mirror and the way back."""
+"""The user's repository: identity, snapshot, mirror, and returning the fixes."""

@@ -1,7 +1,7 @@
-"""The way back as files: what was fixed since the snapshot, put into the checkout as uncommitted changes.
+"""Returns fixes as files: puts the changes since the snapshot into the checkout, uncommitted.
 
-Everything is computed, staged and checked before the first file moves; HEAD and index are never written. All
-changes take place or none do; after a `kill -9` in between, the same call again completes them.
+Everything is computed, staged and checked before the first file moves; HEAD and index are never written. All changes
+are made or none; after a `kill -9` in between, repeating the call completes them.
 """
 
 import contextlib
@@ -24,15 +24,15 @@ from fixloop.repository.tree import SYMLINK, Delta, deltas, entries_on_disk, fol
 LOCK_TIMEOUT_SECONDS = 60.0
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 MOST_OPEN = 200
-"""Folders at once, well below what a process may have open."""
+"""Open folders at once, well below a process's limit."""
 
 
 def apply_changes(path: Path, *, base: str, tip: str, mirror: Mirror) -> list[str]:
     """
-    Put the changes `base`..`tip` into the checkout or plain folder that holds `path`; returns the files, as printed.
+    Apply the changes `base`..`tip` to the checkout or plain folder that holds `path`; returns the files, as printed.
 
-    Where it moved on since `base` was taken, each file is merged three-way. The same call twice changes nothing, nor
-    does one that raises: a UsageError names the files that conflict.
+    If it has changed since `base` was taken, each file is merged three-way. Repeating the call changes nothing, nor
+    does a call that raises: a UsageError names the conflicting files.
     """
     top, _ = top_of(path)
     with held(mirror.path.with_suffix(".apply"), timeout_seconds=LOCK_TIMEOUT_SECONDS):
@@ -55,7 +55,7 @@ def _refuse(conflicts: Sequence[str]) -> None:
 
 
 def _obstacles(top: Path, mirror: Mirror, changes: Sequence[Delta]) -> list[str]:
-    """Paths where something lies that no tree knows (ignored, special, a symlinked folder) and would be lost."""
+    """Paths with something that no tree contains (ignored, special, a symlinked folder) and that would be lost."""
     leaving = {delta.path for delta in changes if not delta.is_addition}
     found = []
     for delta in changes:
@@ -64,7 +64,7 @@ def _obstacles(top: Path, mirror: Mirror, changes: Sequence[Delta]) -> list[str]
         target = os.path.join(os.fsencode(top), delta.path)
         blocked = delta.is_addition and os.path.lexists(target)
         if blocked and os.path.isdir(target) and not os.path.islink(target):
-            # A folder makes way that is empty once the files that leave have left.
+            # A folder may be replaced if it is empty after the deleted files are gone.
             inside = (os.path.join(folder, name) for folder, _, names in os.walk(target) for name in names)
             blocked = not leaving.issuperset(os.path.relpath(path, os.fsencode(top)) for path in inside)
         for folder in folders_of(delta.path):
@@ -84,7 +84,7 @@ def _carry_out(top: Path, mirror: Mirror, changes: Sequence[Delta]) -> None:
                 None if delta.is_deletion else _staged(repository, mirror, folder / f"new-{number}", delta)
                 for number, delta in enumerate(changes)
             ]
-            # What was read a moment ago must still be there: somebody may be typing.
+            # The files must still be as they were read: somebody may be editing them.
             old = {delta.path: delta.old for delta in changes if not delta.is_addition}
             now = entries_on_disk(repository, old)
             moved = [shown(path) for path, entry in old.items() if now.get(path) != entry]
@@ -92,7 +92,7 @@ def _carry_out(top: Path, mirror: Mirror, changes: Sequence[Delta]) -> None:
                 told = f"{', '.join(moved)} changed while the fix was applied; nothing was applied: try again"
                 raise UsageError(told)
             with _Moves(top, folder) as moves:
-                # Each path goes from old to new in one rename, so that a crash leaves nothing in between.
+                # Each path goes from old to new in one rename, so that a crash leaves no intermediate state.
                 # Deletions first: a file may become a folder, and the other way round.
                 for delta, file in sorted(
                     zip(changes, staged, strict=True), key=lambda change: not change[0].is_deletion
@@ -107,7 +107,7 @@ def _carry_out(top: Path, mirror: Mirror, changes: Sequence[Delta]) -> None:
 
 @contextmanager
 def _staging(top: Path) -> Iterator[Path]:
-    """A folder on the same file system as the checkout, in which everything is made ready."""
+    """A folder on the checkout's file system in which all new files are prepared."""
     own = top / ".fixloop"
     existed = own.is_dir()
     own.mkdir(exist_ok=True)
@@ -133,11 +133,11 @@ def _staged(repository: Git, mirror: Mirror, file: Path, delta: Delta) -> Path:
     if not delta.is_addition and delta.new.blob == delta.old.blob and delta.old.mode != SYMLINK:
         shutil.copy2(present, os.fsencode(file))
     else:
-        # After the user's own filters and line endings, as a checkout would write it.
+        # With the user's own filters and line endings, as a checkout would write it.
         blob = repository.text("hash-object", "-w", "--no-filters", "--stdin", stdin=content)
         path = f"--path={os.fsdecode(delta.path)}"
         file.write_bytes(repository.output("cat-file", "--filters", path, blob))
-    # As the file that is replaced, but executable or not as the change says.
+    # Like the replaced file, but with the change's executable bit.
     replaces = not delta.is_addition and delta.old.mode != SYMLINK
     mode = stat.S_IMODE((os.lstat(present) if replaces else file.stat()).st_mode)
     file.chmod(mode | (mode & 0o444) >> 2 if delta.new.mode == "100755" else mode & ~0o111)
@@ -145,23 +145,23 @@ def _staged(repository: Git, mirror: Mirror, file: Path, delta: Delta) -> Path:
 
 
 class _Moves:
-    """Renames within one file system, remembered so that they can be undone; no link in the checkout is followed."""
+    """Renames within one file system, recorded so that they can be undone; no link in the checkout is followed."""
 
     def __init__(self, top: Path, folder: Path) -> None:
         self.folder = folder
         self.done: list[tuple[bytes, bytes | None]] = []
-        """Each changed path with the copy of what it was, None where there was nothing."""
+        """Each changed path with the copy of its old content, or None if it is new."""
         self.made: list[bytes] = []
-        # The checkout itself may be reached by a link.
+        # The checkout itself may be reached through a link.
         self._top = os.open(top, FOLDER & ~os.O_NOFOLLOW)
         self._open: dict[bytes, int] = {}
-        """Folders below the top: what is moved out of the way meanwhile is still the one that was checked."""
+        """Open folders below the top: a folder that is moved in the meantime remains the one that was checked."""
 
     def __enter__(self) -> "_Moves":
         return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        """All or nothing: an error takes every change back."""
+        """All or nothing: an error undoes every change."""
         try:
             if error is not None:
                 for path, kept in reversed(self.done):
@@ -184,7 +184,7 @@ class _Moves:
                 try:
                     os.link(name, kept, src_dir_fd=folder, follow_symlinks=False)
                 except OSError:
-                    # A file system without hard links.
+                    # The file system has no hard links.
                     if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
                         os.symlink(os.readlink(name, dir_fd=folder), kept)
                     else:
@@ -198,7 +198,7 @@ class _Moves:
             else:
                 self._put(os.fsencode(file), delta.path)
         except OSError as error:
-            # The whole path, of which a call below an open folder knows the last part.
+            # The whole path; calls relative to an open folder only have its last part.
             error.filename = delta.path
             raise
         self.done.append((delta.path, kept))

@@ -1,4 +1,4 @@
-"""A change that was taken from a folder: its commit, its files, and which of them judge rather than are judged."""
+"""A change taken from a folder: its commit, its files, and which of them judge instead of being judged."""
 
 import os
 import posixpath
@@ -14,9 +14,9 @@ from fixloop.repository.git import Git, shown
 from fixloop.repository.tree import ABSENT, Delta, deltas, tree_id
 
 DIFF_BYTES: Final = 1024 * 1024
-"""Nobody reads more; the commit itself is whole."""
+"""Nobody reads more; the commit itself is complete."""
 _MOST_SOUGHT: Final = 50
-"""Of a change's files, in the tests: each costs a search of the tree."""
+"""The most changed files that are searched for in the tests: each costs a search of the tree."""
 _ASSERTS: Final = re.compile(r"^\s*assert|AssertionError|pytest|unittest", re.MULTILINE)
 
 
@@ -28,13 +28,13 @@ class Change(BaseModel):
     files: tuple[str, ...] = ()
     """The changed paths, as they are printed."""
     marks: tuple[str, ...] = ()
-    """Those of them that judge: tests and their data, gates, runner files."""
+    """The changed files that judge: tests and their data, gates, runner files."""
     left_out: tuple[str, ...] = ()
-    """What earlier fixes changed and this change does not have; of a checkout that was taken as it stands."""
+    """Files that earlier fixes changed and this change lacks, if a checkout was taken as it is."""
 
 
 def change_between(git: Git, old: str, new: str) -> Change:
-    """The change from one commit to another that `git` knows both."""
+    """The change from one commit to another, both known to `git`."""
     changed = deltas(git, old, new)
     marks = judging(git, old, changed)
     return Change(
@@ -46,12 +46,12 @@ def change_between(git: Git, old: str, new: str) -> Change:
 
 
 def is_test(path: str) -> bool:
-    """True for what tests are made of, by its path alone."""
+    """Whether the path alone shows that it belongs to the tests."""
     return kind_of(path) in (Kind.TEST, Kind.RUNNER)
 
 
 def judging(git: Git, old: str, changed: Sequence[Delta], trust: Trust = UNTOLD) -> dict[bytes, Kind]:
-    """Those of the paths changed since `old` that judge, with what they are."""
+    """The paths changed since `old` that judge, each with its kind."""
     found: dict[bytes, Kind] = {}
     lists = shipped()
     sought = 0
@@ -70,7 +70,7 @@ def judging(git: Git, old: str, changed: Sequence[Delta], trust: Trust = UNTOLD)
                 kind = Kind.TEST if _is_read_by_tests_alone(git, old, path, trust) else kind
         if kind is not Kind.PRODUCT:
             found[delta.path] = kind
-    # A lock file has to agree with its manifest, and what a manifest asks for is the product's.
+    # A lock file has to match its manifest, which is part of the product.
     judged = [os.fsdecode(delta.path) for delta in changed if delta.path not in found]
     for path in (os.fsdecode(path) for path in list(found)):
         manifests = {
@@ -97,7 +97,7 @@ def _judging_part_changed(git: Git, delta: Delta) -> bool:
 
 
 def _is_read_by_tests_alone(git: Git, old: str, path: str, trust: Trust) -> bool:
-    """True for data that tests name, and for a module of assertions that tests import, where the product does not."""
+    """Whether tests name this data file, or import this module of assertions, and the product does not."""
     name, lists = posixpath.basename(path), shipped()
     stem = name.removesuffix(".py")
     if matches(path, lists["data"]):
@@ -107,7 +107,7 @@ def _is_read_by_tests_alone(git: Git, old: str, path: str, trust: Trust) -> bool
         pattern = ("-E", "-e", rf"^[[:space:]]*(from|import)[[:space:]]{of_a_name}")
     else:
         return False
-    # What is written for people names files, too.
+    # Text for people names files, too.
     others = (":(exclude)*.md", ":(exclude)*.rst", f":(exclude,literal){path}")
     listed = git.found("grep", "-l", "-z", "-I", "--full-name", *pattern, old, "--", *others).split("\0")
     kinds = {kind_of(found.partition(":")[2], trust) for found in listed if found}
@@ -119,11 +119,11 @@ def _text(git: Git, blob: str) -> str:
 
 
 def diff_between(git: Git, old: str, new: str) -> str:
-    """What turns one commit into another, as a unified diff; whole lines of it, at most a megabyte."""
+    """The unified diff from one commit to another; whole lines, at most a megabyte."""
     printed = git.output(
         "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", old, new, "--"
     )
     if len(printed) > DIFF_BYTES:
-        # Of a line that is cut in two, half a secret may be left.
+        # A line cut in two could leave half a secret.
         printed = printed[: printed.rfind(b"\n", 0, DIFF_BYTES) + 1]
     return printed.decode("utf-8", "replace")

@@ -1,7 +1,7 @@
-"""What goes along with a snapshot although git does not track it: ignored files that are needed, submodules' content.
+"""Files that accompany a snapshot although git does not track them: needed ignored files, the content of submodules.
 
-It is a commit that nothing else leads to, kept as `refs/fixloop/{issue}/copied`: its files are laid into each workspace
-next to the tracked ones and are, like all that git ignores, no part of a tree's hash or of a fix.
+They are a separate commit without references, kept as `refs/fixloop/{issue}/copied`. Its files are written into each
+workspace next to the tracked ones and, like all ignored files, are no part of a tree's hash or of a fix.
 """
 
 import os
@@ -16,35 +16,35 @@ from fixloop.repository.git import Git, shown
 from fixloop.repository.mirror import Mirror
 
 DATE: Final = "2000-01-01T00:00:00+0000"
-"""Of commits without a parent, so that the same tree is the same commit."""
+"""The date of commits without a parent, so that the same tree gives the same commit."""
 LIMIT_BYTES: Final = 32 * 1024 * 1024
-"""Of one module that is copied unasked; the largest extension modules of well-known packages have about 20 MB."""
+"""For a module that is copied unasked; the largest extension modules of well-known packages have about 20 MB."""
 SECRET: Final = re.compile(rb"secret|credential|passw|private|(^|_)local(_|\.|settings)", re.IGNORECASE)
-"""Names of modules that a person may keep from others; they are copied where `[workspace] copy` says so."""
+"""Names of modules that a person may want to keep private; they are copied only if `[workspace] copy` says so."""
 SHOWN: Final = 3
 
 
 class Copied(NamedTuple):
-    """What goes along, and what is to be said of it."""
+    """The copied files, and the messages about them."""
 
     commit: str = ""
-    """Empty where nothing goes along."""
+    """Empty if there are none."""
     submodules: tuple[str, ...] = ()
-    """Those that are empty folders in a workspace."""
+    """Submodules that are empty folders in a workspace."""
     notes: tuple[str, ...] = ()
 
 
 class Wanted(NamedTuple):
     globs: Sequence[str] = ()
-    """Of `[workspace] copy`, seen from `directory`."""
+    """The patterns of `[workspace] copy`, relative to `directory`."""
     directory: Path = Path()
     """Where commands run."""
     is_ref: bool = False
-    """Committed work is validated, not what the checkout holds: only a submodule that stands there can be filled."""
+    """Committed work is validated, not the checkout's content: only a submodule at the same commit can be filled."""
 
 
 def gather(git: Git, mirror: Mirror, commit: str, wanted: Wanted) -> Copied:
-    """Keep what goes along with `commit` in the mirror, by the ignore rules of `git`, which is at the folder's top."""
+    """Store the files that accompany `commit` in the mirror; `git` is at the folder's top, its ignore rules apply."""
     tracked = trees.tracked_in_tree(mirror.git, commit)
     found = imported_and_ignored(git, tracked, wanted.directory)
     copied: dict[bytes, bytes] = {}
@@ -75,12 +75,12 @@ def gather(git: Git, mirror: Mirror, commit: str, wanted: Wanted) -> Copied:
 
 
 def copied_paths(mirror: Mirror, commit: str) -> frozenset[bytes]:
-    """The files of such a commit; none where there is no commit."""
+    """The files of such a commit; none without a commit."""
     return frozenset(trees.tracked_in_tree(mirror.git, commit)) if commit else frozenset()
 
 
 def lay_copied(top: Path, mirror: Mirror, commit: str) -> None:
-    """Write the files into a checkout, where nothing is in their places yet."""
+    """Write the files into a checkout that has nothing in their places yet."""
     if not commit:
         return
     with mirror.over(top).empty_index() as own:
@@ -116,7 +116,7 @@ def _notes(
 def _submodules(
     top: Path, tracked: Mapping[bytes, trees.Entry], wanted: Wanted
 ) -> tuple[list[bytes], list[bytes]]:
-    """The files of the submodules that are checked out, as they are on disk, and the paths of all other submodules."""
+    """The files of checked-out submodules, as they are on disk, and the paths of all other submodules."""
     filled: list[bytes] = []
     empty: list[bytes] = []
     excluded = [f"--exclude={name}" for name in trees.CACHES]

@@ -1,7 +1,7 @@
-"""The commit a feature began from: what its failures are compared with, and its objects in the mirror.
+"""Finds the commit a feature started from, with which its failures are compared, and brings it into the mirror.
 
-Owns which branch is the default one, and the merge base with it. Taken from the user's repository before anything is
-fixed; nothing that an agent commits moves it.
+Owns the choice of the default branch, and the merge base with it. It is taken from the user's repository before
+anything is fixed; no agent's commit changes it.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from fixloop.repository.mirror import Mirror
 from fixloop.repository.snapshot import Snapshot, Unseen, mirror_of, take_snapshot_of_url
 
 NONE: Final = "none"
-"""What `--base` takes where nothing is to be compared."""
+"""The value of `--base` for no comparison."""
 _USUAL: Final = ("main", "master", "trunk")
 
 
@@ -27,10 +27,10 @@ class _Base(NamedTuple):
 
 def with_base(snapshot: Snapshot, *, issue: int, cache: Path, wanted: str = "", ref: str = "") -> Snapshot:
     """
-    The snapshot with its base, whose objects the mirror has then, or with the reason why it has none.
+    The snapshot with its base, which is then in the mirror, or with the reason why it has none.
 
-    `wanted`: a revision, or `none`; empty: the merge base with the default branch. `ref`: what is validated instead of
-    the working tree.
+    `wanted`: a revision, or `none`; empty: the merge base with the default branch. `ref`: validated instead of the
+    working tree.
     """
     based = snapshot.model_copy(update=_base_of(snapshot, cache, wanted, ref)._asdict())
     if based.base:
@@ -39,7 +39,7 @@ def with_base(snapshot: Snapshot, *, issue: int, cache: Path, wanted: str = "", 
 
 
 def bring_base(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
-    """The mirror of this machine, with the snapshot's base in it. Raises InfrastructureError: it cannot be had."""
+    """This machine's mirror, with the snapshot's base. InfrastructureError: it is not available."""
     mirror = mirror_of(snapshot, cache)
     if _holds(mirror, snapshot.base):
         return mirror
@@ -53,7 +53,7 @@ def bring_base(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
 
 
 def _base_of(snapshot: Snapshot, cache: Path, wanted: str, ref: str) -> _Base:
-    """In the checkout, or in the mirror of a URL, whose branches stand below `refs/remote`."""
+    """In the checkout, or in the mirror of a URL, whose branches are below `refs/remote`."""
     if not snapshot.is_git:
         return _Base(no_base="the folder is not a git repository")
     git = mirror_of(snapshot, cache).git if snapshot.is_url else Git(Path(snapshot.source))
@@ -70,7 +70,7 @@ def _base_of(snapshot: Snapshot, cache: Path, wanted: str, ref: str) -> _Base:
         return _Base(found, wanted)
     if snapshot.is_url:
         return _merge_base(git, commit, "refs/remote/HEAD", "the default branch")
-    # What origin calls its HEAD, else a branch with a usual name, here or there.
+    # The branch that origin names as its HEAD, else one with a usual name, local or remote.
     named = git.found("symbolic-ref", "-q", "refs/remotes/origin/HEAD")
     usual = dict.fromkeys(filter(None, (*_USUAL, git.found("config", "--get", "init.defaultBranch"))))
     refs = [named, *(f"{place}/{name}" for name in usual for place in ("refs/heads", "refs/remotes/origin"))]
@@ -96,7 +96,7 @@ def _merge_base(git: Git, commit: str, default: str, shown: str) -> _Base:
 
 
 def _holds(mirror: Mirror, commit: str) -> bool:
-    """Whether the commit is there with its tree: a feature's history brings it, unless it is another branch's."""
+    """Whether the commit is there with its tree: a feature's history includes it, unless it is of another branch."""
     if not (mirror.path / "HEAD").is_file():
         return False
     return mirror.git.found("cat-file", "-t", f"{commit}^{{tree}}") == "tree"

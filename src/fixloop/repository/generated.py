@@ -1,7 +1,7 @@
 """Python modules that git ignores and the project's own code imports: `_version.py`, generated parsers, extensions.
 
-Owns the answer to which of a checkout's ignored files its code cannot do without; runs nothing.
-An import that a tracked file satisfies needs no other: a module that was also compiled in place is taken as source.
+Determines which ignored files of a checkout its code needs; runs nothing. An import that a tracked file satisfies needs
+no other file: a module that was also compiled in place is used as source.
 """
 
 import ast
@@ -17,19 +17,19 @@ from fixloop.repository.git import Git
 from fixloop.repository.tree import CACHES, folders_of, records
 
 MODULE: Final = re.compile(rb"([A-Za-z_]\w*)(\.py|(\.[\w-]+)?\.so)")
-"""A module's file: source, or an extension with or without its ABI's tag."""
+"""A module's file: source, or an extension with or without its ABI tag."""
 NOT_ENTERED: Final = frozenset(name for name in CACHES if "*" not in name) | {".git", ".fixloop"}
 VERSION_FILES: Final = (
     ("hatch-vcs", ("tool", "hatch", "build", "hooks", "vcs"), ("version-file",)),
     ("setuptools-scm", ("tool", "setuptools_scm"), ("version_file", "write_to")),
     ("pdm", ("tool", "pdm", "version"), ("write_to",)),
 )
-"""Where build tools are told to write the version: tool, table of pyproject.toml, keys."""
+"""Where build tools find the version file's name: tool, table of pyproject.toml, keys."""
 
 
 def imported_and_ignored(git: Git, tracked: Collection[bytes], directory: Path) -> dict[bytes, bytes]:
     """
-    The ignored modules that tracked ones import, themselves or through each other, each with one that imports it.
+    The ignored modules that tracked ones import, directly or indirectly, each with one that imports it.
 
     Imports start at the top of `git`, where commands run (`directory`), in `src`, and next to the top-level packages.
     """
@@ -37,7 +37,7 @@ def imported_and_ignored(git: Git, tracked: Collection[bytes], directory: Path) 
     for path in _ignored(git):
         folder, _, name = path.rpartition(b"/")
         if named := MODULE.fullmatch(name):
-            # Without what its kind adds to its name.
+            # Without the suffix of its kind.
             ignored[path] = _joined(folder, named[1])
     if not ignored:
         return {}
@@ -47,7 +47,7 @@ def imported_and_ignored(git: Git, tracked: Collection[bytes], directory: Path) 
 
 
 def absent_version_files(top: Path, pyproject: str) -> Iterator[str]:
-    """A sentence for each version file that pyproject.toml has a tool write and that is not in the folder `top`."""
+    """A sentence for each version file that pyproject.toml has a tool write and that is missing in the folder `top`."""
     try:
         document = tomllib.loads(pyproject)
     except ValueError:
@@ -79,7 +79,7 @@ class _Search:
 
     def run(self) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = {}
-        # The first part of each path that no tracked module shares: an import of the file has to spell it.
+        # The first part of each path that no tracked module shares: an import of the file must contain it.
         known = self.folders | self.roots
         names = set()
         for path in (path for paths in self.wanted.values() for path in paths):
@@ -107,7 +107,7 @@ class _Search:
                 tree = ast.parse(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return
-        # Each module that may be meant: how many dots, and its parts. `from a import b` may mean `a.b`.
+        # The modules that may be meant: number of dots, and parts. `from a import b` may mean `a.b`.
         imports: list[tuple[int, list[str]]] = []
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
@@ -123,7 +123,7 @@ class _Search:
                 for _ in range(level - 1):
                     above = above.rpartition(b"/")[0]
                 starts = {above}
-            # The ignored files on the way of one import: the module, and the packages that it lies in.
+            # The ignored files that one import uses: the module, and the packages it is in.
             for place in starts:
                 for part in parts:
                     place = _joined(place, part.encode())

@@ -1,6 +1,6 @@
-"""Running git: one command, a clean environment, a time limit, and errors of one sentence.
+"""Runs git: one command, a clean environment, a time limit, and errors of one sentence.
 
-Refuses the caller's GIT_* variables, hooks, signing, prompts, maintenance, and what a repository has git start.
+Ignores the caller's GIT_* variables, hooks, signing, prompts, maintenance, and programs that a repository names.
 """
 
 import contextlib
@@ -21,8 +21,8 @@ from fixloop.repository.git_config import Setting, overrides, settings_of
 
 TIMEOUT_SECONDS: Final = 600.0
 
-# `safe.directory` heals a checkout that another user owns (containers); with hooks and fsmonitor off, and what
-# `git_config` takes back, none of the commands used here starts a program that such a repository names.
+# `safe.directory` allows a checkout that another user owns (containers). With hooks and fsmonitor off, and the
+# overrides of `git_config`, none of the commands used here starts a program that such a repository names.
 SETTINGS: Final = (
     "safe.directory=*",
     "core.hooksPath=/dev/null",
@@ -69,11 +69,11 @@ _ALONE: Final = {
 
 
 class GitFailure(InfrastructureError):
-    """A git command failed in a way that nobody foresaw; the sentence carries git's own words."""
+    """A git command failed unexpectedly; the message contains git's own."""
 
 
 class LockHeld(UsageError):
-    """A lock file of git's is in the way: another command holds it, or one that is gone left it."""
+    """A lock file of git's exists: another command holds it, or a dead one left it."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class Git:
     work_tree: Path | None = None
     index: Path | None = None
     ours: bool = False
-    """Its configuration was written by fixloop; what any other one would have git start is not started."""
+    """fixloop wrote its configuration; programs named by any other configuration are not started."""
     alone: bool = False
-    """What the user and the machine have configured is not in force either: no filter rewrites what is checked out."""
+    """The configuration of the user and the machine is not in force either: no filter rewrites what is checked out."""
     inherited: tuple[int, ...] = ()
     """File descriptors that git and its children keep open: a lock that must outlive this process."""
 
@@ -96,7 +96,7 @@ class Git:
 
     @contextlib.contextmanager
     def empty_index(self) -> Iterator["Git"]:
-        """The same repository with an empty index, which is gone at the end."""
+        """The same repository with an empty temporary index."""
         with tempfile.TemporaryDirectory(prefix="fixloop-index-") as folder:
             yield self.with_index(Path(folder) / "index")
 
@@ -109,10 +109,10 @@ class Git:
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> subprocess.CompletedProcess[bytes]:
         """
-        Run one git command. Raises as `explained`, or InfrastructureError where git is missing or too slow.
+        Run one git command. Raises as `explained`, or InfrastructureError if git is missing or too slow.
 
-        `accept`: exit codes that are answers, not failures. `dated`: author and committer date of a commit that is to
-        come out the same each time.
+        `accept`: exit codes that are answers, not failures. `dated`: author and committer date, for a
+        reproducible commit.
         """
         require_git()
         places = {"GIT_DIR": self.git_dir, "GIT_WORK_TREE": self.work_tree, "GIT_INDEX_FILE": self.index}
@@ -129,36 +129,36 @@ class Git:
         return done
 
     def _settings(self, environment: dict[str, str], timeout_seconds: float) -> Sequence[Setting]:
-        """The configuration in force, looked at for each command: an agent may have written to it meanwhile."""
+        """The configuration in force, read for each command, because an agent may have changed it."""
 
         def listed() -> bytes | None:
             listing = ("config", "--list", "--show-scope", "-z")
             done = _run(listing, self, environment, b"", timeout_seconds)
-            # A configuration that cannot be read stops the command itself, which says so.
+            # A configuration that cannot be read makes the command itself fail with an explanation.
             return done.stdout if done.returncode == 0 else None
 
         return settings_of(self.directory, self.git_dir, environment, listed)
 
     def output(self, *args: str | Path, stdin: bytes = b"") -> bytes:
-        """What the command prints. Raises as `run`."""
+        """The command's output. Raises as `run`."""
         return self.run(*args, stdin=stdin).stdout
 
     def text(self, *args: str | Path, stdin: bytes = b"") -> str:
-        """What the command prints, decoded as a file name would be, without the last newline."""
+        """The command's output, decoded like a file name, without the last newline."""
         return os.fsdecode(self.run(*args, stdin=stdin).stdout).removesuffix("\n")
 
     def found(self, *args: str | Path) -> str:
-        """What the command prints, or nothing when it says no (exit code 1, 2 or 128)."""
+        """The command's output, or an empty text if it fails with exit code 1, 2 or 128."""
         done = self.run(*args, accept=(0, 1, 2, 128))
         return os.fsdecode(done.stdout).removesuffix("\n") if done.returncode == 0 else ""
 
     def commit(self, revision: str = "HEAD") -> str:
-        """The id of the commit that a revision names; empty where there is none."""
+        """The id of the commit that a revision names; empty if there is none."""
         return self.found("rev-parse", "-q", "--verify", "--end-of-options", f"{revision}^{{commit}}")
 
 
 def branch_of(directory: Path) -> str | None:
-    """The branch that is checked out around `directory`; None where no git is."""
+    """The branch that is checked out around `directory`; None without git."""
     if shutil.which("git") is None:
         return None
     git = Git(directory)
@@ -169,7 +169,7 @@ def branch_of(directory: Path) -> str | None:
 
 @functools.cache
 def require_git() -> None:
-    """Check once per process that git is there and not older than 2.38. Raises InfrastructureError: it is not."""
+    """Check once per process that git exists and is not older than 2.38, else InfrastructureError."""
     try:
         said = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -180,7 +180,7 @@ def require_git() -> None:
 
 
 def shown(path: bytes) -> str:
-    """A file name as it is printed: what is not UTF-8 or would break a line is escaped."""
+    """A file name for printing: escaped if it is not UTF-8 or would break a line."""
     text = path.decode("utf-8", "backslashreplace")
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
@@ -194,7 +194,7 @@ def one_line(text: str, limit: int = 300) -> str:
 
 
 def without_userinfo(text: str) -> str:
-    """The text without user and password in any URL in it: git names the address that a rewrite rule has made."""
+    """The text without user and password in URLs, because git prints addresses after its rewrite rules."""
     return re.sub(r"(\b[a-z][a-z0-9+.-]*://)[^/@\s'\"]*@", r"\1", text, flags=re.IGNORECASE)
 
 
@@ -203,7 +203,7 @@ def _run(
 ) -> subprocess.CompletedProcess[bytes]:
     argv = [*_COMMAND, *(os.fspath(arg) for arg in args)]
     try:
-        # A new session: no terminal to prompt on, and one group to end when time is up.
+        # A new session: no terminal for prompts, and one group to kill after the time limit.
         with subprocess.Popen(
             argv,
             cwd=git.directory,
@@ -231,7 +231,7 @@ def _run(
 
 
 def explained(verb: str, done: subprocess.CompletedProcess[bytes], directory: Path) -> FixloopError:
-    """The error that says in one sentence why a git command failed and whose turn it is."""
+    """The error that explains a failed git command in one sentence, of the class that says who has to act."""
     said = done.stderr.decode("utf-8", "replace")
     lock = re.search(r"Unable to create '([^']+\.lock)': File exists", said)
     if lock:
@@ -252,7 +252,7 @@ def explained(verb: str, done: subprocess.CompletedProcess[bytes], directory: Pa
 
 
 def _cause(said: str) -> str:
-    """The lines that name the cause; what only follows from it comes last in git's output."""
+    """The lines that name the cause; git prints the consequences last."""
     lines = [
         line for line in said.splitlines() if line.strip() and not line.startswith(("hint:", "warning:"))
     ]

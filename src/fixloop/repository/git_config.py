@@ -1,8 +1,7 @@
-"""What a repository's own configuration would have git start, taken out of its hands.
+"""Prevents git from starting programs that a repository's own configuration names.
 
-What the user or the machine has configured stays in force, as `git lfs install` does; what only the repository says
-does not. Settings for one call of git can take back neither a rewriting of paths, nor a remote named like one, nor
-what a partial clone fetches with: those are refused.
+The configuration of the user and the machine stays in force, as for `git lfs install`. Settings for one git call cannot
+override path rewriting, a remote named like a path, or the fetch program of a partial clone: those are refused.
 """
 
 import os
@@ -15,7 +14,7 @@ from typing import Final, NamedTuple
 from fixloop.errors import UsageError
 
 PROTOCOLS: Final = "file:http:https:ssh"
-"""All that git may talk to for a repository that is not ours: a partial clone fetches what it lacks."""
+"""The protocols that git may use for a repository that is not fixloop's: a partial clone fetches missing objects."""
 
 _NEUTRAL: Final = (
     (re.compile(r"filter\..*\.(?:clean|smudge|process)"), ""),
@@ -36,11 +35,11 @@ _MOST_BYTES: Final = 100_000
 
 Files = tuple[tuple[Path, bytes | None], ...]
 _known: dict[Files, Sequence["Setting"]] = {}
-"""What was listed while the files that git reads had these contents."""
+"""Listings by the contents of the configuration files."""
 
 
 class Setting(NamedTuple):
-    """One line of the configuration that is in force."""
+    """One line of the configuration in force."""
 
     scope: str
     key: str
@@ -49,7 +48,7 @@ class Setting(NamedTuple):
 
 
 def read_settings(listed: bytes) -> list[Setting]:
-    """What `git config --list --show-scope -z` prints."""
+    """Parse the output of `git config --list --show-scope -z`."""
     fields = listed.decode("utf-8", "surrogateescape").split("\0")
     pairs = zip(fields[::2], fields[1::2], strict=False)
     split = ((scope, *setting.partition("\n")[::2]) for scope, setting in pairs)
@@ -59,8 +58,8 @@ def read_settings(listed: bytes) -> list[Setting]:
 def settings_of(
     directory: Path, git_dir: Path | None, variables: Mapping[str, str], listed: Callable[[], bytes | None]
 ) -> Sequence[Setting]:
-    """The configuration in force, from `listed`, which is None where it cannot be read; not listed again while all
-    files that make it up are as they were, byte by byte. Where one includes others it is listed each time."""
+    """The configuration in force, from `listed`, which returns None if it cannot be read. It is cached while the
+    contents of all its files stay the same; a configuration that includes files is listed each time."""
     before = _files(directory, git_dir, variables)
     if before and before in _known:
         return _known[before]
@@ -69,7 +68,7 @@ def settings_of(
         return ()
     settings = read_settings(found)
     includes = any(each.key.startswith(_INCLUDES) for each in settings)
-    # Unless somebody wrote to them meanwhile.
+    # Unless they were changed in the meantime.
     if before and not includes and before == _files(directory, git_dir, variables):
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
@@ -78,7 +77,7 @@ def settings_of(
 
 
 def _files(directory: Path, git_dir: Path | None, variables: Mapping[str, str]) -> Files:
-    """The files that git reads its configuration from, with their contents; empty where that cannot be told."""
+    """The configuration files that git reads, with their contents; empty if they cannot be determined."""
     try:
         top = Path(os.path.realpath(directory))
         own = git_dir or next(filter(None, map(_git_dir, (top, *top.parents))), None)
@@ -94,7 +93,7 @@ def _files(directory: Path, git_dir: Path | None, variables: Mapping[str, str]) 
 
 
 def _git_dir(place: Path) -> Path | None:
-    """The git directory of the repository that begins here. Raises ValueError: it is neither there nor missing."""
+    """The git directory of the repository that starts here. ValueError: it neither exists nor is missing."""
     inside = place / ".git"
     if inside.is_file():
         kind, _, path = os.fsdecode(_content(inside) or b"").partition(":")
@@ -111,7 +110,7 @@ def _git_dir(place: Path) -> Path | None:
 
 
 def _content(path: Path) -> bytes | None:
-    """None where nothing is. Raises ValueError: it is no file that can be read at once."""
+    """The content, or None if there is no file. ValueError: it is no regular file that can be read at once."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -122,7 +121,7 @@ def _content(path: Path) -> bytes | None:
 
 
 def overrides(settings: Sequence[Setting], repository: str) -> dict[str, str]:
-    """The environment that keeps git from starting what `repository` names. Raises UsageError: it cannot be kept."""
+    """The environment that keeps git from starting programs of `repository`. UsageError: that is impossible."""
     own = list(dict.fromkeys(each.key for each in settings if each.scope in _ITS_OWN))
     is_partial = any(_PARTIAL.fullmatch(key) for key in own)
     for each in settings:
@@ -131,7 +130,7 @@ def overrides(settings: Sequence[Setting], repository: str) -> dict[str, str]:
         remote = _REMOTE.fullmatch(each.key)
         rewrites = _REWRITES.fullmatch(each.key) and each.value[:1] in ("", "/", ".", "~")
         is_path = remote is not None and remote[1][:1] in ("/", ".")
-        # What a partial clone lacks is fetched at any time; of several such programs git takes the first.
+        # A partial clone fetches missing objects at any time; git uses the first of several such programs.
         starts = is_partial and _PROGRAM.fullmatch(each.key)
         if rewrites or is_path or starts:
             what = "names a program to fetch with" if starts else "leads paths elsewhere"
@@ -139,12 +138,12 @@ def overrides(settings: Sequence[Setting], repository: str) -> dict[str, str]:
                 f"the configuration of {repository} {what} ({each.key} = {each.value[:100]!r}); "
                 "remove that line from its .git/config, or give the repository by URL"
             )
-    # Instead of them, what the user or the machine says, or what does nothing.
+    # Replaced by the values of the user or the machine, or by ones with no effect.
     found = []
     for key in own:
         outer = [each.value for each in settings if each.key == key and each.scope not in _ITS_OWN]
         if _HELPER.fullmatch(key):
-            # An empty one makes git forget those before it.
+            # An empty value makes git forget the earlier ones.
             found += [(key, value) for value in ("", *outer)]
         for pattern, neutral in _NEUTRAL:
             if pattern.fullmatch(key):

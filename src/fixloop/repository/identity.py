@@ -1,6 +1,6 @@
-"""Which project a path belongs to, and where in it the path lies.
+"""Finds the project of a path, and the path's place in it.
 
-Owns the name a project has on every machine. Reads git; changes nothing.
+Owns a project's name, which is the same on every machine. Reads git; changes nothing.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ SCP_LIKE = re.compile(r"(?:[^@/:\s]+@)?(\[[^\]]+\]|[^@/:\s]+):(?!//)(.+)")
 
 @dataclass(frozen=True)
 class Project:
-    """A project's name and the eight hex digits that stand for it in ids and keys."""
+    """A project's name, and the eight hex digits that stand for it in ids and keys."""
 
     name: str
     hash8: str
@@ -40,7 +40,7 @@ def project_of_url(url: str, configured: str = "") -> Project:
 
 def top_of(path: Path) -> tuple[Path, str]:
     """
-    The top folder that holds `path` (real path) and the way from there to it (`""` at the top).
+    The top folder that holds `path` (real path) and the relative path from there (`""` at the top).
 
     A path outside any repository, or one that its repository ignores as a whole, is its own top.
     """
@@ -71,15 +71,15 @@ def top_of(path: Path) -> tuple[Path, str]:
 
 
 def is_repository(top: Path) -> bool:
-    """True when `top`, which `top_of` gave, is the top of a git checkout."""
+    """Whether `top`, as returned by `top_of`, is the top of a git checkout."""
     return os.path.lexists(top / ".git")
 
 
 def normalised_url(url: str, relative_to: Path) -> str:
     """
-    One name for all spellings of a repository's address: host in lower case and path.
+    The normal form of a repository's address: host in lower case and path.
 
-    Scheme, user, password, a default port and a trailing `.git` do not count; a local address is a real path.
+    Scheme, user, password, a default port and a trailing `.git` are dropped; a local address is a real path.
     """
     text = url.strip()
     if "://" in text:

@@ -1,8 +1,8 @@
-"""The three-way merge of trees, and fixes that come from elsewhere: a directory, the user's checkout, or a commit.
+"""Merges trees three-way, and takes fixes from elsewhere: a directory, the user's checkout, or a commit.
 
-Owns what a merge may decide: a file that only one side changed, and lines that only one side changed. Everything else
-is a conflict. Renames are not followed, which `git merge-tree` always does: a merge that is made again after a crash
-must find each file old or new, never half renamed. Each fix is a commit in the mirror, whose parent is the work so far.
+A merge only decides files and lines that one side changed; everything else is a conflict. Renames are not followed, as
+`git merge-tree` always does: a merge that is repeated after a crash must find each file old or new, never half renamed.
+Each fix is a commit in the mirror, whose parent is the work so far.
 """
 
 import tempfile
@@ -19,19 +19,19 @@ from fixloop.repository.identity import is_repository, top_of
 from fixloop.repository.mirror import Mirror
 
 NOTHING: Final = trees.Entry(trees.ABSENT, "0" * 40)
-"""What a tree has of a path that is not in it."""
+"""The entry of a path that is not in a tree."""
 
 
 @dataclass(frozen=True)
 class Merged:
-    """A merge's tree, and the paths that could not be merged (then the tree is ours)."""
+    """A merged tree, and the paths that could not be merged (then the tree is ours)."""
 
     tree: str
     conflicts: tuple[str, ...]
 
 
 def merge_trees(mirror: Mirror, base: str, ours: str, theirs: str) -> Merged:
-    """Bring what changed from `base` to `theirs` into `ours`, a tree; the others may be commits."""
+    """Apply the changes from `base` to `theirs` to `ours`, a tree; the others may be commits."""
     git = mirror.git
     current = trees.tracked_in_tree(git, ours)
     wanted, conflicts = {}, set()
@@ -41,7 +41,7 @@ def merge_trees(mirror: Mirror, base: str, ours: str, theirs: str) -> Merged:
             conflicts.add(delta.path)
         elif entry != current.get(delta.path, NOTHING):
             wanted[delta.path] = entry
-    # Nor may a new file need a folder where a file stays, or the name of a folder whose files stay.
+    # Nor may a new file need a folder in place of a remaining file, or the name of a folder with remaining files.
     leaving = {path for path, entry in wanted.items() if entry.mode == trees.ABSENT}
     staying = current.keys() - leaving
     folders = {parent for path in staying for parent in trees.folders_of(path)}
@@ -56,7 +56,7 @@ def merge_trees(mirror: Mirror, base: str, ours: str, theirs: str) -> Merged:
 
 
 def _merged(git: Git, delta: trees.Delta, ours: trees.Entry) -> trees.Entry | None:
-    """What becomes of one path; None where both sides changed the same lines, or one that has no lines."""
+    """The merged entry of one path; None if both sides changed the same lines, or if it has no lines."""
     base, theirs = delta.old, delta.new
     if _same(ours, base):
         return theirs
@@ -88,7 +88,7 @@ def commit_of_directory(
     also_tracked: Mapping[bytes, trees.Entry] | None = None,
     without: Collection[bytes] = frozenset(),
 ) -> Change:
-    """Take a directory as it stands as a change of `parent`; `parent` itself where nothing differs."""
+    """Take a directory as it is as a change of `parent`; `parent` itself if nothing differs."""
     git = mirror.over(directory)
     tracked = {**(also_tracked or {}), **trees.tracked_in_tree(git, parent)}
     tree = trees.write_tree(git, tracked=tracked, without=without)
@@ -96,8 +96,8 @@ def commit_of_directory(
 
 
 def commit_of_patch(patch: bytes, parent: str, mirror: Mirror, message: str) -> Change:
-    """Take a unified diff of `parent` as its next change; `parent` itself where it changes nothing. Raises UsageError
-    where git cannot apply it as it is: nothing is merged, and no file outside the tree is named or touched."""
+    """Apply a unified diff to `parent` as its next change; `parent` itself if it changes nothing. UsageError if git
+    cannot apply it unchanged: nothing is merged, and no file outside the tree is named or touched."""
     with tempfile.TemporaryDirectory(prefix="fixloop-patch-") as folder:
         top = Path(folder) / "tree"
         top.mkdir()
@@ -116,9 +116,9 @@ def take_checkout(
     path: Path, *, base: str, tip: str, mirror: Mirror, message: str = "fixed in the checkout\n"
 ) -> Change:
     """
-    Take the checkout (or plain folder) exactly as it stands as the next change of `tip`.
+    Take the checkout (or plain folder) exactly as it is as the next change of `tip`.
 
-    What fixes changed from the snapshot `base` to `tip`, and the checkout has in another way, is left out and named.
+    Fixes between the snapshot `base` and `tip` that the checkout lacks are left out and named.
     """
     top, _ = top_of(path)
     tree = import_folder(top, base, mirror)
@@ -132,7 +132,7 @@ def take_checkout(
 def merge_checkout(
     path: Path, *, base: str, tip: str, mirror: Mirror, message: str = "fixed in the checkout\n"
 ) -> Change:
-    """Take what the checkout (or plain folder) changed since the snapshot `base`, merged onto `tip`, or refuse it."""
+    """Merge the checkout's (or plain folder's) changes since the snapshot `base` onto `tip`, or refuse them."""
     top, _ = top_of(path)
     current = import_folder(top, base, mirror)
     merged = merge_trees(mirror, base, current, tip)
@@ -142,7 +142,7 @@ def merge_checkout(
 
 
 def rebased(tip: str, change: Change, *, base: str, mirror: Mirror, message: str) -> Change:
-    """A change of `base`, brought onto a later commit of the same work, or refused."""
+    """Rebase a change of `base` onto a later commit of the same work, or refuse it."""
     if change.commit == base or tip == base:
         return change if tip == base else Change(commit=tip, tree=trees.tree_id(mirror.git, tip))
     merged = merge_trees(mirror, base, trees.tree_id(mirror.git, tip), change.commit)
@@ -157,7 +157,7 @@ def _refuse(merged: Merged, both: str, advice: str) -> None:
 
 
 def resolve_descendant(rev: str, *, path: Path, tip: str, mirror: Mirror) -> Change:
-    """Take a commit of the user's repository, which must build on `tip`."""
+    """Take a commit of the user's repository, which must descend from `tip`."""
     top, _ = top_of(path)
     git = Git(top)
     commit = git.commit(rev)
@@ -168,8 +168,7 @@ def resolve_descendant(rev: str, *, path: Path, tip: str, mirror: Mirror) -> Cha
 
 
 def change_onto(tip: str, commit: str, rev: str, mirror: Mirror) -> Change:
-    """What a commit in the mirror changes, which somebody named `rev`. Raises UsageError: it does not build on
-    `tip`."""
+    """The change of a commit in the mirror, which was named as `rev`. UsageError: it does not descend from `tip`."""
     if mirror.git.run("merge-base", "--is-ancestor", tip, commit, accept=(0, 1)).returncode:
         raise UsageError(f"{rev} does not build on the work so far ({tip[:12]}); rebase it onto that commit")
     return change_between(mirror.git, tip, commit)
@@ -181,7 +180,7 @@ def import_folder(top: Path, base: str, mirror: Mirror) -> str:
         git = mirror.over(top)
         return trees.write_tree(git, tracked=trees.tracked_in_tree(git, base))
     git = Git(top)
-    # What the snapshot took is still tracked, even if the user's own repository ignores it.
+    # Files in the snapshot count as tracked, even if the user's own repository ignores them.
     tracked = {**trees.tracked_in_tree(mirror.git, base), **trees.tracked_in_index(git)}
     tree = trees.write_tree(git, tracked=tracked)
     commit = trees.commit_tree(git, tree, [], "fixloop: the checkout\n", dated="2000-01-01T00:00:00+0000")

@@ -1,8 +1,8 @@
-"""The mirror: one bare repository per source and machine, from which workspaces borrow their objects.
+"""The mirror: one bare repository per source and machine, from which workspaces borrow objects.
 
-Owns `{cache}/mirrors/`; next to each mirror, in `….used/`, a note for each workflow names the commits it needs. Every
-ref is written under a flock that git's own children inherit, so a lock file found under it belongs to nobody alive.
-Objects of running workspaces are reachable through the mirror alone: what is forgotten stays for two weeks more.
+Owns `{cache}/mirrors/`. Next to each mirror, in `….used/`, a note for each workflow names the commits it needs. Every
+ref is written under a flock that git's children inherit, so a lock file found under it belongs to no live process. A
+running workspace's objects are reachable only through the mirror, so forgotten ones stay for two more weeks.
 """
 
 import contextlib
@@ -27,9 +27,9 @@ LOCK_TIMEOUT_SECONDS: Final = 900.0
 STALE_SECONDS: Final = 2.0
 """git holds a lock file for milliseconds; a writer outside the flock would be a person's, who gets this long."""
 KEPT_FORGOTTEN: Final = "2.weeks.ago"
-"""Long after any workspace that borrowed it has gone."""
+"""Longer than any workspace that borrowed it exists."""
 TAGS: Final = 500
-"""The youngest tags go along, for tools that derive a version from them."""
+"""The newest tags are copied, for tools that derive a version from them."""
 
 CONFIG: Final = """[core]
 \trepositoryformatversion = {format_version}
@@ -57,9 +57,9 @@ class User(NamedTuple):
     base: str
     tip: str
     others: tuple[str, ...]
-    """The commit with what goes along, and the one that is compared with, where there are any."""
+    """The commit with copied files, and the commit for comparison, if any."""
     noted_at: float
-    """When it was noted last, as `time.time`."""
+    """The time of its last note, as `time.time`."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,11 @@ class Mirror:
         return Git(self.path, git_dir=self.path, ours=True)
 
     def over(self, folder: Path) -> Git:
-        """Git at the top of `folder`, with the mirror as its repository: nothing in the folder configures it."""
+        """Git at the top of `folder`, with the mirror as its repository: no file in the folder configures it."""
         return Git(folder, git_dir=self.path, work_tree=folder, ours=True)
 
     def ensure(self, *, sha256: bool = False) -> None:
-        """Create the mirror where it does not exist: built under another name, renamed when complete."""
+        """Create a missing mirror: built under another name, renamed when it is complete."""
         try:
             if (self.path / "HEAD").is_file():
                 return
@@ -99,7 +99,7 @@ class Mirror:
                     lay_out(made, CONFIG, sha256=sha256)
                     (made / "description").write_text(self.source + "\n", errors="replace")
                     (made / "HEAD").write_text("ref: refs/heads/received\n")
-                    # Git syncs objects and refs; without HEAD and configuration a loss of power leaves no repository.
+                    # Git syncs objects and refs, not HEAD and configuration, without which there is no repository.
                     for file in filter(Path.is_file, made.rglob("*")):
                         sync(file)
                     made.rename(self.path)
@@ -107,13 +107,13 @@ class Mirror:
             raise InfrastructureError(f"cannot write to the cache {self.cache}: {error.strerror}") from error
 
     def has(self, commit: str) -> bool:
-        """True when the commit was kept, and so everything it needs is here."""
+        """Whether the commit was kept, so that everything it needs is here."""
         if not (self.path / "HEAD").is_file():
             return False
         return bool(self.git.found("rev-parse", "-q", "--verify", _kept(commit)))
 
     def keep(self, commit: str, name: str = "") -> None:
-        """Make a ref for a commit whose objects are all in the mirror (and `refs/fixloop/{name}`, if given)."""
+        """Create a ref for a commit whose objects are all in the mirror (and `refs/fixloop/{name}`, if given)."""
         with self.locked() as git:
             self._keep(git, commit, name)
 
@@ -121,7 +121,7 @@ class Mirror:
         """
         Copy a commit with its history from another repository, and keep it (as `refs/fixloop/{name}`, if given).
 
-        `source` pushes: this way it is read under its own settings, no matter who owns it.
+        `source` pushes, so that it is read with its own settings, whoever owns it.
         """
         self.ensure(sha256=len(commit) == 64)
         if self.has(commit) and (
@@ -155,7 +155,7 @@ class Mirror:
         return found
 
     def forget(self, workflows: Iterable[str]) -> list[str]:
-        """Remove the refs of what only these workflows needed; returns the commits."""
+        """Remove the refs that only these workflows needed; returns the commits."""
         gone, users = set(workflows), self.users()
         kept = {
             commit
@@ -183,20 +183,20 @@ class Mirror:
         return self.path.with_suffix(".used")
 
     def pack(self, commit: str, *, since: str = "") -> bytes:
-        """What another repository needs to have `commit`, if it has `since`."""
+        """The objects of `commit` that another repository with `since` lacks."""
         wanted = f"{commit}\n" + (f"^{since}\n" if since else "")
         return self.git.output("pack-objects", "--revs", "--thin", "--stdout", "-q", stdin=wanted.encode())
 
     @contextmanager
     def bundled(self, commit: str, *, since: str) -> Iterator[Path]:
-        """A file with the thin bundle that brings a kept `commit` to a mirror that has `since`; gone at the end."""
+        """A temporary file with the thin bundle of a kept `commit` for a mirror that has `since`."""
         with tempfile.TemporaryDirectory(prefix="bundle-", dir=self.path.parent) as folder:
             file = Path(folder) / "bundle"
             self.git.run("bundle", "create", "--quiet", file, _kept(commit), f"^{since}")
             yield file
 
     def unbundle(self, bundle: bytes) -> None:
-        """Take what `bundled` gave on another machine, and keep its commit."""
+        """Read a bundle made by `bundled` on another machine, and keep its commit."""
         with (
             tempfile.TemporaryDirectory(prefix="bundle-", dir=self.path.parent) as folder,
             self.locked() as git,
@@ -215,7 +215,7 @@ class Mirror:
             yield replace(self.git, inherited=(descriptor,))
 
     def write(self, git: Git, *args: str | Path, stdin: bytes = b"") -> None:
-        """Run a git command that writes the mirror, whose lock is held; lock files of dead writers are removed."""
+        """Run a git command that writes to the mirror, under its lock; lock files of dead writers are removed."""
         try:
             git.run(*args, stdin=stdin)
         except LockHeld:
@@ -232,7 +232,7 @@ class Mirror:
         return self.path.with_suffix(".lock")
 
     def _keep(self, git: Git, commit: str, name: str) -> None:
-        # Asked for first: update-ref alone would accept a commit whose tree never arrived.
+        # Checked first: update-ref alone would accept a commit whose tree never arrived.
         git.run("cat-file", "-e", f"{commit}^{{tree}}")
         self.write(git, "update-ref", _kept(commit), commit)
         if name:
@@ -244,7 +244,7 @@ def _kept(commit: str) -> str:
 
 
 def lay_out(repository: Path, config: str, *, sha256: bool) -> None:
-    """Make the folders and the configuration of a new repository, which has no HEAD yet."""
+    """Create the folders and configuration of a new repository, which has no HEAD yet."""
     for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
         (repository / folder).mkdir(parents=True)
     text = config.format(format_version=int(sha256))
@@ -252,7 +252,7 @@ def lay_out(repository: Path, config: str, *, sha256: bool) -> None:
 
 
 def remove_when_old(lock: Path) -> None:
-    """Remove a lock file of git's that nobody alive holds: wait until it is old, in case somebody does."""
+    """Remove a git lock file of a dead process: wait until it is old, in case a live one holds it."""
     with contextlib.suppress(FileNotFoundError):
         while time.time() - lock.stat().st_mtime < STALE_SECONDS:
             time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Where the lines of one tree are in another: renamed files, and the lines that stayed, went and came.
+"""Maps the lines of one tree to another: renamed files, and lines that stayed, went and were added.
 
 Reads git. Knows nothing of failures.
 """
@@ -17,16 +17,16 @@ _HUNK: Final = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 @dataclass(frozen=True)
 class LineMap:
-    """What became of one file's lines. Lines count from 1."""
+    """The changes to one file's lines. Lines count from 1."""
 
     hunks: tuple[tuple[int, int, int, int], ...] = ()
-    """Start and length before, start and length after, in their order; a length of 0 names the line before it."""
+    """Start and length before, start and length after, in order; a length of 0 names the line before it."""
     removed: Mapping[int, str] = field(default_factory=dict)
-    """The text of lines that are no longer where they were."""
+    """The text of lines that were removed or changed."""
     added: Mapping[int, str] = field(default_factory=dict)
 
     def after(self, line: int) -> int | None:
-        """Where an unchanged line is now; None for one that was removed or changed."""
+        """The new number of an unchanged line; None for one that was removed or changed."""
         shift = 0
         for start, length, _, new_length in self.hunks:
             first = start if length else start + 1
@@ -40,7 +40,7 @@ class LineMap:
 
 @dataclass(frozen=True)
 class Moves:
-    """What a file of the old tree is called in the new one, and where its lines are."""
+    """The new names of the old tree's files, and the new places of their lines."""
 
     git: Git
     old: str
@@ -49,11 +49,11 @@ class Moves:
     _maps: dict[str, LineMap] = field(default_factory=dict, compare=False)
 
     def name_after(self, path: str) -> str:
-        """The path in the new tree; the same where the file was not renamed, or is gone."""
+        """The path in the new tree; the same if the file was not renamed, or is gone."""
         return self._renamed_and_changed[0].get(path, path)
 
     def lines(self, path: str) -> LineMap:
-        """What became of the lines of the file that is called `path` in the new tree."""
+        """The line changes of the file that is called `path` in the new tree."""
         if path in self._maps:
             return self._maps[path]
         old, new = self._renamed_and_changed[1].get(path, ("", ""))
@@ -80,7 +80,7 @@ class Moves:
 
     @cached_property
     def _renamed_and_changed(self) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
-        """Renames old to new, and for each changed path of the new tree its blobs before and after."""
+        """Renames from old to new, and for each changed path of the new tree its blobs before and after."""
         renamed, changed = {}, {}
         for delta in deltas(self.git, self.old, self.new, renames=True):
             path = shown(delta.path)

@@ -1,7 +1,7 @@
-"""The way back as refs, and out to a URL: the branch `fixloop/{issue}`, never over what somebody else committed.
+"""Publishes work as refs, and at a URL: the branch `fixloop/{issue}`, never over other people's commits.
 
-In the user's repository it owns that branch and `refs/fixloop/{issue}/tip`, and leaves a branch alone that is checked
-out. Credentials for a URL are git's business (a credential helper, an SSH agent); nothing here sees them.
+In the user's repository it owns that branch and `refs/fixloop/{issue}/tip`; a checked-out branch is left alone.
+Credentials for a URL are left to git (a credential helper, an SSH agent); nothing here sees them.
 """
 
 from collections.abc import Collection
@@ -16,21 +16,21 @@ from fixloop.repository.snapshot import Snapshot, write_ref
 
 @dataclass(frozen=True)
 class Published:
-    """Where the work so far can be found in the user's repository."""
+    """Where the work so far is in the user's repository."""
 
     branch: str
-    """Empty where there is none."""
+    """Empty if there is none."""
     note: str = ""
-    """One sentence when something was left alone."""
+    """One sentence if something was left alone."""
 
 
 def publish(snapshot: Snapshot, *, issue: int, tip: str, mirror: Mirror) -> Published:
-    """Write the refs of an issue, in a repository, so that they show `tip`; once more repairs what is missing."""
+    """Write an issue's refs in a repository so that they show `tip`; repeating the call repairs what is missing."""
     if snapshot.is_url or not snapshot.is_git:
         return Published("")
     git, branch = Git(Path(snapshot.source)), f"fixloop/{issue}"
     if git.run("rev-list", "--quiet", "--objects", tip, "--", accept=(0, 128)).returncode:
-        # Copy what is lacking; the base may be gone there, then everything is copied.
+        # Copy the missing objects; if the base is gone there, copy everything.
         base = ("rev-list", "--quiet", "-1", snapshot.commit, "--")
         has_base = git.run(*base, accept=(0, 128)).returncode == 0
         try:
@@ -40,7 +40,7 @@ def publish(snapshot: Snapshot, *, issue: int, tip: str, mirror: Mirror) -> Publ
             git.run("unpack-objects", "-q", stdin=mirror.pack(tip))
     note = _in_the_way(git, branch, issue, tip)
     if not note:
-        # The branch first: were the tip's ref ahead of it after a crash, the branch would look like a person's.
+        # The branch first: if a crash left the tip's ref ahead of it, the branch would look like a person's.
         try:
             write_ref(git, f"refs/heads/{branch}", tip)
         except UsageError as error:
@@ -76,10 +76,10 @@ NO_EXTRAS = ("--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submod
 
 def push(mirror: Mirror, *, issue: int, tip: str, ours: Collection[str]) -> str:
     """
-    Make the branch of an issue at the mirror's URL show `tip`, and return its name; once more changes nothing.
+    Set an issue's branch at the mirror's URL to `tip`, and return its name; repeating the call changes nothing.
 
     `ours`: commits that earlier workflows of the issue may have left there; only they are replaced. Raises
-    RefusedError, or InfrastructureError where it may be tried again.
+    RefusedError, or InfrastructureError if a retry may help.
     """
     git, url, branch = mirror.git, mirror.source, f"fixloop/{issue}"
     ref, place = f"refs/heads/{branch}", f"branch {branch} at {without_userinfo(url)}"
@@ -94,7 +94,7 @@ def push(mirror: Mirror, *, issue: int, tip: str, ours: Collection[str]) -> str:
                 f"{place} has commits that are not fixloop's and was left as it "
                 f"is ({now[:12]}); rename or remove it there, then `fixloop push {issue}`"
             )
-        # The lease: it is still what was looked at a moment ago, or nothing happens.
+        # The lease: the branch is unchanged since it was read, or nothing happens.
         lease = f"--force-with-lease={ref}:{now}"
         done = git.run("push", "--porcelain", *NO_EXTRAS, lease, "--", url, f"{tip}:{ref}", accept=(0, 1))
     except GitFailure as error:
@@ -102,7 +102,7 @@ def push(mirror: Mirror, *, issue: int, tip: str, ours: Collection[str]) -> str:
         raise InfrastructureError(f"cannot push to {without_userinfo(url)}: {said}") from error
     if done.returncode == 0:
         return branch
-    # The server's own words: the refused ref's line, and what its hook printed.
+    # The server's messages: the line of the refused ref, and its hook's output.
     out, err = (each.decode("utf-8", "replace").splitlines() for each in (done.stdout, done.stderr))
     refused = [line.split("\t", 2)[-1] for line in out if line.startswith("!")]
     told = [line.removeprefix("remote:").strip() for line in err if line.startswith("remote:")]

@@ -1,4 +1,4 @@
-"""The snapshot: what the user sees, as a commit, with checkout, index and HEAD as they were.
+"""The snapshot: the user's content as a commit; checkout, index and HEAD stay unchanged.
 
 Owns `refs/fixloop/{issue}/base` in the user's repository; writes nothing else there, and nothing in a plain folder.
 """
@@ -26,18 +26,18 @@ COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 
 
 class Unseen(InfrastructureError):
-    """The repository, or the commit that is wanted of it, cannot be seen from this machine."""
+    """The repository, or the requested commit in it, is not accessible from this machine."""
 
 
 class Snapshot(BaseModel):
-    """What is validated, and where it came from."""
+    """What is validated, and its origin."""
 
     model_config = ConfigDict(defer_build=True, frozen=True, extra="ignore")
 
     source: str
     """The real path of the top folder, or the URL."""
     subdirectory: str = ""
-    """Where commands run, seen from the top."""
+    """Where commands run, relative to the top."""
     commit: str
     tree: str
     is_git: bool = True
@@ -45,35 +45,35 @@ class Snapshot(BaseModel):
     changed: bool = False
     """Uncommitted work is included."""
     branch: str = ""
-    """What was checked out, or the ref; empty where HEAD is on no branch."""
+    """The checked-out branch, or the ref; empty if HEAD is on no branch."""
     subject: str = ""
     """The first line of the commit that the work is based on, cut."""
     author: str = ""
-    """Who wrote that commit."""
+    """The author of that commit."""
     copied: str = ""
-    """A commit with the files that go along although git does not track them, see `copied`."""
+    """A commit with untracked files that accompany the snapshot, see `copied`."""
     copy_globs: tuple[str, ...] = ()
-    """Of `[workspace] copy`; a plain folder whose mirror is lost is taken again with them."""
+    """The patterns of `[workspace] copy`, to retake a plain folder whose mirror is lost."""
     submodules: tuple[str, ...] = ()
-    """Those that are empty folders in a workspace."""
+    """Submodules that are empty folders in a workspace."""
     notes: tuple[str, ...] = ()
-    """What is said once of all that goes along, or is missing."""
+    """Messages, shown once, about copied and missing files."""
     base: str = ""
     """The commit whose failures are not the feature's; empty: there is none, see `feature_base`."""
     base_name: str = ""
-    """The branch or revision it was found by."""
+    """The branch or revision by which it was found."""
     no_base: str = ""
-    """Why there is none although one was wanted, in one clause."""
+    """Why there is none although one was requested, in one clause."""
 
 
 def take_snapshot(
     path: Path, *, issue: int, cache: Path, copy_globs: Sequence[str] = (), ref: str | None = None
 ) -> Snapshot:
     """
-    Take what `path` holds now, with uncommitted and untracked, not ignored, files; or `ref` as it was committed.
+    Take the content of `path`, with uncommitted and untracked, not ignored, files; or the committed `ref`.
 
-    The same content gives the same commit. It is kept in the machine's mirror and as `refs/fixloop/{issue}/base`; of no
-    workflow, with 0 as the issue, in the mirror alone, until it is pruned.
+    The same content gives the same commit. It is kept in the machine's mirror and as `refs/fixloop/{issue}/base`;
+    without a workflow, with issue 0, only in the mirror, until it is pruned.
     """
     top, subdirectory = top_of(path)
     mirror = Mirror(cache, str(top))
@@ -94,7 +94,7 @@ def take_snapshot(
     wanted = Wanted(copy_globs, top / subdirectory, is_ref=ref is not None)
     copied = gather(git, mirror, commit, wanted)
     if issue:
-        # Both commits are named in the user's repository: other machines take them from there.
+        # Both commits get refs in the user's repository, from which other machines fetch them.
         write_ref(git, f"refs/fixloop/{_ref(issue)}", commit)
     if issue and copied.commit:
         if not git.found("cat-file", "-t", copied.commit):
@@ -117,7 +117,7 @@ def take_snapshot(
 
 
 def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache: Path) -> Snapshot:
-    """Take `ref` (a branch, a tag or a commit; default: the remote's HEAD) of a repository that is given as a URL."""
+    """Take `ref` (a branch, a tag or a commit; default: the remote's HEAD) of a repository given as a URL."""
     if not is_url(url):
         raise UsageError(f"{url!r} is not a git URL; https, ssh and file are known")
     parts = urlsplit(url)
@@ -129,7 +129,7 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
     mirror.keep(commit, _ref(issue))
     submodules: tuple[str, ...] = ()
     if mirror.git.found("cat-file", "-t", f"{commit}:.gitmodules"):
-        # All files are listed only where some submodule is declared.
+        # All files are listed only if a submodule is declared.
         listed = trees.tracked_in_tree(mirror.git, commit).items()
         submodules = tuple(shown(path) for path, entry in listed if entry.mode == trees.GITLINK)
     note = (
@@ -151,8 +151,8 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
 
 
 def commit_of_source(snapshot: Snapshot, rev: str, mirror: Mirror) -> str:
-    """A branch, tag or commit of the repository that was handed in, brought into its mirror. Raises UsageError: it has
-    none of that name; Unseen."""
+    """A branch, tag or commit of the submitted repository, brought into its mirror. UsageError: there is none with that
+    name; also raises Unseen."""
     if snapshot.is_url:
         return _fetched(mirror, snapshot.source, rev)
     git = Git(Path(snapshot.source))
@@ -164,7 +164,7 @@ def commit_of_source(snapshot: Snapshot, rev: str, mirror: Mirror) -> str:
 
 
 def bring(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
-    """The mirror of a snapshot, with its commit in it, on any machine. Raises Unseen."""
+    """A snapshot's mirror with its commit, on any machine. Raises Unseen."""
     mirror = mirror_of(snapshot, cache)
     needed = [commit for commit in (snapshot.commit, snapshot.copied) if commit]
     if all(map(mirror.has, needed)):
@@ -193,12 +193,12 @@ def bring(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
 
 
 def mirror_of(snapshot: Snapshot, cache: Path) -> Mirror:
-    """The machine's mirror of a snapshot's source, whether it exists yet or not."""
+    """This machine's mirror of a snapshot's source, whether it exists or not."""
     return Mirror(cache, snapshot.source)
 
 
 def _imported(git: Git, head: str) -> tuple[str, str]:
-    """The checkout as a commit in its own repository, `head` itself where nothing differs from it, and its tree."""
+    """The checkout as a commit in its own repository, or `head` itself if nothing differs; and its tree."""
     tree = trees.write_tree(git, tracked=trees.tracked_in_index(git))
     if not head:
         return trees.commit_tree(git, tree, [], MESSAGE, dated=DATE), tree
@@ -209,14 +209,14 @@ def _imported(git: Git, head: str) -> tuple[str, str]:
 
 
 def checkout_tree(path: Path) -> str:
-    """What the repository around `path` holds now, as a tree; empty where there is none."""
+    """The current content of the repository around `path` as a tree; empty without a repository."""
     top, _ = top_of(path)
     git = Git(top)
     return _imported(git, git.commit())[1] if is_repository(top) else ""
 
 
 def write_ref(git: Git, name: str, commit: str) -> None:
-    """Point one of our refs in the user's repository at a commit; a lock file that a dead git left there is removed."""
+    """Point one of fixloop's refs in the user's repository at a commit; removes a lock file that a dead git left."""
     if git.found("rev-parse", "-q", "--verify", name) == commit:
         return
     try:
@@ -230,8 +230,8 @@ def write_ref(git: Git, name: str, commit: str) -> None:
 
 
 def keep_for(snapshot: Snapshot, issues: Collection[int], cache: Path) -> None:
-    """Keep for these issues a snapshot that was taken of no workflow, where other machines take it from, too. Raises
-    UsageError: the user's repository cannot be written to."""
+    """Keep for these issues a snapshot that was taken without a workflow, so that other machines can fetch it.
+    UsageError: the user's repository is not writable."""
     refs = {f"refs/fixloop/{_ref(issue)}": snapshot.commit for issue in issues}
     mirror, users = mirror_of(snapshot, cache), Git(Path(snapshot.source))
     if snapshot.is_url or not snapshot.is_git:
@@ -245,7 +245,7 @@ def keep_for(snapshot: Snapshot, issues: Collection[int], cache: Path) -> None:
     try:
         users.run("update-ref", "--stdin", stdin=_updates(refs))
     except GitFailure:
-        # One by one they say which it is, and clear away what a dead git has left.
+        # One by one, each error names its ref, and lock files of a dead git are removed.
         for name, commit in refs.items():
             write_ref(users, name, commit)
 
@@ -255,7 +255,7 @@ def _updates(refs: Mapping[str, str]) -> bytes:
 
 
 def issues_handed_in(top: Path) -> list[int]:
-    """The issues of the bases that are kept in this repository, all that tells of them when a Redis lost its data."""
+    """The issues of the bases kept in this repository, the only record of them if a Redis lost its data."""
     try:
         names = Git(top).found("for-each-ref", "--format=%(refname)", "refs/fixloop/*/base")
     except (FixloopError, OSError):
@@ -266,7 +266,7 @@ def issues_handed_in(top: Path) -> list[int]:
 
 
 def is_url(text: str) -> bool:
-    """True where a repository is given as a git URL, not as a path."""
+    """Whether a repository is given as a git URL, not as a path."""
     scp_like = re.fullmatch(r"[\w.-]+@[\w.-]+:.+", text) is not None
     return scp_like or re.match(r"(https?|ssh|git|file)://", text) is not None
 
@@ -299,21 +299,21 @@ def _ref(issue: int) -> str:
 
 
 def _described(git: Git, commit: str) -> tuple[str, str]:
-    """Subject and author of a commit; empty where there is none, or git does not say."""
+    """Subject and author of a commit; empty if there is none, or git does not know."""
     told = git.found("show", "-s", "--format=%s%x00%an", commit) if commit else ""
     subject, _, author = told.partition("\0")
     return one_line(subject, SUBJECT_CHARACTERS), one_line(author, SUBJECT_CHARACTERS)
 
 
 def _fetched(mirror: Mirror, url: str, ref: str | None) -> str:
-    """The commit that a remote has under this name, in the mirror. Raises UsageError: none."""
+    """The remote's commit with this name, in the mirror. UsageError: there is none."""
     with mirror.locked() as git:
         _fetch(
             mirror, url, "+HEAD:refs/remote/HEAD", "+refs/heads/*:refs/remote/*", "+refs/tags/*:refs/tags/*"
         )
         commit = _of_remote(git, ref)
         if not commit and ref and trees.OBJECT.fullmatch(ref):
-            # No branch or tag leads to it (any more); the server may give it out all the same.
+            # No branch or tag leads to it (any more); the server may still provide it.
             with contextlib.suppress(Unseen):
                 _fetch(mirror, url, f"+{ref}:refs/remote-commits/{ref}")
                 commit = _of_remote(git, ref)
@@ -324,7 +324,7 @@ def _fetched(mirror: Mirror, url: str, ref: str | None) -> str:
 
 def _fetch(mirror: Mirror, url: str, *specs: str) -> None:
     try:
-        # Without the lock's descriptor: a credential helper's daemon would keep it long after git has ended.
+        # Without the lock's descriptor, which a credential helper's daemon would keep long after git has ended.
         mirror.write(
             mirror.git, "fetch", "--quiet", "--no-tags", "--prune", "--no-write-fetch-head", "--", url, *specs
         )
@@ -334,7 +334,7 @@ def _fetch(mirror: Mirror, url: str, *specs: str) -> None:
 
 
 def _of_remote(git: Git, ref: str | None) -> str:
-    """The commit that a branch, a tag or (part of) a commit's id stands for; empty where nothing has that name."""
+    """The commit of a branch, a tag or a (partial) commit id; empty if nothing has that name."""
     wanted = [f"refs/remote/{ref}", f"refs/tags/{ref}"] if ref else ["refs/remote/HEAD"]
     if ref and COMMIT.fullmatch(ref):
         wanted.append(ref)

@@ -1,4 +1,4 @@
-"""The texts of many files at once, by two git commands however many there are."""
+"""Reads the texts of many files with two git commands, however many there are."""
 
 from collections.abc import Iterable
 
@@ -6,11 +6,11 @@ from fixloop.repository.git import Git
 from fixloop.repository.tree import contents
 
 _LOOKED_AT = 8000
-"""Bytes that tell whether a file is binary, as git does it."""
+"""The bytes that decide whether a file is binary, as in git."""
 
 
 def texts(git: Git, names: Iterable[str], most_bytes: int) -> dict[str, str]:
-    """What each blob's id or `commit:path` stands for; without what is not there, binary, or larger."""
+    """The text of each blob id or `commit:path`, except missing, binary and larger files."""
     asked = [name for name in dict.fromkeys(names) if "\n" not in name]
     lines = "".join(f"{name}\n" for name in asked).encode("utf-8", "surrogateescape")
     told = git.output("cat-file", "--batch-check=%(objecttype) %(objectsize)", stdin=lines)

@@ -1,7 +1,7 @@
-"""A folder's content as a git tree, and what two trees differ in.
+"""A folder's content as a git tree, and the differences of two trees.
 
-Owns the one way in which a folder is hashed: a separate index, every file read again, so that neither the user's
-index nor a clock decides what is seen. Refuses pipes, sockets and devices, `.fixloop/`, and untracked caches.
+Owns the only way in which a folder is hashed: a separate index and a full read of every file, so that neither the
+user's index nor a clock has an influence. Excludes pipes, sockets, devices, `.fixloop/`, and untracked caches.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ CACHES: Final = (
     ".aider.*.history*",
     ".aider.tags.cache.*",
 )
-"""Untracked things with these names are never part of a tree: tools make them, nobody writes them."""
+"""Untracked files with these names are never part of a tree: tools make them, nobody writes them."""
 
 NAMED_FILES: Final = (
     "**/.workflow/.cycle/",
@@ -44,37 +44,37 @@ NAMED_FILES: Final = (
     "**/.claude/events.ndjson",
     "**/.claude/state.json",
 )
-"""Drawn from the state of a cycle or of handoffs, in any folder (K23); untracked, they are no part of the work."""
+"""Rendered from the state of a cycle or of handoffs, in any folder (K23); untracked, they are no part of the work."""
 NEVER: Final = frozenset({b".git", b".fixloop"})
 READ_BY_GIT: Final = frozenset({b".gitignore", b".gitattributes", b".gitmodules", b".git"})
 NOT_ENTERED: Final = frozenset(name.encode() for name in CACHES) | NEVER
 NEW_BYTES: Final = 1_000_000_000
-"""Of files that are new or have grown: what git reads in ten seconds. Sparse files count with the size they show."""
+"""For new and grown files: what git reads in ten seconds. Sparse files count with their apparent size."""
 GITLINK: Final = "160000"
 SYMLINK: Final = "120000"
 ABSENT: Final = "000000"
 OBJECT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _known: Final = lru_cache(maxsize=4)(Git.output)
-"""For what an id stands for, which is the same for ever: each run asks for the same few again and again."""
+"""The object of an id never changes, and each run reads the same few again and again."""
 
 
 class Entry(NamedTuple):
-    """What git knows of one path."""
+    """What git knows about one path."""
 
     mode: str
     blob: str
     sparse: bool = False
-    """Left out of the checkout on purpose, so its absence is no deletion."""
+    """Left out of the checkout on purpose, so that its absence is no deletion."""
 
 
 class Delta(NamedTuple):
-    """One path that differs between two trees; mode `000000` where it does not exist."""
+    """A path that differs between two trees; mode `000000` if it does not exist."""
 
     path: bytes
     old: Entry
     new: Entry
     before: bytes
-    """What a renamed file was called in the old tree."""
+    """A renamed file's name in the old tree."""
 
     @property
     def is_deletion(self) -> bool:
@@ -91,10 +91,10 @@ class Delta(NamedTuple):
 
 def write_tree(git: Git, *, tracked: Mapping[bytes, Entry], without: Collection[bytes] = frozenset()) -> str:
     """
-    Write what lies in the folder at whose top `git` is as a tree, without its index; returns the tree's id.
+    Write the content of the folder with `git` at its top as a tree, without its index; returns the tree's id.
 
-    Taken are the tracked files as they are on disk and the untracked ones that are neither ignored nor caches.
-    `tracked`: what counts as tracked, ignored or not. `without`: paths that are left out unless they are tracked.
+    Includes the tracked files as they are on disk, and untracked ones that are neither ignored nor caches.
+    `tracked`: paths that count as tracked, ignored or not. `without`: paths to leave out unless they are tracked.
     """
     _refuse_what_blocks(os.fsencode(git.directory))
     with git.empty_index() as own:
@@ -115,7 +115,7 @@ def tree_of_files(git: Git, files: Iterable[bytes]) -> str:
 
 
 def globbed(git: Git, globs: Sequence[str], directory: Path) -> list[bytes]:
-    """The files outside git's index that match one of the patterns, which start in `directory`; seen from the top."""
+    """The files outside git's index that match a pattern relative to `directory`; returned relative to the top."""
     if not globs:
         return []
     patterns = [f":(glob){glob}" for glob in globs]
@@ -127,13 +127,13 @@ def globbed(git: Git, globs: Sequence[str], directory: Path) -> list[bytes]:
 
 
 def files_only(git: Git, listed: Iterable[bytes]) -> list[bytes]:
-    """Those of the paths that are regular files or symlinks, reached through real folders, and nobody's own."""
+    """The paths that are regular files or symlinks, reached through real folders, and not fixloop's own."""
     top, parents = os.fsencode(git.directory), dict[bytes, bool]()
     return [path for path in listed if not _is_barred(path) and _is_file(top, path, parents)]
 
 
 def entries_on_disk(git: Git, recorded: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
-    """What git would record for these paths as they are on disk now; absent ones are left out."""
+    """What git would record for these paths as they are now on disk; missing ones are left out."""
     with git.empty_index() as own:
         _fill(own, recorded)
         files = [path for path in recorded if _is_file(os.fsencode(git.directory), path, {})]
@@ -143,7 +143,7 @@ def entries_on_disk(git: Git, recorded: Mapping[bytes, Entry]) -> dict[bytes, En
 
 
 def tracked_in_index(git: Git) -> dict[bytes, Entry]:
-    """The index as it stands, without what is unmerged."""
+    """The current index, without unmerged entries."""
     found = {}
     for line in records(git.output("ls-files", "-s", "-t", "-z")):
         head, _, path = line.partition(b"\t")
@@ -165,7 +165,7 @@ def tracked_in_tree(git: Git, tree: str) -> dict[bytes, Entry]:
 
 
 def deltas(git: Git, old: str, new: str, *, renames: bool = False) -> list[Delta]:
-    """What differs between two trees or commits; without `renames`, each is a deletion and an addition."""
+    """The differences of two trees or commits; without `renames`, each rename is a deletion and an addition."""
     how = "-M" if renames else "--no-renames"
     fields = iter(records(git.output("diff-tree", "-r", "-z", "--raw", how, "--no-abbrev", old, new, "--")))
     found = []
@@ -178,7 +178,7 @@ def deltas(git: Git, old: str, new: str, *, renames: bool = False) -> list[Delta
 
 
 def tree_with(git: Git, tree: str, wanted: Mapping[bytes, Entry]) -> str:
-    """A tree as `tree` (or a commit's) is, but for these paths; those of mode `000000` are not in it."""
+    """`tree` (or a commit's) with these paths replaced; those of mode `000000` are removed."""
     # Removals first: a file may become a folder.
     ordered = sorted(wanted.items(), key=lambda item: item[1].mode != ABSENT)
     lines = [b"%s %s\t%s\0" % (entry.mode.encode(), entry.blob.encode(), path) for path, entry in ordered]
@@ -193,13 +193,13 @@ def tree_id(git: Git, commit: str) -> str:
 
 
 def commit_tree(git: Git, tree: str, parents: Sequence[str], message: str, *, dated: str = "") -> str:
-    """A commit of `tree`; with `dated`, the same arguments give the same commit each time."""
+    """A commit of `tree`; with `dated`, the same arguments always give the same commit."""
     options = [option for parent in parents for option in ("-p", parent)]
     return git.run("commit-tree", tree, *options, stdin=message.encode(), dated=dated).stdout.decode().strip()
 
 
 def _refuse_what_blocks(folder: bytes) -> None:
-    """git opens these by name, and would wait for ever for somebody to write into a pipe."""
+    """git opens these by name, and would wait for ever for a writer of a pipe."""
     try:
         entries = list(os.scandir(folder))
     except OSError:
@@ -216,7 +216,7 @@ def _refuse_what_blocks(folder: bytes) -> None:
 
 
 def _refuse_what_is_large(own: Git, files: Iterable[bytes], tracked: Mapping[bytes, Entry]) -> None:
-    """Files that were made or grew by more than `NEW_BYTES` in all: reading them takes minutes, or fills the disk."""
+    """Refuse new files and growth of more than `NEW_BYTES` in all: reading them takes minutes, or fills the disk."""
     sizes = {path: os.lstat(os.path.join(os.fsencode(own.directory), path)).st_size for path in files}
     if sum(sizes.values()) <= NEW_BYTES:
         return
@@ -235,7 +235,7 @@ def _refuse_what_is_large(own: Git, files: Iterable[bytes], tracked: Mapping[byt
 
 
 def _fill(own: Git, tracked: Mapping[bytes, Entry]) -> list[bytes]:
-    """Enter the tracked paths that are still there, without dates; returns those to be read again."""
+    """Add the existing tracked paths to the index, without dates; returns those to be read again."""
     top, parents = os.fsencode(own.directory), dict[bytes, bool]()
     known, files = [], []
     for path, entry in tracked.items():
@@ -243,7 +243,7 @@ def _fill(own: Git, tracked: Mapping[bytes, Entry]) -> list[bytes]:
             continue
         is_there, blob = _is_file(top, path, parents), entry.blob
         if entry.mode == GITLINK:
-            # The commit it stands at; the recorded one while it is not checked out.
+            # The commit it is at; the recorded one if it is not checked out.
             folder = os.path.join(top, path)
             is_there = os.path.isdir(folder)
             if is_there and os.path.lexists(os.path.join(folder, b".git")):
@@ -297,18 +297,18 @@ def _is_real_folder(top: bytes, folder: bytes, known: dict[bytes, bool]) -> bool
 
 
 def records(output: bytes) -> list[bytes]:
-    """What a git command with `-z` prints, one by one."""
+    """The records in the output of a git command with `-z`."""
     return output.split(b"\0")[:-1]
 
 
 def folders_of(path: bytes) -> list[bytes]:
-    """The folders that a path lies in, from the top down."""
+    """The folders that contain a path, from the top down."""
     parts = path.split(b"/")
     return [b"/".join(parts[:depth]) for depth in range(1, len(parts))]
 
 
 def contents(git: Git, blobs: Iterable[str]) -> dict[str, bytes]:
-    """What these blobs hold, by id or `commit:path`, read by one command."""
+    """The contents of these blobs, by id or `commit:path`, read by one command."""
     wanted, found, at = dict.fromkeys(blobs), {}, 0
     lines = "".join(f"{blob}\n" for blob in wanted).encode("utf-8", "surrogateescape")
     data = git.output("cat-file", "--batch", stdin=lines)
