@@ -1,10 +1,10 @@
-"""What Python has compiled of the interpreter's own libraries, lent to the fresh caches of a workspace.
+"""Reuses Python bytecode of the interpreter's libraries in the new caches of a workspace.
 
-Commands compile the project's modules themselves, because a same-size edit in the same second would otherwise run old
-bytecode, and so that nobody can plant it. Compiling the libraries again at each start takes three times as long as a
-small test run, so links lead to what the environment itself keeps of these. Owns `{cache}/imported/`: folders of such
-links, each used by one workspace at a time, because making them takes longer than looking through them, and next to
-these a list of the modules that commands have imported.
+Commands compile the project's modules themselves: an edit of the same size in the same second would otherwise run old
+bytecode, and nobody can plant bytecode. Compiling the libraries at each start takes three times as long as a small test
+run, so links lead to the environment's own bytecode. Owns `{cache}/imported/`: folders of such links, each used by one
+workspace at a time, because creating them takes longer than checking them, and lists of the modules that commands have
+imported.
 """
 
 import hashlib
@@ -23,16 +23,16 @@ from fixloop.machine.interpreters import Interpreter
 MOST_MODULES: Final = 5_000
 MOST_FOLDERS: Final = 16
 FEWEST_IMPORTED: Final = 100
-"""By a command that shows what is usually imported: Python itself needs half as many."""
+"""Imports of a command that shows what is usually imported: Python itself needs half as many."""
 _SELDOM_IMPORTED: Final = frozenset({"test", "tests", "idlelib", "lib2to3", "tkinter", "turtledemo"})
 _LIBRARY: Final = re.compile(r"(?!(?:.*/)?\.\./).+/lib(?:64)?/python3[\d.]*/(?:.+/)?[^/]+\.pyc")
 
 
 def lend(pycache: Path, cache: Path, interpreter: Interpreter, before: float) -> None:
-    """Make a new `PYTHONPYCACHEPREFIX` with links to what was compiled before `before`, seconds since the epoch, and
-    nothing else. The date of an inode cannot be set back, so a fixer's bytecode is never among it. The folder is one
-    that an earlier command had, where there is one, and has links to all that commands of this interpreter imported;
-    for the first of them, to what of its libraries was ever imported."""
+    """Make a new `PYTHONPYCACHEPREFIX` with links to the bytecode that was compiled before `before`, seconds since the
+    epoch, and nothing else. An inode's date cannot be set back, so a fixer's bytecode is never included. The folder is
+    reused from an earlier command, if possible, with links to all modules that commands of this interpreter imported;
+    for the first command, links to all of its libraries' modules that were ever imported."""
     folders = _folders(cache, interpreter)
     lent, made = set[str](), set[str]()
     if _take(folders, pycache):
@@ -59,13 +59,13 @@ def lend(pycache: Path, cache: Path, interpreter: Interpreter, before: float) ->
 
 
 def give_back(pycache: Path, cache: Path, interpreter: Interpreter) -> None:
-    """Keep a command's bytecode for the next one, and which modules of libraries it imported; what it wrote goes."""
+    """Keep a command's links and the names of the library modules it imported for the next one; delete its bytecode."""
     folders = _folders(cache, interpreter)
     with suppress(OSError):
         links, written = list[str](), list[str]()
         for name in _files(pycache):
             (links if (pycache / name).is_symlink() else written).append(name)
-        # A link that was ever read has a later date of access, where the system notes that at all.
+        # A link that was read has a later access date, if the system records it.
         imported = [name for name in links if (at := os.lstat(pycache / name)).st_atime_ns > at.st_mtime_ns]
         for name in written:
             os.unlink(pycache / name)
@@ -86,8 +86,8 @@ def give_back(pycache: Path, cache: Path, interpreter: Interpreter) -> None:
 
 
 def _imported(interpreter: Interpreter) -> Iterator[str]:
-    """What is compiled of the standard library and of the packages next to it, and was read since, where the system
-    notes that; as it is named below a prefix. What lies deep comes last, because fewer import it."""
+    """The bytecode of the standard library and the packages next to it that was read since it was written, if the
+    system records that; named as below a prefix. Deep paths come last, because fewer commands import them."""
     own, base = (Path(path).parent.parent for path in (interpreter.path, os.path.realpath(interpreter.path)))
     libraries = (each for top in dict.fromkeys((base, own)) for each in sorted(top.glob("lib*/python3*")))
     waiting = deque(str(each) for each in libraries if not each.parent.is_symlink())
@@ -108,7 +108,7 @@ def _imported(interpreter: Interpreter) -> Iterator[str]:
 def _take(folders: Path, pycache: Path) -> bool:
     with suppress(OSError):
         for name in os.listdir(folders):
-            # Another worker may be faster.
+            # Another worker may have done it.
             with suppress(OSError):
                 os.rename(folders / name, pycache)
                 return True
@@ -116,7 +116,7 @@ def _take(folders: Path, pycache: Path) -> bool:
 
 
 def _known(folders: Path) -> list[str]:
-    """What commands have imported, as it is named below a prefix."""
+    """The modules that commands have imported, named as below a prefix."""
     try:
         return Path(f"{folders}.modules").read_text(errors="replace").split("\n")
     except OSError:
@@ -128,16 +128,16 @@ def _folders(cache: Path, interpreter: Interpreter) -> Path:
 
 
 def _compiled(name: str) -> str:
-    """Where the environment keeps what is at this place below a `PYTHONPYCACHEPREFIX`."""
+    """The environment's bytecode for this place below a `PYTHONPYCACHEPREFIX`."""
     folder, file = os.path.split(name)
     return f"/{folder}/__pycache__/{file}"
 
 
 def _files(pycache: Path | str, below: str = "") -> Iterator[str]:
-    """All below it that is no folder, without folders that have nothing; a link to a folder is removed. No link is
-    followed, because that is what tells which of them Python has read."""
+    """All files below it, without empty folders; a link to a folder is removed. No link is followed, because that would
+    look like a read by Python."""
     found: list[os.DirEntry[str]] = []
-    # Another worker may take the folder, or an empty one in it, while it is looked through.
+    # Another worker may take the folder, or an empty one in it, at the same time.
     with suppress(FileNotFoundError), os.scandir(pycache) as entries:
         found += entries
     for entry in found:

@@ -1,7 +1,7 @@
 """Compiles modules of a project as Python and pytest do. Runs in the project's interpreter, as text.
 
-Standard input: a JSON list of (source, what was kept of it or "", where the bytecode belongs, its tag). One that cannot
-be compiled, or not without a warning, is left to the command that imports it. Older interpreters run this, too.
+Standard input: a JSON list of (source, its kept bytecode or "", the bytecode's place, its tag). A module that cannot be
+compiled without a warning is left to the command that imports it. Older interpreters run this, too.
 """
 
 import _imp
@@ -19,7 +19,7 @@ HASHED = (3).to_bytes(4, "little")
 
 
 def code_of(source: str, content: bytes, kept: str, tag: str) -> CodeType:
-    """Raises whatever keeps it from being compiled."""
+    """Raises any error of compiling it."""
     if kept:
         with open(kept, "rb") as file:
             code = cast(CodeType, marshal.loads(file.read()[16:]))
@@ -48,7 +48,7 @@ def compile_module(source: str, kept: str, target: str, tag: str) -> None:
         content, status = file.read(), os.fstat(file.fileno())
     code = code_of(source, content, kept, tag)
     if tag == sys.implementation.cache_tag or _binds_by_content():
-        # PEP 552: it is taken for a source of this hash only.
+        # PEP 552: it is used only for a source with this hash.
         head = HASHED + source_hash(content)
     else:
         # A date that no later edit can have.

@@ -1,6 +1,6 @@
-"""What commands in a workspace may write, and what of fixloop's own is hidden from them.
+"""What commands in a workspace may write, and which of fixloop's files are hidden from them.
 
-Owns the folders of tools outside a workspace that a command needs to write. What is installed is in none of them.
+Owns the list of tool folders outside a workspace that a command needs to write; no installed program is in them.
 """
 
 import os
@@ -15,8 +15,8 @@ from fixloop.servers.settings import load_settings
 
 
 def writable_by(command: Sequence[str]) -> tuple[str, ...]:
-    """Where the usual agents keep their logins and sessions. Folders of an agent that `command` names are made: without
-    them it does not start, and the home folder around them is closed to it."""
+    """Where the usual agents store logins and sessions. The folders of an agent in `command` are created: without them
+    it does not start, and it cannot write in the home folder."""
     for place in (place for agent in named_in(command) for place in agent.writable if place.endswith("/")):
         with suppress(OSError):
             Path(place).expanduser().mkdir(parents=True, exist_ok=True)
@@ -26,8 +26,8 @@ def writable_by(command: Sequence[str]) -> tuple[str, ...]:
 def confinement_in(
     cache: Path, source: Path | None, cwd: Path, env: Mapping[str, str], writable: Iterable[str]
 ) -> Confinement:
-    """That of a command in `cwd`, a folder of a workspace below `cache`; `writable` are further places, `~` in front of
-    some. `source`: the user's checkout."""
+    """The confinement of a command in `cwd`, a folder of a workspace below `cache`; `writable` are further places,
+    which may start with `~`. `source`: the user's checkout."""
     work = Path(os.path.abspath(cache)) / "work"
     folder = work / cwd.relative_to(work).parts[0]
     tmp = make_own_temporary(folder)
@@ -44,14 +44,14 @@ def _is_below(place: Path, top: Path) -> bool:
 
 
 def setup_confinement(cache: Path, source: Path | None, folder: Path) -> Confinement:
-    """That of `[workspace] setup`, which may install whatever and wherever it has to."""
+    """The confinement of `[workspace] setup`, which may install anything anywhere it has to."""
     tmp = make_own_temporary(folder)
     work = Path(os.path.abspath(cache)) / "work"
     return Confinement((Path("/"),), (work, tmp.parent, *_state(source)), (), tmp)
 
 
 def _state(source: Path | None) -> Iterator[Path]:
-    """What a command could forge results with: data and socket of the embedded server, keys."""
+    """Files with which a command could forge results: data and socket of the embedded server, keys."""
     settings = load_settings()
     for project in filter(None, (source, settings.embedded)):
         yield project / ".fixloop"
@@ -61,7 +61,7 @@ def _state(source: Path | None) -> Iterator[Path]:
 
 
 def _caches(cwd: Path, env: Mapping[str, str]) -> Iterator[Path]:
-    """Without these, tools of the project's language do not even start; made, because the folders above are closed."""
+    """Caches without which tools of the project's language do not start; created, as their parents are read-only."""
     home = Path(env.get("HOME") or Path.home())
 
     def named(variable: str, otherwise: Path) -> Path:

@@ -1,6 +1,6 @@
-"""The environment of checks and agents: an allow-list, fresh caches, and imports from the workspace first.
+"""The environment of checks and agents: an allow-list, new caches, and imports from the workspace first.
 
-Owns every variable a command sees. Refuses the rest of the worker's environment: a check must not depend on it.
+Owns every variable that a command sees. The rest of the worker's environment is left out: no check may depend on it.
 """
 
 import os
@@ -24,19 +24,19 @@ ALLOWED: Final = frozenset(
 )
 ALLOWED_PREFIXES: Final = ("LC_", "XDG_")
 CAPTURED: Final = "-o junit_logging=all -o junit_log_passing_tests=false"
-"""Has pytest's report hold what a failing test printed, however pytest is started; the project's own addopts stay."""
+"""Makes pytest's report contain a failing test's output, however pytest is started; the project's own addopts stay."""
 
 
 def environment_for(
     workspace: Workspace, interpreter: Interpreter, variables: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """What all commands in a workspace see, with new cache directories in its scratch folder."""
+    """The environment of all commands in a workspace, with new cache directories in its scratch folder."""
     given = os.environ if variables is None else variables
     caches = Path(tempfile.mkdtemp(prefix="run-", dir=workspace.scratch))
     made = {
         "PYTEST_ADDOPTS": CAPTURED,
         "PYTHONPATH": os.pathsep.join(map(str, source_roots(workspace.directory))),
-        # Where tools keep what they remember: a same-size edit in the same second would otherwise run old bytecode.
+        # The caches of tools: an edit of the same size in the same second would otherwise run old bytecode.
         "PYTHONPYCACHEPREFIX": str(caches / "pycache"),
         "MYPY_CACHE_DIR": str(caches / "mypy"),
         "RUFF_CACHE_DIR": str(caches / "ruff"),
@@ -46,12 +46,11 @@ def environment_for(
         "RUFF_OUTPUT_FORMAT": "concise",
     }
     if (workspace.directory / "Cargo.toml").is_file():
-        # Outside the checkout, once for all checks of a workspace. Several workspaces cannot share one: Cargo names
-        # what it builds by the path within the project and takes it for fresh by its date, so one would run the tests
-        # of another one's code.
+        # Outside the checkout, once for all checks of a workspace. Workspaces cannot share it: Cargo names its outputs
+        # by the path within the project and compares dates, so one would run the tests of another one's code.
         made["CARGO_TARGET_DIR"] = str(workspace.scratch / "cargo-target")
     if interpreter.path:
-        # The folder in which `python` is the chosen interpreter; made where it goes by another name.
+        # The folder in which `python` is the chosen interpreter; created if that has another name.
         programs = Path(interpreter.path).parent
         if not interpreter.prefix and not (programs / "python").exists():
             programs = caches / "bin"
@@ -64,7 +63,7 @@ def environment_for(
 
 
 def with_named(made: Mapping[str, str], names: Iterable[str], variables: Mapping[str, str]) -> dict[str, str]:
-    """With further variables: their modules come behind the workspace's, their options of pytest before ours."""
+    """With further variables: their module paths come after the workspace's, their pytest options before fixloop's."""
     further = {name: variables[name] for name in names if name in variables}
     if "PYTHONPATH" in further:
         further["PYTHONPATH"] = os.pathsep.join((made["PYTHONPATH"], further["PYTHONPATH"]))
@@ -74,7 +73,7 @@ def with_named(made: Mapping[str, str], names: Iterable[str], variables: Mapping
 
 
 def allowed_variables(variables: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
-    """The allow-list's and the named variables, and CI=1."""
+    """The variables of the allow-list, the named ones, and CI=1."""
     named = set(names)
     return {
         name: value
@@ -84,6 +83,6 @@ def allowed_variables(variables: Mapping[str, str], names: Iterable[str] = ()) -
 
 
 def allowed_names(names: Iterable[str], *, shared: bool, operators: Collection[str]) -> tuple[str, ...]:
-    """Those of a project's names that it gets: on a shared worker only its operator's (`FIXLOOP_ALLOW_ENV`), because a
-    repository that anybody may enqueue must not choose which of the operator's secrets it sees."""
+    """The variables a project gets of those it names: on a shared worker only its operator's (`FIXLOOP_ALLOW_ENV`),
+    because a repository that anybody may submit must not choose which of the operator's secrets it sees."""
     return tuple(name for name in names if not shared or name in operators)

@@ -1,7 +1,7 @@
-"""What checks run with, listed to be compared: interpreter, packages, programs, and settings outside the workspace.
+"""Lists the environment of checks for comparison: interpreter, packages, programs, and settings outside the workspace.
 
-Owns the listing, a place for each thing and what is there. Starts and imports nothing of it. Bytecode is not listed,
-because checks have their own, nor is what this user cannot write to.
+Owns the listing: places and their contents. Starts and imports nothing. Bytecode is left out because checks have their
+own, and so are files that this user cannot write.
 """
 
 import base64
@@ -21,9 +21,9 @@ from workers.workspaces.ground import Ground
 from workers.workspaces.surroundings import settings_above
 
 HASHED_BYTES: Final = 262_144
-"""Of a larger file size and date have to do."""
+"""Of larger files only size and date are compared."""
 LOADED: Final = (".py", ".pyi", ".pyc", ".pth", ".so")
-"""Endings of what is read or run; of a package nothing else is looked at."""
+"""Suffixes of files that are read or run; other files of a package are ignored."""
 _METADATA: Final = (".dist-info", ".egg-info")
 _NO_MODULES: Final = frozenset({"__pycache__", "site-packages", "dist-packages", "test"})
 
@@ -31,7 +31,7 @@ _NO_MODULES: Final = frozenset({"__pycache__", "site-packages", "dist-packages",
 def listing(
     interpreter: Interpreter, programs: Iterable[str], donors: Iterable[Path], settings: Iterable[Path]
 ) -> dict[str, str]:
-    """Each place and what is there, the most telling first. `programs` and `settings` are files, `donors` folders of
+    """Each place and its content, the most significant first. `programs` and `settings` are files, `donors` folders of
     packages for node."""
     started = [place for place in (interpreter.path, *programs) if place]
     found = {place: f"{os.path.realpath(place)} {_file(place)}" for place in started}
@@ -53,7 +53,7 @@ def listing(
 
 
 def environment_of(ground: Ground, checks: Iterable[Check]) -> dict[str, str]:
-    """The listing of what `checks` run with on a ground."""
+    """The listing for `checks` on a ground."""
     cargo = Path(os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo"))
     settings = (*settings_above(ground.workspace), cargo / "config.toml", cargo / "config")
     return listing(ground.interpreter, _programs(ground.interpreter, checks), ground.donors, settings)
@@ -68,8 +68,8 @@ def _programs(interpreter: Interpreter, checks: Iterable[Check]) -> Iterator[str
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
-    """How two listings differ, a clause for each thing, what is gone last. What was installed again as it was is no
-    change: the list of its package, which is the same, vouches for it."""
+    """The differences of two listings, a clause for each, removed things last. A package that was reinstalled unchanged
+    is no difference, because its list of files is the same."""
     recorded: dict[str, str] | None = None
     for place in {**now, **before}:
         if before.get(place) == now.get(place):
@@ -84,7 +84,7 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
 
 
 def _folders(prefix: Path) -> Iterator[Path]:
-    """From where an interpreter in `{prefix}/bin` imports, but for the project."""
+    """The folders from which an interpreter in `{prefix}/bin` imports, except the project."""
     program = Path(os.path.realpath(prefix / "bin/python3"))
     base, settings = program.parent.parent, ""
     with suppress(OSError):
@@ -119,7 +119,7 @@ def _modules(folder: str) -> Iterator[tuple[str, str]]:
                     text = "\n".join(files).encode(errors="surrogateescape")
                     yield entry.path, sha256(text).hexdigest()[:32]
             else:
-                # Of the standard library no list vouches for a file that was written again as it was.
+                # The standard library has no list of files that shows whether a rewritten file is unchanged.
                 yield entry.path, _file(entry.path) if has_packages else _stamp(entry)
 
 
@@ -135,7 +135,7 @@ def _loaded(place: str) -> Iterator[os.DirEntry[str]]:
 
 
 def _file(place: str | Path) -> str:
-    """What a file is: its content, where that is not large."""
+    """A file's identity: its content, if it is not large."""
     try:
         found = os.stat(place)
         if stat.S_ISREG(found.st_mode) and found.st_size <= HASHED_BYTES:
@@ -153,12 +153,12 @@ def _stamp(entry: os.DirEntry[str]) -> str:
 
 
 def _dated(found: os.stat_result) -> str:
-    # The date of the inode cannot be set back; but other projects' links to the same file change it, too.
+    # The inode's date cannot be set back, but other projects' links to the same file change it, too.
     return f"{found.st_size} {found.st_mtime_ns if found.st_nlink > 1 else found.st_ctime_ns}"
 
 
 def _recorded(record: str) -> Iterator[tuple[str, str]]:
-    """The files of an installed package and their digests."""
+    """The files of an installed package with their digests."""
     packages = os.path.dirname(os.path.dirname(record))
     with suppress(OSError, ValueError, csv.Error), open(record, newline="", encoding="utf-8") as file:
         for path, digest, *_ in csv.reader(file):
@@ -166,7 +166,7 @@ def _recorded(record: str) -> Iterator[tuple[str, str]]:
 
 
 def _unrecorded(place: str, recorded: Mapping[str, str]) -> Iterator[str]:
-    """What of a file or a package is not as recorded."""
+    """The parts of a file or a package that differ from the record."""
     inside = (path for path in recorded if path.startswith(f"{place}/") and path.endswith(LOADED))
     wanted = {place} & recorded.keys() or {path for path in inside if "/__pycache__/" not in path}
     if not wanted:
@@ -181,7 +181,7 @@ def _unrecorded(place: str, recorded: Mapping[str, str]) -> Iterator[str]:
 
 
 def _digest(place: str) -> str:
-    """As a RECORD has it."""
+    """In the format of a RECORD."""
     with suppress(OSError):
         digest = sha256(Path(place).read_bytes()).digest()
         return f"sha256={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"

@@ -1,4 +1,4 @@
-"""The ground a command stands on: workspace, interpreter, environment, fresh places for its reports."""
+"""The ground of a command: workspace, interpreter, environment, new places for its reports."""
 
 import math
 import os
@@ -45,24 +45,24 @@ class Ground:
     workspace: Workspace
     interpreter: Interpreter
     shared: bool
-    """On a worker for everybody: a project gets only the variables that the operator allows."""
+    """Whether the worker is shared, so that a project gets only the variables that the operator allows."""
     redaction: Redaction
     donors: tuple[Path, ...] = ()
-    """Other checkouts' `node_modules`, to whose packages there are links."""
+    """Other checkouts' `node_modules`, whose packages are linked."""
     sees_home: bool = False
-    """Its checks see the real home folder, because the project says so."""
+    """Its checks see the real home folder, because the project requests it."""
     setup: str = ""
-    """For which state of the dependency files `[workspace] setup` ran; empty where there is none."""
+    """The state of the dependency files for which `[workspace] setup` ran; empty if there is no setup."""
     problem: str = ""
-    """Why nothing can be checked here, in one sentence; empty when all is well."""
+    """Why nothing can be checked here, in one sentence; empty if all is well."""
     lend: Callable[[Path], None] = lambda pycache: None
-    """Puts what is compiled already into a new cache for bytecode."""
+    """Puts existing bytecode into a new cache."""
     has_mypy: bool = False
-    """Its modules get a date by their content."""
+    """Its modules get dates derived from their content."""
 
     @cached_property
     def tree(self) -> str:
-        """What lies in the workspace before commands run, as a tree."""
+        """The workspace's tree before commands run."""
         tree = self.workspace.tree_hash()
         if self.has_mypy:
             date_by(f"{tree} {self.workspace.copied}", self.workspace.path)
@@ -72,17 +72,17 @@ class Ground:
     def _environment(self) -> dict[str, str]:
         made = environment_for(self.workspace, self.interpreter)
         if self.has_mypy:
-            # The date of a module is told to pytest with its bytecode.
+            # pytest's bytecode contains the date of its module.
             _ = self.tree
         self.lend(Path(made["PYTHONPYCACHEPREFIX"]))
         return made
 
     def environment(self, names: Sequence[str]) -> dict[str, str]:
-        """What a command sees, with `names` from the configuration; its caches are shared by all commands here."""
+        """A command's environment, with `names` from the configuration; all commands here share its caches."""
         return self._with(self._environment, names)
 
     def check_environment(self, names: Sequence[str]) -> dict[str, str]:
-        """What a check sees: the same, in a home folder that no other command has."""
+        """A check's environment: the same, in a home folder of its own."""
         made = self._environment
         return self._with(made if self.sees_home else in_own_home(made, self.workspace, os.environ), names)
 
@@ -91,7 +91,7 @@ class Ground:
         return with_named(made, allowed, os.environ)
 
     def report_path(self, check: str, kind: str) -> Path:
-        """Where a check is to write its report; nothing is there yet, and no other check is told this place."""
+        """Where a check has to write its report; the file does not exist, and no other check gets this path."""
         name = re.sub(r"[^\w.-]", "_", check)
         folder = tempfile.mkdtemp(prefix="report-", dir=self.workspace.scratch)
         return Path(folder, f"{name}{_ENDINGS.get(kind, '.json')}")
@@ -99,37 +99,37 @@ class Ground:
 
 @dataclass(frozen=True)
 class Site:
-    """What an attempt's grounds are made of, and who needs them."""
+    """What an attempt's grounds are made from, and for whom."""
 
     snapshot: Snapshot
     configuration: Configuration
     cache: Path
     name: str
-    """The ticket's id; without a ticket any name for a folder."""
+    """The ticket's id; without a ticket, any name for a folder."""
     fence: int = 1
     issue: int = 0
     shared: bool = False
     cancelled: Callable[[], bool] = lambda: False
     began: float = math.inf
-    """Seconds since the epoch at which the workflow began: what was compiled later may be a fixer's."""
+    """When the workflow started, in seconds since the epoch: later bytecode may be a fixer's."""
     probed: set[tuple[str, str]] | None = None
-    """Interpreters that were seen to import the project from a workspace, each with its commit; None: look each time,
+    """Interpreters that were seen to import the project from a workspace, each with its commit; None: check each time,
     as a fixer may have changed the interpreter."""
     probes: bool = True
-    """Whether anybody asks; who only mends what is there does not."""
+    """Whether the import check is needed; a fixer does not need it."""
     remembers: bool = False
-    """Nobody was asked for a fix: mypy remembers what it finds."""
+    """No fix was requested, so mypy's cache may be kept."""
 
     @property
     def source(self) -> Path | None:
-        """The user's checkout, where it is on this machine."""
+        """The user's checkout, if it is on this machine."""
         return None if self.snapshot.is_url else Path(self.snapshot.source)
 
     def confined(
         self, cwd: Path, env: Mapping[str, str], *, writable: Sequence[str] = (), network: bool = True
     ) -> Confined:
-        """How a command is confined that runs in `cwd`, in one of this site's workspaces. On a worker for everybody a
-        project can neither switch that off nor name places of the operator's."""
+        """The confinement of a command in `cwd`, in one of this site's workspaces. On a shared worker a project can
+        neither switch it off nor name places of the operator's."""
         named = (*writable, *(() if self.shared else self.configuration.sandbox.writable))
         what = confinement_in(self.cache, self.source, cwd, env, named)._replace(network=network)
         return confined(what, env, cwd=cwd, mode=self._sandbox)
@@ -137,10 +137,10 @@ class Site:
     def started(
         self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], *, network: bool
     ) -> tuple[Mapping[str, str], Confined]:
-        """The environment in which a check starts, and how it is confined."""
+        """The environment in which a check starts, and its confinement."""
         writable = []
         own = Path(env.get("MYPY_CACHE_DIR", ""))
-        # A project that names a place of its own keeps it.
+        # A cache directory that the project names is kept.
         if is_mypy(argv) and own.is_relative_to(self.cache) and not self.shared:
             kept = mypy_cache(self.cache, Path(self.snapshot.source, self.snapshot.subdirectory))
             with suppress(OSError):
@@ -153,7 +153,7 @@ class Site:
 
     @property
     def is_confined(self) -> bool:
-        """Whether its commands are kept from what is not their own."""
+        """Whether its commands are confined."""
         return means_in_use(self._sandbox).name != "none"
 
     @property
@@ -176,7 +176,7 @@ class Site:
 
     @contextmanager
     def ground(self, commit: str) -> Iterator[Ground]:
-        """A workspace at a commit that is in the snapshot's mirror, made ready; removed at the end."""
+        """A prepared workspace at a commit in the snapshot's mirror; removed at the end."""
         with open_workspace(
             self.cache,
             mirror_of(self.snapshot, self.cache),
@@ -197,7 +197,7 @@ class Site:
                     give_back(pycache, self.cache, ground.interpreter)
 
     def _made_ready(self, workspace: Workspace) -> Ground:
-        """Run setup, choose the interpreter, and look whether it imports the project from the workspace."""
+        """Run setup, choose the interpreter, and check whether it imports the project from the workspace."""
         snapshot, hidden, made = self.snapshot, redaction_of(self.configuration), None
         subdirectory = snapshot.subdirectory
         try:
@@ -237,7 +237,7 @@ class Site:
             hidden,
             donors,
             sees_home=self.configuration.workspace.home,
-            # Without what tells two copies for the same state apart.
+            # Without the suffix that distinguishes two copies for the same state.
             setup=made.parent.name.partition(".")[0] if made else "",
             lend=lend_compiled,
             has_mypy=self._has_mypy,
@@ -259,7 +259,7 @@ class Site:
 
 def site_of(work: "Step", configuration: Configuration, cache: Path) -> Site:
     state, ticket, fence = work.holding.state, work.holding.ticket.id, work.holding.fence
-    # It loads Redis' client, which the process of `fixloop check` has no use for.
+    # Imported late: it loads Redis's client, which `fixloop check` does not need.
     from fixloop.outside.transfer import snapshot_in
 
     snapshot, shared = snapshot_in(state), not state.queue
@@ -272,7 +272,7 @@ def site_of(work: "Step", configuration: Configuration, cache: Path) -> Site:
 def open_ground(
     work: "Step", configuration: Configuration, cache: Path, *, probes: bool = True
 ) -> Iterator[Ground]:
-    """A workspace of the ticket's own at the workflow's present tip, made ready; removed at the end."""
+    """A prepared workspace for the ticket at the workflow's current tip; removed at the end."""
     from fixloop.outside.transfer import bring_work
 
     state = work.holding.state

@@ -1,7 +1,7 @@
-"""The home folder of a check: a new one, in which none of the user's settings lie.
+"""The home folder of a check: a new one without the user's settings.
 
-Owns what of the real one stays in reach: caches and installed tools. Refuses what decides a result: settings, and what
-a tool remembers of an earlier one.
+Owns which parts of the real one are linked: caches and installed tools. Settings are not, nor are earlier results that
+a tool remembers, because they would affect a result.
 """
 
 import os
@@ -19,7 +19,7 @@ _ELSEWHERE: Final = {
     ".local/share": "XDG_DATA_HOME",
     ".local/state": "XDG_STATE_HOME",
 }
-"""Folders of a home folder, and the variables that put them elsewhere."""
+"""Folders of a home folder, and the variables that move them."""
 _BY_VARIABLE: Final = {
     "GOPATH": "go",
     "GOCACHE": ".cache/go-build",
@@ -27,19 +27,19 @@ _BY_VARIABLE: Final = {
     "RUSTUP_HOME": ".rustup",
     "npm_config_cache": ".npm",
 }
-"""What is named by its real path: compilers remember the paths of what they have built."""
+"""Named by their real paths, because compilers store the paths of their outputs."""
 _BY_LINK: Final = (
     *(".asdf", ".goenv", ".nodenv", ".nvm", ".pyenv", ".rbenv", ".sdkman", ".tool-versions", ".volta"),
     *(".local/share/mise", ".local/share/pnpm", ".local/share/uv", ".config/mise", ".config/pip"),
     *(".bundle", ".gem", ".hex", ".local/share/gem", ".m2/repository", ".mix", ".nuget/packages"),
     *(".bun", ".pub-cache", ".stack", ".yarn/berry", "Library/Caches", "nltk_data"),
 )
-"""What makes installed tools start, where packages lie, and where they come from."""
+"""What installed tools need to start, where packages are, and where they come from."""
 _REMEMBERED: Final = frozenset(
     {"biome", "black", "fixloop", "flake8", "golangci-lint", "mypy", "pylint", "python-entrypoints", "ruff"}
     | {"rubocop_cache", "semistandard", "standard", "standardx", "staticcheck", "ts-standard"}
 )
-"""Caches in which a tool keeps what it found before; some tools fail where they cannot write them."""
+"""Caches of earlier results; some tools fail if they cannot write them."""
 # Tests that commit need an identity; the user's own is a setting.
 _GITCONFIG: Final = "[user]\n\tname = fixloop\n\temail = fixloop@localhost\n[safe]\n\tdirectory = *\n"
 
@@ -60,7 +60,7 @@ def in_own_home(env: Mapping[str, str], workspace: Workspace, variables: Mapping
 
 
 def _in_reach(variables: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What is linked: its place in a home folder, and where it is."""
+    """The links: the place in a home folder, and the target."""
     for place in _BY_LINK:
         if os.path.exists(target := _real(place, variables)):
             yield place, target

@@ -1,6 +1,6 @@
-"""Whether an interpreter imports the project from the workspace.
+"""Checks whether an interpreter imports the project from the workspace.
 
-Owns the proof. Refuses an interpreter that takes the project from anywhere but the workspace.
+Owns the proof. An interpreter that imports the project from anywhere else is refused.
 """
 
 import json
@@ -20,8 +20,8 @@ NOT_IMPORTED: Final = frozenset(
     | {"bench", "benchmarks", "scripts", "build", "dist"}
 )
 
-# Runs in the interpreter that is probed, which may be older than this one. Looks for modules, imports none of the
-# project's; import hooks and .pth files of editable installs are at work, as they will be in the check.
+# Runs in the probed interpreter, which may be older than this one. Locates modules and imports none of the project's;
+# import hooks and .pth files of editable installs are active, as they will be in the check.
 PROBE: Final = """
 import importlib.util, json, sys
 if sys.path and sys.path[0] == "":
@@ -45,7 +45,7 @@ sys.stdout.write("\\n" + json.dumps(found) + "\\n")
 
 
 def source_roots(directory: Path) -> list[Path]:
-    """The folders that imports start from: `src` if it holds modules and is no package itself, and the directory."""
+    """The folders where imports start: `src` if it holds modules and is no package itself, and the directory."""
     src = directory / "src"
     holds_modules = not (src / "__init__.py").exists() and any(_modules(src))
     return [src, directory] if holds_modules else [directory]
@@ -60,13 +60,13 @@ def probe_imports(
     hide: Callable[[str], str] = str,
     confined: Confined = UNCONFINED,
 ) -> str | None:
-    """Look for each of the project's top-level packages as a check would, without importing it. One that is found
-    outside `top`, the workspace's checkout, fools the check: a sentence that names both paths."""
+    """Locate each of the project's top-level packages as a check would, without importing it. If one is found outside
+    `top`, the workspace's checkout, the check is invalid: returns a sentence with both paths."""
     expected = {name: place for root in source_roots(directory)[::-1] for name, place in _modules(root)}
     program = interpreter.path
     if not program or not expected:
         return None
-    # Its start runs what the project has, such as a sitecustomize.py: under guard, as a check.
+    # The interpreter's start runs files of the project, such as a sitecustomize.py: under guard, like a check.
     done = run_guarded(
         [program, "-c", PROBE, json.dumps(sorted(expected))],
         cwd=directory,
@@ -107,7 +107,7 @@ def _modules(root: Path) -> Iterator[tuple[str, str]]:
         ).is_file():
             yield name, str(entry)
         elif entry.is_dir() and not entry.is_symlink() and name != "src":
-            # A folder without `__init__.py` may be shared with others: what counts are the packages in it.
+            # A folder without `__init__.py` may be shared with others, so the packages in it count.
             for inner in sorted(entry.iterdir()):
                 if inner.name.isidentifier() and (inner / "__init__.py").is_file():
                     yield f"{name}.{inner.name}", str(inner)

@@ -1,6 +1,6 @@
-"""What mypy remembers of a project's folder from one check to the next; without it mypy takes far longer.
+"""Keeps mypy's cache for a project's folder from one check to the next; without it mypy takes far longer.
 
-Owns `{cache}/mypy/`: a folder for each, of which only mypy is told.
+Owns `{cache}/mypy/`: a folder for each project folder, passed only to mypy.
 """
 
 import os
@@ -14,26 +14,26 @@ DAY_SECONDS: Final = 86_400.0
 
 
 def mypy_cache(cache: Path, folder: Path) -> Path:
-    """Where it is for a folder, whether it exists yet or not."""
+    """The cache's place for a folder, whether it exists or not."""
     return cache / "mypy" / sha256(os.fsencode(folder.resolve())).hexdigest()[:24]
 
 
 def lend_cache(kept: Path, to: Path, before: float) -> None:
-    """Copy it to a new folder, unless some of it is younger than `before`, seconds since the epoch: the date of an
-    inode cannot be set back."""
+    """Copy it to a new folder, unless a part is newer than `before`, seconds since the epoch: an inode's date cannot be
+    set back."""
 
     def is_old() -> bool:
         return all(path.lstat().st_ctime < before for path in (kept, *kept.rglob("*")))
 
     if is_old():
         shutil.copytree(kept, to, symlinks=True)
-        # Half of what somebody wrote meanwhile is worse than nothing.
+        # A copy that was written to in the meantime is worse than none.
         if not is_old():
             shutil.rmtree(to)
 
 
 def is_due(kept: Path, now: float) -> bool:
-    """Whether it is to be written again: nothing is there, or all of it is older than a day."""
+    """Whether it has to be rewritten: it is missing, or all of it is older than a day."""
     return all(now - path.stat().st_mtime > DAY_SECONDS for path in kept.rglob("*") if path.is_file())
 
 
@@ -42,8 +42,8 @@ def is_mypy(command: Sequence[str]) -> bool:
 
 
 def date_by(content: str, folder: Path) -> None:
-    """Give all modules a date that no other content has: for mypy a file of the same size and second is the same, and
-    two workspaces are made within one. It is after 1980, before which a ZIP file knows no date."""
+    """Give all modules a date derived from `content`: mypy takes a file of the same size and second as unchanged, and
+    two workspaces may be created within a second. The date is after 1980, the earliest for ZIP files."""
     seconds = 946_684_800 + int(sha256(content.encode()).hexdigest()[:7], 16)
     for place, _, names in os.walk(folder):
         for name in names:

@@ -1,9 +1,9 @@
-"""Bytecode of a project's own modules, kept by the content of their source from run to run.
+"""Keeps bytecode of a project's own modules, by the content of their source, from run to run.
 
-A command compiles what it imports of a fresh workspace, and pytest rewrites each module of tests: of a large suite that
-takes longer than to collect it. So what earlier commands imported is compiled before a command starts, and kept. Only
-fixloop compiles what is kept: what a command has written is whatever the project wants to have been compiled.
-Owns `{cache}/modules/`: bytecode for each interpreter, and for each project the names of its modules.
+Commands in a new workspace compile the modules they import, and pytest rewrites test modules; for a large suite that
+takes longer than collecting it. So the modules that earlier commands imported are compiled before a command starts, and
+kept. Only fixloop compiles kept bytecode, because the project can put anything into a command's. Owns
+`{cache}/modules/`: bytecode for each interpreter, and for each project the names of its modules.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from workers.workspaces.environment import allowed_variables
 
 PROGRAM: Final = Path(__file__).with_name("compile_modules.py")
 LEAST_BYTES: Final = 100_000
-"""Of source: less is compiled before another process has started."""
+"""Of source: compiling less takes less time than starting another process."""
 MOST_MODULES: Final = 5_000
 MOST_KEPT: Final = 20_000
 COMPILE_SECONDS: Final = 60.0
@@ -35,9 +35,9 @@ _NAME: Final = re.compile(
     r"(?!(?:.*/)?\.\./)(?P<module>[^/\0][^\0]*)\.(?P<tag>[a-z]\w*-\w+(?:-pytest-[\w.+]+)?)\.pyc", re.DOTALL
 )
 _PASS_HOOK: Final = b"_call_assertion_pass"
-"""In what pytest rewrote otherwise, because the project's settings say so."""
+"""Found in modules that pytest rewrote differently, because of the project's settings."""
 _compiled: Final[dict[Path, bytes]] = {}
-"""What this process has had compiled and kept, each with its digest: a file that still has it is nobody else's."""
+"""Bytecode that this process had compiled and kept, with its digest: a file that still has it was not replaced."""
 
 
 class _Module(NamedTuple):
@@ -45,16 +45,16 @@ class _Module(NamedTuple):
     target: Path
     """Where a command looks for its bytecode."""
     tag: str
-    """Who compiles it: an interpreter, or pytest with it."""
+    """The compiler: an interpreter, or pytest with it."""
     kept: Path
-    """Its bytecode, once there is some that was compiled by fixloop."""
+    """Its bytecode, once fixloop has compiled it."""
     is_lent: bool
-    """That is there, and old enough."""
+    """Whether that exists and is old enough."""
     size: int
 
     @property
     def is_link(self) -> bool:
-        """What an older pytest compiled is bound to the date of its source, not to the content."""
+        """Bytecode of an older pytest depends on its source's date, not its content."""
         if not self.is_lent:
             return False
         with self.kept.open("rb") as file:
@@ -62,7 +62,7 @@ class _Module(NamedTuple):
 
 
 class OwnModules(NamedTuple):
-    """Those of one project, for one interpreter."""
+    """The modules of one project, for one interpreter."""
 
     cache: Path
     interpreter: Interpreter
@@ -70,10 +70,10 @@ class OwnModules(NamedTuple):
     """Its folder or address."""
 
     def lend(self, pycache: Path, top: Path, before: float, confined: Confined = UNCONFINED) -> None:
-        """Put what earlier commands imported into a `PYTHONPYCACHEPREFIX` for a workspace at `top`. What was kept later
-        than `before`, seconds since the epoch, is compiled again, because the date of an inode cannot be set back, but
-        for what this process has had compiled itself. The start of an interpreter runs what is installed for it, which
-        `[workspace] setup` may have chosen: confined as a check."""
+        """Put the modules that earlier commands imported into a `PYTHONPYCACHEPREFIX` for a workspace at `top`.
+        Bytecode kept after `before`, seconds since the epoch, is compiled again, because an inode's date cannot be set
+        back, except what this process itself had compiled. An interpreter's start runs what is installed for it, which
+        `[workspace] setup` may have chosen, so it is confined as a check."""
         modules = list(self._modules(pycache, top, before))
         if sum(each.size for each in modules) < LEAST_BYTES:
             return
@@ -106,7 +106,7 @@ class OwnModules(NamedTuple):
                     _compiled[each.kept] = hashlib.sha256(data).digest()
 
     def note(self, pycache: Path, top: Path) -> None:
-        """Remember what commands imported of a workspace at `top`, and remove its bytecode."""
+        """Record the modules that commands imported from a workspace at `top`, and remove its bytecode."""
         below, names = Path(f"{pycache}{top}"), self._names()
         before = list(names)
         for path in sorted(below.rglob("*.pyc")):
@@ -150,7 +150,7 @@ def _source(top: Path, match: re.Match[str]) -> Path:
 
 
 def _read(path: Path) -> bytes | None:
-    """None for what is no file, or too large for a module: a project may put anything in its place."""
+    """None if it is no file, or too large for a module: a project may put anything in its place."""
     with suppress(OSError):
         status = path.lstat()
         if stat.S_ISREG(status.st_mode) and status.st_size <= MOST_BYTES:

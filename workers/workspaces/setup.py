@@ -1,7 +1,7 @@
-"""What `[workspace] setup` makes: run once for each state of the dependency files, in a copy for all attempts.
+"""The results of `[workspace] setup`: run once for each state of the dependency files, in a copy for all attempts.
 
 Owns `{cache}/setups/`. A copy is built under a separate name, under a flock, and becomes visible by one rename of a
-link when it is complete: virtual environments hold their own path and cannot be moved.
+link when it is complete: virtual environments contain their own path and cannot be moved.
 """
 
 import hashlib
@@ -30,24 +30,24 @@ DEPENDENCY_FILE: Final = re.compile(
 
 @dataclass(frozen=True)
 class Setup:
-    """How a workspace is made ready."""
+    """How a workspace is prepared."""
 
     command: tuple[str, ...]
     variables: Mapping[str, str]
     """The environment of the command."""
     copied: str = ""
-    """A commit with the files that are copied along."""
+    """A commit with the files that are copied, too."""
     timeout_seconds: float = 1800.0
     cancelled: Callable[[], bool] = lambda: False
     confined: Callable[[Path], Confined] = lambda folder: UNCONFINED
-    """How it is confined in a folder that is made for it."""
+    """The command's confinement in a folder that is created for it."""
     hide: Callable[[str], str] = str
-    """Cuts secrets out of what the command prints."""
+    """Removes secrets from the command's output."""
 
 
 def prepare(cache: Path, mirror: Mirror, commit: str, *, subdirectory: str, setup: Setup) -> Path:
-    """The top of a copy of `commit` in which setup has run to its end; made now, or earlier for the same dependencies.
-    UsageError where the command failed, with its last words."""
+    """The top of a copy of `commit` in which setup has completed, now or earlier for the same dependencies. UsageError
+    if the command failed, with the end of its output."""
     setups = Path(os.path.abspath(cache)) / "setups"
     parts = [mirror.source, subdirectory, *setup.command]
     copied = tracked_in_tree(mirror.git, setup.copied) if setup.copied else {}
@@ -58,7 +58,7 @@ def prepare(cache: Path, mirror: Mirror, commit: str, *, subdirectory: str, setu
     link = setups / key
     if not link.exists():
         try:
-            # Twice the limit: the holder of the lock may be at the same work and needs time for it.
+            # Twice the limit: the lock's holder may be doing the same work.
             limit = 2 * setup.timeout_seconds
             with held(setups / f"{key}.lock", timeout_seconds=limit, give_up=setup.cancelled):
                 if not link.exists():

@@ -1,7 +1,7 @@
 """Workspaces: a separate checkout for each attempt, outside the user's, with the mirror's objects.
 
-Owns `{cache}/work/`. No two attempts share a directory, and one that a dead attempt left is never used again. Trees are
-hashed and changes taken through the mirror, so that nothing an agent does to the workspace's own `.git` is believed.
+Owns `{cache}/work/`. No two attempts share a directory, and the directory of a dead attempt is never reused. Trees are
+hashed and changes taken through the mirror, so the workspace's own `.git` is not trusted after an agent's work.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ from fixloop.repository.tree import (
 
 LOCK: Final = ".owner"
 UNOWNED_SECONDS: Final = 60.0
-"""Between making a folder and owning it an attempt needs microseconds; after this long, nobody will."""
+"""An attempt needs microseconds from creating a folder to owning it; after this long, it never will."""
 
 CONFIG: Final = """[core]
 \trepositoryformatversion = {format_version}
@@ -63,7 +63,7 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
     """One attempt's checkout; a context manager that removes it at the end."""
 
     folder: Path
-    """Everything of this attempt; nothing else is in it."""
+    """Contains all files of this attempt, and no others."""
     path: Path
     """The checkout's top."""
     directory: Path
@@ -73,41 +73,41 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
     commit: str
     mirror: Mirror
     lock: int = field(repr=False)
-    """Held for as long as the owner lives, see `sweep_workspaces`."""
+    """Held while the owner lives, see `sweep_workspaces`."""
     copied: str = ""
-    """A commit with files that are there although they are not tracked: what becomes of them is no part of a change."""
+    """A commit with untracked files that were copied here: changes to them are no part of a change."""
     index: bytes = field(default=b"", repr=False)
-    """The digest of the checkout's own index as it was made."""
+    """The digest of the checkout's own index, as it was made."""
 
     def injury(self) -> str:
-        """What the command that ran in it did to all of it, as the end of a sentence about it; usually nothing."""
+        """Damage by a command to the whole workspace, as the end of a sentence about the command; usually empty."""
         if any(place.is_symlink() or not place.is_dir() for place in (self.path, self.directory)):
             return "deleted its workspace"
         full = obstacle(self.folder)
         return f"left no room on the disk of its workspace ({full})" if full else ""
 
     def tree_hash(self) -> str:
-        """The hash of all that is there now but ignored files and caches. Every file is read: neither size nor date
+        """The hash of all present files except ignored ones and caches. Every file is read: neither size nor date
         decides, so an edit of the same size in the same second is seen."""
         return write_tree(self._git(), tracked=self._tracked(), without=self._copied_paths)
 
     def tracked_changes(self, before: str = "") -> tuple[str, ...]:
-        """The tracked files that differ from `before` (a tree hash; default: the commit), changed or deleted. New files
-        are no changes: reports and build results are a check's right."""
+        """The tracked files that were changed or deleted since `before` (a tree hash; default: the commit). New files
+        do not count: a check may write reports and build results."""
         was = tracked_in_tree(self.mirror.git, before or self.commit)
         now = entries_on_disk(self._git(), was)
         return tuple(shown(path) for path in sorted(was) if now.get(path) != was[path])
 
     def capture(self, parent: str, message: str) -> Change:
-        """Take what is there now as one commit on `parent`, regardless of the agent's commits; kept in the mirror. The
-        change's commit is `parent` itself when nothing differs (K35)."""
+        """Take the present files as one commit on `parent`, regardless of the agent's commits; kept in the mirror. The
+        change's commit is `parent` itself if nothing differs (K35)."""
         own = self._committed()
         return commit_of_directory(
             self.path, parent, self.mirror, message, also_tracked=own, without=self._copied_paths
         )
 
     def left_out(self) -> tuple[str, ...]:
-        """What was changed that is no part of any change: copied files, and all below submodules."""
+        """Changed files that are no part of any change: copied files, and everything below submodules."""
         was = tracked_in_tree(self.mirror.git, self.copied) if self.copied else {}
         now = entries_on_disk(self._git(), was)
         changed = [path for path, entry in was.items() if now.get(path) != entry]
@@ -141,7 +141,7 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
         return {**tracked_in_tree(self.mirror.git, self.commit), **self._committed()}
 
     def _committed(self) -> Mapping[bytes, Entry]:
-        """What an agent added or committed although it is ignored. Its repository may be in any state."""
+        """Files that an agent added or committed although they are ignored. Its repository may be in any state."""
         own = Git(self.path, git_dir=self.path / ".git", work_tree=self.path)
         if not all((self.path / ".git" / name).is_file() for name in ("HEAD", "config", "index")):
             return {}
@@ -165,13 +165,13 @@ def open_workspace(
     """Make a checkout of `commit` for one attempt, in a folder `{ticket}.{fence}` of the cache."""
     try:
         folder = _fresh_folder(Path(os.path.abspath(cache)) / "work", f"{ticket}.{fence}")
-        # The folder's name in the source: some tools show it, some projects depend on it.
+        # Named like the source's folder: some tools show the name, some projects depend on it.
         last = mirror.source.rstrip("/").rpartition("/")[2].removesuffix(".git")
         name = re.sub(r"[^\w.+-]", "_", last).lstrip(".-") or "checkout"
         path, new = folder / "tree" / name, folder / f"{LOCK}.new"
         lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         take(lock)
-        # Renamed once it is locked: who sees the file finds it locked.
+        # Renamed after it is locked, so that a visible file is always locked.
         new.rename(folder / LOCK)
         made = Workspace(folder, path, path / subdirectory, folder / "scratch", commit, mirror, lock, copied)
         with contextlib.ExitStack() as unless_complete:
@@ -192,8 +192,8 @@ def _index_digest(path: Path) -> bytes:
 
 
 def sweep_workspaces(cache: Path) -> list[str]:
-    """Remove the directories whose owners are gone, and tell their names. An owner holds a lock on its directory, which
-    the kernel frees when the process is gone."""
+    """Remove the directories of dead owners and return their names. An owner holds a lock on its directory, which the
+    kernel releases when the process ends."""
     removed = []
     for folder in sorted((cache / "work").glob("*/")):
         if _is_left_over(folder):
@@ -204,7 +204,7 @@ def sweep_workspaces(cache: Path) -> list[str]:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder, also where a tool made parts of it read-only."""
+    """Remove a folder, even if a tool made parts of it read-only."""
     shutil.rmtree(folder, ignore_errors=True)
     if not folder.exists():
         return
@@ -215,7 +215,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def remove_temporary_files(folder: Path) -> None:
-    """Those of a workspace's commands, and the folder of everybody's where these were the last."""
+    """Remove the temporary files of a workspace's commands, and the shared folder if these were the last."""
     own = own_temporary(folder)
     remove_folder(own)
     with contextlib.suppress(OSError):
@@ -223,7 +223,7 @@ def remove_temporary_files(folder: Path) -> None:
 
 
 def _fresh_folder(work: Path, name: str) -> Path:
-    """A folder that was not there before: mkdir decides between two who want the same name."""
+    """A new folder: mkdir decides between two processes that want the same name."""
     work.mkdir(parents=True, exist_ok=True)
     plain = re.sub(r"[^\w.+-]", "_", name)[-200:].lstrip(".")
     number, folder = 1, work / plain
@@ -249,7 +249,7 @@ def _is_left_over(folder: Path) -> bool:
 
 
 def check_out(path: Path, mirror: Mirror, commit: str, copied: str = "") -> None:
-    """Make an empty folder a detached clone that borrows its objects from the mirror, with what is copied along."""
+    """Make an empty folder a detached clone that borrows its objects from the mirror, with the copied files."""
     own = path / ".git"
     lay_out(own, CONFIG, sha256=len(commit) == 64)
     (own / "objects/info/alternates").write_text(f"{mirror.path / 'objects'}\n")
