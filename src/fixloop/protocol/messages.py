@@ -179,7 +179,7 @@ class FailureReport(Value):
 
 
 class FixItem(Value):
-    """One thing to fix, with the facts needed to begin (A28, B10)."""
+    """One thing to fix, with what is needed to begin (A28, B10)."""
 
     name: Text
     file: str = ""
@@ -197,7 +197,7 @@ _Item = Annotated[
 
 
 class Attempt(Value):
-    """An earlier fix and its result."""
+    """An earlier fix, and what came of it."""
 
     iteration: int
     """The run it answered."""
