@@ -1,1 +1,1 @@
-"""`fixloop serve`: what commands do, over HTTP and as pages, for people and programs elsewhere (decision 0054)."""
+"""`fixloop serve`: the commands over HTTP and as pages, for people and programs elsewhere (decision 0054)."""

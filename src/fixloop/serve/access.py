@@ -1,4 +1,4 @@
-"""Who may do what over HTTP: scopes, the roles that bundle them, and the caller of a request. Nothing is stored."""
+"""Authorization over HTTP: scopes, the roles that bundle them, and the caller of a request. Nothing is stored."""
 
 import re
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ ROLES: Final[dict[str, frozenset[str]]] = {
     "agent": frozenset({READ}),
     "admin": frozenset({READ, SUBMIT, DECIDE, ADMIN}),
 }
-"""What each role may; an agent's token has `agent:NAME`, too."""
+"""The scopes of each role; an agent's token also has `agent:NAME`."""
 TERMINAL, PASSWORD, PROXY, WEBHOOK, LINK = WITHOUT_TOKEN = (
     "terminal",
     "password",
@@ -23,23 +23,23 @@ TERMINAL, PASSWORD, PROXY, WEBHOOK, LINK = WITHOUT_TOKEN = (
     "webhook",
     "link",
 )
-"""How callers are known who have no token: by the code that `serve` printed, a password, what a proxy says, a source's
+"""How callers without a token are authenticated: by the code that `serve` printed, a password, a proxy, a source's
 signature, or a link that was sent to them."""
 _NAME: Final = re.compile(r"[\w.@+-]{1,64}")
 _HASH: Final = re.compile(r"[0-9a-f]{8}")
 
 
 class Caller(NamedTuple):
-    """Who asks, as a token or a page's session says."""
+    """The caller of a request, from a token or a page's session."""
 
     name: str
     scopes: frozenset[str]
     token: str
-    """How the caller is known: the id of a token, or one of WITHOUT_TOKEN."""
+    """The authentication: the id of a token, or one of WITHOUT_TOKEN."""
     projects: frozenset[str] = frozenset()
-    """Those whose workflows there are for the caller, eight hex digits each, or one workflow's id; empty: all."""
+    """The projects whose workflows the caller can see, eight hex digits each, or one workflow's id; empty: all."""
     csrf: str = ""
-    """What a form of the session has to bring; empty: there is no session, and a browser sends nothing by itself."""
+    """The value that the session's forms must send; empty: no session, and a browser sends nothing by itself."""
 
     def may(self, scope: str) -> bool:
         return scope in self.scopes
@@ -48,23 +48,23 @@ class Caller(NamedTuple):
         return not self.projects or workflow[:8] in self.projects or workflow in self.projects
 
     def covers(self, projects: Iterable[str]) -> bool:
-        """Whether the caller is for all of these projects, of which none are all there are."""
+        """Whether the caller has access to all of these projects; an empty list means all that exist."""
         named = frozenset(projects)
         return not self.projects or (bool(named) and named <= self.projects)
 
     @property
     def signature(self) -> str:
-        """The name for the history, and how it is known."""
+        """The caller's name and authentication, for the history."""
         return f"{self.name} ({self.token if self.token in WITHOUT_TOKEN else f'token {self.token}'})"
 
     @property
     def agents(self) -> frozenset[str]:
-        """The agents whose work the caller takes and hands in."""
+        """The agents whose work the caller may claim and submit."""
         return frozenset(scope.removeprefix(AGENT) for scope in self.scopes if scope.startswith(AGENT))
 
 
 def scopes_of(role: str, agent: str) -> frozenset[str]:
-    """What a token of this role may. Raises UsageError: no such role, or an agent without a name."""
+    """The scopes of a token with this role. UsageError: the role is unknown, or an agent has no name."""
     if role not in ROLES:
         raise UsageError(f"{role!r} is no role; there are {', '.join(ROLES)}")
     if (role == "agent") != bool(agent):
@@ -73,14 +73,14 @@ def scopes_of(role: str, agent: str) -> frozenset[str]:
 
 
 def checked_name(name: str) -> str:
-    """A person's or an agent's name. Raises UsageError: it could be taken for something else where it is shown."""
+    """A person's or an agent's name. UsageError: it could be mistaken for something else where it is shown."""
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name[:80]!r} is no name; use up to 64 letters, digits and . @ + - _")
     return name
 
 
 def checked_projects(projects: Iterable[str]) -> frozenset[str]:
-    """The projects of a token. Raises UsageError for what is none."""
+    """The projects of a token. UsageError: one is malformed."""
     found = frozenset(projects)
     for each in found:
         if not _HASH.fullmatch(each):

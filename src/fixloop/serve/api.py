@@ -1,4 +1,4 @@
-"""`/v1`: what the commands do, for programs. Every answer is the document that the command prints as JSON."""
+"""`/v1`: the commands, for programs. Every answer is the JSON document that the command prints."""
 
 import re
 from typing import Annotated, Any, Final, Literal
@@ -29,7 +29,7 @@ def _document(model: type[BaseModel], status: int = 200) -> dict[int | str, dict
 
 
 def _of_types(*types: str) -> dict[int | str, dict[str, Any]]:
-    """How the description has a route whose answer is no JSON of its own."""
+    """The description of a route whose answer is not JSON of its own."""
     return {200: {"content": {each: {} for each in types}}}
 
 
@@ -180,7 +180,7 @@ def inbox(
     following = place_of(left[most - 1]) if len(left) > most else ""
     notices = notices_for(caller, service, hooks)
     document = {"items": left[:most], "next": following, "count": len(waiting), "notices": notices}
-    # The usual way to JSON takes ten times as long, and this is asked for most.
+    # The usual conversion to JSON takes ten times as long, and this is the most frequent request.
     return Response(to_json(document), media_type="application/json")
 
 

@@ -1,4 +1,4 @@
-"""The application: every request is bounded, known and answered in one form, whichever route it goes to."""
+"""The application: every request is limited in size, authenticated, and answered in the same form, on every route."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from fixloop.serve.mcp_http import McpEndpoint
 
 MOST_BYTES: Final = 8 * 1024 * 1024
-"""Of a request's body."""
+"""The limit of a request's body."""
 DRAINED_BYTES: Final = 64 * 1024 * 1024
-"""Of one that is too large; behind that the connection breaks."""
+"""How much of a larger body is read before the connection is closed."""
 _NAMES: Final = {404: "not-found", 405: "not-allowed-here", 413: "too-large"}
 _HEADERS: Final = {
     b"content-security-policy": (
@@ -51,7 +51,7 @@ _HEADERS: Final = {
     b"cache-control": b"no-store",
     b"cross-origin-opener-policy": b"same-origin",
 }
-"""Of every response that does not say otherwise."""
+"""Added to every response that does not set them."""
 
 
 def create_app(
@@ -62,8 +62,8 @@ def create_app(
     *,
     is_secure: bool = False,
 ) -> FastAPI:
-    """The whole application; `hosts` are the names it answers to, against rebinding of names to a loopback address,
-    and `is_secure` says that browsers reach it by TLS alone."""
+    """The whole application. `hosts` are the names it answers to, against DNS rebinding to a loopback address;
+    `is_secure` says that browsers can only reach it by TLS."""
     app = FastAPI(
         title="fixloop",
         version=__version__,
@@ -106,14 +106,14 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         running.enter_context(service.follower.running())
         if app.state.mcp is not None:
             await running.enter_async_context(app.state.mcp.running())
-        # Who asks first need not wait for what is the same for all.
+        # Computed ahead, so that the first caller does not wait for lists that are the same for all.
         listing = asyncio.create_task(run_in_threadpool(service.make_lists))
         yield
         await listing
 
 
 def _mcp(service: Service, identities: Identities) -> "McpEndpoint | None":
-    """None where its library is not installed."""
+    """None if its library is not installed."""
     try:
         from fixloop.serve.mcp_http import McpEndpoint
     except ModuleNotFoundError:
@@ -149,7 +149,7 @@ async def _unrouted(request: Request, error: Exception) -> Response:
 
 
 class _Bounded:
-    """Refuses bodies that are too large, and gives every response the headers that it lacks."""
+    """Refuses bodies that are too large, and adds missing headers to every response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -178,7 +178,7 @@ class _Bounded:
 
         if told.isdigit() and int(told) > MOST_BYTES:
             problem = Problem("too-large", f"a body may have {MOST_BYTES:,} bytes, not {int(told):,}")
-            # Who is answered while they send may see a broken connection and no answer.
+            # A client that is answered while it is sending may see a broken connection and no answer.
             while taken < DRAINED_BYTES and (message := await receive()).get("more_body"):
                 taken += len(message["body"])
             await _answer(Request(scope), problem)(scope, receive, send_guarded)

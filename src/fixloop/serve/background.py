@@ -1,4 +1,4 @@
-"""A thread of the server that repeats one action until the server ends."""
+"""A server thread that repeats one action until the server stops."""
 
 import logging
 import threading
@@ -11,13 +11,13 @@ from fixloop.errors import InfrastructureError
 log = logging.getLogger("fixloop.serve")
 
 AGAIN_SECONDS: Final = 2.0
-"""After an error."""
+"""The pause after an error."""
 
 
 @contextmanager
 def repeating(name: str, work: Callable[[], float], stopping: threading.Event) -> Iterator[None]:
-    """Do `work` until the end of the block, which sets `stopping`; it returns the seconds until the next time. While
-    Redis is away it is tried again, and the follower tells of it; any other error is logged."""
+    """Repeat `work` until the end of the block, which sets `stopping`; `work` returns the seconds until its next call.
+    If Redis is away, it is retried and the follower reports it; any other error is logged."""
 
     def run() -> None:
         pause = 0.0

@@ -1,4 +1,4 @@
-"""`serve`, and who may use it: `token` and `person`."""
+"""`serve`, and its users: `token` and `person`."""
 
 import getpass
 import os
@@ -117,10 +117,10 @@ def serve(
             app, host, port, log_level="warning", access_log=False, server_header=False, proxy_headers=False
         )
         listening = config.bind_socket()
-        # Its connections inherit it. asyncio sets it only where a socket names its protocol, and this one does not:
-        # the second part of each answer would wait 40 ms for the first to be acknowledged.
+        # Its connections inherit it. asyncio sets it only if a socket names its protocol, and this one does not: the
+        # second part of each answer would wait 40 ms for the acknowledgement of the first.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Who comes once its address is printed waits for the start, and is not refused.
+        # A client that connects once the address is printed waits for the start, and is not refused.
         listening.listen()
         here = "127.0.0.1" if host in _EVERYWHERE else host
         address = url.rstrip("/") or f"http://{here}:{listening.getsockname()[1]}"
@@ -152,7 +152,7 @@ def serve(
 
 @contextmanager
 def extra(name: str, what: str) -> Iterator[None]:
-    """Raises UsageError where packages are missing that `what` needs, and an extra brings."""
+    """UsageError if packages are missing that `what` needs and an extra provides."""
     try:
         yield
     except ModuleNotFoundError as error:

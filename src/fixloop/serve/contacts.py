@@ -1,7 +1,7 @@
-"""Who is called when something waits for a decision, in which order, and when: the file of contacts, and what is due.
+"""Who is called about an open decision, in which order, and when: the file of contacts, and the calls that are due.
 
-The first contact is called at once and reminded when half of the time is over; the next one is called when it is over,
-and so on. Quiet hours put a call off, and no other person's with it.
+The first contact is called at once and reminded after half of the time; the next one is called after all of it, and so
+on. Quiet hours delay only the calls to that person.
 """
 
 import tomllib
@@ -17,19 +17,19 @@ from fixloop.errors import UsageError
 
 
 class Contact(BaseModel):
-    """One person, and the addresses of apprise that reach them."""
+    """One person, with the addresses for apprise."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
     name: str = Field(pattern=r"^[\w.@+-]{1,64}$")
-    """As in the history, and in the file of people."""
+    """The name in the history and in the file of people."""
     urls: tuple[str, ...] = Field(min_length=1)
     projects: tuple[Annotated[str, Field(pattern="^[0-9a-f]{8}$")], ...] = ()
-    """None: all."""
+    """None: all projects."""
     role: Literal["decider", "viewer"] = "decider"
     """A viewer's link only shows."""
     quiet: tuple[time, time] | None = None
-    """From when until when nothing is sent; in the file `22:00-07:00`."""
+    """The hours in which nothing is sent; in the file `22:00-07:00`."""
     zone: ZoneInfo = ZoneInfo("UTC")
 
     @field_validator("quiet", mode="before")
@@ -49,7 +49,7 @@ class Contact(BaseModel):
         return not self.projects or workflow[:8] in self.projects
 
     def awake(self, at: datetime) -> datetime:
-        """`at`, or the end of the quiet hours that it lies in."""
+        """`at`, or the end of the quiet hours that contain it."""
         if self.quiet is None:
             return at
         (begin, end), local = self.quiet, at.astimezone(self.zone)
@@ -62,7 +62,7 @@ class Contact(BaseModel):
 
 
 class Contacts(BaseModel):
-    """The file: `[[contact]]` tables, and how long one of them has before the next is called."""
+    """The file: `[[contact]]` tables, and the time each contact has before the next is called."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -71,7 +71,7 @@ class Contacts(BaseModel):
 
 
 def contacts_in(path: Path) -> Contacts:
-    """Raises UsageError: the file cannot be read, or says something else."""
+    """UsageError: the file cannot be read, or is malformed."""
     try:
         found = Contacts.model_validate(tomllib.loads(path.read_text()))
     except (OSError, ValueError) as error:
@@ -88,7 +88,7 @@ def contacts_in(path: Path) -> Contacts:
 
 What = Literal["asked", "reminded", "answered"]
 Told = Mapping[str, datetime]
-"""A call's mark → when it was made; `failed NAME` → when somebody could not be reached first."""
+"""A call's mark → its time; `failed NAME` → when a person could first not be reached."""
 
 
 class Call(NamedTuple):
@@ -103,7 +103,7 @@ class Call(NamedTuple):
 def due(
     opened: datetime, each: timedelta, contacts: Sequence[Contact], told: Told, now: datetime
 ) -> list[Call]:
-    """What is to be sent now about what was asked at `opened`; each person has the time `each` before the next one."""
+    """The calls that are due for a question asked at `opened`; each person has the time `each` before the next one."""
     found, begins = [], opened
     for contact in contacts:
         asked = told.get(f"asked {contact.name}")
@@ -111,7 +111,7 @@ def due(
             is_due = contact.awake(begins) <= now
             if is_due:
                 found.append(Call(contact, "asked"))
-            # Who cannot be reached has their time like others; after a server that was away it begins now.
+            # A person who cannot be reached has their time like others; if the server was away, it starts now.
             begins = told.get(f"failed {contact.name}", now if is_due else begins)
         else:
             begins = asked
@@ -123,5 +123,5 @@ def due(
 
 
 def answered(contacts: Sequence[Contact], told: Told) -> list[Call]:
-    """Who is told that it is decided: everybody who was asked."""
+    """The calls that report a decision: to everybody who was asked."""
     return [Call(contact, "answered") for contact in contacts if f"asked {contact.name}" in told]

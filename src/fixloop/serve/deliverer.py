@@ -1,7 +1,7 @@
-"""Delivers what has happened to the endpoints of webhooks: at least once, of each workflow in its order.
+"""Delivers events to the endpoints of webhooks: at least once, and in order for each workflow.
 
-Nothing is queued: what an endpoint has not been told is what the histories have after its marks. So no event is lost
-with a server, and any server goes on where another stopped (decision 0055).
+There is no queue: an endpoint's pending events are those in the histories after its marks. So no event is lost with a
+server, and any server continues where another stopped (decision 0055).
 """
 
 import logging
@@ -28,28 +28,28 @@ from fixloop.store.webhooks import Endpoint, Standing, Webhooks
 log = logging.getLogger("fixloop.serve")
 
 DELAYS_SECONDS: Final = (5, 300, 1800, 7200, 18_000, 36_000)
-"""After a delivery that failed; after the last one nothing more is sent."""
+"""The pauses after failed deliveries; after the last one delivery stops."""
 TICK_SECONDS: Final = 0.5
 BATCH_SECONDS: Final = 20.0
-"""How long one endpoint is delivered to before its turn is looked at again."""
+"""How long one endpoint is served before its turn is checked again."""
 AT_ONCE: Final = 8
-"""Endpoints: one that is slow holds up no other."""
+"""Endpoints served at once, so that a slow one does not delay others."""
 GONE: Final = 410
 
 Fields = Mapping[str, str]
 
 
 class After(NamedTuple):
-    """What a delivery leads to."""
+    """The result of a delivery."""
 
     standing: Standing
     disabled: str = ""
-    """Why nothing more is sent."""
+    """Why deliveries stopped."""
 
 
 def after(standing: Standing, failure: str, now: datetime, *, is_final: bool = False) -> After:
-    """Where an endpoint stands after a delivery; `failure` is empty where it was taken, and `is_final` says that trying
-    again cannot help."""
+    """An endpoint's state after a delivery; `failure` is empty if it succeeded, and `is_final` says that a retry cannot
+    help."""
     if not failure:
         return After(Standing(standing.delivered + 1, iso_stamp(now)))
     count = standing.failures + 1
@@ -61,18 +61,18 @@ def after(standing: Standing, failure: str, now: datetime, *, is_final: bool = F
 
 
 class _Known(NamedTuple):
-    """What a server that has the turn knows of an endpoint."""
+    """What a server that has the turn knows about an endpoint."""
 
     endpoint: Endpoint
     marks: dict[str, str]
-    """Workflow → the number of the last entry that was told, when the workflow had changed last (`-`: more is to be
-    told), and `ended` where its end was told."""
+    """Workflow → the number of the last delivered entry, when the workflow had last changed (`-`: more has to be
+    delivered), and `ended` if its end was delivered."""
     told: Mapping[str, Fields] | None = None
-    """The rows of which all was told."""
+    """The rows for which everything was delivered."""
 
 
 class Deliverer:
-    """One thread looks what is to be told; several endpoints are delivered to at the same time."""
+    """One thread looks for pending events; several endpoints are served at the same time."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Deliverer:
         source: str,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """`source` is the address of the server, of which events are."""
+        """`source` is the server's address, the source of the events."""
         self._store, self._follower, self._webhooks, self._targets = store, follower, webhooks, targets
         self._source, self._now = source, now
         self._owner = uuid.uuid4().hex
@@ -102,8 +102,8 @@ class Deliverer:
                 self._webhooks.turns.end(id)
 
     def deliver(self, endpoint: Endpoint) -> None:
-        """Tell one endpoint what it has not been told, for BATCH_SECONDS, if it is the turn of this server and the time
-        to try. Raises InfrastructureError."""
+        """Deliver pending events to one endpoint for BATCH_SECONDS, if this server has the turn and a delivery is due.
+        Raises InfrastructureError."""
         rows = self._follower.rows()
         known = self._known.get(endpoint.id)
         if known is not None and known.endpoint == endpoint and known.told is rows:
@@ -146,16 +146,16 @@ class Deliverer:
     def _events(
         self, endpoint: Endpoint, workflow: str, fields: Fields, mark: str
     ) -> Iterator[tuple[Published | None, str]]:
-        """What is to be told of a workflow, each with the mark that it is told; the last may tell nothing."""
+        """The pending events of a workflow, each with the mark to set; the last one may be a mark without an event."""
         changed = fields.get("updated_at", "")
         start = int(mark.split()[0]) if mark else 0
         try:
-            # The last one that was told is read again: it says when a workflow ended whose end was not told.
+            # The last delivered entry is read again: it has the end time of a workflow whose end was not delivered.
             entries = self._store.history(workflow, max(0, start - 1))
         except FixloopError as error:
             if isinstance(error, InfrastructureError):
                 raise
-            # What cannot be read is told by `audit verify`.
+            # `audit verify` reports what cannot be read.
             yield None, f"{start} {changed}"
             return
         for entry in entries:
@@ -215,7 +215,7 @@ def _is_wanted(endpoint: Endpoint, event: Published) -> bool:
 def _pending(
     endpoint: Endpoint, rows: Mapping[str, Fields], marks: Mapping[str, str]
 ) -> list[tuple[str, Fields]]:
-    """Workflows that have changed since they were told of, the longest ago first."""
+    """Workflows that have changed since their last delivery, the earliest change first."""
     found = []
     for workflow, fields in rows.items():
         changed, mark = fields.get("updated_at", ""), marks.get(workflow)

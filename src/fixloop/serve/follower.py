@@ -1,4 +1,4 @@
-"""All workflows as they are now, read once and then kept up by the store's changes; who listens is told of each."""
+"""Keeps all workflows in memory: reads them once, then follows the store's changes and tells listeners about each."""
 
 import asyncio
 import logging
@@ -16,38 +16,38 @@ from fixloop.store.records import DAMAGED, Changes
 log = logging.getLogger("fixloop.serve")
 
 WAIT_SECONDS: Final = 0.5
-"""For the next change; so long a server may take to stop."""
+"""The wait for the next change, and so the longest delay of a server's stop."""
 AGAIN_SECONDS: Final = 1.0
-"""After a Redis that was away."""
+"""The pause if Redis was away."""
 RELOAD_SECONDS: Final = 60.0
-"""How often the whole list is read all the same: a change is a hint, and a worker of an older version gives none."""
+"""How often the whole list is reread: a change is a hint, and workers of older versions send none."""
 LOAD_SECONDS: Final = 2.5
 """How long a request waits for the first list."""
 MOST_UNREAD: Final = 1000
-"""Of one listener, who is told to begin again then."""
+"""For one listener; if there are more, it is told to start again."""
 
 
 class News(NamedTuple):
-    """One thing that listeners are told."""
+    """An item for listeners."""
 
     kind: Literal["change", "reset", "away"]
     workflow: str = ""
     version: int = 0
     cursor: str = ""
-    """Where to go on from after it; empty: from where it was before."""
+    """The cursor to continue from after it; empty: the previous one."""
 
 
 RESET: Final = News("reset")
 
 
 class Follower:
-    """One thread reads the store; any number of threads and loops ask and listen."""
+    """One thread reads the store; any number of threads and loops may query and listen."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._rows: dict[str, Mapping[str, str]] = {}
         self.cursor = ""
-        """Up to where all is known."""
+        """Everything up to here is known."""
         self._listed_at = 0.0
         self._lock = threading.Lock()
         self._loaded = threading.Event()
@@ -62,12 +62,12 @@ class Follower:
             yield self
 
     def check(self) -> None:
-        """Raises InfrastructureError at once where Redis was away when it was last asked."""
+        """InfrastructureError at once if Redis was away on the last access."""
         if self._away is not None:
             raise self._away
 
     def rows(self) -> Mapping[str, Mapping[str, str]]:
-        """Workflow → its plain fields. Raises InfrastructureError where they cannot be had."""
+        """Workflow → its plain fields. InfrastructureError if they are not available."""
         if not self._loaded.wait(LOAD_SECONDS):
             self.check()
             raise InfrastructureError("the list of workflows is not read yet; try again")
@@ -75,10 +75,10 @@ class Follower:
         return self._rows
 
     def refresh(self, *workflows: str) -> None:
-        """Read these now, such as for who has just changed one."""
+        """Read these workflows now, for example after changing one."""
         found = {workflow: self._fields(workflow) for workflow in workflows}
         with self._lock:
-            # Readers keep the mapping that they have.
+            # Readers keep their own mapping.
             rows = {**self._rows, **found}
             self._rows = {workflow: fields for workflow, fields in rows.items() if fields is not None}
 
@@ -90,7 +90,7 @@ class Follower:
         return found.fields if found is not None else None
 
     def since(self, cursor: str) -> list[News]:
-        """What has happened after a cursor that some server gave, up to now."""
+        """The changes after a cursor from any server, up to now."""
         told: list[News] = []
         while True:
             found = self._store.changes(cursor, wait_seconds=0.0)
@@ -103,7 +103,7 @@ class Follower:
 
     @contextmanager
     def listening(self) -> Iterator["asyncio.Queue[News]"]:
-        """What happens from now on, for the running loop; the last is `reset` where the listener is too slow."""
+        """A queue of changes from now on, for the running loop; it ends with `reset` if the listener is too slow."""
         loop, queue = asyncio.get_running_loop(), asyncio.Queue[News](MOST_UNREAD)
 
         def put(news: News) -> None:
@@ -134,18 +134,18 @@ class Follower:
                 self._tell(News("away"))
             self._away = error
         except Exception:
-            # Lists that nobody keeps up would be shown as if they were true.
+            # Otherwise outdated lists would be shown as if they were current.
             log.exception("the list of workflows cannot be followed; it is read again")
             self._away = InfrastructureError("the list of workflows cannot be followed; see the server's log")
             self.cursor = ""
         return AGAIN_SECONDS
 
     def _read_on(self, cursor: str) -> None:
-        """Read what has changed after `cursor`; nothing: begin with all."""
+        """Read the changes after `cursor`; empty: read everything."""
         found = self._store.changes(cursor, wait_seconds=WAIT_SECONDS if cursor else 0.0)
         is_new = not cursor or found.gap
         if is_new or time.monotonic() - self._listed_at > RELOAD_SECONDS:
-            # What changes while the list is read is among the changes after it.
+            # Changes while the list is read are among those after it.
             self._listed_at = time.monotonic()
             rows = dict(self._store.workflows())
             with self._lock:
@@ -167,7 +167,7 @@ class Follower:
 
 
 def _news(found: Changes) -> list[News]:
-    """One for each workflow; the last has the cursor, so that who is interrupted before it is told of all again."""
+    """One item per workflow; the last has the cursor, so that an interrupted listener gets all of them again."""
     latest = {change.workflow: change.version for change in found.changes}
     told = [News("change", workflow, version) for workflow, version in latest.items()]
     return [*told[:-1], *(news._replace(cursor=found.cursor) for news in told[-1:])]

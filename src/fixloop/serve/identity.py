@@ -1,4 +1,4 @@
-"""Who makes a request: a token, a browser's session, or somebody whom a proxy in front has signed in."""
+"""Authenticates requests: by a token, a browser's session, or a person whom a proxy has signed in."""
 
 import hmac
 from collections.abc import Sequence
@@ -19,18 +19,18 @@ _READING: Final = ("GET", "HEAD", "OPTIONS")
 
 
 class Identities:
-    """How callers are known, by what this deployment trusts."""
+    """Authenticates callers by what this deployment trusts."""
 
     def __init__(self, tokens: Tokens, people: People, proxies: Sequence[str] = (), header: str = "") -> None:
-        """`proxies` are the addresses or networks whose `header` names a person. Raises UsageError for what is none."""
+        """`proxies` are the addresses or networks whose `header` names a person. UsageError: one is malformed."""
         self.tokens = tokens
         self.people = people
         self._proxies = [_network(each) for each in proxies]
         self._header = header
 
     def caller(self, request: Request, csrf: str = "") -> Caller:
-        """Who asks; `csrf` is what its form has brought. Raises Problem: nobody is known, or another site's page has
-        made the request; TooMany."""
+        """The caller; `csrf` is the value from its form. Problem: the caller is unknown, or another site's page made
+        the request; also raises TooMany."""
         scheme, _, text = request.headers.get("Authorization", "").partition(" ")
         cookie = request.cookies.get(COOKIE, "")
         if scheme.lower() == "bearer":
@@ -40,7 +40,7 @@ class Identities:
                 raise Problem("not-signed-in", "this token is unknown, was revoked or has run out")
             return found
         found = self.in_session(cookie) if cookie else None
-        # A proxy's people have no session of ours: their names come with each request, and a token for forms with them.
+        # A proxy's users have no session here: each request has their name, and a token for forms.
         found = found or self._proxied(request)
         if found is None:
             raise Problem("not-signed-in", "this needs a token, or a session in a browser")
@@ -53,7 +53,7 @@ class Identities:
         return found
 
     def in_session(self, cookie: str) -> Caller | None:
-        """Whose session a cookie is; a person's rights are those that the file of people has now."""
+        """The caller of a session cookie; a person's rights are read from the current file of people."""
         found = self.tokens.signed_in(cookie)
         if found is None or found.token != PASSWORD:
             return found
@@ -75,7 +75,7 @@ class Identities:
 
 
 def address_of(request: Request) -> str:
-    """The other end of the connection; a header that says otherwise is not asked."""
+    """The other end of the connection; headers are ignored."""
     return request.client.host if request.client else ""
 
 

@@ -1,8 +1,8 @@
-"""The page that a link in a message leads to: what is asked, and the answer of the person that the link was sent to.
+"""The page of a link in a message: the question, and the answer of the person to whom the link was sent.
 
-Opening it decides nothing, however often and by whatever opens it: the scanners of mail and the previews of chats do.
-Deciding is a POST of one of the answers that the link was made for, as of the version that it was made for: what is
-decided is another version, so a link decides once, and the same answer again is answered as before.
+Opening it decides nothing, however often and by whatever it is opened, such as mail scanners and chat previews. A
+decision is a POST of one of the link's answers, for the version that the link was made for. A decision creates another
+version, so a link decides only once; the same answer again gets the same reply.
 """
 
 from typing import Annotated
@@ -26,7 +26,7 @@ Address = Annotated[str, Path(pattern=r"^[\w-]{43}$")]
 
 @router.api_route("", methods=READING)
 def look(request: Request, service: Serving, link: Address) -> Response:
-    """What is asked. Uses nothing up."""
+    """Show the question; this does not use up the link."""
     found = _found(request, service, link)
     return decision_page(
         request, _caller(found), service, found.workflow, found.escalation, seen=found.version
@@ -35,7 +35,7 @@ def look(request: Request, service: Serving, link: Address) -> Response:
 
 @router.post("")
 async def decide(request: Request, service: Serving, link: Address) -> Response:
-    """Answer it, as of the state that the message was about."""
+    """Answer the question, for the state that the message was about."""
     given = await form_of(request)
     return await run_in_threadpool(_decided, request, service, link, given)
 
@@ -45,7 +45,7 @@ def _decided(request: Request, service: Service, link: str, given: dict[str, str
     answer = answer_in(given, found.escalation)
     if answer.word not in found.decisions and "*" not in found.decisions:
         raise Problem("not-allowed", f"this link is not for {answer.word[:40]!r}")
-    # Another answer is another request: who mistyped a date may send it again.
+    # Another answer is another request, so that a mistyped date can be corrected.
     key = f"link/{link}/{answer}"
     service.decide(_caller(found), found.workflow, found.version, answer, key)
     return RedirectResponse(request.url.path, 303)

@@ -1,4 +1,4 @@
-"""The lists of workflows and of what waits, in the order in which they are shown; kept for what has not changed."""
+"""The lists of workflows and of waiting items, in display order; cached for unchanged workflows."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -15,20 +15,20 @@ Fields = Mapping[str, str]
 class Row(NamedTuple):
     workflow: str
     cursor: str
-    """Sorts it: the latest change first."""
+    """The sort key: latest change first."""
     kind: str
     """`live`, `ended` or `damaged`."""
     state: str
-    """`paused`, or whose turn it is; of one that has ended its outcome."""
+    """`paused`, or who has to act; for an ended workflow its outcome."""
     document: Mapping[str, Any]
-    """As `status --json` has it."""
+    """The document of `status --json`."""
 
 
 class Lists:
-    """What the follower knows, as lists. Safe to share between threads."""
+    """The follower's workflows as lists. Safe to share between threads."""
 
     def __init__(self, follower: Follower, items_in: Callable[[str, Fields], Sequence[Item]]) -> None:
-        """`items_in` reads what of a workflow waits for somebody outside."""
+        """`items_in` reads a workflow's items that wait for somebody outside."""
         self._follower = follower
         self._items_in = items_in
         self._lock = threading.Lock()
@@ -39,13 +39,13 @@ class Lists:
         self._waiting: Sequence[Item] = ()
 
     def workflows(self, state: str = "") -> Sequence[Row]:
-        """All of them, or those that are `live`, `ended` or `damaged`, or that wait for a person (`waits`), the latest
+        """All workflows, or those that are `live`, `ended` or `damaged`, or that wait for a person (`waits`), latest
         change first. Raises InfrastructureError."""
         self._make()
         return self._listed.get(state, ())
 
     def waiting(self) -> Sequence[Item]:
-        """What waits for somebody outside, the longest first. Raises InfrastructureError."""
+        """Items that wait for somebody outside, the longest first. Raises InfrastructureError."""
         self._make()
         return self._waiting
 
@@ -81,7 +81,7 @@ class Lists:
 
 
 def place_of(item: Item) -> str:
-    """Where an item stands among what waits: the longest first."""
+    """The sort key of a waiting item: the longest first."""
     return f"{item['since']} {item['workflow_id']} {item['escalation_id'] or ''}"
 
 

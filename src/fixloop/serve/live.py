@@ -1,4 +1,4 @@
-"""`/v1/events`: what changes, as server-sent events. An event says which workflow; what of it, reading it tells."""
+"""`/v1/events`: changes as server-sent events. An event names the workflow; its content has to be read."""
 
 import asyncio
 import json
@@ -19,9 +19,9 @@ from fixloop.serve.requests import Known, Serving, identities_of
 from fixloop.serve.service import require
 
 KEEP_ALIVE_SECONDS: Final = 20.0
-"""Proxies end a connection on which nothing is said for half a minute."""
+"""Proxies close a connection that is silent for half a minute."""
 KNOWN_SECONDS: Final = 60.0
-"""How long a token that was revoked may still listen."""
+"""How long a revoked token may still listen."""
 router = APIRouter(prefix="/v1", responses=PROBLEMS)
 
 
@@ -58,7 +58,7 @@ async def events(
         except Problem:
             return False
         except FixloopError:
-            # Redis is away: who is known is asked when it is back.
+            # Redis is away: the caller is authenticated again when it is back.
             return True
 
     told = _told(service.follower, missed, is_wanted, is_known)
@@ -73,7 +73,7 @@ async def _told(
 ) -> AsyncIterator[bytes]:
     asked_at = time.monotonic()
     with follower.listening() as queue:
-        # What a page showed before it began to listen may be old by now.
+        # A page's content may have become outdated before it started to listen.
         for news in [News("reset", cursor=follower.cursor)] if missed is None else missed:
             yield _event(news, is_wanted(news))
         while True:
@@ -89,7 +89,7 @@ async def _told(
 
 
 def _event(news: News, is_wanted: bool) -> bytes:
-    """What is not for this caller moves the cursor, and says nothing else."""
+    """An event that is not for this caller only moves the cursor."""
     lines = []
     if is_wanted:
         document = {"workflow": news.workflow, "version": news.version} if news.workflow else {}

@@ -1,6 +1,6 @@
-"""`/mcp`: the tools for agents elsewhere, over HTTP. Each request is whole in itself, so any replica answers it.
+"""`/mcp`: the tools for agents elsewhere, over HTTP. Requests are independent, so any replica can answer them.
 
-Only a token proves anybody here: a browser's cookie goes along with what other sites have it send.
+Only tokens are accepted: a browser sends its cookie along with requests of other sites.
 """
 
 from collections.abc import AsyncIterator
@@ -25,11 +25,11 @@ _CALLER: ContextVar[Caller] = ContextVar("caller")
 
 
 class McpEndpoint:
-    """The protocol's endpoint, for whom a request's token names."""
+    """The protocol's endpoint; a request's token names the caller."""
 
     def __init__(self, service: Service, identities: Identities, most_bytes: int) -> None:
         self._service, self._identities = service, identities
-        # Names of hosts are looked at for all routes alike.
+        # Host names are checked for all routes alike.
         unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         self._app = server_of(service, _CALLER.get, with_check=service.has_checkout).streamable_http_app(
             streamable_http_path=PATH,
@@ -52,6 +52,6 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Has to run while requests come."""
+        """Must run while requests arrive."""
         async with self._app.router.lifespan_context(self._app):
             yield

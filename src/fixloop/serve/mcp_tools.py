@@ -1,4 +1,4 @@
-"""Work for an agent as seven tools of the Model Context Protocol. None decides, skips, cancels or changes a setting."""
+"""Offers work to agents as seven tools of the Model Context Protocol. None decides, skips, cancels or configures."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ Once = Annotated[str, Field(max_length=200, description="The same for a repetiti
 
 
 def server_of(service: Service, caller: Callable[[], Caller], *, with_check: bool) -> MCPServer[Any]:
-    """The tools for whom `caller` names when one is called; `check` only where there is a checkout: agents elsewhere
+    """The tools, for the caller that `caller` returns on each call; `check` only with a local checkout: remote agents
     have theirs elsewhere."""
     desk = Desk(service)
     server = MCPServer[Any]("fixloop", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
@@ -103,7 +103,7 @@ def _checked(directory: Path, path: str) -> Answer:
             "reasons": [f"{path} is not below {directory}"],
             "next": "check another path",
         }
-    # It is a program of its own: what it prints is not of this protocol, and it can be ended.
+    # A separate program, because its output is not part of this protocol, and it can be killed.
     command = [sys.executable, "-m", "fixloop.cli", "check", str(place), "--within", str(CHECK_SECONDS)]
     done = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     said = (done.stdout or done.stderr).decode("utf-8", "replace")[:MOST_CHARACTERS]
@@ -123,7 +123,7 @@ def _standing(service: Service, caller: Caller) -> Answer:
 
 
 async def _answered(ask: Callable[[], Answer]) -> Answer:
-    """What `ask` returns, in a thread that has the context of the request and so its caller."""
+    """The result of `ask`, run in a thread with the request's context and so its caller."""
     try:
         return await run_in_threadpool(ask)
     except (FixloopError, Problem) as error:

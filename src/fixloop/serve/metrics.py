@@ -53,7 +53,7 @@ def metrics(caller: Known, service: Serving, hooks: Hooked) -> Response:
 
 
 class _Told(Collector):
-    """What was computed, for the library to write down."""
+    """Passes computed figures to the library for output."""
 
     def __init__(self, found: Iterable[Metric]) -> None:
         self._found = found
@@ -63,14 +63,14 @@ class _Told(Collector):
 
 
 def exposition(found: Iterable[Metric]) -> bytes:
-    """Prometheus' text."""
+    """The text format of Prometheus."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Told(list(found)))
     return generate_latest(registry)
 
 
 def families(figures: Figures) -> Iterator[Metric]:
-    """What is told."""
+    """The metrics."""
     states = Counter((row.document["profile"], row.state) for row in figures.workflows)
     yield gauge(
         "workflows",
@@ -131,7 +131,7 @@ def _webhooks(hooks: Hooks) -> Iterator[Metric]:
 
 
 def gauge(name: str, told: str, labels: Sequence[str], values: Mapping[Any, float]) -> GaugeMetricFamily:
-    """A family; `values` are by the values of its labels, a tuple."""
+    """A metric family; the keys of `values` are the values of its labels, a tuple for several."""
     family = GaugeMetricFamily(f"fixloop_{name}", told, labels=labels)
     for each, value in sorted(values.items()):
         family.add_metric(each, float(value))

@@ -1,6 +1,6 @@
-"""Calls people about what waits for a decision, by the addresses of their contacts, and tells them when it is decided.
+"""Calls people about open decisions at the addresses of their contacts, and tells them when it is decided.
 
-What was told is in Redis, so that one escalation is one message to each person whichever server sends it.
+Redis stores what was sent, so that each person gets one message per escalation, whichever server sends it.
 """
 
 import json
@@ -30,20 +30,20 @@ log = logging.getLogger("fixloop.serve")
 
 TICK_SECONDS: Final = 1.0
 AGAIN_SECONDS: Final = 60
-"""After somebody could not be reached."""
+"""The pause after a failed call."""
 LONGEST_TEXT: Final = 500
 _TURN: Final = "calls"
 _EVERYTHING: Final = Caller("fixloop", frozenset({READ}), TERMINAL)
 
 
 class Send(Protocol):
-    """Sends one message to one person; whether it was taken."""
+    """Sends one message to one person; returns whether it was accepted."""
 
     def __call__(self, contact: Contact, title: str, body: str) -> bool: ...
 
 
 class Notifier:
-    """One thread, which looks what is open and who is to be called."""
+    """One thread that looks for open decisions and due calls."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Notifier:
         send: Send,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """`address` is what links begin with."""
+        """`address` is the prefix of links."""
         self._service, self._connection, self._contacts = service, connection, contacts
         self._address, self._send, self._now = address, send, now
         self._turns, self._owner = Turns(connection), uuid.uuid4().hex
@@ -63,18 +63,18 @@ class Notifier:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Call until the end of the block."""
+        """Call people until the end of the block."""
         self.name_contacts()
         with repeating("notifier", self.look, self._stopping):
             yield
         self._turns.end(_TURN)
 
     def name_contacts(self) -> None:
-        """Have links be good for who is called now. Raises InfrastructureError."""
+        """Make links valid for the current contacts. Raises InfrastructureError."""
         self._service.tokens.name_contacts({each.name: each.role for each in self._contacts.contact})
 
     def look(self) -> float:
-        """Make the calls that are due, if it is this server's turn; returns the seconds until the next look. Raises
+        """Make the calls that are due, if this server has the turn; returns the seconds until the next look. Raises
         InfrastructureError."""
         waiting = {
             f"{item['workflow_id']} {item['escalation_id']}": item
@@ -141,7 +141,7 @@ class Notifier:
 
 
 def by_apprise(contact: Contact, title: str, body: str) -> bool:
-    """A message by each of a contact's addresses; whether all took it."""
+    """Send a message to each of a contact's addresses; returns whether all accepted it."""
     import apprise
 
     addresses = apprise.Apprise()
@@ -151,7 +151,7 @@ def by_apprise(contact: Contact, title: str, body: str) -> bool:
 
 
 def unknown_addresses(contacts: Contacts) -> list[str]:
-    """Whose addresses apprise does not know, and the number of the first of each."""
+    """The contacts with addresses that apprise does not know, and the number of the first one of each."""
     import apprise
 
     return [

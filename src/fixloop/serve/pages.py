@@ -1,4 +1,4 @@
-"""The pages that are of no single workflow: inbox, workflows, integrity, problems, and the files that pages load."""
+"""The pages that belong to no single workflow: inbox, workflows, integrity, problems, and static files."""
 
 from collections import Counter
 from typing import Annotated, Final, Literal
@@ -15,12 +15,12 @@ from fixloop.serve.signing_in import asked_to_sign_in
 from fixloop.summary import packet
 
 SHOWN_ITEMS: Final = 50
-"""On a page of the inbox."""
+"""Per page of the inbox."""
 SHOWN_WORKFLOWS: Final = 100
 SHOWN_HOLDS: Final = 100
 SHOWN_AGENTS: Final = 30
 RUNNING: Final = 5
-"""So many of what runs are named where nothing waits."""
+"""How many running workflows are named if nothing waits."""
 READING: Final = ["GET", "HEAD"]
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
@@ -34,7 +34,7 @@ def inbox(
     hooks: Hooked,
     start: Annotated[int, Query(ge=0, le=100_000)] = 0,
 ) -> Response:
-    """What this caller can decide, then what others are waited for."""
+    """What this caller can decide, then other waiting items."""
     items = service.inbox(caller)
     mine = [item for item in items if item["can_decide"]]
     others = [item for item in items if not item["can_decide"]]
@@ -65,7 +65,7 @@ def fleet(
     profile: Annotated[str, Query(max_length=40)] = "",
     cursor: Annotated[str, Query(max_length=100)] = "",
 ) -> Response:
-    """All workflows, by state, queues, agents, and the workers and hooks of this host."""
+    """All workflows by state, queues, agents, and the workers and hooks of this host."""
     given = {"state": state, "project": project, "profile": profile}
     found = service.workflows(caller, **given, cursor=cursor, most=SHOWN_WORKFLOWS)
     counts, states = service.counts(caller)["workflows"], Counter[str]()
@@ -90,7 +90,7 @@ def fleet(
 
 @router.api_route("/integrity", methods=READING)
 def integrity(request: Request, caller: Known, service: Serving) -> Response:
-    """What rules held, and what people decided."""
+    """What integrity rules held, and what people decided."""
     held = service.holds(caller)
     rules = counted((tuple(each.rules), each.decision) for each in held.holds)
     return page(
@@ -109,7 +109,7 @@ def integrity(request: Request, caller: Known, service: Serving) -> Response:
 
 @router.api_route("/problems/{kind}", methods=READING)
 def explained(request: Request, kind: str) -> Response:
-    """What a problem's `type` leads to."""
+    """The page that a problem's `type` links to."""
     if kind not in KINDS:
         raise Problem("not-found", f"there is no problem {kind[:60]}")
     return page(request, "problem-kind", None, kind=kind, told=KINDS[kind])
@@ -117,7 +117,7 @@ def explained(request: Request, kind: str) -> Response:
 
 @router.api_route("/static/{name}", methods=READING)
 def static(name: str, v: Annotated[str, Query(max_length=64)] = "") -> Response:
-    """A file that pages load; one that is addressed with its version never changes."""
+    """A static file; one addressed with its version never changes."""
     found = static_files().get(name)
     if found is None:
         raise Problem("not-found", f"there is no file {name[:60]}")

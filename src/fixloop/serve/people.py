@@ -1,4 +1,4 @@
-"""People who sign in with a password or through a proxy: the file that says who they are and what they may."""
+"""People who sign in with a password or through a proxy: the file with their names and rights."""
 
 import re
 from pathlib import Path
@@ -14,22 +14,22 @@ from fixloop.serve.access import PASSWORD, ROLES, Caller, checked_name, checked_
 FEWEST_CHARACTERS: Final = 10
 _HASHER: Final = PasswordHasher()
 _NOBODY: Final = _HASHER.hash("nobody has this one")
-"""An unknown name takes as long as a wrong password."""
+"""Makes an unknown name take as long as a wrong password."""
 _LINE: Final = re.compile(r"([^:]+):([^:]*):([^:]*):(.*)")
 
 
 class People:
     """A file with a line `name:role:projects:hash` for each person: the projects' hex digits separated by commas, none
-    for all; a hash of argon2, none for somebody whom only a proxy vouches for. It is read again when it has changed."""
+    for all; an argon2 hash, or none for a person whom only a proxy authenticates. It is reread when it changes."""
 
     def __init__(self, path: Path | None) -> None:
-        """Without a file nobody is known."""
+        """Without a file, nobody is known."""
         self._path = path
         self._read_at: object = None
         self._known: dict[str, tuple[Caller, str]] = {}
 
     def signed_in(self, name: str, password: str) -> Caller | None:
-        """The person with this password; None for a wrong one and for an unknown name alike."""
+        """The person with this password; None for a wrong password and an unknown name alike."""
         caller, kept = self._people().get(name, (None, ""))
         try:
             _HASHER.verify(kept or _NOBODY, password)
@@ -38,13 +38,13 @@ class People:
         return caller if kept else None
 
     def known(self, name: str, how: str = PASSWORD) -> Caller | None:
-        """The person of this name, who is known by `how`; None where there is none (any more)."""
+        """The person with this name, authenticated by `how`; None if there is none (any more)."""
         caller, _ = self._people().get(name, (None, ""))
         return caller and caller._replace(token=how)
 
     def add(self, name: str, role: str, projects: frozenset[str], password: str) -> None:
-        """Add a person, or give one other rights and another password; an empty one is for a proxy's people. Raises
-        UsageError for what cannot be written, and for a password that is too short."""
+        """Add a person, or change their rights and password; an empty password is for a proxy's users. UsageError: a
+        value cannot be stored, or the password is too short."""
         if role == "agent":
             told = "a person is no agent; `fixloop token create --role agent` makes an agent's token"
             raise UsageError(told)

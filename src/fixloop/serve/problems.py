@@ -1,4 +1,4 @@
-"""What the server refuses, as RFC 9457 has it: each kind has a page that says what to do about it."""
+"""The server's refusals in the form of RFC 9457: each kind has a page that says what to do about it."""
 
 import tomllib
 from pathlib import Path
@@ -21,13 +21,13 @@ RETRY_SECONDS: Final = 2
 
 
 class Problem(Exception):
-    """A refusal that a route raises; `facts` are added to what every problem has."""
+    """A refusal raised by a route; `facts` are added to the fields of every problem."""
 
     def __init__(self, kind: str, detail: str, **facts: Any) -> None:
         super().__init__(detail)
         self.kind, self.detail, self.facts = kind, detail, facts
         self.written = ""
-        """What somebody has typed into a form that is refused, so that it is not lost."""
+        """The text typed into the refused form, so that it is not lost."""
 
     @property
     def status(self) -> int:
@@ -40,13 +40,13 @@ class Problem(Exception):
         return challenge | ({"Retry-After": str(seconds)} if seconds else {})
 
     def document(self) -> dict[str, Any]:
-        """Its JSON."""
+        """The problem as JSON."""
         shared = {"type": f"/problems/{self.kind}", "title": KINDS[self.kind].title, "status": self.status}
         return shared | {"detail": self.detail} | self.facts
 
 
 def problem_of(error: Exception) -> Problem:
-    """What a command's error is over HTTP."""
+    """A command's error as a problem."""
     if isinstance(error, Problem):
         return error
     kinds: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (

@@ -1,6 +1,6 @@
-"""What is told of a workflow to webhooks: the events of its history that others act on, as CloudEvents 1.0.
+"""The events of a workflow for webhooks, taken from its history, as CloudEvents 1.0.
 
-An id is made of the workflow and the number of the history's entry, so that a receiver that is told twice can see it.
+An id consists of the workflow and the number of the history's entry, so that a receiver can recognise a repetition.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ KINDS: Final = (
 )
 """A type is `dev.fixloop.KIND.v1`."""
 MOST_NAMED: Final = 50
-"""Failures that one event names; it says how many there are."""
+"""How many failures an event names; it has their total number."""
 LONGEST_TEXT: Final = 2000
 _ENDED_BADLY: Final = ("aborted", "cancelled")
 
@@ -43,7 +43,7 @@ class Published(NamedTuple):
     data: Mapping[str, Any]
 
     def body(self, source: str) -> bytes:
-        """Its JSON; `source` is the address of the server."""
+        """The event as JSON; `source` is the server's address."""
         attributes = {
             "id": self.id,
             "type": self.type,
@@ -56,13 +56,13 @@ class Published(NamedTuple):
 
 
 def published(workflow: str, fields: Mapping[str, str], entry: Entry) -> Iterator[Published]:
-    """What one entry of a history tells others; `fields` are the workflow's plain ones."""
+    """The events of one history entry; `fields` are the workflow's plain fields."""
     for number, (kind, facts) in enumerate(_told(entry)):
         yield _published(f"{workflow}.{entry.seq}.{number}", kind, entry.body["at"], workflow, fields, facts)
 
 
 def ended(workflow: str, fields: Mapping[str, str], last: Entry) -> Published:
-    """That a workflow has ended; `last` is the last entry that is known."""
+    """The event of a workflow's end; `last` is the last known entry."""
     outcome = fields.get("outcome", "")
     kind = "workflow.aborted" if outcome in _ENDED_BADLY else "workflow.completed"
     facts = {"outcome": outcome, "verdict": fields.get("verdict")}

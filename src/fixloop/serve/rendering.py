@@ -1,4 +1,4 @@
-"""Pages as HTML: templates in which every text is escaped and shown with what is hidden in it, and the static files."""
+"""Renders pages as HTML: templates that escape every text and show hidden characters, and the static files."""
 
 import re
 from collections.abc import Mapping
@@ -26,23 +26,23 @@ _STEPS: Final = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1
 
 
 class Static(NamedTuple):
-    """A file that pages load."""
+    """A static file."""
 
     body: bytes
     kind: str
     version: str
-    """The beginning of its digest: what it is addressed with, so that browsers may keep it."""
+    """The beginning of its digest, which is part of its address, so that browsers may cache it."""
 
 
 @cache
 def static_files() -> Mapping[str, Static]:
-    """By name; nothing else on the disk is served."""
+    """By name; no other file on the disk is served."""
     paths = [*(_HERE / "static").iterdir(), TEMPLATES / "report.css"]
     return {path.name: _static(path) for path in paths if path.suffix in _KINDS}
 
 
 def compile_templates() -> None:
-    """Before anybody waits for a page."""
+    """Compile all templates before the first page is requested."""
     for name in _environment().list_templates(["j2"]):
         _environment().get_template(name)
     compile_messages()
@@ -51,29 +51,29 @@ def compile_templates() -> None:
 def page(
     request: Request, template: str, caller: Caller | None, status: int = 200, **shown: Any
 ) -> HTMLResponse:
-    """A page of one of the templates, for somebody who is signed in or nobody."""
+    """A page from one of the templates, for a signed-in caller or an unknown one."""
     made = _environment().get_template(f"{template}.html.j2")
     return HTMLResponse(made.render(caller=caller, path=request.url.path, **shown), status)
 
 
 def wants_page(request: Request) -> bool:
-    """Whether a browser asks, and not a program."""
+    """Whether the client is a browser, not a program."""
     return not request.url.path.startswith("/v1") and "text/html" in request.headers.get("Accept", "")
 
 
 def ago(at: datetime | str) -> str:
-    """How long a time is past: `4 s`, `12 min`, `3 h 5 min`, `2 d 1 h`."""
+    """How long ago a time is: `4 s`, `12 min`, `3 h 5 min`, `2 d 1 h`."""
     return _words((datetime.now(UTC) - _time(at)).total_seconds())
 
 
 def left(at: datetime | str) -> str:
-    """How long it is until a time: `12 min left`, or `due`."""
+    """The time left until a time: `12 min left`, or `due`."""
     seconds = (_time(at) - datetime.now(UTC)).total_seconds()
     return f"{_words(seconds)} left" if seconds > 0 else "due"
 
 
 def coded(text: str) -> Markup:
-    """A text in which what stands in backticks is code."""
+    """A text with its backticks rendered as code."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(clean(text)))))  # nosec B704: escaped
 
 
@@ -99,7 +99,7 @@ def _environment() -> Environment:
 
 
 def _shown(value: object) -> object:
-    # Text that is safe already is a template's own.
+    # Safe text comes from a template.
     return clean(value) if type(value) is str else value
 
 

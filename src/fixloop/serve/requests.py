@@ -1,4 +1,4 @@
-"""What routes need of a request: who makes it, and the service that answers."""
+"""What routes need from a request: its caller, and the service that answers."""
 
 import uuid
 from typing import Annotated, Final, NamedTuple
@@ -17,7 +17,7 @@ _FORM: Final = "application/x-www-form-urlencoded"
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """The fields of a form; none where the body is something else."""
+    """The fields of a form; none if the body is something else."""
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip()
     body = await request.body() if kind == _FORM else b""
     return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
@@ -34,7 +34,7 @@ def identities_of(request: Request) -> Identities:
 
 
 class Hooks(NamedTuple):
-    """Events out and in."""
+    """Outgoing and incoming events."""
 
     webhooks: Webhooks
     targets: Targets
@@ -46,14 +46,14 @@ def hooks_of(request: Request) -> Hooks:
 
 
 def notices_for(caller: Caller, service: Service, hooks: Hooks) -> list[dict[str, str]]:
-    """What is to be looked after besides what waits: webhooks that are disabled, and waivers that run out."""
+    """Items that need attention besides waiting ones: disabled webhooks, and waivers that run out."""
     broken = hooks.webhooks.disabled() if caller.may(ADMIN) else []
     mine = [each.notice for each in broken if caller.covers(each.projects)]
     return mine + [each.notice for each in service.waivers(caller)]
 
 
 async def known_caller(request: Request) -> Caller:
-    # While Redis is frozen, nobody waits to be told so by it.
+    # While Redis is frozen, no caller has to wait for it.
     service_of(request).follower.check()
     form = await form_of(request)
     return await run_in_threadpool(identities_of(request).caller, request, form.get("csrf", ""))
@@ -69,8 +69,8 @@ def idempotency_key(
 
 
 Known = Annotated[Caller, Depends(known_caller)]
-"""Who makes the request; a Problem answers one that nobody known makes."""
+"""The caller of the request; an unknown caller gets a Problem."""
 Hooked = Annotated[Hooks, Depends(hooks_of)]
 Serving = Annotated[Service, Depends(service_of)]
 Key = Annotated[str, Depends(idempotency_key)]
-"""The request's Idempotency-Key; one of its own for a request without."""
+"""The request's Idempotency-Key; a request without one gets a new one."""

@@ -1,5 +1,5 @@
-"""What a caller is shown, and what is done for them: the handlers and presenters of the commands, with one check before
-each of who asks. Routes and pages call nothing else."""
+"""What a caller is shown, and what is done for them: the commands' handlers and presenters, each after one check of the
+caller. Routes and pages call nothing else."""
 
 import time
 from collections import Counter
@@ -39,10 +39,10 @@ from fixloop.store.waivers import Waiver, due_waivers
 from fixloop.summary import Summary
 
 HISTORY_SECONDS: Final = 0.05
-"""How long one request reads histories for what was held."""
+"""How long one request reads histories for held runs."""
 WAIVERS_SECONDS: Final = 5.0
 WHOLE_DIFFERENCES: Final = 20
-"""Of so many fixes a page has the whole difference; of earlier ones its beginning, as the history has it."""
+"""How many fixes on a page have their complete diff; earlier ones have the beginning, as stored in the history."""
 DECIDABLE: Final = ("decision", "answer")
 
 
@@ -51,7 +51,7 @@ class Page(NamedTuple):
 
     workflows: Sequence[Item]
     next: str
-    """The cursor of what follows; empty: nothing does."""
+    """The cursor of the next part; empty: there is none."""
 
 
 class Held(NamedTuple):
@@ -65,11 +65,11 @@ class Held(NamedTuple):
 
 
 class Holds(NamedTuple):
-    """What was held in the workflows that were read so far, the latest workflow first."""
+    """The holds in the workflows read so far, latest workflow first."""
 
     holds: Sequence[Held]
     left: int
-    """Workflows whose histories are not read yet."""
+    """Workflows whose histories have not been read yet."""
 
 
 class Look(NamedTuple):
@@ -78,11 +78,11 @@ class Look(NamedTuple):
     seen: Seen
     logged: Logged[Any]
     summary: Summary | None
-    """Of a validation workflow."""
+    """Only for a validation workflow."""
 
 
 class Figures(NamedTuple):
-    """What an operator counts, of all projects."""
+    """Figures for operators, across all projects."""
 
     workflows: Sequence[Row]
     waiting: Sequence[Item]
@@ -90,9 +90,9 @@ class Figures(NamedTuple):
     rejected: int
     """Broker messages that no worker could take."""
     is_away: bool
-    """Nobody sweeps."""
+    """No sweeper runs."""
     memory_bytes: tuple[int, int]
-    """What Redis has taken, and may take; 0: it has no limit."""
+    """The memory that Redis uses, and its limit; 0: no limit."""
     times: Times
     unread: int
     """Workflows whose changes are not in `times` yet."""
@@ -103,15 +103,15 @@ class Figures(NamedTuple):
 
 
 class Service:
-    """One deployment, as callers from elsewhere have it. Safe to share between threads."""
+    """A deployment's service for outside callers. Safe to share between threads."""
 
     def __init__(self, session: Session, tokens: Tokens, repositories: Sequence[str] = ()) -> None:
-        """Features of `repositories`, and of what lies below them, may be handed in."""
+        """Features of `repositories`, and of repositories below them, may be submitted."""
         self.tokens = tokens
         self._repositories = Repositories(repositories)
         self._session = session
         self.follower = Follower(session.store)
-        """Has to run while callers are served."""
+        """Must run while callers are served."""
         self._lists = Lists(self.follower, self._waiting_in)
         self._times = Times(session.store.history)
         self._waivers: tuple[float, Sequence[Waiver]] = (-WAIVERS_SECONDS, ())
@@ -119,22 +119,22 @@ class Service:
 
     @property
     def has_checkout(self) -> bool:
-        """Whether it serves the project that it lies in, and not others from elsewhere."""
+        """Whether it serves the project of its own checkout, instead of outside ones."""
         return self._session.settings.is_embedded
 
     def checkout(self, caller: Caller) -> Path:
-        """The checkout that it lies in. Raises Problem: the caller has no work in that project."""
+        """Its own checkout. Problem: the caller has no work in that project."""
         project = self._session.project.hash8
         if not (caller.agents or caller.may(access.SUBMIT)) or not caller.covers((project,)):
             raise Problem("not-allowed", f"{caller.name} has no work in project {project}")
         return self._session.directory
 
     def ping(self) -> None:
-        """Raises InfrastructureError where Redis does not answer."""
+        """InfrastructureError if Redis does not answer."""
         self._session.store.ping()
 
     def make_lists(self) -> None:
-        """Read what the lists are made of, if Redis answers."""
+        """Read the data of the lists, if Redis answers."""
         with suppress(InfrastructureError):
             self._lists.waiting()
 
@@ -148,7 +148,7 @@ class Service:
         cursor: str = "",
         most: int = 50,
     ) -> Page:
-        """A page of the list, the latest change first. What does not change while pages are read is on one of them."""
+        """A page of the list, latest change first. A workflow that does not change meanwhile is on exactly one."""
         require(caller, access.READ)
         left = (
             row
@@ -164,7 +164,7 @@ class Service:
         )
 
     def seen(self, caller: Caller, workflow: str) -> Seen:
-        """One workflow. Raises Problem where there is none for this caller."""
+        """One workflow. Problem: there is none for this caller."""
         require(caller, access.READ)
         self.follower.check()
         if not is_workflow(workflow) or not caller.sees(workflow):
@@ -175,11 +175,11 @@ class Service:
             raise Problem("not-found", str(error)) from None
 
     def look(self, caller: Caller, workflow: str, texts: range = range(0)) -> Look:
-        """One workflow as its pages show it; `texts` are the numbers of the messages that are given in full."""
+        """One workflow for its pages; `texts` are the numbers of the messages that are given in full."""
         seen = self.seen(caller, workflow)
         logged = self._logged(seen)
         events = [entry.body.get("event", {}) for entry in reversed(logged.entries)]
-        # Of each fix the digest of what it changed.
+        # For each fix, the digest of its diff.
         found = (str((event.get("completion") or event).get("diff_artifact") or "") for event in events)
         fixes = list(dict.fromkeys(filter(None, found)))
         earlier = set(fixes[WHOLE_DIFFERENCES:])
@@ -191,7 +191,7 @@ class Service:
         return Look(seen, logged, made(seen.found, logged) if made is not None else None)
 
     def log(self, caller: Caller, workflow: str) -> dict[str, Any]:
-        """What `log --all --json` prints."""
+        """The document of `log --all --json`."""
         seen = self.seen(caller, workflow)
         return seen.presenter.log_document(self._logged(seen, everything=True))
 
@@ -207,7 +207,7 @@ class Service:
         ]
 
     def report(self, caller: Caller, workflow: str, form: str) -> str:
-        """What came of it, as `markdown`, `html` or `json`."""
+        """The report, as `markdown`, `html` or `json`."""
         seen = self.seen(caller, workflow)
         logged = self._logged(seen)
         artifact = partial(self._session.store.get_artifact, workflow)
@@ -215,7 +215,7 @@ class Service:
         return seen.presenter.report(seen.found, logged._replace(artifact=artifact, diff=diff), form)
 
     def artifact(self, caller: Caller, workflow: str, digest: str) -> bytes:
-        """Something that the history names. Raises Problem where it is not there."""
+        """An artifact that the history names. Problem: it is missing."""
         self.seen(caller, workflow)
         found = self._session.store.get_artifact(workflow, digest)
         if found is None:
@@ -223,7 +223,7 @@ class Service:
         return found
 
     def inbox(self, caller: Caller) -> list[Item]:
-        """What waits for somebody outside, the longest first; `can_decide` says what waits for this caller."""
+        """Items that wait for somebody outside, the longest first; `can_decide` marks those for this caller."""
         found = list(self.waiting(caller))
         return [
             {**item, "can_decide": item["waits_for"] in DECIDABLE and caller.may(access.DECIDE)}
@@ -231,7 +231,7 @@ class Service:
         ]
 
     def item(self, caller: Caller, workflow: str, escalation: str) -> Item | None:
-        """What an escalation asks; None where it is no longer open."""
+        """The open item of an escalation; None if it is no longer open."""
         require(caller, access.READ)
         self.seen(caller, workflow)
         fields = {"owner": "person"}
@@ -239,7 +239,7 @@ class Service:
         return next((each for each in items if each["escalation_id"] == escalation), None)
 
     def decided(self, caller: Caller, look: Look, escalation: str) -> dict[str, Any] | None:
-        """What answered an escalation, by whom and when; None where nothing did yet. Raises Problem: there never was
+        """The answer to an escalation, with who gave it and when; None if there is none yet. Problem: there never was
         such an escalation."""
         require(caller, access.READ)
         is_asked = False
@@ -254,8 +254,8 @@ class Service:
         return None
 
     def decide(self, caller: Caller, workflow: str, version: int, given: Answer, key: str) -> dict[str, Any]:
-        """Answer an escalation as of a version, once for each `key`; a repetition gets the first answer. Raises
-        Problem: the caller may not, the state has changed, or the key went with something else."""
+        """Answer an escalation for a version, once for each `key`; a repetition gets the first answer. Problem: the
+        caller may not, the state has changed, or the key was used for something else."""
         require(caller, access.DECIDE)
         seen = self.seen(caller, workflow)
         if caller.agents:
@@ -279,7 +279,7 @@ class Service:
             with heard() as notes:
                 handlers_of(told, workflow).decide(told, workflow, given)
         except (UsageError, ProtocolError) as error:
-            # Sent twice at once, the same request has one answer; who was slower is told of who was faster.
+            # The same request sent twice at once has one answer; the slower one gets the answer of the faster.
             if repeated and (done := self._done(caller, workflow, version, given)):
                 return done
             now = look(self._session, workflow)
@@ -288,8 +288,8 @@ class Service:
         return {**(self._done(caller, workflow, version, given) or {}), "notes": notes}
 
     def submit(self, caller: Caller, given: NewWorkflow, key: str) -> tuple[dict[str, Any], bool]:
-        """Hand a feature in; the same one twice is one workflow. Its document, and whether it was created now. Raises
-        Problem: the caller may not, or the repository is not listed; UsageError: it cannot be used."""
+        """Submit a feature; a repetition creates no second workflow. Returns its document, and whether it was created
+        now. Problem: the caller may not, or the repository is not listed; UsageError: it cannot be used."""
         require(caller, access.SUBMIT)
         self._repositories.check(given.repo)
         self.is_repeated(caller, key, given)
@@ -302,7 +302,7 @@ class Service:
         return self.document(self.seen(caller, made.workflow)), made.created
 
     def command(self, caller: Caller, workflow: str, word: str, reason: str, key: str) -> dict[str, Any]:
-        """Pause, continue or cancel; once for each `key`."""
+        """Pause, continue or cancel, once for each `key`."""
         require(caller, access.SUBMIT)
         self.seen(caller, workflow)
         self.is_repeated(caller, key, (workflow, word, reason))
@@ -315,11 +315,11 @@ class Service:
         return self.document(self.seen(caller, workflow))
 
     def document(self, seen: Seen) -> dict[str, Any]:
-        """What `status ISSUE --json` prints of it."""
+        """The document of `status ISSUE --json`."""
         return seen.presenter.document(seen.found, seen.state)
 
     def counts(self, caller: Caller) -> dict[str, Any]:
-        """How many workflows are where, and what waits."""
+        """The numbers of workflows by state, and of waiting items."""
         require(caller, access.READ)
         rows = (row for row in self._lists.workflows() if caller.sees(row.workflow))
         by_state = Counter((row.document["profile"], row.state) for row in rows)
@@ -330,7 +330,7 @@ class Service:
         }
 
     def figures(self) -> Figures:
-        """What an operator counts. Raises InfrastructureError."""
+        """Figures for operators. Raises InfrastructureError."""
         store = self._session.store
         away = is_away(store.now(0), store.now(0))
         listed, waiting = self._lists.workflows(), self._lists.waiting()
@@ -341,19 +341,19 @@ class Service:
         return Figures(listed, waiting, store.queues(), rejected, away, taken, self._times, unread)
 
     def queues(self, caller: Caller) -> Sequence[QueueLoad]:
-        """What there is to do, of all projects: none for a caller who is for some."""
+        """The load of the queues, across all projects: empty for a caller who is limited to some."""
         require(caller, access.READ)
         return self._session.store.queues() if caller.covers(()) else ()
 
     def agents(self, caller: Caller) -> Sequence[AgentSeen]:
-        """Who makes fixes, the last that was heard of first."""
+        """The agents and people that make fixes, latest first."""
         require(caller, access.READ)
         self._times.read(self.follower.rows(), HISTORY_SECONDS)
         mine = (each for each in self._times.agents.values() if caller.sees(each.workflow))
         return sorted(mine, key=lambda each: each.at, reverse=True)
 
     def hooks(self, caller: Caller) -> Sequence[tuple[str, Heartbeat]]:
-        """The stop hooks of agents on this host, as they ran last: none for a caller who is for some projects."""
+        """The last runs of agents' stop hooks on this host: none for a caller who is limited to some projects."""
         require(caller, access.READ)
         return last_calls(self._session.settings.cache_dir) if caller.covers(()) else ()
 
@@ -363,8 +363,8 @@ class Service:
         return workers_here(self._session)
 
     def holds(self, caller: Caller) -> Holds:
-        """What rules of integrity held, and what people decided. Of many workflows the histories are read bit by bit:
-        each call goes on for HISTORY_SECONDS where the one before it stopped."""
+        """What integrity rules held, and what people decided. Many histories are read in parts: each call continues for
+        HISTORY_SECONDS where the previous one stopped."""
         require(caller, access.READ)
         ends, found, left = time.monotonic() + HISTORY_SECONDS, [], 0
         seen = [
@@ -387,16 +387,16 @@ class Service:
         try:
             return items_of(self._session.store, workflow, fields, self._session.settings.cache_dir)
         except (Damaged, NewerVersion):
-            # The list of workflows names it; what others wait for is shown all the same.
+            # The list of workflows shows it as damaged; the items of others are shown all the same.
             return ()
 
     def waiting(self, caller: Caller) -> Iterator[Item]:
-        """What waits for somebody outside in the projects of this caller, the longest first."""
+        """Items that wait for somebody outside in this caller's projects, the longest first."""
         require(caller, access.READ)
         return (item for item in self._lists.waiting() if caller.sees(item["workflow_id"]))
 
     def waivers(self, caller: Caller) -> list[Waiver]:
-        """What was skipped until a day that is near or over, as of at most WAIVERS_SECONDS ago."""
+        """Waivers that end soon or have ended, at most WAIVERS_SECONDS old."""
         require(caller, access.READ)
         if time.monotonic() > self._waivers[0] + WAIVERS_SECONDS:
             found = due_waivers(self._session.store, self._session.connection)
@@ -404,14 +404,14 @@ class Service:
         return [each for each in self._waivers[1] if caller.sees(each.workflow)]
 
     def is_repeated(self, caller: Caller, key: str, request: object) -> bool:
-        """Whether the same came with this key before. Raises Problem: something else did."""
+        """Whether the same request came with this key before. Problem: the key was used for another request."""
         kind = self.tokens.request(caller, key, repr(request))
         if kind == "other":
             raise Problem("key-used", f"Idempotency-Key {key[:80]!r} went with another request before")
         return kind == "repeated"
 
     def acting(self, caller: Caller, operation: str) -> Session:
-        """The session in which something is brought for a caller, once for each operation."""
+        """The session in which an event is applied for a caller, once for each operation."""
         digest = sha256(f"{caller.signature}/{operation}".encode()).hexdigest()[:32]
         return self._session.acting_for(caller.signature, f"http/{digest}")
 
@@ -420,7 +420,7 @@ class Service:
         return Logged(seen.state, seen.found.moment, entries, everything)
 
     def _done(self, caller: Caller, workflow: str, version: int, given: Answer) -> dict[str, Any] | None:
-        """What a decision has come to, if this caller's is in the history after `version`."""
+        """The result of a decision, if this caller's is in the history after `version`."""
         for entry in self._session.store.history(workflow, version):
             made = _decision(entry)
             if made and made["by"] == caller.signature and made["decision"] == given.word:
@@ -456,7 +456,7 @@ class Service:
 
 
 def require(caller: Caller, scope: str) -> None:
-    """Raises Problem where a caller may not."""
+    """Problem if a caller lacks the scope."""
     if not caller.may(scope):
         raise Problem(
             "not-allowed", f"{caller.name} may {', '.join(sorted(caller.scopes))}; this needs {scope!r}"

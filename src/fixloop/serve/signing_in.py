@@ -1,4 +1,4 @@
-"""Signing in and out with a browser: by a token, a name with its password, or the code that the terminal shows."""
+"""Signing in and out with a browser: by a token, a name and password, or the code on the terminal."""
 
 import hmac
 import re
@@ -18,7 +18,7 @@ from fixloop.serve.requests import Known, form_of, identities_of
 from fixloop.serve.tokens import SESSION_HOURS
 
 FORM_COOKIE: Final = "fixloop_form"
-"""Of somebody who is not signed in: what the form has to bring, so that no other site's page signs anybody in."""
+"""Of a browser that is not signed in: the value its form must send, so that no other site's page can sign it in."""
 _LOCAL: Final = re.compile(r"/(?![/\\])[^\x00-\x20\\\x7f]*")
 
 router = APIRouter(include_in_schema=False)
@@ -31,13 +31,13 @@ def form(
     code: Annotated[str, Query(max_length=200)] = "",
     next: Annotated[str, Query(max_length=2000)] = "/",
 ) -> Response:
-    """The form; a code is only filled in."""
+    """The form; a code is only filled in, not submitted."""
     return _form(request, next, code=code)
 
 
 @router.post("/sign-in")
 async def sign_in(request: Request, identities: Identifying) -> Response:
-    """Begin a session, always under a new id."""
+    """Start a session, always under a new id."""
     given = await form_of(request)
     expected = request.cookies.get(FORM_COOKIE, "")
     if not expected or not hmac.compare_digest(expected.encode(), given.get("csrf", "").encode()):
@@ -67,18 +67,18 @@ def sign_out(request: Request, caller: Known, identities: Identifying) -> Respon
 
 
 def asked_to_sign_in(request: Request) -> Response:
-    """What a browser gets that nobody is known by."""
+    """The response to a browser that is not authenticated."""
     is_read = request.method in ("GET", "HEAD")
     wanted = f"{request.url.path}?{request.url.query}".rstrip("?") if is_read else "/"
     address = f"/sign-in?{urlencode({'next': local(wanted)})}" if wanted != "/" else "/sign-in"
     if request.headers.get("HX-Request"):
-        # A part of a page is asked for: the whole goes to the form.
+        # Only a part of a page was requested: send the whole page to the form.
         return Response(status_code=401, headers={"HX-Redirect": "/sign-in"})
     return RedirectResponse(address, 303)
 
 
 def local(address: str) -> str:
-    """An address of this site, without its name; `/` for any other."""
+    """An address on this site, without the site's name; `/` for any other address."""
     return address if _LOCAL.fullmatch(address) else "/"
 
 

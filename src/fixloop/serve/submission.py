@@ -1,4 +1,4 @@
-"""What callers from elsewhere bring: the form of a request's body, and features that are handed in."""
+"""The input of outside callers: the base class of request bodies, and submitted features."""
 
 from typing import Annotated, Final
 

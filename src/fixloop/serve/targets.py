@@ -1,7 +1,7 @@
-"""Requests to addresses that somebody named: sent only to where the internet at large is, unless it is listed.
+"""Sends requests to addresses that users named: only to the public internet, unless the target is listed.
 
-The address that a name stands for is looked at when the connection is made, and that address is connected to: a name
-that stands for another one the next time gains nothing. Redirects are not followed.
+A name's address is checked when the connection is made, and that same address is used, so a name that resolves
+differently the next time gains nothing. Redirects are not followed.
 """
 
 import re
@@ -24,14 +24,14 @@ _Network = IPv4Network | IPv6Network
 
 
 class Refused(Exception):
-    """The target is none that a request may go to."""
+    """The target must not be sent requests."""
 
 
 class Targets:
-    """Where requests may go; safe to share between threads."""
+    """The allowed targets of requests; safe to share between threads."""
 
     def __init__(self, listed: Iterable[str] = ()) -> None:
-        """`listed` are names, addresses and networks that are allowed though they are not of the internet at large."""
+        """`listed` are names, addresses and networks that are allowed although they are not on the public internet."""
         self._networks: list[_Network] = []
         self._names: set[str] = set()
         for each in listed:
@@ -44,8 +44,8 @@ class Targets:
         )
 
     def check(self, url: str) -> None:
-        """Look at an address before it is kept. Raises UsageError: it is no URL of the web, has a login, or leads
-        inside."""
+        """Check an address before it is stored. UsageError: it is no web URL, has a login, or leads to an internal
+        address."""
         found = _ADDRESS.fullmatch(url)
         host, port = (found["host"].strip("[]"), int(found["port"] or 443)) if found else ("", 0)
         if found is None or port > 65_535:
@@ -59,17 +59,17 @@ class Targets:
         except Refused as refused:
             raise UsageError(str(refused)) from None
         except (OSError, ValueError):
-            # A name that nobody knows yet is found out when something is sent.
+            # A name that does not resolve yet is checked when something is sent.
             pass
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
-        """Send; returns the status. Raises Refused, and OSError where nothing answered within TIMEOUT_SECONDS."""
+        """Send a request; returns the status. Raises Refused, or OSError if nothing answered within TIMEOUT_SECONDS."""
         timeout = dict.fromkeys(("connect", "read", "write", "pool"), TIMEOUT_SECONDS)
         try:
             with self._pool.stream(
                 "POST", url, headers=[*headers.items()], content=body, extensions={"timeout": timeout}
             ) as response:
-                # What it says more is not read: it may have no end.
+                # The rest of the response is not read: it may be endless.
                 return response.status
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
             raise OSError(str(error) or type(error).__name__) from None
@@ -77,7 +77,7 @@ class Targets:
             raise Refused(str(error)) from None
 
     def addresses(self, host: str, port: int) -> Sequence[str]:
-        """What a name stands for now. Raises Refused where a request may not go to all of it, OSError: nothing."""
+        """The current addresses of a name. Refused: a request may not go to all of them; OSError: there is none."""
         found = list(
             dict.fromkeys(str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         )
@@ -102,7 +102,7 @@ class Targets:
 
 
 class _Checked(httpcore.SyncBackend):
-    """Connects to the addresses that were looked at."""
+    """Connects to the checked addresses."""
 
     def __init__(self, targets: Targets) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""How long things took and how often rules held, counted from histories: each entry once, as it comes."""
+"""Durations and how often rules held, computed from histories: each entry once, as it arrives."""
 
 import threading
 import time
@@ -14,27 +14,27 @@ from fixloop.store.records import Entry
 SECONDS: Final = (1.0, 10.0, 60.0, 300.0, 1800.0, 3600.0, 14_400.0, 86_400.0)
 ITERATIONS: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
 READ_SECONDS: Final = 0.25
-"""How long one call reads histories; what is left is read by the next."""
+"""How long one call reads histories; the next call continues."""
 
 Fields = Mapping[str, str]
 
 
 class Seen(NamedTuple):
-    """Where the reading of one workflow stands."""
+    """How far one workflow has been read."""
 
     seq: int = 0
     changed: str = ""
-    """When it had changed last."""
+    """The time of its last change."""
     began: str = ""
     asked: tuple[str, str] = ("", "")
-    """Since when a decision is asked for, and why."""
+    """Since when a decision has been requested, and why."""
     reported: str = ""
-    """Since when a fix is asked for."""
+    """Since when a fix has been requested."""
     is_over: bool = False
 
 
 class Observed(NamedTuple):
-    """One thing that took some time, or some iterations, or that held."""
+    """One observation: a duration, a number of iterations, or a rule that held."""
 
     name: str
     label: str
@@ -42,7 +42,7 @@ class Observed(NamedTuple):
 
 
 class AgentSeen(NamedTuple):
-    """Who makes fixes, as they were heard of last."""
+    """An agent or person that makes fixes, and when they were last active."""
 
     name: str
     at: str
@@ -62,28 +62,28 @@ class Histogram:
         self.sum += value
 
     def buckets(self) -> list[tuple[str, float]]:
-        """Upper bound → how many are not above it, as Prometheus has it."""
+        """Upper bound → the number of values up to it, as in Prometheus."""
         names = [*(f"{bound:g}" for bound in self._bounds), "+Inf"]
         return list(zip(names, accumulate(self._counts), strict=True))
 
 
 class Times:
-    """What was observed in all workflows that were ever seen by this process; safe to share between threads."""
+    """The observations in all workflows that this process has seen; safe to share between threads."""
 
     def __init__(self, history: Callable[[str, int], Sequence[Entry]]) -> None:
-        """`history` gives the entries of a workflow after a number."""
+        """`history` returns the entries of a workflow after a number."""
         self._history = history
         self._seen: dict[str, Seen] = {}
         self._lock = threading.Lock()
         self.histograms: dict[tuple[str, str], Histogram] = {}
-        """Name and label → what was observed."""
+        """Name and label → the observations."""
         self.holds: dict[str, int] = {}
         """Rule → how often it held."""
         self.agents: dict[str, AgentSeen] = {}
-        """Who makes fixes → when they were heard of last."""
+        """Who makes fixes → when they were last active."""
 
     def read(self, rows: Mapping[str, Fields], seconds: float = READ_SECONDS) -> int:
-        """Read on, for so long; returns how many workflows are left to be read. Raises InfrastructureError."""
+        """Continue reading for this time; returns how many workflows are left. Raises InfrastructureError."""
         with self._lock:
             ends = time.monotonic() + seconds
             changed = [
@@ -122,7 +122,7 @@ class Times:
 
 
 def observed(seen: Seen, entry: Entry) -> tuple[Seen, list[Observed]]:
-    """What one entry adds, and where the reading stands after it."""
+    """The observations from one entry, and the state after it."""
     at, event = entry.body["at"], entry.body.get("event", {})
     found = list(_of_event(seen, at, event))
     kind = event.get("kind")
@@ -157,7 +157,7 @@ def _of_event(seen: Seen, at: str, event: Mapping[str, Any]) -> Iterator[Observe
 
 
 def _agent_of(event: Mapping[str, Any]) -> str:
-    """Whose work an event is, without how they were known; empty: nobody's."""
+    """The party that caused an event, without its authentication; empty: none."""
     if event.get("kind") not in ("fix-acknowledged", "fix-completed", "blocker-signalled"):
         return ""
     return str(event.get("completion", event).get("by", "")).partition(" (")[0]

@@ -1,5 +1,5 @@
-"""Tokens, sign-ins and limits of `serve`, in Redis. Of what proves somebody only the SHA-256 is kept: each is 32 random
-bytes, so nothing slower is needed."""
+"""Tokens, sign-ins and rate limits of `serve`, in Redis. Only the SHA-256 of a secret is stored: each secret is 32
+random bytes, so a slower hash is not needed."""
 
 import hmac
 import json
@@ -17,21 +17,21 @@ from fixloop.store import keys
 from fixloop.store.connection import Connection
 
 PER_MINUTE: Final = 1200
-"""Requests of one token."""
+"""The rate limit of requests for one token."""
 FAILED_PER_MINUTE: Final = 30
-"""Refused tokens and sign-ins of one address: 32 random bytes are not guessed, but a log is filled."""
+"""For refused tokens and sign-ins of one address: 32 random bytes cannot be guessed, but logs fill up."""
 SESSION_HOURS: Final = 12
 CODE_SECONDS: Final = 600
 LINK_DAYS: Final = 7
 REQUEST_SECONDS: Final = 86_400
-"""How long an Idempotency-Key is known."""
+"""How long an Idempotency-Key is remembered."""
 _TOKEN: Final = re.compile(r"fl_([0-9a-f]{8})_[\w-]{43}")
 _ID: Final = re.compile(r"[0-9a-f]{8}")
 _USED_SECONDS: Final = 60
 
 
 class Token(NamedTuple):
-    """What is known of a token; not the token."""
+    """The stored facts about a token, without the token."""
 
     id: str
     name: str
@@ -49,23 +49,23 @@ class Link(NamedTuple):
     workflow: str
     escalation: str
     version: int
-    """Of the workflow, when the message was sent: another state is another question."""
+    """The workflow's version when the message was sent: another state is another question."""
     decisions: tuple[str, ...]
     """None: it only shows."""
 
 
 class TooMany(UsageError):
-    """A limit is reached; it is another minute soon."""
+    """A rate limit was reached; it resets within a minute."""
 
 
 class Tokens:
-    """Who may ask, as one Redis has it."""
+    """Authentication data in one Redis."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def create(self, name: str, scopes: Iterable[str], projects: Iterable[str], *, days: float) -> str:
-        """A new token, which nobody can show again."""
+        """Create a token; it cannot be shown again."""
         now = datetime.now(UTC)
         text = f"fl_{secrets.token_hex(4)}_{secrets.token_urlsafe(32)}"
         record = {
@@ -81,7 +81,7 @@ class Tokens:
         return text
 
     def all(self) -> list[Token]:
-        """Every token that was not revoked, the latest first."""
+        """Every token that was not revoked, latest first."""
         stored, used = self._connection.together(
             lambda pipe: (pipe.hgetall(keys.TOKENS), pipe.hgetall(keys.TOKENS_USED))
         )
@@ -93,7 +93,7 @@ class Tokens:
         return sorted(found, key=lambda token: token.created, reverse=True)
 
     def revoke(self, token: str) -> None:
-        """From now on it proves nothing, nor does a session that it began. Raises UsageError: there is none."""
+        """Revoke a token and the sessions it started. UsageError: there is none."""
         gone, _ = self._connection.together(
             lambda pipe: (pipe.hdel(keys.TOKENS, token), pipe.hdel(keys.TOKENS_USED, token))
         )
@@ -101,7 +101,7 @@ class Tokens:
             raise UsageError(f"no token {token[:40]!r}; `fixloop token list` lists what there is")
 
     def caller(self, text: str) -> Caller | None:
-        """Whom a token proves; None where it proves nobody. Raises TooMany."""
+        """The caller of a token; None if it is invalid. Raises TooMany."""
         found = _TOKEN.fullmatch(text)
         return (
             self._caller(found[1], lambda record: hmac.compare_digest(record["digest"], _digest(text)))
@@ -110,7 +110,7 @@ class Tokens:
         )
 
     def sign_in(self, caller: Caller) -> str:
-        """A new session of a browser; returns what its cookie holds."""
+        """Start a browser session; returns the value of its cookie."""
         cookie = secrets.token_urlsafe(32)
         self._keep(
             "session", cookie, _known(caller._replace(csrf=secrets.token_urlsafe(32))), SESSION_HOURS * 3600
@@ -121,7 +121,7 @@ class Tokens:
         self._connection.call(lambda client: client.delete(keys.served_key("session", _digest(cookie))))
 
     def signed_in(self, cookie: str) -> Caller | None:
-        """Whose session a cookie is; None where it has ended, or the token that began it. Raises TooMany."""
+        """The caller of a session cookie; None if the session has ended, or its token was revoked. Raises TooMany."""
         text = self._connection.call(lambda client: client.get(keys.served_key("session", _digest(cookie))))
         if text is None:
             return None
@@ -138,28 +138,28 @@ class Tokens:
         return code
 
     def redeemed(self, code: str) -> Caller | None:
-        """Whom a code signs in; the second time nobody."""
+        """The caller that a code signs in; None the second time."""
         text = self._connection.call(lambda client: client.getdel(keys.served_key("code", _digest(code))))
         return _caller(json.loads(text)) if text else None
 
     def link(self, link: Link) -> str:
-        """What the address of a link ends with: the key that signs what the link is for, so that nobody who can only
-        write to Redis changes that."""
+        """The end of a link's address: a key that signs the link's content, so that write access to Redis alone cannot
+        change it."""
         text, record = secrets.token_urlsafe(32), json.dumps(link._asdict())
         signed = {"record": record, "signature": _signature(text, record)}
         self._keep("link", text, signed, LINK_DAYS * 86_400)
         return text
 
     def name_contacts(self, roles: Mapping[str, str]) -> None:
-        """From now on links are good for these people alone, and decide for deciders."""
+        """From now on links are valid only for these people, and only deciders can decide."""
         told = dict(roles)
         self._connection.together(
             lambda pipe: (pipe.delete(keys.CONTACTS), pipe.hset(keys.CONTACTS, mapping=told))
         )
 
     def linked(self, text: str) -> Link | None:
-        """What a link is for; None where it has run out or never was, or its person is called no more. Looking uses
-        nothing up."""
+        """A link's content; None if it has expired, never existed, or its person is no longer a contact. Reading does
+        not use it up."""
         kept = self._connection.call(lambda client: client.get(keys.served_key("link", _digest(text))))
         if kept is None:
             return None
@@ -175,7 +175,7 @@ class Tokens:
         return Link(**{**record, "decisions": () if role == b"viewer" else tuple(record["decisions"])})
 
     def csrf_of(self, name: str) -> str:
-        """What the forms of a proxy's person bring: the same for a day and all replicas."""
+        """The form value of a proxy's user: the same for a day and on all replicas."""
         key, fresh = keys.served_key("csrf", _digest(name)), secrets.token_urlsafe(32)
         _, kept = self._connection.together(
             lambda pipe: (pipe.set(key, fresh, nx=True, ex=2 * SESSION_HOURS * 3600), pipe.get(key))
@@ -183,11 +183,11 @@ class Tokens:
         return str(kept.decode())
 
     def count_failure(self, address: str) -> None:
-        """Raises TooMany where an address has failed too often in this minute."""
+        """TooMany if an address has failed too often in this minute."""
         self._count(_digest(address), FAILED_PER_MINUTE)
 
     def request(self, caller: Caller, key: str, body: str) -> Literal["new", "repeated", "other"]:
-        """Whether a caller's key is new, came with this body before, or with another one; it is known for a day."""
+        """Whether a caller's key is new, was used with this body, or with another one; it is remembered for a day."""
         name, digest = keys.served_key("request", _digest(f"{caller.signature}/{key}")), _digest(body)
         put, kept = self._connection.together(
             lambda pipe: (pipe.set(name, digest, nx=True, ex=REQUEST_SECONDS), pipe.get(name))

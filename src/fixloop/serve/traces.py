@@ -1,6 +1,6 @@
-"""Traces of workflows that have ended, for an OpenTelemetry collector: made of their histories, each told once.
+"""Sends traces of ended workflows to an OpenTelemetry collector: derived from their histories, each sent once.
 
-Which were told is in Redis, so that another server goes on, and a collector that was away gets all of it later.
+Redis stores which were sent, so that another server can continue, and a collector that was away gets all of them later.
 """
 
 import logging
@@ -35,9 +35,9 @@ log = logging.getLogger("fixloop.serve")
 
 TICK_SECONDS: Final = 2.0
 AGAIN_SECONDS: Final = 30.0
-"""After a collector that did not take them."""
+"""The pause after a collector rejected a request."""
 AT_ONCE: Final = 50
-"""Workflows of one request."""
+"""Workflows per request."""
 _TURN: Final = "traces"
 _SCOPE: Final = InstrumentationScope("fixloop", __version__)
 
@@ -52,7 +52,7 @@ class Collector:
         self._resource = Resource({"service.name": "fixloop", "service.version": __version__})
 
     def take(self, traces: Iterable[tuple[str, Iterable[Span]]]) -> bool:
-        """Whether it took these spans, of each workflow by its id."""
+        """Send the spans of workflows by their ids; returns whether the collector accepted them."""
         spans = [self._readable(workflow, span) for workflow, found in traces for span in found]
         return self._exporter.export(spans) is SpanExportResult.SUCCESS
 
@@ -72,7 +72,7 @@ class Collector:
 
 
 class Tracer:
-    """One thread, which looks what has ended and was not told."""
+    """One thread that looks for ended workflows that were not sent."""
 
     def __init__(
         self, store: Store, connection: Connection, follower: Follower, collector: Collector
@@ -86,14 +86,14 @@ class Tracer:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Tell until the end of the block."""
+        """Send traces until the end of the block."""
         with repeating("tracer", self._tell_or_wait, self._stopping):
             yield
         self._turns.end(_TURN)
 
     def tell(self) -> bool:
-        """Tell what has ended since the first time that anybody asked, and was not told; False: the collector did not
-        take it. Raises InfrastructureError."""
+        """Send the workflows that ended since the first call and were not sent; False: the collector rejected them.
+        Raises InfrastructureError."""
         rows = self._follower.rows()
         turn = "" if rows is self._rows else self._turns.take(_TURN, self._owner)
         if not turn:

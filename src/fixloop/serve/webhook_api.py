@@ -191,7 +191,7 @@ def _taken(
 
 def _is_signed(source: Endpoint, told: Mapping[str, str], body: bytes) -> bool:
     for secret in source.good_secrets(datetime.now(UTC)):
-        # What is malformed in a way that the library does not expect is as good as not signed.
+        # An error in the signature that the library does not expect also counts as a missing signature.
         with suppress(WebhookVerificationError, ValueError):
             Webhook(secret).verify(body, dict(told), json_parse=False)
             return True

@@ -1,7 +1,7 @@
-"""Fixes by agents from elsewhere: a request is claimed under a lease, and answered by a patch or declined.
+"""Fixes by outside agents: a request is claimed under a lease, and answered with a patch or declined.
 
-The claim is a lock of the store, and its fence a number that only grows: who has let the lease run out is told who has
-the request since. What is handed in goes through the handlers of `fixloop ack`, `fixed` and `decline`.
+A claim is a lock of the store, and its fence a number that only grows: after the lease has run out, the holder is told
+who has the request now. Submissions use the handlers of `fixloop ack`, `fixed` and `decline`.
 """
 
 import asyncio
@@ -19,20 +19,20 @@ from fixloop.serve.problems import Problem
 from fixloop.serve.service import Service
 
 LEASE_SECONDS: Final = 15 * 60.0
-"""Until the first heartbeat, and from each on."""
+"""The lease, renewed by each heartbeat."""
 MOST_PATCH_BYTES: Final = 1024 * 1024
 PAGE_CHARACTERS: Final = 8000
-"""Of a failure in full."""
+"""Of a complete failure."""
 
 Answer = dict[str, Any]
 
 
 class _Claim(NamedTuple):
-    """Which request a claim is of, as its id says."""
+    """The request of a claim, parsed from the claim's id."""
 
     workflow: str
     request: str
-    """Specialist, iteration and epoch: another one as soon as something else is asked."""
+    """Specialist, iteration and epoch, which change as soon as something else is requested."""
 
     @property
     def resource(self) -> str:
@@ -45,18 +45,18 @@ class _Claim(NamedTuple):
 
 
 class Desk:
-    """Where agents from elsewhere get work, and hand it in."""
+    """Hands out work to outside agents, and takes their submissions."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
     def changes(self) -> AbstractContextManager[asyncio.Queue[News]]:
-        """What happens from now on, for the running loop: each may be a new request."""
+        """A queue of changes from now on, for the running loop: each may be a new request."""
         return self._service.follower.listening()
 
     def claim(self, caller: Caller) -> Answer:
-        """The request that has waited longest for this agent and that no other holds; the same one again for who holds
-        it. Raises Problem: the caller takes no work."""
+        """The longest waiting request for this agent that nobody else holds; for its holder, the same one again.
+        Problem: the caller takes no work."""
         _require_worker(caller)
         for item in self._service.waiting(caller):
             if item["waits_for"] == "fix" and (found := self._claimed(caller, item)):
@@ -64,14 +64,14 @@ class Desk:
         return {"status": "none", "next": "claim again later"}
 
     def heartbeat(self, caller: Caller, claim: str, fence: int) -> Answer:
-        """Keep a claim for LEASE_SECONDS from now."""
+        """Extend a claim by LEASE_SECONDS from now."""
         _require_worker(caller)
         if late := self._lateness(caller, claim, fence):
             return late
         return {"status": "held", "lease_seconds": LEASE_SECONDS, "next": "submit or decline"}
 
     def failure(self, caller: Caller, claim: str, number: str, part: int) -> Answer:
-        """One failure in full, in pages of PAGE_CHARACTERS. Raises UsageError: there is no such failure or page."""
+        """One complete failure, in pages of PAGE_CHARACTERS. UsageError: there is no such failure or page."""
         _require_worker(caller)
         found = _Claim.parse(claim)
         seen = self._service.seen(caller, found.workflow)
@@ -86,9 +86,9 @@ class Desk:
     def submit(
         self, caller: Caller, claim: str, fence: int, patch: str, summary: str, key: str, revision: str = ""
     ) -> Answer:
-        """Hand in a unified diff onto the work so far, or a revision of the repository that builds on it, once for each
-        key: `accepted`, `unchanged` (it changes nothing, and nothing is recorded), `refused` with reasons (it
-        does not apply; the claim stands) or `too_late`."""
+        """Submit a unified diff onto the work so far, or a revision of the repository that descends from it, once for
+        each key: `accepted`, `unchanged` (it changes nothing, and nothing is recorded), `refused` with reasons (it does
+        not apply; the claim stands) or `too_late`."""
         _require_worker(caller)
         work = _fix(patch, revision, summary)
         if isinstance(work, dict):
@@ -98,7 +98,7 @@ class Desk:
     def done(
         self, caller: Caller, workflow: str, patch: str, revision: str, summary: str, key: str
     ) -> Answer:
-        """Likewise of a workflow, without a claim of before: it is claimed for as long as it takes."""
+        """The same for a workflow without an earlier claim: it is claimed for the duration of the call."""
         _require_worker(caller)
         work = _fix(patch, revision, summary)
         if isinstance(work, dict):
@@ -116,15 +116,15 @@ class Desk:
         return _too_late(f"workflow {workflow[:60]} waits for no fix")
 
     def decline(self, caller: Caller, claim: str, fence: int, kind: str, text: str, key: str) -> Answer:
-        """Say that there will be no fix, and why: a person decides, and no iteration is counted. Raises
-        UsageError: there is no such kind."""
+        """Report that there will be no fix, and why: a person decides, and no iteration is counted. UsageError: there
+        is no such kind."""
         work = Work(blocked=text, declined=kind_named(kind.replace("_", "-")))
         return self._handed_in(caller, claim, fence, work, key)
 
     def _claimed(self, caller: Caller, item: Item) -> Answer | None:
         seen = self._service.seen(caller, item["workflow_id"])
         state = seen.state
-        # A workflow that names no agent is any agent's.
+        # A workflow that names no agent is open to any agent.
         named = getattr(state, "agent", "")
         if not (caller.may(SUBMIT) or named in caller.agents or (caller.agents and not named)):
             return None
@@ -138,7 +138,7 @@ class Desk:
             with heard():
                 request = handlers_of(session, workflow).request(session, workflow)
         except RefusedError:
-            # It was answered meanwhile.
+            # It was answered in the meantime.
             locks.release(workflow, claim.resource, grant.token)
             return None
         return {
@@ -190,7 +190,7 @@ class Desk:
         return {**done, "notes": notes}
 
     def _lateness(self, caller: Caller, claim: str, fence: int) -> Answer | None:
-        """Why a claim is worth nothing any more; None where it is kept, for another LEASE_SECONDS."""
+        """Why a claim is no longer valid; None if it is, and then it is extended by LEASE_SECONDS."""
         found = _Claim.parse(claim)
         seen = self._service.seen(caller, found.workflow)
         state = seen.state
@@ -199,7 +199,7 @@ class Desk:
         if asked != found.request:
             return _too_late("this request was answered, or is no longer asked")
         locks = self._service.acting(caller, "claim").store.locks
-        # A fence is a small number, which others guess: who holds the lock is asked by name.
+        # A fence is a small number, which others can guess, so the lock's holder is compared by name.
         grant = locks.acquire(found.workflow, found.resource, caller.signature, lease_seconds=LEASE_SECONDS)
         if grant.status == "again" and grant.token == fence:
             locks.extend(found.workflow, found.resource, fence, lease_seconds=LEASE_SECONDS)
@@ -207,13 +207,13 @@ class Desk:
         if grant.status == "again":
             return _too_late(f"fence {fence} is not that of your claim; claim again to see it")
         if grant.is_held:
-            # Nobody has it: who asked gets it again by claiming.
+            # Nobody holds it: the caller gets it again by claiming.
             locks.release(found.workflow, found.resource, grant.token)
             return _too_late("the lease of this claim has run out")
         return _too_late(f"{grant.agent} has it since {grant.acquired:%Y-%m-%d %H:%M:%SZ}")
 
     def _done(self, caller: Caller, claim: _Claim) -> Answer | None:
-        """The answer to what this caller has handed in for a request, by the history."""
+        """The answer to this caller's earlier submission for a request, from the history."""
         session = self._service.acting(caller, "read")
         for entry in reversed(session.store.history(claim.workflow)):
             event = entry.body.get("event", {})
@@ -225,13 +225,13 @@ class Desk:
             if claim.request.startswith(f"{event.get('specialist')}.{told.get('iteration')}."):
                 if event["kind"] == "fix-completed":
                     return {"status": "accepted", "version": entry.seq, "next": "claim"}
-                # It took the request with this, and has answered it with nothing since.
+                # The caller took the request with this receipt, and has not answered it since.
                 return None
         return None
 
 
 def _fix(patch: str, revision: str, summary: str) -> Work | Answer:
-    """What is handed in; an answer where it cannot be."""
+    """The submitted work, or an answer that refuses it."""
     data = patch.encode()
     if revision and data:
         return _refused("a fix is a patch or a revision, and not both")

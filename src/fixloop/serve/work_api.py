@@ -19,7 +19,7 @@ LONGEST_WAIT_SECONDS = 45.0
 """Clients give up after a minute."""
 REVISION = r"^([A-Za-z0-9][\w./@+-]*)?$"
 AGAIN_SECONDS = 5.0
-"""What another has let run out is found so late at most."""
+"""The longest delay until a claim that ran out is noticed."""
 router = APIRouter(prefix="/v1/claims", responses=PROBLEMS)
 
 
@@ -70,7 +70,7 @@ async def claim(
 
 
 async def claimed(desk: Desk, caller: Caller, wait_seconds: float) -> dict[str, Any]:
-    """What `Desk.claim` answers, asked again on each change until something is claimed or the time is over."""
+    """The answer of `Desk.claim`, repeated on each change until something is claimed or the time is over."""
     ends = time.monotonic() + wait_seconds
     with desk.changes() as queue:
         while True:

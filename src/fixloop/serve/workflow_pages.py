@@ -1,4 +1,4 @@
-"""The pages of one workflow: how it goes, what a person decides of it, and two of its runs side by side."""
+"""The pages of one workflow: its progress, the decisions of people on it, and two of its runs side by side."""
 
 import uuid
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ from fixloop.summary.model import Phase, Summary
 from fixloop.summary.pages import Cut, trimmed
 
 SHOWN_LINES: Final = 100
-"""Messages on a page; the others are on pages before."""
+"""Messages on a page; earlier ones are on previous pages."""
 PART: Final = 0.25
 PART_OF_ALL: Final = 0.12
-"""Of what a report shows of texts and lists: where one phase is looked at, and on the page of all of them."""
+"""The part of a report's texts and lists that is shown, for one phase and on the page of all."""
 RUNS: Final = r"^\d{1,6}\.\.\d{1,6}$"
 _COMMANDS: Final = ("pause", "continue", "cancel")
 _MOST_DIGITS: Final = 9
@@ -43,7 +43,7 @@ def workflow(
     workflow: Workflow,
     messages: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> Response:
-    """How it goes; `messages` says before which number of the conversation to look."""
+    """Its progress; `messages` is the number before which to show the conversation."""
     before = messages or getattr(service.seen(caller, workflow).state, "lines", 0)
     look = service.look(caller, workflow, range(max(1, before - SHOWN_LINES + 1), before + 1))
     standing = look.seen.standing
@@ -68,7 +68,7 @@ def workflow(
 
 @router.post("/commands")
 async def command(request: Request, caller: Known, service: Serving, workflow: Workflow) -> Response:
-    """Pause it, let it go on, or cancel it."""
+    """Pause, continue or cancel it."""
     given = await form_of(request)
     if given.get("command") not in _COMMANDS:
         raise Problem("invalid", f"there is no command {given.get('command', '')[:40]!r}")
@@ -87,7 +87,7 @@ def decision(
     answer: Annotated[str, Query(max_length=LONGEST_TEXT)] = "",
     seen: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
-    """What is asked, and what each answer does; `seen` is the version that somebody looks at. Decides nothing."""
+    """The question, and the effect of each answer; `seen` is the version that is shown. Decides nothing."""
     return decision_page(request, caller, service, workflow, escalation, answer=answer, seen=seen)
 
 
@@ -101,7 +101,7 @@ def decision_page(
     answer: str = "",
     seen: int = 0,
 ) -> Response:
-    """The same for any caller. A link decides as of what it was sent for, and only shows what came later."""
+    """The same for any caller. A link decides for the version it was sent for, and only shows later ones."""
     look = service.look(caller, workflow)
     changed = bool(seen) and seen != look.seen.found.version
     item = service.item(caller, workflow, escalation)
@@ -146,7 +146,7 @@ def _packet(summary: Summary, state: Any) -> dict[str, Any]:
 async def decide(
     request: Request, caller: Known, service: Serving, workflow: Workflow, escalation: Escalation
 ) -> Response:
-    """Answer it, as of the version that the form has."""
+    """Answer it, for the version in the form."""
     given = await form_of(request)
     try:
         answer = answer_in(given, escalation)
@@ -159,7 +159,7 @@ async def decide(
 
 
 def answer_in(given: dict[str, str], escalation: str) -> Answer:
-    """What the form of a decision says. Raises Problem: nothing was chosen, or a number is none."""
+    """The content of a decision's form. Problem: nothing was chosen, or a number is malformed."""
     word = given.get("decision", "")[:LONGEST_TEXT]
     if not word:
         raise Problem("invalid", "no answer was chosen; choose one, then confirm")
@@ -184,14 +184,14 @@ def compare(
     runs: Annotated[str, Path(pattern=RUNS)],
     specialist: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
-    """What became of the failures of one run in a later one, and what was changed between them."""
+    """The failures of one run compared with a later run, and the changes between them."""
     look = service.look(caller, workflow)
     phase, found, numbers = compared(look, runs, specialist)
     return page(request, "compare", caller, **_common(look), phase=phase, found=found, numbers=numbers)
 
 
 def compared(look: Look, runs: str, specialist: str) -> tuple[Phase, packet.Comparison, Sequence[int]]:
-    """The phase, what became of its failures between two of its runs (`1..3`), and the numbers of all. Raises Problem:
+    """The phase, the comparison of its failures in two of its runs (`1..3`), and the numbers of all runs. Problem:
     there are no such runs."""
     if look.summary is None:
         raise Problem("not-found", f"{look.seen.state.profile} workflows have no runs of specialists")
@@ -227,6 +227,6 @@ def _phase(summary: Summary, name: str) -> Phase:
 
 
 def _page_of(lines: Any, before: int) -> Any:
-    """So many lines as are shown, up to the number `before`; the last ones for 0."""
+    """The lines of one page, up to the number `before`; the last ones for 0."""
     end = min(before, len(lines)) or len(lines)
     return lines[max(0, end - SHOWN_LINES) : end]
