@@ -1,7 +1,7 @@
-"""The report on one feature: what was validated, how it went, and what the verdict rests on (U18).
+"""The report on one feature: what was validated, the course, and the basis of the verdict (U18).
 
-`summarize` makes one frozen model of a workflow's state and history; the Markdown, the HTML page and the JSON are
-three views of it. Nothing here is counted twice or copied from a text: every figure comes from the history.
+`summarize` builds one frozen model from a workflow's state and history; the Markdown, the HTML page and the JSON are
+three views of it. No figure is counted twice or copied from a text: every one comes from the history.
 """
 
 from fixloop.summary.assembly import Told, summarize

@@ -1,4 +1,4 @@
-"""From a workflow's state and history to its report: one pure function, which reads no clock and no store."""
+"""Builds a workflow's report from its state and history: a pure function, without a clock or a store."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from fixloop.summary.phases import old_rows, phases_of, times_of
 from fixloop.summary.timeline import ERRORS, Interval, bars_of, intervals, marks_of
 
 TAIL_LINES: Final = 15
-"""Of what a fixer printed that failed: the end of a traceback."""
+"""The lines of a failed fixer's output, enough for the end of a traceback."""
 
 _STANDINGS: Final = {
     WorkflowOutcome.ABORTED: model.Standing.ABORTED,
@@ -29,22 +29,22 @@ _STANDINGS: Final = {
 
 
 class Told(NamedTuple):
-    """What a report needs besides state and history."""
+    """The input of a report besides state and history."""
 
     next_command: str = ""
-    """What is most likely wanted next."""
+    """The most likely next command."""
     answers: tuple[model.Answer, ...] = ()
-    """What goes on from where somebody is waited for."""
+    """The commands that continue a workflow that waits for somebody."""
     artifact: Artifact = lambda digest: None
-    """Finds what the entries only name."""
+    """Loads artifacts that the entries only name."""
     diff: str = ""
-    """What all fixes together changed."""
+    """The changes of all fixes together."""
     texts: range | None = None
-    """The numbers of the messages that are given in full, which takes most of the time; None: all."""
+    """The numbers of the messages given in full, which takes most of the time; None: all."""
 
 
 def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | None = None) -> model.Summary:
-    """The report on a workflow, whether it runs, waits or has ended; what goes on is measured up to `now` (U18)."""
+    """The report on a workflow that runs, waits or has ended; what is in progress is measured up to `now` (U18)."""
     told = told or Told()
     entries = recorded(history)
     until = state.until if state.ended else max(now.at, state.last_at)
@@ -54,14 +54,14 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
     escalations = tuple(_escalations(entries, None if state.ended else now.at))
     errors = tuple(_errors(entries))
     bars = bars_of(entries, found, phases)
-    described = json.loads(state.snapshot or "{}")  # older snapshots do not know everything
+    described = json.loads(state.snapshot or "{}")  # older snapshots lack some fields
     handed_in = described if isinstance(described, dict) else {}
     folder = str(handed_in.get("source", "")).rstrip("/").rpartition("/")[2].removesuffix(".git")
     standing = model.Standing.PAUSED if state.paused or state.held is not None else model.Standing.RUNNING
     return model.Summary(
         issue=state.issue,
         name=model.one_line(state.name),
-        # A feature that was given no name is called after its folder; its last commit says more.
+        # A feature without a given name is named after its folder; its last commit says more.
         title=model.one_line(str(handed_in.get("subject", ""))) if state.name == folder else "",
         branch=model.one_line(str(handed_in.get("branch", ""))),
         author=model.one_line(str(handed_in.get("author", ""))),
@@ -107,7 +107,7 @@ def _waiting(
         return None
     since = found[-1].start
     if opened is not None:
-        # What the fixer printed last, where nothing came to a result since it failed.
+        # The fixer's last output, if nothing has had a result since it failed.
         ends = ("run-finished", "fix-completed", "manual-fix-done", "fix-failed")
         last = next((entry for entry in reversed(entries) if entry.kind in ends), None)
         output = _tail(last) if last is not None and last.kind == "fix-failed" else ""
@@ -227,7 +227,7 @@ def _errors(entries: Iterable[Recorded]) -> Iterable[model.ErrorRow]:
 
 
 def _at_work(state: State, found: Sequence[Interval]) -> model.AtWork | None:
-    """What is running, for how long and of how much (A90)."""
+    """What is running, for how long and with which limit (A90)."""
     operation = state.operation
     if operation is None or state.ended or state.owner == "person" or not found:
         return None

@@ -1,7 +1,7 @@
-"""Where the timeline's bars and marks stand: geometry in pixels, no colours and no markup.
+"""The places of the timeline's bars and marks: geometry in pixels, without colours and markup.
 
-The stretches of a workflow follow one another, so the axis need not be even: where one of them dwarfs the others,
-widths follow the square root of time and nothing becomes too small to see. The axis says when each begins.
+The stretches of a workflow follow one another, so the axis need not be linear: if one of them dwarfs the others, widths
+follow the square root of time, and nothing becomes too small to see. The axis shows when each stretch starts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _MARK: Final = 16
 _PAD: Final = 10
 _LEAST: Final = {"run": 30, "confirmation": 24, "fix": 14, "person": 30, "engine": 2}
 _MANY: Final = 80
-"""With more bars than this each may be narrower; their figures then stand in the tables only."""
+"""With more bars each may be narrower; their figures are then only in the tables."""
 
 
 class Shape(NamedTuple):
@@ -59,9 +59,9 @@ class Chart(NamedTuple):
     points: tuple[Point, ...]
     ticks: tuple[Tick, ...]
     is_even: bool
-    """The axis is to scale."""
+    """Whether the axis is to scale."""
     has_hours: bool
-    """It counts hours, minutes and seconds, not minutes and seconds."""
+    """Whether it shows hours, minutes and seconds instead of minutes and seconds."""
 
 
 class Column(NamedTuple):
@@ -74,7 +74,7 @@ class Column(NamedTuple):
 
 
 def chart(summary: Summary) -> Chart:
-    """The timeline of `summary`: a row for each specialist that applies."""
+    """The timeline of `summary`: a row for each applicable specialist."""
     rows = tuple((phase.name, phase.title) for phase in summary.phases if phase.applicable)
     widths, is_even = _widths(summary.bars)
     starts = [_PAD + each for each in accumulate(widths, initial=0.0)]
@@ -103,7 +103,7 @@ def chart(summary: Summary) -> Chart:
 
 
 def columns(counts: Sequence[tuple[int, int, bool]]) -> tuple[Column, ...]:
-    """The bars `3 → 1 → 0` of a specialist: number, failures and whether it passed, of each run."""
+    """The bars of a specialist, such as `3 → 1 → 0`: each run's number, failures and whether it passed."""
     most = max((count for _, count, _ in counts), default=0)
     # The square root keeps 1 visible next to 500.
     return tuple(
@@ -158,7 +158,7 @@ def _shape(bar: Bar, x: float, width: float, top: int) -> Shape:
 
 
 def described(bar: Bar) -> str:
-    """A bar in one sentence, for those who point at it or hear it."""
+    """A bar in one sentence, for tooltips and screen readers."""
     what = {
         "run": f"Run {bar.number} of {bar.specialist}",
         "confirmation": f"Confirmation of {bar.specialist} on the final tree",
@@ -195,7 +195,7 @@ def _points(
 
 
 def _since(summary: Summary, at: datetime) -> str:
-    """`08:32`, or `01:08:32` where the whole takes an hour or more."""
+    """`08:32`, or `01:08:32` if the whole takes an hour or more."""
     seconds = (at - summary.started_at).total_seconds()
     return hours_minutes_seconds(seconds) if _has_hours(summary) else minutes_seconds(seconds)
 

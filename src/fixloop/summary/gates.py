@@ -1,4 +1,4 @@
-"""The eleven gates (U3), computed from evidence: a gate that no check decided never passes."""
+"""The eleven gates (U3), computed from evidence: a gate without a deciding check never passes."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from fixloop.summary.model import Gate, GateState, one_line
 
 
 class _Judged(NamedTuple):
-    """The last run of a specialist that came to a result."""
+    """A specialist's last run with a result."""
 
     passed: bool
     tree: str
@@ -27,10 +27,10 @@ class _Gate(NamedTuple):
     name: str
     specialist: str
     words: frozenset[str] = frozenset()
-    """A check whose name or command has one of these decides it; empty: every other check does."""
+    """A check with one of these words in its name or command decides the gate; empty: every other check does."""
 
 
-#: Words of a check's name count before those of its command, and the first that means something decides.
+#: Words of a check's name count before those of its command, and the first one with a meaning decides.
 _FORMATTING: Final = frozenset({"format", "formatting", "fmt", "black", "isort", "yapf", "prettier", "gofmt"})
 _TYPES: Final = frozenset(
     {"mypy", "pyright", "basedpyright", "pytype", "pyre", "ty", "tsc", "type", "types", "typing", "typecheck"}
@@ -72,7 +72,7 @@ def gates(state: State, entries: Iterable[Recorded]) -> tuple[Gate, ...]:
         run = entry.run
         if run is None or run.outcome == "skipped":
             continue
-        # An error that is tried again is neither.
+        # An error that is retried is neither.
         failed = any(change == (run.specialist, Status.FAIL.value) for change in entry.effect.changes)
         if failed or run.outcome == "passed":
             judged[run.specialist] = _Judged(not failed, run.tree, run.evidence, run.failures)
@@ -132,7 +132,7 @@ def _by_checks(gate: _Gate, entry: SpecialistState, run: _Judged) -> tuple[GateS
 
 def _family(specialist: str, name: str, command: str) -> frozenset[str]:
     """The words of the gate that a check decides; none for the specialist's general one."""
-    # Options say how a tool prints (`--format`), folders where it looks; neither says what it checks.
+    # Options define the output (`--format`) and folders the scope; neither shows what is checked.
     parts = command.replace(specialist, "").split()
     arguments = (part.rpartition("/")[2] for part in parts if part[0] != "-" and "=" not in part)
     named = "" if name in (specialist, "ruff") else name  # ruff lints and formats: its command tells which
@@ -146,7 +146,7 @@ def _family(specialist: str, name: str, command: str) -> frozenset[str]:
 
 
 def _failures(gate: _Gate, evidence: Evidence, run: _Judged) -> Sequence[Failure]:
-    """What the check found; measured coverage is another gate (G24)."""
+    """The check's failures; measured coverage belongs to another gate (G24)."""
     if run.passed:
         return ()
     of_check = [failure for failure in run.failures if failure.check == evidence.check]

@@ -1,4 +1,4 @@
-"""The entries of a history as a report reads them: typed, and tolerant of what an older or newer version wrote."""
+"""The entries of a history for a report: typed, and tolerant of entries of older and newer versions."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -9,7 +9,7 @@ from fixloop.protocol.events import RunFinished
 from fixloop.store.records import Entry
 
 Artifact = Callable[[str], bytes | None]
-"""What an artifact of the workflow holds, by its digest; None where it is gone."""
+"""Loads an artifact of the workflow by its digest; None if it is gone."""
 
 
 class Change(NamedTuple):
@@ -24,29 +24,29 @@ class Recorded(NamedTuple):
     clock: float
     """Engine seconds, which stand still while the engine is away (K34)."""
     kind: str
-    """The event's."""
+    """The event's kind."""
     event: Mapping[str, Any]
     changes: tuple[Change, ...]
     lines: tuple[Said, ...]
     run: RunFinished | None = None
-    """The result of a specialist's run, where it is one."""
+    """The result of a specialist's run, if it is one."""
     is_kept: bool = False
-    """It arrived while a person had paused the workflow."""
+    """Whether it arrived while a person had paused the workflow."""
     taken_up: "Recorded | None" = None
-    """The entry in which what was kept took effect."""
+    """The entry in which a kept event took effect."""
 
     @property
     def effect(self) -> "Recorded":
-        """The entry that tells what followed."""
+        """The entry with the effects of the event."""
         return self.taken_up or self
 
     def says(self, kind: str) -> Said | None:
-        """The first line with a body of `kind`."""
+        """The first message with a body of `kind`."""
         return next((line for line in self.lines if line.message.body.kind == kind), None)
 
 
 def recorded(entries: Iterable[Entry]) -> tuple[Recorded, ...]:
-    """All entries in order, without those of events that were refused: nothing followed from them."""
+    """All entries in order, except refused events, which had no effect."""
     found: list[Recorded] = []
     for each in entries:
         event, at = each.body.get("event", {}), datetime.fromisoformat(each.body["at"])

@@ -1,7 +1,7 @@
-"""What a report says, as values: the shape of `fixloop report --format json`.
+"""The values of a report: the shape of `fixloop report --format json`.
 
-Durations are seconds; times are aware UTC. Texts are as tools and agents wrote them, but nothing in them acts on a
-terminal, a browser or the order of letters.
+Durations are seconds; times are aware UTC. Texts are as tools and agents wrote them, but nothing in them affects a
+terminal, a browser or the direction of writing.
 """
 
 import re
@@ -33,7 +33,7 @@ class _Value(BaseModel):
 
 
 class Standing(StrEnum):
-    """How far the workflow is."""
+    """The state of the workflow."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -53,16 +53,16 @@ class GateState(StrEnum):
 
 
 class Answer(_Value):
-    """A command that goes on from where somebody is waited for."""
+    """A command that continues a workflow that waits for somebody."""
 
     command: str
     does: str = ""
     because: str = ""
-    """Why it is the one to think of first; empty for all others."""
+    """Why it is recommended; empty for all others."""
 
 
 class Waiting(_Value):
-    """What a person, or an agent that fixloop does not start, is waited for."""
+    """What the workflow waits for, from a person or an agent that fixloop does not start."""
 
     what: str
     """`a decision`, `a fix by hand` or `a fix`."""
@@ -71,7 +71,7 @@ class Waiting(_Value):
     """The reason, or that no fixer is configured."""
     answers: tuple[Answer, ...] = ()
     output: str = ""
-    """The last lines of what failed."""
+    """The last lines of output of what failed."""
 
 
 class Gate(_Value):
@@ -85,11 +85,11 @@ class Gate(_Value):
 
 
 class Times(_Value):
-    """Where the time went; `total` is the sum of the others, `commands` a part of `checks`."""
+    """The use of time; `total` is the sum of the others, `commands` a part of `checks`."""
 
     total: float = 0.0
     checks: float = 0.0
-    """From asking for a run to its result."""
+    """From the request for a run to its result."""
     agent: float = 0.0
     """Waiting for the main agent's fix."""
     person: float = 0.0
@@ -99,11 +99,11 @@ class Times(_Value):
     engine: float = 0.0
     """Between the steps."""
     commands: float = 0.0
-    """What the checks' commands took by themselves."""
+    """The time of the checks' commands alone."""
 
     @property
     def around(self) -> float:
-        """The rest of the checks' time: starting workers, making workspaces, and what runs on the base."""
+        """The rest of the checks' time: starting workers, creating workspaces, and runs on the base."""
         return max(self.checks - self.commands, 0.0)
 
 
@@ -112,9 +112,9 @@ class Totals(_Value):
 
     iterations: int = 0
     specialists: int = 0
-    """Specialists that were invoked."""
+    """Specialists that ran."""
     fix_cycles: int = 0
-    """Fixes of the main agent that were taken."""
+    """Fixes of the main agent that were accepted."""
     manual_fixes: int = 0
     confirmations: int = 0
     escalations: int = 0
@@ -126,19 +126,19 @@ class Totals(_Value):
 
 
 class Finding(_Value):
-    """One failure as a report names it."""
+    """A failure in a report."""
 
     name: str
     location: str = ""
     error_type: str = ""
-    """Empty where the headline begins with it."""
+    """Empty if the headline begins with it."""
     headline: str = ""
     text: str = ""
-    """The whole message, of failures that stand."""
+    """The whole message, for current failures."""
 
 
 class RunRow(_Value):
-    """One run that came to a result (A93)."""
+    """A run with a result (A93)."""
 
     specialist: str
     number: int
@@ -155,13 +155,13 @@ class RunRow(_Value):
     coverage: str = ""
     tree: str = ""
     fixes: tuple[str, ...] = ()
-    """What was done in answer to it."""
+    """What was done about its failures."""
     from_confirmation: bool = False
     """It began as a confirmation and failed (K37)."""
 
 
 class FixRow(_Value):
-    """One fix that was taken."""
+    """A fix that was accepted."""
 
     specialist: str
     iteration: int
@@ -175,7 +175,7 @@ class FixRow(_Value):
     files: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     said: str = ""
-    """The end of what the agent printed."""
+    """The end of the agent's output."""
     diff: str = ""
     further: int = 0
     """Lines of the diff that were cut off."""
@@ -210,16 +210,16 @@ class Phase(_Value):
     fixes: tuple[FixRow, ...] = ()
     confirmations: tuple[Confirmation, ...] = ()
     evidence: tuple[Evidence, ...] = ()
-    """What its last pass rests on."""
+    """The evidence of its last pass."""
     coverage: str = ""
     known_issues: tuple[str, ...] = ()
     skipped_checks: tuple[str, ...] = ()
     pattern: str = ""
-    """What the runs have in common (A94); empty where the last one passed."""
+    """What the runs have in common (A94); empty if the last one passed."""
 
 
 class OldRow(_Value):
-    """The failures of one check's last run that the base has too; nobody is asked to fix them."""
+    """The failures in one check's last run that the base has too, which need not be fixed."""
 
     specialist: str
     check: str
@@ -228,12 +228,12 @@ class OldRow(_Value):
     by_name: tuple[tuple[str, int], ...] = ()
     """The most frequent rules or tests."""
     by_file: tuple[tuple[str, int], ...] = ()
-    """The files that have most of them."""
+    """The files with the most of them."""
     first: tuple[Finding, ...] = ()
 
 
 class EscalationRow(_Value):
-    """One pause, and what a person decided."""
+    """One pause, and a person's decision."""
 
     message_id: str
     specialist: str
@@ -262,11 +262,11 @@ class ErrorRow(_Value):
     at: datetime
     summary: str
     output: str = ""
-    """The last lines of a fixer that failed."""
+    """The last lines of a failed fixer's output."""
 
 
 class AtWork(_Value):
-    """What somebody is expected to finish (A90)."""
+    """Work that a party is expected to finish (A90)."""
 
     operation: str
     specialist: str
@@ -276,20 +276,20 @@ class AtWork(_Value):
 
 
 class Bar(_Value):
-    """A stretch of the timeline: one thing that somebody did."""
+    """A stretch of the timeline with one activity."""
 
     kind: str
     """`run`, `confirmation`, `fix`, `person` or `engine`."""
     specialist: str
     number: int
-    """The run it is, or answers."""
+    """The run that it is, or that it answers."""
     result: str
-    """How it ended: `passed`, `failed`, `error`, `fixed`, `rejected`, `unfinished`, `running` …"""
+    """Its result: `passed`, `failed`, `error`, `fixed`, `rejected`, `unfinished`, `running` …"""
     count: int = 0
     start: datetime
     end: datetime
     seconds: float
-    """Engine time: without what the engine was away."""
+    """Engine time, without the time the engine was away."""
     away_seconds: float = 0.0
 
 
@@ -301,12 +301,12 @@ class Mark(_Value):
     specialist: str
     at: datetime
     bar: int
-    """The bar it lies in or at the start of."""
+    """The bar that contains it, or starts with it."""
     text: str
 
 
 class Line(_Value):
-    """One line of the conversation with what was said (A85)."""
+    """One line of the conversation with its text (A85)."""
 
     number: int
     at: datetime
@@ -324,16 +324,16 @@ class Summary(_Value):
     issue: int
     name: str
     title: str = ""
-    """The commit's subject, where the feature was given no name."""
+    """The commit's subject, if the feature was given no name."""
     branch: str = ""
     author: str = ""
-    """Who wrote the last commit."""
+    """The author of the last commit."""
     workflow: str
     project: str
     protocol_version: str
     standing: Standing
     sentence: str
-    """The verdict or the present, in one sentence."""
+    """The verdict or the current state, in one sentence."""
     verdict: str | None
     outcome: str | None
     status: str
@@ -341,7 +341,7 @@ class Summary(_Value):
     tree: str
     started_at: datetime
     as_of: datetime
-    """The end of an ended workflow, else when the report was made."""
+    """The end of an ended workflow, else the time of the report."""
     ended: bool
     times: Times
     totals: Totals
@@ -354,7 +354,7 @@ class Summary(_Value):
     waiting: Waiting | None = None
     next_command: str = ""
     diff: str = ""
-    """What all fixes together changed; empty where one did it all, or nothing was changed."""
+    """The changes of all fixes together; empty if there was one fix, or no change."""
     further: int = 0
     """Lines of it that were cut off."""
     marks: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What a person looks at before deciding, and to compare two runs: made of a summary, a history and nothing else."""
+"""Data for a person's decision and for comparing two runs, derived only from a summary and a history."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from fixloop.store.records import Entry
 from fixloop.summary.model import FixRow, Phase, RunRow, one_line
 
 MOST_ROWS: Final = 60
-"""Failures in the grid and in each list of a comparison; what is left out is counted."""
+"""Failures in the grid and in each list of a comparison; the others are counted."""
 MOST_RUNS: Final = 20
 MOST_CAUSES: Final = 10
 MOST_TRIED: Final = 5
@@ -26,23 +26,23 @@ _KEPT: Final = {
 }
 _DIGITS: Final = frozenset("0123456789abcdef")
 _OPTION: Final = re.compile(r" \(--\w+ N\)")
-"""Of the command line; a page has a field."""
+"""An option of the command line, for which a page has a field."""
 _RUNS_AGAIN: Final = ("Specialist error", "Integrity hold")
-"""Reasons after which `extend` makes the same run again."""
+"""Reasons after which `extend` repeats the same run."""
 _LETTERS: Final = {"manual-fix": "m", "skip": "s", "abort": "a", "extend": "e", "accept": "y", "reject": "r"}
 
 
 class Choice(NamedTuple):
-    """One answer that a page offers."""
+    """An answer that a page offers."""
 
     answer: str
     does: str
     because: str
-    """Why it is the one to think of first; empty for all others."""
+    """Why it is recommended; empty for all others."""
     whom: str
-    """Who has to do something then."""
+    """Who has to act next."""
     key: str
-    """What chooses it on the keyboard; empty: nothing does."""
+    """Its keyboard shortcut; empty: none."""
 
 
 class Cause(NamedTuple):
@@ -56,7 +56,7 @@ class Cause(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One failure, and in which of the runs it stood."""
+    """A failure, and the runs that had it."""
 
     name: str
     location: str
@@ -64,18 +64,18 @@ class Row(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Failures by iterations."""
+    """Failures by iteration."""
 
     runs: tuple[RunRow, ...]
     rows: tuple[Row, ...]
     more: int
-    """Failures that are left out."""
+    """The number of failures that are left out."""
     earlier: int
-    """Runs that are left out."""
+    """The number of runs that are left out."""
 
 
 class Change(NamedTuple):
-    """What became of failures between two runs."""
+    """Failures with the same change between two runs."""
 
     word: str
     """`fixed`, `new`, `persisting` or `vanished`."""
@@ -85,7 +85,7 @@ class Change(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two runs of a specialist, and what was changed between them."""
+    """Two runs of a specialist, and the changes between them."""
 
     first: Run
     second: Run
@@ -94,14 +94,14 @@ class Comparison(NamedTuple):
 
 
 class Artifact(NamedTuple):
-    """Something that the history names and the store keeps."""
+    """An artifact that the history names and the store keeps."""
 
     digest: str
     what: str
 
 
 def choices(item: Mapping[str, Any], agent: str = "") -> tuple[Choice, ...]:
-    """What answers an item of the inbox, the recommended one first; empty where a free text does. `agent` is who
+    """The answers to an item of the inbox, the recommended one first; empty if the answer is free text. `agent` is who
     makes fixes."""
     agent = agent or "the main agent"
     whom = {
@@ -127,7 +127,7 @@ def choices(item: Mapping[str, Any], agent: str = "") -> tuple[Choice, ...]:
 
 
 def causes(state: State) -> Sequence[Cause]:
-    """Why what fails now persists, and what was tried against it."""
+    """Why the current failures persist, and what was tried."""
     found = diagnosis.persistent_failures(state.active, state.failures)[:MOST_CAUSES]
     return [
         Cause(
@@ -142,7 +142,7 @@ def causes(state: State) -> Sequence[Cause]:
 
 
 def grid(phase: Phase) -> Grid:
-    """Which failure stood in which run, what stands now first."""
+    """The runs that had each failure, current failures first."""
     runs = phase.runs[-MOST_RUNS:]
     found: dict[tuple[str, str], set[int]] = {}
     for run in reversed(runs):
@@ -156,14 +156,14 @@ def grid(phase: Phase) -> Grid:
 
 
 def best(phase: Phase) -> RunRow | None:
-    """The run with the fewest failures, where the last one has more."""
+    """The run with the fewest failures, if the last one has more."""
     ran = [run for run in phase.runs if run.result == "failed"]
     least = min(reversed(ran), key=lambda run: run.count, default=None)
     return least if least is not None and least.count < ran[-1].count else None
 
 
 def compared(first: Run, second: Run, fixes: Iterable[FixRow]) -> Comparison:
-    """What is fixed, new, persisting and vanished in `second`; `fixes` are all of the specialist."""
+    """The failures that are fixed, new, persisting and vanished in `second`; `fixes` are all of the specialist's."""
     gone = tuple(ref for ref in second.failures if ref.error_type == "vanished")
     before, after = {ref.key for ref in first.failures}, {ref.key for ref in second.failures}
     lost = {(ref.file, ref.name) for ref in gone}
@@ -180,7 +180,7 @@ def compared(first: Run, second: Run, fixes: Iterable[FixRow]) -> Comparison:
 
 
 def artifacts(entries: Iterable[Entry]) -> Sequence[Artifact]:
-    """What can be downloaded, the latest first, each once."""
+    """The artifacts for download, latest first, each once."""
     found: dict[str, str] = {}
     for entry in entries:
         event = entry.body.get("event", {})

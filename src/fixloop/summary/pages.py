@@ -1,7 +1,7 @@
 """The report as Markdown and as one HTML page; the layout is in `templates/`.
 
-Every expression in them is escaped, in Markdown and in HTML alike, so that what tools and agents wrote stays text.
-The page stands alone: no script, no font, no picture, no address to load from.
+Their expressions are escaped, in Markdown and in HTML alike, so that text of tools and agents stays text. The page is
+self-contained: no script, no font, no picture, no address to load from.
 """
 
 from functools import cache
@@ -18,11 +18,11 @@ from fixloop.summary.model import Phase, Summary
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 MOST_BYTES: Final = 2_000_000
-"""No page is longer; a workflow that says more is cut, with counts of what is left out."""
+"""The largest page; a longer report is cut, with counts of what is left out."""
 
 
 def as_markdown(summary: Summary) -> str:
-    """The report as Markdown, without the conversation, which is `fixloop log`'s."""
+    """The report as Markdown, without the conversation, which `fixloop log` shows."""
     return _fitting(summary, _template("report.md.j2", finalize=_escaped), 0.4)
 
 
@@ -32,7 +32,7 @@ def as_html(summary: Summary) -> str:
 
 
 def _fitting(summary: Summary, template: Template, part: float) -> str:
-    """The page with as much of everything as goes into it."""
+    """The page with as much content as fits."""
     while True:
         shown = trimmed(summary, Cut(part))
         page = template.render(
@@ -69,7 +69,7 @@ def _escaped(value: object) -> object:
 
 
 class Cut:
-    """How much is shown: `part`, at most 1, of what is shown where all of it goes into the page."""
+    """How much is shown: `part`, at most 1, of the limits for a page without cuts."""
 
     def __init__(self, part: float) -> None:
         self.findings = max(1, int(50 * part))
@@ -136,20 +136,20 @@ def _trimmed_phase(phase: Phase, cut: Cut) -> Phase:
 
 
 def _beginning(diff: str, cut: Cut) -> tuple[str, int]:
-    """The first lines of a diff, and how many follow."""
+    """The first lines of a diff, and the number of the others."""
     lines = diff[: cut.diff * 200].splitlines()[: cut.diff]
     return "\n".join(lines), max(0, diff.count("\n") + (not diff.endswith("\n") and diff != "") - len(lines))
 
 
 @cache
 def _template(name: str, **options: Any) -> Template:
-    """Compiled when it is first needed: every command imports this module, and few make a report."""
+    """Compiled on first use: every command imports this module, and few make a report."""
     return environment(**options).get_template(name)
 
 
 def environment(*folders: Path, **options: Any) -> Environment:
-    """Where templates come from: these folders, then the report's own, with filters for what a report shows. `options`
-    have to say how texts are escaped."""
+    """Loads templates from these folders, then the report's own, with the filters of a report. `options` have to define
+    the escaping."""
     environment = Environment(  # nosec B701: Markdown is escaped by `finalize`, HTML by `autoescape`
         loader=FileSystemLoader([*folders, TEMPLATES]),
         undefined=StrictUndefined,
@@ -174,10 +174,10 @@ def environment(*folders: Path, **options: Any) -> Environment:
             ", ".join(values) + (f" and {total - len(values)} more" if total > len(values) else "")
         ),
         "noun": _noun,
-        # A percentage for a bar's width; what took any time stays visible.
+        # A percentage for a bar's width; any time above zero stays visible.
         "part": lambda seconds, total: f"{max(0.5, 100 * seconds / total):.2f}" if total and seconds else "0",
         "plural": lambda count, noun: f"{count} {_noun(count, noun)}",
-        # What changed since the run before (A93).
+        # The changes since the run before (A93).
         "progress": lambda run: ", ".join(
             f"{count} {word}"
             for count, word in ((run.resolved, "resolved"), (run.persisting, "persisting"), (run.new, "new"))

@@ -1,4 +1,4 @@
-"""Each specialist's part of the report: its runs, fixes, confirmations, times and evidence, and what is old."""
+"""Each specialist's part of the report: its runs, fixes, confirmations, times and evidence, and old failures."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -16,9 +16,9 @@ from fixloop.summary.model import Confirmation, Finding, FixRow, OldRow, Phase, 
 from fixloop.summary.timeline import Activity, EndedRun, Interval, ended_runs
 
 SHOWN: Final = 20
-"""Of the failures that the base has too, those that are listed."""
+"""The number of failures listed that the base has too."""
 _WORDS: Final = {"check": 300, "command": 500, "interpreter": 300}
-"""Texts of a check's evidence, and how many characters of each are shown."""
+"""The texts of a check's evidence, and how many characters of each are shown."""
 _RESULTS: Final = {
     Status.PENDING: "not reached",
     Status.COMPLETED: "passed",
@@ -35,7 +35,7 @@ _RESULTS: Final = {
 def phases_of(
     state: State, entries: Sequence[Recorded], found: Sequence[Interval], artifact: Artifact
 ) -> Iterator[Phase]:
-    """All six, in their fixed order; `artifact` finds the whole diffs of fixes."""
+    """All six, in their fixed order; `artifact` loads the complete diffs of fixes."""
     ended = list(ended_runs(entries))
     by_end = {interval.last: interval for interval in found}
     for entry in state.specialists:
@@ -74,7 +74,7 @@ def phases_of(
 
 
 def times_of(found: Iterable[Interval], ended: Iterable[Recorded]) -> Times:
-    """Where the time of these stretches went; the commands are those of the runs that `ended`."""
+    """The use of time in these stretches; the commands are those of the runs that `ended`."""
     spent = dict.fromkeys(Activity, 0.0)
     away = 0.0
     for interval in found:
@@ -89,13 +89,13 @@ def times_of(found: Iterable[Interval], ended: Iterable[Recorded]) -> Times:
 def _rows(
     state: State, entry: SpecialistState, own: Sequence[EndedRun], by_end: Mapping[int, Interval]
 ) -> Iterator[RunRow]:
-    # What was held and then rejected is that run.
+    # A held and then rejected run is the run with its number.
     ended = {run.number: run for run in own if run.result in ("passed", "failed", "could not run", "held")}
-    # A confirmation that passes has its run's number and is not that run.
+    # A passed confirmation has its run's number and is not that run.
     ended |= {run.number: run for run in own if run.result == "passed" and not run.is_confirmation}
     last, texts = entry.last_run, dict[str, str]()
     if last is not None and not last.passed and entry.name == state.active.name:
-        # The last run's failures have their whole messages, while they stand.
+        # The last run's failures have their whole messages while they are current.
         texts = {one_line(failure.name, 160): clean(failure.message) for failure in state.failures}
     for previous, run in zip((None, *entry.runs), entry.runs, strict=False):
         known = ended.get(run.number)
@@ -136,7 +136,7 @@ def finding_of(ref: FailureRef) -> Finding:
 
 
 def _fixes(name: str, entries: Sequence[Recorded], artifact: Artifact) -> Iterator[FixRow]:
-    """The main agent's, from its messages; a person's, from the event, for which there is no message."""
+    """The main agent's fixes from its messages; a person's from the event, because there is no message."""
     escalated = None
     for entry in entries:
         said = entry.says("fix-completion")
@@ -169,14 +169,14 @@ def _fixes(name: str, entries: Sequence[Recorded], artifact: Artifact) -> Iterat
 
 
 def _told(name: str, entry: Recorded, fix: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of a fix, alike in messages and events."""
+    """The facts about a fix that messages and events share."""
     lists = {key: tuple(one_line(str(each)) for each in fix.get(key, ())) for key in ("files", "marks")}
     summary = one_line(str(fix.get("summary", "")), 500)
     return {"specialist": name, "at": entry.at, "summary": summary, **lists}
 
 
 def _kept(event: Mapping[str, Any], artifact: Artifact) -> dict[str, Any]:
-    """What a fix left behind to look at."""
+    """The stored artifacts of a fix."""
     digest = str(event.get("diff_artifact", ""))
     whole = artifact(digest) if digest else None
     text = whole.decode("utf-8", "replace") if whole is not None else str(event.get("diff", ""))
@@ -200,7 +200,7 @@ def _confirmations(
 
 
 def old_rows(entries: Iterable[Recorded], artifact: Artifact) -> Iterator[OldRow]:
-    """A row for each check whose last run found what the base has too."""
+    """A row for each check whose last run found failures that the base has too."""
     last = {run.specialist: run for entry in entries if (run := entry.run) is not None and run.evidence}
     for specialist, run in last.items():
         for evidence in run.evidence:
@@ -209,7 +209,7 @@ def old_rows(entries: Iterable[Recorded], artifact: Artifact) -> Iterator[OldRow
             try:
                 listed = OldFailures.model_validate_json(artifact(evidence.old_failures) or b"")
             except ValidationError:
-                # The list is gone: the figures alone.
+                # The list is gone: show only the figures.
                 listed = OldFailures(base=evidence.base, count=evidence.old)
             yield OldRow(
                 specialist=specialist,

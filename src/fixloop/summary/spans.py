@@ -1,7 +1,7 @@
-"""A workflow as a trace: its whole, each phase, and in it each run, each fix and each wait for a person, with true
+"""A workflow as a trace: the whole, each phase, and in it each run, each fix and each wait for a person, with true
 times.
 
-Names of attributes are OpenTelemetry's semantic conventions for CI/CD where there are some, and `fixloop.*` else.
+Attribute names are OpenTelemetry's semantic conventions for CI/CD if there are any, else `fixloop.*`.
 """
 
 from collections import Counter
@@ -17,12 +17,12 @@ from fixloop.summary.timeline import Activity, Interval, intervals
 
 Attributes = Mapping[str, str | int | bool]
 _RESULTS: Final = {"success": "success", "passed": "success", "failed": "failure", "error": "error"}
-"""Ours → the conventions'; all others are as they are."""
+"""fixloop's results → the conventions'; others are used unchanged."""
 _FIX_ATTEMPTS: Final = ("fix-failed", "answer-rejected")
 
 
 class Span(NamedTuple):
-    """One stretch of a trace."""
+    """A stretch of a trace."""
 
     id: int
     parent: int
@@ -41,8 +41,8 @@ def spans_of(
     The spans of a workflow, the whole first.
 
     Args:
-        fields: its plain ones.
-        now: up to when it is told; None where it has ended.
+        fields: its plain fields.
+        now: the end of the trace; None if the workflow has ended.
     """
     entries = recorded(history)
     began, ended = entries[0].at, now.at if now is not None else entries[-1].at
@@ -65,7 +65,7 @@ def spans_of(
     is_failed = outcome in ("aborted", "cancelled")
     found = [Span(root, 0, f"validate #{issue}", began, ended, whole, is_failed)]
     if entries[0].kind != "workflow-started":
-        # The steps of other profiles are runs of agents at the same time.
+        # The steps of other profiles are concurrent runs of agents.
         return found
     parts = [each for each in intervals(entries, now) if each.activity is not Activity.ENGINE]
     for specialist in dict.fromkeys(part.specialist for part in parts if part.specialist):
@@ -111,7 +111,7 @@ def _parts(workflow: str, phase: int, own: Iterable[Interval], entries: Sequence
 
 
 def as_json(spans: Iterable[Span], trace: int) -> list[dict[str, Any]]:
-    """The spans as a person or a program reads them; ids in hex, times in ISO 8601."""
+    """The spans for a person or a program; ids in hex, times in ISO 8601."""
     return [
         {
             "trace_id": f"{trace:032x}",

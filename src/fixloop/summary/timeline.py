@@ -1,7 +1,7 @@
-"""The timeline: a history cut into stretches, one after the other and without gaps, and its bars and marks.
+"""The timeline: a history cut into consecutive stretches without gaps, and its bars and marks.
 
-A validation workflow does one thing at a time, so the stretches add up to its whole duration. What a stretch was is
-known from what came before it, how it ended from the entry that ends it. Says what to draw, not where.
+A validation workflow does one thing at a time, so the stretches add up to its whole duration. A stretch's activity
+follows from the entries before it, its result from the entry that ends it. Defines what to draw, not where.
 """
 
 from bisect import bisect_right
@@ -16,12 +16,12 @@ from fixloop.protocol.statuses import Status
 from fixloop.summary.history import Recorded
 from fixloop.summary.model import Bar, Mark, Phase, one_line
 
-#: Wall time and engine time of one machine differ by less; more means that the engine was away (K34).
+#: Wall time and engine time differ by less on one machine; more means that the engine was away (K34).
 _AWAY_SECONDS: Final = 10.0
 
 
 class Activity(StrEnum):
-    """What a stretch of time was spent on."""
+    """The activity in a stretch of time."""
 
     CHECKS = "checks"
     AGENT = "agent"
@@ -36,13 +36,13 @@ _BY_STATUS: Final = {
     Status.RE_CHECKING: Activity.CHECKS,
     Status.ESCALATED: Activity.PERSON,
     Status.FAIL: Activity.ENGINE,
-    # Behind a phase that is done comes the next one's run, or a confirmation, which says nothing (K37).
+    # A completed phase is followed by the next one's run, or by a confirmation, which sends no message (K37).
     Status.PASS: Activity.CHECKS,
     Status.COMPLETED: Activity.CHECKS,
 }
-#: These end an attempt although the same work goes on.
+#: These end an attempt although the same work continues.
 _ATTEMPTS: Final = frozenset({"run-finished", "fix-failed", "answer-rejected", "decision-made"})
-#: After these nobody is at work until the workflow goes on.
+#: After these no work is done until the workflow continues.
 _ENDS: Final = frozenset(
     {
         "run-finished",
@@ -70,12 +70,12 @@ class Interval(NamedTuple):
     start: datetime
     end: datetime
     seconds: float
-    """Without what the engine was away."""
+    """Without the time the engine was away."""
     away_seconds: float
     first: int
-    """The entry it begins with."""
+    """The entry it starts with."""
     last: int
-    """The entry that ends it; one behind the last entry while it goes on."""
+    """The entry that ends it; one after the last entry while it lasts."""
 
 
 def intervals(entries: Sequence[Recorded], now: Moment | None) -> list[Interval]:
@@ -118,7 +118,7 @@ def intervals(entries: Sequence[Recorded], now: Moment | None) -> list[Interval]
 
 def _activity(index: int, entries: Sequence[Recorded], before: Activity) -> Activity:
     entry, following = entries[index], entries[index + 1 : index + 2]
-    # In a person's pause what had begun is finished, then all wait.
+    # In a person's pause, work in progress is finished, then everything waits.
     if entry.is_kept:
         return Activity.PERSON if entry.kind in _ENDS else before
     if entry.kind == "paused":
@@ -140,7 +140,7 @@ class EndedRun(NamedTuple):
 
     specialist: str
     number: int
-    """The run's; of a confirmation that passed, the run it confirms."""
+    """The run's number; for a passed confirmation, that of the run it confirms."""
     result: str
     """`passed`, `failed`, `could not run`, `error`, `skipped` or `held`."""
     is_confirmation: bool
@@ -148,7 +148,7 @@ class EndedRun(NamedTuple):
 
 
 def ended_runs(entries: Sequence[Recorded]) -> Iterator[EndedRun]:
-    """Every attempt of a specialist that was recorded, in order."""
+    """Every recorded attempt of a specialist, in order."""
     for index, entry in enumerate(entries):
         event = entry.run
         if event is None:
@@ -214,7 +214,7 @@ def marks_of(entries: Sequence[Recorded], bars: Sequence[Bar], found: Sequence[I
     """Escalations, decisions, reminders, errors and violations, in order."""
     marks, ends = [], [each.last for each in found]
     for index, entry in enumerate(entries):
-        # They follow one another without gaps.
+        # Stretches follow one another without gaps.
         place = bisect_right(ends, index)
         place = place if place < len(found) and found[place].first <= index else len(bars)
         told = [
