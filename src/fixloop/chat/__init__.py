@@ -1,6 +1,6 @@
 """
-The `chat` profile: twin, architect and engineer talk through numbered files in a directory, and through nothing else.
+The `chat` profile: twin, architect and engineer talk only through numbered files in a directory.
 
-`decision.decide` says what follows from an event, without I/O and without a clock; `directory` reads and writes;
-`rules.examine` judges a chat by any author.
+`decision.decide` makes the decisions, without I/O and without a clock; `directory` reads and writes;
+`rules.examine` checks a chat of any author.
 """

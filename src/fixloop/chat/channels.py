@@ -1,6 +1,6 @@
-"""What agents print: every line goes through a channel, and a log of such lines can be judged (K32, E42 to E44).
+"""The output of agents: every line goes through a channel, and a log of such lines can be checked (K32, E42 to E44).
 
-A line reads `{role}/{channel}: {text}`. Lines without that head are not an agent's: a worker's own, a runner's.
+A line reads `{role}/{channel}: {text}`. Lines without that prefix are not an agent's, but a worker's or a runner's.
 """
 
 import re
@@ -15,14 +15,14 @@ from fixloop.chat.roles import Role
 from fixloop.machine.terminal_text import visible
 
 TO_USER: Final = ("TO USER:", "STATUS:", "ACTION NEEDED:", "CONTEXT:")
-"""What the lines of a TO USER block begin with, in their order (E20)."""
+"""The beginnings of the lines of a TO USER block, in order (E20)."""
 
 _HEAD: Final = re.compile(rf"\s*({'|'.join(Role)})/(\w+):(?: (.*)|$)", re.IGNORECASE)
 _CHAT_LINK: Final = re.compile(r"[0-9]{4}-[a-z]{2}-[a-z0-9-]+")
 
 
 class Channel(StrEnum):
-    """What a line is: said by the agent itself, printed by a command that it ran, of what failed, or for a person."""
+    """The kind of a line: said by the agent, printed by a command that it ran, about a failure, or for a person."""
 
     AGENT = "agent"
     TOOL = "tool"
@@ -31,7 +31,7 @@ class Channel(StrEnum):
 
 
 class Line(NamedTuple):
-    """One tagged line of a log."""
+    """A tagged line of a log."""
 
     number: int
     """From 1."""
@@ -52,7 +52,7 @@ def to_user(status: str, action: str, chat: str) -> str:
 
 
 def log_findings(text: str, file: str) -> list[Finding]:
-    """What the agents in the log `text` may not have printed; `file` is its name in findings."""
+    """The forbidden output of the agents in the log `text`; `file` is its name in findings."""
     lines = []
     for number, raw in enumerate(lines_of(text), 1):
         hit = _HEAD.match(raw)
@@ -76,7 +76,7 @@ def log_findings(text: str, file: str) -> list[Finding]:
 
 
 def _blocks(lines: Sequence[Line], file: str) -> Iterator[Finding]:
-    """Each `TO USER:` line begins a block; what stands before the first belongs to none."""
+    """Each `TO USER:` line starts a block; lines before the first one belong to none."""
     starts = [at for at, line in enumerate(lines) if line.text.strip().startswith(TO_USER[0])]
     for line in lines[: starts[0] if starts else len(lines)]:
         if line.text.strip():

@@ -1,4 +1,4 @@
-"""A chat as its directory holds it: the contract, the messages in order, the closing documents, the journal."""
+"""A chat as stored in its directory: the contract, the messages in order, the closing documents, the journal."""
 
 import hashlib
 import shlex
@@ -25,21 +25,21 @@ class Source(NamedTuple):
 
     name: str
     content: bytes | None
-    """None when it could not be read."""
+    """None if it could not be read."""
     text: str | None
-    """None when it could not be read or is no text."""
+    """None if it could not be read or is no text."""
     modified: datetime
     findings: tuple[Finding, ...] = ()
     """Why not."""
 
 
 class Posted(NamedTuple):
-    """A message's file with what was made of it."""
+    """A message's file and its parsed content."""
 
     name: FileName
     source: Source
     message: Message | None
-    """None when the file is no text."""
+    """None if the file is no text."""
 
     @property
     def file(self) -> str:
@@ -51,29 +51,29 @@ class Posted(NamedTuple):
 
     @property
     def is_old(self) -> bool:
-        """It has no front matter: from before the protocol, or wrong."""
+        """Whether it has no front matter: it is from before the protocol, or wrong."""
         return self.message is None or not self.message.has_front
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """Everything a directory says; a decision and a check see nothing else."""
+    """Everything in a directory; decisions and checks see nothing else."""
 
     name: str
     """The directory's."""
     path: str
-    """The directory's, as findings show it."""
+    """The directory's path, as shown in findings."""
     contract: Contract | None
-    """None without a meta.yaml that is a text."""
+    """None without a meta.yaml that is text."""
     messages: Sequence[Posted]
     """By number, then by name."""
     documents: dict[str, str]
-    """SUMMARY.md and DECISION.md, as far as they are there and not empty."""
+    """SUMMARY.md and DECISION.md, if they exist and are not empty."""
     strangers: Sequence[str]
     """Names of the other files."""
     journal: Journal
     findings: Sequence[Finding]
-    """What was wrong with reading."""
+    """Errors of reading."""
 
     @property
     def meta(self) -> Meta | None:
@@ -81,7 +81,7 @@ class Conversation:
 
     @property
     def acceptance(self) -> tuple[str, ...]:
-        """The criteria of the contract; none without one that is right."""
+        """The criteria of the contract; none if it is invalid."""
         return self.meta.acceptance if self.meta is not None else ()
 
     @property
@@ -97,7 +97,7 @@ class Conversation:
         return self.last.front if self.last is not None else None
 
     def turn(self, meta: Meta) -> Role:
-        """Whose turn it is: whom the last message is for (E31, G12)."""
+        """Whose turn it is: the recipient of the last message (E31, G12)."""
         return self.last_front.recipient if self.last_front is not None else meta.owner
 
     @property
@@ -106,13 +106,13 @@ class Conversation:
 
     @property
     def called(self) -> str:
-        """What a command's CHAT may be for this one, in a shell, where findings show its path."""
+        """The CHAT argument of commands for this chat, quoted for a shell, if findings show its path."""
         return shlex.quote(self.path)
 
     @cached_property
     def old_until(self) -> int:
-        """The number up to which messages are older than the protocol without anybody having said so (E45): those
-        before the first one with front matter, in a chat that fixloop has not opened."""
+        """The number up to which messages count as older than the protocol without being adopted (E45): those before
+        the first one with front matter, in a chat that fixloop has not opened."""
         if self.journal.is_opened or self.journal.is_adopted:
             return 0
         return max(
@@ -120,7 +120,7 @@ class Conversation:
         )
 
     def place(self, name: str) -> str:
-        """The path of a file in the directory, as findings show it."""
+        """The path of a file in the directory, as shown in findings."""
         return f"{self.path}/{name}"
 
     def is_grandfathered(self, posted: Posted) -> bool:

@@ -1,7 +1,7 @@
-"""Roles played by commands: whose turn it is gets its prompt, and its answer is posted, until nobody is left to ask.
+"""Plays roles with commands: the role whose turn it is gets its prompt, and its answer is posted, until none is left.
 
-Killed anywhere, it goes on where the files are: an answer is for one number, and that is posted once. A command runs
-under guard, and dies with this process: an agent that lived on would edit files that its successor edits, too.
+After a kill at any point it continues from the files: an answer is for one number, which is posted once. A command runs
+under guard and dies with this process: a surviving agent would edit its successor's files.
 """
 
 import math
@@ -25,43 +25,43 @@ from fixloop.machine.guard import run_guarded
 from fixloop.secrets.redaction import Redaction
 
 MAX_RUNS: Final = 3
-"""Of a command that fails, the first included (K5)."""
+"""Runs of a failing command, including the first (K5)."""
 MAX_ANSWERS: Final = 2
-"""That are no answer, the first included (G2)."""
+"""Invalid answers, including the first (G2)."""
 MAX_BYTES: Final = 1024 * 1024
-"""Of an answer; what is printed beyond is not read."""
+"""The limit of an answer; further output is not read."""
 _TAIL_CHARACTERS: Final = 400
 
 
 class Stop(StrEnum):
-    """Why nobody is asked any more."""
+    """Why the play stopped."""
 
     CLOSED = "closed"
     OUTSIDE = "outside"
     """It is the turn of a role without a command."""
     FULL = "full"
-    """As many messages were posted as were allowed."""
+    """The allowed number of messages was posted."""
     FOR_USER = "for-user"
     """The architect asks a person."""
     FAILED = "failed"
-    """A command failed, or gave no answer, as often as it may."""
+    """A command failed or gave no answer as often as allowed."""
 
 
 class Crew(NamedTuple):
-    """Who plays, where, and who is told."""
+    """The commands, their directory, and the callbacks."""
 
     commands: Mapping[Role, Sequence[str]]
     directory: Path
     """Where the commands run."""
     environment: Mapping[str, str]
     branch: Callable[[], str | None] = lambda: None
-    """Where they work; asked after each run."""
+    """The branch on which they work; read after each run."""
     posted: Callable[[str], None] = lambda file: None
-    """Told each file that was posted."""
+    """Called with each file that was posted."""
     timeout_seconds: float = math.inf
-    """Of one run, which takes as long as it takes unless somebody said so (G15)."""
+    """The time limit of one run; by default there is none (G15)."""
     log: IO[str] | None = None
-    """What the commands print on stderr, tagged with role and channel."""
+    """Gets the stderr of the commands, tagged with role and channel."""
 
 
 class Ended(NamedTuple):
@@ -71,13 +71,13 @@ class Ended(NamedTuple):
 
 
 class AgentRun(NamedTuple):
-    """How a command ended and what it printed, without secrets of this environment."""
+    """How a command ended, and its output without secrets of this environment."""
 
     ending: str
     """`exited 0`, `exited 7`, `signalled 9` or `timed out`."""
     answer: str
     talk: str
-    """What it printed on stderr."""
+    """Its stderr."""
 
     @property
     def is_good(self) -> bool:
@@ -113,7 +113,7 @@ def _owner(chat: Conversation) -> Role:
 
 
 def _answered(chat: Path, crew: Crew, role: Role) -> int | Ended:
-    """One turn of `role`: how many messages were posted, or how it ended."""
+    """One turn of `role`: the number of posted messages, or why it stopped."""
     wrong = ""
     for _ in range(MAX_ANSWERS):
         apply(chat, ChatRead(role), _now())
@@ -127,7 +127,7 @@ def _answered(chat: Path, crew: Crew, role: Role) -> int | Ended:
         try:
             turn = understood(done.answer, role, found)
             if isinstance(turn, UserAsked):
-                # A block for a person that is not the template is no answer.
+                # A block for a person that does not match the template is no answer.
                 printed = "\n".join(tagged(role, Channel.TO_USER, turn.text))
                 if errors := errors_of(log_findings(printed, "the answer")):
                     raise UsageError(errors[0].message)
@@ -150,7 +150,7 @@ def _answered(chat: Path, crew: Crew, role: Role) -> int | Ended:
 
 
 def _run(crew: Crew, role: Role, chat: Conversation, text: str) -> AgentRun:
-    """Until it ends well, at most `MAX_RUNS` times."""
+    """Run until it succeeds, at most `MAX_RUNS` times."""
     environment = {
         **crew.environment,
         "FIXLOOP_CHAT": os.path.abspath(chat.path),
@@ -173,7 +173,7 @@ def _run(crew: Crew, role: Role, chat: Conversation, text: str) -> AgentRun:
 def run_agent(
     argv: Sequence[str], prompt: str, *, cwd: Path, env: Mapping[str, str], timeout_seconds: float = math.inf
 ) -> AgentRun:
-    """Run a command to its end, or to its time limit if it has one."""
+    """Run a command until its end, or its time limit if it has one."""
     result = run_guarded(
         argv,
         cwd=cwd,
@@ -185,7 +185,7 @@ def run_agent(
     )
     if result.not_found:
         raise UsageError(f"{argv[0]} cannot be started: there is no such program, or it may not be run")
-    # Secrets first: half of one could survive at the edge of a cut.
+    # Secrets first: half of one could remain at the edge of a cut.
     answer, talk = map(Redaction.of((), os.environ).text, (result.output, result.talk))
     ending = f"exited {result.exit_code}" if result.signal is None else f"signalled {result.signal}"
     return AgentRun("timed out" if result.timed_out else ending, answer[:MAX_BYTES], talk[:MAX_BYTES])

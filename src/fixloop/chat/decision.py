@@ -1,6 +1,6 @@
-"""What follows from an event in a chat: a pure function of the chat, the event and the time.
+"""The decisions of a chat: a pure function of the chat, the event and the time.
 
-Every refusal is an exception that names file, field and value, and leaves everything as it was.
+Every refusal is an exception that names file, field and value, and changes nothing.
 """
 
 from datetime import datetime
@@ -23,13 +23,13 @@ MAX_PURPOSE_CHARACTERS: Final = 200
 
 
 def decide(chat: Conversation, event: ev.ChatEvent, now: datetime) -> ev.Outcome:
-    """What to write because of `event`; RefusedError where the chat does not allow it now."""
+    """The files to write because of `event`; RefusedError if the chat does not allow it now."""
     return _decide(event, chat, now)
 
 
 def settle(chat: Conversation, outcome: ev.Outcome, now: datetime) -> ev.Outcome:
-    """`outcome` with what an earlier event did not come to write before its process died: a message is posted with its
-    file; the journal's line and the owner's turn follow, here if need be."""
+    """`outcome` with the writes of an earlier event whose process died: a message is posted by its file; the journal's
+    line and the owner's turn follow, if necessary here."""
     lines = []
     for posted in chat.messages:
         front = posted.front
@@ -45,7 +45,7 @@ def settle(chat: Conversation, outcome: ev.Outcome, now: datetime) -> ev.Outcome
 
 
 def check_unedited(chat: Conversation) -> None:
-    """RefusedError where a message is not what was posted: nothing is posted after it (E29)."""
+    """RefusedError if a message was edited after it was posted: no further one is posted (E29)."""
     for finding in examine(chat):
         if finding.rule == "edited":
             raise RefusedError(
@@ -70,7 +70,7 @@ def _read(event: ev.ChatRead, chat: Conversation, now: datetime) -> ev.Outcome:
 
 @_decide.register
 def _ask_user(event: ev.UserAsked, chat: Conversation, now: datetime) -> ev.Outcome:
-    """It stays open until somebody posts the next message, or the chat is closed."""
+    """The question stays open until the next message is posted, or the chat is closed."""
     seq, asked = chat.next_seq - 1, chat.journal.asked
     if chat.is_closed or (asked is not None and asked.text == event.text):
         return ev.Outcome(seq=seq)
@@ -107,7 +107,7 @@ def _post(event: ev.MessageWritten, chat: Conversation, now: datetime) -> ev.Out
         if posted.name.seq == event.seq and front is not None and posted.message is not None:
             said = (front.sender, front.recipient, front.purpose, "\n".join(posted.message.body).strip("\n"))
             if said == (event.by, event.to, event.purpose.strip(), body):
-                # It is there already: the sender did not hear that it was posted.
+                # It was posted before, but its sender did not learn that.
                 return ev.Outcome(seq=posted.name.seq, file=posted.file)
     check_unedited(chat)
     _check_turn(event, chat)
@@ -170,7 +170,7 @@ def _close(event: ev.ChatClosed, chat: Conversation, now: datetime) -> ev.Outcom
     facts = {"by": event.by, "status": event.status, "migrated": [one.file for one in old]}
     return ev.Outcome(
         files=(*old, *written),
-        # A process that closed it may have died before meta.yaml said so.
+        # The process that closed it may have died before meta.yaml was written.
         journal=() if chat.journal.is_closed else (entry("closed", now, **facts),),
         contract=with_values(contract, values),
     )
@@ -225,7 +225,7 @@ def _body(event: ev.MessageWritten) -> str:
 
 
 def _check_turn(event: ev.MessageWritten, chat: Conversation) -> None:
-    """The first message is the architect's, who has read the contract; the engineer has read that and the latest
+    """The first message is the architect's, after reading the contract; the engineer must have read that and the latest
     message to it (E17, E22)."""
     old = (posted for posted in chat.messages if posted.is_old and not chat.is_grandfathered(posted))
     unmarked = next(old, None)

@@ -1,7 +1,7 @@
-"""A chat's directory: opening one, reading all of it, and writing what a decision says, one writer at a time (E32).
+"""A chat's directory: creates it, reads all of it, and writes the outcome of a decision, one writer at a time (E32).
 
-A message's file appears whole or not at all, and never in the place of another: it is written under another name,
-synced, and linked to its own.
+A message's file appears completely or not at all, and never replaces another: it is written under another name, synced,
+and linked to its own.
 """
 
 import errno
@@ -33,7 +33,7 @@ _HIDDEN: Final = ".writing-"
 
 
 def read_chat(directory: Path, shown: str | None = None) -> Conversation:
-    """Everything in `directory`; findings call it `shown` (the path as given)."""
+    """Everything in `directory`; findings use the name `shown` (the path as given)."""
     path = printable(str(directory)) if shown is None else shown
     names = _names(directory)
     sources = {
@@ -68,9 +68,9 @@ def read_chat(directory: Path, shown: str | None = None) -> Conversation:
 
 
 def apply(directory: Path, event: ChatEvent, now: datetime) -> Outcome:
-    """Let `event` happen at `now`: read, decide, write, with the directory locked."""
+    """Apply `event` at `now`: read, decide, write, with the directory locked."""
     with _locked(directory):
-        # What a writer that died left half-written; nobody writes now.
+        # Incomplete files of a writer that died; there is no other writer now.
         for left in directory.glob(f"{_HIDDEN}*"):
             with suppress(OSError):
                 left.unlink()
@@ -97,8 +97,8 @@ def apply(directory: Path, event: ChatEvent, now: datetime) -> Outcome:
 
 
 def create(parent: Path, choose: Callable[[Sequence[str]], tuple[str, Mapping[str, str]]]) -> Path:
-    """A new directory below `parent`, which appears with all its files or not at all. `choose` says its name and its
-    files, given the names that are there; nobody else chooses meanwhile."""
+    """Create a directory below `parent`, which appears with all its files or not at all. `choose` returns its name and
+    files, given the existing names; the choice is made under a lock."""
     with _explained(parent):
         parent.mkdir(parents=True, exist_ok=True)
     with _locked(parent), _explained(parent):
@@ -172,7 +172,7 @@ def _create(directory: Path, file: str, content: bytes) -> None:
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
             raise
-        # A file system without links: not whole from the first moment on, but exclusive all the same.
+        # A file system without links: the file is incomplete at first, but still created exclusively.
         write_new(directory / file, content, synced=True)
     finally:
         hidden.unlink()
@@ -188,7 +188,7 @@ def _replace(directory: Path, file: str, content: bytes) -> None:
 
 
 def _append(path: Path, lines: str) -> None:
-    """A line that a crash cut short is ended first, so that it spoils no other."""
+    """A line that a crash cut short is ended first, so that it does not spoil the next."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     with os.fdopen(descriptor, "r+b") as file:
         size = file.seek(0, os.SEEK_END)
@@ -207,7 +207,7 @@ def _hidden(directory: Path, content: bytes) -> Path:
 
 
 class Plan(NamedTuple):
-    """What the twin wants of a chat."""
+    """The twin's plan for a chat."""
 
     area: str
     slug: str
@@ -219,11 +219,11 @@ class Plan(NamedTuple):
     id: str = ""
     """Four digits; empty: the lowest number above all that are used."""
     kind: str = "feat"
-    """Of the branch: feat, fix or chore."""
+    """The kind of the branch: feat, fix or chore."""
 
 
 def open_chat(chats: Path, plan: Plan, by: Role, now: datetime) -> Path:
-    """Make the chat that `plan` describes below `chats`; its directory."""
+    """Create the chat of `plan` below `chats`; returns its directory."""
 
     def choose(names: Sequence[str]) -> tuple[str, Mapping[str, str]]:
         number = plan.id
@@ -239,7 +239,7 @@ def open_chat(chats: Path, plan: Plan, by: Role, now: datetime) -> Path:
 
 
 def open_with(chats: Path, text: str, file: str, by: Role, now: datetime) -> Path:
-    """The same for a contract that the twin wrote itself; `file` is its name in errors."""
+    """The same for a contract that the twin wrote; `file` is its name in errors."""
     _refuse_others(by)
     return create(chats, lambda names: _checked(text, file, names, now))
 

@@ -1,4 +1,4 @@
-"""What happens to a chat: the only input of a decision apart from the chat itself, and what comes of it."""
+"""The events of a chat, which are the only input of a decision apart from the chat itself, and their outcome."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -13,23 +13,23 @@ class ChatRead(NamedTuple):
 
 
 class Adopted(NamedTuple):
-    """The messages without front matter that are here now are from before the protocol (E45)."""
+    """The present messages without front matter are from before the protocol (E45)."""
 
 
 class MessageWritten(NamedTuple):
-    """A role has a message for another one."""
+    """A role sends a message to another one."""
 
     by: Role
     to: Role
     purpose: str
     body: str
-    """Below the header line."""
+    """The text below the header line."""
     seq: int | None = None
-    """The number it has to get; None: the next one."""
+    """The number that it must get; None: the next one."""
     branch: str | None = None
-    """Where its sender works; None: nobody can tell."""
+    """The sender's branch; None: unknown."""
     results: tuple[Result, ...] = ()
-    """What is to be added under GATES."""
+    """Results to add under GATES."""
 
 
 class ChatClosed(NamedTuple):
@@ -37,15 +37,15 @@ class ChatClosed(NamedTuple):
 
     by: Role
     status: str
-    """Of the decision: Completed, Deferred or Rejected (U8)."""
+    """The decision's status: Completed, Deferred or Rejected (U8)."""
     summary: str
-    """The text of SUMMARY.md; empty: the file is there already."""
+    """The text of SUMMARY.md; empty: the file exists already."""
     decision: str
-    """The text of DECISION.md; empty: the file is there already."""
+    """The text of DECISION.md; empty: the file exists already."""
 
 
 class UserAsked(NamedTuple):
-    """The architect turns to a person with a TO USER block (E20)."""
+    """The architect asks a person with a TO USER block (E20)."""
 
     text: str
 
@@ -59,26 +59,26 @@ class Written(NamedTuple):
     file: str
     text: str
     is_new: bool = True
-    """It must not be there yet."""
+    """It must not exist yet."""
 
 
 class Prepended(NamedTuple):
-    """A file that gets a text before the bytes it has, which stay as they are (K22)."""
+    """A file that gets a text before its bytes, which do not change (K22)."""
 
     file: str
     text: str
     sha256: str
-    """Of the bytes it has."""
+    """The digest of its bytes."""
 
 
 class Outcome(NamedTuple):
-    """What follows from an event, in this order; a crash between two leaves what the next event repairs."""
+    """The writes that follow from an event, in this order; after a crash between two, the next event completes them."""
 
     files: tuple[Written | Prepended, ...] = ()
     journal: tuple[str, ...] = ()
     """Lines to append, after the files."""
     contract: str | None = None
-    """The new text of meta.yaml, last of all."""
+    """The new text of meta.yaml, written last."""
     seq: int = 0
-    """The number of the message that was posted, or was there already."""
+    """The number of the message, whether posted now or before."""
     file: str = ""

@@ -1,4 +1,4 @@
-"""What is wrong with a file of a chat: one finding, with file, line, field and value."""
+"""A finding: an error in a chat's file, with file, line, field and value."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -7,39 +7,39 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 FILE_LEVEL: Final = 0
-"""The line of a finding about a file as a whole."""
+"""The line of a finding about a whole file."""
 
 _SHOWN_CHARACTERS: Final = 60
 
 RULES: Final[Mapping[str, str]] = tomllib.loads(
     Path(__file__).with_name("rules.toml").read_text(encoding="utf-8")
 )
-"""By name: what each rule demands."""
+"""The requirement of each rule, by name."""
 
 
 class Level(StrEnum):
-    """How bad a finding is; the words are SARIF's."""
+    """The level of a finding, in SARIF's words."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong, in one place."""
+    """One error in one place."""
 
     rule: str
     """A key of `RULES`."""
     file: str
-    """As a path for people and tools, with forward slashes."""
+    """A path for people and tools, with forward slashes."""
     message: str
-    """What, with which value, in one clause."""
+    """What is wrong, with the value, in one clause."""
     line: int = FILE_LEVEL
-    """From 1; 0 for the file as a whole."""
+    """From 1; 0 for the whole file."""
     level: Level = Level.ERROR
     field: str = ""
-    """The key it is about, if it is about one."""
+    """The key that it is about, if any."""
     value: str = ""
-    """What stands there."""
+    """The value of that key."""
 
     def __str__(self) -> str:
         """`chats/0005-dx-x/meta.yaml:4: error: area is 'zz'; … [contract]`"""
@@ -48,7 +48,7 @@ class Finding(NamedTuple):
 
 
 def shown(value: str) -> str:
-    """`value` quoted, on one line and not too long."""
+    """`value` quoted, on one line and shortened."""
     line = " ".join(value.split())
     return repr(line if len(line) <= _SHOWN_CHARACTERS else f"{line[: _SHOWN_CHARACTERS - 1]}…")
 

@@ -1,7 +1,7 @@
-"""What a chat's directory remembers in addition to its messages: `.journal.jsonl`, one JSON object a line.
+"""The journal of a chat's directory, in addition to its messages: `.journal.jsonl`, one JSON object per line.
 
-Who read what (E17, E22), on which branch a message was written (E19, E23) and with which digest (E29), what is older
-than the protocol (E45), and what a person was asked (E20). Without it a chat is the same, and less can be checked.
+It records who read what (E17, E22), the branch (E19, E23) and digest (E29) of each message, which messages are older
+than the protocol (E45), and questions to a person (E20). Without it the chat is the same, but less can be checked.
 """
 
 import json
@@ -25,7 +25,7 @@ class Adopted(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """The TO USER block that nobody has gone on after, and its time as the journal has it."""
+    """The open TO USER block, and its time in the journal."""
 
     text: str
     at: str
@@ -33,21 +33,21 @@ class Asked(NamedTuple):
 
 class Journal(NamedTuple):
     read: Mapping[Role, int]
-    """By role: the highest message it has read, 0 for the contract alone."""
+    """By role: the highest message that it has read, 0 for only the contract."""
     posted: Mapping[str, str]
-    """By file: the digest it had when it was posted or first seen."""
+    """By file: its digest when it was posted or first seen."""
     adopted: Mapping[str, Adopted]
     is_adopted: bool
-    """Whether somebody said what is old here, even if nothing was."""
+    """Whether the chat was adopted, even if nothing in it is old."""
     is_closed: bool = False
-    """Whether its end was written down, even if meta.yaml does not say so yet."""
+    """Whether its end was recorded, even if meta.yaml does not have it yet."""
     asked: Asked | None = None
     is_opened: bool = False
-    """Whether the chat began with its contract, so that none of its messages is older than the protocol."""
+    """Whether fixloop opened the chat, so that none of its messages is older than the protocol."""
 
 
 def read_journal(text: str) -> Journal:
-    """The journal in `text`; lines that are none, such as one that a crash cut short, say nothing."""
+    """The journal in `text`; invalid lines, such as one that a crash cut short, are ignored."""
     found: list[dict[str, Any]] = []
     for line in text.split("\n"):
         with suppress(ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""One message file: `{seq}-to-{role}.md`, its front matter, its header line and its body (E6 to E13)."""
+"""A message file: `{seq}-to-{role}.md`, its front matter, its header line and its body (E6 to E13)."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,12 +11,12 @@ from fixloop.chat.roles import Role
 from fixloop.chat.sections import misplaced, missing, sections
 
 KEYS: Final = ("from", "to", "chat", "seq", "ts", "purpose")
-"""Of the front matter, in the order in which they are written (E7)."""
+"""The keys of the front matter, in the order of writing (E7)."""
 
 MAX_SEQ: Final = 999
 
 CHAT_NAME: Final = re.compile(r"[0-9]{4}-[a-z]{2}-[a-z0-9-]+")
-"""Of a chat's directory (E9)."""
+"""The name of a chat's directory (E9)."""
 
 _NAME: Final = re.compile(rf"([0-9]{{3}})-to-({'|'.join(Role)})\.md")
 _ALMOST: Final = re.compile(r"([0-9]*)[-_ ]*to[-_ ].*\.(?:md|markdown|txt)", re.IGNORECASE)
@@ -29,7 +29,7 @@ _MAX_FRONT_LINES: Final = 100
 
 
 class FileName(NamedTuple):
-    """What a message's file name says."""
+    """The parts of a message's file name."""
 
     seq: int
     role: Role
@@ -53,24 +53,24 @@ class Message(NamedTuple):
     has_front: bool
     """False: it is from before the protocol, or wrong."""
     front: Front | None
-    """None when something is wrong with it."""
+    """None if it is invalid."""
     body: tuple[str, ...]
     """The lines below the header."""
     findings: tuple[Finding, ...]
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text with any line ends; only what a person would call a line."""
+    """The lines of a text with any line ends; other separators do not end a line."""
     return _LINE_END.split(text)
 
 
 def stamp(at: datetime) -> str:
-    """ISO 8601 in UTC to the second, as `2025-09-06T00:00:00Z` (K14)."""
+    """ISO 8601 in UTC to the second, such as `2025-09-06T00:00:00Z` (K14)."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def moment(text: str) -> datetime | None:
-    """The ISO 8601 date and time that `text` is; None if it is none. Without a zone it is UTC."""
+    """The time of an ISO 8601 text, or None. Without a zone it is UTC."""
     if not _TIME.fullmatch(text):
         return None
     try:
@@ -85,13 +85,13 @@ def file_name(seq: int, role: Role) -> str:
 
 
 def read_name(name: str) -> FileName | None:
-    """What `name` says if it is a message's; None otherwise."""
+    """The parts of `name` if it is a message's name; else None."""
     hit = _NAME.fullmatch(name)
     return FileName(int(hit[1]), Role(hit[2])) if hit else None
 
 
 def loose_number(name: str) -> int | None:
-    """The number of a file that somebody meant as a message; 0 without one, None if nobody did."""
+    """The number of a file that was meant as a message; 0 without one, None if it was not meant as a message."""
     hit = _ALMOST.fullmatch(name)
     return None if hit is None else int(hit[1][:9] or 0)
 
@@ -101,7 +101,7 @@ def header(role: Role) -> str:
 
 
 def front_text(front: Front) -> str:
-    """The front matter with its two fences; `seq` as in the file's name, what YAML could mistake quoted."""
+    """The front matter with its two fences; `seq` as in the file's name, text that YAML could misread is quoted."""
     values = {
         "from": front.sender,
         "to": front.recipient,
@@ -114,12 +114,12 @@ def front_text(front: Front) -> str:
 
 
 def rendered(front: Front, body: str) -> str:
-    """The whole file of a new message."""
+    """The complete file of a new message."""
     return f"{front_text(front)}\n{header(front.recipient)}\n\n{body.strip(chr(10))}\n"
 
 
 def read_message(text: str, name: FileName, chat: str, file: str) -> Message:
-    """The message in `text` of the chat `chat`, with every finding; `file` is its path in them."""
+    """The message in `text` of the chat `chat`, with every finding; `file` is its path in findings."""
     lines = lines_of(text)
     opening = next((number for number, line in enumerate(lines) if line.strip()), 0)
     if lines[opening].rstrip() != _FENCE:
@@ -161,7 +161,7 @@ def read_message(text: str, name: FileName, chat: str, file: str) -> Message:
 def _front_findings(
     entries: string_yaml.Mapping, above: int, name: FileName, chat: str, file: str
 ) -> Iterator[Finding]:
-    """Everything wrong with the front matter; `above` is the number of lines before it."""
+    """All errors in the front matter; `above` is the number of lines before it."""
     last = above + max((entry.line for entry in entries.values()), default=0)
     for key in KEYS:
         if key not in entries:

@@ -1,6 +1,6 @@
-"""A chat's contract, meta.yaml: its schema (U5), reading it with everything that is wrong, and changing a value in it.
+"""A chat's contract, meta.yaml: its schema (U5), reading it with all its errors, and changing a value in it.
 
-A change replaces the value's own characters and nothing else: comments, order and line ends stay the author's.
+A change replaces only the characters of the value: comments, order and line ends stay the author's.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from fixloop.chat.roles import AREAS, ChatState, Role
 
 META: Final = "meta.yaml"
 
-# Without [0-9] the engine takes the digits of every script.
+# `\d` would accept the digits of every script.
 Words: TypeAlias = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 WordList: TypeAlias = Annotated[tuple[Words, ...], Field(min_length=1)]
 Date: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T.*$")]
@@ -43,7 +43,7 @@ class _Strict(BaseModel):
 
 
 class GitHub(_Strict):
-    """What happens with a chat on a hosting site; recorded, never acted upon."""
+    """What happens to a chat on a hosting site; recorded, never acted upon."""
 
     sync_mode: Literal["none", "issue-dryrun", "issue-live"] = "none"
     title_pattern: str | None = None
@@ -59,13 +59,13 @@ class Meta(_Strict):
     area: Literal["rt", "ld", "st", "ui", "dx", "ad", "dc"]
     title: Annotated[str, StringConstraints(min_length=3)]
     owner: Role
-    """Whose turn it is: whom the last message is for."""
+    """Whose turn it is: the recipient of the last message."""
     state: ChatState
     branch: Annotated[str, StringConstraints(pattern=r"^(feat|fix|chore)/[a-z]{2}-[a-z0-9-]+-[0-9]{4}$")]
     created: Date
     scope: WordList
     acceptance: WordList
-    """What has to hold in the end; the engineer runs each and says how it went."""
+    """The acceptance criteria; the engineer runs each and reports the result."""
     outputs: WordList
     closed: Date | None = None
     non_goals: tuple[Words, ...] = ()
@@ -84,23 +84,23 @@ class Contract(NamedTuple):
 
     text: str
     meta: Meta | None
-    """None when something is wrong with it."""
+    """None if it is invalid."""
     entries: string_yaml.Mapping
     findings: tuple[Finding, ...]
 
     def value(self, field: str) -> str:
-        """The text of a field, even where another one is wrong; empty when there is none."""
+        """The text of a field, even if another one is wrong; empty if there is none."""
         entry = self.entries.get(field)
         return entry.value if entry is not None and isinstance(entry.value, str) else ""
 
     def line(self, field: str) -> int:
-        """Where it stands; 1 when it does not."""
+        """The line of a field; 1 if it is missing."""
         entry = self.entries.get(field)
         return entry.line if entry is not None else 1
 
 
 def read_meta(text: str, file: str = META) -> Contract:
-    """The contract in `text`, with every finding; `file` is its name in them."""
+    """The contract in `text`, with every finding; `file` is its name in findings."""
     try:
         entries = string_yaml.load(text)
     except string_yaml.YamlError as error:
@@ -115,7 +115,7 @@ def read_meta(text: str, file: str = META) -> Contract:
             continue  # a list is too short only because its items are wrong
         path = [str(part) for part in wrong["loc"]]
         name, value = ".".join(path), ""
-        # The line of the innermost part of the path that there is.
+        # The line of the innermost existing part of the path.
         line, inside = 1, cast(Any, entries)
         for part in path:
             try:
@@ -135,7 +135,7 @@ def read_meta(text: str, file: str = META) -> Contract:
 
 
 def with_values(contract: Contract, values: Mapping[str, str]) -> str:
-    """The contract's text with other values; a field that it has not is added below `state`."""
+    """The contract's text with other values; a missing field is added below `state`."""
     text = contract.text
     known = {name: contract.entries[name] for name in values if name in contract.entries}
     between = "\r\n" if "\r\n" in text else "\n"
@@ -152,7 +152,7 @@ def with_values(contract: Contract, values: Mapping[str, str]) -> str:
 
 
 def new_text(values: Mapping[str, str | Iterable[str]]) -> str:
-    """A new meta.yaml; texts as given, lists with one item a line."""
+    """A new meta.yaml; texts unchanged, lists with one item per line."""
     text = ""
     for name, value in values.items():
         if isinstance(value, str):

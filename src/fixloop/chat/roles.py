@@ -1,11 +1,11 @@
-"""Who takes part in a chat, and what each one's messages have to say (E6, E16, E21, E26)."""
+"""The participants of a chat, and the required content of their messages (E6, E16, E21, E26)."""
 
 from enum import StrEnum
 from typing import Final
 
 
 class Role(StrEnum):
-    """One of the three that write; also whose turn it is."""
+    """A participant that writes; also whose turn it is."""
 
     TWIN = "twin"
     ARCHITECT = "architect"
@@ -13,7 +13,7 @@ class Role(StrEnum):
 
 
 class ChatState(StrEnum):
-    """Where a chat stands, as its contract says."""
+    """The state of a chat in its contract."""
 
     OPEN = "open"
     REVIEW = "review"
@@ -25,7 +25,7 @@ AREAS: Final = ("rt", "ld", "st", "ui", "dx", "ad", "dc")
 """Runtime, ledger, storage, user interface, developer experience, adapters, documentation (U6)."""
 
 CLOSERS: Final = (Role.ARCHITECT, Role.TWIN)
-"""Who may close (G13)."""
+"""The roles that may close a chat (G13)."""
 
 TEMPLATES: Final = {
     Role.TWIN: ("STATUS", "PLAN", "CHANGESETS", "SMOKE", "RISKS"),
@@ -35,14 +35,14 @@ TEMPLATES: Final = {
         *("DOCS", "SMOKE", "RISKS", "ASKS"),
     ),
 }
-"""By sender: the sections of a message, in their order."""
+"""By sender: the sections of a message, in order."""
 
 ANSWERS: Final = {
     Role.TWIN: Role.ARCHITECT,
     Role.ARCHITECT: Role.ENGINEER,
     Role.ENGINEER: Role.ARCHITECT,
 }
-"""By sender: whom a message is for if it does not say."""
+"""By sender: the default recipient."""
 
 OPTIONAL_SECTIONS: Final = ("ASKS",)
-"""Only who is blocked asks (U7)."""
+"""Only a blocked sender asks (U7)."""

@@ -1,4 +1,4 @@
-"""What is wrong with a chat by any author: every finding, not only the first (E34 to E38, E45, E46)."""
+"""Checks a chat of any author: reports every finding, not only the first (E34 to E38, E45, E46)."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -15,7 +15,7 @@ CLOSING_DOCUMENTS: Final = ("SUMMARY.md", "DECISION.md")
 
 
 def examine(chat: Conversation, legacy_until: int = 0) -> list[Finding]:
-    """Every finding, by file and line; messages up to `legacy_until` may be without front matter, as if adopted."""
+    """Every finding, by file and line; messages up to `legacy_until` may lack front matter, as if adopted."""
     findings = [*chat.findings, *_contract(chat), *_sequence(chat)]
     old_until = max(legacy_until, chat.old_until)
     for posted in chat.messages:
@@ -59,7 +59,7 @@ def _sequence(chat: Conversation) -> Iterator[Finding]:
         yield Finding("sequence", chat.place(names[0].file), "numbers begin at 001")
     files = {posted.name.seq: posted.file for posted in names}
     for before, after in pairwise(sorted({0, *misnamed, *files})):
-        # Before a misnamed file nothing is said: one mistake, one finding.
+        # A gap before a misnamed file is not reported: one mistake, one finding.
         if after - before > 1 and after in files:
             absent = f"{before + 1:03}" if after - before == 2 else f"{before + 1:03} to {after - 1:03}"
             yield Finding("sequence", chat.place(files[after]), f"there is no message {absent}")
@@ -73,7 +73,7 @@ def _sequence(chat: Conversation) -> Iterator[Finding]:
 
 def _message(chat: Conversation, posted: Posted, legacy_until: int) -> Iterator[Finding]:
     if chat.is_grandfathered(posted):
-        # A warning while it is as it was, and nothing once it is migrated around the same body.
+        # A warning while it is unchanged, and nothing once it is migrated with the same body.
         adopted = chat.journal.adopted[posted.file]
         content = posted.source.content
         if content is None:
@@ -84,7 +84,7 @@ def _message(chat: Conversation, posted: Posted, legacy_until: int) -> Iterator[
         elif posted.is_old:
             yield _legacy(chat, posted)
         elif posted.message is not None:
-            # An old body never had to follow a template, and its header may stand anywhere.
+            # An old body never had to follow a template, and its header may be anywhere.
             yield from (one for one in posted.message.findings if one.rule in ("front-matter", "timestamp"))
         return
     if posted.source.findings:
@@ -96,7 +96,7 @@ def _message(chat: Conversation, posted: Posted, legacy_until: int) -> Iterator[
     yield from posted.message.findings if posted.message is not None else ()
     known = chat.journal.posted.get(posted.file)
     present = posted.source.content or b""
-    # What git makes of line ends in a checkout is no edit.
+    # Line ends that git changes in a checkout are no edit.
     if known is not None and known not in (digest(present), digest(present.replace(b"\r\n", b"\n"))):
         told = "it was edited after it was posted; write a new message"
         yield Finding("edited", chat.place(posted.file), told)
@@ -112,7 +112,7 @@ def _state(chat: Conversation) -> Iterator[Finding]:
     if contract is None:
         return
     if not chat.is_closed:
-        # Only where all of it is right in itself: an error is reported once.
+        # Only if each message is valid by itself: an error is reported once.
         front = chat.last_front
         if last is not None and front is not None and meta is not None and front.recipient is not meta.owner:
             told = f"owner is {meta.owner}, but {last.file} made it the turn of {front.recipient}"

@@ -16,14 +16,14 @@ _RESULT: Final = re.compile(r"\s*[-*+]\s+\[(pass|fail)\]\s+(\S.*?)\s*$", re.IGNO
 
 
 class Verdict(StrEnum):
-    """How running one acceptance criterion went."""
+    """The result of running one acceptance criterion."""
 
     PASS = "pass"
     FAIL = "fail"
 
 
 class Section(NamedTuple):
-    """Where a section begins."""
+    """The start of a section."""
 
     title: str
     """In upper case, as in the template."""
@@ -32,20 +32,20 @@ class Section(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a message says of an acceptance criterion."""
+    """A reported result of an acceptance criterion."""
 
     verdict: Verdict
     text: str
-    """The criterion, and anything the sender adds after it."""
+    """The criterion, and any text that the sender adds after it."""
 
 
 def sections(body: Sequence[str]) -> list[Section]:
-    """The first place of each section in the body's lines, in the order of their places."""
+    """The first occurrence of each section in the body's lines, by line."""
     found: dict[str, Section] = {}
     fence = ""
     for number, line in enumerate(body):
         if fenced := _FENCE.match(line):
-            # What is inside a code block names no section.
+            # Lines inside a code block name no section.
             if not fence:
                 fence = fenced[1]
             elif fenced[1].startswith(fence) and not line.strip().strip(fence[0]):
@@ -59,13 +59,13 @@ def sections(body: Sequence[str]) -> list[Section]:
 
 
 def missing(found: Sequence[Section], role: Role) -> list[str]:
-    """The sections of the sender's template that are not there and may not be left out."""
+    """The missing sections of the sender's template that are not optional."""
     titles = {section.title for section in found}
     return [title for title in TEMPLATES[role] if title not in titles and title not in OPTIONAL_SECTIONS]
 
 
 def misplaced(found: Sequence[Section], role: Role) -> tuple[Section, Section] | None:
-    """The first two neighbours that stand in the wrong order; None when all stand as in the template."""
+    """The first two neighbours in the wrong order; None if all are in the template's order."""
     template = TEMPLATES[role]
     own = [section for section in found if section.title in template]
     return next(
@@ -75,7 +75,7 @@ def misplaced(found: Sequence[Section], role: Role) -> tuple[Section, Section] |
 
 
 def _gates(body: Sequence[str]) -> slice:
-    """The section GATES; empty where there is none."""
+    """The section GATES; empty if there is none."""
     places = [*sections(body), Section("", len(body))]
     for section, following in pairwise(places):
         if section.title == "GATES":

@@ -1,4 +1,4 @@
-"""Reading files that others wrote: the answer is always a text or a finding, and never a wait.
+"""Reads files of other authors: the result is always a text or a finding, and never a wait.
 
 Symbolic links are not followed, pipes and devices not opened, and no more is read than a person would write.
 """
@@ -20,7 +20,7 @@ _BOMS: Final = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
 def printable(name: str) -> str:
-    """A file's name as text, also where it is none."""
+    """A file's name as text, even if it is not valid text."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
@@ -32,7 +32,7 @@ def read_source(path: Path, shown: str) -> Source:
         if not stat.S_ISREG(found.st_mode):
             kind = _KINDS.get(stat.S_IFMT(found.st_mode), "a device or socket")
             return _unread(name, shown, f"it is {kind}, not a file of its own")
-        # Since lstat somebody may have put a link or a pipe in its place.
+        # It may have been replaced by a link or a pipe since lstat.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             content = file.read(MAX_BYTES + 1)

@@ -1,6 +1,6 @@
-"""YAML in which every scalar is a string (K18): `seq: 010` is the text `010`, which others read as eight or as ten.
+"""YAML in which every scalar is a string (K18): `seq: 010` is the text `010`, which other readers take as eight or ten.
 
-Refuses what two readers could understand differently: a key twice, anchors and aliases, more than one document.
+Refuses what readers could interpret differently: duplicate keys, anchors and aliases, more than one document.
 """
 
 import json
@@ -13,7 +13,7 @@ _MAX_CHARACTERS: Final = 64 * 1024
 _DEEP: Final = re.compile(rf"(?:[\[{{]\s*){{{_MAX_DEPTH + 1}}}")
 _NOT_USED: Final = "anchors, aliases and deep nesting are not used here"
 
-# Letters or digits first, so that nothing is a sign of YAML's; no colon before a space, and no # at all.
+# Letters or digits first, so that no sign has a meaning in YAML; no colon before a space, and no # at all.
 _WORD: Final = r"[A-Za-z0-9][\w./+-]*(?::[\w./+-]+)*"
 _SCALAR: Final = rf'({_WORD}(?: {_WORD})*)|"([ !#-\[\]-~]*)"'
 _SIMPLE: Final = re.compile(rf"([a-z_]+):(?: (?:{_SCALAR}))?|  - (?:{_SCALAR})", re.ASCII)
@@ -22,7 +22,7 @@ _ITEM_INDENT: Final = 4
 
 
 class YamlError(Exception):
-    """The text is not a mapping that everybody reads alike; lines count from 1."""
+    """The text is no mapping that all readers interpret alike; lines count from 1."""
 
     def __init__(self, sentence: str, line: int) -> None:
         super().__init__(sentence)
@@ -30,14 +30,14 @@ class YamlError(Exception):
 
 
 class Entry(NamedTuple):
-    """A value and where it stands."""
+    """A value and its place."""
 
     value: Any
     """A string, a list of entries, or a dictionary of entries."""
     line: int
-    """From 1, of the key for a value of a mapping."""
+    """From 1; the key's line for a value in a mapping."""
     start: int
-    """Where the value begins, in characters of the text."""
+    """The start of the value, in characters of the text."""
     end: int
 
 
@@ -45,21 +45,21 @@ Mapping: TypeAlias = dict[str, Entry]
 
 
 def load(text: str) -> Mapping:
-    """The mapping that `text` is; YamlError where it is none, or not one that every reader reads alike."""
+    """Parse a mapping; YamlError if the text is none, or readers could interpret it differently."""
     simple = _simple(text)
     if simple is not None:
         return simple
     if len(text) > _MAX_CHARACTERS:
         raise YamlError(f"it is longer than {_MAX_CHARACTERS // 1024} KiB", 1)
     if _DEEP.search(text):
-        # The reader would notice as well, seconds later.
+        # The reader would notice this, too, but seconds later.
         raise YamlError(_NOT_USED, 1)
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
         with warnings.catch_warnings():
-            # Of an anchor that is defined twice it warns, and goes on; here every anchor is refused.
+            # The reader only warns of a duplicate anchor; here every anchor is refused.
             warnings.simplefilter("ignore")
             root: Any = YAML(typ="safe", pure=True).compose(text)
     except MarkedYAMLError as error:
@@ -67,7 +67,7 @@ def load(text: str) -> Mapping:
         problem = error.problem or error.context or "it is not YAML"
         raise YamlError(f"it is not YAML: {problem}", mark.line + 1 if mark else 1) from None
     except YAMLError as error:
-        # The reader's own complaint, about a character that YAML does not allow.
+        # The reader's error about a character that YAML does not allow.
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
         raise YamlError("it holds a character that YAML does not allow", line) from None
     except (RecursionError, ValueError, NotImplementedError, AssertionError):
@@ -88,8 +88,8 @@ def plain(value: Any) -> Any:
 
 
 def _simple(text: str) -> Mapping | None:
-    """The mapping, if every line is a key and a value, or an item of a list, about which no two readers disagree, as
-    fixloop writes them. Reading it so takes a twentieth of the time: a chat has up to 999 messages."""
+    """The mapping, if every line is an unambiguous key and value, or an item of a list, as fixloop writes them. This
+    takes a twentieth of the time: a chat has up to 999 messages."""
     found: Mapping = {}
     items: list[Entry] | None = None
     start = 0
@@ -107,7 +107,7 @@ def _simple(text: str) -> Mapping | None:
             items = []
             found[hit[1]] = Entry(items, number, start + len(line), start + len(line))
         start += len(line) + 1
-    # A key without a value and without items is a matter for the whole reader.
+    # A key without a value and without items is left to the full reader.
     return None if any(entry.value == [] for entry in found.values()) else found
 
 
@@ -140,6 +140,6 @@ def _line(node: Any) -> int:
 
 
 def quoted(text: str) -> str:
-    """One line of `text` as a scalar that every reader takes for a string."""
-    # A JSON string is a YAML one as long as nothing outside the basic plane is written as a pair of escapes.
+    """One line of `text` as a scalar that every reader takes as a string."""
+    # A JSON string is a YAML string if no character outside the basic plane is written as a pair of escapes.
     return json.dumps(text, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Finding chats: in a tree of any kind, and one of them by its name or number."""
+"""Finds chats: in any tree, and a single one by its name or number."""
 
 import os
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from fixloop.chat.sources import printable
 from fixloop.errors import UsageError
 
 CHATS: Final = "theory_api/agents/chats"
-"""Where chats lie in a project (E2)."""
+"""The place of chats in a project (E2)."""
 
 _SKIPPED: Final = frozenset({".git", ".hg", ".venv", "node_modules", "__pycache__", ".fixloop"})
 
 
 def chats_below(path: Path) -> Iterator[Path | Finding]:
-    """The directories at or below `path` that are chats or were meant as one, in order; links are not followed.
-    A part that cannot be listed is a finding: what was not looked at has not passed."""
+    """The directories at or below `path` that are chats or were meant as one, in order; links are not followed. A part
+    that cannot be listed is a finding: unchecked chats have not passed."""
     if not path.is_dir():
         raise UsageError(f"{path} is no directory; name a chat, or a directory with chats")
     refused: list[OSError] = []
@@ -69,7 +69,7 @@ def _is_chat(here: Path, files: list[str], folders: list[str]) -> bool:
         return True
     if any(read_name(file) for file in (*files, *folders)):
         return True
-    # Other programs have a meta.yaml, too; a chat's names its branch and what has to be accepted.
+    # Other programs have a meta.yaml, too; a chat's names its branch and acceptance criteria.
     try:
         text = (here / META).read_bytes()[:4096] if META in files else b""
     except OSError:

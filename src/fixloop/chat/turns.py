@@ -1,7 +1,7 @@
-"""A role as a command: the prompt that it gets on stdin, and what its answer on stdout means.
+"""A role as a command: the prompt on its stdin, and the meaning of its answer on stdout.
 
-An answer is the body of a message. It may begin with its own front matter: `purpose` and `to` for a message,
-`close` (Completed, Deferred or Rejected) for the end, whose text is then divided by a line `# DECISION`.
+An answer is the body of a message. It may begin with its own front matter: `purpose` and `to` for a message, `close`
+(Completed, Deferred or Rejected) for the end, whose text is then divided by a line `# DECISION`.
 """
 
 import re
@@ -23,7 +23,7 @@ _SHORT: Final = 120
 
 
 def prompt(chat: Conversation, role: Role, wrong: str = "") -> str:
-    """What `role` is asked; `wrong` says what its last answer lacked."""
+    """The prompt for `role`; `wrong` says what was wrong with its last answer."""
     contract = chat.contract.text.strip() if chat.contract is not None else ""
     template = ", ".join(
         f"{title} (if you are blocked)" if title in OPTIONAL_SECTIONS else title for title in TEMPLATES[role]
@@ -56,7 +56,7 @@ def prompt(chat: Conversation, role: Role, wrong: str = "") -> str:
 
 
 def understood(answer: str, role: Role, chat: Conversation) -> MessageWritten | ChatClosed | UserAsked:
-    """What an answer asks for; as message it gets the next number of `chat`, and no other."""
+    """The event of an answer; a message gets the next number of `chat`, and no other."""
     if answer.lstrip().startswith(TO_USER[0]):
         if role is not Role.ARCHITECT:
             raise UsageError(f"{role} prints nothing; only the architect speaks to the user")
@@ -73,7 +73,7 @@ def understood(answer: str, role: Role, chat: Conversation) -> MessageWritten | 
     to = values.get("to", ANSWERS[role])
     if to not in tuple(Role):
         raise UsageError(f"to is {shown(to)}; it has to be one of {', '.join(Role)}")
-    # Without a purpose it is the first line that says something.
+    # By default, the first line with text.
     said = (line.strip(" #*-:\t") for line in lines_of(body))
     headline = next((line for line in said if line and line not in TEMPLATES[Role.ENGINEER]), "")
     purpose = values.get("purpose") or headline[:_SHORT]

@@ -1,5 +1,5 @@
-"""`fixloop chat validate`: trees of chats, a pull request's title and logs of agents are looked at, and what was found
-is told to people, programs and code hosts."""
+"""`fixloop chat validate`: checks trees of chats, a pull request's title and logs of agents, and reports the findings
+to people, programs and code hosts."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -18,13 +18,13 @@ from fixloop.chat.tree import chats_below
 from fixloop.errors import UsageError
 
 PLACE: Final = "pull-request"
-"""What findings about a title name as their file."""
+"""The file in findings about a title."""
 _TITLE: Final = re.compile(r"[0-9]{4} \[([a-z]{2})\] [a-z0-9-]+")
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 class Examined(NamedTuple):
-    """What was looked at, and what was found."""
+    """What was checked, and the findings."""
 
     chats: int
     messages: int
@@ -38,7 +38,7 @@ class Examined(NamedTuple):
 def examine_all(
     trees: Iterable[Path] = (), *, title: str | None = None, logs: Iterable[Path] = (), legacy_until: int = 0
 ) -> Examined:
-    """Look at all of it, at each chat once; a tree without a chat is refused: what was not looked at has not passed."""
+    """Check everything, each chat once; a tree without a chat is refused, because unchecked chats have not passed."""
     findings = title_findings(title) if title is not None else []
     chats = messages = 0
     seen: set[Path] = set()
@@ -62,7 +62,7 @@ def examine_all(
 
 
 def title_findings(title: str) -> list[Finding]:
-    """What is wrong with the title of a chat's pull request (E40); a line end that a shell left there is not."""
+    """The errors in the title of a chat's pull request (E40); a trailing line end from a shell is accepted."""
     text = title.removesuffix("\n").removesuffix("\r")
     hit = _TITLE.fullmatch(text)
     if hit is not None and hit[1] in AREAS:
@@ -74,7 +74,7 @@ def title_findings(title: str) -> list[Finding]:
 
 
 def as_text(examined: Examined) -> str:
-    """One line for each finding, and one that sums up."""
+    """One line for each finding, and a summary."""
     return "\n".join([*map(str, examined.findings), summed_up(examined)])
 
 
@@ -88,7 +88,7 @@ def summed_up(examined: Examined) -> str:
 
 
 def as_json(examined: Examined) -> dict[str, Any]:
-    """`chats, messages, errors, warnings, findings[]`; a line is null where a finding is about a whole file."""
+    """`chats, messages, errors, warnings, findings[]`; a line is null for a finding about a whole file."""
     return {
         "chats": examined.chats,
         "messages": examined.messages,
@@ -99,7 +99,7 @@ def as_json(examined: Examined) -> dict[str, Any]:
 
 
 def as_sarif(examined: Examined) -> dict[str, Any]:
-    """A log with one run; every rule is in it, broken or not."""
+    """A log with one run; it contains every rule, violated or not."""
     results = []
     for finding in examined.findings:
         place: dict[str, Any] = {"artifactLocation": {"uri": quote(finding.file)}}
