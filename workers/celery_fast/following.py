@@ -36,12 +36,12 @@ class StepTask(Task):  # type: ignore[misc]
         try:
             first = made = self.alone(uuid, args, kwargs, known)
             while (following := going.next()) is not None:
-                done = _ended(known.get("id", uuid), made)
+                done = _end_event(known.get("id", uuid), made)
                 known = _as_message(known, following)
-                _tell(self.app, hostname, [done, *_begun(known)])
+                _tell(self.app, hostname, [done, *_start_events(known)])
                 made = self.app.tasks[known["task"]].alone(known["id"], (), known["kwargs"], known)
             if made is not first:
-                _tell(self.app, hostname, [_ended(known["id"], made)])
+                _tell(self.app, hostname, [_end_event(known["id"], made)])
         finally:
             CURRENT.reset(before)
         return first
@@ -71,7 +71,7 @@ def _as_message(before: dict[str, Any], following: Following) -> dict[str, Any]:
     }
 
 
-def _begun(known: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _start_events(known: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     said = {name: known.get(name) for name in ("root_id", "parent_id", "retries", "eta", "expires")}
     said |= {"uuid": known["id"], "name": known["task"], "args": "()", "kwargs": known["kwargsrepr"]}
     queue = known["delivery_info"]["routing_key"]
@@ -80,7 +80,7 @@ def _begun(known: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "task-started", {"uuid": known["id"]}
 
 
-def _ended(uuid: str, made: Any) -> tuple[str, dict[str, Any]]:
+def _end_event(uuid: str, made: Any) -> tuple[str, dict[str, Any]]:
     if made.info is None:
         return "task-succeeded", {"uuid": uuid, "result": made.retstr, "runtime": made.runtime}
     kind = "task-retried" if made.info.state == states.RETRY else "task-failed"

@@ -32,7 +32,7 @@ MOST_WAITING: Final = 10_000
 
 def reject(where: str, text: bytes, error: Exception) -> None:
     """Log, count and keep a message from the queue `where`; `text` may be its beginning."""
-    why = _on_a_line(reason(error)[:SHOWN_CHARACTERS])
+    why = _on_one_line(reason(error)[:SHOWN_CHARACTERS])
     log.warning("a message on %s is rejected: %s", where, why)
     # More than is kept, because a secret that is cut in two is not recognised.
     shown = text[: 2 * KEPT_BYTES].decode(errors="backslashreplace")
@@ -68,7 +68,7 @@ def _count_for_ever(waiting: "queue.Queue[RejectedMessage]") -> None:
         while not waiting.empty():
             some.append(waiting.get())
         kept = [
-            each._replace(text=_on_a_line(redaction.text(each.text))[:KEPT_BYTES])
+            each._replace(text=_on_one_line(redaction.text(each.text))[:KEPT_BYTES])
             for each in some[-MOST_REJECTED:]
         ]
         try:
@@ -77,5 +77,5 @@ def _count_for_ever(waiting: "queue.Queue[RejectedMessage]") -> None:
             log.warning("%d rejected messages are not counted: %s", len(some), away)
 
 
-def _on_a_line(text: str) -> str:
+def _on_one_line(text: str) -> str:
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)

@@ -48,12 +48,12 @@ def beat_with(consumer: Any, count: Callable[[], int]) -> None:
     per connection, because the timers of a lost one are cancelled."""
     beat(count())
     consumer.hub.call_repeatedly(BEAT_SECONDS, lambda: beat(count()))
-    reading = _told_of_signals()
+    reading = _signal_pipe()
     consumer.hub.add_reader(reading, os.read, reading, 4096)
 
 
 @cache
-def _told_of_signals() -> int:
+def _signal_pipe() -> int:
     """A descriptor that becomes readable when this process gets a signal."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)

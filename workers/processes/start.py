@@ -116,13 +116,13 @@ def forked(given: Given, stderr: int, main: Main) -> Running:
     try:
         pid = os.fork()
         if not pid:
-            _become(given, stderr, main, masked)
+            _run_child(given, stderr, main, masked)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, masked)
     return Forked(pid)
 
 
-def _become(given: Given, stderr: int, main: Main, masked: Iterable[int]) -> NoReturn:
+def _run_child(given: Given, stderr: int, main: Main, masked: Iterable[int]) -> NoReturn:
     """Turn this fork into what `spawned` would have started; no error may reach the caller of `forked`."""
     try:
         unheeded()

@@ -136,10 +136,10 @@ def is_over(store: Store, workflow: str, before: datetime) -> bool:
         return False
     if not state.ended or (state.ended_at or state.last_at) >= before:
         return False
-    return superseded or bool(state.outcome in GIVEN_UP) or _is_out(state)
+    return superseded or bool(state.outcome in GIVEN_UP) or _is_available_elsewhere(state)
 
 
-def _is_out(state: Any) -> bool:
+def _is_available_elsewhere(state: Any) -> bool:
     """Whether the verified tree is available elsewhere: as a branch, at the URL, or because nothing was changed."""
     if not state.snapshot:
         return True

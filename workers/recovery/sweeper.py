@@ -81,7 +81,7 @@ class Sweeper:
                 say_once(log, f"shard {shard} is not swept: {error}")
         self._lanes.update((n, found.lanes) for n, found in swept.items() if found.mine or not is_new)
         self._lanes.update((n, ()) for n in others if not is_new)
-        self._pass_on(swept.values())
+        self._send_out(swept.values())
 
     def swept_by_others(self) -> set[int]:
         """The shards that another sweeper has swept since the last call: asking for them would cost each worker more
@@ -101,7 +101,7 @@ class Sweeper:
                 "restore its backup, or hand them in again"
             )
 
-    def _pass_on(self, swept: Iterable[Swept]) -> None:
+    def _send_out(self, swept: Iterable[Swept]) -> None:
         gap = 0.0
         for shard in swept:
             gap = max(gap, shard.gap_seconds)

@@ -95,7 +95,7 @@ class Timekeeper:
     def waits(self) -> bool:
         """Whether any workflow needs the clock."""
         with suppress(FixloopError, OSError), closing(self._clocks()) as clocks:
-            return bool(self._hopeful(clocks.kept()))
+            return bool(self._worth_trying(clocks.kept()))
         return False
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class Timekeeper:
         """Advance the clocks and have due work done; returns how long to sleep, or None if nothing waits."""
         busy = self._is_reminding()
         with closing(self._clocks()) as clocks:
-            kept = self._hopeful(clocks.kept())
+            kept = self._worth_trying(clocks.kept())
             mine = {shard for shard in {each.shard for each in kept} if clocks.sweep(shard)}
         if not kept and not busy:
             return None
@@ -126,7 +126,7 @@ class Timekeeper:
         # Strictly after the instant (A58).
         return min(PERIOD_SECONDS, soonest + 0.01) if not self._is_reminding() else min(1.0, PERIOD_SECONDS)
 
-    def _hopeful(self, kept: Iterable[Kept]) -> list[Kept]:
+    def _worth_trying(self, kept: Iterable[Kept]) -> list[Kept]:
         """Without workflows whose work failed so often that only a worker, perhaps a newer one, can help."""
         return [each for each in kept if self._tried.get(each.workflow, (0, 0.0))[0] <= len(BACKOFF_SECONDS)]
 

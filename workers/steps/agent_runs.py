@@ -67,7 +67,7 @@ def _failure(step: Step, why: Failure) -> Event | None:
     return AgentFailed(agent=ticket.specialist, reason=why.error, fatal=why.is_final)
 
 
-def _brought(step: Step, event: Any) -> Event:
+def _rebased(step: Step, event: Any) -> Event:
     """Rebase a result whose base commit has changed in the meantime."""
     ticket = step.holding.ticket
     found = step.store.read(ticket.workflow)
@@ -94,5 +94,5 @@ def step_handlers(
             **further,
         },
         failure=_failure,
-        brought=_brought,
+        brought=_rebased,
     )

@@ -60,7 +60,7 @@ def on_failure(task: Task, exc: Exception, task_id: str, args: Any, kwargs: Any,
         return
     handlers, step = held
     try:
-        told = told_of(handlers, step, _raised(exc, str(einfo.traceback)))
+        told = told_of(handlers, step, _failure_of(exc, str(einfo.traceback)))
     except Exception:
         # An exception here would hide the task's failure from Celery.
         log.exception("%s failed, and the state could not be told", task_id)
@@ -71,7 +71,7 @@ def on_failure(task: Task, exc: Exception, task_id: str, args: Any, kwargs: Any,
             hint(ticket, told.state)
 
 
-def _raised(exc: Exception, stack_trace: str) -> Failure:
+def _failure_of(exc: Exception, stack_trace: str) -> Failure:
     if isinstance(exc, FAILURES):
         return Failure(str(exc), is_final=isinstance(exc, FatalError))
     return Failure(f"{type(exc).__name__}: {exc}", stack_trace)
@@ -80,7 +80,7 @@ def _raised(exc: Exception, stack_trace: str) -> Failure:
 def told_of(handlers: StepHandlers, step: Step, why: Failure) -> AnyOutcome[Any] | None:
     """Record a failed attempt whose ticket is still held; None: the ticket was lost, or the step cannot fail."""
     event = failure(handlers, step, why) if step.is_held() else None
-    return _finished(handlers, step, event).outcome if event is not None else None
+    return _finish(handlers, step, event).outcome if event is not None else None
 
 
 def _carry_out(task: Task, ticket_id: str) -> str:
@@ -157,7 +157,7 @@ def _commit(task: Task, handlers: StepHandlers, step: Step, event: Event) -> str
             ticket, serves=served, speaks=speaks, steps=going.steps, own_seconds=going.own_seconds()
         )
 
-    applied = _finished(handlers, step, event, goes_on)
+    applied = _finish(handlers, step, event, goes_on)
     if applied.status == "refused":
         return _offer_again(task, step, f"{event.kind} is not for it to bring")
     if applied.outcome is None:
@@ -179,7 +179,7 @@ def _commit(task: Task, handlers: StepHandlers, step: Step, event: Event) -> str
     return GONE_ON
 
 
-def _finished(
+def _finish(
     handlers: StepHandlers,
     step: Step,
     event: Event,
@@ -210,4 +210,4 @@ def _event(handlers: StepHandlers, step: Step) -> Event | None:
     except FixloopError as error:
         return failure(handlers, step, Failure(str(error)))
     except Exception as error:
-        return failure(handlers, step, _raised(error, traceback.format_exc()))
+        return failure(handlers, step, _failure_of(error, traceback.format_exc()))

@@ -51,7 +51,7 @@ def _returned(step: Step, played: Played) -> Event:
     for number, question in enumerate((each for each in questions if not each.blocking), 1):
         step.tell(question, f"asked/{number}")
     if blocking is not None:
-        return blocking.model_copy(update=_left(played))
+        return blocking.model_copy(update=_changes_of(played))
     said = read_return(played.answer)
     if said["status"] == HandoffStatus.REJECTED:
         return rejection(step.holding.state, name, said)
@@ -66,10 +66,10 @@ def _returned(step: Step, played: Played) -> Event:
         said = said | {"commit": played.brought.tip}
     result = fitting("result", Returned, said)
     event = events.AgentReturned(sender=name, result=result, artifacts=played.artifacts)
-    return event.model_copy(update=_left(played))
+    return event.model_copy(update=_changes_of(played))
 
 
-def _left(played: Played) -> dict[str, Any]:
+def _changes_of(played: Played) -> dict[str, Any]:
     """The changes that the run left in the repository, as event fields."""
     return played.brought._asdict() | changed(played.files)
 

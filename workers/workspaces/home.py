@@ -51,7 +51,7 @@ def in_own_home(env: Mapping[str, str], workspace: Workspace, variables: Mapping
     kept = {}
     if os.path.isabs(variables.get("HOME", "")):
         kept = {name: _real(place, variables) for name, place in _BY_VARIABLE.items()}
-        for place, target in _in_reach(variables):
+        for place, target in _links(variables):
             (home / place).parent.mkdir(parents=True, exist_ok=True)
             (home / place).symlink_to(target)
     kept |= {name: value for name, value in env.items() if name not in _ELSEWHERE.values()}
@@ -59,7 +59,7 @@ def in_own_home(env: Mapping[str, str], workspace: Workspace, variables: Mapping
     return kept | git | {"HOME": str(home), "PYTHONNOUSERSITE": "1"}
 
 
-def _in_reach(variables: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _links(variables: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """The links: the place in a home folder, and the target."""
     for place in _BY_LINK:
         if os.path.exists(target := _real(place, variables)):

@@ -80,10 +80,10 @@ def _is_awaited(found: Snapshot | None, ticket: str) -> bool:
 def has_word_of(store: Store, ticket: str) -> bool:
     """Whether the child that works for `ticket` has a result or a decision to report to it."""
     found = store.read(child_of(ticket))
-    return found is not None and _has_news(profile_in(found.snapshot).load(found.snapshot))
+    return found is not None and _has_result(profile_in(found.snapshot).load(found.snapshot))
 
 
-def _has_news(state: Any) -> bool:
+def _has_result(state: Any) -> bool:
     return bool(state.ended or (isinstance(state, State) and go_on(state)))
 
 
@@ -98,7 +98,7 @@ def bridge(store: Store, engine_of: EngineOf, outcome: AnyOutcome[Any], hint: Hi
     """After a commit, notify the parent and the children of this workflow. A notice may be lost or arrive twice."""
     state = outcome.state
     parent = getattr(state, "parent", "")
-    if parent and _has_news(state):
+    if parent and _has_result(state):
         wake(store, parent, hint)
     void = set(outcome.dropped)
     asked = outcome.withdraws_tickets or outcome.holds is not None

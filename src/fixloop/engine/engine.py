@@ -155,11 +155,11 @@ class ProfileEngine(Generic[S]):
         state = self.profile.load(found.snapshot)
         basis = _Basis(found.version, found.head, found.context, found.moment, state)
         for round_ in range(ROUNDS):
-            _make_room(round_)
+            _back_off(round_)
             outcome = self.profile.decide(basis.state, event, basis.moment)
             if not outcome.commits:
                 return ProfileApplied(outcome, "ok", basis.version)
-            self._vouch(outcome)
+            self._verify_before_end(outcome)
             committed = self.store.commit(_commit(self.profile, event, outcome, basis, operation=operation))
             if committed.status != "conflict":
                 return self._applied(outcome, committed)
@@ -220,7 +220,7 @@ class ProfileEngine(Generic[S]):
             return ProfileApplied(None, "refused", held.version)
         basis = _Basis(held.version, held.head, held.context, moment, held.state)
         for round_ in range(ROUNDS):
-            _make_room(round_)
+            _back_off(round_)
             try:
                 outcome = self.profile.decide(basis.state, event, moment)
             except Unexpected as refused:
@@ -238,7 +238,7 @@ class ProfileEngine(Generic[S]):
                     return ProfileApplied(None, "moved", basis.version)
                 self.refuse(workflow, kind, str(refused), sender=worker)
                 return ProfileApplied(None, "stale", basis.version)
-            self._vouch(outcome)
+            self._verify_before_end(outcome)
             commit = _commit(self.profile, event, outcome, basis, held=held)
             if outcome.steps and (how := goes_on(outcome.steps[0])):
                 claim, token = outcome.steps[0].id, uuid.uuid4().hex
@@ -254,7 +254,7 @@ class ProfileEngine(Generic[S]):
             return ProfileApplied(done, committed.status, committed.version, claim=committed.claim)
         raise ProtocolError(f"workflow {workflow} changed {ROUNDS} times in a row")
 
-    def _vouch(self, outcome: AnyOutcome[S]) -> None:
+    def _verify_before_end(self, outcome: AnyOutcome[S]) -> None:
         """Verify the history before an end is committed; Damaged if an entry was written without the key."""
         if outcome.state.ended and self.store.sealing is not None:
             workflow = outcome.state.workflow
@@ -277,7 +277,7 @@ class ProfileEngine(Generic[S]):
         return ProfileApplied(outcome if done else None, committed.status, committed.version, committed.other)
 
 
-def _make_room(round_: int) -> None:
+def _back_off(round_: int) -> None:
     if round_ > AT_ONCE:
         time.sleep(random.uniform(0, min(LONGEST_PAUSE_SECONDS, 0.001 * 2 ** (round_ - AT_ONCE))))
 

@@ -17,18 +17,18 @@ def go_on(state: State) -> Decision | None:
     """The decision for a child loop whose parent does the fixing: a phase that reached its iteration limit is skipped,
     so that the next one is judged too. Any other escalation waits for a person."""
     opened = state.escalation
-    if not _judges(state) or opened is None or opened.reason is not Reason.MAX_ITERATIONS:
+    if not _leaves_fixes_to_parent(state) or opened is None or opened.reason is not Reason.MAX_ITERATIONS:
         return None
     return Decision.SKIP
 
 
 def is_passed(state: State) -> bool:
     """Known issues that a person accepted do not count as failures; failures left to the parent do."""
-    left_to_others = _judges(state) and any(failures_of(state))
+    left_to_others = _leaves_fixes_to_parent(state) and any(failures_of(state))
     return state.verdict in ("passed", "passed_with_known_issues") and not left_to_others
 
 
-def _judges(state: State) -> bool:
+def _leaves_fixes_to_parent(state: State) -> bool:
     """Whether it has no fixer because its parent does the fixing."""
     return bool(state.parent) and state.fixer == "outside" and not state.agent
 

@@ -142,7 +142,7 @@ def run_guarded(
         if told == "unconfined":
             raise InfrastructureError(f"{argv[0]!r} was not started, {confined.name} refused: {refusal}")
         if told != "unavailable":
-            return _seen_from_outside(watched.result(reason, time.monotonic() - started), confined)
+            return _unwrapped(watched.result(reason, time.monotonic() - started), confined)
         if load_settings().guard == "namespace":
             raise InfrastructureError(
                 f"FIXLOOP_GUARD asks for a namespace and this machine refuses one ({refusal}); "
@@ -152,7 +152,7 @@ def run_guarded(
         _refusals.append(refusal)
 
 
-def _seen_from_outside(result: GuardedResult, confined: Confined) -> GuardedResult:
+def _unwrapped(result: GuardedResult, confined: Confined) -> GuardedResult:
     """The result of the command itself, derived from the exit code of the program that confines it."""
     code = result.exit_code or 0
     if confined.before and code - 128 in signal.valid_signals():

@@ -90,7 +90,7 @@ def confined(what: Confinement, env: Mapping[str, str], *, cwd: Path, mode: str 
         return Confined(means.name)
     if not what.network and means.name.startswith("landlock") and landlock.version() < landlock.WITH_NETWORK:
         raise InfrastructureError("`network = false` needs bubblewrap or Landlock 4 (Linux 6.7)")
-    real = _real(what)
+    real = _resolved(what)
     # A folder mounted over /tmp would hide the files there that the command, and the guard before it, need.
     words = [str(cwd), *map(str, real.writable), __file__, sys.executable]
     words += [word for value in env.values() for word in value.split(os.pathsep)]
@@ -121,7 +121,7 @@ def make_own_temporary(folder: Path) -> Path:
     raise InfrastructureError(f"{place} cannot hold temporary files: {objection}; remove it")
 
 
-def _real(what: Confinement) -> Confinement:
+def _resolved(what: Confinement) -> Confinement:
     """The confinement with real paths, as the kernel uses them, without missing ones."""
 
     def there(paths: tuple[Path, ...]) -> tuple[Path, ...]:

@@ -68,7 +68,7 @@ class Mailboxes:
         with self._used() as channel:
             queue, waiting = _declared(channel, project, agent)
             if waiting >= self._most:
-                with suppress(_NoLetter):
+                with suppress(_Undecodable):
                     _first(queue, no_ack=True)
             Producer(channel, EXCHANGE, auto_declare=False).publish(
                 letter.model_dump(),
@@ -84,7 +84,7 @@ class Mailboxes:
             queue, _ = _declared(channel, project, agent)
             try:
                 found = _first(queue, accept=["json"])
-            except _NoLetter:
+            except _Undecodable:
                 return Received(None, None, self._explained)
         if found is None:
             return None
@@ -130,17 +130,17 @@ def announce(mailboxes: Mailboxes, told: Iterable[Told], workflow: str, issue: i
         mailboxes.put(each.agent, letter, each.priority)
 
 
-class _NoLetter(Exception):
+class _Undecodable(Exception):
     """A message that cannot be decoded; it is off the queue."""
 
 
 def _first(queue: Queue, **how: Any) -> Any:
-    """The first message of a queue, if any; _NoLetter if kombu cannot decode it."""
+    """The first message of a queue, if any; _Undecodable if kombu cannot decode it."""
     try:
         return queue.get(**how)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         # By then it is off the list in Redis; RabbitMQ has only valid messages.
-        raise _NoLetter from error
+        raise _Undecodable from error
 
 
 def _declared(channel: Any, project: str, agent: str) -> tuple[Queue, int]:

@@ -49,7 +49,7 @@ def offer(engine: Engine, state: State, cache: Path) -> Offer:
         return made
     found = engine.store.read(state.workflow)
     request = what_is_asked(engine.store, state.workflow, found.version if found is not None else 0)
-    with _made(made, request, engine.store, state, cache):
+    with _creating(made, request, engine.store, state, cache):
         pass
     return made
 
@@ -65,14 +65,14 @@ def offer_run(store: Store, found: Snapshot, state: AnyState, run: str, request:
     """Create the directory for a run of an outside agent if it is missing: the work so far, and the named files."""
     made = run_offered_at(state, run, cache)
     if not made.top.is_dir():
-        with _made(made, request, store, state, cache) as draft:
+        with _creating(made, request, store, state, cache) as draft:
             lay(store, found.snapshot, draft / made.directory.relative_to(made.top.parent))
             (draft / SNAPSHOT).write_bytes(found.snapshot)
     return made
 
 
 @contextmanager
-def _made(made: Offer, request: str, store: Store, state: AnyState, cache: Path) -> Iterator[Path]:
+def _creating(made: Offer, request: str, store: Store, state: AnyState, cache: Path) -> Iterator[Path]:
     """The temporary place of an offer, next to the final one, to which it is moved when it is complete."""
     place = made.top.parent
     draft = place.with_name(f".{place.name}.{uuid.uuid4().hex}")

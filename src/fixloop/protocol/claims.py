@@ -34,13 +34,13 @@ def differences(named: Sequence[str], changed: Sequence[str]) -> Differences:
         for at, character in enumerate(name):
             if character == "/":
                 meaning[name[: at + 1]].add(name)
-    meant = [_meant(entry, meaning) for entry in named]
+    meant = [_files_named_by(entry, meaning) for entry in named]
     unchanged = [entry for entry, files in zip(named, meant, strict=True) if not files]
     mentioned = set[str]().union(*meant)
     return Differences(_shortened(unchanged), _shortened([name for name in changed if name not in mentioned]))
 
 
-def _meant(entry: str, meaning: Mapping[str, set[str]]) -> set[str]:
+def _files_named_by(entry: str, meaning: Mapping[str, set[str]]) -> set[str]:
     """The changed files that an entry names, also by an absolute path; none if it names something else."""
     if entry in meaning and not entry.endswith("/"):
         return meaning[entry]

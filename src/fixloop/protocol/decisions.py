@@ -53,7 +53,7 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
         raise UsageError(f"a skip until {event.until} is over already; use a later day")
     draft.note(f"decision on {opened.message_id} by {event.by}: {event.decision} {event.reason}".rstrip())
     draft.update(epoch=draft.state.epoch + 1)
-    _remember(draft, f"{event.decision} by {event.by}")
+    _record_decision(draft, f"{event.decision} by {event.by}")
     if opened.reason is Reason.SPECIALIST_ERROR:
         # The person knows about the error, perhaps in the environment, and continues with the present one.
         draft.update(environments={})
@@ -78,7 +78,7 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
         _manual_fix(draft, opened, event)
 
 
-def _remember(draft: Draft, decided: str) -> None:
+def _record_decision(draft: Draft, decided: str) -> None:
     # Workflows that began before integrity holds existed have no such list.
     if draft.state.trusted:
         draft.update(decided=(*draft.state.decided, decided))
@@ -121,10 +121,10 @@ def _extend(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> None:
     elif opened.reason is Reason.TIMEOUT:
         _give_time(draft, opened, minutes * 60)
     else:
-        _take_up(draft)
+        _resume_fix(draft)
 
 
-def _take_up(draft: Draft) -> None:
+def _resume_fix(draft: Draft) -> None:
     """Continue with a kept completion if there is one, else deliver the open report again."""
     kept = draft.state.kept
     if kept is None:
@@ -151,7 +151,7 @@ def _give_time(draft: Draft, opened: OpenEscalation, seconds: float) -> None:
         return
     draft.start_iteration(seconds if limits.iteration_seconds is not None else None)
     if draft.state.kept is not None:
-        _take_up(draft)
+        _resume_fix(draft)
     elif interrupted is Status.RE_CHECKING:
         draft.move(interrupted, Role.SPECIALIST, "more time was given")
         draft.ask("recheck", operation=OperationName.REVALIDATION, limit_seconds=seconds)
@@ -176,7 +176,7 @@ def _manual_fix(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> No
     draft.update(escalation=opened.model_copy(update={"decision": Decision.MANUAL_FIX}))
     kept = draft.state.kept
     if kept is not None:
-        _mended(draft, ManualFixDone(**kept.model_dump(include=_OF_A_FIX)))
+        _record_manual_fix(draft, ManualFixDone(**kept.model_dump(include=_OF_A_FIX)))
 
 
 def manual_fix_done(draft: Draft, event: ManualFixDone) -> None:
@@ -188,7 +188,7 @@ def manual_fix_done(draft: Draft, event: ManualFixDone) -> None:
             "decide `manual-fix` first if an escalation is open"
         )
     _trust(draft, event)
-    _mended(draft, event)
+    _record_manual_fix(draft, event)
 
 
 def _trust(draft: Draft, event: DecisionMade | ManualFixDone) -> None:
@@ -198,7 +198,7 @@ def _trust(draft: Draft, event: DecisionMade | ManualFixDone) -> None:
         draft.update(trusted=event.tip)
 
 
-def _mended(draft: Draft, event: ManualFixDone) -> None:
+def _record_manual_fix(draft: Draft, event: ManualFixDone) -> None:
     active = draft.state.active
     _reread(draft, event)
     summary = f"manual fix by {event.by}" + (f": {event.summary}" if event.summary else "")
@@ -219,7 +219,7 @@ def _reread(draft: Draft, event: DecisionMade | ManualFixDone) -> None:
     if not event.configuration or event.configuration == draft.state.configuration:
         return
     applicable = {slot(name).name for name in event.specialists}
-    _remember(draft, f"gates re-read by {event.by}")
+    _record_decision(draft, f"gates re-read by {event.by}")
     draft.note(f"configuration re-read: {draft.state.configuration[:12]} → {event.configuration[:12]}")
     draft.update(configuration=event.configuration, unverified=event.unverified)
     if event.limits is not None:

@@ -72,7 +72,7 @@ def completed(draft: Draft, event: ev.FixCompleted) -> None:
     """Confirm a FIXDONE and trigger the re-validation at once (A6, B33-B37)."""
     active, completion, opened = draft.state.active, event.completion, draft.state.escalation
     if (event.specialist, completion.iteration) != (active.name, active.iteration):
-        _answers_another(draft, event)
+        _reject_other_answer(draft, event)
     elif opened is not None:
         # The escalation interrupted the wait for it: the next extend or manual-fix uses it (K20).
         named = ids.completion_id(draft.state.issue, completion.iteration)
@@ -103,7 +103,7 @@ def _none_awaited(active: SpecialistState) -> Unexpected:
     return Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
 
 
-def _answers_another(draft: Draft, event: ev.FixCompleted) -> None:
+def _reject_other_answer(draft: Draft, event: ev.FixCompleted) -> None:
     """A completion for no open request is an invalid response (A8); a repetition is ignored (R8)."""
     state, active, number = draft.state, draft.state.active, event.completion.iteration
     violation = f"{ids.completion_id(state.issue, number)} of {event.specialist} answers no open request"

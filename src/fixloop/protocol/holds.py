@@ -58,7 +58,7 @@ def as_failures(opened: OpenEscalation, reason: str, specialist: str) -> tuple[F
             file=file,
             line=founds[0].line,
             error_type=REJECTED,
-            message="\n".join(_told(founds, reason)),
+            message="\n".join(_message_lines(founds, reason)),
             check=founds[0].check or specialist,
             suggestion="undo what is shown here, and mend the cause in the code itself",
             # Keeps the findings of one rule in several files apart, each in full in the report.
@@ -68,7 +68,7 @@ def as_failures(opened: OpenEscalation, reason: str, specialist: str) -> tuple[F
     )
 
 
-def _told(founds: Sequence[Finding], reason: str) -> Iterator[str]:
+def _message_lines(founds: Sequence[Finding], reason: str) -> Iterator[str]:
     for found in founds:
         yield found.text
         for side, text in (("before", found.old), ("now", found.new)):

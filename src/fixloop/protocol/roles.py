@@ -69,14 +69,14 @@ def check_route(profile: str, kind: str, sender: str, recipient: str) -> None:
 def violation(profile: str, kind: str, sender: str, recipient: str) -> str:
     """Why a message may not take this route, in one sentence; empty if it may."""
     routes = ROUTES.get(profile, frozenset())
-    if Route(kind, _end(sender), _end(recipient)) in routes:
+    if Route(kind, _role_of(sender), _role_of(recipient)) in routes:
         return ""
     known = sorted(f"{route.sender} → {route.recipient}" for route in routes if route.kind == kind)
     allowed = " or ".join(known) or f"none, the {profile} profile knows no such message"
     return f"{kind} from {sender} to {recipient} is on no route; allowed is {allowed}"
 
 
-def _end(agent: str) -> str:
+def _role_of(agent: str) -> str:
     return SPECIALIST if agent in _SLOTS else agent
 
 

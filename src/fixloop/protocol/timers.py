@@ -109,7 +109,7 @@ def _iteration_over(draft: Draft, due: float) -> None:
     """A single late operation has its own rule (K6); otherwise the cap escalates at once (A57)."""
     _refuse_early(draft, OperationName.ITERATION.value, due)
     operation = draft.state.operation
-    if operation is not None and _governs(draft.state, operation, due):
+    if operation is not None and _has_own_rule(draft.state, operation, due):
         draft.note(f"the iteration's cap waits: the limit of {operation.name} decides")
         window = draft.state.limits.reminder_window_seconds
         draft.cap_iteration(draft.clock + window if window is not None else None)
@@ -121,7 +121,7 @@ def _iteration_over(draft: Draft, due: float) -> None:
     escalate(draft, Reason.TIMEOUT, detail, operation=OperationName.ITERATION, flags=flags)
 
 
-def _governs(state: State, operation: Operation, iteration_due: float) -> bool:
+def _has_own_rule(state: State, operation: Operation, iteration_due: float) -> bool:
     started = operation.started_clock
     if started is None and operation.reminded_clock is not None:
         return True  # another attempt of what was late by itself

@@ -49,7 +49,7 @@ def decide(state: State | None, event: ev.Event, now: Moment) -> Outcome:
         raise Unexpected(f"{event.kind} came after workflow {state.workflow} ended ({state.outcome})")
     check_party(event, event.sender)
     draft = Draft(state, now)
-    _while_held(draft, event)
+    _apply_or_keep(draft, event)
     return draft.outcome()
 
 
@@ -77,20 +77,20 @@ def _continue(draft: Draft, event: ev.Continued) -> None:
     stood = draft.clock - held.clock
     draft.note(f"continued by {event.by} after {minutes_seconds(stood)}")
     # Every clock that ran when the pause began is moved later by the length of the pause.
-    state = _later(draft.state, stood, "iteration_clock", "iteration_due", "reported_clock")
+    state = _shift_clocks(draft.state, stood, "iteration_clock", "iteration_due", "reported_clock")
     operation, delivery = state.operation, state.delivery
     if operation is not None:
-        operation = _later(operation, stood, "started_clock", "reminded_clock", "escalates_clock")
+        operation = _shift_clocks(operation, stood, "started_clock", "reminded_clock", "escalates_clock")
     if delivery is not None:
-        delivery = _later(delivery, stood, "receipt_due")
-    specialists = tuple(_later(entry, stood, "started_clock") for entry in state.specialists)
+        delivery = _shift_clocks(delivery, stood, "receipt_due")
+    specialists = tuple(_shift_clocks(entry, stood, "started_clock") for entry in state.specialists)
     draft.state = state.with_(held=None, operation=operation, delivery=delivery, specialists=specialists)
     draft.release(stood)
     for kept in held.events:
         _handle(draft, ev.event_from_json(kept))
 
 
-def _while_held(draft: Draft, event: ev.Event) -> None:
+def _apply_or_keep(draft: Draft, event: ev.Event) -> None:
     """Apply an event, or keep it while a person has paused the workflow (A14): no work starts and clocks stand still
     until it continues. Events that would be refused then are refused now; NotDue: a deadline."""
     held = draft.state.held
@@ -111,7 +111,7 @@ def _while_held(draft: Draft, event: ev.Event) -> None:
     draft.note(f"{event.kind} arrived while paused and is kept")
 
 
-def _later(part: _Part, seconds: float, *clocks: str) -> _Part:
+def _shift_clocks(part: _Part, seconds: float, *clocks: str) -> _Part:
     running = {name: clock for name in clocks if (clock := getattr(part, name)) is not None}
     return part.with_(**{name: clock + seconds for name, clock in running.items()})
 

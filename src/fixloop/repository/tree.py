@@ -96,13 +96,13 @@ def write_tree(git: Git, *, tracked: Mapping[bytes, Entry], without: Collection[
     Includes the tracked files as they are on disk, and untracked ones that are neither ignored nor caches.
     `tracked`: paths that count as tracked, ignored or not. `without`: paths to leave out unless they are tracked.
     """
-    _refuse_what_blocks(os.fsencode(git.directory))
+    _refuse_special_files(os.fsencode(git.directory))
     with git.empty_index() as own:
         files = _fill(own, tracked)
         excludes = [f"--exclude={name}" for name in (*CACHES, *NAMED_FILES, ".fixloop")]
         listed = records(own.output("ls-files", "-o", "-z", "--exclude-standard", *excludes))
         files += [path for path in files_only(own, listed) if path not in without]
-        _refuse_what_is_large(own, files, tracked)
+        _refuse_large_files(own, files, tracked)
         _hash(own, files)
         return own.text("write-tree", "--missing-ok")
 
@@ -129,7 +129,7 @@ def globbed(git: Git, globs: Sequence[str], directory: Path) -> list[bytes]:
 def files_only(git: Git, listed: Iterable[bytes]) -> list[bytes]:
     """The paths that are regular files or symlinks, reached through real folders, and not fixloop's own."""
     top, parents = os.fsencode(git.directory), dict[bytes, bool]()
-    return [path for path in listed if not _is_barred(path) and _is_file(top, path, parents)]
+    return [path for path in listed if not _is_excluded(path) and _is_file(top, path, parents)]
 
 
 def entries_on_disk(git: Git, recorded: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
@@ -137,7 +137,7 @@ def entries_on_disk(git: Git, recorded: Mapping[bytes, Entry]) -> dict[bytes, En
     with git.empty_index() as own:
         _fill(own, recorded)
         files = [path for path in recorded if _is_file(os.fsencode(git.directory), path, {})]
-        _refuse_what_is_large(own, files, recorded)
+        _refuse_large_files(own, files, recorded)
         _hash(own, files)
         return tracked_in_index(own)
 
@@ -198,7 +198,7 @@ def commit_tree(git: Git, tree: str, parents: Sequence[str], message: str, *, da
     return git.run("commit-tree", tree, *options, stdin=message.encode(), dated=dated).stdout.decode().strip()
 
 
-def _refuse_what_blocks(folder: bytes) -> None:
+def _refuse_special_files(folder: bytes) -> None:
     """git opens these by name, and would wait for ever for a writer of a pipe."""
     try:
         entries = list(os.scandir(folder))
@@ -212,10 +212,10 @@ def _refuse_what_blocks(folder: bytes) -> None:
                     told = f"{shown(path)} is a pipe, socket or device, which git cannot read; remove it"
                     raise UsageError(told)
         if entry.is_dir(follow_symlinks=False) and entry.name not in NOT_ENTERED:
-            _refuse_what_blocks(entry.path)
+            _refuse_special_files(entry.path)
 
 
-def _refuse_what_is_large(own: Git, files: Iterable[bytes], tracked: Mapping[bytes, Entry]) -> None:
+def _refuse_large_files(own: Git, files: Iterable[bytes], tracked: Mapping[bytes, Entry]) -> None:
     """Refuse new files and growth of more than `NEW_BYTES` in all: reading them takes minutes, or fills the disk."""
     sizes = {path: os.lstat(os.path.join(os.fsencode(own.directory), path)).st_size for path in files}
     if sum(sizes.values()) <= NEW_BYTES:
@@ -239,7 +239,7 @@ def _fill(own: Git, tracked: Mapping[bytes, Entry]) -> list[bytes]:
     top, parents = os.fsencode(own.directory), dict[bytes, bool]()
     known, files = [], []
     for path, entry in tracked.items():
-        if _is_barred(path):
+        if _is_excluded(path):
             continue
         is_there, blob = _is_file(top, path, parents), entry.blob
         if entry.mode == GITLINK:
@@ -270,7 +270,7 @@ def _hash(own: Git, files: list[bytes]) -> None:
         raise UsageError(f"a file in {own.directory} cannot be read: {said}")
 
 
-def _is_barred(path: bytes) -> bool:
+def _is_excluded(path: bytes) -> bool:
     return not NEVER.isdisjoint(path.split(b"/"))
 
 

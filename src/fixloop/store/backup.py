@@ -28,7 +28,7 @@ from fixloop.store.limits import CHANGES_KEPT, FORGOTTEN_AT_MOST
 from fixloop.store.seal import Sealing
 
 FORMAT: Final = 1
-_PART: Final = 500
+_CHUNK: Final = 500
 """The most items of a list or hash that are written at once."""
 _FOR_EVER: Final = 9007199254740991.0
 """The ready time of the tickets of a paused workflow."""
@@ -74,13 +74,13 @@ def back_up(connection: Connection, header: Header, path: Path) -> Iterator[str]
     """
     try:
         with replacing(path, mode=0o600, synced=True) as raw:
-            yield from _written(connection, header, raw)
+            yield from _write_records(connection, header, raw)
     except OSError as error:
         told = f"cannot write {path}: {error.strerror}; name a file in a folder that you may write to"
         raise UsageError(told) from None
 
 
-def _written(connection: Connection, header: Header, raw: BinaryIO) -> Iterator[str]:
+def _write_records(connection: Connection, header: Header, raw: BinaryIO) -> Iterator[str]:
     digest, count = sha256(), 0
     with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=1, mtime=0) as file:
 
@@ -145,7 +145,7 @@ def restore(
             elif "numbers" in record:
                 _restore_project(connection, project, record)
             elif "workflow" in record:
-                yield _restored(connection, record, put_aside)
+                yield _restore_workflow(connection, record, put_aside)
 
 
 def _workflows(connection: Connection, project: str) -> list[str]:
@@ -263,7 +263,9 @@ def _place_of(connection: Connection, workflow: str) -> _Place:
     return _Place(*replies)
 
 
-def _restored(connection: Connection, record: Record, put_aside: Callable[[str], None] | None) -> Restored:
+def _restore_workflow(
+    connection: Connection, record: Record, put_aside: Callable[[str], None] | None
+) -> Restored:
     workflow, hash_ = record["workflow"], {each: b64decode(value) for each, value in record["hash"].items()}
     is_live = not hash_.get("outcome") and record["ended"] is None
     for _ in range(_ROUNDS):
@@ -275,7 +277,9 @@ def _restored(connection: Connection, record: Record, put_aside: Callable[[str],
                 return Restored(workflow, "other" if obstacle == workflow else "lives", is_live, 0.0)
             put_aside(obstacle)
             continue
-        writing = partial(_write, record=record, hash_=hash_, is_live=is_live, is_first=not place.others)
+        writing = partial(
+            _write_workflow, record=record, hash_=hash_, is_live=is_live, is_first=not place.others
+        )
         with suppress(WatchError):
             connection.call(writing)
             late = _clock(place.clock) - record["clock"] if place.others else 0.0
@@ -283,12 +287,14 @@ def _restored(connection: Connection, record: Record, put_aside: Callable[[str],
     raise UsageError(f"{workflow} changes all the time; stop what works on it, then restore again")
 
 
-def _write(client: Any, record: Record, hash_: Mapping[str, bytes], *, is_live: bool, is_first: bool) -> None:
+def _write_workflow(
+    client: Any, record: Record, hash_: Mapping[str, bytes], *, is_live: bool, is_first: bool
+) -> None:
     """Write one workflow in one transaction. Raises WatchError: another process wrote it in the meantime."""
     workflow = record["workflow"]
     number, feature = keys.shard_of(workflow), keys.feature_of(workflow)
     shard, name = keys.shard_keys(number), keys.workflow_key(workflow)
-    own, due, delayed = _again(hash_)
+    own, due, delayed = _requeued(hash_)
     # Claims made after the backup must not share a fencing number with claims made after the restore.
     fence = record.get("fence", 0) + FORGOTTEN_AT_MOST
     with client.pipeline(transaction=True) as pipe:
@@ -306,15 +312,15 @@ def _write(client: Any, record: Record, hash_: Mapping[str, bytes], *, is_live: 
             )
         pipe.hset(shard.shard, "fence", max(known, fence))
         pipe.delete(keys.history_key(workflow), keys.artifacts_key(workflow))
-        for part in _parts(list(own.items())):
+        for part in _chunks(list(own.items())):
             pipe.hset(name, mapping=dict(part))
-        for part in _parts(record["history"]):
+        for part in _chunks(record["history"]):
             pipe.rpush(keys.history_key(workflow), *map(b64decode, part))
         for digest, data in record["artifacts"].items():
             pipe.hset(keys.artifacts_key(workflow), digest, b64decode(data))
         if due is not None:
             pipe.zadd(shard.due, {workflow: due})
-        for part in _parts(list(delayed.items())):
+        for part in _chunks(list(delayed.items())):
             pipe.zadd(shard.delayed, dict(part))
         pipe.zadd(shard.workflows, {workflow: keys.issue_of(workflow)})
         pipe.sadd(keys.number_keys(workflow[:8])[0], keys.issue_of(workflow))
@@ -327,7 +333,7 @@ def _write(client: Any, record: Record, hash_: Mapping[str, bytes], *, is_live: 
         pipe.execute()
 
 
-def _again(hash_: Mapping[str, bytes]) -> tuple[dict[str, bytes], float | None, dict[str, float]]:
+def _requeued(hash_: Mapping[str, bytes]) -> tuple[dict[str, bytes], float | None, dict[str, float]]:
     """The hash with its tickets ready for the next sweep, its earliest deadline, and its members of `delayed`. Work
     that was in progress is repeated."""
     own, delayed = dict(hash_), dict[str, float]()
@@ -342,8 +348,8 @@ def _again(hash_: Mapping[str, bytes]) -> tuple[dict[str, bytes], float | None, 
     return own, due, delayed
 
 
-def _parts(whole: list[Any]) -> Iterator[list[Any]]:
-    return (whole[begin : begin + _PART] for begin in range(0, len(whole), _PART))
+def _chunks(whole: list[Any]) -> Iterator[list[Any]]:
+    return (whole[begin : begin + _CHUNK] for begin in range(0, len(whole), _CHUNK))
 
 
 def _of_project(found: Mapping[bytes, bytes], project: str) -> dict[str, str]:

@@ -46,11 +46,11 @@ _ANSWER_SECONDS: Final = 2.8
 _SENTINEL_SECONDS: Final = 0.5
 """Per sentinel; the next one has the same information."""
 _LONGEST_PAUSE_SECONDS: Final = 1.0
-_ALONE_SECONDS: Final = 5.0
+_SKIP_WAIT_SECONDS: Final = 5.0
 """After a replica timeout, skip WAIT for this long."""
 # Replies of a Redis that is up but cannot serve: full, replica, disk error. Waiting may help.
 # Redis 6 puts the word into the middle of a sentence about the script.
-_NOT_NOW: Final = re.compile(r"(^|-)(OOM|MISCONF|READONLY|MASTERDOWN|NOREPLICAS|LOADING|BUSY)\b")
+_UNAVAILABLE: Final = re.compile(r"(^|-)(OOM|MISCONF|READONLY|MASTERDOWN|NOREPLICAS|LOADING|BUSY)\b")
 
 
 class Misunderstood(ProtocolError):
@@ -79,7 +79,7 @@ class Connection:
         except UsageError as error:
             raise UsageError(f"FIXLOOP_STATE_URL: {error}") from None
         self._client = client_for(self._place)
-        self._alone_until = 0.0
+        self._skip_wait_until = 0.0
 
     def call(self, action: Callable[[Any], T]) -> T:
         """The result of `action`, retried for `patience_seconds`; InfrastructureError if Redis cannot serve."""
@@ -91,11 +91,11 @@ class Connection:
                 is_patient = time.monotonic() < give_up
                 # Redis may have closed a pooled connection when it restarted. One more try costs nothing, because a
                 # refusal comes at once; a timeout has already taken its time.
-                is_worn = turn == 0 and not isinstance(
+                is_stale_connection = turn == 0 and not isinstance(
                     error, RedisTimeoutError | ResponseError | BusyLoadingError
                 )
-                may_help = _is_absence(error) and not _is_refused_login(error)
-                if not may_help or not (is_patient or is_worn):
+                may_help = _is_unavailable(error) and not _is_refused_login(error)
+                if not may_help or not (is_patient or is_stale_connection):
                     raise self._explained(error) from None
                 if is_patient:
                     time.sleep(
@@ -121,12 +121,12 @@ class Connection:
         """Run one script once per call, and wait for as many replicas as the URL asks for, in one round trip; use it
         inside an action of `call`. A missing confirmation is logged and does not stop the work. To stop it, configure
         Redis to refuse writes (`min-replicas-to-write`)."""
-        if not self._place.replicas or time.monotonic() < self._alone_until:
+        if not self._place.replicas or time.monotonic() < self._skip_wait_until:
             return self._sent(script, calls)
         wait = ("WAIT", self._place.replicas, round(self._place.replica_seconds * 1000))
         *replies, confirmed = self._sent(script, calls, wait)
         if not isinstance(confirmed, int) or confirmed < self._place.replicas:
-            self._alone_until = time.monotonic() + _ALONE_SECONDS
+            self._skip_wait_until = time.monotonic() + _SKIP_WAIT_SECONDS
             log.warning(
                 "%s of %d replicas of Redis at %s confirmed a commit within %g s; it would be lost with this Redis, "
                 "and so would what is committed in the next %g s",
@@ -134,7 +134,7 @@ class Connection:
                 self._place.replicas,
                 self.where,
                 self._place.replica_seconds,
-                _ALONE_SECONDS,
+                _SKIP_WAIT_SECONDS,
             )
         return replies
 
@@ -145,16 +145,16 @@ class Connection:
     def _sent(self, script: str, calls: Sequence[ScriptCall], *more: tuple[Any, ...]) -> list[Any]:
         """The replies to a script and to the commands after it; loads the script if Redis does not know it."""
         commands = [("EVALSHA", digest(script), len(keys), *keys, *args) for keys, args in calls]
-        replies = self._asked(*commands, *more)
+        replies = self._execute(*commands, *more)
         if isinstance(replies[0], NoScriptError):
-            self._asked(("SCRIPT", "LOAD", source(script)))
-            replies = self._asked(*commands, *more)
+            self._execute(("SCRIPT", "LOAD", source(script)))
+            replies = self._execute(*commands, *more)
         for reply in replies[: len(calls)]:
             if isinstance(reply, Exception):
                 raise reply
         return replies
 
-    def _asked(self, *commands: tuple[Any, ...]) -> list[Any]:
+    def _execute(self, *commands: tuple[Any, ...]) -> list[Any]:
         """The replies to commands sent in one pipeline; a refused command has its exception in place of a reply."""
         pipe: Any
         with self._client.pipeline(transaction=False) as pipe:
@@ -179,7 +179,7 @@ class Connection:
                 "put the right user and password into FIXLOOP_STATE_URL"
             )
         if isinstance(error, ResponseError | BusyLoadingError):
-            if _is_absence(error):
+            if _is_unavailable(error):
                 told = f"Redis at {self.where} cannot serve now: {one_line(error)}; see its log"
                 return InfrastructureError(told)
             return Misunderstood(self.where, one_line(error))
@@ -217,8 +217,8 @@ def _is_refused_login(error: RedisError) -> bool:
     return isinstance(error, AuthenticationError | NoPermissionError) or "unauthenticated" in str(error)
 
 
-def _is_absence(error: RedisError) -> bool:
+def _is_unavailable(error: RedisError) -> bool:
     """Whether Redis is away, frozen or cannot serve, so that waiting may help."""
     if isinstance(error, RedisConnectionError | RedisTimeoutError | ReadOnlyError | OutOfMemoryError):
         return True
-    return _NOT_NOW.search(str(error)) is not None
+    return _UNAVAILABLE.search(str(error)) is not None

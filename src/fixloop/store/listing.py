@@ -25,7 +25,7 @@ class Listing:
                 numbers = self._connection.call(methodcaller("hgetall", keys.shard_keys(shard).live))
                 found = names_in(replies.live_id(feature, number) for feature, number in numbers.items())
             else:
-                found = self._all_in(shard)
+                found = self._ids_in(shard)
             yield from self._with_fields(shard, found)
 
     def unlisted(self) -> list[str]:
@@ -41,7 +41,7 @@ class Listing:
             }
         )
         found = {name for prefix, name in stored if f"{prefix}:" in prefixes and keys.is_workflow(name)}
-        return sorted(found.difference(*map(self._all_in, range(keys.SHARDS))))
+        return sorted(found.difference(*map(self._ids_in, range(keys.SHARDS))))
 
     def ended(self, before: datetime, *, most: int = MOST_PER_SWEEP) -> list[tuple[str, datetime]]:
         self._note_older_ends()
@@ -73,13 +73,13 @@ class Listing:
                 continue
             ends = {
                 workflow: datetime.fromisoformat(fields["updated_at"]).timestamp()
-                for workflow, fields in self._with_fields(shard, self._all_in(shard))
+                for workflow, fields in self._with_fields(shard, self._ids_in(shard))
                 if fields.get("outcome") and DAMAGED not in fields
             }
             if ends:
                 self._connection.call(methodcaller("zadd", keys.ended_key(shard), ends, nx=True))
 
-    def _all_in(self, shard: int) -> list[str]:
+    def _ids_in(self, shard: int) -> list[str]:
         name = keys.shard_keys(shard).workflows
         return names_in(self._connection.call(lambda client: client.zrange(name, 0, -1)))
 

@@ -52,7 +52,7 @@ def pack(text: bytes, context: Context) -> bytes:
     """The stored form of a text packed with `context`."""
     numbers = ",".join(map(str, context.numbers))
     packer = zlib.compressobj(
-        _LEVEL, wbits=_RAW, memLevel=_MEMORY_LEVEL, zdict=_known(DICTIONARY, context.texts)
+        _LEVEL, wbits=_RAW, memLevel=_MEMORY_LEVEL, zdict=_preset(DICTIONARY, context.texts)
     )
     first = b"%c%s\n%s" % (DICTIONARY, numbers.encode(), _check(text))
     return first + packer.compress(text) + packer.flush()
@@ -84,7 +84,7 @@ def unpack(stored: bytes, text_of: Callable[[int], bytes | None]) -> bytes | Non
     if not stored or not 1 <= stored[0] <= _LAST_DICTIONARY:
         return inflate(stored)
     texts = [text_of(number) for number in leans_of(stored)]
-    known = _known(stored[0], [text for text in texts if text is not None])
+    known = _preset(stored[0], [text for text in texts if text is not None])
     start = stored.find(b"\n") + 1
     try:
         opener = zlib.decompressobj(_RAW, zdict=known)
@@ -110,7 +110,7 @@ def _check(text: bytes) -> bytes:
     return zlib.crc32(text).to_bytes(_CHECK_BYTES, "big")
 
 
-def _known(number: int, texts: Sequence[bytes]) -> bytes:
+def _preset(number: int, texts: Sequence[bytes]) -> bytes:
     # Deflate looks back no further than the window, and nearer matches are cheaper.
     return (_dictionary(number) + b"".join(texts))[-_WINDOW_BYTES:]
 

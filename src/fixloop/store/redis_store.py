@@ -34,7 +34,7 @@ def _of_one_workflow(method: F) -> F:
 
     @wraps(method)
     def call(self: "RedisStore", name: str, *more: Any, **further: Any) -> Any:
-        with self._naming(name.partition(".")[0]):
+        with self._reporting_damage(name.partition(".")[0]):
             return method(self, name, *more, **further)
 
     return cast(F, call)
@@ -71,7 +71,7 @@ class RedisStore(Listing, Store):
     def commit(self, commit: records.Commit) -> records.Committed:
         commit.check()
         head, context, sent = commit.head, commit.context, 0
-        with self._naming(commit.workflow):
+        with self._reporting_damage(commit.workflow):
             if commit.expected_version > 0 and (not head or context is None):
                 name = keys.workflow_key(commit.workflow)
                 found = self._connection.call(lambda client: client.hmget(name, ["head", "snapshot"]))
@@ -360,7 +360,7 @@ class RedisStore(Listing, Store):
         return RawHistory(int(version or 0), replies.head(head), snapshot or b"", entries)
 
     @contextmanager
-    def _naming(self, workflow: str) -> Iterator[None]:
+    def _reporting_damage(self, workflow: str) -> Iterator[None]:
         """Run store calls for one workflow; Damaged if its stored data prevents them."""
         try:
             with reading(workflow):

@@ -62,7 +62,7 @@ def due_waivers(
         waiver = Waiver(**{name: record[name] for name in Waiver._fields})
         if waiver.until > last or not waiver.workflow.startswith(prefix):
             continue
-        if _stands(store, waiver):
+        if _is_current(store, waiver):
             found.append(waiver)
         elif datetime.fromisoformat(waiver.at) < datetime.now(UTC) - _SETTLE:
             forgotten.append(field)
@@ -71,7 +71,7 @@ def due_waivers(
     return sorted(found, key=lambda each: each.until)
 
 
-def _stands(store: Store, waiver: Waiver) -> bool:
+def _is_current(store: Store, waiver: Waiver) -> bool:
     feature = waiver.workflow[:8], keys.issue_of(waiver.workflow)
     newest, retired = store.latest(*feature), store.retired(*feature)
     if newest is None:

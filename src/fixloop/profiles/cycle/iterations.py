@@ -17,7 +17,7 @@ from fixloop.protocol.agents import ORCHESTRATOR
 
 def validated(draft: Draft, key: str, result: PhaseResult) -> None:
     """Decide what follows a validation."""
-    found = _found(result, draft.state.limits)
+    found = _findings(result, draft.state.limits)
     blocking = tuple(issue for level, issue in found if level is rec.Severity.BLOCKER)
     version, iteration = draft.state.version, draft.state.iteration
     # The failures that were sent to be fixed have been validated again (C53, C55).
@@ -64,7 +64,7 @@ def _target(issue: str) -> str:
     return RESOLVERS.get(kind_of(issue), "cd")
 
 
-def _found(result: PhaseResult, limits: Limits) -> list[tuple[rec.Severity, str]]:
+def _findings(result: PhaseResult, limits: Limits) -> list[tuple[rec.Severity, str]]:
     """A validation's findings by severity; figures below the limits make a success a failure (U13)."""
     issues = list(map(categorised, result.issues))
     if result.status is not rec.ResultStatus.SUCCESS:

@@ -69,7 +69,7 @@ class Archive:
                 path = folder / f"{ended_at:%Y-%m-%d}.{self._host}{more}{SUFFIX}"
                 with _locked(path, os.O_RDWR | os.O_CREAT) as file:
                     size = os.fstat(file).st_size
-                    if self._in(path).end < size:
+                    if self._index_of(path).end < size:
                         # The file's last record was cut short: a record after it could not be found.
                         continue
                     try:
@@ -114,7 +114,7 @@ class Archive:
     def workflows(self, project: str = "", day: str = "") -> Iterator[Archived]:
         """The archived workflows of a project, or all, and of a day; a record that a crash duplicated appears twice."""
         for path in sorted(self.directory.glob(f"{project or '*'}/{day}*{SUFFIX}")):
-            yield from self._in(path).found
+            yield from self._index_of(path).found
 
     def erase(self, archived: Archived) -> None:
         """Erase a workflow's record, and delete the file if no record is left."""
@@ -131,11 +131,11 @@ class Archive:
     def damaged(self) -> Iterator[str]:
         """One sentence for each file that does not end with a whole record, after a crash or a change by hand."""
         for path in sorted(self.directory.glob(f"*/*{SUFFIX}")):
-            end, size = self._in(path).end, path.stat().st_size
+            end, size = self._index_of(path).end, path.stat().st_size
             if end < size:
                 yield f"{path} cannot be read from byte {end} of {size} on"
 
-    def _in(self, path: Path) -> _Known:
+    def _index_of(self, path: Path) -> _Known:
         with _opened(path, os.O_RDONLY) as file:
             inode, known = os.fstat(file).st_ino, self._known.get(path)
             if known is None or known.inode != inode:
