@@ -23,7 +23,7 @@ from fixloop.machine.interpreters import Interpreter
 MOST_MODULES: Final = 5_000
 MOST_FOLDERS: Final = 16
 FEWEST_IMPORTED: Final = 100
-"""Imports of a command that shows what is usually imported: Python itself needs half as many."""
+"""The fewest imports of a command that shows what is usually imported: Python itself makes half as many."""
 _SELDOM_IMPORTED: Final = frozenset({"test", "tests", "idlelib", "lib2to3", "tkinter", "turtledemo"})
 _LIBRARY: Final = re.compile(r"(?!(?:.*/)?\.\./).+/lib(?:64)?/python3[\d.]*/(?:.+/)?[^/]+\.pyc")
 
@@ -32,7 +32,7 @@ def lend(pycache: Path, cache: Path, interpreter: Interpreter, before: float) ->
     """Make a new `PYTHONPYCACHEPREFIX` with links to the bytecode that was compiled before `before`, seconds since the
     epoch, and nothing else. An inode's date cannot be set back, so a fixer's bytecode is never included. The folder is
     reused from an earlier command, if possible, with links to all modules that commands of this interpreter imported;
-    for the first command, links to all of its libraries' modules that were ever imported."""
+    until enough of these are known, with links to all library modules that were ever imported."""
     folders = _folders(cache, interpreter)
     lent, made = set[str](), set[str]()
     if _take(folders, pycache):

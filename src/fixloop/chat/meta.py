@@ -43,7 +43,7 @@ class _Strict(BaseModel):
 
 
 class GitHub(_Strict):
-    """What happens to a chat on a hosting site; recorded, never acted upon."""
+    """What happens with a chat on a hosting site; recorded, never acted upon."""
 
     sync_mode: Literal["none", "issue-dryrun", "issue-live"] = "none"
     title_pattern: str | None = None

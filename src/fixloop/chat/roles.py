@@ -5,7 +5,7 @@ from typing import Final
 
 
 class Role(StrEnum):
-    """A participant that writes; also whose turn it is."""
+    """One of the three that write; also whose turn it is."""
 
     TWIN = "twin"
     ARCHITECT = "architect"
@@ -13,7 +13,7 @@ class Role(StrEnum):
 
 
 class ChatState(StrEnum):
-    """The state of a chat in its contract."""
+    """Where a chat stands, as its contract says."""
 
     OPEN = "open"
     REVIEW = "review"

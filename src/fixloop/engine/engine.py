@@ -99,7 +99,7 @@ class ProfileEngine(Generic[S]):
         return ProfileEngine(self.store, profile, self._hint, self._announce)
 
     def start(self, event: Start) -> ProfileApplied[S]:
-        """Create the workflow unless one of the same feature is live. UsageError when no specialist applies."""
+        """Create the workflow unless one of the same feature is live. UsageError if there is nothing to do."""
         moment = self.store.now(event.workflow)
         outcome = self.profile.decide(None, event, moment)
         basis: _Basis[S] = _Basis(0, "", NOTHING, moment)
@@ -208,10 +208,10 @@ class ProfileEngine(Generic[S]):
         goes_on: Callable[[Ticket], GoesOn] = lambda ticket: False,
     ) -> ProfileApplied[S]:
         """Commit a ticket's result. The holder follows up the new tickets itself; `goes_on` says whether the commit
-        also claims the first one for it. `stale` or `gone`: the ticket was withdrawn or taken over, and the result is
-        dropped. `refused`: the ticket's worker may not send this event (A51). `moved`: the work that the result is
-        based on has changed. After `refused` and `moved` the ticket is still held. The history records what was dropped
-        or refused."""
+        also claims the first one for it. `stale` or `gone`: the ticket was withdrawn or taken over, or the state does
+        not allow the result, which is dropped. `refused`: the ticket's worker may not send this event (A51). `moved`:
+        the work that the result is based on has changed. After `refused` and `moved` the ticket is still held. The
+        history records what was dropped or refused."""
         worker, workflow, kind = self.profile.worker_of(held.ticket), held.ticket.workflow, event.kind
         try:
             self.profile.check_party(event, worker)

@@ -42,7 +42,7 @@ class Kept(Value):
 
 
 class LastCheck(Value):
-    """All results, in the order in which the checks ran."""
+    """All results, those of the last run first."""
 
     kept: tuple[Kept, ...] = ()
     cut_off: dict[str, float] = Field(default_factory=dict)

@@ -313,8 +313,8 @@ def children(pid: int) -> list[int]:
     """
     The processes that `pid` started or inherited, zombies included; none without /proc.
 
-    The kernel keeps the list for each thread. Reading all of /proc instead takes so long, where thousands have ended
-    and nobody has collected them, that what moves on from process to process stays ahead.
+    The kernel keeps this list for each thread. Reading all of /proc takes too long if there are thousands of zombies: a
+    process that keeps forking would stay ahead.
     """
     found: list[int] = []
     for thread in _entries(f"/proc/{pid}/task"):

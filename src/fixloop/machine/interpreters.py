@@ -51,9 +51,9 @@ def choose_interpreter(
     The interpreter, in order: what setup made, the checkout's `.venv` or `venv`, `$VIRTUAL_ENV`, PATH.
 
     `made` is the folder in which `[workspace] setup` ran, `source` the top of the checkout, if any. On the PATH
-    fixloop's own environment is passed over: what it has, the project has not. Who has activated it, or installed
-    fixloop into the project's environment and activated that, means it; pre-commit activates a hook's own by itself.
-    A version manager is asked for the interpreter itself: its shim starts slowly and has no packages next to it.
+    fixloop's own environment is skipped, because its packages are not the project's. An activated environment is used
+    even if it has fixloop, except one that pre-commit activates for a hook. A version manager is asked for the
+    interpreter itself: its shim starts slowly and has no packages next to it.
     """
     for top, origin in ((made, "setup"), (source, "checkout")):
         venv = venv_in(top, subdirectory) if top is not None else None

@@ -55,7 +55,7 @@ def decision_made(draft: Draft, event: DecisionMade) -> None:
     draft.update(epoch=draft.state.epoch + 1)
     _record_decision(draft, f"{event.decision} by {event.by}")
     if opened.reason is Reason.SPECIALIST_ERROR:
-        # The person knows about the error, perhaps in the environment, and continues with the present one.
+        # The person knows what is wrong, perhaps with the environment, and continues with it as it is.
         draft.update(environments={})
     if event.decision is Decision.SKIP:
         _skip(draft, opened, event)

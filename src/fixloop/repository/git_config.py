@@ -93,7 +93,7 @@ def _files(directory: Path, git_dir: Path | None, variables: Mapping[str, str]) 
 
 
 def _git_dir(place: Path) -> Path | None:
-    """The git directory of the repository that starts here. ValueError: it neither exists nor is missing."""
+    """The git directory of the repository that starts here. ValueError: it is incomplete or malformed."""
     inside = place / ".git"
     if inside.is_file():
         kind, _, path = os.fsdecode(_content(inside) or b"").partition(":")

@@ -1,4 +1,4 @@
-"""`/v1/webhooks`: who is told of events. `/v1/hooks`: events from elsewhere, signed as Standard Webhooks has it."""
+"""`/v1/webhooks`: the receivers of events. `/v1/hooks`: events from outside, signed by Standard Webhooks."""
 
 from collections.abc import Mapping
 from contextlib import suppress

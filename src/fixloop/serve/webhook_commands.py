@@ -1,4 +1,4 @@
-"""`webhook`: who is told of events, and from whom they are taken."""
+"""`webhook`: the receivers and the sources of events."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -32,7 +32,7 @@ def reading(workflow: str) -> Iterator[None]:
 
 
 def blamed(connection: Connection, workflow: str, error: Misunderstood) -> ProtocolError:
-    """The error for a failed script: Damaged if one of the workflow's own keys is wrong, else ProtocolError."""
+    """The error for a failed script: Damaged if the workflow's own data is the cause, else ProtocolError."""
     shard = keys.shard_of(workflow)
     own = {
         keys.workflow_key(workflow): "hash",

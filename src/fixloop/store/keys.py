@@ -163,7 +163,7 @@ def ended_key(shard: int) -> str:
 
 
 def retired_key(shard: int) -> str:
-    """Hash of a shard: feature → `{number} {archived or purged} {when}` of its newest removed workflow."""
+    """Hash of a shard: feature → `{number} {archived, purged or set-aside} {when}`, newest removed workflow."""
     return f"{_prefix(shard)}retired"
 
 

@@ -284,7 +284,7 @@ class Rejections(NamedTuple):
 
     @property
     def last(self) -> str:
-        """`3 messages, the last at 2026-11-22 20:13:04Z on fixloop.control: its id is a list`, where there were any."""
+        """`3 messages, the last at 2026-11-22 20:13:04Z on fixloop.control: its id is a list`, if there were any."""
         said = "1 message" if self.total == 1 else f"{self.total} messages"
         newest = self.kept[0]
         return f"{said}, the last at {newest.at:%Y-%m-%d %H:%M:%SZ} on {newest.queue}: {newest.why}"

@@ -56,7 +56,7 @@ def acquire(draft: Draft, event: ev.LockAcquired) -> None:
 
 
 def release(draft: Draft, event: ev.LockReleased) -> None:
-    """Answers `released`, or `lost` with no effect: it was taken over (D27). Unexpected: the agent never had it."""
+    """Answers `released`, or `lost` with no effect: it was taken over (D27). Unexpected: it is not this agent's."""
     lock = _owned(draft, event.sender, event.resource, event.token)
     if lock is None:
         draft.answer = "lost"
@@ -77,7 +77,7 @@ def extend(draft: Draft, event: ev.LockExtended) -> None:
 
 
 def _owned(draft: Draft, agent: str, resource: str, token: int | None) -> Lock | None:
-    """The agent's own lock; None if it was taken over."""
+    """The agent's own lock; None if it was taken over or has another token. Unexpected: the agent has none."""
     check_agent(agent)
     lock = draft.state.locks.get(resource)
     if lock is not None and lock.agent == agent and token in (None, lock.token):
@@ -174,7 +174,7 @@ def applied(state: Handoffs, held: HeldWrite) -> dict[str, Any]:
             if isinstance(kind, str) and kind in list(Kind):
                 changed["kind"] = Kind(kind)
     elif top == "locks":
-        # Locks that are left out are released, whoever has them; writing a lock grants none.
+        # Locks that are left out are released, even those of other agents; writing a lock grants none.
         gone = {below} if below and value is None else set[str]()
         if not below and isinstance(value, Mapping):
             gone = set(state.locks) - set(value)
