@@ -203,6 +203,13 @@ def test_a_package_file_that_says_nothing_proposes_nothing(tmp_path: Path, text:
     assert proposals(written(tmp_path, {"package.json": text})) == ()
 
 
+def test_a_configured_linter_that_an_unknown_script_may_run_is_no_check_of_its_own(tmp_path: Path) -> None:
+    scripts = {"check": "gts lint", "test": "mocha"}
+    found = project(tmp_path, scripts, ".eslintrc.json", devDependencies={"eslint": "9", "gts": "7"})
+
+    assert list(commands(found)) == ["mocha", "npm run check"]
+
+
 def test_a_project_without_configuration_is_checked_by_its_scripts_and_init_writes_them(
     tmp_path: Path,
 ) -> None:

@@ -83,20 +83,20 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
     for name in sorted(project.scripts, key=lambda name: not _CHECK_SCRIPT.match(name)):
         done = {each.tool for each in found}
         found += [each for each in _of_script(name, project) if each.tool not in done]
-    has_tests = any(each.runs_tests for each in found)
     done = {each.tool for each in found}
+    # What a whole script comes to is not known: it may run a configured linter, on some files only.
+    called = {each.runs_tests for each in found if each.runs_tests or each.check.command[0] == manager}
     for known in _TABLES["configured"]:
         files = sorted(file.name for pattern in known["files"] for file in project.directory.glob(pattern))
         where = files[0] if files else f"package.json: {known['key']}" if known.get("key") in package else ""
         if known["dependency"] in project.dependencies and where:
             each = _proposal(Call(known["tool"], tuple(known["words"])), where, project)
-            found += [each] if each.tool not in done and not (has_tests and each.runs_tests) else []
+            found += [each] if each.tool not in done and each.runs_tests not in called else []
     # A second call of one tool has a number: names of checks are unique.
     seen: Counter[str] = Counter()
     for at, each in enumerate(found):
         seen[each.tool] += 1
-        count = seen[each.tool]
-        name = each.tool if count == 1 else f"{each.tool} {count}"
+        name = each.tool if seen[each.tool] == 1 else f"{each.tool} {seen[each.tool]}"
         found[at] = each._replace(check=each.check.model_copy(update={"name": name}))
     return tuple(found)
 
