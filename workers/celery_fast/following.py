@@ -38,10 +38,10 @@ class StepTask(Task):  # type: ignore[misc]
             while (following := going.next()) is not None:
                 done = _end_event(known.get("id", uuid), made)
                 known = _as_message(known, following)
-                _tell(self.app, hostname, [done, *_start_events(known)])
+                _send_events(self.app, hostname, [done, *_start_events(known)])
                 made = self.app.tasks[known["task"]].alone(known["id"], (), known["kwargs"], known)
             if made is not first:
-                _tell(self.app, hostname, [_end_event(known["id"], made)])
+                _send_events(self.app, hostname, [_end_event(known["id"], made)])
         finally:
             CURRENT.reset(before)
         return first
@@ -87,7 +87,7 @@ def _end_event(uuid: str, made: Any) -> tuple[str, dict[str, Any]]:
     return kind, {"uuid": uuid, "exception": saferepr(made.info.retval), "traceback": ""}
 
 
-def _tell(app: Celery, hostname: Any, events: list[tuple[str, dict[str, Any]]]) -> None:
+def _send_events(app: Celery, hostname: Any, events: list[tuple[str, dict[str, Any]]]) -> None:
     """Send events to Flower, several in one message."""
     if app.conf.worker_send_task_events:
         dispatcher = _dispatcher(app, str(hostname), os.getpid())

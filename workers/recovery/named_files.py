@@ -32,11 +32,11 @@ def draw(store: Store, workflow: str, *, ended: bool) -> None:
             mark.touch()
         except OSError as error:
             log.warning("cannot mark that the files of %s are drawn here: %s", workflow, error)
-    if _is_drawn(store, workflow) and ended:
+    if _is_written(store, workflow) and ended:
         mark.unlink(missing_ok=True)
 
 
-def _is_drawn(store: Store, workflow: str) -> bool:
+def _is_written(store: Store, workflow: str) -> bool:
     projected = project(store, workflow)
     for sentence in (projected.problem, *projected.edits):
         if sentence:
@@ -66,7 +66,7 @@ class Redrawing:
             for name in turn:
                 try:
                     found = self._store.read(name)
-                    if found is None or (_is_drawn(self._store, name) and found.fields.get("outcome")):
+                    if found is None or (_is_written(self._store, name) and found.fields.get("outcome")):
                         (_marks() / name).unlink(missing_ok=True)
                 except Damaged as damaged:
                     say_once(log, str(damaged))

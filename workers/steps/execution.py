@@ -111,7 +111,7 @@ def _carry_out(task: Task, ticket_id: str) -> str:
             except Injured as injury:
                 return _offer_again(task, step, str(injury))
             except PutOff as elsewhere:
-                return _put_off(task, step, str(elsewhere))
+                return _delay(task, step, str(elsewhere))
         if event is None:
             stop_chain(task)
             return "cancelled"
@@ -133,7 +133,7 @@ def _offer_again(task: Task, step: Step, why: str) -> str:
     return "injured"
 
 
-def _put_off(task: Task, step: Step, why: str) -> str:
+def _delay(task: Task, step: Step, why: str) -> str:
     """Delay the ticket until its child workflow wakes it. If the wake-up is lost, the delay ends by itself."""
     ticket = step.holding.ticket.id
     log.info("%s is put off: %s", ticket, why)

@@ -73,14 +73,14 @@ def enqueue_many(
     # While one batch becomes workflows, git stores the snapshots of the next.
     with ThreadPoolExecutor(1) as keeping:
         while batch := list(islice(numbered, BATCH)):
-            waiting.append(_kept(engine, batch, alike, cache, keeping))
+            waiting.append(_store_snapshots(engine, batch, alike, cache, keeping))
             if len(waiting) > 1:
                 yield from _submitted(engine, waiting.popleft())
         while waiting:
             yield from _submitted(engine, waiting.popleft())
 
 
-def _kept(
+def _store_snapshots(
     engine: ProfileEngine[Any],
     batch: Sequence[tuple[int, Feature | UsageError]],
     alike: dict[str, Prepared | UsageError],

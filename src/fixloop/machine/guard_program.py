@@ -51,24 +51,24 @@ def main() -> None:
     try:
         confine = _confining(rules)
     except OSError as told:
-        _tell(status, f"unconfined {told.strerror}")
+        _report(status, f"unconfined {told.strerror}")
         return
-    _tell(status, "starting")
+    _report(status, "starting")
     child, error = _start(sys.argv[5:], confine)
-    _let_go_of_standard_streams()
+    _release_standard_streams()
     if child == 0:
-        _tell(status, f"unstartable {error}")
+        _report(status, f"unstartable {error}")
         return
-    _tell(status, f"started {0 if is_first else child}")
+    _report(status, f"started {0 if is_first else child}")
     code = _wait(child, life, status, wake)
-    _tell(status, "ending")
+    _report(status, "ending")
     if not is_first:
         end_all(lambda: descendants(os.getpid()), group=child, are_left=_has_children)
     if code is not None:
-        _tell(status, f"signalled {-code}" if code < 0 else f"exited {code}")
+        _report(status, f"signalled {-code}" if code < 0 else f"exited {code}")
 
 
-def _tell(status: int, word: str) -> None:
+def _report(status: int, word: str) -> None:
     try:
         os.write(status, f"{word}\n".encode())
     except BrokenPipeError:
@@ -80,24 +80,24 @@ def _become_first_process(life: int, status: int) -> None:
     """Return as the first process of a PID namespace; the original process waits for it and ends with it."""
     try:
         try:
-            _called("unshare", CLONE_NEWPID | CLONE_NEWNS)
+            _call("unshare", CLONE_NEWPID | CLONE_NEWNS)
         except PermissionError:
             # Without root this requires a user namespace, in which users keep their ids.
             user, group = os.geteuid(), os.getegid()
-            _called("unshare", CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWUSER)
+            _call("unshare", CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWUSER)
             maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
             for file, text in maps.items():
                 with open(f"/proc/self/{file}", "w") as place:
                     place.write(text)
-        _called("mount", b"none", b"/", None, MS_REC | MS_SLAVE, None)
+        _call("mount", b"none", b"/", None, MS_REC | MS_SLAVE, None)
     except OSError as error:
-        _give_up(status, f"unshare: {error.strerror}")
+        _exit_unavailable(status, f"unshare: {error.strerror}")
     tie, held = os.pipe()
     first = os.fork()
     if first:
         os.close(status)
         os.close(tie)
-        _let_go_of_standard_streams()
+        _release_standard_streams()
         _follow(first, life)
     os.close(held)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -105,9 +105,9 @@ def _become_first_process(life: int, status: int) -> None:
     if select.select([tie], [], [], 0)[0]:
         os._exit(1)
     try:
-        _called("mount", b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None)
+        _call("mount", b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None)
     except OSError as error:
-        _give_up(status, f"mount /proc: {error.strerror}")
+        _exit_unavailable(status, f"mount /proc: {error.strerror}")
 
 
 def _with_own_tmp(rules: str) -> str:
@@ -115,7 +115,7 @@ def _with_own_tmp(rules: str) -> str:
     named = [line for line in rules.splitlines() if line.startswith("tmp ")]
     for line in named:
         try:
-            _called("mount", os.fsencode(line[4:]), b"/tmp", None, MS_BIND, None)
+            _call("mount", os.fsencode(line[4:]), b"/tmp", None, MS_BIND, None)
         except OSError:
             return rules
         os.environ["TMPDIR"] = "/tmp"
@@ -125,7 +125,7 @@ def _with_own_tmp(rules: str) -> str:
     return rules
 
 
-def _called(name: str, *arguments: object) -> None:
+def _call(name: str, *arguments: object) -> None:
     if sys.platform != "linux":
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     library = ctypes.CDLL(None, use_errno=True)
@@ -133,8 +133,8 @@ def _called(name: str, *arguments: object) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def _give_up(status: int, reason: str) -> None:
-    _tell(status, f"unavailable {reason}")
+def _exit_unavailable(status: int, reason: str) -> None:
+    _report(status, f"unavailable {reason}")
     os._exit(0)
 
 
@@ -221,7 +221,7 @@ def _start(argv: list[str], confine: Callable[[], None]) -> tuple[int, int]:
     return 0, int(said)
 
 
-def _let_go_of_standard_streams() -> None:
+def _release_standard_streams() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
@@ -237,7 +237,7 @@ def _wait(child: int, life: int, status: int, wake: int) -> int | None:
         if life in ready:
             if not os.read(life, 4096):
                 return None
-            _tell(status, "alive")
+            _report(status, "alive")
         if wake in ready:
             if any(number != signal.SIGCHLD for number in os.read(wake, 4096)):
                 return None

@@ -152,7 +152,7 @@ def exposure(git: Git, old: str, new: str, variables: Mapping[str, str]) -> str:
             redaction.text(shown(delta.path)): _blob(git, delta.new.blob),
         }
         for where, data in written.items():
-            if redaction.holds(data) and (name := _named(git, delta, data, old, variables)):
+            if redaction.holds(data) and (name := _exposed_variable(git, delta, data, old, variables)):
                 return (
                     f"the change puts the value of {name} into {where}; have it read from the environment, or take "
                     f"{name} out of the environment if it is no secret"
@@ -160,7 +160,7 @@ def exposure(git: Git, old: str, new: str, variables: Mapping[str, str]) -> str:
     return ""
 
 
-def _named(git: Git, delta: Delta, data: bytes, old: str, variables: Mapping[str, str]) -> str:
+def _exposed_variable(git: Git, delta: Delta, data: bytes, old: str, variables: Mapping[str, str]) -> str:
     before = b"" if delta.is_addition else _blob(git, delta.old.blob)
     for name, value in variables.items():
         own = Redaction.of((), {name: value})

@@ -72,7 +72,7 @@ def request_of(state: State, who: Specialist) -> FixRequest:
         further=count - sum(failure.alike for failure in listed),
         commands=active.commands,
         approach=diagnosis.approach(active, listed),
-        tried=_tried(active),
+        tried=_earlier_attempts(active),
         older=sum(active.old.values()),
         expected=_expected(active, who),
         remaining_iterations=max(0, active.max_iterations - active.iteration),
@@ -126,7 +126,7 @@ def _others(group: list[int], refs: Sequence[FailureRef], room: int) -> tuple[st
     return tuple(found)
 
 
-def _tried(active: SpecialistState) -> tuple[Attempt, ...]:
+def _earlier_attempts(active: SpecialistState) -> tuple[Attempt, ...]:
     pairs = [(run, following) for run, following in pairwise(active.runs) if run.fixes and not run.passed]
     found = []
     for place, (run, following) in enumerate(reversed(pairs[-MOST_TRIED:])):

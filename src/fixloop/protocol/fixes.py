@@ -52,7 +52,7 @@ def report_delivered(draft: Draft, event: ev.ReportDelivered) -> None:
 
 def acknowledged(draft: Draft, event: ev.FixAcknowledged) -> None:
     """A receipt is not a line of the log: AWAITING_FIX becomes FIXING (G1)."""
-    active = _awaited(draft, event)
+    active = _awaiting_specialist(draft, event)
     delivery.refuse_other_receipt(draft, event)
     draft.note(f"receipt by {event.by} of {ids.report_id(draft.state.issue, active.name, active.iteration)}")
     delivery.record_receipt(draft, event.by)
@@ -91,7 +91,7 @@ def completed(draft: Draft, event: ev.FixCompleted) -> None:
         raise _none_awaited(active)
 
 
-def _awaited(draft: Draft, event: ev.FixAcknowledged | ev.FixFailed) -> SpecialistState:
+def _awaiting_specialist(draft: Draft, event: ev.FixAcknowledged | ev.FixFailed) -> SpecialistState:
     active = draft.state.active
     asked = (event.specialist, event.iteration) == (active.name, active.iteration)
     if not asked or active.status not in WITH_MAIN_AGENT:
@@ -184,7 +184,7 @@ def record_fix(draft: Draft, completion: Completion) -> None:
 
 def failed(draft: Draft, event: ev.FixFailed) -> None:
     """A fixer ended without a fix: retry with backoff, then escalate (A70, A73, K5)."""
-    state, active = draft.state, _awaited(draft, event)
+    state, active = draft.state, _awaiting_specialist(draft, event)
     if state.fixer != "command" or event.attempt < state.attempts:
         raise Unexpected(f"no fixer is running in attempt {event.attempt} of run {event.iteration}")
     draft.note(f"the fixer failed (attempt {event.attempt}): {event.error}")

@@ -192,7 +192,7 @@ def flow_log(lines: Sequence[msg.Message], specialist: str, *, outcome: str = ""
             _Line(
                 each.at,
                 " → ".join(_PLACES.get(end, "Specialist") for end in (each.sender, each.recipient)),
-                *_told(each),
+                *_flow_entry(each),
             )
             for each in own
         ],
@@ -202,7 +202,7 @@ def flow_log(lines: Sequence[msg.Message], specialist: str, *, outcome: str = ""
     )
 
 
-def _told(m: msg.Message) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _flow_entry(m: msg.Message) -> tuple[str, tuple[tuple[str, str], ...]]:
     run, is_first = f"{m.iteration}/{m.max_iterations}", m.iteration == 1
     match m.body:
         case msg.FailureDetected() as body:

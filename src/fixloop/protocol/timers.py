@@ -28,18 +28,18 @@ def deadline_reached(draft: Draft, event: DeadlineReached) -> None:
     elif event.name == OperationName.ITERATION.value and state.iteration_due is not None:
         _iteration_over(draft, state.iteration_due)
     elif operation is not None and event.name == operation.name.value:
-        _late(draft, event, operation)
+        _remind(draft, event, operation)
     elif (
         operation is not None
         and operation.reminded_clock is not None
         and event.name == operation.name.reminder_deadline
     ):
-        _no_answer(draft, operation, operation.reminded_clock)
+        _escalate_unanswered(draft, operation, operation.reminded_clock)
     else:
         draft.note(f"deadline {event.name} no longer matters")
 
 
-def _late(draft: Draft, event: DeadlineReached, operation: Operation) -> None:
+def _remind(draft: Draft, event: DeadlineReached, operation: Operation) -> None:
     """Log a timeout event and send one reminder to the late party (A58-A60)."""
     limit = operation.limit_seconds or 0.0
     reminds_after = draft.state.limits.reminds_after(limit)
@@ -84,7 +84,7 @@ def _wait_for_answer(draft: Draft, limit_at: float) -> float | None:
     return due
 
 
-def _no_answer(draft: Draft, operation: Operation, reminded: float) -> None:
+def _escalate_unanswered(draft: Draft, operation: Operation, reminded: float) -> None:
     """The reminder was not answered (A62, A66); a late main agent is flagged as unresponsive (B31)."""
     window = draft.state.limits.reminder_window_seconds or 0.0
     due = reminded + window if operation.escalates_clock is None else operation.escalates_clock

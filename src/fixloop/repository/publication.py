@@ -38,7 +38,7 @@ def publish(snapshot: Snapshot, *, issue: int, tip: str, mirror: Mirror) -> Publ
             git.run("unpack-objects", "-q", stdin=mirror.pack(tip, since=since))
         except GitFailure:
             git.run("unpack-objects", "-q", stdin=mirror.pack(tip))
-    note = _in_the_way(git, branch, issue, tip)
+    note = _obstacle(git, branch, issue, tip)
     if not note:
         # The branch first: if a crash left the tip's ref ahead of it, the branch would look like a person's.
         try:
@@ -49,7 +49,7 @@ def publish(snapshot: Snapshot, *, issue: int, tip: str, mirror: Mirror) -> Publ
     return Published("" if note else branch, note)
 
 
-def _in_the_way(git: Git, branch: str, issue: int, tip: str) -> str:
+def _obstacle(git: Git, branch: str, issue: int, tip: str) -> str:
     now = git.found("rev-parse", "-q", "--verify", f"refs/heads/{branch}")
     if now in ("", tip):
         return ""

@@ -122,7 +122,7 @@ class Deliverer:
         for workflow, fields in _pending(endpoint, rows, marks):
             for event, mark in self._events(endpoint, workflow, fields, marks.get(workflow, "")):
                 if event is not None:
-                    told = self._told(endpoint, event, standing)
+                    told = self._deliver_event(endpoint, event, standing)
                     standing = told.standing
                     if standing.failures:
                         self._webhooks.stand(endpoint.id, standing)
@@ -171,7 +171,7 @@ class Deliverer:
         else:
             yield None, f"{seq} {changed}{' ended' if is_over else ''}"
 
-    def _told(self, endpoint: Endpoint, event: Published, standing: Standing) -> After:
+    def _deliver_event(self, endpoint: Endpoint, event: Published, standing: Standing) -> After:
         now = self._now()
         body = event.body(self._source)
         signed = [Webhook(secret).sign(event.id, now, body.decode()) for secret in endpoint.good_secrets(now)]

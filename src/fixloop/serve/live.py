@@ -61,11 +61,11 @@ async def events(
             # Redis is away: the caller is authenticated again when it is back.
             return True
 
-    told = _told(service.follower, missed, is_wanted, is_known)
+    told = _stream(service.follower, missed, is_wanted, is_known)
     return StreamingResponse(told, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
-async def _told(
+async def _stream(
     follower: Follower,
     missed: Iterable[News] | None,
     is_wanted: Callable[[News], bool],

@@ -66,7 +66,7 @@ class Desk:
     def heartbeat(self, caller: Caller, claim: str, fence: int) -> Answer:
         """Extend a claim by LEASE_SECONDS from now."""
         _require_worker(caller)
-        if late := self._lateness(caller, claim, fence):
+        if late := self._invalid_claim(caller, claim, fence):
             return late
         return {"status": "held", "lease_seconds": LEASE_SECONDS, "next": "submit or decline"}
 
@@ -93,7 +93,7 @@ class Desk:
         work = _fix(patch, revision, summary)
         if isinstance(work, dict):
             return work
-        return self._handed_in(caller, claim, fence, work, key)
+        return self._submit(caller, claim, fence, work, key)
 
     def done(
         self, caller: Caller, workflow: str, patch: str, revision: str, summary: str, key: str
@@ -108,7 +108,7 @@ class Desk:
             if item["workflow_id"] == workflow and item["waits_for"] == "fix":
                 if (found := self._claimed(caller, item)) is None:
                     return _too_late("another has claimed this request")
-                return self._brought(caller, _Claim.parse(found["claim"]), found["fence"], work, key)
+                return self._apply_work(caller, _Claim.parse(found["claim"]), found["fence"], work, key)
         history = self._service.acting(caller, "read").store.history(workflow) if repeated else []
         events = (entry.body.get("event", {}) for entry in history)
         if any(event.get("completion", {}).get("by") == caller.signature for event in events):
@@ -119,7 +119,7 @@ class Desk:
         """Report that there will be no fix, and why: a person decides, and no iteration is counted. UsageError: there
         is no such kind."""
         work = Work(blocked=text, declined=kind_named(kind.replace("_", "-")))
-        return self._handed_in(caller, claim, fence, work, key)
+        return self._submit(caller, claim, fence, work, key)
 
     def _claimed(self, caller: Caller, item: Item) -> Answer | None:
         seen = self._service.seen(caller, item["workflow_id"])
@@ -158,23 +158,23 @@ class Desk:
             "next": "submit a patch onto base_commit, or decline; heartbeat keeps the claim",
         }
 
-    def _handed_in(self, caller: Caller, claim: str, fence: int, work: Work, key: str) -> Answer:
+    def _submit(self, caller: Caller, claim: str, fence: int, work: Work, key: str) -> Answer:
         _require_worker(caller)
         found = _Claim.parse(claim)
         self._service.seen(caller, found.workflow)
         repeated = self._service.is_repeated(caller, key, (claim, fence, work))
-        if repeated and (done := self._done(caller, found)):
+        if repeated and (done := self._earlier_answer(caller, found)):
             return done
-        return self._lateness(caller, claim, fence) or self._brought(caller, found, fence, work, key)
+        return self._invalid_claim(caller, claim, fence) or self._apply_work(caller, found, fence, work, key)
 
-    def _brought(self, caller: Caller, found: _Claim, fence: int, work: Work, key: str) -> Answer:
+    def _apply_work(self, caller: Caller, found: _Claim, fence: int, work: Work, key: str) -> Answer:
         session = self._service.acting(caller, f"work/{key}")
         tip = session.engine.state(found.workflow).tip
         try:
             with heard() as notes:
                 handlers_of(session, found.workflow).fixed(session, found.workflow, work)
         except RefusedError as error:
-            return self._done(caller, found) or {
+            return self._earlier_answer(caller, found) or {
                 "status": "too_late",
                 "reasons": [str(error)],
                 "next": "claim",
@@ -183,13 +183,13 @@ class Desk:
             return _refused(str(error))
         session.store.locks.release(found.workflow, found.resource, fence)
         self._service.follower.refresh(found.workflow)
-        done = self._done(caller, found)
+        done = self._earlier_answer(caller, found)
         if done is None:
             unchanged = session.engine.state(found.workflow).tip == tip
             return {"status": "unchanged" if unchanged else "accepted", "notes": notes, "next": "claim"}
         return {**done, "notes": notes}
 
-    def _lateness(self, caller: Caller, claim: str, fence: int) -> Answer | None:
+    def _invalid_claim(self, caller: Caller, claim: str, fence: int) -> Answer | None:
         """Why a claim is no longer valid; None if it is, and then it is extended by LEASE_SECONDS."""
         found = _Claim.parse(claim)
         seen = self._service.seen(caller, found.workflow)
@@ -212,7 +212,7 @@ class Desk:
             return _too_late("the lease of this claim has run out")
         return _too_late(f"{grant.agent} has it since {grant.acquired:%Y-%m-%d %H:%M:%SZ}")
 
-    def _done(self, caller: Caller, claim: _Claim) -> Answer | None:
+    def _earlier_answer(self, caller: Caller, claim: _Claim) -> Answer | None:
         """The answer to this caller's earlier submission for a request, from the history."""
         session = self._service.acting(caller, "read")
         for entry in reversed(session.store.history(claim.workflow)):

@@ -250,7 +250,7 @@ class _Place(NamedTuple):
         return f"{keys.feature_of(workflow)}-{number}" if in_the_way else ""
 
 
-def _place_of(connection: Connection, workflow: str) -> _Place:
+def _find_place(connection: Connection, workflow: str) -> _Place:
     shard = keys.shard_keys(keys.shard_of(workflow))
     replies = connection.together(
         lambda pipe: (
@@ -269,7 +269,7 @@ def _restore_workflow(
     workflow, hash_ = record["workflow"], {each: b64decode(value) for each, value in record["hash"].items()}
     is_live = not hash_.get("outcome") and record["ended"] is None
     for _ in range(_ROUNDS):
-        place = _place_of(connection, workflow)
+        place = _find_place(connection, workflow)
         if place.stored == [hash_["version"], hash_["head"]]:
             return Restored(workflow, "same", is_live, 0.0)
         if obstacle := place.obstacle(workflow, is_live=is_live):

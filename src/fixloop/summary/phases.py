@@ -151,31 +151,31 @@ def _fixes(name: str, entries: Sequence[Recorded], artifact: Artifact) -> Iterat
                 by="",
                 seconds=body.duration_seconds,
                 fixes=tuple(one_line(fix, 500) for fix in body.fixes),
-                **_told(name, entry, body.model_dump(include={"summary", "files", "marks"})),
-                **_kept(entry.event.get("completion", {}), artifact),
+                **_fix_facts(name, entry, body.model_dump(include={"summary", "files", "marks"})),
+                **_fix_artifacts(entry.event.get("completion", {}), artifact),
             )
         if entry.says("escalation") is not None:
             escalated = entry
         if entry.kind == "manual-fix-done" and entry.changes and entry.changes[-1].specialist == name:
-            trigger, told = entry.says("revalidation-trigger"), _told(name, entry, entry.event)
+            trigger, told = entry.says("revalidation-trigger"), _fix_facts(name, entry, entry.event)
             yield FixRow(
                 iteration=trigger.message.iteration - 1 if trigger is not None else 0,
                 by=one_line(str(entry.event.get("by", "User"))),
                 seconds=(entry.at - escalated.at).total_seconds() if escalated is not None else 0.0,
                 fixes=(told["summary"],) if told["summary"] else (),
                 **told,
-                **_kept(entry.event, artifact),
+                **_fix_artifacts(entry.event, artifact),
             )
 
 
-def _told(name: str, entry: Recorded, fix: Mapping[str, Any]) -> dict[str, Any]:
+def _fix_facts(name: str, entry: Recorded, fix: Mapping[str, Any]) -> dict[str, Any]:
     """The facts about a fix that messages and events share."""
     lists = {key: tuple(one_line(str(each)) for each in fix.get(key, ())) for key in ("files", "marks")}
     summary = one_line(str(fix.get("summary", "")), 500)
     return {"specialist": name, "at": entry.at, "summary": summary, **lists}
 
 
-def _kept(event: Mapping[str, Any], artifact: Artifact) -> dict[str, Any]:
+def _fix_artifacts(event: Mapping[str, Any], artifact: Artifact) -> dict[str, Any]:
     """The stored artifacts of a fix."""
     digest = str(event.get("diff_artifact", ""))
     whole = artifact(digest) if digest else None

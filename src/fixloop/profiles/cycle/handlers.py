@@ -40,7 +40,7 @@ def _decide(session: Session, workflow: str, given: Answer) -> None:
     tell(look(session, workflow).standing, waits_for="another decision")
 
 
-def _brought(handed: Handed) -> None:
+def _apply_result(handed: Handed) -> None:
     """Apply a PHASE_RESULT; the cycle counts one that is invalid or violates a rule (C35)."""
     store, state, agent = handed.session.store, handed.seen.state, handed.agent
     try:
@@ -88,7 +88,7 @@ def _send(session: Session, workflow: str, said: Said) -> None:
 
 OUTSIDE: Final = Outside(
     began=lambda agent: ev.AgentStarted(agent=agent, sender=agent),
-    brought=_brought,
+    brought=_apply_result,
     # The run after an invalid answer uses the same directory, with its earlier files.
     number=lambda agent: int(agent.runs - agent.invalid),
 )

@@ -56,8 +56,8 @@ def _began(agent: str) -> ev.AgentActivated:
     return ev.AgentActivated(agent=agent, sender=agent)
 
 
-def _brought(handed: Handed) -> None:
-    """The agent's questions to a person, and its result; a blocking question ends the run without a result."""
+def _apply_result(handed: Handed) -> None:
+    """Apply the agent's questions to a person, and its result; a blocking question ends the run without one."""
     workflow = handed.seen.found.workflow
     try:
         events = list(_events(handed))
@@ -137,7 +137,7 @@ def _send(session: Session, workflow: str, said: Said) -> None:
 
 OUTSIDE: Final = Outside(
     began=_began,
-    brought=_brought,
+    brought=_apply_result,
     accepted=lambda agent, handoff: ev.HandoffAccepted(sender=agent, message_id=handoff),
 )
 HANDLERS: Final = handlers(OUTSIDE, decide=_decide, send=_send)._replace(reject=_reject)

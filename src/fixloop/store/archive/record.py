@@ -89,7 +89,7 @@ class Member(NamedTuple):
 def member(name: str, comment: str, data: bytes) -> bytes:
     """A record as bytes to append; `name` and `comment` are ASCII without zero bytes."""
     packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-    return _made(name, comment, packer.compress(data) + packer.flush(), data, erased=0)
+    return _member_bytes(name, comment, packer.compress(data) + packer.flush(), data, erased=0)
 
 
 def walk(file: int, start: int = 0) -> Iterator[Member | int]:
@@ -123,10 +123,10 @@ def read(file: int, found: Member) -> bytes:
 def erase(file: int, found: Member) -> None:
     """Overwrite a record with an empty one of the same length, so that later records do not move."""
     filler = found.length - _FIXED.size - len(_NOTHING) - _CHECKS.size - 2
-    os.pwrite(file, _made("", "x" * filler, _NOTHING, b"", erased=1), found.offset)
+    os.pwrite(file, _member_bytes("", "x" * filler, _NOTHING, b"", erased=1), found.offset)
 
 
-def _made(name: str, comment: str, packed: bytes, data: bytes, *, erased: int) -> bytes:
+def _member_bytes(name: str, comment: str, packed: bytes, data: bytes, *, erased: int) -> bytes:
     texts = f"{name}\0{comment}\0".encode("ascii")
     checks = _CHECKS.pack(zlib.crc32(data), len(data) & 0xFFFFFFFF)
     header = _FIXED.size + len(texts)
