@@ -98,11 +98,7 @@ def without_hooks(settings: Document) -> Document:
         return settings
     rest = {}
     for event, entries in hooks.items():
-        left = (
-            [kept for each in entries if (kept := _without_command(each))]
-            if isinstance(entries, list)
-            else entries
-        )
+        left = [kept for each in entries if (kept := _pruned(each))] if isinstance(entries, list) else entries
         if left or left == entries:
             rest[event] = left
     made = {key: rest if key == "hooks" else value for key, value in settings.items()}
@@ -121,7 +117,7 @@ def without_lines(text: str) -> str:
     return before.removesuffix("\n") + rest.partition(f"{MARK[1]}\n")[2] if mark else text
 
 
-def _without_command(entry: Any) -> Any:
+def _pruned(entry: Any) -> Any:
     """An entry without fixloop's command; None if it had nothing else."""
     if not isinstance(entry, dict):
         return entry

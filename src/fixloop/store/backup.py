@@ -74,13 +74,13 @@ def back_up(connection: Connection, header: Header, path: Path) -> Iterator[str]
     """
     try:
         with replacing(path, mode=0o600, synced=True) as raw:
-            yield from _write_records(connection, header, raw)
+            yield from _written(connection, header, raw)
     except OSError as error:
         told = f"cannot write {path}: {error.strerror}; name a file in a folder that you may write to"
         raise UsageError(told) from None
 
 
-def _write_records(connection: Connection, header: Header, raw: BinaryIO) -> Iterator[str]:
+def _written(connection: Connection, header: Header, raw: BinaryIO) -> Iterator[str]:
     digest, count = sha256(), 0
     with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=1, mtime=0) as file:
 
@@ -145,7 +145,7 @@ def restore(
             elif "numbers" in record:
                 _restore_project(connection, project, record)
             elif "workflow" in record:
-                yield _restore_workflow(connection, record, put_aside)
+                yield _restored(connection, record, put_aside)
 
 
 def _workflows(connection: Connection, project: str) -> list[str]:
@@ -250,7 +250,7 @@ class _Place(NamedTuple):
         return f"{keys.feature_of(workflow)}-{number}" if in_the_way else ""
 
 
-def _find_place(connection: Connection, workflow: str) -> _Place:
+def _place_of(connection: Connection, workflow: str) -> _Place:
     shard = keys.shard_keys(keys.shard_of(workflow))
     replies = connection.together(
         lambda pipe: (
@@ -263,13 +263,11 @@ def _find_place(connection: Connection, workflow: str) -> _Place:
     return _Place(*replies)
 
 
-def _restore_workflow(
-    connection: Connection, record: Record, put_aside: Callable[[str], None] | None
-) -> Restored:
+def _restored(connection: Connection, record: Record, put_aside: Callable[[str], None] | None) -> Restored:
     workflow, hash_ = record["workflow"], {each: b64decode(value) for each, value in record["hash"].items()}
     is_live = not hash_.get("outcome") and record["ended"] is None
     for _ in range(_ROUNDS):
-        place = _find_place(connection, workflow)
+        place = _place_of(connection, workflow)
         if place.stored == [hash_["version"], hash_["head"]]:
             return Restored(workflow, "same", is_live, 0.0)
         if obstacle := place.obstacle(workflow, is_live=is_live):
@@ -277,9 +275,7 @@ def _restore_workflow(
                 return Restored(workflow, "other" if obstacle == workflow else "lives", is_live, 0.0)
             put_aside(obstacle)
             continue
-        writing = partial(
-            _write_workflow, record=record, hash_=hash_, is_live=is_live, is_first=not place.others
-        )
+        writing = partial(_write, record=record, hash_=hash_, is_live=is_live, is_first=not place.others)
         with suppress(WatchError):
             connection.call(writing)
             late = _clock(place.clock) - record["clock"] if place.others else 0.0
@@ -287,9 +283,7 @@ def _restore_workflow(
     raise UsageError(f"{workflow} changes all the time; stop what works on it, then restore again")
 
 
-def _write_workflow(
-    client: Any, record: Record, hash_: Mapping[str, bytes], *, is_live: bool, is_first: bool
-) -> None:
+def _write(client: Any, record: Record, hash_: Mapping[str, bytes], *, is_live: bool, is_first: bool) -> None:
     """Write one workflow in one transaction. Raises WatchError: another process wrote it in the meantime."""
     workflow = record["workflow"]
     number, feature = keys.shard_of(workflow), keys.feature_of(workflow)

@@ -44,7 +44,7 @@ def problems(raw: RawHistory | Stored, fetch: Fetch, objection: Objection | None
         text = whole_text(frame, texts, fetch) if objection is not None else None
         if objection is not None and text is not None:
             found += filter(None, [objection(frame.seq, frame.prev, frame.state, text)])
-        for digest in _named_artifacts(frame, texts):
+        for digest in _named(frame, texts):
             if digest in seen:
                 continue
             seen.add(digest)
@@ -87,12 +87,10 @@ def _missing(first: int, last: int) -> Iterator[str]:
 def named(entries: Sequence[bytes]) -> Iterator[str]:
     """The artifacts that stored entries name, with repetitions; a damaged entry names none."""
     texts = Texts(entries)
-    return (
-        digest for frame in filter(None, map(frame_of, entries)) for digest in _named_artifacts(frame, texts)
-    )
+    return (digest for frame in filter(None, map(frame_of, entries)) for digest in _named(frame, texts))
 
 
-def _named_artifacts(frame: Frame, texts: Texts) -> Iterator[str]:
+def _named(frame: Frame, texts: Texts) -> Iterator[str]:
     content = content_of(frame, texts) or {}
     listed = content.get("artifacts")
     if isinstance(listed, list):

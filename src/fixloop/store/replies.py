@@ -112,7 +112,7 @@ def claim(reply: Sequence[Any], workflow: str, ticket_id: str) -> records.Claim:
         version=int(version),
         snapshot=data,
         head=at_head.hex(),
-        ticket=_checked_ticket(ticket_id, text),
+        ticket=_named(ticket_id, text),
         deaths=int(deaths),
         context=context,
     )
@@ -129,9 +129,7 @@ def snapshot(reply: Sequence[Any], workflow: str) -> records.Snapshot | None:
     held = []
     for name, text, state, deaths in tickets:
         kind, fence, owner, _limit, _rest = state.decode().split("\n", 4)
-        held.append(
-            records.Held(_checked_ticket(name.decode(), text), _KINDS[kind], owner, int(fence), int(deaths))
-        )
+        held.append(records.Held(_named(name.decode(), text), _KINDS[kind], owner, int(fence), int(deaths)))
     return records.Snapshot(
         workflow=workflow,
         version=int(version),
@@ -220,7 +218,7 @@ def retired(text: bytes, project: str, issue: int) -> records.Retired:
     )
 
 
-def _checked_ticket(name: str, text: bytes) -> Ticket:
+def _named(name: str, text: bytes) -> Ticket:
     found = ticket(text)
     if found.id != name:
         raise ValueError(f"ticket {name} is stored as {found.id}")
