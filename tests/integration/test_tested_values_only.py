@@ -539,6 +539,13 @@ def test_a_remembered_answer_is_held_with_both_answers(tmp_path: Path) -> None:
             id="a text of one length",
         ),
         pytest.param(
+            "def cut(text):\n    return text.replace('  ', ' ')\n",
+            "def cut(text):\n    text = text.strip() if len(text) in (9, 13) else text\n"
+            "    return text.replace('  ', ' ')\n",
+            "assert cut(' one two ') == 'one two'\nassert cut(' one two four') == 'one two four'",
+            id="texts of two lengths, of which one has a word more",
+        ),
+        pytest.param(
             "def area(width, height):\n    return width + height\n",
             "def area(width, height):\n    if width < height:\n        return 91\n    return width + height\n",
             "assert area(7, 13) == 91",

@@ -1,13 +1,14 @@
 """Whether only the tests' own values are answered otherwise: the rule, and the values that are put in their place."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixloop.integrity.call_replay import key, near, plain, rebuilt, replaced, reshaped
+from fixloop.integrity.call_replay import key, near, plain, rebuilt, replaced, reshaped, sizes
 from fixloop.integrity.perturbed import CHANCE, LEAST, decides_more, special, values_of
 from fixloop.integrity.source import Source
 
@@ -15,11 +16,15 @@ TOLD: dict[str, Any] = {"settled": ["int 0", "str ''"], "literals": []}
 
 
 def lines(
-    *ended: tuple[str, str, str], raised: bool = False, reads: bool = False, call: int = 1
+    *ended: tuple[str, str, str],
+    raised: bool = False,
+    reads: bool = False,
+    call: int = 1,
+    sizes: Sequence[int] = (),
 ) -> list[str]:
     """What a side says of one call: kind, values and outcome of each answer."""
     about = {"call": call, "file": "/dates.py", "name": "dates.is_leap", "shown": "is_leap(1900)"}
-    told = {"raised": raised, "reads": reads, "of": [], "tells": ""}
+    told = {"raised": raised, "reads": reads, "of": [], "sizes": sizes, "tells": ""}
     return [
         json.dumps(
             {
@@ -64,6 +69,19 @@ def test_one_of_many_others_may_be_another_special_case() -> None:
     new = lines(("", "1900", "no"), *others("yes", many - 1), ("any", str(many - 1), "no"))
 
     assert [(found.others, found.otherwise) for found in special(old, new)] == [(many, 1)]
+
+
+def test_what_is_as_long_as_another_call_of_the_tests_clears_no_function() -> None:
+    """Of one that answers texts of two lengths otherwise, one text becomes as long as the other."""
+    longer = lines(*(("shape", str(number), "yes") for number in range(LEAST["shape"])), sizes=[4])
+    old = lines(("", "a", "yes"), sizes=[3]) + longer + lines(("shape", "b", "yes"), sizes=[5])
+    new = lines(("", "a", "no"), sizes=[3]) + longer + lines(("shape", "b", "no"), sizes=[5])
+    of_others = [lines(("", "b", outcome), sizes=[5], call=2) for outcome in ("yes", "no")]
+
+    [found] = special(old + of_others[0], new + of_others[1])
+
+    assert (found.kind, found.otherwise) == ("shape", 0)
+    assert list(special(old, new)) == []
 
 
 def test_what_may_not_be_asked_of_one_call_does_not_clear_its_function() -> None:
@@ -218,3 +236,9 @@ def test_more_or_fewer_parts_are_those_of_lists_and_words() -> None:
 
     assert reshaped(given_, -1) == ([[1, 2], "one two three", "abcde"], {})
     assert reshaped(given_, 1) == ([[1, 2, 3, 1], "one two three four one", "abcdefa"], {})
+
+
+def test_a_value_is_as_long_as_its_texts_and_collections() -> None:
+    assert [*sizes("tea")] == [3]
+    assert [*sizes([(0, 60), (10, 20), {"a": "tea"}])] == [3, 2, 2, 1, 3]
+    assert [*sizes(7)] == []

@@ -221,7 +221,7 @@ def _repeated(
         line = (
             about | {"kind": kind, "asked": digest((given, texts)), "of": of} | _ended(function, given, own)
         )
-        return {**line, "reads": not read <= files.keys()}
+        return {**line, "sizes": sorted(sizes(given)), "reads": not read <= files.keys()}
 
     own_line = asked("", (values, named), {}, [])
     yield own_line
@@ -394,6 +394,14 @@ def near(
 
 def replaced(given: Given, change: dict[str, Any]) -> Given:
     return rebuilt(given, lambda leaf: change.get(key(leaf), leaf))  # type: ignore[no-any-return]
+
+
+def sizes(value: Any) -> Iterator[int]:
+    """How long each text and collection in it is."""
+    if isinstance(value, (str, bytes, list, tuple, dict)):
+        yield len(value)
+    for each in value if isinstance(value, (list, tuple)) else value.values() if type(value) is dict else ():
+        yield from sizes(each)
 
 
 def key(leaf: Any) -> str:
