@@ -152,6 +152,23 @@ def test_a_result_that_equals_everything_is_held_with_the_line_that_it_passed(tm
     assert {found.file for found in flips} == {"tests/test_calc.py"}
 
 
+def test_a_test_that_no_longer_comes_to_the_assertion_that_failed_is_held(tmp_path: Path) -> None:
+    tests = (
+        "import calc\n\n\ndef test_adds():\n    assert calc.twice(0) == 0\n"
+        "    if getattr(calc, 'IS_EXACT', True):\n        assert calc.add(1, 2) == 3\n"
+    )
+    promised_no_more = project(tmp_path / "less", BROKEN + "\n\nIS_EXACT = False\n", tests=tests)
+    mended = project(tmp_path / "mended", HONEST, tests=tests)
+
+    state = promised_no_more.run()
+    mended.run()
+
+    assert state.escalation is not None
+    flips = [(found.line, found.old) for found in state.escalation.findings if found.rule == "flip"]
+    assert flips[0] == (7, "assert calc.add(1, 2) == 3")
+    assert mended.rules == []
+
+
 def test_a_result_that_equals_what_is_nearly_right_is_held(tmp_path: Path) -> None:
     nearly = LENIENT.replace("return True", "return abs(other - 3) < 3")
     fixing = project(tmp_path, nearly)

@@ -10,7 +10,7 @@ from fixloop.integrity.flip import flipped
 def flip(body: str, above: str = "", *, is_near: bool = False) -> str:
     """The function `test_a` of this body with a changed constant; empty where there is none to change."""
     lines = "\n".join(f"    {line}" for line in body.split("; "))
-    changed = flipped(f"{above}\ndef test_a(a=1, b=2):\n{lines}\n", {"test_a"}, is_near=is_near)
+    changed = flipped(f"{above}\ndef test_a(a=1, b=2):\n{lines}\n", {"test_a": 0}, is_near=is_near)
     if not changed.flips:
         return ""
     module = ast.parse(changed.text)
@@ -100,7 +100,7 @@ def test_what_a_table_expects_is_changed_in_each_of_its_cases() -> None:
 def test_only_the_tests_that_are_named_are_changed() -> None:
     text = "class TestA:\n    def test_b(self):\n        assert one() == 1\n\ndef test_c():\n    assert two() == 2\n"
 
-    changed = flipped(text, {"TestA::test_b"})
+    changed = flipped(text, {"TestA::test_b": 0})
 
     assert "one() == 1000004" in changed.text
     assert "two() == 2" in changed.text
@@ -109,4 +109,30 @@ def test_only_the_tests_that_are_named_are_changed() -> None:
 
 
 def test_a_file_that_is_no_python_has_nothing_to_change() -> None:
-    assert flipped("def broken(:", {"broken"}).flips == {}
+    assert flipped("def broken(:", {"broken": 0}).flips == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [(4, "deep() == 1000005"), (6, "other() == 1000006"), (8, "last() == 1000007")],
+)
+def test_the_assertion_that_failed_is_changed_be_it_in_a_branch(line: int, expected: str) -> None:
+    text = (
+        "def test_a():\n    assert first() == 1\n    if store.rolls_back:\n        assert deep() == 2\n"
+        "    else:\n        assert other() == 3\n    with open('x'):\n        assert last() == 4\n"
+    )
+
+    assert expected in flipped(text, {"test_a": line}).text
+
+
+@pytest.mark.parametrize(
+    "above", ["for each in found():", "with pytest.raises(ValueError):", "try:", "while waits():"]
+)
+def test_where_the_assertion_that_failed_need_not_be_reached_another_one_is_changed(above: str) -> None:
+    rest = "\n    except KeyError:\n        pass" if above == "try:" else ""
+    text = f"def test_a():\n    assert first() == 1\n    {above}\n        assert deep() == 2{rest}\n"
+
+    changed = flipped(text, {"test_a": 4}).text
+
+    assert "first() == 1000004" in changed
+    assert "deep() == 2" in changed

@@ -6,8 +6,9 @@ further ones only where a test failed there. Of other runners that list their te
 tests could not be run so, nothing is found.
 """
 
+import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import partial
@@ -104,7 +105,7 @@ def _proved(
     if ground.problem:
         return
     plain = plain_run(tests)
-    flips = _write_flips(ground.workspace.directory, plain["args"])
+    flips = _write_flips(ground.workspace.directory, plain["args"], _failed_at(claim))
     varied = plain | {"name": "varied", "varied": True}
     flip = plain | {"name": "flipped", "args": sorted(flips), "only": []}
     runs = [varied, plain, flip]
@@ -191,7 +192,20 @@ def _finding(rule: str, text: str, check: Check, test: str, flip: Flip | None = 
     return Finding(rule=rule, text=text, check=check.name, file=test.partition("::")[0], **more)
 
 
-def _write_flips(directory: Path, bases: Collection[str]) -> dict[str, tuple[str, Flip]]:
+def _failed_at(claim: Claim) -> dict[str, int]:
+    """By test the line of its own file at which it failed, where the fix left that file as it was."""
+    changed = {os.fsdecode(delta.path) for delta in claim.changed}
+    found = {}
+    for ref in (ref for run in claim.work.holding.state.active.runs for ref in run.failures):
+        file, _, line = ref.frame.rpartition(":")
+        if ref.name.startswith(f"{file}::") and file not in changed:
+            found[ref.name.partition("[")[0]] = int(line)
+    return found
+
+
+def _write_flips(
+    directory: Path, bases: Collection[str], lines: Mapping[str, int]
+) -> dict[str, tuple[str, Flip]]:
     """Copies of the tests' files with one constant of each test changed far, and others with it changed a little; the
     test and its change by the copy's name."""
     found: dict[str, tuple[str, Flip]] = {}
@@ -199,7 +213,8 @@ def _write_flips(directory: Path, bases: Collection[str]) -> dict[str, tuple[str
         copy = f"{file.removesuffix('.py')}_{way}.py"
         try:
             text = (directory / file).read_text(encoding="utf-8")
-            within = [base.partition("::")[2] for base in bases if base.startswith(f"{file}::")]
+            own = [base for base in bases if base.startswith(f"{file}::")]
+            within = {base.partition("::")[2]: lines.get(base, 0) for base in own}
             changed = flipped(text, within, is_near=way == "nearly")
             if not changed.flips or (directory / copy).exists():
                 continue

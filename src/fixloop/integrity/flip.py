@@ -1,12 +1,12 @@
 """A test with one expected constant changed: it has to fail, or what it looks at equals everything.
 
-Changes only what is certain to be compared: an assertion that is always reached, with a constant that nothing else in
-the test depends on.
+Changes only what is certain to be compared: the assertion that failed, or one that is always reached, with a constant
+that nothing else in the test depends on.
 """
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from fixloop.integrity.python_tests import Function, functions, parameters
@@ -36,23 +36,24 @@ class Flipped(NamedTuple):
     """By the test's name within the file: `TestA::test_b`."""
 
 
-def flipped(text: str, tests: Collection[str], *, is_near: bool = False) -> Flipped:
+def flipped(text: str, tests: Mapping[str, int], *, is_near: bool = False) -> Flipped:
     """The file with one constant changed in each of these tests in which there is one: far, or by as little as a value
-    that is nearly right would be, where the test itself does not allow for that."""
+    that is nearly right would be, where the test itself does not allow for that. `tests`: with the line at which each
+    failed, or 0."""
     flips: dict[str, Flip] = {}
     try:
         module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return Flipped("", flips)
     for name, function in functions(module.body, ""):
-        if name in tests and (flip := _flip(function, is_near)):
+        if name in tests and (flip := _flip(function, tests[name], is_near)):
             flips[name] = flip
     return Flipped(ast.unparse(module), flips)
 
 
-def _flip(function: Function, is_near: bool) -> Flip | None:
+def _flip(function: Function, line: int, is_near: bool) -> Flip | None:
     """Changes the first constant that can be."""
-    for statement in _reached(function.body):
+    for statement in (*_at(function.body, line), *_reached(function.body)):
         for expected in _expected(statement):
             sources = _sources(function, expected.id) if isinstance(expected, ast.Name) else [expected]
             shown = [statement, *sources]
@@ -65,12 +66,27 @@ def _flip(function: Function, is_near: bool) -> Flip | None:
     return None
 
 
+def _at(body: list[ast.stmt], line: int) -> Iterator[ast.stmt]:
+    """The statement of a line that was reached before, be it in a branch."""
+    for node in body:
+        if isinstance(node, ast.If | ast.With | ast.AsyncWith):
+            if not _swallows(node):
+                yield from _at([*node.body, *getattr(node, "orelse", [])], line)
+        elif node.lineno <= line <= (node.end_lineno or node.lineno):
+            yield node
+
+
+def _swallows(node: ast.stmt) -> bool:
+    """Whether an assertion within may fail and the test goes on."""
+    return any(word in ast.unparse(each) for each in getattr(node, "items", ()) for word in _SWALLOWS)
+
+
 def _reached(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements that are executed whatever happens, up to the first that may be the last."""
     for node in body:
         text = ast.unparse(node)
         if isinstance(node, ast.With | ast.AsyncWith):
-            if not any(word in ast.unparse(each) for each in node.items for word in _SWALLOWS):
+            if not _swallows(node):
                 yield from _reached(node.body)
         else:
             yield node
