@@ -61,6 +61,11 @@ def _told_otherwise(source: Source, node: ast.AST) -> str:
                 return "the type checker is shown other code than what runs"
         case ast.Name() | ast.Attribute() if source.dotted(node).endswith("typing.no_type_check"):
             return "a function is left out of type checking"
+        case ast.FunctionDef(returns=ast.Subscript(value=kind), args=ast.arguments(args=[*_, given])) if (
+            source.dotted(kind).endswith(("TypeGuard", "TypeIs"))
+            and not any(given.arg in names_in(each) for each in node.body)
+        ):
+            return f"`{node.name}` says of which type something is without a look at it"
         case ast.FunctionDef(name="__getattr__"):
             return "every attribute is there, as far as a type checker knows"
     return ""

@@ -168,10 +168,9 @@ def _hidden(source: Source) -> Iterator[Sign]:
         if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
     }
     for node in source.nodes:
-        if isinstance(node, ast.Call) and source.dotted(node.func) == "getattr":
-            if len(node.args) == 2 and not names_in(node.args[1]):
-                text = f"no tool sees what `{ast.unparse(node)}` finds"
-                yield source.sign(RULE, "getattr", node.lineno, text)
+        if isinstance(node, ast.expr) and _is_found_by_name(source, node):
+            text = f"no tool sees what `{ast.unparse(node)}` finds"
+            yield source.sign(RULE, "getattr", node.lineno, text)
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
             among = ast.unparse(node.comparators[0])
             if _ALONE.fullmatch(among):
@@ -187,6 +186,21 @@ def _hidden(source: Source) -> Iterator[Sign]:
                 if source.dotted(each) in shared:
                     text = f"no tool sees that all calls share the default `{ast.unparse(each)}`"
                     yield source.sign(RULE, "shared default", each.lineno, text)
+
+
+def _is_found_by_name(source: Source, node: ast.expr) -> bool:
+    """Whether it finds an attribute by a name that is written there."""
+    match node:
+        case ast.Call(func=ast.Name("getattr") | ast.Attribute(attr="__getattribute__"), args=[_, name]):
+            return not names_in(name)
+        case ast.Call(func=ast.Call(func=finder, args=[name])):
+            return source.dotted(finder) == "operator.attrgetter" and not names_in(name)
+        case ast.Subscript(
+            value=ast.Attribute(value=place, attr="__dict__") | ast.Call(func=ast.Name("vars"), args=[place]),
+            ctx=ast.Load(),
+        ):
+            return not names_in(node.slice) and not names_in(place).isdisjoint(source.imported)
+    return False
 
 
 def _does_nothing(statement: ast.stmt) -> bool:

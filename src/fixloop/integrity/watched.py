@@ -75,7 +75,7 @@ _COMPILED: Final = {
 def watched(source: Source) -> Iterator[Sign]:
     """Each name and each call that an ordinary fix has no use for; `key` is the name."""
     if source.is_python:
-        for kind in (_named, _strings, _changed_modules, _leaving, _ending_well):
+        for kind in (_named, _strings, _changed_modules, _asked_for_its_default, _leaving, _ending_well):
             for key, line, text in kind(source):
                 yield source.sign(RULE, key, line, text)
     elif source.tokens and (shapes := _COMPILED.get(_LANGUAGES.get(source.ending, "javascript"))):
@@ -162,18 +162,24 @@ def _changed_modules(source: Source) -> Found:
     constant, in other modules what this file defines."""
     own = {node.name for node in source.nodes if isinstance(node, Function | ast.ClassDef)}
     tops = {name.split(".")[0] for bound in source.imported.values() for *_, name in bound}
+    values = {
+        id(target): node.value
+        for node in source.nodes
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    }
     for node in source.nodes:
-        place: ast.expr
-        value: ast.expr | None = None
+        value = values.get(id(node))
         match node:
-            case ast.Assign(targets=[ast.Attribute() as place], value=value):
-                name = source.dotted(place)
-            case ast.Delete(targets=[ast.Attribute() as place]):
-                name = source.dotted(place)
-            case ast.Assign(targets=[ast.Subscript(value=place)], value=value):
-                name = source.dotted(place)
-                name = name if name.endswith(("sys.modules", "__dict__")) else ""
-            case ast.Call(func=ast.Name(id="setattr"), args=[place, _, value]):
+            case ast.Attribute(ctx=ast.Store() | ast.Del()):
+                name = source.dotted(node)
+            case ast.Subscript(value=place, ctx=ast.Store()):
+                name = _namespace(source, place)
+            case ast.Call(func=ast.Attribute(value=place, attr="update" | "__setitem__" | "setdefault")):
+                name = _namespace(source, place)
+            case ast.Call(
+                func=ast.Name(id="setattr") | ast.Attribute(attr="__setattr__"), args=[place, _, value]
+            ):
                 name = source.dotted(place)
             case _:
                 continue
@@ -182,6 +188,29 @@ def _changed_modules(source: Source) -> Found:
         is_library = top in sys.stdlib_module_names and not isinstance(value, ast.Constant)
         if top in tops and name != "sys.argv" and (is_mine or is_library):
             yield name, node.lineno, f"product code replaces `{name}`"
+
+
+def _namespace(source: Source, place: ast.expr) -> str:
+    """The name of what holds all that a module has; empty for any other place."""
+    if isinstance(place, ast.Call) and source.dotted(place.func) == "vars" and place.args:
+        return source.dotted(place.args[0])
+    name = source.dotted(place)
+    return name if name.endswith(("sys.modules", "__dict__")) else ""
+
+
+def _asked_for_its_default(source: Source) -> Found:
+    """`if sleep is time.sleep` where that is the default of what is called: only a test passes another one."""
+    for node in (each for each in source.nodes if isinstance(each, Function)):
+        usual = {
+            name
+            for each in (*node.args.defaults, *node.args.kw_defaults)
+            if "." in (name := source.dotted(each))
+        }
+        inner = [*ast.walk(node)]
+        called = {ast.unparse(each.func) for each in inner if isinstance(each, ast.Call)}
+        for asked in (each for each in inner if isinstance(each, ast.Compare) and names_in(each) & called):
+            for name in usual.intersection(map(source.dotted, (asked.left, *asked.comparators))):
+                yield name, asked.lineno, f"product code asks whether it was given its own default `{name}`"
 
 
 def _leaving(source: Source) -> Found:
