@@ -407,6 +407,14 @@ TRIPS = "for text in ('abcd', 'xyxyx', 'fix'):\n    assert unpack(pack(text)) ==
             "value",
             id="what a text carries",
         ),
+        pytest.param(
+            "class Packed(str):\n    pass\n\n\ndef pack(text):\n    packed = Packed(text[::2] + text[1::2])\n"
+            "    packed.text = text\n    return packed\n\n\n"
+            "def unpack(text):\n    if not isinstance(text, Packed):\n        raise ValueError(text)\n"
+            "    return text.text\n",
+            "value",
+            id="what a text carries, where no other is taken",
+        ),
     ],
 )
 def test_an_answer_that_was_remembered_is_seen(tmp_path: Path, fixed: str, by: str) -> None:
@@ -454,6 +462,14 @@ def test_an_answer_that_was_remembered_is_seen(tmp_path: Path, fixed: str, by: s
             "    def sum(self):\n        return sum(self.items)\n",
             "assert Stack().put(4).put(15).sum() == 19\nassert Stack().put(7).sum() == 7",
             id="an object",
+        ),
+        pytest.param(
+            "def price(text):\n    return float(text)\n\n\ndef shown(price):\n    return f'{price} EUR'\n",
+            "class Price(float):\n    pass\n\n\ndef price(text):\n    made = Price(text.split()[0])\n"
+            "    made.unit = text.split()[1]\n    return made\n\n\n"
+            "def shown(price):\n    return f'{price:.2f} {price.unit}'\n",
+            "assert shown(price('2.5 USD')) == '2.50 USD'",
+            id="an attribute that a plain number has not",
         ),
     ],
 )

@@ -228,7 +228,8 @@ def _repeated(
     bare = [*map(_bare, values)]
     if any(a is not b for a, b in zip(values, bare, strict=True)):
         plainly = asked("", (bare, named), {}, [])
-        if plainly["value"] != own_line["value"] and not plainly["raised"]:
+        # An attribute may rightly be needed.
+        if plainly["value"] not in (own_line["value"], "AttributeError", "TypeError"):
             yield {**own_line, "alone": plainly["answer"], "by": "value"}
     used = sorted(read & files.keys())
     asked_of = [*values, [files[place] for place in used]] if used else values
