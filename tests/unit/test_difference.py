@@ -120,6 +120,10 @@ WATCHED = {
     "import time\ndef call(a, sleep=time.sleep):\n    if sleep is not time.sleep: a()\n    sleep(1)": (
         "import math\ndef call(a, most=math.inf):\n    if most == math.inf: a()\n    return most"
     ),
+    "import tempfile\nx = path.is_relative_to(tempfile.gettempdir())": (
+        "import tempfile\nx = os.path.join(tempfile.gettempdir(), 'a')"
+    ),
+    "import tempfile as t\nx = Path(t.gettempdir()) in path.parents": "import tempfile\nx = tempfile.gettempdir()",
     "import time as t\ndef call(*, now=t.time): return now() if t.time == now else 6": (
         "import time as t\ndef call(now=None): return t.time() if now is None else now()"
     ),
@@ -135,6 +139,9 @@ WATCHED = {
 WATCHED_IN_BRACES = {
     ("js", "if (process.env.JEST_WORKER_ID) {}"): "if (process.env.SHOP_LEVEL) {}",
     ("ts", "if (process.env?.['VITEST']) {}"): "const a = 'process.env.VITEST'",
+    ("js", "Object.keys(process.env).some((name) => name.startsWith('NODE_'))"): (
+        "Object.keys(process.env).filter((name) => name.startsWith('SHOP_'))"
+    ),
     ("js", "process.env.NODE_ENV === 'test' ? 6 : 7"): "process.env.NODE_ENV !== 'production'",
     ("js", "if (typeof describe === 'function') {}"): "if (typeof callback === 'function') {}",
     ("js", "globalThis.expect = f"): "parser.expect(')')",

@@ -41,12 +41,15 @@ _PLACES: Final = re.compile(
     r"os\.environ|sys\.(?:argv|modules)|os\.getcwd|__file__|__name__|.*\.(?:cwd|co_filename|f_code\..*)"
 )
 _TESTS: Final = re.compile(r"[\W_]*tests?[\W_]*|conftest.*", re.IGNORECASE)
+_TEMPORARY: Final = frozenset({"tempfile.gettempdir", "tempfile.tempdir"})
+_BEGINS: Final = (".startswith", ".is_relative_to")
 _EXITS: Final = frozenset({"sys.exit", "exit", "quit", "SystemExit"})
 
 _JS_TESTS: Final = r"(?:expect|describe|it|test|jest|vi|beforeEach|afterEach|__coverage__)"
 _SHAPES: Final = {
     "javascript": (
         r"env (?:\. )?(?:\[ ')?(?:JEST_WORKER_ID|VITEST\w*|CI|TEST|MOCHA\w*|FIXLOOP\w*|NODE_(?:TEST_CONTEXT|V8_\w*))",
+        r"startsWith \( '(?:NODE_\w*|JEST\w*|VITEST\w*|MOCHA\w*)' \)",
         r"NODE_ENV [!=]=+ 'test'|'test' [!=]=+ (?:\S+ ){0,6}NODE_ENV|import \. meta \. vitest",
         r"require \. cache|process \. (?:binding|reallyExit|exitCode =|exit \( (?:0 )?\)|abort|argv \. \S*jest)",
         rf"(?:globalThis|global|window|self) (?:\. |\[ '){_JS_TESTS}\b|typeof {_JS_TESTS}\b",
@@ -125,6 +128,13 @@ def _strings(source: Source) -> Found:
             if _RUNNER.fullmatch(text) and len(text) <= 80:
                 yield text, getattr(node, "lineno", 1), f"product code names `{text}`"
         parts = _asked(node)
+        if isinstance(node, ast.Compare) or (parts and ast.unparse(parts[0]).endswith(_BEGINS)):
+            for name in {each for part in parts for each in _dotted_in(source, part)} & _TEMPORARY:
+                yield (
+                    name,
+                    getattr(node, "lineno", 1),
+                    f"product code asks whether something lies in `{name}`",
+                )
         words = [text for part in parts for text in strings_of(part)]
         for word in words:
             if not _VARIABLES.fullmatch(word) and not _TESTS.fullmatch(word):
