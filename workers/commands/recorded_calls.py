@@ -28,7 +28,7 @@ from workers.workspaces.ground import Ground
 
 MOST_FILES: Final = 50
 SECONDS: Final = 3.0
-"""Of each of the two sides."""
+"""Of processor time for each of the two sides, and twice as long by the clock."""
 _INTEGRITY: Final = resources.files("fixloop.integrity")
 # Read and never imported: the interpreter is the project's, not ours.
 _RECORDER: Final = _INTEGRITY / "call_recorder.py"
