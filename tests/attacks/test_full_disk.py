@@ -81,7 +81,7 @@ def test_run_says_within_five_seconds_that_the_disk_is_full_and_continues_when_t
 
     assert code == 0, log.read_text()
     assert took < 5
-    assert "No space left on device; make room: the workflow waits for it" in log.read_text()
+    assert "No space left on device; free some space: the workflow waits" in log.read_text()
 
 
 def test_each_command_says_that_the_disk_is_full(disk: Path) -> None:
@@ -94,7 +94,10 @@ def test_each_command_says_that_the_disk_is_full(disk: Path) -> None:
 
     for words in (("status", "1"), ("decide", "1", "abort"), ("resume", "1"), ("run", ".", "--issue", "2")):
         told = project.fixloop(*words)
-        assert (told.code, "No space left on device; make room, then try again" in told.refusal) == (4, True)
+        assert (told.code, "No space left on device; free some space, then try again" in told.refusal) == (
+            4,
+            True,
+        )
     doctor = project.fixloop("doctor")
     assert (doctor.code, doctor.err) == (1, "")
     assert "No space left on device" in doctor.out

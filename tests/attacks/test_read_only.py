@@ -99,7 +99,7 @@ def test_a_run_whose_disk_becomes_read_only_ends_in_a_sentence_and_continues_lat
     out, err = resumed.communicate(timeout=400)
 
     assert running.returncode == 4
-    assert "Read-only file system; mount it writable, then `fixloop resume` goes on" in said.splitlines()[-1]
+    assert "Read-only file system; mount it writable, then run `fixloop resume`" in said.splitlines()[-1]
     assert "Traceback" not in said
     assert resumed.returncode == 0, out + err
     assert "passed (1 specialist, 1 run" in out

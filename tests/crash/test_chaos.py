@@ -123,7 +123,7 @@ def test_a_folder_that_is_there_is_not_written_into(
     ended = said(capsys, "chaos", "--keep", str(tmp_path))
 
     assert ended.code == 2
-    assert "name a folder that is not there" in ended.err
+    assert "name one that does not exist" in ended.err
     assert list(tmp_path.iterdir()) == []
 
 

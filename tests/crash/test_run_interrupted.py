@@ -39,7 +39,7 @@ def test_ctrl_c_ends_everything_in_order_and_one_line_says_how_to_continue(tmp_p
     assert interrupted.code == 130, scene.said()
     plan, *said = [line for line in interrupted.err.splitlines()[1:] if not line.startswith("  ")]
     assert plan.startswith("checks in ")
-    assert said == [f"interrupted; go on with `fixloop resume {ISSUE}`"]
+    assert said == [f"interrupted; continue with `fixloop resume {ISSUE}`"]
     assert interrupted.seconds < 20
     wait_for(lambda: not scene.survivors(), scene.survivors)
     assert list((scene.cache / "work").iterdir()) == []

@@ -32,7 +32,7 @@ def test_an_agent_is_asked_for_the_one_new_failure_and_the_old_ones_are_counted(
 
     assert told.code == 0, told.err
     assert f"baseline of lint on {shop.git('rev-parse', 'main')[:7]}" in told.out
-    assert "17 old lint findings (on main already)" in told.out
+    assert "17 old lint findings (already on main)" in told.out
     assert "failures 1 → 0" in told.out
     assert "b.txt" in asked.read_text()
     assert "a.txt:" not in asked.read_text()

@@ -88,4 +88,4 @@ def test_a_dry_run_refuses_what_it_could_not_do(tmp_path: Path, option: str) -> 
     told = Project(tmp_path / "shop").fixloop("run", "--dry", option)
 
     assert told.code == 2
-    assert told.refusal.startswith(f"{option} has nothing to act on with --dry")
+    assert told.refusal.startswith(f"{option} has no effect with --dry")

@@ -163,7 +163,7 @@ def test_a_mailbox_whose_broker_is_away_says_what_the_state_says(host: Host) -> 
 
     assert told.code == 0, told.err
     assert "FIXREQ-1-1" in told.out
-    assert "this is what the state says" in told.err
+    assert "showing what the state has" in told.err
 
 
 @pytest.mark.proves("A70")
@@ -196,7 +196,7 @@ def test_an_empty_mailbox_is_exit_code_1(host: Host) -> None:
     ("name", "toml", "sentence"),
     [
         ("codr", AGENT, "no agent 'codr' here; did you mean 'coder'?"),
-        ("zzz", AGENT, "no agent 'zzz' here; known are coder"),
+        ("zzz", AGENT, "no agent 'zzz' here; known agents: coder"),
         ("coder", "", "no agent 'coder' here; declare it with [agent.NAME] in fixloop.toml"),
     ],
 )

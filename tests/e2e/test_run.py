@@ -222,7 +222,7 @@ def test_merge_without_here_is_refused(host: Host) -> None:
     project = host.project("merge-alone")
     assert project.hand_in().code == 3
 
-    assert "use it with --here" in project.fixloop("fixed", "1", "--merge").refusal
+    assert "--merge needs --here" in project.fixloop("fixed", "1", "--merge").refusal
 
 
 def test_a_fix_that_is_committed_is_taken_by_its_revision(host: Host) -> None:

@@ -112,7 +112,7 @@ def test_anybody_anywhere_sees_them_all(features: list[Project], tmp_path: Path)
     workflow = features[0].status(7)["workflow_id"]
     assert features[0].fixloop("status", workflow, "--json", at=tmp_path).document["name"] == "first"
     assert features[0].fixloop("watch", workflow, at=tmp_path).code == 0
-    assert "nothing waits for you" in features[0].fixloop("inbox", at=tmp_path).err
+    assert "nothing is waiting for you" in features[0].fixloop("inbox", at=tmp_path).err
 
 
 def test_a_number_that_several_projects_have_is_refused_with_the_candidates(
@@ -134,7 +134,7 @@ def test_the_same_call_twice_is_one_workflow(farm: Host) -> None:
     first, second = (project.fixloop("enqueue", "--issue", "3") for _ in range(2))
 
     assert first.out == second.out
-    assert "was handed in before" in second.err
+    assert "was already submitted" in second.err
     assert project.fixloop("watch", "3").code == 3
     [item] = project.fixloop("inbox", "--json", at=farm.folder).document["items"]
     assert (item["issue"], item["waits_for"]) == (3, "fix")

@@ -74,7 +74,7 @@ def test_a_reminder_and_an_escalation_come_after_run_has_ended_and_then_nothing_
     until(lambda: "ESC-1-" in told(project), what="the escalation")
     until(notified.exists, what="the notify command")
     gone(project)
-    assert "keeps the clocks until nothing waits" in ended.err
+    assert "keeps the clocks running until nothing waits" in ended.err
 
 
 def test_the_next_command_starts_a_killed_timekeeper_again_and_many_at_once_start_one(
@@ -110,7 +110,7 @@ def test_without_a_timekeeper_status_says_that_clocks_stand_still(make: Callable
 
     assert "keeps the clocks" not in ended.err
     gone(project)
-    stands = "but clocks stand still until a worker runs"
+    stands = "but clocks are stopped until a worker runs"
     until(lambda: stands in project.fixloop("status", "1").out, what="clocks that stand still")
     assert "away" not in project.fixloop("status", "1").out
     assert (project.status()["deadline"], project.status()["clocks_stand_still"]) == (None, True)

@@ -104,7 +104,7 @@ def test_what_is_restored_is_what_there_was_and_goes_on_to_its_end(world: World,
     code, said = world.fixloop("restore", str(file))
 
     assert code == 0, said
-    assert f"{len(made)} workflows of project {PROJECT} were restored, 0 were there" in said
+    assert f"{len(made)} workflows of project {PROJECT} restored, 0 already there" in said
     after = world.everything()
     for shard in range(keys.SHARDS):
         for name in (keys.shard_keys(shard).workflows, keys.shard_keys(shard).live, keys.ended_key(shard)):
@@ -143,7 +143,7 @@ def test_restoring_twice_changes_nothing_and_work_since_is_left_alone(world: Wor
 
     assert (code, same) == (0, before), said
     assert refused[0] == 1
-    assert f"{changed} is there in another version; --replace puts the backup in its place" in refused[1]
+    assert f"{changed} is there in another version; --replace overwrites it" in refused[1]
     assert kept == newer
     assert replaced[0] == 0
     assert world.agents.engine.state(changed).outcome is None
@@ -158,7 +158,7 @@ def test_a_workflow_whose_successor_lives_is_left_out(world: World, tmp_path: Pa
     code, said = world.fixloop("restore", str(file))
 
     assert code == 1
-    assert f"{workflow} has a successor that lives" in said
+    assert f"{workflow} has a live successor" in said
     assert world.agents.store.live(PROJECT, 1) == f"{PROJECT}-1-2"
 
 

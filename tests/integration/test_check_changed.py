@@ -65,7 +65,7 @@ def test_without_a_base_it_says_that_it_makes_no_difference(tmp_path: Path) -> N
     told = project.fixloop("check", "--changed", "--base", "none")
 
     assert told.code == 0
-    assert "--changed has nothing to compare with, so it makes no difference" in told.err
+    assert "--changed has no effect: there is no base to compare with" in told.err
 
 
 TESTMON = """\

@@ -272,7 +272,7 @@ def test_the_checkout_itself_may_be_submitted(profiles: Profiles, capsys: Capsys
 
     told = hand_in(capsys, tmp_path, RESULT.format("ra", "requirements.md"), "--here")
 
-    assert "nothing was offered to ra yet; `fixloop ack 7 --agent ra` makes a directory" in refused.err
+    assert "ra has no directory yet; `fixloop ack 7 --agent ra` makes one" in refused.err
     assert (told.code, told.out) == (ExitCode.DONE, "app.py\n")
     assert cycle(profiles, workflow).documents[0].name == "requirements.md"
     assert main(["audit", "verify", "7"]) == ExitCode.DONE

@@ -118,14 +118,14 @@ def test_a_redis_that_was_rolled_back_is_reported(
     told = said(capsys, "files", FLOW)
 
     assert told.code == ExitCode.USAGE
-    assert f"are of version 2 of {FLOW}, and Redis has version 1: it was set back" in told.err
+    assert f"are of version 2 of {FLOW}, but Redis has version 1: it was set back" in told.err
 
 
 def test_a_validation_loop_has_no_files(agents: Agents, capsys: Capsys) -> None:
     workflow = agents.start()
 
     assert said(capsys, "files", workflow).err == f"fixloop: workflow {workflow} has no named files\n"
-    assert said(capsys, "files", "x", "--rebuild").err.startswith("fixloop: 'x' is no issue number")
+    assert said(capsys, "files", "x", "--rebuild").err.startswith("fixloop: 'x' is not an issue number")
 
 
 @pytest.mark.proves("K23", "R13")

@@ -82,7 +82,7 @@ def test_a_phase_result_from_a_file_is_reported(profiles: Profiles, capsys: Caps
     told = hand_in(capsys, tmp_path, "7", RESULT)
 
     assert told.code == ExitCode.DONE
-    assert "issue 7 goes on: asked of ep" in told.err
+    assert "issue 7 continues: waiting for ep" in told.err
     state = profiles.cycles.state(workflow)
     assert state.completed("ra")
     assert state.value("requirements") is None
@@ -150,21 +150,24 @@ def test_whose_work_it_is_has_to_be_clear(profiles: Profiles, capsys: Capsys, tm
     profiles.handoff(commands={"planner": "make plan"})
 
     refused(
-        hand_in(capsys, tmp_path, "7", RESULT), "ra, frontend are all asked in issue 7; name one with --agent"
+        hand_in(capsys, tmp_path, "7", RESULT),
+        "ra, frontend all have requests in issue 7; name one with --agent",
     )
     refused(
         hand_in(capsys, tmp_path, "7", RESULT, "--agent", "cd"),
-        "nothing is asked of cd in issue 7; it is idle",
+        "cd has no request in issue 7; it is idle",
     )
     refused(
-        said(capsys, "ack", "7", "--agent", "qa"), "'qa' is no agent of issue 7; there are ra, frontend, ep"
+        said(capsys, "ack", "7", "--agent", "qa"),
+        "'qa' is not an agent of issue 7; there are ra, frontend, ep",
     )
-    refused(said(capsys, "ack", "9"), "nobody outside is asked for anything in issue 9: planner at work")
+    refused(said(capsys, "ack", "9"), "no outside agent has a request in issue 9: planner at work")
     refused(
         said(capsys, "ack", "9", "--agent", "planner"), "planner of issue 9 is run by a command (make plan)"
     )
     refused(
-        said(capsys, "fixed", "7", "--agent", "ra"), "ra says how it went: give its answer with --file FILE"
+        said(capsys, "fixed", "7", "--agent", "ra"),
+        "ra must say how it went: give its answer with --file FILE",
     )
 
 
@@ -188,7 +191,7 @@ def test_guidance_lets_the_agent_of_a_cycle_continue(profiles: Profiles, capsys:
     told = said(capsys, "decide", "7", "manual-fix", "--guidance", "Use JSON.")
 
     assert told.code == ExitCode.DONE
-    assert "issue 7 goes on: asked of ra" in told.err
+    assert "issue 7 continues: waiting for ra" in told.err
     assert "Use JSON." in said(capsys, "ack", "7").out
     assert profiles.cycles.state(workflow).decisions[-1].rationale == "Use JSON."
 
@@ -198,7 +201,7 @@ def test_guidance_lets_the_agent_of_a_cycle_continue(profiles: Profiles, capsys:
     ("words", "sentence"),
     [
         (["yes"], "'yes' is no decision on a cycle; possible are manual-fix, skip, abort, extend"),
-        (["manual-fix"], "manual-fix goes on with your guidance; add --guidance TEXT"),
+        (["manual-fix"], "manual-fix needs your guidance; add --guidance TEXT"),
         (["skip", "--iterations", "2"], "--iterations goes with extend, not with skip"),
         (["extend", "--minutes", "2"], "--minutes has no effect on a cycle"),
         (["skip", "--escalation", "ESC-1"], "escalation ESC-1 cannot be answered now; ESC-cycle-v1"),
@@ -244,8 +247,8 @@ def test_an_agent_neither_stops_a_workflow_nor_answers_for_another(
     monkeypatch.setenv("FIXLOOP_ROLE", "vas")
 
     for word in ("cancel", "pause"):
-        refused(said(capsys, word, "7"), f"vas cannot {word} a workflow; that is the user's")
-    refused(said(capsys, "fixed", "7", "--blocked", "x"), "vas answers for itself only")
+        refused(said(capsys, word, "7"), f"vas cannot {word} a workflow; only the user can")
+    refused(said(capsys, "fixed", "7", "--blocked", "x"), "vas can only answer for itself")
     monkeypatch.setenv("FIXLOOP_ROLE", "planner")
     assert said(capsys, "fixed", "9", "--agent", "planner", "--blocked", "why?").code == ExitCode.DONE
 
@@ -316,7 +319,7 @@ def test_an_agent_of_handoffs_accepts_by_reading_and_returns_its_result(
     state = profiles.handoffs.state(workflow)
     assert state.messages[0].status.value == "accepted"
     built = hand_in(capsys, tmp_path, "9", json.dumps({"status": "completed", "commit": "abc123"}))
-    assert "issue 9 goes on: asked of reviewer" in built.err
+    assert "issue 9 continues: waiting for reviewer" in built.err
 
 
 @pytest.mark.proves("D54", "D56")
@@ -406,9 +409,7 @@ def test_a_cancelled_workflow_has_ended_and_takes_nothing_more(
 
     assert told.code == ExitCode.DONE
     refused(said(capsys, "cancel", issue), f"issue {issue} ended already (cancelled)")
-    refused(
-        hand_in(capsys, tmp_path, issue, RESULT), f"nobody outside is asked for anything in issue {issue}"
-    )
+    refused(hand_in(capsys, tmp_path, issue, RESULT), f"no outside agent has a request in issue {issue}")
     assert "no longer needed" in said(capsys, "log", issue, "--all").out
 
 
@@ -432,7 +433,7 @@ def test_a_mailbox_shows_what_is_asked_until_it_is_answered(
     assert "RA is complete, v1.0.0: EP can start" in after.out
     assert kinds(profiles, workflow).count("agent-started") == 2
     assert (nothing.code, nothing.err) == (ExitCode.WRONG, "fixloop: no message for ra\n")
-    refused(nobody, "no agent 'qa' here; known are cd, ep, ra, vas")
+    refused(nobody, "no agent 'qa' here; known agents: cd, ep, ra, vas")
 
 
 @pytest.mark.proves("D32")
@@ -448,7 +449,7 @@ def test_a_mailbox_shows_the_most_urgent_handoff_first(profiles: Profiles, capsy
 
 
 def test_who_works_and_who_is_asked_for_something_is_shown() -> None:
-    assert told("", "", {"cd": "make it", "ra": ""}) == "cd at work; asked of ra"
+    assert told("", "", {"cd": "make it", "ra": ""}) == "cd at work; waiting for ra"
     assert told("", "", {}) == "no agent is at work"
     assert told("cancelled", "", {"cd": ""}) == "it ended (cancelled)"
     assert told("", "success", {}) == "its branch is pushed"

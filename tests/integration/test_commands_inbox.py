@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 agents = pytest.fixture(on_redis)
 Capsys = pytest.CaptureFixture[str]
-NO_FIXER = "no fixer is configured: to have an agent do it, add [fixer] with its command to fixloop.toml"
+NO_FIXER = "no fixer is configured: to have an agent fix it, add [fixer] with its command to fixloop.toml"
 
 
 def asked_of_a_person(agents: Agents) -> tuple[str, State]:
@@ -81,7 +81,7 @@ def test_without_a_fixer_every_command_says_so_and_what_to_add(agents: Agents, c
 
     assert NO_FIXER in told
     assert "fixloop ack 47    # shows the request and makes a directory to work in" in told
-    assert "fixloop fixed 47  # hands the fix in" in told
+    assert "fixloop fixed 47  # submits the fix" in told
     assert "no fixer is configured" in said(capsys, "status", "47").out
 
 
@@ -141,7 +141,7 @@ def test_what_a_check_lacks_is_installed_and_the_same_run_made_again(agents: Age
         "fixloop decide 47 extend      # makes the same run again, on the same code "
         "(recommended: install what is missing, then the same run is made again)"
     )
-    assert "# goes on without Test Execution: what fails there becomes a known issue" in choices[2]
+    assert "# continues without Test Execution: its failures become known issues" in choices[2]
 
 
 def test_a_program_gets_the_choices_with_what_each_does(agents: Agents, capsys: Capsys) -> None:

@@ -70,7 +70,7 @@ def test_what_held_and_how_persons_decided_is_counted_with_what_was_archived(
     agents: Agents, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FIXLOOP_ARCHIVE_DIR", str(tmp_path / "archive"))
-    assert "nothing was held yet" in said(capsys, "integrity", "--project", "0a1b2c3d").err
+    assert "nothing has been held yet" in said(capsys, "integrity", "--project", "0a1b2c3d").err
     for issue, word in enumerate(["accept"] * 10 + ["reject", "skip"], 50):
         workflow = a_hold(agents, issue)
         said(capsys, "decide", workflow, word, "--reason", "because")
@@ -84,4 +84,4 @@ def test_what_held_and_how_persons_decided_is_counted_with_what_was_archived(
     assert rule == {"rule": "words", "held": 13, "accepted": 10, "rejected": 1, "other": 1, "open": 1}
     head, row = (line.split() for line in told.out.splitlines())
     assert dict(zip(head, row, strict=True)) == {name: str(value) for name, value in rule.items()}
-    assert 'of 11 decisions on words 10 accepted what it held: [integrity] off = ["words"]' in told.err
+    assert 'of 11 decisions on words, 10 accepted what it held: [integrity] off = ["words"]' in told.err

@@ -52,7 +52,7 @@ def test_an_expired_lock_is_taken_over_and_its_late_owner_changes_nothing(
     assert (over.code, over.out) == (ExitCode.DONE, "2\n")
     assert "taken over from builder" in over.err
     assert late.code == ExitCode.WRONG
-    assert "somebody else took it over" in late.err
+    assert "another agent took it over" in late.err
     assert profiles.handoffs.state(workflow).locks[AUTH].agent == "fixer"
 
 
@@ -125,7 +125,7 @@ def test_an_agent_outside_says_that_it_is_at_it_and_no_lock_lasts_longer_for_it(
     assert heard is not None
     assert heard > began
     assert state.locks == before.locks
-    assert "planner, run 1: asked of somebody outside, who began, heard of 00:00 ago" in (
+    assert "planner, run 1: begun by somebody outside, last heard 00:00 ago" in (
         said(capsys, "status", "9").out
     )
     profiles.bring(workflow, Cancelled(reason="enough"))
@@ -195,6 +195,6 @@ def test_what_the_workflow_rests_on_is_held_until_a_person_has_looked(
     held = said(capsys, "write", "9", "iteration", "5", "--agent", "builder")
 
     assert held.code == ExitCode.WAITS
-    assert "iteration is held until a person has looked at it" in held.err
+    assert "iteration is held until a person has reviewed it" in held.err
     assert profiles.handoffs.state(workflow).iteration == 1
     assert "builder wants to write iteration" in said(capsys, "inbox").out

@@ -152,7 +152,7 @@ def test_a_flow_shows_what_a_person_decided(agents: Agents, capsys: Capsys) -> N
     [
         (("--specialist", "linter"), "unknown specialist 'linter'; the six are unit-test, "),
         (("--specialist", "security"), "security has said nothing in #47 yet"),
-        (("--specialist", "test-runner", "--all"), "--all and --specialist do not go together"),
+        (("--specialist", "test-runner", "--all"), "--all and --specialist exclude each other"),
     ],
 )
 def test_a_specialist_that_has_no_flow_is_one_sentence(

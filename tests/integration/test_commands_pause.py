@@ -38,7 +38,7 @@ def test_a_pause_is_shown_everywhere_and_ended_by_continue(agents: Agents, capsy
     continued = said(capsys, "continue", "47")
 
     assert continued.code == ExitCode.DONE
-    assert "goes on: test-runner is AWAITING_FIX" in continued.err
+    assert "continues: test-runner is AWAITING_FIX" in continued.err
     document = said(capsys, "status", "47", "--json").document
     assert (document["paused"], document["held"], document["owner"]) == (False, None, "agent")
     history = said(capsys, "log", "47", "--all").out
@@ -96,7 +96,7 @@ def test_what_an_agent_says_while_paused_is_kept_and_taken_up(agents: Agents, ca
     assert kept.code == ExitCode.DONE
     assert "it is kept; `fixloop continue 47` takes it up" in kept.err
     assert not agents.engine.state(workflow).paused
-    assert "what came meanwhile is kept (1)" in said(capsys, "status", "47").out
+    assert "events kept meanwhile: 1" in said(capsys, "status", "47").out
     continued = said(capsys, "continue", "47")
     assert "it waits for a decision" in continued.err
     assert agents.engine.state(workflow).paused

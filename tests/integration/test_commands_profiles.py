@@ -276,7 +276,7 @@ def test_the_log_of_one_agent_has_what_it_said_and_was_told(profiles: Profiles, 
         "completion",
     ]
     assert nobody.code == ExitCode.USAGE
-    assert "cd has neither said nor been told anything in #7; there are planner, builder" in nobody.err
+    assert "cd has no messages in #7; there are planner, builder" in nobody.err
 
 
 @pytest.mark.parametrize("name", ["cycle", "handoff"])
@@ -409,7 +409,7 @@ def test_on_a_terminal_one_view_is_redrawn_until_it_is_over(profiles: Profiles, 
     assert seen.standing.outcome == "cancelled"
     assert isinstance(out.file, io.StringIO)
     drawn = out.file.getvalue()
-    assert "run 1: asked of somebody outside · deadline in " in drawn
+    assert "run 1: waiting for somebody outside · deadline in " in drawn
     assert "cancelled" in drawn
 
 

@@ -103,7 +103,7 @@ def test_without_a_browser_the_page_is_named_in_one_sentence(agents: Agents, cap
 
     page = Path.cwd() / PAGE
     assert (told.code, told.out) == (ExitCode.DONE, f"{page}\n")
-    assert told.err == f"fixloop: no browser can be opened here; open {page} yourself\n"
+    assert told.err == f"fixloop: no browser is available here; open {page} yourself\n"
 
 
 def test_with_a_browser_the_page_is_opened(
@@ -128,13 +128,13 @@ def test_with_a_browser_the_page_is_opened(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("report", "48"), "no workflow of issue 48; `fixloop status` lists what there is"),
-        (("report", "x"), "'x' is no issue; use a positive whole number such as 47"),
+        (("report", "48"), "no workflow of issue 48; `fixloop status` lists all workflows"),
+        (("report", "x"), "'x' is not an issue; use a positive whole number such as 47"),
         (("report", "47", "--format", "pdf"), "'pdf' is not one of 'markdown', 'html', 'json'"),
         (("report", "47", "--output", "no/such/folder/r.md"), "No such file or directory; name another file"),
         (("report", "47", "--output", "."), "Is a directory; name another file with --output"),
-        (("report", "47", "--open", "--format", "json"), "--open shows the page in a file"),
-        (("report", "47", "--open", "--output", "-"), "--open shows the page in a file"),
+        (("report", "47", "--open", "--format", "json"), "--open needs a page in a file"),
+        (("report", "47", "--open", "--output", "-"), "--open needs a page in a file"),
     ],
 )
 def test_a_report_that_cannot_be_made_is_refused_in_one_sentence(

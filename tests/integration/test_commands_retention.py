@@ -97,7 +97,7 @@ def test_ages_and_a_missing_archive_are_reported_in_one_sentence(agents: Agents,
     assert (missing.code, "set FIXLOOP_ARCHIVE_DIR to a folder" in missing.err) == (2, True)
     for words in (("archive", "--older-than", "soon"), ("purge", "--older-than", "-1d")):
         told = said(capsys, *words)
-        assert (told.code, told.err.count("\n"), "is no age; write 90d, 12h or 30m" in told.err) == (
+        assert (told.code, told.err.count("\n"), "is not an age; use 90d, 12h or 30m" in told.err) == (
             2,
             1,
             True,

@@ -36,7 +36,7 @@ def test_a_person_instructs_an_agent_of_a_cycle(profiles: Profiles, capsys: Caps
 
     told = said(capsys, "send", "7", "RA", "the scope", "--action", "leave SSO out", "--criterion", "no SSO")
 
-    assert (told.code, told.err) == (0, "ra is told; issue 7 goes on: asked of ra\n")
+    assert (told.code, told.err) == (0, "ra has the message; issue 7 continues: waiting for ra\n")
     request = said(capsys, "ack", "7").out
     assert "leave SSO out" in request
     refused(said(capsys, "send", "7", "ra", "again"), "ra has had its clarification for the blocker 1")

@@ -170,7 +170,7 @@ def test_a_workflow_that_a_person_paused_says_so_and_what_lets_it_continue(
 
     told = said(capsys, "status", "47").out
     assert re.search(
-        r"^paused +by ann since .* UTC: the machine is needed; no clock runs$", told, re.MULTILINE
+        r"^paused +by ann since .* UTC: the machine is needed; clocks are stopped$", told, re.MULTILINE
     )
     assert re.search(r"^next +fixloop continue 47$", told, re.MULTILINE)
     assert not re.search("^(deadline|engine)", told, re.MULTILINE)
@@ -181,7 +181,7 @@ def test_an_empty_inbox_says_so(agents: Agents, capsys: Capsys) -> None:
     told = said(capsys, "inbox")
 
     assert told.code == ExitCode.DONE
-    assert told.err == "fixloop: nothing waits for you\n"
+    assert told.err == "fixloop: nothing is waiting for you\n"
     assert told.out == ""
 
 
@@ -284,7 +284,7 @@ def test_watching_an_outside_agents_fix_without_a_terminal_ends_with_3(
 
     assert told.code == ExitCode.WAITS
     assert "#47 scripted 2 0 waits for a fix of 2 failures in test-runner run 1/5" in told.out
-    assert told.out.splitlines()[-1] == "fixloop fixed 47  # hands the fix in"
+    assert told.out.splitlines()[-1] == "fixloop fixed 47  # submits the fix"
 
 
 def test_audit_verifies_one_issue_or_a_whole_project(agents: Agents, capsys: Capsys) -> None:
@@ -366,10 +366,10 @@ def test_without_an_issue_it_is_the_only_live_one_else_the_latest(agents: Agents
 @pytest.mark.parametrize(
     ("issue", "sentence"),
     [
-        ("48", "no workflow of issue 48; `fixloop status` lists what there is"),
-        ("abc", "'abc' is no issue; use a positive whole number such as 47"),
-        ("0", "'0' is no issue"),
-        ("9" * 400, "is no issue"),
+        ("48", "no workflow of issue 48; `fixloop status` lists all workflows"),
+        ("abc", "'abc' is not an issue; use a positive whole number such as 47"),
+        ("0", "'0' is not an issue"),
+        ("9" * 400, "is not an issue"),
         ("0a1b2c3d-47-9", "no workflow 0a1b2c3d-47-9"),
     ],
 )
@@ -416,7 +416,7 @@ def test_what_is_not_verified_says_what_is_missing_in_every_command(agents: Agen
         "#47 scripted 0: not verified (what ran has passed: 1 specialist, 1 run, tree tree-0)",
         "  pytest of test-runner does not run here: not installed in .venv",
         "    .venv/bin/pip install pytest",
-        "    or leave it out: name in fixloop.toml what is to run (`fixloop init` does), "
+        "    or leave it out: list the checks in fixloop.toml (`fixloop init` does), "
         "with optional = true in its [specialist.test-runner]",
     ]
     assert "pytest of test-runner: not installed in .venv; .venv/bin/pip install pytest" in one.out

@@ -84,7 +84,7 @@ def test_a_cache_inside_a_checkout_is_wrong(tmp_path: Path) -> None:
     found = by_name(examine(settings, tmp_path))["cache"]
 
     assert found.ok is False
-    assert f"lies in the checkout {tmp_path}" in found.detail
+    assert f"is inside the checkout {tmp_path}" in found.detail
 
 
 def test_an_archive_that_cannot_be_written_is_wrong(away: Settings, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_an_archive_that_cannot_be_written_is_wrong(away: Settings, tmp_path: Pa
     }
 
     assert (found["new/archive"].ok, found["file/archive"].ok) == (True, False)
-    assert "set FIXLOOP_ARCHIVE_DIR to a directory you may write" in str(found["file/archive"])
+    assert "set FIXLOOP_ARCHIVE_DIR to a directory you can write to" in str(found["file/archive"])
     assert "archive" not in by_name(examine(away, tmp_path))
 
 

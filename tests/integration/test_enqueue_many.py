@@ -67,7 +67,7 @@ def test_each_line_is_a_workflow_and_the_same_file_again_the_same_workflows(
     assert dict(store.workflows(live_only=True))[workflows[0]]["name"] == "login"
     # The last line has no issue: each time it is another feature.
     assert again.out.split()[:2] == workflows[:2]
-    assert "1 handed in, 2 handed in before, 0 refused" in again.err
+    assert "1 submitted, 2 already submitted, 0 refused" in again.err
     for name in workflows[:2]:
         kept = git(tmp_path / "shop", "rev-parse", f"refs/fixloop/{name.split('-')[1]}/base")
         assert kept in store.history(name)[0].body["event"]["tip"]
@@ -85,12 +85,12 @@ def test_a_line_that_cannot_be_used_is_told_and_the_others_are_handed_in(
 
     assert (told.code, len(told.out.split())) == (ExitCode.USAGE, 2)
     for number, said_of in enumerate(
-        ("no issue number", "not valid JSON", "'colour'", "has to be an object", "no branch, tag or commit"),
+        ("no issue number", "not valid JSON", "'colour'", "must be an object", "no branch, tag or commit"),
         2,
     ):
         [line] = [each for each in told.err.splitlines() if f"line {number}" in each]
         assert said_of in line
-    assert "2 handed in, 0 handed in before, 5 refused" in told.err
+    assert "2 submitted, 0 already submitted, 5 refused" in told.err
 
 
 def test_what_is_live_on_another_tree_is_refused_and_keeps_its_base(
@@ -148,7 +148,7 @@ def test_an_issue_that_is_named_twice_is_one_workflow(
 
     first, again, other = told.out.split()
     assert (told.code, first == again, first == other) == (ExitCode.DONE, True, False)
-    assert "2 handed in, 1 handed in before, 0 refused" in told.err
+    assert "2 submitted, 1 already submitted, 0 refused" in told.err
     assert dict(store.workflows())[first]["name"] == "first"
 
 
@@ -163,7 +163,7 @@ def test_a_repository_that_cannot_be_written_to_is_told_for_its_lines_alone(
 
     assert (told.code, len(told.out.split())) == (ExitCode.USAGE, 1)
     assert "line 1, issue 1: cannot write refs/fixloop" in told.err
-    assert "1 handed in, 0 handed in before, 1 refused" in told.err
+    assert "1 submitted, 0 already submitted, 1 refused" in told.err
 
 
 def test_what_goes_with_another_profile_is_refused_and_not_passed_over(

@@ -217,4 +217,4 @@ def test_a_page_that_is_no_text_is_left_as_it_is(shop: Project) -> None:
 
 
 def test_an_unknown_agent_is_refused(shop: Project) -> None:
-    assert "known are claude, codex" in shop.fixloop("hook", "install", "--agent", "bard").refusal
+    assert "choose from claude, codex" in shop.fixloop("hook", "install", "--agent", "bard").refusal

@@ -46,10 +46,10 @@ def test_an_issue_that_was_submitted_and_is_unknown_is_not_merely_an_unknown_iss
 
     assert (told.code, told.out, told.err.count("\n")) == (ExitCode.USAGE, "", 1)
     assert (
-        "knows no workflow of issue 47, although refs/fixloop/47/base shows that it was handed in" in told.err
+        "has no workflow of issue 47, although refs/fixloop/47/base shows that it was submitted" in told.err
     )
     assert told.err.endswith(
-        "the data was lost, or this is another Redis; restore its backup, or begin again with "
+        "the data was lost, or this is another Redis; restore its backup, or start again with "
         "`fixloop run --issue 47`\n"
     )
 
@@ -80,7 +80,7 @@ def test_a_list_of_nothing_says_what_is_missing(
     told = said(capsys, "status")
 
     assert (told.code, told.out) == (ExitCode.DONE, "")
-    assert "knows no workflow of issue 47, 48, although" in told.err
+    assert "has no workflow of issue 47, 48, although" in told.err
 
 
 def test_an_embedded_redis_whose_folder_was_removed_is_missed(
@@ -91,7 +91,7 @@ def test_an_embedded_redis_whose_folder_was_removed_is_missed(
     told = said(capsys, "resume", "47")
 
     assert told.code == ExitCode.USAGE
-    assert f"the embedded Redis in {tmp_path / 'shop'} knows no workflow of issue 47" in told.err
+    assert f"the embedded Redis in {tmp_path / 'shop'} has no workflow of issue 47" in told.err
 
 
 def test_a_sweeper_says_that_redis_lost_its_data_and_says_it_once(

@@ -159,7 +159,7 @@ def test_a_url_that_is_away_is_tried_three_times_and_the_pass_stands(deployment:
     state = deployment.engine.state(workflow)
     assert delays == [0.0, 2.0, 4.0]
     assert (state.outcome, state.pushed, state.push_error) == (WorkflowOutcome.SUCCESS, "", "nobody answers")
-    assert list(remarks(state)) == ["not pushed: nobody answers; `fixloop push 47` tries again"]
+    assert list(remarks(state)) == ["not pushed: nobody answers; `fixloop push 47` retries"]
     assert next_command(state) == "fixloop push 47"
 
 

@@ -50,7 +50,7 @@ def test_the_inbox_names_a_waiver_that_runs_out_and_none_that_has_time(
     items = json.loads(capsys.readouterr().out)["items"]
     assert [(each["reason"], each["commands"]) for each in items] == [(said, ["fixloop run --issue 47"])]
     assert main(["status", near]) == 0
-    assert f"accepted until {day(3)}, ben looks after them" in capsys.readouterr().out
+    assert f"accepted until {day(3)}, ben is responsible" in capsys.readouterr().out
 
 
 def test_one_that_has_run_out_stays_until_the_feature_is_handed_in_again(stage: Stage) -> None:

@@ -199,7 +199,7 @@ def test_the_branch_is_that_of_the_checkout_around_the_chat(shell: Shell) -> Non
     ("words", "told"),
     [
         (("read", "7"), "there is no chat 7"),
-        (("read", "absent/0007-dx-x"), "is no directory"),
+        (("read", "absent/0007-dx-x"), "is not a directory"),
         (("post", "5", "--as", "user", "--purpose", "x"), "'user' is not one of"),
         (
             ("post", "5", "--as", "architect", "--purpose", "x", "--file", "absent"),

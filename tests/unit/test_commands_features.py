@@ -86,9 +86,9 @@ def test_options_that_do_not_go_together_are_named(options: dict[str, Any], sent
     [
         (b'{"ra": ["vas"], "ep": ["ra"], "cd": ["ep"], "vas": ["cd"]}', "wait for each other: "),
         (b'{"ra": []}', "the dependency graph has no ep, cd, vas"),
-        (b'{"ra": "ep"}', "has 'ep' for ra; it has to be a list of agents"),
-        (b"[1]", "has to be an object such as"),
-        (b"{}", "has to be an object such as"),
+        (b'{"ra": "ep"}', "has 'ep' for ra; it must be a list of agents"),
+        (b"[1]", "must be an object such as"),
+        (b"{}", "must be an object such as"),
         (b"{", "is not valid JSON"),
         (b"[" * 100_000, "is not valid JSON"),
         (b"\xff", "is not UTF-8: byte 0xff at 0"),

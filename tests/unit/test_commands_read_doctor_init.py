@@ -148,7 +148,7 @@ def test_init_says_that_nothing_was_found(project: Path, capsys: Capsys) -> None
 
     assert told.err.splitlines() == [
         f"fixloop: nothing was found in {project}",
-        "fixloop: name in it what is to run",
+        "fixloop: add the checks to run",
     ]
 
 

@@ -1,4 +1,4 @@
-"""The log of a profile whose steps are runs of agents: its messages as lines, and what else happened."""
+"""The log of a profile whose steps are agent runs: its messages as lines, and what else happened."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ _NOTES: Final = {
 }
 _FACTS: Final = ("agent", "recipient", "name", "decision", "answer", "resource", "field", "refused", "reason")
 _TOLD: Final = ("status", "decision", "timer", "refusal", "pause", "note")
-"""What a commit without a message that a watcher is told."""
+"""What a watcher is shown of a commit without a message."""
 
 
 class Line(NamedTuple):
@@ -69,10 +69,10 @@ class Speech(NamedTuple):
     line: Callable[[dict[str, Any], Any], Line]
     """A recorded message as a line; the second argument is the workflow's state."""
     statistics: Callable[[Any, Sequence[Line]], dict[str, Any]]
-    """Figures besides the number of messages and the duration."""
+    """Figures in addition to message count and duration."""
 
     def happened(self, entries: Iterable[Entry]) -> Iterator[str]:
-        """What a `watch` prints of new entries: each message, and of a commit without one what it changed."""
+        """What `watch` prints for new entries: each message, or what a commit without one changed."""
         for entry in entries:
             for kept in entry.body.get("messages", ()):
                 said = self.line(kept, None)
@@ -83,7 +83,7 @@ class Speech(NamedTuple):
                     yield f"{each.at:%H:%M:%S}  {short(each.text)}"
 
     def log_text(self, logged: Logged[Any]) -> str:
-        """One line a message, and the statistics."""
+        """One line per message, and the statistics."""
         said = self._said(logged)
         shown = [f"{stamp(line.at)}  {short(str(line), 300)}" for line in said]
         if logged.everything:
@@ -127,7 +127,7 @@ class Speech(NamedTuple):
         return made
 
     def _said(self, logged: Logged[Any]) -> list[Line]:
-        """Every message, or those of one agent; refuses a name that nothing was said to or by."""
+        """Every message, or those of one agent; refuses a name without messages."""
         found = [
             self.line(kept, logged.state)
             for entry in logged.entries
@@ -140,7 +140,7 @@ class Speech(NamedTuple):
         if not own:
             known = dict.fromkeys(end for line in found for end in (line.sender, line.recipient))
             raise UsageError(
-                f"{logged.agent} has neither said nor been told anything in #{logged.state.issue}; "
+                f"{logged.agent} has no messages in #{logged.state.issue}; "
                 f"there are {', '.join(known) or 'no messages yet'}"
             )
         return own
@@ -162,7 +162,7 @@ class Speech(NamedTuple):
 
 
 def _happenings(entry: Entry, line: Callable[[dict[str, Any], Any], Line], state: Any) -> Iterator[Happening]:
-    """All that one commit recorded: its event, what it changed, what it noted and what was said."""
+    """Everything one commit recorded: its event, changes, notes and messages."""
     at = datetime.fromisoformat(entry.body["at"])
     event = entry.body.get("event", {})
     kind = str(event.get("kind", "unknown"))

@@ -1,4 +1,4 @@
-"""What cycles and handoffs have in common where they are shown: who is at work, until when, and who waits."""
+"""How both cycles and handoffs are shown: who is at work, until when, and who waits."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -16,15 +16,15 @@ _VERDICTS: Final = {"success": "passed", "skipped": "passed_with_known_issues"}
 
 
 class AtWork(NamedTuple):
-    """An agent of whom something is asked."""
+    """An agent with an open request."""
 
     name: str
     run: int
     command: str
     began: datetime | None
-    """When its present run began; None: it has not."""
+    """When its current run began; None: not yet."""
     heard: datetime | None = None
-    """When somebody outside was heard of last, if that is later."""
+    """The last heartbeat of somebody outside, if later."""
 
     def line(self, found: Snapshot) -> str:
         """The state of its run, on one line."""
@@ -35,11 +35,11 @@ class AtWork(NamedTuple):
             claimed = (held.ticket.specialist for held in found.tickets if held.status == "claimed")
             return f"{who}: {'running' if self.name in claimed else 'waiting for a worker'}"
         if self.began is None:
-            return f"{who}: asked of somebody outside"
+            return f"{who}: waiting for somebody outside"
         heard = ""
         if self.heard is not None and self.heard > self.began:
-            heard = f", heard of {minutes_seconds((now - self.heard).total_seconds())} ago"
-        return f"{who}: asked of somebody outside, who began{heard}"
+            heard = f", last heard {minutes_seconds((now - self.heard).total_seconds())} ago"
+        return f"{who}: begun by somebody outside{heard}"
 
 
 def clocks(found: Snapshot, state: Any, at_work: Iterable[AtWork], owner: str) -> str:
@@ -57,20 +57,20 @@ def clocks(found: Snapshot, state: Any, at_work: Iterable[AtWork], owner: str) -
 def away_line(state: Any) -> tuple[str, str]:
     """Label and text for a missing worker."""
     again = f" or `fixloop resume {called(state)}`" if state.queue else ""
-    return "engine", f"away: no worker is running; `fixloop worker`{again} goes on"
+    return "engine", f"away: no worker is running; start `fixloop worker`{again}"
 
 
 def ending(state: Any) -> str:
-    """The end of the last line: known issues, and what became of the push."""
+    """The end of the last line: known issues, and the result of the push."""
     known = f"; known issues: {few(state.remaining_issues)}" if state.remaining_issues else ""
     if state.push_error:
-        again = f"`fixloop push {called(state)}` tries again"
+        again = f"`fixloop push {called(state)}` retries"
         return f"{known}; not pushed: {short(state.push_error, 400)}; {again}"
     return f"{known}; pushed as {state.pushed}" if state.pushed else known
 
 
 def standing(state: Any, asked: Mapping[str, str], *, asks: bool, held: str, done: bool = False) -> Standing:
-    """`asked` has each agent's command, empty for one outside; `asks`: a person is to answer first."""
+    """`asked` has each agent's command, empty for an outside agent; `asks`: a person must answer first."""
     waits_for: Literal["", "decision", "agent"] = ""
     if not (state.ended or state.closing or done or any(asked.values())):
         waits_for = "decision" if asks else "agent" if asked and not held else ""
@@ -81,7 +81,7 @@ def standing(state: Any, asked: Mapping[str, str], *, asks: bool, held: str, don
 
 
 def next_command(state: Any, at_work: Iterable[AtWork], decide: str) -> str:
-    """The one command that is most likely wanted next; `decide` answers what a person is asked, if they are."""
+    """The command most likely wanted next; `decide` is the answer to a person's open question, if any."""
     if state.ended:
         return way_out(state) or f"fixloop log {called(state)}"
     if state.paused_clock is not None:
@@ -89,7 +89,7 @@ def next_command(state: Any, at_work: Iterable[AtWork], decide: str) -> str:
     if decide:
         return decide
     away = [each for each in at_work if not each.command]
-    # Before the receipt there is no directory whose work could be handed in.
+    # Before the receipt there is no directory whose work could be submitted.
     begun = next((each for each in away if each.began is not None), None)
     if begun is not None:
         return answers(state, begun.name)[1]
@@ -97,19 +97,19 @@ def next_command(state: Any, at_work: Iterable[AtWork], decide: str) -> str:
 
 
 def told(outcome: str, closing: str, asked: Mapping[str, str]) -> str:
-    """What is going on, in a few words; `closing` is the outcome that it has as soon as its branch is pushed."""
+    """What is happening, in a few words; `closing` is the outcome it will have once its branch is pushed."""
     if outcome or closing:
         return f"it ended ({outcome})" if outcome else "its branch is pushed"
     busy = ", ".join(name for name, command in asked.items() if command)
     away = ", ".join(name for name, command in asked.items() if not command)
-    parts = (f"{busy} at work" if busy else "", f"asked of {away}" if away else "")
+    parts = (f"{busy} at work" if busy else "", f"waiting for {away}" if away else "")
     return "; ".join(filter(None, parts)) or "no agent is at work"
 
 
 def shared(
     found: Snapshot, state: Any, *, is_paused: bool, held: Mapping[str, Any] | None, owner: str
 ) -> dict[str, Any]:
-    """`status ISSUE --json`, as far as it is the same for both."""
+    """`status ISSUE --json`, as far as both share it."""
     due = deadline_of(found)
     return {
         "issue": state.issue,
@@ -133,13 +133,13 @@ def shared(
 
 
 def answers(state: Any, agent: str) -> tuple[str, str]:
-    """The commands with which an agent elsewhere begins and hands in."""
+    """The commands with which an outside agent begins and submits."""
     one = f"{called(state)} --agent {agent}"
     return f"fixloop ack {one}", f"fixloop fixed {one} --file ANSWER"
 
 
 def paused_item(state: Any, specialist: str, since: datetime) -> dict[str, Any]:
-    """The inbox item of a workflow that a person has paused."""
+    """The inbox item of a workflow paused by a person."""
     asked = asked_item(state, specialist, since, reason="paused by a person", detail="")
     commands = [f"fixloop continue {called(state)}"]
     return asked | {"waits_for": "continue", "target": "user", "commands": commands}

@@ -1,4 +1,4 @@
-"""An answer handed in as a file: read within bounds, kept whole, and never lost (A71, A84)."""
+"""An answer submitted as a file: read within bounds, kept whole, and never lost (A71, A84)."""
 
 import sys
 from contextlib import suppress
@@ -17,7 +17,7 @@ SHOWN_CHARACTERS: Final = 2000
 
 
 def read_given(file: Path, what: str = "the answer", most: int = answers.LIMIT_BYTES) -> bytes:
-    """The bytes of a file, `-` for standard input; of one that is too long, one byte more than `most`."""
+    """The bytes of a file, `-` for standard input; if it is too long, one byte more than `most`."""
     try:
         if str(file) == "-":
             return sys.stdin.buffer.read(most + 1)
@@ -28,7 +28,7 @@ def read_given(file: Path, what: str = "the answer", most: int = answers.LIMIT_B
 
 
 def text_in(raw: bytes, what: str) -> str:
-    """What was handed in, as text."""
+    """The submitted bytes as text."""
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -37,8 +37,8 @@ def text_in(raw: bytes, what: str) -> str:
 
 
 def said(session: Session, state: State, raw: bytes, *, awaited: bool) -> answers.Answer | None:
-    """What `raw` says; what does not fit an awaited fix is recorded and answered with a notice, then raised. Where no
-    fix is awaited, nothing is asked of the answer but that it is no repetition (AnsweredAlready)."""
+    """The answer in `raw`. One that does not fit an awaited fix is recorded and answered with a notice, then raised. If
+    no fix is awaited, the only condition is that it is not a repetition (AnsweredAlready)."""
     active = state.active
     try:
         return answers.parse_answer(
@@ -49,10 +49,10 @@ def said(session: Session, state: State, raw: bytes, *, awaited: bool) -> answer
     except answers.InvalidAnswer as invalid:
         if not awaited:
             return None
-        # Secrets are cut out before the end is, or half of one could stand there.
+        # Secrets are removed before the text is cut, or half of one could remain.
         hidden = redaction_for(session.store, state).data(raw)
         beginning = hidden[: 4 * SHOWN_CHARACTERS].decode("utf-8", "replace")[:SHOWN_CHARACTERS]
-        # A refusal is in the history; what is wrong with the answer is said all the same.
+        # A refusal is in the history; the problem with the answer is still reported.
         with suppress(RefusedError):
             session.bring(
                 state.workflow,
@@ -69,7 +69,7 @@ def said(session: Session, state: State, raw: bytes, *, awaited: bool) -> answer
 
 
 def keep(session: Session, workflow: str, raw: bytes | None) -> tuple[str, ...]:
-    """The digest under which `raw` can be fetched again, without secrets; none where there is nothing."""
+    """The digest under which `raw`, without secrets, can be fetched again; empty if there is nothing."""
     if not raw:
         return ()
     hidden = redaction_for(session.store, session.engine_of(workflow).state(workflow)).data(raw)

@@ -1,4 +1,4 @@
-"""What agents and people say to a workflow: `ack`, `fixed`, `decide`, `send`, `reject`, and what halts or ends it."""
+"""What agents and people tell a workflow: `ack`, `fixed`, `decide`, `send`, `reject`, and what pauses or ends it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,8 +16,8 @@ Agent = Annotated[
     Option(
         "--agent",
         metavar="NAME",
-        help="Of a cycle or of handoffs: whose work it is.",
-        show_default="the only one that is asked",
+        help="cycle, handoff: the agent whose work it is.",
+        show_default="the only one asked",
     ),
 ]
 Reason = Annotated[str, Option("--reason", help="Why; it is logged.")]
@@ -27,14 +27,12 @@ def ack(
     issue: Issue,
     agent: Agent = "",
     handoff: Annotated[
-        str, Option(metavar="ID", help="Of handoffs: take this one, if nobody has taken it before.")
+        str, Option(metavar="ID", help="handoff: accept this one, unless already taken.")
     ] = "",
-    show: Annotated[
-        str, Option(metavar="ID", help="Print one failure in full, F1 or another; take nothing.")
-    ] = "",
+    show: Annotated[str, Option(metavar="ID", help="Only print one failure in full, such as F1.")] = "",
     project: ProjectOption = None,
 ) -> None:
-    """Take the open request: prints it, and the directory to work in."""
+    """Take the open request, and print it with the directory to work in."""
     with open_workflow(issue, project) as (session, workflow):
         if show:
             print_text(handlers_of(session, workflow).failure(session, workflow, show))
@@ -47,30 +45,28 @@ def fixed(
     file: Annotated[
         Path | None,
         Option(
-            help="A Fix Completion, as Markdown or JSON; of a cycle's agent a PHASE_RESULT, of handoffs the "
-            "result as JSON. - is stdin."
+            help="A Fix Completion, as Markdown or JSON; cycle: a PHASE_RESULT; handoff: the result as JSON; "
+            "- for stdin."
         ),
     ] = None,
     here: Annotated[
         bool,
         Option(
             "--here",
-            help="Take the current checkout instead, exactly as it stands; of cycles and handoffs, merged.",
+            help="Submit the current checkout instead, exactly as it is; cycle, handoff: merged.",
         ),
     ] = False,
-    merge: Annotated[
-        bool, Option("--merge", help="With --here: keep what the fixes so far changed, and merge onto it.")
-    ] = False,
-    rev: Annotated[str | None, Option(help="Take a commit that builds on the work so far.")] = None,
-    blocked: Annotated[str | None, Option(help="Say why it cannot be done.")] = None,
+    merge: Annotated[bool, Option("--merge", help="With --here: merge onto the fixes so far.")] = False,
+    rev: Annotated[str | None, Option(help="Submit a commit that builds on the work so far.")] = None,
+    blocked: Annotated[str | None, Option(help="Why it cannot be done.")] = None,
     agent: Agent = "",
     project: ProjectOption = None,
 ) -> None:
-    """Say that the work is done: takes the offered directory as it stands, and prints the files it took."""
+    """Submit the work: take the offered directory as it is, and print the files it took."""
     if sum((here, rev is not None, blocked is not None)) > 1:
         raise UsageError("--here, --rev and --blocked exclude each other; use one of them")
     if merge and not here:
-        raise UsageError("--merge says how the checkout is taken; use it with --here")
+        raise UsageError("--merge needs --here")
     with open_workflow(issue, project) as (session, workflow):
         work = Work(agent, file, here, merge, rev, blocked)
         handlers_of(session, workflow).fixed(session, workflow, work)
@@ -83,9 +79,9 @@ def decline(
     agent: Agent = "",
     project: ProjectOption = None,
 ) -> None:
-    """Say that there will be no fix, and why: a person decides, and no iteration is counted."""
+    """Decline to fix, with a reason: a person decides, and no iteration is counted."""
     if not text.strip():
-        raise UsageError("--text says why; give the reason")
+        raise UsageError("--text is empty; give the reason")
     with open_workflow(issue, project) as (session, workflow):
         work = Work(agent=agent, blocked=text, declined=kind_named(kind))
         handlers_of(session, workflow).fixed(session, workflow, work)
@@ -97,8 +93,8 @@ def decide(
         str,
         Argument(
             metavar="ANSWER",
-            help="manual-fix, skip, abort or extend, and to an integrity hold accept or reject; to a question of "
-            "handoffs one of its options, or any text where it has none.",
+            help="manual-fix, skip, abort or extend; for an integrity hold also accept or reject; for a handoff's "
+            "question one of its options, or any text if it has none.",
         ),
     ],
     iterations: Annotated[int | None, Option(min=1, help="extend: how many more (3).")] = None,
@@ -109,26 +105,26 @@ def decide(
             "--reason",
             "--guidance",
             metavar="TEXT",
-            help="Why, or what the agents that wait are to do; it is logged.",
+            help="Why, or what waiting agents should do; it is logged.",
         ),
     ] = "",
-    escalation: Annotated[str, Option(metavar="ID", help="Which one, where several are open.")] = "",
+    escalation: Annotated[str, Option(metavar="ID", help="Which one, if several are open.")] = "",
     until: Annotated[
-        str, Option(metavar="DAY", help="skip: its last day, such as 2027-01-31; `inbox` reminds of it.")
+        str, Option(metavar="DAY", help="skip: its last day, such as 2027-01-31; shown in `inbox`.")
     ] = "",
     owner: Annotated[
-        str, Option(metavar="NAME", help="skip with --until: who looks after it.", show_default="who decides")
+        str, Option(metavar="NAME", help="skip with --until: who is responsible.", show_default="who decides")
     ] = "",
     project: ProjectOption = None,
 ) -> None:
     """
     Answer an escalation.
 
-    With manual-fix, skip, abort or extend, or with what an agent of handoffs has asked for. A cycle goes
-    on from manual-fix with your --guidance. `fixloop inbox` shows what may be answered.
+    Use manual-fix, skip, abort or extend, or what a handoff agent asked for. In a cycle, manual-fix
+    passes on your --guidance. `fixloop inbox` shows the possible answers.
 
-    An integrity hold is a run that passed while a rule saw what it cannot decide. With accept the changes are
-    right, and judge from now on. With reject your --reason and the findings go back to the agent.
+    An integrity hold is a passing run in which a rule found something it cannot judge. accept: the changes are
+    right and judge from now on. reject: your --reason and the findings go back to the agent.
     """
     with open_workflow(issue, project) as (session, workflow):
         given = Answer(answer, reason, iterations, minutes, escalation, until, owner)
@@ -137,35 +133,35 @@ def decide(
 
 def send(
     issue: Issue,
-    to: Annotated[str, Argument(metavar="AGENT", help="Who is told.")],
+    to: Annotated[str, Argument(metavar="AGENT", help="The recipient.")],
     text: Annotated[
-        str, Argument(metavar="TEXT", help="What is said; of handoffs what is passed on, JSON or a text.")
+        str, Argument(metavar="TEXT", help="The message; handoff: what to pass on, JSON or text.")
     ],
     action: Annotated[
         list[str] | None,
-        Option(metavar="TEXT", help="What to do, once for each; the text itself if left out."),
+        Option(metavar="TEXT", help="What to do; repeatable; default: the text itself."),
     ] = None,
     criterion: Annotated[
-        list[str] | None, Option(metavar="TEXT", help="How one sees that it is done.")
+        list[str] | None, Option(metavar="TEXT", help="How to tell that it is done.")
     ] = None,
-    about: Annotated[str, Option(metavar="ID", help="The blocker that it is about.")] = "",
+    about: Annotated[str, Option(metavar="ID", help="The blocker it is about.")] = "",
     kind: Annotated[
         str,
         Option(
             "--type",
             metavar="TYPE",
-            help="Of a cycle clarification (default) or feedback; of handoffs their type.",
+            help="cycle: clarification (default) or feedback; handoff: its type.",
             show_default="what the agent passes on",
         ),
     ] = "",
-    agent: Annotated[str, Option(metavar="NAME", help="Of handoffs: who passes it on.")] = "",
+    agent: Annotated[str, Option(metavar="NAME", help="handoff: who passes it on.")] = "",
     project: ProjectOption = None,
 ) -> None:
     """
-    Say something to an agent of a cycle, in the orchestrator's place; or pass a handoff on, as one of its agents.
+    Message an agent of a cycle, in the orchestrator's place, or pass a handoff on, as one of its agents.
 
-    An agent of a cycle reads it in its present or next request; one that has completed works again, and what
-    it does is validated. One clarification goes to an agent in an iteration, and one about each blocker.
+    An agent of a cycle reads it in its current or next request; one that has completed works again, and its
+    work is validated. Each agent gets one clarification per iteration, and one about each blocker.
     """
     with open_workflow(issue, project) as (session, workflow):
         said = Said(to, text, agent, kind, tuple(action or ()), tuple(criterion or ()), about)
@@ -177,15 +173,15 @@ def reject(
     reason: Annotated[str, Option(metavar="TEXT", help="Why it will not be done.")],
     agent: Agent = "",
     handoff: Annotated[
-        str, Option(metavar="ID", help="Which one.", show_default="what the agent was given")
+        str, Option(metavar="ID", help="Which one.", show_default="the one it was given")
     ] = "",
     project: ProjectOption = None,
 ) -> None:
     """
-    Reject a handoff, as the agent that it is for; a person decides what becomes of it.
+    Reject a handoff, as the agent it is for; a person decides what happens next.
 
-    It lies among the completed ones then, with the reason. `fixloop decide` sends it anew (manual-fix, with
-    what you say as --guidance), or ends the workflow.
+    It moves to the completed ones, with the reason. `fixloop decide` sends it again (manual-fix, with your
+    --guidance) or ends the workflow.
     """
     with open_workflow(issue, project) as (session, workflow):
         handlers_of(session, workflow).reject(session, workflow, agent, handoff, reason)
@@ -195,7 +191,7 @@ def pause(issue: Issue, reason: Reason = "", project: ProjectOption = None) -> N
     """
     Pause a workflow: nothing begins, nothing is sent.
 
-    What is at work may finish; its result is kept. Clocks stand still until `fixloop continue`.
+    Running work may finish, and its result is kept. Clocks stop until `fixloop continue`.
     """
     with open_workflow(issue, project) as (session, workflow):
         if not look(session, workflow).standing.held:
@@ -208,18 +204,18 @@ def pause(issue: Issue, reason: Reason = "", project: ProjectOption = None) -> N
 
 
 def continue_command(issue: Issue, project: ProjectOption = None) -> None:
-    """Let a paused workflow go on where it stood."""
+    """Continue a paused workflow where it stopped."""
     with open_workflow(issue, project) as (session, workflow):
         now = look(session, workflow).standing
         if now.held or now.outcome:
             session.bring(workflow, handlers_of(session, workflow).continued())
             now = look(session, workflow).standing
         waits = "; it waits for a decision: `fixloop inbox`" if now.waits_for == "decision" else ""
-        note(f"issue {now.issue} goes on: {now.at_work}{waits}")
+        note(f"issue {now.issue} continues: {now.at_work}{waits}")
 
 
 def cancel(issue: Issue, reason: Reason = "", project: ProjectOption = None) -> None:
-    """Stop a workflow; it ends in the status it had."""
+    """Cancel a workflow; it ends in its current status."""
     with open_workflow(issue, project) as (session, workflow):
         session.bring(workflow, handlers_of(session, workflow).cancelled(reason))
         note(f"workflow {workflow} is cancelled")

@@ -1,6 +1,6 @@
-"""fixloop from Python: hand a feature in, and ask what became of it.
+"""fixloop from Python: submit a feature, and ask for its state.
 
-Needs a Redis to be named (`FIXLOOP_STATE_URL` or `FIXLOOP_BROKER_URL`), or the embedded one of the project.
+Needs a Redis (`FIXLOOP_STATE_URL` or `FIXLOOP_BROKER_URL`), or the embedded one of the project.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,12 +33,12 @@ class SpecialistStatus(BaseModel):
     max_iterations: int
     failures: tuple[dict[str, Any], ...] = ()
     old: dict[str, int] = {}
-    """For each check, how many failures of the last run are older than the feature."""
+    """By check, how many failures of the last run are older than the feature."""
     evidence: tuple[dict[str, Any], ...] = ()
 
 
 class FeatureStatus(BaseModel):
-    """What `fixloop status ISSUE --json` says, typed; of a cycle or of handoffs without phase and specialists."""
+    """The result of `fixloop status ISSUE --json`, typed; cycles and handoffs have no phase or specialists."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -59,16 +59,16 @@ class FeatureStatus(BaseModel):
     operations: tuple[dict[str, Any], ...] = ()
     """What runs: name, specialist, iteration, elapsed_seconds, limit_seconds, reminded."""
     held: dict[str, Any] | None = None
-    """A person's own pause: by, reason, since, and how many events were kept meanwhile."""
+    """A person's pause: by, reason, since, and how many events were kept meanwhile."""
     tree: str = ""
     updated_at: str
     unverified: tuple[dict[str, Any], ...] = ()
-    """What was found and does not run: name, specialist, reason, remedy, and whether it makes it not verified."""
+    """What was found but does not run: name, specialist, reason, remedy, and whether the verdict is not verified."""
     specialists: tuple[SpecialistStatus, ...] = ()
     agents: tuple[dict[str, Any], ...] = ()
-    """Of a cycle or of handoffs: name, status, whether something is asked of it, and by what it is run."""
+    """In a cycle or handoff: name, status, whether it has a request, and what runs it."""
     escalations: tuple[dict[str, Any], ...] = ()
-    """Of a cycle or of handoffs: id, reason, detail, and the options that answer it."""
+    """In a cycle or handoff: id, reason, detail, and the possible answers."""
 
 
 def enqueue(
@@ -86,17 +86,17 @@ def enqueue(
     task: str = "",
 ) -> FeatureStatus:
     """
-    Hand a feature to the workers; the same call twice is one workflow.
+    Submit a feature to the workers. The same call twice creates one workflow.
 
     Args:
-        repo: a path that is the same on every machine whose worker takes it, or a git URL.
+        repo: a path that is the same on every machine with a worker, or a git URL.
         ref: a branch, tag or commit instead of the working tree or the URL's HEAD.
         base: a revision whose failures are not the feature's, or "none"; default: the merge base with the
             default branch.
-        all: failures that the base has too count as well.
-        push: with a URL, push the verified branch `fixloop/{issue}` there when everything has passed.
+        all: also count failures that the base has.
+        push: with a URL, push the verified branch `fixloop/{issue}` there when everything passes.
         profile: `validation`, `cycle` or `handoff`.
-        task: of a cycle or of handoffs, what is to be done.
+        task: for a cycle or handoff, what to do.
 
     Raises:
         UsageError: the path, the configuration or the fixer cannot be used; nothing was created.
@@ -125,19 +125,19 @@ def enqueue(
 
 def enqueue_many(features: Iterable[Mapping[str, Any]], *, directory: str | Path = ".") -> Iterator[HandedIn]:
     """
-    Hand in many features, a thousand a second where they are of one tree; the same call twice makes the same workflows.
+    Submit many features, a thousand per second if they share a tree; the same call twice creates the same workflows.
 
     Args:
-        features: the arguments of `enqueue` for each, and `restart`, `type` and `priority` as the command has them;
-            read as they are needed.
-        directory: the repository of those that name none, and whose Redis is meant where none is named.
+        features: the arguments of `enqueue` for each, and `restart`, `type` and `priority` as for the command; read
+            as needed.
+        directory: the default repository, whose Redis is used if none is named.
 
     Yields:
-        In their order, what became of each: its `issue`, its `workflow`, whether it was `created` now, and the `error`
-        for which it was refused.
+        In order, the result of each: its `issue`, its `workflow`, whether it was `created` now, and the `error` if it
+        was refused.
 
     Raises:
-        InfrastructureError: Redis or git is away. What was yielded is handed in, and the same call does the rest.
+        InfrastructureError: Redis or git is away. What was yielded is submitted, and the same call does the rest.
     """
     with open_session(Path(directory), create=True) as session, session.hints.together():
         usual = Feature(repo=str(directory))
@@ -154,7 +154,7 @@ def enqueue_many(features: Iterable[Mapping[str, Any]], *, directory: str | Path
 
 def status(issue: int, *, project: str | None = None, directory: str | Path = ".") -> FeatureStatus:
     """
-    The present state of an issue's latest workflow.
+    The current state of an issue's latest workflow.
 
     Raises:
         UsageError: it is unknown here, or in several projects.

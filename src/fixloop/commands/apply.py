@@ -1,4 +1,4 @@
-"""`apply` and `push`: verified work goes into the checkout, which nothing else touches, or to the server."""
+"""`apply` and `push`: put verified work into the checkout, which nothing else touches, or on the server."""
 
 import uuid
 from pathlib import Path
@@ -16,13 +16,13 @@ from fixloop.repository.apply import apply_changes
 
 
 def apply_command(issue: Issue, project: ProjectOption = None) -> None:
-    """Put the verified fixes into the checkout as uncommitted changes, all or nothing."""
+    """Apply the verified fixes to the checkout as uncommitted changes, all or nothing."""
     with open_workflow(issue, project) as (session, workflow):
         apply_to(session.directory, session, look(session, workflow).state)
 
 
 def push_command(issue: Issue, project: ProjectOption = None) -> None:
-    """Push the verified branch to the URL the repository was given by; repairs a push that was refused."""
+    """Push the verified branch to the repository's URL, or retry a push that was refused."""
     with open_workflow(issue, project) as (session, workflow):
         state = look(session, workflow).state
         _refuse_unpassed(state, "push")
@@ -38,12 +38,12 @@ def push_command(issue: Issue, project: ProjectOption = None) -> None:
 
 
 def apply_to(path: Path, session: Session, state: Any) -> None:
-    """Put the verified work into the checkout at `path`, all or nothing; prints its files."""
+    """Apply the verified work to the checkout at `path`, all or nothing, and print its files."""
     _refuse_unpassed(state, "apply")
     snapshot = snapshot_in(state)
     if project_at(path).name != state.project:
         raise RefusedError(
-            f"this folder is not project {state.project}; call `fixloop apply {called(state)}` in its checkout"
+            f"this folder is not project {state.project}; run `fixloop apply {called(state)}` in its checkout"
         )
     mirror = bring_work(session.store, state, session.settings.cache_dir)
     files = apply_changes(path, base=snapshot.commit, tip=state.tip, mirror=mirror)
@@ -52,7 +52,7 @@ def apply_to(path: Path, session: Session, state: Any) -> None:
     note(
         f"{len(files)} file{'s' * (len(files) > 1)} changed in {path.absolute()}"
         if files
-        else "nothing to change: it is all there"
+        else "nothing to change: everything is already there"
     )
 
 

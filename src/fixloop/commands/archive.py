@@ -1,4 +1,4 @@
-"""Where ended workflows go: `archive` moves them out of Redis, `purge` deletes them for good."""
+"""Where ended workflows go: `archive` moves them out of Redis, `purge` deletes them permanently."""
 
 import re
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ _UNITS: Final = {"d": "days", "h": "hours", "m": "minutes"}
 def _age(text: str) -> timedelta:
     found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([dhm]?)", text.strip())
     if found is None:
-        raise BadParameter(f"{text!r} is no age; write 90d, 12h or 30m")
+        raise BadParameter(f"{text!r} is not an age; use 90d, 12h or 30m")
     return timedelta(**{_UNITS[found[2] or "d"]: float(found[1])})
 
 
@@ -34,7 +34,7 @@ def archive(
         Option(
             metavar="AGE",
             parser=_age,
-            help="Only what ended so long ago, such as 90d, 12h or 30m; 0 for all.",
+            help="Only what ended this long ago, such as 90d, 12h or 30m; 0 for all.",
             show_default="FIXLOOP_ARCHIVE_AFTER_DAYS, which is 30",
         ),
     ] = None,
@@ -44,9 +44,9 @@ def archive(
     """
     Move ended workflows to the archive now.
 
-    Into FIXLOOP_ARCHIVE_DIR, where workers move them by themselves after FIXLOOP_ARCHIVE_AFTER_DAYS.
-    `log`, `status`, `report` and `audit verify` still read them. A line for each one on stdout; exit
-    code 1 when one has to stay, because its history does not verify.
+    The archive is FIXLOOP_ARCHIVE_DIR; workers move them there after FIXLOOP_ARCHIVE_AFTER_DAYS.
+    `log`, `status`, `report` and `audit verify` still read them. Prints one line for each; exit code 1
+    if one has to stay because its history does not verify.
     """
     with open_session() as session:
         target = archive_at(session.settings.archive_dir)
@@ -67,22 +67,22 @@ def purge(
     older_than: Annotated[
         timedelta,
         Option(
-            metavar="AGE", parser=_age, help="What ended so long ago, such as 90d, 12h or 30m; 0 for all."
+            metavar="AGE", parser=_age, help="What ended this long ago, such as 90d, 12h or 30m; 0 for all."
         ),
     ],
     issue: Annotated[
         str | None, Argument(metavar="ISSUE", help="Only the workflows of this issue.", show_default=False)
     ] = None,
-    dry: Annotated[bool, Option("--dry", help="Only tell what would be deleted.")] = False,
+    dry: Annotated[bool, Option("--dry", help="Only show what would be deleted.")] = False,
     json: AsJson = False,
     project: OnlyProject = None,
 ) -> None:
     """
-    Delete ended workflows for good, from Redis and from the archive.
+    Permanently delete ended workflows from Redis and the archive.
 
-    Nothing else ever deletes one. A line for each on stdout; exit code 1 when one has to stay, because it is
-    damaged. Live workflows are never deleted, whatever their age; an ISSUE that is live is refused. Its number
-    is not used again.
+    Nothing else ever deletes one. Prints one line for each; exit code 1 if one has to stay because it is damaged.
+    Live workflows are never deleted, whatever their age; a live ISSUE is refused. The number of a deleted
+    workflow is not used again.
     """
     with open_session() as session:
         prefix = prefix_of(project)
@@ -91,7 +91,7 @@ def purge(
             hash8, number = feature.split("-")
             live = session.store.live(hash8, int(number))
             if live is not None:
-                told = f"issue {number} is live (workflow {live}); `fixloop cancel {number}` it first"
+                told = f"issue {number} is live (workflow {live}); run `fixloop cancel {number}` first"
                 raise RefusedError(told)
             prefix = f"{feature}-"
         before = session.store.now(0).at - older_than
@@ -100,7 +100,7 @@ def purge(
 
 
 def _tell(moved: Iterable[Moved], *, json: bool) -> None:
-    """Each as it happens; it is wrong that one had to stay."""
+    """Print each one as it happens; one that had to stay is an error."""
     told = []
     for each in moved:
         told.append(each)

@@ -1,4 +1,4 @@
-"""`audit verify` finds out whether a workflow is damaged; `repair` sets one aside, so that its issue begins again."""
+"""`audit verify` checks whether a workflow is damaged; `repair` sets one aside so that its issue can start again."""
 
 import base64
 import json
@@ -27,7 +27,7 @@ from fixloop.store.archive.files import archive_at
 
 FORMAT: Final = 1
 
-group: Final = typer.Typer(help="Check that a history is what was recorded.", rich_markup_mode=None)
+group: Final = typer.Typer(help="Check that a history is as recorded.", rich_markup_mode=None)
 group.callback()(lambda: None)
 
 
@@ -36,8 +36,8 @@ def verify(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
     """
     Check a history's digests and decisions.
 
-    The chain of digests is checked, and every decision made once more. Without ISSUE: all workflows of
-    the project. Exit code 1 when anything is not as it was committed.
+    Checks the chain of digests and makes every decision again. Without ISSUE: all workflows of the project.
+    Exit code 1 if anything differs from what was committed.
     """
     with open_session() as session:
         chosen = session.lookup.stored_of(project) if issue is None else [session.workflow_of(issue, project)]
@@ -53,7 +53,7 @@ def verify(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
     else:
         for each in audits:
             rest = each.entries - each.replayed
-            chain = f" ({rest} by their chain alone: another version decided them)" if rest else ""
+            chain = f" ({rest} only by their chain: another version decided them)" if rest else ""
             verified = [f"verified: {each.entries} entries{chain}"]
             print_lines(*(f"{each.workflow}: {line}" for line in each.problems or verified))
         print_lines(*damaged)
@@ -63,10 +63,10 @@ def verify(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
 
 def repair(issue: Issue, project: ProjectOption = None) -> None:
     """
-    Set a damaged workflow aside, so that its issue can begin again.
+    Set a damaged workflow aside so that its issue can start again.
 
-    What Redis has of it goes into a file below `.fixloop/damaged`, which is named on stdout, and only then out of
-    Redis. One that `audit verify` finds nothing wrong with is refused. Its number is not used again.
+    Moves its data from Redis to a file under `.fixloop/damaged` and prints the file's name. Refuses a workflow that
+    passes `audit verify`. Its number is not used again.
     """
     with open_workflow(issue, project) as (session, workflow):
         found = audit(session.store, workflow)
@@ -74,12 +74,12 @@ def repair(issue: Issue, project: ProjectOption = None) -> None:
             told = f"workflow {workflow} is not damaged; `fixloop audit verify {workflow}` verifies it"
             raise RefusedError(told)
         at = iso_stamp(session.store.now(workflow).at)
-        folder = project_folder(session.directory, "damaged", "call it where you may write")
+        folder = project_folder(session.directory, "damaged", "run it where you can write")
         names = (f"{workflow}.{number}.json" if number > 1 else f"{workflow}.json" for number in count(1))
         target = next(folder / name for name in names if not (folder / name).exists())
 
         def write(dumped: Mapping[str, bytes]) -> None:
-            """Keep what Redis has, as `RESTORE` takes it."""
+            """Save the Redis data, as `RESTORE` accepts it."""
             keys = {name: base64.b64encode(data).decode() for name, data in dumped.items() if data}
             kept = {"workflow": workflow, "at": at, "problems": found.problems, "keys": keys}
             try:
@@ -93,4 +93,4 @@ def repair(issue: Issue, project: ProjectOption = None) -> None:
         session.store.set_aside(workflow, write)
     print_lines(str(target))
     number = workflow.split("-")[1]
-    say(f"workflow {workflow} is set aside: {found.problems[0]}; `fixloop run --issue {number}` begins again")
+    say(f"workflow {workflow} is set aside: {found.problems[0]}; `fixloop run --issue {number}` starts again")

@@ -1,4 +1,4 @@
-"""`backup` and `restore`: one project's workflows as one file."""
+"""`backup` and `restore`: one project's workflows in one file."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -17,23 +17,23 @@ from fixloop.store.backup import Header, back_up, header_of, restore, sealed_wit
 from fixloop.store.seal import sealing_in
 
 LATE_SECONDS: Final = 60.0
-"""Limits that run on from so much later are worth a word."""
+"""From this delay on, limits that resume late are mentioned."""
 
 
 def backup(
-    file: Annotated[Path, Argument(metavar="FILE", help="Where to write it.")], project: OnlyProject = None
+    file: Annotated[Path, Argument(metavar="FILE", help="The output file.")], project: OnlyProject = None
 ) -> None:
     """
-    Write all workflows of a project into one file, with their histories and artifacts.
+    Write a project's workflows to one file, with their histories and artifacts.
 
-    Of this directory's project, if none is named; while workers work, each workflow is as it was at one moment. What
-    was archived lies in files of its own. It holds no token and no password, and what agents and tools wrote.
+    The default is this directory's project. Workers may keep running: each workflow is saved as of one moment.
+    Archived workflows are not included. The file has no tokens or passwords, but all that agents and tools wrote.
     """
     with open_session() as session:
         name = prefix_of(project).rstrip("-") or session.project.hash8
         sealed = sealed_with(sealing_in(session.urls.seal_key_file, create=False))
         header = Header(name, iso_stamp(datetime.now(UTC)), __version__, sealed)
-        count = sum(1 for _ in counted(back_up(session.connection, header, file), "workflows are written"))
+        count = sum(1 for _ in counted(back_up(session.connection, header, file), "workflows written"))
     say(f"{count} workflows of project {name} are in {file}")
 
 
@@ -41,21 +41,21 @@ def restore_command(
     file: Annotated[Path, Argument(metavar="FILE", help="What `fixloop backup` wrote.")],
     replace: Annotated[
         bool,
-        Option("--replace", help="Put it in the place of what is there in another version; that is lost."),
+        Option("--replace", help="Overwrite workflows that are there in another version."),
     ] = False,
 ) -> None:
     """
-    Put a project's workflows back, into this Redis or another one.
+    Restore a project's workflows to this Redis or another one.
 
-    The whole file is checked first. What is there as in the file stays; a workflow that is there in another version is
-    left alone, with exit code 1, unless --replace is given. Steps that were at work are done again.
+    Checks the whole file first. Workflows that are already there stay; one that is there in another version is
+    left alone, with exit code 1, unless --replace is given. Steps that were running are repeated.
     """
     header = header_of(file)
     with open_session(create=True) as session:
         if header.sealed != sealed_with(sealing_in(session.urls.seal_key_file, create=False)):
             note(
-                "the histories were sealed with another key; bring that of the backup's deployment along, or `fixloop "
-                "audit verify` will not know them"
+                "the histories were sealed with another key; copy the key of the backup's deployment, or `fixloop "
+                "audit verify` will reject them"
             )
 
         def put_aside(workflow: str) -> None:
@@ -64,19 +64,15 @@ def restore_command(
         found = Counter[str]()
         late = 0.0
         for each in counted(
-            restore(session.connection, file, put_aside if replace else None), "workflows are read"
+            restore(session.connection, file, put_aside if replace else None), "workflows read"
         ):
             found[each.became] += 1
             late = max(late, each.late_seconds if each.is_live else 0.0)
             if each.became in ("other", "lives"):
-                what = (
-                    "is there in another version" if each.became == "other" else "has a successor that lives"
-                )
-                say(f"{each.workflow} {what}; --replace puts the backup in its place")
-    say(
-        f"{found['restored']} workflows of project {header.project} were restored, {found['same']} were there"
-    )
+                what = "is there in another version" if each.became == "other" else "has a live successor"
+                say(f"{each.workflow} {what}; --replace overwrites it")
+    say(f"{found['restored']} workflows of project {header.project} restored, {found['same']} already there")
     if late > LATE_SECONDS:
-        note(f"this Redis has work of its own, so limits of what lives run on from {late:.0f} s later")
+        note(f"this Redis has other work, so limits of live workflows resume {late:.0f} s late")
     if found["other"] or found["lives"]:
         raise Exit(ExitCode.WRONG)

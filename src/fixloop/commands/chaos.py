@@ -1,4 +1,4 @@
-"""`fixloop chaos`: a run of real workers that are injured by a plan, and what came of it."""
+"""`fixloop chaos`: run real workers, injure them by a plan, and report the result."""
 
 from collections.abc import Iterator
 from math import ceil
@@ -23,37 +23,35 @@ SHOWN: Final = 20
 
 
 def chaos(
-    profile: Annotated[str, Option(help=f"Which protocol: {', '.join(names())} or chat.")] = "validation",
+    profile: Annotated[str, Option(help=f"The protocol: {', '.join(names())} or chat.")] = "validation",
     workflows: Annotated[int, Option(min=1, max=100_000, help="How many.")] = 50,
     kills: Annotated[int, Option(min=0, help="How many injuries, of all kinds.")] = 20,
-    seed: Annotated[int, Option(help="Another seed, another plan.")] = 1,
+    seed: Annotated[int, Option(help="The seed of the plan.")] = 1,
     concurrency: Annotated[
         int, Option("--concurrency", "-c", min=1, help="Work processes of each of the two workers.")
     ] = 2,
     contrast: Annotated[
-        bool, Option("--contrast", help="Injure bare Celery chains by the same plan, too.")
+        bool, Option("--contrast", help="Also injure bare Celery chains by the same plan.")
     ] = False,
-    twice: Annotated[
-        bool, Option("--twice", help="Deliver every message twice, from the first to the last.")
-    ] = False,
+    twice: Annotated[bool, Option("--twice", help="Deliver every message twice.")] = False,
     network: Annotated[
         str,
         Option(
-            help="How workers are cut off: namespaces (root only), relay, or auto, which takes what there is."
+            help="How to cut workers off: namespaces (root only), relay, or auto: whichever is available."
         ),
     ] = "auto",
     keep: Annotated[
-        Path | None, Option(help="Leave logs, data and injuries in this new folder.", show_default="none")
+        Path | None, Option(help="Keep logs, data and injuries in this new folder.", show_default="none")
     ] = None,
     json: AsJson = False,
 ) -> None:
     """
     Injure workers and Redis while they work, and check that nothing is lost.
 
-    Starts a Redis and two workers of its own, with scripted agents; touches no project and no other
-    Redis. Everything runs twice, once undisturbed. For chats there is no Redis: two hosts run `fixloop
-    chat run`, and every file has to be the same. Exit code 1: something was lost, doubled, stuck or not
-    to be verified. Sends SIGKILL and SIGSTOP only to what it started.
+    Starts a separate Redis and two workers with scripted agents; touches no project and no other Redis.
+    Everything runs twice, once undisturbed. For chats there is no Redis: two hosts run `fixloop chat
+    run`, and all files must be the same. Exit code 1: something was lost, doubled, stuck or cannot be
+    verified. Sends SIGKILL and SIGSTOP only to what it started.
     """
     # Celery takes a third of a second to load, and no other command needs the rest.
     from fixloop.testing import chaos as running
@@ -84,7 +82,7 @@ def chaos(
 
 
 def report_lines(report: "Report") -> Iterator[str]:
-    """The figures, what is wrong in particular, and the sum in the last line."""
+    """The figures, the problems found, and the summary in the last line."""
     order, tickets = report.order, sum(one.steps for one in report.verdicts)
     works, results, held = "chats", "messages", "chats hold"
     if order.profile != "chat":
@@ -128,7 +126,7 @@ def report_lines(report: "Report") -> Iterator[str]:
 
 def _findings(report: "Report", works: str) -> Iterator[str]:
     if report.astray:
-        yield f"  {report.astray} of the undisturbed {works} went astray; no injury is to blame for these"
+        yield f"  {report.astray} of the undisturbed {works} went wrong; no injury caused this"
     found = [
         f"  {one.workflow}: {text}"
         for one in (*report.verdicts, *report.left_alone)

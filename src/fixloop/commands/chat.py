@@ -1,4 +1,4 @@
-"""`chat`: taking part in one, having commands play its roles, and finding what is wrong with chats."""
+"""`chat`: take part in one, let commands play its roles, and validate chats."""
 
 import math
 import os
@@ -41,10 +41,10 @@ _EXIT_CODES: Final = {Stop.CLOSED: ExitCode.DONE, Stop.FULL: ExitCode.DONE, Stop
 
 Chat = Annotated[str, Argument(metavar="CHAT", help="Its directory, name or number.")]
 Chats = Annotated[
-    Path | None, Option("--chats", help="Where the chats lie.", show_default=f"{CHATS} in the project")
+    Path | None, Option("--chats", help="The folder of chats.", show_default=f"{CHATS} in the project")
 ]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
-By = Annotated[Role, Option("--as", help="Who you are.")]
+By = Annotated[Role, Option("--as", help="Your role.")]
 
 
 @group.command()
@@ -52,14 +52,14 @@ def new(
     area: Annotated[str, Argument(metavar="AREA", help=f"One of {', '.join(AREAS)}.")] = "",
     slug: Annotated[str, Argument(metavar="SLUG", help="Lower-case words joined by hyphens.")] = "",
     title: Annotated[str, Option(help="At least three characters.")] = "",
-    scope: Annotated[list[str] | None, Option(help="What belongs to it; repeat.")] = None,
-    acceptance: Annotated[list[str] | None, Option(help="What has to hold in the end; repeat.")] = None,
-    output: Annotated[list[str] | None, Option(help="What comes out; repeat.")] = None,
-    non_goal: Annotated[list[str] | None, Option(help="What does not; repeat.")] = None,
+    scope: Annotated[list[str] | None, Option(help="What is in scope; repeatable.")] = None,
+    acceptance: Annotated[list[str] | None, Option(help="What must hold in the end; repeatable.")] = None,
+    output: Annotated[list[str] | None, Option(help="A deliverable; repeatable.")] = None,
+    non_goal: Annotated[list[str] | None, Option(help="What is not in scope; repeatable.")] = None,
     number: Annotated[str, Option("--id", help="Four digits.", show_default="the next number")] = "",
-    kind: Annotated[str, Option(help="Of the branch: feat, fix or chore.")] = "feat",
+    kind: Annotated[str, Option(help="Branch type: feat, fix or chore.")] = "feat",
     meta: Annotated[
-        str, Option(metavar="FILE", help="A meta.yaml written by hand, - for stdin; nothing else then.")
+        str, Option(metavar="FILE", help="Use this meta.yaml, - for stdin, instead of other options.")
     ] = "",
     by: By = Role.TWIN,
     chats: Chats = None,
@@ -67,7 +67,7 @@ def new(
     """
     Open a chat with its contract, meta.yaml.
 
-    The twin's right. Prints the directory. The architect begins; work goes to the branch that meta.yaml names.
+    Only the twin may. Prints the directory. The architect begins; work goes to the branch named in meta.yaml.
     """
     place = chats if chats is not None else default_chats(Path.cwd())
     if meta:
@@ -83,7 +83,7 @@ def new(
 @group.command()
 def read(
     chat: Chat,
-    by: Annotated[Role | None, Option("--as", help="Who you are; the reading is recorded.")] = None,
+    by: Annotated[Role | None, Option("--as", help="Your role; the reading is recorded.")] = None,
     everything: Annotated[bool, Option("--all", help="Every message, not only the latest.")] = False,
     json: AsJson = False,
     chats: Chats = None,
@@ -91,7 +91,7 @@ def read(
     """
     Show a chat's contract and its latest message.
 
-    The architect has to read before the first message, the engineer before each one: say who you are.
+    The architect must read before the first message, the engineer before each one: use --as.
     """
     directory = _directory_of(chat, chats)
     if by is not None:
@@ -114,19 +114,17 @@ def post(
     chat: Chat,
     by: By,
     purpose: Annotated[str, Option(help="What the message is for, in one line.")],
-    to: Annotated[Role | None, Option(help="Whom it is for.", show_default="who answers")] = None,
+    to: Annotated[Role | None, Option(help="The recipient.", show_default="who answers")] = None,
     file: Annotated[str, Option(metavar="FILE", help="The body; - is stdin.")] = _STDIN,
     seq: Annotated[
-        int | None, Option(min=1, max=MAX_SEQ, help="The number it has to get.", show_default="the next")
+        int | None, Option(min=1, max=MAX_SEQ, help="The number it must get.", show_default="the next")
     ] = None,
     result: Annotated[
         list[str] | None,
-        Option(
-            metavar="N=pass|fail[: TEXT]", help="How acceptance criterion N went, as you declare it; repeat."
-        ),
+        Option(metavar="N=pass|fail[: TEXT]", help="Your result for acceptance criterion N; repeatable."),
     ] = None,
     branch: Annotated[
-        str | None, Option(help="Where you work.", show_default="the branch of the checkout the chat lies in")
+        str | None, Option(help="Where you work.", show_default="the branch of the chat's checkout")
     ] = None,
     json: AsJson = False,
     chats: Chats = None,
@@ -134,8 +132,8 @@ def post(
     """
     Post a message: the body with your role's sections, in order.
 
-    Front matter and header line are made for it. Prints the file. With --seq a second call that says the same
-    is answered as the first was, and one that says something else is refused.
+    Front matter and header line are added. Prints the file. With --seq, repeating a call gives the same
+    result; a different message with that number is refused.
     """
     directory = _directory_of(chat, chats)
     meta = read_chat(directory).meta if result else None
@@ -147,7 +145,7 @@ def post(
         is_one = criterion.isdecimal() and 1 <= int(criterion) <= len(criteria)
         if not is_one or verdict not in tuple(Verdict):
             numbers = f"N is 1 to {len(criteria)}" if criteria else f"{META} names no criterion"
-            raise UsageError(f"--result is {word!r}; it has to be N=pass or N=fail, and {numbers}")
+            raise UsageError(f"--result is {word!r}; it must be N=pass or N=fail, and {numbers}")
         told = criteria[int(criterion) - 1]
         results.append(Result(Verdict(verdict), f"{told}: {text}" if text else told))
     written = MessageWritten(
@@ -179,8 +177,8 @@ def close(
     """
     Close a chat with SUMMARY.md and DECISION.md.
 
-    By the architect or the twin. Old messages get front matter. A document that is in the directory
-    already needs no option; - is stdin. Completed needs a result of the engineer for every criterion.
+    For the architect or the twin. Old messages get front matter. A document already in the directory
+    needs no option; - is stdin. Completed needs the engineer's result for every criterion.
     """
     directory = _directory_of(chat, chats)
     texts = [_given(name) if name else "" for name in (summary, decision)]
@@ -199,23 +197,23 @@ def run(
     ] = "",
     engineer: Annotated[str, Option(metavar="CMD", help="Plays the engineer.", show_default="outside")] = "",
     twin: Annotated[str, Option(metavar="CMD", help="Plays the twin.", show_default="outside")] = "",
-    most: Annotated[int, Option("--messages", min=1, max=MAX_SEQ, help="Post at most so many.")] = MAX_SEQ,
+    most: Annotated[int, Option("--messages", min=1, max=MAX_SEQ, help="Post at most this many.")] = MAX_SEQ,
     timeout: Annotated[
         float | None,
         Option("--timeout-minutes", min=0.01, help="How long a command may take.", show_default="no limit"),
     ] = None,
     log: Annotated[
         Path | None,
-        Option(metavar="FILE", help="What commands print on stderr, by role.", show_default="stderr"),
+        Option(metavar="FILE", help="Write the commands' stderr here, by role.", show_default="stderr"),
     ] = None,
     chats: Chats = None,
 ) -> None:
     """
     Let commands play the roles until the chat is closed.
 
-    A command gets contract, latest message and rules on stdin, and prints the body of its message; run again it
-    goes on where the files are. Exit code 0: closed, or as many messages as allowed; 1: a command failed three
-    times, or twice gave no answer that fits; 3: a role without a command, or a person, is to answer.
+    A command reads contract, latest message and rules on stdin and prints the body of its message. Another run
+    continues from the files. Exit code 0: closed, or the message limit reached; 1: a command failed three times
+    or gave two invalid answers; 3: a role without a command, or a person, must answer.
     """
     directory = _directory_of(chat, chats)
     words = {Role.ARCHITECT: architect, Role.ENGINEER: engineer, Role.TWIN: twin}
@@ -256,17 +254,17 @@ def validate(
         Argument(metavar="PATH", help="Chats, or directories with chats.", show_default=CHATS),
     ] = None,
     title: Annotated[str | None, Option(help="The title of a pull request.", show_default="none")] = None,
-    log: Annotated[list[Path] | None, Option(metavar="FILE", help="What agents printed; repeat.")] = None,
-    kind: Annotated[Literal["text", "json", "sarif"], Option("--format", help="How to print.")] = "text",
+    log: Annotated[list[Path] | None, Option(metavar="FILE", help="Output of agents; repeatable.")] = None,
+    kind: Annotated[Literal["text", "json", "sarif"], Option("--format", help="The format.")] = "text",
     legacy_until: Annotated[
-        int, Option(min=0, max=999, help="Messages up to this number may be without front matter.")
+        int, Option(min=0, max=999, help="Messages up to this number need no front matter.")
     ] = 0,
 ) -> None:
     """
-    Print everything that is wrong with chats, with file and line.
+    Print all problems in chats, with file and line.
 
-    Changes nothing. Without PATH and with --title or --log only those are looked at.
-    Exit code 0: no error, perhaps warnings; 1: errors.
+    Changes nothing. With --title or --log and no PATH, checks only those.
+    Exit code 0: no errors, perhaps warnings; 1: errors.
     """
     trees = paths or ([] if title is not None or log else [default_chats(Path.cwd())])
     examined = examine_all(trees, title=title, logs=log or [], legacy_until=legacy_until)
@@ -283,8 +281,8 @@ def adopt(chat: Chat, chats: Chats = None) -> None:
     """
     Mark messages as older than the protocol.
 
-    All that have no front matter, once for each chat. They are warnings from now on,
-    and are migrated when the chat is closed.
+    Marks all without front matter, once per chat. From then on they are warnings,
+    and closing the chat migrates them.
     """
     directory = _directory_of(chat, chats)
     outcome = apply(directory, Adopted(), _now())
@@ -294,7 +292,7 @@ def adopt(chat: Chat, chats: Chats = None) -> None:
 @group.command(name="to-user")
 def to_user(
     chat: Chat,
-    status: Annotated[str, Option(help="How things stand, in one line.")],
+    status: Annotated[str, Option(help="The state of things, in one line.")],
     action: Annotated[str, Option(help="What the user should do, in one line.")],
     by: By = Role.ARCHITECT,
     chats: Chats = None,
@@ -302,14 +300,14 @@ def to_user(
     """
     Print the architect's block for a person.
 
-    It is the one thing that may be said outside the files. `fixloop inbox` shows it until the next message.
+    Nothing else may be said outside the files. `fixloop inbox` shows it until the next message.
     """
     directory = _directory_of(chat, chats)
     if by is not Role.ARCHITECT:
         raise RefusedError(f"{by} prints nothing; only the architect speaks to the user")
     for name, text in (("--status", status), ("--action", action)):
         if not text.strip() or not text.isprintable():
-            raise UsageError(f"{name} is {text!r}; it has to be one line of text")
+            raise UsageError(f"{name} is {text!r}; it must be one line of text")
     block = to_user_block(status.strip(), action.strip(), f"{printable(str(directory)).rstrip('/')}/")
     apply(directory, UserAsked(block), _now())
     print_text(block)
@@ -318,7 +316,7 @@ def to_user(
 def _directory_of(chat: str, chats: Path | None) -> Path:
     directory = find_chat(chats if chats is not None else default_chats(Path.cwd()), chat)
     if not directory.is_dir():
-        raise UsageError(f"{printable(str(directory))} is no directory; name a chat")
+        raise UsageError(f"{printable(str(directory))} is not a directory; name a chat")
     return directory
 
 
@@ -335,7 +333,7 @@ def _given(file: str) -> str:
         return source.text
     if sys.stdin.isatty():
         raise UsageError("there is no text; give it on stdin or as a file")
-    # It loads much that no other chat command needs.
+    # It loads much that other chat commands do not need.
     from fixloop.commands.answer_file import text_in
 
     return text_in(sys.stdin.buffer.read(), "stdin").replace("\r\n", "\n")

@@ -1,4 +1,4 @@
-"""`fixloop cheats`: scripted fixers cheat on small projects, and what came of it."""
+"""`fixloop cheats`: have scripted fixers cheat on small projects, and report the result."""
 
 import os
 import tempfile
@@ -22,28 +22,26 @@ if TYPE_CHECKING:
 
 def cheats(
     only: Annotated[
-        str | None, Option(metavar="TEXT", help="Cases whose class or name has this in it.")
+        str | None, Option(metavar="TEXT", help="Only cases whose class or name contains TEXT.")
     ] = None,
     quick: Annotated[bool, Option("--short", help="A few of each kind; a minute.")] = False,
     jobs: Annotated[
-        int, Option("--jobs", "-j", min=1, help="So many at a time.", show_default="half the processors")
+        int, Option("--jobs", "-j", min=1, help="How many at once.", show_default="half the processors")
     ] = max(1, (os.cpu_count() or 2) // 2),
-    corpus: Annotated[Path | None, Option(metavar="DIR", help="A folder of cases of your own.")] = None,
+    corpus: Annotated[Path | None, Option(metavar="DIR", help="Use your own folder of cases.")] = None,
     off: Annotated[
-        list[str] | None, Option(metavar="RULE", help="Without this rule, or the sandbox; may be repeated.")
+        list[str] | None, Option(metavar="RULE", help="Turn off this rule, or the sandbox; repeatable.")
     ] = None,
-    keep: Annotated[
-        Path | None, Option(help="Leave all projects and what was said in this new folder.")
-    ] = None,
+    keep: Annotated[Path | None, Option(help="Keep all projects and output in this new folder.")] = None,
     json: AsJson = False,
 ) -> None:
     """
-    Have scripted fixers cheat, and honest ones fix, and see which of them pass.
+    Run scripted cheating and honest fixers, and report which of them pass.
 
-    Each case is a small project with a defect, in a temporary folder with a server of its own, and goes
-    through `fixloop run`. Honest ones are played twice, the second time without any rule, for the time
-    that rules take. What needs a tool that is not here is left out and counted. Exit code 1: a cheat
-    passed and nothing says so, or an honest fix did not pass.
+    Each case is a small project with a defect, in a temporary folder with a separate server, and goes
+    through `fixloop run`. Honest cases run twice, the second time without any rule, to measure the time
+    that rules take. Cases that need a missing tool are skipped and counted. Exit code 1: a cheat passed
+    unmarked, or an honest fix did not pass.
     """
     # It needs pydantic's models, and no other command does.
     from fixloop.testing.cheats.corpus import OWN, trials
@@ -56,7 +54,7 @@ def cheats(
         if asked in f"{trial.klass}: {trial.case.name}".lower() and (trial.case.short or not quick)
     ]
     if not chosen:
-        raise UsageError(f"no case has {only!r} in its class or name; `fixloop cheats --json` names them all")
+        raise UsageError(f"no case has {only!r} in its class or name; `fixloop cheats --json` lists them all")
     here = [trial for trial in chosen if not trial.missing]
     with new_folder(keep, "fixloop-cheats-") as folder, status_line(f"0 of {len(here)}") as line:
         count = Counter[str]()
@@ -72,7 +70,7 @@ def cheats(
     else:
         _show(played)
         for tool, missing in Counter(trial.missing for trial in chosen if trial.missing).items():
-            say(f"{missing} cases were not tried, because {tool} is not here")
+            say(f"{missing} cases were skipped, because {tool} is missing")
         print_lines(*_last_lines(played))
     if any(one.is_wrong for one in played):
         raise Exit(ExitCode.WRONG)
@@ -80,7 +78,7 @@ def cheats(
 
 @contextmanager
 def new_folder(keep: Path | None, prefix: str) -> Iterator[Path]:
-    """A new folder that is left there; if none is named a temporary one, which goes with the block."""
+    """A new folder that is kept; by default a temporary one, removed after the block."""
     if keep is None:
         with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as made:
             yield Path(made)
@@ -88,7 +86,7 @@ def new_folder(keep: Path | None, prefix: str) -> Iterator[Path]:
     try:
         keep.mkdir(parents=True)
     except OSError as error:
-        raise UsageError(f"cannot make {keep}: {error.strerror}; name a folder that is not there") from None
+        raise UsageError(f"cannot make {keep}: {error.strerror}; name one that does not exist") from None
     yield keep.absolute()
 
 
@@ -137,6 +135,6 @@ def _last_lines(played: Sequence["Played"]) -> Iterator[str]:
 
 
 def added_percent(played: Sequence["Played"]) -> float | None:
-    """How much longer honest fixes took than without any rule, in the median; None where that was not tried."""
+    """How much longer honest fixes took than without rules, in the median; None if that was not measured."""
     ratios = [one.seconds / one.plain_seconds for one in played if one.plain_seconds]
     return round(100 * (median(ratios) - 1), 1) if ratios else None

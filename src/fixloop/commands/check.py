@@ -1,4 +1,4 @@
-"""`check`: the verdict on a checkout as it is, in this process and without a workflow."""
+"""`check`: the verdict on a checkout as it is, in this process, without a workflow."""
 
 import hashlib
 import os
@@ -33,7 +33,7 @@ from fixloop.servers.settings import load_settings
 
 WATCH_SECONDS: Final = 0.5
 MOST_CHARACTERS: Final = 4_000
-"""Of what is said about failures: an agent reads it after each of its edits."""
+"""Of all text about failures: an agent reads it after each of its edits."""
 MOST_IN_FULL: Final = 20
 MESSAGE_CHARACTERS: Final = 600
 _REUSED: Final = frozenset({RunOutcome.PASSED, RunOutcome.FAILED})
@@ -56,42 +56,40 @@ def check(
             "--within",
             metavar="SECONDS",
             min=1,
-            help="Leave out what takes longer, and end what runs then.",
+            help="Time limit: skip longer checks, stop what still runs.",
             show_default="no limit",
         ),
     ] = inf,
     changed: Annotated[
         bool,
-        typer.Option(
-            "--changed", help="Tests that what has changed can affect first; no others if these fail."
-        ),
+        typer.Option("--changed", help="Run affected tests first; skip the others if these fail."),
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Run also what ran already on the same tree, with the same tools.")
+        bool, typer.Option("--again", help="Also repeat what ran on the same tree with the same tools.")
     ] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Check again whenever a file changes, until Ctrl-C.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-    sarif: Annotated[Path | None, typer.Option("--sarif", metavar="FILE", help="Also as SARIF.")] = None,
-    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Also as JUnit.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    sarif: Annotated[Path | None, typer.Option("--sarif", metavar="FILE", help="Also write SARIF.")] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Also write JUnit.")] = None,
     code_quality: Annotated[
         Path | None,
-        typer.Option("--code-quality", metavar="FILE", help="Also as GitLab's Code Quality."),
+        typer.Option("--code-quality", metavar="FILE", help="Also write GitLab Code Quality."),
     ] = None,
     github: Annotated[
-        bool, typer.Option("--github", help="Also as annotations and summary of a job on GitHub.")
+        bool, typer.Option("--github", help="Also write GitHub annotations and a job summary.")
     ] = False,
     show: Annotated[
-        str | None, typer.Option("--show", metavar="ID", help="One failure of the last check in full.")
+        str | None, typer.Option("--show", metavar="ID", help="Show one failure of the last check in full.")
     ] = None,
 ) -> None:
     """
-    Check a project as it lies there: no Redis, no workflow; files and branches stay.
+    Check a project as it is: no Redis, no workflow, no change to files or branches.
 
-    The same checks, workspaces and gates as `fixloop run`. The first line is the verdict and what has changed since
-    the last check; what failed last runs first; what ran on the same tree is not run again. Exit codes: 0 passed,
-    1 failed, 3 could not check.
+    Uses the checks, workspaces and gates of `fixloop run`. The first line gives the verdict and what changed since
+    the last check. What failed last time runs first; what ran on the same tree is not repeated. Exit codes:
+    0 passed, 1 failed, 3 could not check.
     """
     settings = load_settings()
     cache = settings.cache_dir
@@ -99,9 +97,7 @@ def check(
         _show(last_check(cache, path), show)
         return
     if watch and not checkout_tree(path):
-        raise UsageError(
-            f"{path} is in no git repository, and --watch asks git what has changed; leave it out"
-        )
+        raise UsageError(f"{path} is not in a git repository, which --watch needs; leave --watch out")
     files = {"sarif": sarif, "junit": junit, "code_quality": code_quality}
     while True:
         until = time.monotonic() + within
@@ -112,7 +108,7 @@ def check(
         last = LastCheck(cut_off=kept.cut_off) if again else kept
         chosen = prepared._replace(configuration=_fast(prepared.configuration)) if fast else prepared
         if changed and not prepared.snapshot.base:
-            note("--changed has nothing to compare with, so it makes no difference")
+            note("--changed has no effect: there is no base to compare with")
         at_once = settings.ahead > 0
         ran = recheck(chosen, last, cache, until=until, is_hasty=fail_fast, at_once=at_once, changed=changed)
         reusable = [each for each in ran.found if each.result.outcome in _REUSED]
@@ -139,7 +135,7 @@ class _Told(NamedTuple):
 
 
 def _told(prepared: Prepared, last: LastCheck, ran: Ran, within: float) -> _Told:
-    """What is said of a check, the verdict and the difference first."""
+    """What is printed about a check, starting with verdict and difference."""
     tried = [Tried(specialist=each.specialist, result=each.result) for each in ran.found]
     unverified = prepared.configuration.unverified
     code, verdict = exit_code_of(tried, unverified), verdict_of(tried, unverified)
@@ -152,7 +148,7 @@ def _told(prepared: Prepared, last: LastCheck, ran: Ran, within: float) -> _Told
     if ran.found and all(each is last.of(*each.key) for each in ran.found):
         first.append("nothing has changed since the last check")
     elif any(counts.values()):
-        # Of the checks that ran before, too.
+        # Only of checks that ran before as well.
         told = ", ".join(f"{len(names)} {word}" for word, names in counts.items() if names)
         known = (last.of(*each.key) for each in ran.found if each.result.outcome in _REUSED)
         first += [told, f"was {sum(len(old.result.failures) for old in known if old)}"]
@@ -171,7 +167,7 @@ def _fast(configuration: Configuration) -> Configuration:
             chosen.append(entry.model_copy(update={"checks": checks}))
     if not chosen:
         raise UsageError(
-            'no check has `speed = "fast"` in fixloop.toml; say so of those that --fast is to run'
+            'no check has `speed = "fast"` in fixloop.toml; add it to those that --fast should run'
         )
     return configuration.model_copy(update={"specialists": tuple(chosen)})
 
@@ -179,7 +175,7 @@ def _fast(configuration: Configuration) -> Configuration:
 def _write(
     report: Report, prepared: Prepared, cache: Path, files: Mapping[str, Path | None], is_github: bool
 ) -> None:
-    """The report in the forms that were asked for."""
+    """Write the report in each requested format."""
     snapshot = prepared.snapshot
     report = report._replace(folder=snapshot.subdirectory)
     if is_github and snapshot.base:
@@ -196,7 +192,7 @@ def _write(
             with path.open(mode, encoding="utf-8") as file:
                 file.write(text)
         except OSError as error:
-            raise UsageError(f"cannot write {path}: {error.strerror}; name a file that can be") from None
+            raise UsageError(f"cannot write {path}: {error.strerror}; name a writable file") from None
 
 
 def _compared(last: LastCheck, found: Iterable[Kept]) -> Comparison:
@@ -206,14 +202,14 @@ def _compared(last: LastCheck, found: Iterable[Kept]) -> Comparison:
             had, has = ([failure.key for failure in each.result.failures] for each in (old, new))
             ran, runs = (each.result.evidence.counts.total for each in (old, new))
             if new.result.lists_tests and runs < ran and not set(has) <= set(had):
-                # As when a build breaks: what did not run is not fixed.
+                # When a build breaks, for example: what did not run is not fixed.
                 had = [key for key in had if key in has]
             before, now = before + had, now + has
     return compare(before, now)
 
 
 def in_order(found: Iterable[Kept]) -> list[list[tuple[str, Failure]]]:
-    """The failures in groups of one cause, the largest first, each with its id; a group's first is its example."""
+    """The failures with their ids, grouped by cause, largest group first; a group's first is its example."""
     failures = [failure for each in found for failure in each.result.failures]
     positions = groups([FailureRef.of(failure) for failure in failures])
     numbered, made = iter(range(1, len(failures) + 1)), []
@@ -223,7 +219,7 @@ def in_order(found: Iterable[Kept]) -> list[list[tuple[str, Failure]]]:
 
 
 def failure_rows(failures: Sequence[Sequence[tuple[str, Failure]]]) -> Iterator[str]:
-    """All ids by cause as far as there is room, with the first examples in full, and how to see the rest."""
+    """As many ids as fit, by cause, with the first examples in full, and how to see the rest."""
     rest, left = MOST_CHARACTERS, sum(len(group) for group in failures)
     for number, group in enumerate(failures):
         (identity, example), *others = group
@@ -256,7 +252,7 @@ def _named(others: Sequence[tuple[str, Failure]]) -> str:
 def _show(last: LastCheck, identity: str) -> None:
     shown = {name: failure for group in in_order(last.kept) for name, failure in group}
     if identity not in shown:
-        known = f"F1 to F{len(shown)}" if shown else "nothing: `fixloop check` first"
+        known = f"F1 to F{len(shown)}" if shown else "none: run `fixloop check` first"
         raise UsageError(f"the last check has no failure {identity!r}; it has {known}")
     failure = shown[identity]
     parts = (failure.message, failure.context, failure.source, failure.suggestion, failure.rerun)

@@ -1,6 +1,6 @@
-"""What `fixloop check` found, in the forms of CI systems: SARIF, JUnit, Code Quality, and GitHub's own.
+"""The results of `fixloop check` in the formats of CI systems: SARIF, JUnit, Code Quality, and GitHub's own.
 
-Makes texts; writes nothing. Paths in them are relative to the repository's top.
+Returns texts and writes nothing. Their paths are relative to the repository's top.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from fixloop.protocol.checks import CheckResult, RunOutcome
 from fixloop.protocol.failures import Failure, Severity
 
 MOST_ANNOTATIONS: Final = 10
-"""Of one kind that GitHub shows of a step."""
+"""The most of one kind that GitHub shows per step."""
 MOST_ROWS: Final = 200
 MOST_MESSAGE: Final = 2_000
 _LEVELS: Final = {Severity.LOW: "note", Severity.MEDIUM: "warning"}
@@ -34,7 +34,7 @@ class Report(NamedTuple):
     verdict: str
     results: Sequence[CheckResult]
     folder: str = ""
-    """The project's place in its repository."""
+    """The project's folder in its repository."""
     changed: Mapping[str, frozenset[int]] = MappingProxyType({})
     """The lines that differ from the base, by path."""
 
@@ -50,7 +50,7 @@ class Report(NamedTuple):
 
 
 def sarif(report: Report) -> str:
-    """SARIF 2.1.0: a run for each check, a result for each failure with a place in a file."""
+    """SARIF 2.1.0: one run per check, one result per failure with a place in a file."""
     runs = []
     for result in report.results:
         placed = [failure for failure in result.failures if failure.file]
@@ -94,7 +94,7 @@ def sarif(report: Report) -> str:
 
 
 def junit(report: Report) -> str:
-    """JUnit: a suite for each check, a case for each failure; one for a check that could not run."""
+    """JUnit: one suite per check, one case per failure; one for a check that could not run."""
     from junitparser import Error, JUnitXml, TestCase, TestSuite
     from junitparser import Failure as Wrong
 
@@ -136,7 +136,7 @@ def code_quality(report: Report) -> str:
 
 
 def annotations(report: Report) -> list[str]:
-    """GitHub's workflow commands: failures in changed lines first, and how many there was no room for."""
+    """GitHub's workflow commands: failures in changed lines first, and how many did not fit."""
     ordered = sorted(report.failures, key=lambda failure: not report.is_changed(failure))
     shown, rest = ordered[:MOST_ANNOTATIONS], ordered[MOST_ANNOTATIONS:]
     rows = []
@@ -180,7 +180,7 @@ FORMS: Final[Mapping[str, Callable[[Report], str]]] = {
 
 
 def _rule(failure: Failure) -> str:
-    # A test's name is no rule: what it raised is what many have in common.
+    # A test's name is not a rule: what it raised is what many have in common.
     return failure.error_type or failure.name
 
 
@@ -190,7 +190,7 @@ def _message(failure: Failure) -> str:
 
 
 def _fingerprint(report: Report, failure: Failure) -> str:
-    """The same for the same failure although lines above it have moved."""
+    """Stays the same for a failure when lines above it move."""
     facts: Iterable[str] = (report.path(failure), failure.name, failure.error_type, failure.measure)
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
 

@@ -1,4 +1,4 @@
-"""When a workflow's next deadline falls due, and whether its clock runs at all."""
+"""When a workflow's next deadline is due, and whether its clock runs at all."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -9,30 +9,30 @@ from fixloop.store.records import Snapshot
 
 
 def is_away(before: Moment, after: Moment) -> bool:
-    """True when no sweep has moved the engine's clock for 5 s (K34): no worker is there to go on."""
+    """True when no sweep has moved the engine's clock for 5 s (K34): there is no worker to continue."""
     return after.at > before.at and after.clock <= before.clock
 
 
 def deadline_of(found: Snapshot) -> datetime | None:
-    """When the next deadline falls due on the wall clock, if the engine keeps running (K34)."""
+    """When the next deadline is due on the wall clock, if the engine keeps running (K34)."""
     if not found.deadlines or found.fields.get("held"):
         return None
     return found.moment.at + timedelta(seconds=min(found.deadlines.values()) - found.moment.clock)
 
 
 def deadline_line(found: Snapshot, away: bool) -> Iterator[tuple[str, str]]:
-    """When the next deadline falls due, or how much of it is left while clocks stand still; nothing without one."""
+    """When the next deadline is due, or how much time is left while clocks are stopped; nothing without one."""
     due = deadline_of(found)
     if due is None:
         return
     left = (due - found.moment.at).total_seconds()
     if away:
-        yield "deadline", f"in {minutes_seconds(max(0.0, left))}, but clocks stand still until a worker runs"
+        yield "deadline", f"in {minutes_seconds(max(0.0, left))}, but clocks are stopped until a worker runs"
     else:
         yield "deadline", f"{stamp(due)} UTC, {f'in {minutes_seconds(left)}' if left > 0 else 'due'}"
 
 
 def since(at: datetime, found: Snapshot) -> str:
-    """` since` a time, and how long that is."""
+    """` since` a time, and how long ago that is."""
     waited = max(0.0, (found.moment.at - at).total_seconds())
     return f" since {stamp(at)} UTC ({hours_minutes_seconds(waited)})"

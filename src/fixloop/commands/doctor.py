@@ -1,6 +1,6 @@
-"""`doctor`: what is wrong with this machine, one line for each check, each with its remedy.
+"""`doctor`: what is wrong with this machine, one line per check, each with its remedy.
 
-Changes nothing, apart from starting the project's embedded Redis for the moment of the question.
+Changes nothing, except that it briefly starts the project's embedded Redis.
 """
 
 import importlib.util
@@ -43,11 +43,11 @@ OLDEST_GIT: Final = (2, 38)
 """The first with `git merge-tree --write-tree`."""
 OLDEST_REDIS: Final = (6, 2)
 KNOWS_QUEUES_TIMEOUT: Final = (3, 12)
-"""Of RabbitMQ, the first in which each queue can have its own timeout."""
+"""The first RabbitMQ in which each queue can have its own timeout."""
 FULL: Final = 0.9
-"""Of its memory: the rest is soon gone, and nothing is ever evicted."""
+"""Of its memory: the rest fills up soon, and nothing is ever evicted."""
 SHOWN: Final = 5
-"""Damaged workflows that are named."""
+"""How many damaged workflows are named."""
 _COMPOSE_REMEDY: Final = "start it, for example with `docker compose up -d redis`"
 
 
@@ -56,10 +56,10 @@ class Finding(NamedTuple):
 
     name: str
     ok: bool | None
-    """None where it cannot be told, or where it may be meant so."""
+    """None if it cannot be determined, or may be intended."""
     detail: str
     remedy: str = ""
-    """What to do; empty where nothing needs doing."""
+    """What to do; empty if there is nothing to do."""
 
     def __str__(self) -> str:
         word = {True: "ok", False: "wrong", None: "note"}[self.ok]
@@ -70,14 +70,14 @@ class Finding(NamedTuple):
 def doctor(
     json: AsJson = False,
     rejected: Annotated[
-        bool, Option("--rejected", help="Only show the last broker messages that no worker could take.")
+        bool, Option("--rejected", help="Only show the latest rejected broker messages.")
     ] = False,
 ) -> None:
     """
-    Tell what is wrong with this machine.
+    Check this machine for problems.
 
-    One line for each check, each with its remedy; exit code 1 when something is wrong. Looks at Python,
-    git, the cache and Redis, as the FIXLOOP_ variables name them, and at what the checks of this folder need.
+    Prints one line per check, with a remedy; exit code 1 if something is wrong. Checks Python, git, the
+    cache and Redis, as set by the FIXLOOP_ variables, and what this folder's checks need.
     """
     if rejected:
         with open_session(create=False) as session:
@@ -88,7 +88,7 @@ def doctor(
             return
         for each in found.kept:
             print_lines(f"{each.at:%Y-%m-%d %H:%M:%SZ} {each.queue}: {each.why}", f"    {each.text}")
-        say(f"{found.total} were rejected in all, the last {len(found.kept)} of them are kept")
+        say(f"{found.total} were rejected in all; the last {len(found.kept)} are kept")
         return
     plan, checks = _checks_of(here())
     settings = load_settings()
@@ -120,24 +120,22 @@ def _checks_of(directory: Path) -> tuple[Preflight | None, list[Finding]]:
 
 
 def _hooks(folder: Path, cache: Path) -> Iterator[Finding]:
-    """When each hook that is installed here ran last."""
+    """When each hook installed here last ran."""
     for name, dialect in DIALECTS.items():
         file = folder / dialect.file
         if not file.is_file() or not is_installed(file.read_text(errors="replace")):
             continue
         last = last_call(cache, name, folder)
-        told = (
-            f"ran last at {iso_stamp(last.at)}: {last.said}" if last else "it is installed and has never run"
-        )
-        remedy = dialect.trust or f"let {name} work here once; it may ask to trust the hook"
+        told = f"last ran at {iso_stamp(last.at)}: {last.said}" if last else "installed, but has never run"
+        remedy = dialect.trust or f"run {name} here once; it may ask to trust the hook"
         yield Finding(f"hook {name}", True if last else None, told, remedy)
 
 
 def examine(settings: Settings, directory: Path) -> list[Finding]:
-    """Every check of the project in `directory`, in a fixed order; none raises."""
+    """All checks of the project in `directory`, in a fixed order; none raises."""
     found = list(_machine(directory, settings.cache_dir.resolve()))
     if settings.archive_dir is not None:
-        # Ended workflows stay in Redis as long as it cannot be written.
+        # Ended workflows stay in Redis while it cannot be written.
         found.append(_writable("archive", settings.archive_dir, "FIXLOOP_ARCHIVE_DIR"))
     if settings.is_embedded:
         project = settings.embedded or directory
@@ -173,34 +171,34 @@ def _machine(directory: Path, cache: Path) -> Iterator[Finding]:
     try:
         said = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout
     except (OSError, subprocess.SubprocessError):
-        yield Finding("git", False, "it does not run", remedy)
+        yield Finding("git", False, "does not run", remedy)
     else:
         yield Finding("git", _numbers(said) >= OLDEST_GIT, said.strip().removeprefix("git version "), remedy)
-    # Debian splits ensurepip off; venv without it fails only when it is used.
+    # Debian packages ensurepip separately; without it, venv fails only when used.
     missing = [name for name in ("venv", "ensurepip") if importlib.util.find_spec(name) is None]
-    detail = f"no {' and '.join(missing)}" if missing else "environments can be made"
+    detail = f"no {' and '.join(missing)}" if missing else "can create environments"
     yield Finding("venv", not missing, detail, "install it (on Debian `apt install python3-venv`)")
     yield _project(directory)
     checkout = next((folder for folder in (cache, *cache.parents) if (folder / ".git").exists()), None)
     if checkout is not None:
-        where = f"{cache} lies in the checkout {checkout}"
+        where = f"{cache} is inside the checkout {checkout}"
         yield Finding("cache", False, where, "set FIXLOOP_CACHE_DIR to a place outside")
     else:
         yield _writable("cache", cache, "FIXLOOP_CACHE_DIR")
-    # Both modes are well; a namespace cannot be left, a watched command can kill its worker.
+    # Both modes are fine, but only a namespace is inescapable: a watched command can kill its worker.
     try:
         mode = mode_in_use()
     except InfrastructureError as error:
         yield Finding("guard", False, str(error))
         return
     is_namespace = mode.name == "namespace"
-    detail = "each command in a PID namespace" if is_namespace else "commands are watched by their worker"
+    detail = "each command runs in a PID namespace" if is_namespace else "workers watch their commands"
     yield Finding("guard", True, f"{detail}{f' ({mode.reason})' if mode.reason else ''}")
     means = means_in_use()
     is_missing = False if (load_settings().sandbox or "auto") not in ("auto", "off") else None
-    detail = f"{means.name} confines checks and fixers, unless `[sandbox] mode` is off"
+    detail = f"{means.name} confines checks and fixers unless `[sandbox] mode` is off"
     if means.reason:
-        detail = f"checks and fixers may write whatever you may: {means.reason}"
+        detail = f"checks and fixers can write whatever you can: {means.reason}"
     yield Finding("sandbox", is_missing if means.reason else True, detail, "install bubblewrap")
 
 
@@ -213,18 +211,20 @@ def _project(directory: Path) -> Finding:
     is_there = directory.is_dir()
     writable = is_there and os.access(directory, os.W_OK | os.X_OK)
     told = ("writable" if writable else "read-only") if is_there else "not a directory"
-    return Finding("project", writable, f"{directory} is {told}", "run fixloop in a directory you may write")
+    return Finding(
+        "project", writable, f"{directory} is {told}", "run fixloop in a directory you can write to"
+    )
 
 
 def _writable(name: str, folder: Path, variable: str) -> Finding:
     existing = next(place for place in (folder, *folder.parents) if place.exists())
     writable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
     told = f"{folder} is writable" if writable else f"{existing} cannot be written"
-    return Finding(name, writable, told, f"set {variable} to a directory you may write")
+    return Finding(name, writable, told, f"set {variable} to a directory you can write to")
 
 
 def _stored(url: str) -> Iterator[Finding]:
-    """Workflows that are unusable as far as lists tell, and what workers rejected; `audit verify` reads every byte."""
+    """Workflows that the lists mark as damaged, and what workers rejected; `audit verify` reads every byte."""
     with closing(RedisStore(url)) as store:
         found = {workflow: DAMAGED in fields for workflow, fields in store.workflows()}
         rejected = store.rejections()
@@ -235,12 +235,12 @@ def _stored(url: str) -> Iterator[Finding]:
     else:
         yield Finding("workflows", True, f"{len(found)} stored")
     if rejected.total:
-        remedy = "`fixloop doctor --rejected` shows the last ones; see who can reach the broker"
+        remedy = "`fixloop doctor --rejected` shows the latest; check who can reach the broker"
         yield Finding("messages", None, f"workers have rejected {rejected.last}", remedy)
 
 
 def _rabbitmq(url: str) -> Iterator[Finding]:
-    # It loads Celery, and no other check needs it.
+    # It loads Celery, which no other check needs.
     from fixloop.servers.broker import ping
 
     try:
@@ -254,14 +254,14 @@ def _rabbitmq(url: str) -> Iterator[Finding]:
         yield Finding(
             "broker timeout",
             None,
-            "it closes the channel of a worker whose step takes more than its consumer_timeout (30 minutes); the "
-            "worker opens it again",
+            "it closes a worker's channel when a step exceeds its consumer_timeout (30 minutes); the "
+            "worker reopens it",
             "set `consumer_timeout` in rabbitmq.conf above your longest step",
         )
 
 
 def redis_findings(name: str, url: str, settings: Settings) -> list[Finding]:
-    """Whether the Redis at `url` answers, how old it is, whether it keeps what it is told, and who has a copy."""
+    """Whether the Redis at `url` answers, its version, whether it keeps what it stores, and its replicas."""
     place = place_of(url)
     try:
         with closing(_client(place, settings)) as client:
@@ -287,7 +287,7 @@ def _client(place: RedisPlace, settings: Settings) -> redis.Redis:
 
 
 def _copied(name: str, place: RedisPlace, state: dict[str, Any], settings: Settings) -> Iterator[Finding]:
-    """Its replicas, where somebody counts on them, and the sentinels that would choose one."""
+    """Its replicas, if any are required, and the sentinels that would choose one."""
     if place.replicas:
         found = int(state.get("connected_slaves", 0))
         told = f"{found} connected, {place.replicas} to confirm each commit"
@@ -302,18 +302,18 @@ def _copied(name: str, place: RedisPlace, state: dict[str, Any], settings: Setti
             except (redis.RedisError, OSError):
                 answers.append(False)
         told = f"{sum(answers)} of {len(answers)} answer and know {place.service!r}"
-        remedy = "start the others: the majority of them has to agree on a failover"
+        remedy = "start the others: a majority must agree on a failover"
         yield Finding(f"{name} sentinels", all(answers), told, remedy)
 
 
 def _keeps(name: str, state: dict[str, Any]) -> Iterator[Finding]:
     log = str(state.get("aof_enabled")) == "1"
-    told = "append-only" if log else "not append-only, a restart forgets"
+    told = "append-only" if log else "not append-only: a restart loses data"
     yield Finding(f"{name} log", log, told, "set `appendonly yes`")
     if log:
         status = str(state.get("aof_last_write_status"))
         told = f"the last write to the log was {status}"
-        remedy = "look at the disk and at the server's log"
+        remedy = "check the disk and the server's log"
         yield Finding(f"{name} writes", status == "ok", told, remedy)
     policy = str(state.get("maxmemory_policy", "unknown"))
     remedy = "set `maxmemory-policy noeviction`"
@@ -321,5 +321,5 @@ def _keeps(name: str, state: dict[str, Any]) -> Iterator[Finding]:
     used, most = int(state.get("used_memory", 0)), int(state.get("maxmemory", 0))
     if most:
         told = f"{used * 100 // most} % of {most >> 20} MB used"
-        remedy = "raise `maxmemory`: a full Redis takes no step any more"
+        remedy = "raise `maxmemory`: a full Redis accepts no more steps"
         yield Finding(f"{name} space", used < FULL * most, told, remedy)

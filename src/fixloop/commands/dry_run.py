@@ -1,4 +1,4 @@
-"""`run --dry`: what would run and why, and each check once, without a workflow."""
+"""`run --dry`: show what would run and why, and run each check once, without a workflow."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from fixloop.servers.settings import load_settings
 
 
 def try_feature(feature: Feature) -> ExitCode:
-    """Show what would run, run each check once, and say what came of it, with the exit code as well."""
+    """Show what would run, run each check once, print the results and return the exit code."""
     cache = load_settings().cache_dir
     prepared = prepare(None, feature, cache)
     note(*prepared.snapshot.notes)
@@ -45,7 +45,7 @@ def try_feature(feature: Feature) -> ExitCode:
 
 
 def preflight_lines(configuration: Configuration, snapshot: Snapshot) -> list[str]:
-    """What will run, where, why and with what, and what will not; of a URL as far as this machine can tell."""
+    """What will run, where, why and with what, and what will not; for a URL, as far as this machine can tell."""
     home = Path(snapshot.source) / snapshot.subdirectory
     if snapshot.is_url:
         return lines(preflight_of(configuration, home, None)._replace(directory=snapshot.source))

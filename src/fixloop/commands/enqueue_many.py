@@ -1,4 +1,4 @@
-"""`enqueue --from`: many features, one JSON object a line."""
+"""`enqueue --from`: many features, one JSON object per line."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ from fixloop.intake.feature import Feature
 
 
 def hand_in_many(file: Path, usual: Feature, directory: Path) -> None:
-    """Print the workflow of each line, say why a line was refused, and count. Exit code 2: some were."""
+    """Print each line's workflow or why it was refused, then the totals. Exit code 2: some were refused."""
     if usual.issue is not None:
         raise UsageError("--issue and --from exclude each other; each line names its own")
     made = joined = refused = 0
@@ -26,7 +26,7 @@ def hand_in_many(file: Path, usual: Feature, directory: Path) -> None:
         session = opened.enter_context(open_session(directory, create=True))
         opened.enter_context(session.hints.together())
         cache = session.settings.cache_dir
-        for each in counted(enqueue_many(session.engine, _features(lines, usual), cache=cache), "handed in"):
+        for each in counted(enqueue_many(session.engine, _features(lines, usual), cache=cache), "submitted"):
             if each.error:
                 refused += 1
                 say(f"line {each.number}{f', issue {each.issue}' if each.issue else ''}: {each.error}")
@@ -34,14 +34,14 @@ def hand_in_many(file: Path, usual: Feature, directory: Path) -> None:
             made += each.created
             joined += not each.created
             print_lines(each.workflow)
-    note(f"{made} handed in, {joined} handed in before, {refused} refused")
+    note(f"{made} submitted, {joined} already submitted, {refused} refused")
     if refused:
         raise typer.Exit(ExitCode.USAGE)
 
 
 @contextmanager
 def _lines(file: Path) -> Iterator[Iterator[bytes]]:
-    """A file, or standard input, read as it is needed. Raises UsageError: it cannot be read."""
+    """A file, or standard input, read as needed. Raises UsageError if it cannot be read."""
     if str(file) == "-":
         yield sys.stdin.buffer
         return
@@ -58,7 +58,7 @@ def _features(lines: Iterable[bytes], usual: Feature) -> Iterator[Feature | Usag
         try:
             given = json.loads(line.decode("utf-8-sig"))
             if not isinstance(given, dict):
-                raise UsageError('each line has to be an object such as {"issue": 47}')
+                raise UsageError('each line must be an object such as {"issue": 47}')
             yield usual.with_given(given)
         except UsageError as error:
             yield error

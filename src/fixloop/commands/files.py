@@ -1,4 +1,4 @@
-"""`files`: the named files of a cycle or of handoffs, checked and rewritten, or Redis rebuilt from them (K23)."""
+"""`files`: check and rewrite the named files of a cycle or handoff, or rebuild Redis from them (K23)."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,23 +20,23 @@ from fixloop.statefiles.sync import project as projected
 def files(
     issue: Issue,
     to: Annotated[
-        Path | None, Option(metavar="DIR", help="Write plain copies into this folder instead.")
+        Path | None, Option(metavar="DIR", help="Instead write plain copies to this folder.")
     ] = None,
     rebuild_: Annotated[
-        bool, Option("--rebuild", help="Rebuild the workflow in a Redis that lost it, from its files.")
+        bool, Option("--rebuild", help="Rebuild from its files a workflow that Redis lost.")
     ] = False,
     project: ProjectOption = None,
 ) -> None:
     """
-    Look at the named files of a cycle or of handoffs, and draw anew what is not as it was written.
+    Check the named files of a cycle or handoff, and rewrite those that were changed.
 
-    Redis is the truth while a workflow runs. A file that somebody edited is named with field and value, kept in
-    `.fixloop/files/edited` and drawn anew; the exit code is 2 then. The folder on stdout.
+    While a workflow runs, Redis is authoritative. An edited file is reported with field and value, kept in
+    `.fixloop/files/edited` and rewritten, with exit code 2. Prints the folder.
     """
     if rebuild_:
         number = issue.removeprefix("#")
         if not (number.isascii() and number.isdecimal()):
-            raise UsageError(f"{issue[:60]!r} is no issue number; --rebuild takes one such as 47")
+            raise UsageError(f"{issue[:60]!r} is not an issue number; --rebuild needs one such as 47")
         with open_session(create=True) as session:
             print_lines(_put_back(session, files_root(session.directory), int(number)))
         return
@@ -55,7 +55,7 @@ def files(
         root = root_of(found.snapshot)
         if root is None or not root.is_dir():
             raise UsageError(
-                f"workflow {found.workflow} has no folder on this machine; `--to DIR` writes its files anywhere"
+                f"workflow {found.workflow} has no folder on this machine; `--to DIR` writes its files elsewhere"
             )
         done = projected(session.store, found.workflow, again=True)
         for edit in done.edits:
@@ -65,8 +65,8 @@ def files(
         version = NamedFiles(root, place_of(found.snapshot, found.workflow)).record.version
         if not done.written and version > found.version:
             raise RefusedError(
-                f"the files in {root} are of version {version} of {found.workflow}, and Redis has version "
-                f"{found.version}: it was set back; restore its newer data, or remove .fixloop/files to draw them anew"
+                f"the files in {root} are of version {version} of {found.workflow}, but Redis has version "
+                f"{found.version}: it was set back; restore its newer data, or remove .fixloop/files to rewrite them"
             )
         print_lines(root)
         if done.edits:
@@ -74,8 +74,8 @@ def files(
 
 
 def restore_lost(issue: str | None) -> None:
-    """Where a project's embedded Redis lost a workflow that was live, put it back from its files (K23). No other Redis
-    can have it, as one behind a URL could: there it is done when somebody says so, with --rebuild."""
+    """If a project's embedded Redis lost a live workflow, restore it from its files (K23). Not for a Redis behind a
+    URL, because another one could have the workflow: there a person uses --rebuild."""
     root = files_root(here())
     if all(record.ended for record in records_below(root)) or not load_settings().is_embedded:
         return
@@ -88,5 +88,5 @@ def restore_lost(issue: str | None) -> None:
 def _put_back(session: Session, root: Path, issue: int) -> str:
     cache = session.settings.cache_dir
     workflow = rebuild(session.store, root, issue, cache=cache, hint=session.hints)
-    say(f"issue {issue} was lost, and rebuilt from the files in {root}; its history begins anew")
+    say(f"issue {issue} was lost, and rebuilt from the files in {root}; its history starts over")
     return workflow

@@ -1,4 +1,4 @@
-"""What a run that passed is held for, as `run`, `status` and `inbox` show it."""
+"""Why a passing run is held, as `run`, `status` and `inbox` show it."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,11 +7,11 @@ from fixloop.commands.screen import short
 from fixloop.protocol.checks import Finding
 
 SHOWN_LINES: Final = 12
-"""Of each side of a finding; the log has all of it."""
+"""Of each side of a finding; the log has all lines."""
 
 
 def finding_lines(findings: Sequence[Finding]) -> list[str]:
-    """What a run that passed is held for, with both sides; nothing where nothing is held."""
+    """Why a passing run is held, with both sides; nothing if it is not held."""
     lines = []
     for found in findings:
         place = f"{found.file}:{found.line}" if found.line is not None else found.file

@@ -1,4 +1,4 @@
-"""What people and agents outside say through commands, and how each profile takes it in."""
+"""What people and outside agents say through commands, and how each profile handles it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ from fixloop.protocol.event import Event
 
 
 class Answer(NamedTuple):
-    """A person's answer to an escalation, as it was written."""
+    """A person's answer to an escalation, as written."""
 
     word: str
     """A decision, one of the options, or free text."""
@@ -23,42 +23,42 @@ class Answer(NamedTuple):
     escalation: str = ""
     """Its id; empty: the only open one."""
     until: str = ""
-    """skip: the last day that it is good for, `YYYY-MM-DD`."""
+    """skip: the last day it is valid, `YYYY-MM-DD`."""
     owner: str = ""
-    """skip: who looks after what was skipped."""
+    """skip: who is responsible for what was skipped."""
 
 
 class Work(NamedTuple):
-    """What somebody outside hands in."""
+    """What somebody outside submits."""
 
     agent: str = ""
-    """Whose work it is; empty: of the only one that is asked for anything."""
+    """Whose work it is; empty: the only agent with an open request."""
     file: Path | None = None
     """The answer, `-` for standard input."""
     here: bool = False
     merge: bool = False
-    """With `here`: onto what the fixes so far changed, instead of exactly the checkout."""
+    """With `here`: merged onto the fixes so far, instead of exactly the checkout."""
     rev: str | None = None
     blocked: str | None = None
     """Why it cannot be done."""
     declined: Kind | None = None
-    """How it is declined, where it is."""
+    """How it is declined, if it is."""
     patch: bytes | None = None
-    """A unified diff onto the work so far, from somebody who has no checkout here."""
+    """A unified diff onto the work so far, from somebody without a checkout here."""
     revision: str = ""
-    """Likewise a branch, tag or commit of the repository that was handed in, which builds on the work so far."""
+    """Likewise a branch, tag or commit of the submitted repository, which builds on the work so far."""
     summary: str = ""
-    """What was done, from somebody who writes no answer."""
+    """What was done, if there is no written answer."""
 
 
 class Said(NamedTuple):
-    """What somebody wants an agent to be told."""
+    """A message to an agent."""
 
     to: str
     text: str
-    """What happened; of handoffs what is passed on, JSON or a text."""
+    """What happened; handoff: what is passed on, JSON or text."""
     agent: str = ""
-    """Of handoffs: who passes it on."""
+    """handoff: who passes it on."""
     kind: str = ""
     actions: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
@@ -74,38 +74,38 @@ def _refusing(sentence: str) -> Callable[..., NoReturn]:
 
 
 class CommandHandlers(NamedTuple):
-    """What a profile does with what people and agents bring; each function raises UsageError for what it refuses."""
+    """How a profile handles what people and agents submit; each function raises UsageError for what it refuses."""
 
     cancelled: Callable[[str], Event]
-    """Given the reason."""
+    """Takes the reason."""
     paused: Callable[[str], Event]
     continued: Callable[[], Event]
     pushed: Callable[[str], Event]
-    """Given the branch that a person has pushed."""
+    """Takes the branch a person has pushed."""
     decide: Callable[[Session, str, Answer], None]
     ack: Callable[[Session, str, str, str], None]
-    """Takes a workflow's id, an agent, who may be left open, and the handoff that is accepted, likewise."""
+    """Takes a workflow's id, an agent and the handoff to accept; the last two may be empty."""
     fixed: Callable[[Session, str, Work], None]
     show: Callable[[Session, str], None]
-    """Tells a person on a terminal where somebody outside is to work."""
+    """Tells a person on a terminal where an outside agent should work."""
     request: Callable[[Session, str], str] = _refusing(
-        "only the fixes of validation workflows are taken from elsewhere; other agents have a mailbox"
+        "only validation workflows accept fixes from elsewhere; other agents have a mailbox"
     )
-    """Takes the open request for an agent who has no directory here; returns what is asked."""
+    """Takes the open request for an agent without a directory here; returns its text."""
     send: Callable[[Session, str, Said], None] = _refusing(
-        "a validation loop takes no messages; its main agent reads the request and nothing else"
+        "a validation workflow takes no messages; its main agent reads only the request"
     )
     failure: Callable[[Session, str, str], str] = _refusing(
-        "--show goes with validation workflows; only these have failures"
+        "--show needs a validation workflow; only these have failures"
     )
     """The text of one failure, given its number."""
     reject: Callable[[Session, str, str, str, str], None] = _refusing(
-        "only handoffs can be rejected; other agents say with `fixed --blocked` what stands in the way"
+        "only handoffs can be rejected; other agents use `fixed --blocked` to say what is in the way"
     )
-    """Takes a workflow's id, an agent, a handoff, both of which may be left open, and the reason."""
+    """Takes a workflow's id, an agent and a handoff, which may both be empty, and the reason."""
 
 
 def handlers_of(session: Session, workflow: str) -> CommandHandlers:
-    """How a workflow takes in what commands bring."""
+    """How a workflow handles what commands submit."""
     handlers: CommandHandlers = loaded(registered_in(session.stored(workflow).snapshot).handlers)
     return handlers

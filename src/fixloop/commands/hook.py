@@ -1,4 +1,4 @@
-"""`hook`: the verdict behind an agent's own stop; what the agent needs for that is put into its settings."""
+"""`hook`: give an agent the verdict when it stops, and install what it needs for that in its settings."""
 
 import json
 import os
@@ -38,9 +38,9 @@ from fixloop.servers.settings import load_settings
 
 PAGE: Final = "AGENTS.md"
 END_SECONDS: Final = 6.0
-"""How long a check may take to end after its time is over."""
+"""How long a check may take to end once its time is up."""
 MOST_BYTES: Final = 4 * 1024 * 1024
-"""Of what an agent sends: some send the whole of its last answer."""
+"""Of an agent's input: some agents send their whole last answer."""
 _CHECK: Final = "import sys; from fixloop.cli import main; sys.exit(main())"
 _OUTCOMES: Final = {0: Outcome.PASSED, 1: Outcome.FAILED}
 _GO_ON: Final = (
@@ -48,24 +48,24 @@ _GO_ON: Final = (
     "change.\n"
 )
 
-group: Final = typer.Typer(help="Ask for the verdict when an agent wants to stop.", rich_markup_mode=None)
+group: Final = typer.Typer(help="Check the project when an agent wants to stop.", rich_markup_mode=None)
 group.callback()(lambda: None)
 
 Agents = Annotated[
     list[str],
-    Option("--agent", metavar="NAME", help=f"Once or more, or separated by commas: {', '.join(DIALECTS)}."),
+    Option("--agent", metavar="NAME", help=f"Repeat or separate by commas: {', '.join(DIALECTS)}."),
 ]
 Folder = Annotated[Path, Argument(metavar="PATH", help="The project's folder.")]
-Dry = Annotated[bool, Option("--dry", help="Show the changes and write nothing.")]
+Dry = Annotated[bool, Option("--dry", help="Show the changes, write nothing.")]
 
 
 @group.command()
 def install(agent: Agents, path: Folder = Path("."), dry: Dry = False) -> None:
     """
-    Put the hooks of agents into their settings, and what they should know into AGENTS.md.
+    Add hooks to agents' settings, and instructions for agents to AGENTS.md.
 
-    What stands there stays; `fixloop hook uninstall` takes out what was put in. `fixloop doctor` says when each
-    hook ran last.
+    Existing content is kept; `fixloop hook uninstall` removes what was added. `fixloop doctor` shows when each
+    hook last ran.
     """
     program = "fixloop" if shutil.which("fixloop") else str(Path(sys.executable).with_name("fixloop"))
     chosen = _chosen(agent)
@@ -74,16 +74,16 @@ def install(agent: Agents, path: Folder = Path("."), dry: Dry = False) -> None:
         if trust := DIALECTS[name].trust:
             say(f"{name}: {trust}")
     if program != "fixloop":
-        say(f"fixloop is not on the PATH, so the hooks name {program}: that is for this machine only")
+        say(f"fixloop is not on the PATH, so the hooks name {program}, which works on this machine only")
 
 
 @group.command()
 def uninstall(agent: Agents = [], path: Folder = Path("."), dry: Dry = False) -> None:  # noqa: B006
-    """Take the hooks out of the settings of these agents, of all if none is named."""
+    """Remove the hooks from the settings of these agents; default: all agents."""
     chosen = _chosen(agent) or list(DIALECTS)
     files = (path / dialect.file for name, dialect in DIALECTS.items() if name not in chosen)
     left = any(file.is_file() and is_installed(file.read_text(errors="replace")) for file in files)
-    # The page is for whichever agent still has a hook.
+    # The page stays as long as any agent has a hook.
     page = str if left else without_lines
     _change(path, chosen, lambda settings, name: without_hooks(settings), page, is_dry=dry)
 
@@ -92,7 +92,7 @@ def _chosen(agents: Iterable[str]) -> list[str]:
     names = [name.strip() for each in agents for name in each.split(",")]
     for name in names:
         if name not in DIALECTS:
-            raise UsageError(f"no hook is known for {name!r}; known are {', '.join(DIALECTS)}")
+            raise UsageError(f"there is no hook for {name!r}; choose from {', '.join(DIALECTS)}")
     return names
 
 
@@ -104,7 +104,7 @@ def _change(
     *,
     is_dry: bool,
 ) -> None:
-    """Change the settings of each agent, and the page; all are read before anything is written."""
+    """Change each agent's settings and the page; everything is read before anything is written."""
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder; name the folder of the project")
     written = []
@@ -120,7 +120,7 @@ def _change(
     try:
         before = page.read_text(encoding="utf-8") if page.exists() else ""
     except (OSError, UnicodeError) as error:
-        raise UsageError(f"cannot read {page} as text: {error}; mend it first") from None
+        raise UsageError(f"cannot read {page} as text: {error}; fix it first") from None
     if (after := change_page(before)) != before:
         written.append((page, before, after))
     for path, old, new in written:
@@ -138,32 +138,34 @@ def _change(
 
 
 def _settings(path: Path) -> Document:
-    """An agent's settings; refuses what cannot be read as JSON, comments too, so that nothing of it is lost."""
+    """An agent's settings. Refuses what is not plain JSON, such as comments, so that nothing is lost."""
     try:
         found = json.loads(path.read_text(encoding="utf-8-sig")) if path.exists() else {}
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {path} as JSON: {error}; mend it, or add the hook by hand") from None
+        raise UsageError(f"cannot read {path} as JSON: {error}; fix it, or add the hook by hand") from None
     if not isinstance(found, dict) or not isinstance(found.get("hooks", {}), dict):
-        raise UsageError(f"{path} is no object with hooks; mend it, or add the hook by hand")
+        raise UsageError(f"{path} is not an object with hooks; fix it, or add the hook by hand")
     return found
 
 
 def answer(
     context: typer.Context,
-    start: Annotated[bool, Option("--start", help="A session begins: keep what the folder holds.")] = False,
-    alike: Annotated[int, Option(help="Let go when the same failures came so often in a row.", min=1)] = 3,
-    blocks: Annotated[int, Option(help="Let go after the agent was told to go on so often.", min=0)] = 6,
-    minutes: Annotated[float, Option(help="Let go so long after it was first told to go on.", min=0)] = 30.0,
+    start: Annotated[bool, Option("--start", help="A session begins: record the folder's state.")] = False,
+    alike: Annotated[int, Option(help="Let it stop after the same failures this often in a row.", min=1)] = 3,
+    blocks: Annotated[int, Option(help="Let it stop after telling it this often to go on.", min=0)] = 6,
+    minutes: Annotated[
+        float, Option(help="Let it stop this long after it was first told to go on.", min=0)
+    ] = 30.0,
 ) -> None:
     """
-    For an agent's settings: reads what it sends, and answers in its words.
+    Used in an agent's settings: read its input and answer in its format.
 
-    Tells it to go on while `fixloop check` fails. What could not be checked never does. Always exit code 0.
+    Tells it to go on while `fixloop check` fails, but not if the check could not run. Always exits with code 0.
     """
     name = str(context.info_name)
     dialect = DIALECTS[name]
     if os.environ.get("FIXLOOP_ROLE"):
-        # Of what is done for a workflow its own checks are the verdict; in there nothing can be kept, either.
+        # In a workflow the verdict comes from its own checks, and nothing can be stored in there either.
         print_json({})
         return
     try:
@@ -175,7 +177,7 @@ def answer(
         said = f"told to go on: {reply.block}" if reply.block else reply.message or "nothing to say"
         keep_heartbeat(cache, name, folder, short("a session began" if start else said, 200))
     except Exception as error:
-        # Whatever is wrong here, it is no reason for the agent to go on.
+        # A fault in here is no reason for the agent to go on.
         reply = Reply(message=f"fixloop could not check: {short(str(error) or type(error).__name__, 400)}")
     if reply.message and not dialect.tell:
         say(reply.message.removeprefix("fixloop").lstrip(" :"))
@@ -188,7 +190,7 @@ for _name in DIALECTS:
 
 
 def _reply(name: str, call: Call, folder: Path, cache: Path, limits: Limits | None) -> Reply:
-    """What the agent is told when it wants to stop; without limits a session begins."""
+    """The reply to an agent that wants to stop; without limits, a session begins."""
     session = session_of(cache, name, folder, call.session)
     if limits is None:
         if not session.tree:
@@ -200,13 +202,13 @@ def _reply(name: str, call: Call, folder: Path, cache: Path, limits: Limits | No
         return Reply()
     found = _found(folder, DIALECTS[name].seconds)
     session, reply = answered(session, found, datetime.now(UTC), limits)
-    # First the count, then the answer: what cannot be counted would never end.
+    # Count first, then answer: an uncounted loop would never end.
     keep_session(cache, session, call.session)
     return reply
 
 
 def _project(call: Call, dialect: Dialect) -> Path:
-    """The nearest folder with the agent's settings or ours, from where the agent is up to the repository's top."""
+    """The nearest folder with the agent's settings or ours, from the agent's folder up to the repository's top."""
     place = Path(call.folder or ".").resolve()
     top, _ = top_of(place)
     for folder in (place, *place.parents):
@@ -216,7 +218,7 @@ def _project(call: Call, dialect: Dialect) -> Path:
 
 
 def _found(folder: Path, seconds: float) -> Found:
-    """What `fixloop check` says, in a process of its own: it can be ended, and cannot end this one."""
+    """The result of `fixloop check` in a separate process, which can be killed and cannot kill this one."""
     words = [sys.executable, "-P", "-c", _CHECK, "check", str(folder), "--json", "--within", f"{seconds:.0f}"]
     try:
         done = subprocess.run(words, capture_output=True, timeout=seconds + END_SECONDS, check=False)

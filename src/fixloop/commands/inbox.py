@@ -1,4 +1,4 @@
-"""`inbox`: what waits for somebody outside the engine, of all profiles in one list, the longest first."""
+"""`inbox`: what waits for somebody outside the engine, all profiles in one list, longest wait first."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ _WHAT: Final = {
     "answer": "an answer",
     "manual-fix": "a manual fix",
     "fix": "a fix",
-    "work": "an agent outside",
+    "work": "an outside agent",
     "continue": "whoever paused it",
     "user": "you",
 }
@@ -39,10 +39,10 @@ _WHAT: Final = {
 
 def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
     """
-    List what waits for a person, of all profiles.
+    List everything that waits for a person, in all profiles.
 
-    Escalations and questions with the commands that answer them, work that an outside agent or a person has to
-    do, and what the project's chats ask of you. With --project no chats: they lie in a directory.
+    Shows escalations and questions with the commands that answer them, work for outside agents and people, and
+    what the project's chats ask of you. --project leaves out chats, which belong to a directory.
     """
     try:
         with open_session() as session:
@@ -77,26 +77,26 @@ def inbox(json: AsJson = False, project: OnlyProject = None) -> None:
         told = [Choice(**each) for each in item.get("choices", ())]
         print_lines(*(f"  {line}" for line in (choice_lines(told) if told else item["commands"])))
     if not items:
-        say("nothing waits for you")
+        say("nothing is waiting for you")
 
 
 def _waiting(store: Store, cache: Path, prefix: str) -> Iterator[dict[str, Any]]:
     for workflow, fields in store.workflows(live_only=True):
-        # A workflow that works for another has an id of a different kind, and the project's name.
+        # A workflow that works for another has another kind of id, and the project's name.
         if workflow.startswith(prefix) or prefix == f"{project_hash(fields.get('project', ''))}-":
             try:
                 yield from items_of(store, workflow, fields, cache)
             except (Damaged, NewerVersion) as error:
-                # What others wait for is shown all the same.
+                # The rest is still shown.
                 say(str(error))
 
 
 def items_of(store: Store, workflow: str, fields: Mapping[str, str], cache: Path) -> Sequence[dict[str, Any]]:
-    """What of a workflow waits for somebody outside, as `inbox --json` has it; `fields` are its plain ones. Raises
-    Damaged and NewerVersion for what cannot be read."""
+    """What in a workflow waits for somebody outside, as in `inbox --json`; `fields` are its plain ones. Raises Damaged
+    and NewerVersion for what cannot be read."""
     if DAMAGED in fields:
         raise Damaged(workflow, fields[DAMAGED])
-    # Plain fields tell nearly all; the snapshot of the rest has to be read.
+    # The plain fields rule out most; only the rest need their snapshot read.
     if fields.get("owner") not in ("person", "agent"):
         return ()
     with reading(workflow):
@@ -116,7 +116,7 @@ def items_of(store: Store, workflow: str, fields: Mapping[str, str], cache: Path
 
 
 def _to_look_after(session: Session, prefix: str) -> Iterator[dict[str, Any]]:
-    """What `fixloop serve` could not deliver, and waivers that run out."""
+    """What `fixloop serve` could not deliver, and waivers about to expire."""
     notices = [each.notice for each in Webhooks(session.connection).disabled()]
     notices += [each.notice for each in due_waivers(session.store, session.connection, prefix)]
     for notice in notices:
@@ -134,7 +134,7 @@ def _to_look_after(session: Session, prefix: str) -> Iterator[dict[str, Any]]:
 
 
 def _let_go(cache: Path, *folders: Path) -> Iterator[dict[str, Any]]:
-    """Agents that their stop hook let stop although checks fail; until checks pass there."""
+    """Agents whose stop hook let them stop with failing checks; until the checks pass there."""
     for session in (each for folder in dict.fromkeys(folders) for each in let_go(cache, folder)):
         yield _item(
             profile="hook",
@@ -142,7 +142,7 @@ def _let_go(cache: Path, *folders: Path) -> Iterator[dict[str, Any]]:
             specialist=session.agent,
             iteration=session.blocks,
             reason=session.verdict,
-            detail=f"it was let stop, because {session.let_go}",
+            detail=f"it was allowed to stop because {session.let_go}",
             since=iso_stamp(session.since) if session.since else "",
             directory=session.folder,
             commands=["fixloop check"],
@@ -150,7 +150,7 @@ def _let_go(cache: Path, *folders: Path) -> Iterator[dict[str, Any]]:
 
 
 def _asked_in_chats(here: Path) -> Iterator[dict[str, Any]]:
-    """What the chats of the project around `here` ask of a person: TO USER blocks that nobody went on after (E20)."""
+    """What the chats of the project around `here` ask of a person: TO USER blocks with no later message (E20)."""
     folder = default_chats(here)
     for path in chats_below(here / folder) if (here / folder).is_dir() else ():
         chat = read_chat(path) if isinstance(path, Path) else None
@@ -172,7 +172,7 @@ def _asked_in_chats(here: Path) -> Iterator[dict[str, Any]]:
 
 
 def _item(**facts: Any) -> dict[str, Any]:
-    """What a person is asked outside any workflow."""
+    """An item outside any workflow."""
     absent = ("issue", "workflow_id", "project", "deadline", "max_iterations", "escalation_id")
     nothing = dict.fromkeys(absent)
     return {**nothing, "waits_for": "user", "target": "user", "options": [], **facts}

@@ -1,4 +1,4 @@
-"""`init` writes a first fixloop.toml: what is detected, after each of its checks was run once as it will be written."""
+"""`init` writes a first fixloop.toml with what it detects, after running each check once as it will be written."""
 
 import tomllib
 from pathlib import Path
@@ -36,29 +36,27 @@ def init_command(
             "--coverage",
             min=0,
             max=100,
-            help="Today's coverage in percent; below 80 it becomes the gate.",
-            show_default=f"that of {COVERAGE_REPORT} if there is one, else what is measured",
+            help="Current coverage in percent; below 80 it becomes the gate.",
+            show_default=f"from {COVERAGE_REPORT} if it exists, else measured",
         ),
     ] = None,
     agent: Annotated[
         str,
-        typer.Option("--agent", metavar="NAME", help=f"Who mends what fails: {', '.join(CODING_AGENTS)}."),
+        typer.Option("--agent", metavar="NAME", help=f"Who fixes failures: {', '.join(CODING_AGENTS)}."),
     ] = "",
-    no_try: Annotated[
-        bool, typer.Option("--no-try", help="Write it without running the checks once.")
-    ] = False,
+    no_try: Annotated[bool, typer.Option("--no-try", help="Do not run the checks before writing.")] = False,
 ) -> None:
     """
     Write a commented fixloop.toml.
 
-    It names what is detected here, runs each check once in a workspace and says what came of it: one that could
-    not run is written as a comment. An existing file is never written over.
+    Detects the project's checks, runs each once in a workspace and prints the result. A check that could not run
+    is written as a comment. Never overwrites an existing file.
     """
     if not path.is_dir():
         raise UsageError(f"{path} is not a folder; name the folder of the project")
     if agent and agent not in CODING_AGENTS:
         raise UsageError(
-            f"no agent {agent!r} is known; known are {', '.join(CODING_AGENTS)}, or write [fixer] yourself"
+            f"agent {agent!r} is unknown; choose from {', '.join(CODING_AGENTS)}, or write [fixer] yourself"
         )
     text = _first_text(path, agent, coverage=coverage, is_tried=not no_try)
     target = path / FILE_NAME
@@ -71,15 +69,15 @@ def init_command(
         raise UsageError(f"cannot write {target}: {error.strerror}") from None
     print_lines(str(target))
     is_empty = NOTHING_DETECTED in text
-    say("name in it what is to run" if is_empty else "read it; `fixloop run` goes by it")
+    say("add the checks to run" if is_empty else "review it; `fixloop run` uses it")
     if agent:
-        say(f'try its command by hand once: makers change flags; `echo "say hello" | {agent} …`')
+        say(f'try its command once, as agents change their flags: `echo "say hello" | {agent} …`')
     if agent in DIALECTS:
-        say(f"`fixloop hook install --agent {agent}` lets it ask for the verdict when it works by itself")
+        say(f"`fixloop hook install --agent {agent}` gives it the verdict when it works on its own")
 
 
 def _first_text(directory: Path, agent: str, *, coverage: float | None, is_tried: bool) -> str:
-    """What it will be; what will run, and what it came to, is said on stderr."""
+    """The file's text; what will run, and its results, go to stderr."""
     installed = installed_at(directory)
     first = first_configuration(directory, installed)
     for line in lines(preflight_of(first, directory, installed)):
@@ -93,7 +91,7 @@ def _first_text(directory: Path, agent: str, *, coverage: float | None, is_tried
     failed = not all(_passed(each) for each in found.values() if each.specialist == TESTS)
     tests = next((entry for entry in first.specialists if entry.name == TESTS), None)
     if tests is not None and failed and any("coverage" in check.report_kinds() for check in tests.checks):
-        # Measuring may be what breaks them: they are tried alone and without it.
+        # Measuring may be what breaks them: try them alone and without it.
         checks = tuple(
             check.model_copy(update={"command": unmeasured(check.command), "coverage_percent": None})
             for check in tests.checks
@@ -115,7 +113,7 @@ def _first_text(directory: Path, agent: str, *, coverage: float | None, is_tried
 
 
 def _tried(directory: Path, first: Configuration, installed: Installed) -> dict[tuple[str, str], Tried]:
-    """By specialist and check, each as the file will have it, with a gate that everything reaches."""
+    """By specialist and check, each as the file will define it, with a gate that everything reaches."""
     table = tomllib.loads(init(first, measured_coverage=0))
     document = read_document(directory)
     written = Document(document.place, table, True, document.pyproject)

@@ -1,4 +1,4 @@
-"""`integrity`: how often each rule held a run that passed, and what persons decided."""
+"""`integrity`: how often each rule held a passing run, and what people decided."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -10,20 +10,20 @@ from fixloop.errors import Damaged, NewerVersion
 from fixloop.store.records import Entry
 
 DECISIONS: Final = {"accept": "accepted", "reject": "rejected", "": "open"}
-"""What answered a hold, as it is counted; whatever else did is `other`."""
+"""How answers to a hold are counted; anything else is `other`."""
 COLUMNS: Final = ("held", "accepted", "rejected", "other", "open")
 ENOUGH: Final = 10
-"""After so many decisions a rule that is wrong in one of ten is told."""
+"""How many decisions before a rule that is wrong once in ten is reported."""
 Hold = tuple[tuple[str, ...], str]
-"""The rules of a hold, and the decision that answered it."""
+"""The rules of a hold, and its answer."""
 
 
 def integrity(json: AsJson = False, project: ProjectOption = None) -> None:
     """
-    Count how often each rule held a run that passed, and what persons decided.
+    Count how often each rule held a passing run, and what people decided.
 
-    Over all workflows of the project, archived ones too. What is accepted was held for nothing: a rule of which
-    that is so in more than one case of ten is named, with the setting that switches it off.
+    Counts all workflows of the project, including archived ones. An accepted hold was needless: a rule with
+    more than one needless hold in ten is reported, with the setting that turns it off.
     """
     holds: list[Hold] = []
     with open_session() as session:
@@ -37,7 +37,7 @@ def integrity(json: AsJson = False, project: ProjectOption = None) -> None:
         print_json({"rules": [{"rule": rule} | {each: n[each] for each in COLUMNS} for rule, n in listed]})
         return
     if not listed:
-        say("nothing was held yet")
+        say("nothing has been held yet")
         return
     made = table("rule", *COLUMNS)
     for rule, n in listed:
@@ -49,7 +49,7 @@ def integrity(json: AsJson = False, project: ProjectOption = None) -> None:
 
 
 def counted(holds: Iterable[Hold]) -> list[tuple[str, Counter[str]]]:
-    """Each rule with how often it held and what was decided, as COLUMNS has it; the most frequent first."""
+    """Each rule with its holds and decisions, as in COLUMNS; most frequent first."""
     counts: dict[str, Counter[str]] = {}
     for rules, decision in holds:
         for rule in rules:
@@ -58,18 +58,18 @@ def counted(holds: Iterable[Hold]) -> list[tuple[str, Counter[str]]]:
 
 
 def too_often(rule: str, n: Counter[str]) -> str:
-    """What to do about a rule that holds for nothing in more than one of ten cases; empty for all others."""
+    """What to do about a rule with more than one needless hold in ten; empty for all others."""
     decided = n["accepted"] + n["rejected"]
     if decided < ENOUGH or n["accepted"] * 10 <= decided:
         return ""
     return (
-        f"of {decided} decisions on {rule} {n['accepted']} accepted what it held: "
-        f'[integrity] off = ["{rule}"] in fixloop.toml switches it off'
+        f"of {decided} decisions on {rule}, {n['accepted']} accepted what it held: "
+        f'[integrity] off = ["{rule}"] in fixloop.toml turns it off'
     )
 
 
 def holds_in(entries: Iterable[Entry]) -> Iterator[Hold]:
-    """Each hold of a history: its rules, and the decision that answered it; empty while it is open."""
+    """Each hold of a history: its rules and its answer, empty while it is open."""
     rules: tuple[str, ...] = ()
     for entry in entries:
         event = entry.body.get("event", {})
@@ -78,7 +78,7 @@ def holds_in(entries: Iterable[Entry]) -> Iterator[Hold]:
             rules = ()
         for message in entry.body.get("messages", ()):
             body = message.get("body")
-            # Messages of other profiles have a body of another kind, or a text.
+            # Messages of other profiles have another kind of body, or text.
             found = body.get("findings", ()) if isinstance(body, dict) else ()
             rules = tuple(dict.fromkeys(str(each["rule"]) for each in found)) or rules
     if rules:

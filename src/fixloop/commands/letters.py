@@ -1,4 +1,4 @@
-"""What an outside agent reads in its mailbox: messages of validation workflows, and runs of cycles and handoffs."""
+"""The contents of an outside agent's mailbox: messages of validation workflows, runs of cycles and handoffs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -29,18 +29,18 @@ class Shown(NamedTuple):
     """One thing to read."""
 
     order: tuple[int, datetime, int]
-    """The most urgent first, then the oldest."""
+    """Most urgent first, then oldest first."""
     text: str
     facts: dict[str, Any]
-    """What `--json` says of it before directory, commands and text."""
+    """What `--json` prints before directory, commands and text."""
     made: Callable[[], Offer | None]
-    """Makes the directory to work in, if need be; None where there is no such place."""
+    """Makes the directory to work in, if needed; None if there is none."""
     commands: Sequence[str]
-    """What answers it."""
+    """The commands that answer it."""
     acknowledge: Callable[[], None]
-    """Says that it was read; twice is once."""
+    """Marks it as read; idempotent."""
     label: str = ""
-    """What a person is told before the commands where there is no directory."""
+    """Printed before the commands if there is no directory."""
 
     def document(self) -> dict[str, Any]:
         return self.facts | {
@@ -50,7 +50,7 @@ class Shown(NamedTuple):
         }
 
     def directory(self) -> str | None:
-        """Where the work is to be done; None where that is nowhere, or the repository is not on this machine."""
+        """Where to work; None if there is no such place, or the repository is not on this machine."""
         try:
             found = self.made()
         except FixloopError as error:
@@ -59,7 +59,7 @@ class Shown(NamedTuple):
         return str(found.directory) if found is not None else None
 
     def then(self) -> str:
-        """What to do next, for a person; empty: nothing."""
+        """What a person does next; empty: nothing."""
         directory = self.directory()
         if not self.commands:
             return ""
@@ -108,7 +108,7 @@ def shown_mail(session: Session, agent: str, mail: Mail) -> Shown:
 
 
 def change_text(changes: Sequence[Change]) -> Iterator[str]:
-    """The status changes since its agent read last, a line each; nothing where there was none."""
+    """The status changes since the agent last read, one per line; nothing if there were none."""
     if changes:
         lines = (change_line(each.letter.issue, each.change) for each in changes)
         yield f"## Status Changes\n\n{bullets(lines)}"
@@ -131,7 +131,7 @@ def change_document(change: Change) -> dict[str, Any]:
 
 
 def runs_asked(session: Session, project: str, agent: str) -> list[Shown]:
-    """What cycles and handoffs of a project ask of the agents of this name who are outside."""
+    """The requests of a project's cycles and handoffs to outside agents of this name."""
     name, found = agent.lower(), []
     for seen, outside, agents in _outside(session, project):
         with suppress(ProtocolError), reading(seen.found.workflow):
@@ -141,14 +141,14 @@ def runs_asked(session: Session, project: str, agent: str) -> list[Shown]:
 
 
 def agents_outside(session: Session, project: str) -> set[str]:
-    """The names of all agents outside that take part in a live cycle or workflow of handoffs of a project."""
+    """The names of all outside agents in a project's live cycles and handoff workflows."""
     return {name for _, _, agents in _outside(session, project) for name in agents}
 
 
 def _outside(session: Session, project: str) -> Iterator[tuple[Seen, "Outside", dict[str, Any]]]:
     for workflow, fields in session.store.workflows(live_only=True):
-        # A validation workflow says whom it asks in its plain fields, and has no profile there. Damage
-        # keeps nobody else's from being read.
+        # A validation workflow names its agent in its plain fields, and has no profile there. A damaged
+        # workflow does not keep others from being read.
         if not fields.get("profile") or not workflow.startswith(f"{project}-"):
             continue
         with suppress(ProtocolError), reading(workflow):

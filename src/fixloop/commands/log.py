@@ -1,4 +1,4 @@
-"""`fixloop log`: what was said, as lines, in full or as data, and what else happened. It changes nothing."""
+"""`fixloop log`: all messages as lines, in full or as data, and what else happened. Changes nothing."""
 
 from typing import Annotated, Literal
 
@@ -13,7 +13,7 @@ from fixloop.errors import UsageError
 def log_command(
     issue: Issue,
     format: Annotated[
-        Literal["text", "markdown", "json"], Option(help="One line a message, everything in full, or JSON.")
+        Literal["text", "markdown", "json"], Option(help="One line per message, full messages, or JSON.")
     ] = "text",
     all: Annotated[
         bool,
@@ -26,8 +26,8 @@ def log_command(
         Option(
             "--specialist",
             "--agent",
-            help="Only this one's part: a specialist's loop as a flow, or what an agent of a cycle or of handoffs "
-            "said and was told.",
+            help="Only this one: a specialist's loop as a flow, or the messages to and from an agent of a "
+            "cycle or handoff.",
         ),
     ] = None,
     json: AsJson = False,
@@ -36,11 +36,11 @@ def log_command(
     """
     Print the full communication log.
 
-    With its statistics, of a running or an ended workflow; `--format markdown` and `json` hold every
-    message in full, as it was said.
+    Includes statistics. Works for running and ended workflows; `--format markdown` and `json` give every
+    message in full.
     """
     if all and specialist is not None:
-        told = "--all and --specialist do not go together: what is no message belongs to no specialist"
+        told = "--all and --specialist exclude each other: only messages belong to a specialist"
         raise UsageError(told)
     with open_session() as session:
         seen = look(session, session.workflow_of(issue, project))

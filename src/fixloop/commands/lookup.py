@@ -1,4 +1,4 @@
-"""Which workflow a person means, from what they wrote; refuses to guess between projects and live workflows."""
+"""Finds the workflow a person means; does not guess between projects or live workflows."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from fixloop.store.contract import Store
 from fixloop.store.keys import project_hash
 
 SHOWN_ISSUES: Final = 10
-"""So many are named in a sentence."""
+"""The most that a sentence names."""
 _WORKFLOW: Final = re.compile(r"[0-9a-f]{8}-\d{1,15}-\d{1,9}")
 _HASH: Final = re.compile(r"[0-9a-f]{8}")
 
@@ -27,7 +27,7 @@ class NothingYet(UsageError):
 
 @dataclass(frozen=True)
 class Lookup:
-    """Finds workflows for one project's directory."""
+    """Finds workflows from one project's directory."""
 
     store: Store
     hash8: str
@@ -37,21 +37,21 @@ class Lookup:
     archive_dir: Path | None
 
     def meant(self, issue: int | str | None, project: str | None) -> str:
-        """The workflow a person means; refuses where there is none, or several and `project` does not decide."""
+        """The workflow a person means; refuses if there is none, or several that `project` does not tell apart."""
         text = str(issue).removeprefix("#")
         if isinstance(issue, str) and _WORKFLOW.fullmatch(issue):
             try:
                 is_there = self.store.read(issue) is not None
             except ProtocolError:
-                # The next command to read it raises this itself; `repair` does not read it.
+                # Whatever reads it next raises this itself; `repair` does not read it.
                 is_there = True
             if not is_there:
                 hash8, found_issue, _ = issue.split("-")
                 self._refuse_retired(hash8, int(found_issue))
-                raise UsageError(f"no workflow {issue}; `fixloop status` lists what there is")
+                raise UsageError(f"no workflow {issue}; `fixloop status` lists all workflows")
             return issue
         if issue is not None and not (text.isascii() and text.isdigit() and 0 < int(text[:16]) < 10**15):
-            raise UsageError(f"{str(issue)[:60]!r} is no issue; use a positive whole number such as 47")
+            raise UsageError(f"{str(issue)[:60]!r} is not an issue; use a positive whole number such as 47")
         hash8 = self.hash8 if project is None else _hash_of(project)
         if issue is None:
             return self._only_one(hash8)
@@ -61,17 +61,17 @@ class Lookup:
             return found
         self._refuse_retired(hash8, number)
         if project is not None:
-            raise UsageError(f"project {project} has no issue {number}; `fixloop status` lists what there is")
+            raise UsageError(f"project {project} has no issue {number}; `fixloop status` lists all workflows")
         return self._elsewhere(number)
 
     def stored_of(self, project: str | None = None) -> list[str]:
-        """All workflows of a project, this one if not given, by issue; those of which only parts are left, too."""
+        """All workflows of a project, by default this one, by issue; includes those of which only parts are left."""
         prefix = f"{self.hash8 if project is None else _hash_of(project)}-"
         names = {name for name, _ in self.store.workflows()}.union(self.store.unlisted())
         return sorted((name for name in names if name.startswith(prefix)), key=_order)
 
     def nothing_here(self) -> str:
-        """The sentence for a Redis that knows no workflow: there was none yet, or it lost them."""
+        """The sentence for a Redis without workflows: there were none yet, or it lost them."""
         return self._lost(None) or "no workflow here yet; `fixloop run` starts one"
 
     def _only_one(self, hash8: str) -> str:
@@ -93,11 +93,11 @@ class Lookup:
         return max(ended)[1]
 
     def _elsewhere(self, number: int) -> str:
-        # One that works for another has its issue, and is named by its id.
+        # A workflow that works for another has the same issue, and is named by its id.
         found = [name for name in self.store.search(number) if not self._fields(name).get("parent")]
         if not found:
             lost = self._lost(number)
-            raise UsageError(lost or f"no workflow of issue {number}; `fixloop status` lists what there is")
+            raise UsageError(lost or f"no workflow of issue {number}; `fixloop status` lists all workflows")
         if len(found) > 1:
             known = {workflow: self._fields(workflow).get("project", "") for workflow in found[:SHOWN_ISSUES]}
             names = (f"{name} ({each[:8]})" if name else each[:8] for each, name in known.items())
@@ -109,7 +109,7 @@ class Lookup:
         try:
             known = self.store.read(workflow)
         except ProtocolError:
-            # A damaged one is found all the same: `audit verify` says what is wrong with it.
+            # A damaged one is still found: `audit verify` says what is wrong with it.
             return {}
         return known.fields if known is not None else {}
 
@@ -120,34 +120,34 @@ class Lookup:
         return lost_by(f"Redis at {shown_url(self.state_url)}", unknown, self.directory)
 
     def _refuse_retired(self, hash8: str, issue: int) -> None:
-        """Of a workflow that was there once, say where it is."""
+        """Say where a workflow went that once existed."""
         retired = self.store.retired(hash8, issue)
         if retired is None:
             return
         said = f"workflow {retired.workflow} was {retired.how.replace('-', ' ')} on {stamp(retired.at)} UTC"
         if retired.how == "set-aside":
-            told = f"{said}, because it was damaged; the file that `fixloop repair` named has all of it"
+            told = f"{said}, because it was damaged; the file that `fixloop repair` printed has all of it"
             raise UsageError(told)
         if retired.how == "purged":
             raise UsageError(f"{said}; nothing of it is left")
         raise UsageError(
-            f"{said}, and is not in {self.archive_dir or 'an archive that this call knows'}; "
+            f"{said}, and is not in {self.archive_dir or 'a configured archive'}; "
             "set FIXLOOP_ARCHIVE_DIR to where the workers keep it"
         )
 
 
 def prefix_of(project: str | None) -> str:
-    """What the ids of a project's workflows begin with; empty for all projects."""
+    """The prefix of the ids of a project's workflows; empty for all projects."""
     return f"{_hash_of(project)}-" if project is not None else ""
 
 
 def project_of(workflow: str) -> str:
-    """What the ids of all workflows of this one's project begin with."""
+    """The prefix of the ids of all workflows of this one's project."""
     return f"{workflow.partition('-')[0]}-"
 
 
 def lost_by(where: str, issues: list[int], directory: Path) -> str:
-    """One sentence where the repository tells of workflows that its Redis does not know; else nothing."""
+    """One sentence if the repository has workflows that its Redis does not know; else nothing."""
     if not issues:
         return ""
     first, names = issues[0], _listed([str(number) for number in issues])
@@ -155,14 +155,14 @@ def lost_by(where: str, issues: list[int], directory: Path) -> str:
     kept = next((number for number in issues if number in live), 0)
     way_out = f"rebuild it from its files with `fixloop files {kept} --rebuild`, or " if kept else ""
     return (
-        f"{where} knows no workflow of issue {names}, although refs/fixloop/{first}/base shows that it was handed in: "
-        f"the data was lost, or this is another Redis; restore its backup, {way_out or 'or '}begin again with "
+        f"{where} has no workflow of issue {names}, although refs/fixloop/{first}/base shows that it was submitted: "
+        f"the data was lost, or this is another Redis; restore its backup, {way_out or 'or '}start again with "
         f"`fixloop run --issue {first}`"
     )
 
 
 def files_root(directory: Path) -> Path:
-    """The folder below which the named files of a directory's project are: itself, else the project's top."""
+    """The folder that contains a project's named files: the directory itself, else the project's top."""
     return directory if (directory / ".fixloop" / "files").is_dir() else top_of(directory)[0]
 
 

@@ -1,4 +1,4 @@
-"""The declared agent's side: `mailbox` reads what is said to it and says that it has it (G1)."""
+"""The declared agent's side: `mailbox` reads and acknowledges its messages (G1)."""
 
 import sys
 import time
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 POLL_SECONDS: Final = 0.25
 LOOK_SECONDS: Final = 5.0
-"""How often a waiting agent asks the state, too: that late is what a letter that was lost brought."""
+"""How often a waiting agent also asks the state: a lost letter arrives at most this late."""
 LOOKS_IN: Final = 20
-"""Of its time it spends so little on that: many workflows make a look long."""
+"""The share of its time for that, as a divisor: with many workflows a look takes long."""
 PATIENCE_SECONDS: Final = 30.0
-"""A Redis with an append-only file is back within seconds; an agent that waits would only start again."""
+"""A Redis with an append-only file is back within seconds; a waiting agent would only start again."""
 RULE: Final = "\n---\n\n"
 
 
@@ -37,7 +37,7 @@ def mailbox(
         str,
         Argument(
             metavar="AGENT",
-            help="The name it is declared with in fixloop.toml, or that of an agent of a cycle or of handoffs.",
+            help="A name declared in fixloop.toml, or an agent of a cycle or handoff.",
         ),
     ],
     wait: Annotated[bool, Option("--wait", help="Wait until there is a message.")] = False,
@@ -46,15 +46,15 @@ def mailbox(
     project: OnlyProject = None,
 ) -> None:
     """
-    Read what is said to a declared outside agent, and acknowledge it.
+    Read and acknowledge the messages of a declared outside agent.
 
-    Failure reports with their fix requests, notices, reminders, successes and escalations to the main
-    orchestrator; of a cycle or of handoffs what is asked of the agent of this name. The most urgent first, then
-    how the status of its workflows has changed since it read last.
-    Ends with exit code 1 when there is none. What asks for work is shown again until `fixloop fixed` answers it.
+    Shows failure reports with their fix requests, notices, reminders, successes and escalations to the main
+    orchestrator; in a cycle or handoff, the requests to this agent. The most urgent come first, then status
+    changes of its workflows since it last read.
+    Exit code 1: no message. Requests for work are shown again until `fixloop fixed` answers them.
     """
     if minutes is not None and not wait:
-        raise UsageError("--minutes goes with --wait; add it")
+        raise UsageError("--minutes needs --wait")
     declared: set[str] = set()
     if project is None:
         written = read_document(here()).table
@@ -80,11 +80,11 @@ def mailbox(
 
 
 def _known(agent: str, known: set[str]) -> str:
-    """The agent somebody means; those of cycles and handoffs are written in any case of letters."""
+    """The agent somebody means; for those of cycles and handoffs, case does not matter."""
     for name in (agent, agent.lower()):
         if name in known:
             return name
-    near, there = nearest(agent, known), f"known are {', '.join(sorted(known))}"
+    near, there = nearest(agent, known), f"known agents: {', '.join(sorted(known))}"
     advice = there if known else "declare it with [agent.NAME] in fixloop.toml"
     if near:
         advice = f"did you mean {near!r}?" + (f" ({there})" if len(known) > 1 else "")
@@ -97,7 +97,7 @@ def _read(session: Session, project: str, agent: str, seconds: float, *, json: b
     with closing(Mailboxes(session.urls.broker)) as mailboxes:
         told: list[Received] = []
         found = _awaited(session, mailboxes, project, agent, seconds, told)
-        # By themselves they ask for nothing: they wait for the next message.
+        # Alone they need no action: they wait for the next message.
         changes = changed(session.store, told) if found else []
         if json:
             documents = [each.document() for each in found]
@@ -109,7 +109,7 @@ def _read(session: Session, project: str, agent: str, seconds: float, *, json: b
             print_text(RULE.join([*(each.text for each in found), *letters.change_text(changes)]))
         else:
             say(f"no message for {agent}")
-        # A message that did not get out was not read.
+        # A message that was not printed was not read.
         sys.stdout.flush()
         for letter in told if found else ():
             letter.acknowledge()
@@ -129,7 +129,7 @@ def _awaited(
     seconds: float,
     changes: "list[Received]",
 ) -> list[letters.Shown]:
-    """What there is to read, or the first that comes within `seconds`; `changes` gets the letters on status changes."""
+    """What there is to read, or what comes first within `seconds`; `changes` gets the letters about status changes."""
     take = partial(arrived, session.store, mailboxes, project, agent, changes=changes)
     started = time.monotonic()
     answered: float | None = None
@@ -150,7 +150,7 @@ def _awaited(
             except InfrastructureError as error:
                 if not mails and not runs:
                     raise
-                say(f"{error}; this is what the state says")
+                say(f"{error}; showing what the state has")
             if came and not runs:
                 runs = letters.runs_asked(session, project, agent)
             answered = now

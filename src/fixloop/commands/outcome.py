@@ -1,4 +1,4 @@
-"""How following a validation workflow ends: where it stands, and the lines that say what came of it."""
+"""The end of following a validation workflow: where it stands, and the lines with its result."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -43,18 +43,18 @@ def standing(state: State) -> Standing:
 
 
 def waits_for_agent(state: State) -> bool:
-    """True when an outside agent or a person has the open fix request; a fixer command is not waited for."""
+    """True when an outside agent or a person has the open fix request; nobody waits for a fixer command."""
     return state.fixer == "outside" and state.owner == "agent" and not state.ended
 
 
 def offered_since(found: Snapshot, state: State) -> datetime:
-    """When the fix was asked for, on the wall clock."""
+    """When the fix was requested, on the wall clock."""
     operation = state.operation
     if operation is not None and operation.asked_at is not None:
         return operation.asked_at
     if operation is None or operation.started_clock is None:
         return state.last_at
-    # An older version wrote it, and kept the engine's clock only.
+    # An older version wrote it, with the engine's clock only.
     return found.moment.at - timedelta(seconds=found.moment.clock - operation.started_clock)
 
 
@@ -88,7 +88,7 @@ def result_lines(state: State) -> Iterator[str]:
         yield from no_fixer(state)
         yield from choice_lines(fix_choices(state))
     else:
-        yield f"{who} goes on: {_run_of(state)} is {state.active.status}"
+        yield f"{who} continues: {_run_of(state)} is {state.active.status}"
 
 
 def remarks(state: State) -> Iterator[str]:
@@ -102,7 +102,7 @@ def remarks(state: State) -> Iterator[str]:
     for entry in state.specialists:
         if entry.known_issues:
             until, _, owner = entry.waiver.partition(" ")
-            accepted = f"; accepted until {until}, {owner} looks after them" if until else ""
+            accepted = f"; accepted until {until}, {owner} is responsible" if until else ""
             yield f"known issues of {entry.name}: {few(entry.known_issues)}{accepted}"
     yield from old_failures(state)
     for entry in state.specialists:
@@ -111,19 +111,19 @@ def remarks(state: State) -> Iterator[str]:
     if state.pushed:
         yield f"pushed as {state.pushed}"
     elif state.push_error:
-        yield f"not pushed: {short(state.push_error, 400)}; `fixloop push {called(state)}` tries again"
+        yield f"not pushed: {short(state.push_error, 400)}; `fixloop push {called(state)}` retries"
 
 
 def old_failures(state: State) -> Iterator[str]:
-    """What the base has too, a line for each check, and which checks could not be compared with it."""
-    # It loads what makes snapshots, which `status` does not need.
+    """What the base has too, one line per check, and which checks could not be compared with it."""
+    # It loads the snapshot code, which `status` does not need.
     from fixloop.outside.transfer import snapshot_in
 
     snapshot = snapshot_in(state) if state.snapshot else None
     there = (snapshot.base_name or snapshot.base[:7]) if snapshot is not None else ""
     for entry in state.specialists:
         for check, count in entry.old.items():
-            yield f"{count} old {check} finding{'s' * (count != 1)} (on {there or 'the base'} already)"
+            yield f"{count} old {check} finding{'s' * (count != 1)} (already on {there or 'the base'})"
         yield from (f"{check}: every failure counts, as {why}" for check, why in entry.uncompared.items())
 
 
@@ -140,7 +140,7 @@ def pause_of(held: Hold) -> str:
 
 
 def next_command(state: State) -> str:
-    """The one command that is most likely wanted next."""
+    """The command most likely wanted next."""
     issue = called(state)
     if state.held is not None and not state.ended:
         return f"fixloop continue {issue}"
@@ -151,16 +151,16 @@ def next_command(state: State) -> str:
     if state.outcome is not None:
         return f"fixloop log {issue}"
     if state.escalation is not None:
-        # Nobody should accept what they have not seen.
+        # Nobody should accept unseen findings.
         return "fixloop inbox" if state.escalation.findings else choices(state)[0].command
     if not waits_for_agent(state):
         return f"fixloop watch {issue}"
-    # Before the receipt there is no directory whose work could be handed in.
+    # Before the receipt there is no directory whose work could be submitted.
     return fix_choices(state)[state.active.status is Status.FIXING].command
 
 
 def is_fixed(state: State) -> bool:
-    """True when some fix was recorded, so that there is a branch."""
+    """True when a fix was recorded, so that there is a branch."""
     return any(run.fixes for entry in state.specialists for run in entry.runs)
 
 
@@ -196,7 +196,7 @@ def _failures(state: State) -> Iterator[str]:
 
 
 def failure_lines(found: Sequence[FailureRef], count: int) -> Iterator[str]:
-    """The first of `count` failures, a line each, and how many more there are."""
+    """The first of `count` failures, one per line, and how many more there are."""
     for ref in found[:SHOWN_FAILURES]:
         where = f" ({ref.file}:{ref.line})" if ref.line is not None else f" ({ref.file})" if ref.file else ""
         yield f"  {short(f'{ref.name}{where}: {ref.headline or ref.error_type}', 200)}"

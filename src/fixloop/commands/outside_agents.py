@@ -1,4 +1,4 @@
-"""Agents outside, of the profiles whose steps are runs of agents: they are asked, begin, and hand in what they made."""
+"""Outside agents of the profiles whose steps are runs of agents: they are asked, begin, and submit their work."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ from fixloop.repository.merge import commit_of_directory, merge_checkout, rebase
 
 
 class Handed(NamedTuple):
-    """What an outside agent hands in."""
+    """What an outside agent submits."""
 
     session: Session
     seen: Seen
@@ -36,28 +36,28 @@ class Handed(NamedTuple):
     artifacts: tuple[str, ...]
     blocked: str | None
     folder: Path | None
-    """Where it worked, and the named files are; None without a repository."""
+    """Where it worked, with the named files; None without a repository."""
     laid: bytes
-    """The state that those files were drawn from."""
+    """The state those files were written from."""
     work: Mapping[str, str]
-    """`base`, `tip` and `bundle` of what it changed; empty without a repository."""
+    """`base`, `tip` and `bundle` of its changes; empty without a repository."""
     files: tuple[str, ...] = ()
 
 
 class Outside(NamedTuple):
-    """What a profile does with its outside agents."""
+    """How a profile handles its outside agents."""
 
     began: Callable[[str], Event]
     brought: Callable[[Handed], None]
-    """Brings the events that an answer comes to."""
+    """Applies the events that an answer results in."""
     accepted: Callable[[str, str], Event] | None = None
-    """Of handoffs: an agent takes this one."""
+    """Handoffs only: an agent accepts this one."""
     number: Callable[[Any], int] = lambda agent: int(agent.run)
-    """The number of an agent's directory: the same until it has answered what it was asked."""
+    """The number of an agent's directory: the same until it has answered its request."""
 
     def ack(self, session: Session, workflow: str, agent: str, handoff: str = "") -> None:
-        """Begin the run that is asked of an agent: prints its request, and the directory to work in. A `handoff` is
-        taken by the first who names it, and by nobody else (D17)."""
+        """Begin an agent's requested run, and print its request and the directory to work in. A `handoff` is accepted
+        only by the first agent to name it (D17)."""
         name = self.chosen(look(session, workflow), agent)
         if not handoff:
             self.begin(session, workflow, name)
@@ -72,35 +72,39 @@ class Outside(NamedTuple):
         note(f"{where}`fixloop fixed {called(seen.state)} --agent {name} --file ANSWER`")
 
     def begin(self, session: Session, workflow: str, agent: str) -> None:
-        """Have an agent's run begun; twice is once."""
+        """Begin an agent's run; idempotent."""
         with suppress(Repeated):
             session.bring(workflow, self.began(agent))
 
     def chosen(self, seen: Seen, agent: str) -> str:
-        """The agent somebody means: the one that was named, or the only one outside that is asked for anything."""
+        """The agent somebody means: the named one, or the only outside agent with an open request."""
         agents, issue = agents_of(seen.state), seen.state.issue
         caller, agent = sender(""), agent.lower()
         if caller in agents and agent != caller:
-            raise RefusedError(f"{caller} answers for itself only; whoever else is asked answers otherwise")
+            raise RefusedError(f"{caller} can only answer for itself")
         if not agent:
             asked = [name for name, each in agents.items() if each.asked and not each.command]
             if not asked:
                 at_work = seen.standing.at_work
-                raise RefusedError(f"nobody outside is asked for anything in issue {issue}: {at_work}")
+                raise RefusedError(f"no outside agent has a request in issue {issue}: {at_work}")
             if len(asked) > 1:
-                raise UsageError(f"{', '.join(asked)} are all asked in issue {issue}; name one with --agent")
+                raise UsageError(
+                    f"{', '.join(asked)} all have requests in issue {issue}; name one with --agent"
+                )
             return asked[0]
         if agent not in agents:
-            raise UsageError(f"{agent!r} is no agent of issue {issue}; there are {', '.join(agents)}")
+            raise UsageError(f"{agent!r} is not an agent of issue {issue}; there are {', '.join(agents)}")
         command = agents[agent].command
         if command:
-            raise RefusedError(f"{agent} of issue {issue} is run by a command ({command}); it answers itself")
+            raise RefusedError(
+                f"{agent} of issue {issue} is run by a command ({command}), which answers for it"
+            )
         if not agents[agent].asked:
-            raise RefusedError(f"nothing is asked of {agent} in issue {issue}; it is {agents[agent].status}")
+            raise RefusedError(f"{agent} has no request in issue {issue}; it is {agents[agent].status}")
         return agent
 
     def offered(self, session: Session, seen: Seen, agent: str) -> Offer | None:
-        """The directory for an agent's present run, made if it is not there; None without a repository."""
+        """The directory for an agent's current run, created if missing; None without a repository."""
         if not seen.state.snapshot:
             return None
         run, cache = self._folder(seen.state, agent), session.settings.cache_dir
@@ -111,25 +115,27 @@ class Outside(NamedTuple):
         return f"{state.workflow}.{agent}.{self.number(state.agent(agent))}"
 
     def show(self, session: Session, workflow: str) -> None:
-        """Tell a person who is asked, and how they read their request."""
+        """Tell a person which agents are asked, and how to read their requests."""
         seen = look(session, workflow)
         for name, each in agents_of(seen.state).items():
             if each.asked and not each.command:
                 one = f"fixloop ack {called(seen.state)} --agent {name}"
-                note(f"{name} is asked: `{one}` in another terminal shows for what")
+                note(f"{name} has a request: run `{one}` in another terminal to see it")
 
     def hand_in(self, session: Session, workflow: str, work: Work) -> None:
-        """Take what an agent made and what it says about it; prints the files that it changed."""
+        """Take an agent's work and its answer, and print the files it changed."""
         seen = look(session, workflow)
         agent = self.chosen(seen, work.agent)
         if work.file is None and work.blocked is None:
-            raise UsageError(f"{agent} says how it went: give its answer with --file FILE, - for stdin")
+            raise UsageError(f"{agent} must say how it went: give its answer with --file FILE, - for stdin")
         if work.blocked is not None and not work.blocked.strip():
-            raise UsageError("--blocked says why it cannot be done; give the reason")
+            raise UsageError("--blocked is empty; give the reason")
         hidden = redaction_for(session.store, seen.state)
         raw = hidden.data(read_given(work.file)) if work.file is not None else b""
         if len(raw) > LIMIT_BYTES:
-            told = f"the answer has more than {LIMIT_BYTES} bytes; shorten it, files stay in the directory"
+            told = (
+                f"the answer has more than {LIMIT_BYTES} bytes; shorten it and leave files in the directory"
+            )
             raise UsageError(told)
         text = text_in(raw, "the answer")
         kept = (session.store.put_artifact(workflow, raw),) if raw else ()
@@ -145,12 +151,12 @@ class Outside(NamedTuple):
         if files:
             session.write_branch(seen.state)
             print_lines(*files)
-        tell(seen.standing, waits_for="a decision", taken="it is taken; ")
+        tell(seen.standing, waits_for="a decision", taken="accepted; ")
 
     def _taken(
         self, session: Session, seen: Seen, agent: str, work: Work
     ) -> tuple[Path | None, bytes, str, Change | None]:
-        """Its directory, the state that the files there show, the commit it began from, and its change."""
+        """Its directory, the state shown by the files there, the commit it began from, and its change."""
         state = seen.state
         if not state.snapshot:
             return None, b"", "", None
@@ -170,8 +176,8 @@ class Outside(NamedTuple):
             if work.blocked is not None:
                 return None, b"", "", None
             raise RefusedError(
-                f"nothing was offered to {agent} yet; `fixloop ack {called(state)} --agent {agent}` makes a directory "
-                "to work in, or use --here for the current checkout"
+                f"{agent} has no directory yet; `fixloop ack {called(state)} --agent {agent}` makes one to work "
+                "in, or use --here for the current checkout"
             )
         laid = (made.top.parent / SNAPSHOT).read_bytes()
         base = seen.presenter.load(laid).tip
@@ -206,20 +212,20 @@ def handlers(
 
 
 def sender(otherwise: str) -> str:
-    """Who calls: the agent that fixloop runs this for (`FIXLOOP_ROLE`), else `otherwise`; nothing is proven by it."""
+    """The caller: the agent fixloop runs this for (`FIXLOOP_ROLE`), else `otherwise`; it proves nothing."""
     return os.environ.get("FIXLOOP_ROLE", "").strip() or otherwise
 
 
 def _person(what: str) -> str:
-    """A person, who alone may do this to a workflow (C5, C58); an agent is refused."""
+    """The calling person: only people may do this to a workflow (C5, C58), agents are refused."""
     named = sender(USER)
     if named not in (USER, ORCHESTRATOR):
-        raise RefusedError(f"{named} cannot {what} a workflow; that is the user's")
+        raise RefusedError(f"{named} cannot {what} a workflow; only the user can")
     return named
 
 
 def tell(now: Standing, *, waits_for: str, taken: str = "") -> None:
-    """Say where the workflow stands after an answer or a message."""
+    """Print where the workflow stands after an answer or a message."""
     if now.outcome:
         note(f"issue {now.issue} ended: {now.outcome}")
     elif now.waits_for == "decision":
@@ -227,13 +233,13 @@ def tell(now: Standing, *, waits_for: str, taken: str = "") -> None:
     elif now.held and taken:
         note(f"{taken}issue {now.issue} is paused by {now.held}")
     else:
-        note(f"{taken}issue {now.issue} goes on: {now.at_work}")
+        note(f"{taken}issue {now.issue} continues: {now.at_work}")
 
 
 def refuse_bounds(given: Answer, what: str) -> None:
-    """Refuse more iterations of what is not extended, and minutes of what has none."""
+    """Refuse --iterations without extend, and --minutes where there are none."""
     if given.iterations is not None and given.word != "extend":
         raise UsageError(f"--iterations goes with extend, not with {given.word}")
     if given.minutes is not None:
-        told = f"--minutes has no effect on {what}: each further run has its whole time; leave it out"
+        told = f"--minutes has no effect on {what}: each further run has its full time; leave it out"
         raise UsageError(told)

@@ -1,4 +1,4 @@
-"""What a command needs to know of a profile to show its workflows: one record of functions for each."""
+"""What a command needs to show a profile's workflows: one record of functions per profile."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,42 +17,42 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 PASSED = ("success", "skipped")
-"""The outcomes with which `run` ends well."""
+"""The outcomes for which `run` succeeds."""
 UNVERIFIED = "unverified"
-"""What ran has passed; whether that is enough is a person's to say."""
+"""What ran has passed; a person judges whether that is enough."""
 
 
 class Standing(NamedTuple):
-    """Where a workflow stands for those who follow it."""
+    """Where a workflow stands, for its followers."""
 
     issue: int
     name: str
     outcome: str = ""
     """Empty while it is live."""
     waits_for: Literal["", "decision", "agent"] = ""
-    """Nothing goes on by itself until a person has decided, or somebody outside has done their work."""
+    """Nothing continues until a person has decided, or somebody outside has done their work."""
     held: str = ""
-    """Who paused it, and since when; empty: nobody did."""
+    """Who paused it, and since when; empty: not paused."""
     at_work: str = ""
-    """What is going on, in a few words."""
+    """What is happening, in a few words."""
     pushes: bool = False
-    """Its branch goes to a server by itself."""
+    """Its branch is pushed automatically."""
     called: str = ""
-    """What a command's ISSUE has to be for it."""
+    """Its ISSUE argument for commands."""
 
     @property
     def is_settled(self) -> bool:
-        """True when it ended or waits for a person: nothing goes on by itself."""
+        """True when it ended or waits for a person: nothing continues by itself."""
         return bool(self.outcome) or self.waits_for == "decision"
 
     @property
     def goes_on(self) -> bool:
-        """True when nobody has to do anything for it to go on."""
+        """True when it continues without anybody's action."""
         return not (self.outcome or self.waits_for or self.held)
 
     @property
     def exit_code(self) -> ExitCode:
-        """What `run`, `resume` and `watch` exit with when they stop here."""
+        """The exit code of `run`, `resume` and `watch` when they stop here."""
         if self.outcome == UNVERIFIED:
             return ExitCode.WAITS
         if self.outcome:
@@ -61,7 +61,7 @@ class Standing(NamedTuple):
 
 
 class Across(NamedTuple):
-    """What is counted over all workflows of a profile, of one project or of all."""
+    """Totals over all workflows of a profile, in one project or all."""
 
     document: Mapping[str, Any]
     label: str
@@ -69,39 +69,39 @@ class Across(NamedTuple):
 
 
 class Logged(NamedTuple, Generic[S]):
-    """One workflow's history, read to be shown."""
+    """One workflow's history, read for display."""
 
     state: S
     moment: Moment
     entries: Sequence[Entry]
     everything: bool = False
-    """Also what is no message."""
+    """Include what is not a message."""
     agent: str = ""
-    """Only what this agent or specialist says and is told."""
+    """Only messages from and to this agent or specialist."""
     artifact: Callable[[str], bytes | None] = lambda digest: None
-    """What the entries only name, by its digest; None where it is not to be had."""
+    """An artifact that entries name by its digest; None if unavailable."""
     diff: str = ""
-    """What all fixes together changed."""
+    """The changes of all fixes together."""
     across: Across | None = None
     texts: range | None = None
-    """In a summary, the numbers of the messages that are given in full; None: all."""
+    """In a summary, the numbers of the messages shown in full; None: all."""
 
 
 class Presenter(NamedTuple, Generic[S]):
-    """What a profile gives to the commands that show workflows."""
+    """What a profile provides to commands that show workflows."""
 
     load: Callable[[bytes], S]
     standing: Callable[[S], Standing]
     document: Callable[[Snapshot, S], dict[str, Any]]
     """`status ISSUE --json`."""
     details: Callable[[Snapshot, S, bool], Iterator[tuple[str, str]]]
-    """`status ISSUE`: facts as label and text; the last argument says whether no worker is running."""
+    """`status ISSUE`: facts as label and text; the last argument is true if no worker is running."""
     table: Callable[[S], "Table"]
-    """Who takes part, below the facts."""
+    """The participants, below the facts."""
     clocks: Callable[[Snapshot, S], str]
-    """One line of times, below the table where it is watched on a terminal."""
+    """One line of times, below the table when watched on a terminal."""
     happened: Callable[[Iterable[Entry]], Iterator[str]]
-    """What a `watch` on a pipe prints of new entries, a line each, without the time."""
+    """What `watch` prints to a pipe for new entries, one line each, without the time."""
     result: Callable[[S], Iterator[str]]
     """The last lines of `run` and `watch`."""
     items: Callable[[Snapshot, S, Path], Iterator[Mapping[str, Any]]]
@@ -110,20 +110,20 @@ class Presenter(NamedTuple, Generic[S]):
     log_markdown: Callable[[Logged[S]], str]
     log_document: Callable[[Logged[S]], dict[str, Any]]
     report: Callable[[Snapshot, Logged[S], str], str]
-    """What came of it, as `markdown`, `html` or `json`."""
+    """The report, as `markdown`, `html` or `json`."""
     across: Callable[[Store, str], Across | None] = lambda store, prefix: None
-    """What is counted over all workflows of the profile whose ids begin with the second argument."""
+    """Totals over the profile's workflows whose ids begin with the second argument."""
     summary: Callable[[Snapshot, Logged[S]], Any] | None = None
-    """The report as a `fixloop.summary.Summary`; None: its runs are not of specialists."""
+    """The report as a `fixloop.summary.Summary`; None: its runs are not specialist runs."""
 
 
 def documented(document: dict[str, Any], across: Across | None) -> dict[str, Any]:
-    """`status ISSUE --json` with what is counted over all workflows of its project."""
+    """`status ISSUE --json` with the totals of its project."""
     return document if across is None else document | {"project_metrics": dict(across.document)}
 
 
 def way_out(state: Any) -> str:
-    """The command that takes a workflow's verified work further; empty where it is there, or there is none."""
+    """The command that delivers a workflow's verified work; empty if delivered already, or if there is none."""
     if state.push_error:
         return f"fixloop push {called(state)}"
     snapshot = json.loads(state.snapshot or "{}")
@@ -134,7 +134,7 @@ def way_out(state: Any) -> str:
 
 
 def across_all(profiles: Collection[str], store: Store, prefix: str) -> Mapping[str, Across]:
-    """By profile, what is counted over all its workflows whose ids begin with `prefix`."""
+    """By profile, the totals over its workflows whose ids begin with `prefix`."""
     counted = (each for each in map(registered, names()) if each.is_counted and each.name in profiles)
     found = {each.name: loaded(each.presenter).across(store, prefix) for each in counted}
     return {name: across for name, across in found.items() if across is not None}

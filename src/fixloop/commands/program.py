@@ -1,6 +1,6 @@
-"""The program's commands, and how what they come to is told: every expected failure in one sentence.
+"""The program's commands, and how their errors are reported: every expected failure in one sentence.
 
-Refuses to show a traceback for anything a user or an operator can mend.
+Shows no traceback for anything a user or an operator can fix.
 """
 
 import errno
@@ -70,24 +70,24 @@ _COMMANDS: Final = {
     "audit": "audit:group",
     "repair": "audit:repair",
 }
-"""The function of a command, or a group, in `fixloop.commands` or a profile, in the order of the help page."""
+"""The function or group of each command, in `fixloop.commands` or a profile, in the order of the help page."""
 
 
 class _Commands(TyperGroup):
-    """Loads the module of a command with it: all of them take a second, and most calls need one."""
+    """Loads a command's module only when it is used: all of them take a second, and most calls need one."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(_COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        # Of an unknown word all names are needed, to find the nearest.
+        # For an unknown word all names are needed, to find the nearest.
         for name in [cmd_name] if cmd_name in _COMMANDS else _COMMANDS:
             if name not in self.commands:
                 module, _, part = _COMMANDS[name].partition(":")
                 module = module if "." in module else f"fixloop.commands.{module}"
                 command = getattr(import_module(module), part)
                 found = typer.Typer(rich_markup_mode=None)
-                # With a callback typer makes a group of a single command, too.
+                # With a callback, typer makes a group even of a single command.
                 found.callback()(lambda: None)
                 if isinstance(command, typer.Typer):
                     found.add_typer(command, name=name)
@@ -112,7 +112,7 @@ def fixloop(
     context: typer.Context, version: Annotated[bool, Option("--version", help="Print the version.")] = False
 ) -> None:
     """
-    Take a finished feature through validate, report, fix and re-check, until everything passes or a person decides.
+    Validate a feature, report failures, get them fixed and check again, until everything passes or a person decides.
 
     FIXLOOP_STATE_URL and FIXLOOP_BROKER_URL name the Redis to use; without them each project has an embedded one.
     """
@@ -125,10 +125,10 @@ def fixloop(
 
 
 def call(words: Sequence[str]) -> int:
-    """Do what `words` ask for; returns the exit code. Raises BrokenPipeError: nobody reads what it says."""
+    """Run the command in `words` and return its exit code. Raises BrokenPipeError if nobody reads its output."""
     try:
         for word in words:
-            # What is no text could be neither stored nor asked for; a path may be any bytes.
+            # What is not text could neither be stored nor looked up; a path may be any bytes.
             try:
                 word.encode()
             except UnicodeEncodeError:
@@ -149,7 +149,7 @@ def call(words: Sequence[str]) -> int:
         say(text)
         return ExitCode.USAGE
     except SystemExit as end:
-        # typer ends the process itself when the pipe was closed.
+        # typer itself ends the process when the pipe is closed.
         if isinstance(end.__context__, OSError) and end.__context__.errno == errno.EPIPE:
             raise BrokenPipeError from None
         raise

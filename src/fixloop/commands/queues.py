@@ -1,4 +1,4 @@
-"""`queues`: what there is to do in each, for people and for what starts and stops workers."""
+"""`queues`: the work in each queue, for people and for autoscalers."""
 
 from typing import Annotated, Any
 
@@ -11,15 +11,15 @@ from fixloop.commands.session import AsJson, open_session
 def queues(
     concurrency: Annotated[
         int | None,
-        Option("--concurrency", "-c", min=1, help="How many steps all workers do at once, for `load`."),
+        Option("--concurrency", "-c", min=1, help="How many steps all workers run at once, for `load`."),
     ] = None,
     json: AsJson = False,
 ) -> None:
     """
-    Show what is ready and what is at work in each queue, and how long the oldest has waited.
+    Show the ready and running steps of each queue, and how long the oldest has waited.
 
-    `load` is (ready + claimed) / concurrency of all queues together: over 1 there is more to do than can be done
-    at once. What scales workers goes by it.
+    `load` is (ready + claimed) / concurrency over all queues: above 1, there is more work than can run at once.
+    Use it to scale workers.
     """
     with open_session() as session:
         found = session.store.queues()
@@ -32,6 +32,6 @@ def queues(
     made = table("queue", "ready", "at work", "oldest")
     for each in found:
         row(made, each.queue, str(each.ready), str(each.claimed), f"{each.oldest_seconds:.0f} s")
-    show(made) if found else say("nothing is to be done")
+    show(made) if found else say("there is no work")
     if concurrency is not None:
         say(f"load {total / concurrency:.2f}: {total} steps for {concurrency} at once")

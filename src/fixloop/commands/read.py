@@ -1,4 +1,4 @@
-"""`read`: what fixloop makes of a tool's report."""
+"""`read`: show how fixloop reads a tool's report."""
 
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -18,18 +18,18 @@ Kind = Literal["junit", "sarif", "coverage", "jest", "eslint", "go-test", "cargo
 
 def read(
     file: Annotated[Path, Argument(metavar="FILE", help="The report.")],
-    kind: Annotated[Kind, Option("--as", help="What it is.")],
+    kind: Annotated[Kind, Option("--as", help="Its format.")],
     json: AsJson = False,
-    fail_on: Annotated[FailOn, Option(help="From which SARIF level a result fails.")] = FailOn.ERROR,
+    fail_on: Annotated[FailOn, Option(help="The lowest SARIF level that fails.")] = FailOn.ERROR,
     gate: Annotated[
         float | None,
-        Option(min=0, max=100, help="The least percentage of a coverage report.", show_default="none"),
+        Option(min=0, max=100, help="The minimum coverage in percent.", show_default="none"),
     ] = None,
 ) -> None:
     """
-    Show what fixloop makes of a report.
+    Show how fixloop reads a report.
 
-    Starts nothing. Exit code 0: passed; 1: failed, or a file that proves nothing.
+    Runs nothing. Exit code 0: passed; 1: failed, or the file proves nothing.
     """
     report = read_report(file, kind, root=here(), fail_on=fail_on, gate=gate)
     if json:

@@ -1,4 +1,4 @@
-"""`report`: what came of a feature, as Markdown, as a page to look at, or as JSON."""
+"""`report`: the result of a feature, as Markdown, an HTML page or JSON."""
 
 import os
 import sys
@@ -32,38 +32,36 @@ def report(
     format: Annotated[
         Format | None,
         Option(
-            help="Text to read, a page to look at, or everything as data.",
-            show_default="what FILE ends in; html with --open; else markdown",
+            help="Text, a web page, or all data.",
+            show_default="by FILE's suffix; html with --open; else markdown",
         ),
     ] = None,
     output: Annotated[
         str | None,
         Option(
             metavar="FILE",
-            help="Where to write it, `-` for stdout.",
+            help="The output file, - for stdout.",
             show_default="stdout; a page goes to .fixloop/reports/feature-ISSUE-PROFILE.html",
         ),
     ] = None,
-    open: Annotated[bool, Option("--open", help="Show the page in the browser.")] = False,
-    diff: Annotated[
-        bool, Option("--diff", help="Instead: only what all fixes together changed, uncut.")
-    ] = False,
+    open: Annotated[bool, Option("--open", help="Open the page in a browser.")] = False,
+    diff: Annotated[bool, Option("--diff", help="Instead print the complete diff of all fixes.")] = False,
     project: ProjectOption = None,
 ) -> None:
     """
-    Sum up a feature: phases, iterations, gates, times, fixes, evidence.
+    Summarize a feature: phases, iterations, gates, times, fixes, evidence.
 
-    Of a running, paused, aborted, cancelled or completed workflow. The page is one file that needs neither
-    network nor scripts. What is written to a file is named on stdout.
+    Works for running, paused, aborted, cancelled and completed workflows. The page is a single file that needs
+    no network and no scripts. Prints the name of any file written.
     """
-    # Without a format, somebody who writes `report.html` means a page.
+    # Without a format, `report.html` means a page.
     suffix = Path(output).suffix.casefold() if output is not None else ""
     wanted = format or _NAMED.get(suffix, "html" if open else "markdown")
     if open and (wanted != "html" or output == STDOUT):
-        raise UsageError("--open shows the page in a file; use it with --format html and without --output -")
+        raise UsageError("--open needs a page in a file: use --format html, and not --output -")
     with open_session() as session:
         seen = look(session, session.workflow_of(issue, project))
-        # What was committed since the snapshot was read belongs to the next report.
+        # Whatever was committed after the snapshot was read belongs to the next report.
         entries = session.store.history(seen.found.workflow)[: seen.found.version]
         target = Path(output).absolute() if output not in (None, STDOUT) else None
         if output is None and wanted == "html":
@@ -91,10 +89,10 @@ def report(
 
 
 def _show(page: Path) -> None:
-    """Open the page with $BROWSER or on a display; a text browser would take over the terminal unasked."""
+    """Open the page with $BROWSER or on a display; a text browser would take over the terminal."""
     variables = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
     if sys.platform != "darwin" and not any(os.environ.get(name) for name in variables):
-        say(f"no browser can be opened here; open {page} yourself")
+        say(f"no browser is available here; open {page} yourself")
         return
     with suppress(webbrowser.Error, OSError):
         if webbrowser.open(page.as_uri()):
@@ -105,8 +103,8 @@ def _show(page: Path) -> None:
 def whole_diff(
     session: Session, state: Any, entries: Iterable[Entry], artifact: Callable[[str], bytes | None]
 ) -> str:
-    """What differs between the snapshot and the work so far; one fix after the other where the commits are not here.
-    A line that is in none of the fixes' own diffs was cut out of them as a secret, and is left out here, too."""
+    """The diff between snapshot and work so far; one fix after the other if the commits are missing here. A line in
+    none of the fixes' own diffs was removed from them as a secret, and is left out here too."""
     events = [entry.body["event"] for entry in entries]
     fixes = (event["completion"] if event["kind"] == "fix-completed" else event for event in events)
     kept = (artifact(fix["diff_artifact"]) for fix in fixes if fix.get("diff_artifact"))

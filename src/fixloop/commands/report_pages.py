@@ -1,4 +1,4 @@
-"""`report` of the profiles whose steps are runs of agents, made of what `status` and `log` show."""
+"""`report` for profiles whose steps are agent runs, made from what `status` and `log` show."""
 
 import html
 import json
@@ -13,7 +13,7 @@ Row = Sequence[str]
 
 
 class Parts:
-    """A report as headed tables and lists, which every form of it is made of."""
+    """A report as headed tables and lists, the source of every format."""
 
     def __init__(self, heading: str) -> None:
         self.heading = heading
@@ -45,7 +45,7 @@ _STYLE = (
 
 
 def as_html(parts: Parts) -> str:
-    """As one page; everything that somebody else wrote is escaped."""
+    """As one page; all foreign text is escaped."""
     title = html.escape(parts.heading)
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     head = (
@@ -69,7 +69,7 @@ def _row(cell: str, values: Row) -> str:
 def reported(
     parts: Callable[[Iterable[Row], Any], Parts], presenter: Callable[[], Presenter[Any]]
 ) -> Callable[[Snapshot, Logged[Any], str], str]:
-    """A profile's `report`, from what makes its parts; `presenter` is a function, as the presenter holds this one."""
+    """A profile's `report`, from the function that makes its parts; `presenter` is lazy, as it contains this one."""
 
     def report(found: Snapshot, logged: Logged[Any], form: str) -> str:
         shown = presenter()

@@ -1,4 +1,4 @@
-"""`run`, `resume` and `enqueue`: a feature is handed in, and followed until it ends or waits."""
+"""`run`, `resume` and `enqueue`: submit a feature, and follow it until it ends or waits."""
 
 import subprocess
 import sys
@@ -36,11 +36,9 @@ from fixloop.repository.snapshot import is_url
 
 def run(
     repo: Annotated[
-        str, Argument(metavar="PATH|URL", help="The project, a folder below its top, or a git URL.")
+        str, Argument(metavar="PATH|URL", help="The project, a folder inside it, or a git URL.")
     ] = ".",
-    issue: Annotated[
-        int | None, Option(min=1, help="Its issue number; else the lowest one never used.")
-    ] = None,
+    issue: Annotated[int | None, Option(min=1, help="The issue number; default: the lowest unused.")] = None,
     name: options.Name = "",
     profile: options.Profiled = "validation",
     task: options.Task = "",
@@ -48,12 +46,12 @@ def run(
     plan: options.PlanFile = None,
     type: options.Type = None,
     priority: options.Urgency = None,
-    fixer: Annotated[str | None, Option(help="The main agent's command, instead of the file's.")] = None,
+    fixer: Annotated[str | None, Option(help="Override the main agent's command.")] = None,
     only: options.Only = None,
     dry: Annotated[
-        bool, Option("--dry", help="Show what would run and why, run each check once, and no more.")
+        bool, Option("--dry", help="Show what would run and why, run each check once, then stop.")
     ] = False,
-    apply: Annotated[bool, Option("--apply", help="Put the verified fixes into the checkout.")] = False,
+    apply: Annotated[bool, Option("--apply", help="Apply the verified fixes to the checkout.")] = False,
     ref: options.Ref = None,
     base: options.BaseRevision = None,
     all: options.All = False,
@@ -61,20 +59,20 @@ def run(
     restart: options.Restart = False,
 ) -> None:
     """
-    Validate a feature, have its failures fixed and checked again, until everything passes or a person decides.
+    Validate a feature, have failures fixed and check again until everything passes or a person decides.
 
-    With --profile cycle or handoff: have it made by its agents, until it is complete or a person decides.
+    With --profile cycle or handoff, have its agents build it until it is complete or a person decides.
     """
     feature = options.feature_of(locals(), queue=f"run-{uuid.uuid4().hex[:12]}")
     path = _directory(repo)
     if dry:
         for option, is_given in {"--apply": apply, "--push": push, "--restart": restart}.items():
             if is_given:
-                told = f"{option} has nothing to act on with --dry, which only looks; leave one of them out"
+                told = f"{option} has no effect with --dry; leave one of them out"
                 raise UsageError(told)
         raise Exit(try_feature(feature))
     if apply and is_url(repo):
-        told = "--apply needs a checkout to change; with a URL use --push, or apply in a checkout of it"
+        told = "--apply needs a checkout; with a URL, use --push, or run `apply` in a checkout of it"
         raise UsageError(told)
     with _handed_in(feature, path) as (session, handed_in, worker):
         state = handed_in.state
@@ -87,13 +85,13 @@ def run(
 
 
 def resume(issue: OptionalIssue = None, project: ProjectOption = None) -> None:
-    """Go on where a killed `run` stopped; of a finished one, the result again."""
+    """Continue a `run` that was killed; if it has ended, show its result again."""
     restore_lost(issue)
     with open_workflow(issue, project) as (session, workflow):
         seen = look(session, workflow)
         if seen.standing.held:
             again = f"`fixloop continue {seen.standing.called}`"
-            say(f"issue {seen.standing.issue} is paused; {again} lets it go on")
+            say(f"issue {seen.standing.issue} is paused; {again} resumes it")
         session.draw(workflow)
         with _interruptible(seen.state):
             _carry_on(session, workflow, since=None)
@@ -101,7 +99,7 @@ def resume(issue: OptionalIssue = None, project: ProjectOption = None) -> None:
 
 
 def enqueue_command(
-    issue: Annotated[int | None, Option(min=1, help="Its issue number.", show_default=False)] = None,
+    issue: Annotated[int | None, Option(min=1, help="The issue number.", show_default=False)] = None,
     repo: Annotated[str, Option(help="A folder or a git URL.")] = ".",
     ref: options.Ref = None,
     base: options.BaseRevision = None,
@@ -122,21 +120,21 @@ def enqueue_command(
         Option(
             "--from",
             metavar="FILE",
-            help='Many instead, one JSON object a line, {"issue": 47, "ref": "login"}; - for stdin. '
-            "The other options hold for lines that do not say otherwise.",
+            help='Submit many, one JSON object per line: {"issue": 47, "ref": "login"}; - for stdin. '
+            "The other options are defaults for all lines.",
         ),
     ] = None,
 ) -> None:
-    """Hand a feature to the workers; the same call twice is one workflow."""
+    """Submit a feature to the workers. The same call twice creates one workflow."""
     feature = options.feature_of(locals())
     if from_file is not None:
         hand_in_many(from_file, feature, _directory(repo))
         return
     if issue is None:
-        raise UsageError("which issue? `--issue N`, or many of them by `--from FILE`")
+        raise UsageError("no issue given; use `--issue N`, or `--from FILE` for many")
     with _handed_in(feature, _directory(repo)) as (session, handed_in, _):
         print_lines(handed_in.workflow)
-        what = "handed in" if handed_in.created else "was handed in before"
+        what = "submitted" if handed_in.created else "was already submitted"
         note(f"issue {issue} {what}; `fixloop watch {issue}` follows it")
         now = look(session, handed_in.workflow).standing
         if now.waits_for == "decision":
@@ -149,13 +147,13 @@ def _directory(repo: str) -> Path:
 
 @dataclass
 class _Worker:
-    """A child process that serves one queue; it says what happens to it in a file."""
+    """A child process that serves one queue and writes a log."""
 
     process: "subprocess.Popen[bytes]"
     log: Path
 
     def check(self) -> None:
-        """Raises InfrastructureError: it has ended."""
+        """Raises InfrastructureError if it has ended."""
         if self.process.poll() is not None:
             raise InfrastructureError(
                 f"the worker ended with exit code {self.process.returncode}; see {self.log}, then `fixloop resume`"
@@ -171,8 +169,8 @@ def _worker(session: Session, queue: str, name: str) -> Iterator[_Worker]:
 
 @contextmanager
 def _handed_in(feature: Feature, directory: Path) -> Iterator[tuple[Session, Enqueued, _Worker | None]]:
-    """The feature's workflow, and the worker of a queue that it alone has: starting it takes as long as the snapshot,
-    so both begin at once."""
+    """The feature's workflow and the worker of its own queue. Starting the worker takes as long as the snapshot, so
+    both start at once."""
     known = usable(feature)
     with open_session(directory, create=True) as session, ExitStack() as running:
         worker = None
@@ -183,7 +181,7 @@ def _handed_in(feature: Feature, directory: Path) -> Iterator[tuple[Session, Enq
         if worker is not None and found.created:
             worker.log = worker.log.rename(worker.log.with_stem(found.workflow))
         elif worker is not None:
-            # The live workflow that was joined has another queue, or is over.
+            # The live workflow that was joined has another queue, or has ended.
             running.close()
             worker = None
         session.draw(found.workflow)
@@ -193,18 +191,18 @@ def _handed_in(feature: Feature, directory: Path) -> Iterator[tuple[Session, Enq
 
 @contextmanager
 def _interruptible(state: Any) -> Iterator[None]:
-    """Ctrl-C ends the worker with all it runs, and one line tells how to go on."""
+    """On Ctrl-C, end the worker and all it runs, and print how to continue."""
     try:
         yield
     except KeyboardInterrupt:
-        note(f"interrupted; go on with `fixloop resume {called(state)}`")
+        note(f"interrupted; continue with `fixloop resume {called(state)}`")
         raise Exit(ExitCode.INTERRUPTED) from None
 
 
 def _carry_on(session: Session, workflow: str, *, since: int | None, worker: _Worker | None = None) -> None:
-    """Follow the workflow, with its own worker, until it ends or nobody here can go on."""
+    """Follow the workflow, with its own worker, until it ends or nothing here can continue it."""
     seen = look(session, workflow)
-    # What was enqueued belongs to the shared workers; with an embedded Redis there need be none.
+    # Enqueued work belongs to the shared workers; with an embedded Redis there may be none.
     brings_worker = seen.state.queue or session.settings.is_embedded
 
     def until(now: Standing) -> bool:
@@ -228,7 +226,7 @@ def _carry_on(session: Session, workflow: str, *, since: int | None, worker: _Wo
 
 
 def _is_telling(session: Session, workflow: str) -> bool:
-    """True while somebody is still to be told: the notify command and each letter are separate steps."""
+    """True while a notification is still due: the notify command and each letter are separate steps."""
     found = session.store.read(workflow)
     if found is None or found.fields.get("held"):
         return False
@@ -245,11 +243,11 @@ def _close(session: Session, workflow: str, path: Path, *, apply: bool) -> None:
     if not _stops(now):
         child = waiting_child(session, workflow)
         raise Exit(print_result(session, child) if child is not None else ExitCode.INTERRUPTED)
-    # Its own worker goes with it, perhaps between the last commit and the files.
+    # Its worker ends with it, perhaps between the last commit and the files.
     session.draw(workflow)
     is_fixed = state.tip != snapshot_in(state).commit
     if is_fixed:
-        # A killed worker may have left it out.
+        # A killed worker may not have written it.
         try:
             session.write_branch(state)
         except FixloopError as error:
@@ -262,7 +260,7 @@ def _close(session: Session, workflow: str, path: Path, *, apply: bool) -> None:
         if snapshot_in(state).is_url:
             note(f"push the work as fixloop/{state.issue}: fixloop push {issue}")
         else:
-            note(f"put the work into your checkout: fixloop apply {issue}")
+            note(f"apply the work to your checkout: fixloop apply {issue}")
     if now.is_settled:
-        note(f"look at it: fixloop report {state.issue} --open")
+        note(f"see the report: fixloop report {state.issue} --open")
     raise Exit(code)

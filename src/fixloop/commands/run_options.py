@@ -1,4 +1,4 @@
-"""The options that `run` and `enqueue` share, and which of them go with which profile."""
+"""The options that `run` and `enqueue` share, and the profiles each belongs to."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from fixloop.intake.feature import Feature, Kind, Priority
 from fixloop.profile_table import names, registered
 
 MOST_BYTES: Final = 256 * 1024
-"""Of a task: a request, not its material."""
+"""Of a task, which is a request and not its material."""
 
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ Profiled = Annotated[
     ProfileName,
     Option("--profile", help="; ".join(f"{name}: {registered(name).summary}" for name in names()) + "."),
 ]
-Task = Annotated[str, Option("--task", help="cycle, handoff: what is to be done.")]
+Task = Annotated[str, Option("--task", help="cycle, handoff: what to do.")]
 TaskFile = Annotated[
-    Path | None, Option("--task-file", metavar="FILE", help="The same from a file, - for stdin.")
+    Path | None, Option("--task-file", metavar="FILE", help="Read the task from FILE, - for stdin.")
 ]
 PlanFile = Annotated[
     Path | None,
@@ -34,46 +34,46 @@ PlanFile = Annotated[
         "--plan",
         metavar="FILE",
         help='cycle: who waits for whom, as JSON: {"ra": [], "ep": ["ra"], …}.',
-        show_default="as fixloop.toml says",
+        show_default="from fixloop.toml",
     ),
 ]
 Type = Annotated[
-    Kind | None, Option("--type", help="handoff: what the work is.", show_default=Kind.FEATURE.value)
+    Kind | None, Option("--type", help="handoff: the kind of work.", show_default=Kind.FEATURE.value)
 ]
 Urgency = Annotated[
     Priority | None, Option("--priority", help="handoff: how urgent it is.", show_default=Priority.HIGH.value)
 ]
 Ref = Annotated[
     str | None,
-    Option("--ref", help="A branch, tag or commit instead of the working tree (a URL: instead of its HEAD)."),
+    Option("--ref", help="A branch, tag or commit instead of the working tree (for a URL, of its HEAD)."),
 ]
 BaseRevision = Annotated[
     str | None,
     Option(
         "--base",
         metavar="REV",
-        help="Failures that are there too are not the feature's; none: all are.",
+        help="Ignore failures that REV has too; `none` ignores nothing.",
         show_default="the merge base with the default branch",
     ),
 ]
-All = Annotated[bool, Option("--all", help="Failures that are older than the feature count, too.")]
+All = Annotated[bool, Option("--all", help="Also count failures older than the feature.")]
 Push = Annotated[
-    bool, Option("--push", help="When everything has passed, push the branch fixloop/ISSUE to the git URL.")
+    bool, Option("--push", help="When everything passes, push the branch fixloop/ISSUE to the git URL.")
 ]
 Name = Annotated[str, Option("--name", help="The feature's name.")]
-Only = Annotated[str | None, Option("--only", help="One specialist.")]
-Restart = Annotated[bool, Option("--restart", help="Cancel what is live of this issue first.")]
+Only = Annotated[str | None, Option("--only", help="Run only this specialist.")]
+Restart = Annotated[bool, Option("--restart", help="First cancel the issue's live workflow.")]
 _OF_SOME_PROFILES: Final = (
     *("task", "task_file", "plan", "type", "priority"),
     *("fixer", "only", "dry", "base", "all"),
 )
 _SAME: Final = ("issue", "repo", "ref", "base", "push", "name", "fixer", "only", "restart")
-"""The parameters that are fields of a Feature as they are."""
+"""Parameters that are fields of a Feature unchanged."""
 
 
 def facts_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the options that only some profiles have come to, as fields of a Feature; refuses one of another profile,
-    and an unreadable file."""
+    """The profile-specific options as fields of a Feature. Refuses an option of another profile and an unreadable
+    file."""
     profile, task, task_file, plan = (given.get(name) for name in ("profile", "task", "task_file", "plan"))
     chosen = dict(given, task=task or None)
     for name in _OF_SOME_PROFILES:
@@ -96,23 +96,23 @@ def facts_of(given: Mapping[str, Any]) -> dict[str, Any]:
             said = " ".join(str(error).split())
             raise UsageError(f"the plan {plan} is not valid JSON: {said}") from None
         if not isinstance(found, dict) or not found:
-            raise UsageError(f'the plan {plan} has to be an object such as {{"ra": [], "ep": ["ra"]}}')
+            raise UsageError(f'the plan {plan} must be an object such as {{"ra": [], "ep": ["ra"]}}')
         for agent, needed in found.items():
             if not isinstance(needed, list) or not all(isinstance(other, str) for other in needed):
-                raise UsageError(f"the plan {plan} has {needed!r} for {agent}; it has to be a list of agents")
+                raise UsageError(f"the plan {plan} has {needed!r} for {agent}; it must be a list of agents")
             graph[agent.lower()] = tuple(map(str.lower, needed))
     fields = {"kind": given.get("type"), "priority": given.get("priority")}
     return facts | {name: value for name, value in fields.items() if value is not None}
 
 
 def feature_of(given: Mapping[str, Any], *, queue: str = "") -> Feature:
-    """The feature that the parameters of `run` or `enqueue` describe, by their names."""
+    """The feature described by the parameters of `run` or `enqueue`, given by name."""
     same = {name: given[name] for name in _SAME}
     return Feature(**facts_of(given), **same, gates_all=given["all"], queue=queue, runs_here=bool(queue))
 
 
 def _text(file: Path, what: str) -> str:
-    # It loads Redis' client, which `check` has no use for.
+    # It loads the Redis client, which `check` does not need.
     from fixloop.commands.answer_file import read_given, text_in
 
     raw = read_given(file, what, MOST_BYTES)

@@ -1,6 +1,6 @@
-"""How commands write: data to stdout, talk to stderr; nothing in it acts on a terminal, is hidden, or forges a row.
+"""How commands write: data to stdout, messages to stderr. Nothing in it controls a terminal, hides, or forges a row.
 
-All that a command says goes through here. rich is loaded with the first table: most calls of the program print none.
+All output of commands goes through here. rich is loaded with the first table: most calls print none.
 """
 
 import json
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 T = TypeVar("T")
-# A table that goes into a file or another program is not folded to somebody's terminal.
+# A table that goes into a file or another program is not wrapped for a terminal.
 _PIPE_COLUMNS: Final = 220
 _FEW: Final = 5
 _HEARD: Final[ContextVar[list[str] | None]] = ContextVar("heard", default=None)
 
 
 def console(file: IO[str] | None = None) -> "Console":
-    """A console on `file` (stdout) that takes text as it is."""
+    """A console on `file` (default: stdout) that prints text unchanged."""
     from rich.console import Console
 
     target = file if file is not None else sys.stdout
@@ -37,7 +37,7 @@ def console(file: IO[str] | None = None) -> "Console":
 
 
 def show(what: "RenderableType") -> None:
-    """A table or the like on stdout; without the padding at the ends of lines where no terminal wants it."""
+    """A table or the like on stdout; off a terminal, without padding at line ends."""
     target = console()
     if target.is_terminal:
         target.print(what)
@@ -58,7 +58,7 @@ def table(*headings: str) -> "Table":
 
 
 def row(made: "Table", *cells: object, style: str = "", most: int = 200) -> None:
-    """Add `cells` to a table as plain text, each of at most so many characters."""
+    """Add `cells` to a table as plain text, each at most `most` characters long."""
     made.add_row(*(styled(short(str(cell), most), style) for cell in cells))
 
 
@@ -76,7 +76,7 @@ def short(text: str, limit: int = 160) -> str:
 
 
 def few(names: Sequence[str]) -> str:
-    """The first of them on one line, and how many more there are."""
+    """The first names on one line, and how many more there are."""
     shown = ", ".join(short(name, 80) for name in names[:_FEW])
     return f"{shown} and {len(names) - _FEW} more" if len(names) > _FEW else shown
 
@@ -87,12 +87,12 @@ def print_json(document: Any) -> None:
 
 
 def print_text(text: str) -> None:
-    """A document on stdout, of one line or several; no JSON."""
+    """A document on stdout, one or more lines; not JSON."""
     _write(visible(text).removesuffix("\n"))
 
 
 def print_patch(text: str) -> None:
-    """A patch on stdout: whole where a file or `git apply` reads it, and as a document where a person does."""
+    """A patch on stdout: exact for a file or `git apply`, made visible for a person."""
     typer.echo(visible(text) if sys.stdout.isatty() else text, nl=False)
 
 
@@ -103,7 +103,7 @@ def print_lines(*lines: object) -> None:
 
 
 def note(*lines: str) -> None:
-    """Rows on stderr: what to do next, and what happens."""
+    """Rows on stderr: what happens, and what to do next."""
     for line in lines:
         _write(on_one_line(line), err=True)
 
@@ -118,7 +118,7 @@ def _write(text: str, *, err: bool = False) -> None:
 
 @contextmanager
 def heard() -> Iterator[list[str]]:
-    """What this thread would write to stderr meanwhile, for somebody who is elsewhere; nothing reaches the screen."""
+    """What this thread would write to stderr in the block, for a remote user; nothing reaches the screen."""
     lines: list[str] = []
     before = _HEARD.set(lines)
     try:
@@ -134,7 +134,7 @@ def say(sentence: str) -> None:
 
 @contextmanager
 def status_line(text: str) -> Iterator["Status"]:
-    """A line that can be updated until the end of the block, where stderr is a terminal; elsewhere nothing shows."""
+    """A line that can be updated until the end of the block if stderr is a terminal; otherwise nothing."""
     screen = console(sys.stderr)
     line = screen.status(text)
     with line if screen.is_terminal else nullcontext():
@@ -142,7 +142,7 @@ def status_line(text: str) -> Iterator["Status"]:
 
 
 def counted(found: Iterable[T], what: str) -> Iterator[T]:
-    """What is found, with a count while it comes where stderr is a terminal."""
+    """The items found, with a running count if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield from found
         return

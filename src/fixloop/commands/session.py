@@ -1,6 +1,6 @@
-"""What a command stands on: settings, Redis, store, engine and the project of the current directory.
+"""What every command needs: settings, Redis, store, engine and the project of the current directory.
 
-Refuses to create a project's `.fixloop` for a command that only looks.
+Does not create a project's `.fixloop` for a command that only reads.
 """
 
 import getpass
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from fixloop.protocol.event import Event
     from fixloop.protocol.ticket import Ticket
 
-_MEANT = "The issue's number: its latest workflow in this directory's project. A workflow's id is taken too."
+_MEANT = "An issue number, for its latest workflow in this directory's project, or a workflow id."
 Issue = Annotated[str, Argument(metavar="ISSUE", help=_MEANT)]
 OptionalIssue = Annotated[str | None, Argument(metavar="ISSUE", help=_MEANT, show_default=False)]
 ProjectOption = Annotated[
@@ -49,33 +49,33 @@ ProjectOption = Annotated[
     Option(
         "--project",
         metavar="NAME",
-        help="The project, where the number alone is not enough: its name or its eight hex digits.",
+        help="The project, if the number is ambiguous: its name or eight hex digits.",
     ),
 ]
 OnlyProject = Annotated[
     str | None,
-    Option("--project", metavar="NAME", help="Only this project: its name or its eight hex digits."),
+    Option("--project", metavar="NAME", help="Only this project: its name or eight hex digits."),
 ]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
 
 
 @dataclass(frozen=True)
 class Session:
-    """One command's connections; closed with `open_session`."""
+    """One command's connections, closed by `open_session`."""
 
     settings: Settings
     urls: RedisUrls
     store: Store
-    """With what the archive has, where there is one."""
+    """Including the archive, if there is one."""
     connection: Connection
-    """Of the same Redis, for what is kept of no workflow."""
+    """To the same Redis, for what belongs to no workflow."""
     directory: Path
     meant: list[str] = field(default_factory=list)
-    """The workflows that were asked for, the last one last."""
+    """The workflows that were asked for, in order."""
     person: str = ""
-    """Who asks from elsewhere, and how they are known; empty: whoever has this process."""
+    """Who asks remotely, and how they were identified; empty: the user of this process."""
     operation: str = ""
-    """What is brought is brought once for each; empty: each time."""
+    """Each operation is applied once; empty: every call is."""
 
     @cached_property
     def project(self) -> Project:
@@ -84,8 +84,8 @@ class Session:
 
     @cached_property
     def engine(self) -> "Engine":
-        """Sends a hint for each new ticket; a broker that is away loses nothing but time."""
-        # It knows every decision there is; a command that only looks needs none of them.
+        """Sends a hint for each new ticket; an unreachable broker costs only time."""
+        # It loads every decision; a command that only reads needs none of them.
         from fixloop.engine.engine import Engine
 
         return Engine(self.store, self.hints, self._announce)
@@ -96,10 +96,10 @@ class Session:
         return self._engine(profile_in(self.stored(workflow).snapshot))
 
     def stored(self, workflow: str) -> Snapshot:
-        """A workflow as the store has it. Raises UsageError where there is none of that id."""
+        """A workflow as stored. Raises UsageError if there is none with that id."""
         found = self.store.read(workflow)
         if found is None:
-            raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
+            raise UsageError(f"no workflow {workflow}; `fixloop status` lists all workflows")
         return found
 
     def _engine(self, profile: "Profile[Any]") -> "ProfileEngine[Any]":
@@ -112,7 +112,7 @@ class Session:
         return Hints(self.urls.broker)
 
     def _announce(self, outcome: "AnyOutcome[Any]") -> None:
-        """Tell outside agents and other workflows what follows for them; who misses it finds it in the state."""
+        """Notify outside agents and other workflows; whoever misses it finds it in the state."""
         from fixloop.engine.bridging import bridge
         from fixloop.engine.profile import profile_named
 
@@ -139,24 +139,24 @@ class Session:
         )
 
     def workflow_of(self, issue: int | str | None, project: str | None = None) -> str:
-        """The workflow a person means by a number, `#47` or an id; by None the only live one, else the latest. It is
-        looked for in `project`, by name or hash; if that is not given, in this directory's, then in all others."""
+        """The workflow a person means by a number, `#47` or an id; by None, the only live one, else the latest.
+        Searches `project`, given by name or hash; by default this directory's project, then all others."""
         self.meant.append(self.lookup.meant(issue, project))
         return self.meant[-1]
 
     @property
     def who(self) -> str:
-        """Who asks, for the history."""
+        """The caller, for the history."""
         return self.person or getpass.getuser()
 
     def acting_for(self, person: str, operation: str) -> "Session":
-        """The same connections, for one request of somebody elsewhere."""
+        """The same connections, for one remote request."""
         acting = replace(self, meant=[], person=person, operation=operation)
         vars(acting).update(hints=self.hints, project=self.project)
         return acting
 
     def bring(self, workflow: str, event: "Event") -> None:
-        """Apply what somebody outside says, without secrets, and rewrite named files; a refusal is in the history."""
+        """Apply an event from outside, without secrets, and rewrite named files; refusals go into the history."""
         from fixloop.intake.redaction_scope import redaction_for, without_secrets
 
         engine = self.engine_of(workflow)
@@ -173,7 +173,7 @@ class Session:
         self.draw(workflow)
 
     def write_branch(self, state: Any) -> None:
-        """Have the refs of the repository show the work so far."""
+        """Update the repository's refs to the work so far."""
         from fixloop.outside.transfer import bring_work, snapshot_in
         from fixloop.repository.publication import publish
 
@@ -183,12 +183,12 @@ class Session:
             note(published.note)
 
     def obstacle(self) -> str:
-        """What keeps an embedded Redis from writing, in one sentence; raised where its disk can only be read."""
+        """What keeps an embedded Redis from writing, in one sentence; raised if its disk is read-only."""
         home = self.settings.embedded or top_of(self.directory)[0]
         return _obstacle(home) if self.settings.is_embedded else ""
 
     def draw(self, workflow: str) -> None:
-        """Bring a workflow's named files to its present version, and say what prevents it."""
+        """Update a workflow's named files to its current version, and say what prevents it."""
         from fixloop.statefiles.sync import project
 
         told = project(self.store, workflow)
@@ -198,7 +198,7 @@ class Session:
 
 
 class Hints:
-    """Sends hints by one connection; one that is lost is no harm, as the state says what is open."""
+    """Sends hints over one connection; losing one does no harm, because the state says what is open."""
 
     def __init__(self, broker_url: str) -> None:
         self._broker_url = broker_url
@@ -209,14 +209,14 @@ class Hints:
         self.send(ticket, state.profile)
 
     def send(self, ticket: "Ticket", profile: str) -> None:
-        # Celery is loaded with the first: most commands send none.
+        # Loads Celery with the first hint: most commands send none.
         from fixloop.engine.hints import send_hint
 
         send_hint(self._loaded(), ticket, profile, self._producer)
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Send what is sent meanwhile in few round trips, at the latest in the end."""
+        """Send what the block sends in few round trips, at its end at the latest."""
         from kombu.exceptions import BatchPublishError, OperationalError
 
         with ExitStack() as batch:
@@ -239,16 +239,16 @@ class Hints:
 
 
 class Seen(NamedTuple):
-    """One workflow as a command looks at it."""
+    """One workflow as a command sees it."""
 
     found: Snapshot
     presenter: Presenter[Any]
     state: Any
-    """Of the presenter's profile."""
+    """As the presenter's profile defines it."""
 
     @classmethod
     def of(cls, found: Snapshot) -> "Seen":
-        """Read what a store has. Raises NewerVersion for what this version cannot read."""
+        """Read what the store has. Raises NewerVersion for what this version cannot read."""
         with reading(found.workflow):
             presenter: Presenter[Any] = loaded(registered_in(found.snapshot).presenter)
             return cls(found, presenter, presenter.load(found.snapshot))
@@ -261,9 +261,9 @@ class Seen(NamedTuple):
 
 @contextmanager
 def open_session(directory: Path | None = None, *, create: bool = False) -> Iterator[Session]:
-    """Everything a command needs, of the current directory's project if none is given. With `create` an embedded Redis
-    is started where there never was one; without it that is NothingYet. What a command breaks over is Damaged where
-    the workflow it was about does not verify."""
+    """Everything a command needs, for the current directory's project if none is given. If there never was an embedded
+    Redis, `create` starts one; without it, NothingYet is raised. If a command fails and its workflow does not verify,
+    Damaged is raised."""
     place = (directory or here()).absolute()
     settings = load_settings()
     top, _ = top_of(place)
@@ -294,7 +294,7 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
                 except BROKEN:
                     from fixloop.engine.replay import audit
 
-                    # Tell what the command broke over: the workflow it was about, or itself.
+                    # Report what failed: the workflow it was about, or the command itself.
                     found = audit(session.store, session.meant[-1]) if session.meant else None
                     if found is not None and found.problems:
                         raise Damaged(found.workflow, found.problems[0]) from None
@@ -303,12 +303,12 @@ def open_session(directory: Path | None = None, *, create: bool = False) -> Iter
         problem = _obstacle(home) if settings.is_embedded else ""
         if not problem:
             raise
-        raise InfrastructureError(f"{problem}; make room, then try again") from None
+        raise InfrastructureError(f"{problem}; free some space, then try again") from None
 
 
 @contextmanager
 def open_workflow(issue: str | None, project: str | None) -> Iterator[tuple[Session, str]]:
-    """`open_session` for the current directory, with the workflow that a person means."""
+    """`open_session` for the current directory, and the workflow a person means."""
     with open_session() as session:
         yield session, session.workflow_of(issue, project)
 
@@ -318,14 +318,14 @@ def _obstacle(home: Path) -> str:
     found = obstacle(data) if data.is_dir() else ""
     said = f"the embedded Redis cannot write to {data}: {found}"
     if found == READ_ONLY:
-        raise InfrastructureError(f"{said}; mount it writable, then `fixloop resume` goes on")
+        raise InfrastructureError(f"{said}; mount it writable, then run `fixloop resume`")
     return said if found else ""
 
 
 @contextmanager
 def _keeping_time(settings: Settings, home: Path) -> Iterator[None]:
-    """Keep an embedded Redis's clocks running where something waits: now, and when the command has ended."""
-    # What a worker runs need not: the command that started the worker does.
+    """Keep an embedded Redis's clocks running while something waits: now, and after the command has ended."""
+    # What a worker runs need not do it: the command that started the worker does.
     if not settings.keeps_time or "FIXLOOP_ROLE" in os.environ:
         yield
         return
@@ -343,16 +343,16 @@ def _keep_time(home: Path) -> None:
     try:
         if started := keep_time(Place(home.resolve())):
             say(
-                f"process {started} keeps the clocks until nothing waits, so that reminders and escalations come "
+                f"process {started} keeps the clocks running until nothing waits, for reminders and escalations "
                 "(FIXLOOP_KEEP=0 turns it off)"
             )
     except (FixloopError, OSError) as error:
-        say(f"clocks stand still until a worker runs: {error}")
+        say(f"clocks are stopped until a worker runs: {error}")
 
 
 def caller(otherwise: str) -> str:
-    """Who calls: the role that fixloop gave what it runs (`FIXLOOP_ROLE`), else `otherwise`. Nothing is proven by it;
-    it keeps a check from answering for the main agent, and a fixer from deciding."""
+    """The caller: the role fixloop set for what it runs (`FIXLOOP_ROLE`), else `otherwise`. It proves nothing, but
+    keeps a check from answering for the main agent and a fixer from deciding."""
     from fixloop.protocol.roles import handle_of
 
     named = os.environ.get("FIXLOOP_ROLE", "").strip()
@@ -360,7 +360,7 @@ def caller(otherwise: str) -> str:
 
 
 def here() -> Path:
-    """The current directory, or one sentence where it was removed."""
+    """The current directory, or one sentence if it was removed."""
     try:
         return Path.cwd()
     except FileNotFoundError:
@@ -368,7 +368,7 @@ def here() -> Path:
 
 
 def project_folder(directory: Path, name: str, otherwise: str) -> Path:
-    """A folder of this name in `.fixloop` at the project's top; `otherwise` is what to do where it cannot be made."""
+    """A folder of this name in `.fixloop` at the project's top; `otherwise` says what to do if it cannot be made."""
     top, _ = top_of(directory)
     try:
         folder = Place(top).made() / name
@@ -379,5 +379,5 @@ def project_folder(directory: Path, name: str, otherwise: str) -> Path:
 
 
 def look(session: Session, workflow: str) -> Seen:
-    """A workflow as the store has it, and how its profile is shown."""
+    """A workflow as stored, and how its profile shows it."""
     return Seen.of(session.stored(workflow))

@@ -1,4 +1,4 @@
-"""`status`: where one workflow stands, or all of them. It loads little, being asked for in prompts and loops."""
+"""`status`: the state of one workflow, or of all. It loads little, because prompts and loops call it."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ from fixloop.store.damage import reading
 from fixloop.store.records import DAMAGED
 
 SHOWN_WORKFLOWS: Final = 200
-"""A longer table helps nobody; `--json` has them all."""
+"""A longer table helps nobody; `--json` has all."""
 _LOUD: Final = "bold yellow"
 _PLAIN_FIELDS: Final = (
     *("name", "project", "profile", "status", "verdict", "outcome"),
@@ -29,14 +29,14 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
     """
     Show one issue, or all workflows.
 
-    All of them, or --project's: live ones first. With --json, one issue is a document with verdict,
-    owner, deadline and the specialists with their evidence.
+    Without ISSUE: all workflows, or --project's, live ones first. With --json, an issue has verdict, owner,
+    deadline and the specialists with their evidence.
     """
     if issue is not None:
         with open_session() as session:
             seen = look(session, session.workflow_of(issue, project))
             away = is_away(seen.found.moment, session.store.now(seen.found.workflow))
-            # A timekeeper that was started just now has not swept yet.
+            # A timekeeper that has just started has not swept yet.
             away = away and not (session.settings.keeps_time and seen.standing.waits_for == "agent")
             across = seen.presenter.across(session.store, project_of(seen.found.workflow))
         found, presenter, state = seen
@@ -74,11 +74,11 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
 
 
 def summaries(store: Store, prefix: str) -> list[dict[str, Any]]:
-    """Of all workflows: what waits for a person, then what else is live; each the latest first. Names damaged ones."""
+    """All workflows: those waiting for a person, then other live ones, each latest first. Reports damaged ones."""
     rows = [summary(*each) for each in store.workflows() if each[0].startswith(prefix)]
     rows.sort(key=lambda each: each["updated_at"], reverse=True)
     rows.sort(key=lambda each: (each["outcome"] is not None, each["owner"] != "person"))
-    # What plain fields do not tell is looked up for what is live and shown: ended ones wait for nobody.
+    # Only live workflows that are shown are read in full: ended ones wait for nobody.
     for each in rows[:SHOWN_WORKFLOWS]:
         if not each["damaged"] and not each["outcome"]:
             try:
@@ -92,7 +92,7 @@ def summaries(store: Store, prefix: str) -> list[dict[str, Any]]:
 
 
 def summary(workflow: str, fields: Mapping[str, str]) -> dict[str, Any]:
-    """One of `status --json`, from a workflow's plain fields; where they cannot be read, it is damaged."""
+    """One entry of `status --json`, from a workflow's plain fields; if they cannot be read, it is damaged."""
     chosen = {name: fields.get(name) or None for name in _PLAIN_FIELDS}
     try:
         iteration, most = (int(part or 0) for part in fields.get("iteration", "0/0").partition("/")[::2])

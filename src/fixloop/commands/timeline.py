@@ -1,4 +1,4 @@
-"""A workflow's history as what happened, in order. A monitoring tick is not stored: it is derived (K39)."""
+"""What happened in a workflow, in order. Monitoring ticks are not stored: they are derived (K39)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -26,7 +26,7 @@ _NOTES: Final = {
     "continued": "pause",
 }
 _TOLD: Final = ("name", "step", "specialist", "decision", "outcome", "error")
-"""What is told of an event, as far as it has it."""
+"""The fields shown of an event, if present."""
 
 
 class Happening(NamedTuple):
@@ -34,14 +34,14 @@ class Happening(NamedTuple):
 
     at: datetime
     kind: str
-    """`message`; what is not a line: `status`, `event`, `evidence`, `receipt`, `delivery`, `decision`, `timer`,
+    """`message`, or without a line: `status`, `event`, `evidence`, `receipt`, `delivery`, `decision`, `timer`,
     `refusal`, `pause`, `note`, `tick`."""
     text: str
     entry: int
     message: Any = None
-    """With `message`: as its profile has it."""
+    """For `message`: in the profile's form."""
     change: Transition | None = None
-    """With `status`, of a validation workflow."""
+    """For `status`, in a validation workflow."""
 
     def __str__(self) -> str:
         return f"{stamp(self.at)}  {self.kind:8}  {short(self.text, 300)}"
@@ -58,7 +58,7 @@ class Happening(NamedTuple):
 
 
 def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
-    """All that is recorded, in the order in which it happened."""
+    """Everything recorded, in the order it happened."""
     for entry in entries:
         at = datetime.fromisoformat(entry.body["at"])
         event = entry.body.get("event", {})
@@ -101,7 +101,7 @@ def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
 
 
 def with_ticks(entries: Iterable[Entry], present: Moment) -> Iterator[Happening]:
-    """A whole history until `present`, with a look at the main agent every two minutes of waiting for it (B30)."""
+    """A whole history until `present`, with a tick every two minutes while the main agent is awaited (B30)."""
     listed = list(entries)
     looks = []
     status, held, over = Status.PENDING, False, False
@@ -125,7 +125,7 @@ def with_ticks(entries: Iterable[Entry], present: Moment) -> Iterator[Happening]
 
 
 def _said_and_changed(at: datetime, entry: Entry) -> Iterator[Happening]:
-    # Recorded are two lists; each message names the status it was said in, which tells how many changes came before.
+    # There are two recorded lists; the status in each message tells how many changes came before it.
     changes: Sequence[dict[str, Any]] = entry.body.get("transitions", ())
     taken = 0
     for line in said([entry]):

@@ -1,4 +1,4 @@
-"""What `status` says of one validation workflow: as a document for programs and as text for people."""
+"""What `status` shows of one validation workflow: a document for programs, text for people."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -30,7 +30,7 @@ _STYLES: Final = {
     Status.PENDING: "dim",
 }
 WAITS: Final = "WAITS"
-"""The label of what a person has to do."""
+"""The label of what a person must do."""
 
 
 def status_document(found: Snapshot, state: State) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def status_document(found: Snapshot, state: State) -> dict[str, Any]:
                 "status": entry.status.value,
                 "iteration": entry.iteration,
                 "max_iterations": entry.max_iterations,
-                # In the words of `read --json`; the full message is in the log.
+                # With the field names of `read --json`; the full message is in the log.
                 "failures": [
                     ref.model_dump(include={"name", "file", "line", "error_type"}) | {"message": ref.headline}
                     for ref in (entry.last_run.failures if entry.last_run is not None else ())
@@ -103,7 +103,7 @@ def _report(state: State) -> dict[str, Any] | None:
 
 
 def phases_table(state: State) -> "Table":
-    """The specialists in the order of the phases, with failures now and before."""
+    """The specialists in phase order, with current and previous failures."""
     made = table("", "phase", "specialist", "status", "run", "failures")
     for entry in state.specialists:
         if entry.applicable:
@@ -133,8 +133,8 @@ def details(found: Snapshot, state: State, away: bool = False) -> Iterator[tuple
         yield "status", f"{state.status}, {state.current} run {state.active.iteration}, {state.owner}'s turn"
     held, report = state.held, _report(state)
     if held is not None:
-        kept = f"; what came meanwhile is kept ({len(held.events)})" if held.events else ""
-        yield "paused", f"by {outcome.pause_of(held)}; no clock runs{kept}"
+        kept = f"; events kept meanwhile: {len(held.events)}" if held.events else ""
+        yield "paused", f"by {outcome.pause_of(held)}; clocks are stopped{kept}"
     if report is not None:
         to = f" to {report['agent']}" if report["agent"] else ""
         attempt = f", delivery attempt {report['delivery_attempt']}" if report["delivery_attempt"] > 1 else ""
@@ -143,12 +143,12 @@ def details(found: Snapshot, state: State, away: bool = False) -> Iterator[tuple
             f"acknowledged by {by} at {stamp(datetime.fromisoformat(at))} UTC" if at else "not acknowledged"
         )
         yield "report", f"{report['message_id']}{to}{attempt}, {taken}"
-    # Nobody is seen at work on what somebody outside is asked for.
+    # Work on a request to somebody outside cannot be seen.
     working = "clock" if outcome.waits_for_agent(state) else "at work"
     for each in running(state, found.moment.clock, found.deadlines):
         label = "iteration" if each.name is OperationName.ITERATION else working
         if each.elapsed_seconds is not None:
-            # How long it has run, with its threshold (A90).
+            # How long it has run, and its limit (A90).
             limit = f" of {minutes_seconds(each.limit_seconds)}" if each.limit_seconds is not None else ""
             reminded = ", reminded" if each.reminded else ""
             stands = f"for {minutes_seconds(each.elapsed_seconds)}{limit}{reminded}"
@@ -174,7 +174,7 @@ def details(found: Snapshot, state: State, away: bool = False) -> Iterator[tuple
 
 
 def _waits(found: Snapshot, state: State) -> Iterator[tuple[str, str]]:
-    """What somebody has to do before anything goes on, since when, and what answers it; first of all facts."""
+    """What somebody must do before work continues, since when, and the commands for it; the first fact shown."""
     opened = state.escalation
     if state.held is not None:
         return

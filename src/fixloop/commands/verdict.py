@@ -1,4 +1,4 @@
-"""The verdict on checks that were run once, and what is said of those that could not be."""
+"""The verdict on checks that ran once, and what is printed about those that could not run."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ def exit_code_of(found: Sequence["Tried"], unverified: Sequence[Unverified]) -> 
 
 
 def verdict_of(found: Sequence["Tried"], unverified: Sequence[Unverified]) -> str:
-    """What the checks came to together, in one line."""
+    """The result of all checks, in one line."""
     failed, stopped = _of(found, RunOutcome.FAILED), _of(found, RunOutcome.ERROR)
     count = f"{len(found)} check{'s' * (len(found) > 1)}"
     if failed:
@@ -41,7 +41,7 @@ def verdict_of(found: Sequence["Tried"], unverified: Sequence[Unverified]) -> st
         f"{each.result.check} ({short(each.result.reason)})" for each in _of(found, RunOutcome.SKIPPED)
     ]
     if optional:
-        parts.append(f"left out, being optional: {', '.join(optional)}")
+        parts.append(f"optional, left out: {', '.join(optional)}")
     return "; ".join(parts)
 
 
@@ -55,23 +55,23 @@ def blocking(found: Iterable[Unverified]) -> list[Unverified]:
 
 
 def passed_over(found: Sequence[Unverified]) -> Iterator[str]:
-    """`not verified here: ruff (not installed in .venv)`, of those that do not block; nothing where there are none."""
+    """`not verified here: ruff (not installed in .venv)` for those that do not block; nothing if there are none."""
     named = [f"{each.name} ({short(each.reason)})" for each in found if not each.blocks]
     if named:
         yield f"not verified here: {', '.join(named)}"
 
 
 def flakes(found: Iterable[Evidence]) -> Iterator[str]:
-    """The tests that failed and passed on one tree; nothing where there are none."""
+    """The tests that failed and passed on one tree; nothing if there are none."""
     if names := tuple(name for each in found for name in each.flaky):
         yield f"failed and then passed on the same tree: {few(names)}"
 
 
 def missing_lines(found: Iterable[Unverified]) -> Iterator[str]:
-    """What each of them lacks, and how to add it or leave it out."""
+    """What each one lacks, and how to add it or leave it out."""
     for each in found:
         yield f"  {each.name} of {each.specialist} does not run here: {short(each.reason, 300)}"
         if each.remedy:
             yield f"    {short(each.remedy, 300)}"
         optional = f"optional = true in its [specialist.{each.specialist}]"
-        yield f"    or leave it out: name in fixloop.toml what is to run (`fixloop init` does), with {optional}"
+        yield f"    or leave it out: list the checks in fixloop.toml (`fixloop init` does), with {optional}"

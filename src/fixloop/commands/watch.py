@@ -26,23 +26,23 @@ T = TypeVar("T")
 
 POLL_SECONDS: Final = 0.25
 OWN_POLL_SECONDS: Final = 0.05
-"""Where nobody but this process waits for its own worker."""
-# A Redis with an append-only file is back within seconds; a person who watches would only start again.
+"""When this process alone waits for its own worker."""
+# A Redis with an append-only file is back within seconds; a person watching would only start again.
 PATIENCE_SECONDS: Final = 30.0
 
 
 def watch(issue: Issue, project: ProjectOption = None) -> None:
     """
-    Follow a workflow until it ends or waits.
+    Follow a workflow until it ends or waits for a person.
 
-    Waits, that is, for a person; the exit codes are those of `run`. On a terminal a view with phases,
-    runs and clocks; on a pipe one line for each event.
+    Exit codes are those of `run`. A terminal shows a live view with phases, runs and clocks; a pipe gets
+    one line per event.
     """
     with open_workflow(issue, project) as (session, workflow):
         on_terminal = sys.stdout.isatty()
 
         def until(now: Standing) -> bool:
-            # An outside agent's work is waited for on a terminal only: there somebody may be about to do it.
+            # Only a terminal waits for an outside agent's work: there somebody may be about to do it.
             waits = now.is_settled or (now.waits_for == "agent" and not on_terminal)
             return waits or waiting_child(session, workflow) is not None
 
@@ -52,8 +52,8 @@ def watch(issue: Issue, project: ProjectOption = None) -> None:
 
 
 def print_result(session: Session, seen: Seen) -> ExitCode:
-    """The reason, the failures and the commands where a person has to act; returns what to exit with. Raises Damaged:
-    its history does not verify, so it has neither passed nor anything to ask."""
+    """Print the reason, the failures and the commands if a person has to act; returns the exit code. Raises Damaged if
+    the history does not verify: then it has neither passed nor anything to ask."""
     if wrong := session.store.verify(seen.state.workflow):
         raise Damaged(seen.state.workflow, wrong[0])
     print_lines(*seen.presenter.result(seen.state))
@@ -61,11 +61,11 @@ def print_result(session: Session, seen: Seen) -> ExitCode:
 
 
 def waiting_child(session: Session, workflow: str) -> Seen | None:
-    """A workflow that does some of the work of this one, at any depth, and waits for a person or somebody outside; None
-    where none does, or its end is only to be fetched yet."""
+    """A workflow that works for this one, at any depth, and waits for a person or somebody outside; None if there is
+    none, or its result only has to be fetched."""
     found = session.store.read(workflow)
     for held in found.tickets if found is not None else ():
-        # A damaged one ends what it was begun for with its own error.
+        # A damaged one ends its parent with its own error.
         with suppress(Damaged):
             child = session.store.read(child_of(held.ticket.id))
             if child is None or has_word_of(session.store, held.ticket.id):
@@ -86,9 +86,9 @@ def follow(
     tick: Callable[[], object] | None = None,
     out: Console | None = None,
 ) -> Seen:
-    """Show what happens until `until` holds, which is asked at every version; returns the workflow as it was then.
-    Lines are printed for what comes after the history entry `since`, None for what happens from now on. `tick` is
-    called at each look, to notice when what does the work has gone."""
+    """Show what happens until `until` holds, checked at every version; returns the workflow as it was then. Prints
+    lines for what follows history entry `since`; None: from now on. `tick` is called at each look, to notice when
+    whatever does the work is gone."""
     target = out if out is not None else console(sys.stdout)
     patience = _Patience(session.obstacle)
     looks = _looks(session, workflow, tick, patience)
@@ -120,14 +120,14 @@ def follow(
 
 
 class _Patience:
-    """Goes on asking while Redis is away, and says what it waits for where that is known."""
+    """Keeps asking while Redis is away, and says what it waits for if that is known."""
 
     def __init__(self, obstacle: Callable[[], str]) -> None:
         self._obstacle = obstacle
         self._said = ""
 
     def ask(self, question: Callable[[], T]) -> T:
-        """The answer to `question`, as soon as there is one; raises when Redis is away too long, nobody knows why."""
+        """The answer to `question`, once there is one; raises when Redis is away too long for no known reason."""
         give_up = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
@@ -141,29 +141,29 @@ class _Patience:
                 self._tell(obstacle or self._said)
                 time.sleep(POLL_SECONDS)
             else:
-                # A server that can only read comes and goes.
+                # A read-only server comes and goes.
                 if self._said:
                     self._tell(self._obstacle())
                 return answer
 
     def _tell(self, obstacle: str) -> None:
         if obstacle and not self._said:
-            say(f"{obstacle}; make room: the workflow waits for it, and then goes on by itself")
+            say(f"{obstacle}; free some space: the workflow waits, and then continues by itself")
         elif self._said and not obstacle:
-            say("the embedded Redis can write again; the workflow goes on")
+            say("the embedded Redis can write again; the workflow continues")
         self._said = obstacle
 
 
 def _looks(
     session: Session, workflow: str, tick: Callable[[], object] | None, patience: _Patience
 ) -> Iterator[tuple[Seen, bool]]:
-    """The workflow four times a second, and whether no worker has been there for 5 s; parsed at a new version only."""
+    """The workflow, four times a second, and whether no worker was seen for 5 s; parsed only at a new version."""
     seen: Seen | None = None
     while True:
         found = patience.ask(lambda: session.store.read(workflow))
         if found is None:
             raise UsageError(
-                f"workflow {workflow} is gone: it was archived or purged, or Redis lost its data; see `fixloop status`"
+                f"workflow {workflow} is gone: archived, purged, or lost by Redis; see `fixloop status`"
             )
         away = seen is not None and is_away(seen.found.moment, found.moment)
         is_same = seen is not None and seen.found.version == found.version
@@ -175,7 +175,7 @@ def _looks(
 
 
 def view(seen: Seen, *, away: bool = False) -> Group:
-    """The live view: who takes part, and one line of clocks."""
+    """The live view: the participants, and one line of clocks."""
     standing = seen.standing
     heading = f"#{standing.issue} {short(standing.name, 60)}  {standing.outcome or seen.state.status}"
     missing = " · no worker is running" if away and not standing.outcome else ""

@@ -1,4 +1,4 @@
-"""The processes of a deployment: `worker`, `flower` and `runner`, each in the foreground and gone with its caller."""
+"""The processes of a deployment: `worker`, `flower` and `runner`, each in the foreground; ends with its caller."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ POLL_SECONDS: Final = 0.2
 
 def worker(
     concurrency: Annotated[
-        int, Option("--concurrency", "-c", min=1, help="How many checks and fixes at once.")
+        int, Option("--concurrency", "-c", min=1, help="How many checks and fixes run at once.")
     ] = 2,
     queue: Annotated[
         list[str] | None,
@@ -36,21 +36,19 @@ def worker(
             "--queue",
             "-Q",
             metavar="NAME",
-            help="Serve only this kind of work: fix, cycle, handoff, prepare or a specialist's name. May be given "
-            "several times.",
+            help="Serve only this kind of work: fix, cycle, handoff, prepare or a specialist's name; "
+            "repeatable.",
         ),
     ] = None,
-    check: Annotated[
-        bool, Option("--check", help="Only tell whether the workers on this host are well.")
-    ] = False,
+    check: Annotated[bool, Option("--check", help="Only check the workers on this host.")] = False,
 ) -> None:
     """
-    Do the work that was handed in.
+    Run a worker for submitted work.
 
-    Runs until it is told to stop; one on each machine is usual. FIXLOOP_STATE_URL and FIXLOOP_BROKER_URL
-    name the Redis (neither: the embedded one of this directory's project), FIXLOOP_CACHE_DIR where
-    workspaces lie, FIXLOOP_ALLOW_ENV the variables that checks and fixers may see, FIXLOOP_LOG_LEVEL how
-    much is logged (WARNING).
+    Runs until stopped; usually one per machine. FIXLOOP_STATE_URL and FIXLOOP_BROKER_URL name the Redis
+    (default: the embedded one of this directory's project), FIXLOOP_CACHE_DIR the place for workspaces,
+    FIXLOOP_ALLOW_ENV the variables that checks and fixers may see, FIXLOOP_LOG_LEVEL the log level
+    (WARNING).
     """
     queues = queue or []
     for name in queues:
@@ -62,8 +60,8 @@ def worker(
             return
         _ping_broker(session)
         with _stoppable() as stopping, working(session, concurrency, queues) as process:
-            say(f"working for {shown_url(session.urls.state)} with {concurrency} at once; Ctrl-C ends it")
-            say("next: `fixloop enqueue --issue N` hands in work, `fixloop flower` shows the tasks")
+            say(f"working for {shown_url(session.urls.state)} with {concurrency} at once; Ctrl-C stops it")
+            say("next: `fixloop enqueue --issue N` submits work, `fixloop flower` shows the tasks")
             _wait(process, stopping)
 
 
@@ -72,7 +70,7 @@ def flower(port: Annotated[int, Option(min=1, max=65535, help="The port to liste
     Show the tasks in a browser.
 
     Starts Flower on this machine's loopback, with a password. FIXLOOP_FLOWER_AUTH is its user:password
-    (one is made up without it), FIXLOOP_FLOWER_ADDRESS the address it listens on (127.0.0.1).
+    (default: generated), FIXLOOP_FLOWER_ADDRESS the address it listens on (127.0.0.1).
     """
     with open_session() as session:
         _ping_broker(session)
@@ -80,16 +78,16 @@ def flower(port: Annotated[int, Option(min=1, max=65535, help="The port to liste
         user = os.environ.get("FIXLOOP_FLOWER_AUTH", "").partition(":")[0]
         login = f"as {user}, with the password in FIXLOOP_FLOWER_AUTH" if user else "as shown below"
         with _stoppable() as stopping, browser(session.urls, port) as process:
-            say(f"Flower at http://{address}:{port}, log in {login}; Ctrl-C ends it")
+            say(f"Flower at http://{address}:{port}, log in {login}; Ctrl-C stops it")
             _wait(process, stopping)
 
 
 def runner(socket_path: Annotated[Path, Argument(metavar="SOCKET", help="Where workers find it.")]) -> None:
     """
-    Run checks and fixers for workers of this machine, apart from their Redis.
+    Run checks and fixers for this machine's workers, isolated from their Redis.
 
-    It belongs into a container of its own, on a network that Redis is not on, with the same image, the workers'
-    directories below the cache and the socket's directory. Workers find it by their variable FIXLOOP_RUNNER.
+    Run it in a separate container with the same image, on a network without Redis, with the workers' cache
+    directories and the socket's directory mounted. Workers find it through FIXLOOP_RUNNER.
     """
     from fixloop.machine.runner import serve
 
@@ -97,7 +95,7 @@ def runner(socket_path: Annotated[Path, Argument(metavar="SOCKET", help="Where w
 
 
 class _Stopping:
-    """What a signal does: the first ends what was started in order, each later one is passed on to it."""
+    """What a signal does: the first shuts down in order, later ones are passed on to the process."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
@@ -127,7 +125,7 @@ def _wait(process: "subprocess.Popen[bytes]", stopping: _Stopping) -> None:
         code = process.poll()
         if code is not None:
             reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            say(f"it ended by itself ({reason}); see what it printed above")
+            say(f"it ended by itself ({reason}); see its output above")
             raise Exit(ExitCode.WRONG)
 
 
@@ -139,18 +137,18 @@ def _ping_broker(session: Session) -> None:
 
 
 class KnownWorker(NamedTuple):
-    """What a worker of this machine says of itself."""
+    """What a worker of this machine says about itself."""
 
     pid: int
     queue: str
-    """The workflow that it serves alone; empty: all."""
+    """The only workflow it serves; empty: all."""
     problems: tuple[str, ...]
     well: str
-    """What it says where there are no problems."""
+    """What it says if there are no problems."""
 
 
 def workers_here(session: Session) -> list[KnownWorker]:
-    """The workers of this machine, with this cache, that serve this Redis."""
+    """The workers of this machine and this cache that serve this Redis."""
     redis, now = shown_url(session.urls.state), time.monotonic()
     found = (known for known in healths(session.settings.cache_dir) if known.redis == redis)
     return [KnownWorker(each.pid, each.queue, tuple(problems(each, now)), well(each)) for each in found]
@@ -159,13 +157,13 @@ def workers_here(session: Session) -> list[KnownWorker]:
 def working(
     session: Session, concurrency: int, queues: Sequence[str] = (), log: str = ""
 ) -> AbstractContextManager["subprocess.Popen[bytes]"]:
-    """A worker of this session's Redis as a child, drained at the end of the block; it writes a log of this name."""
+    """A worker of this session's Redis as a child process, drained at the end of the block; writes the named log."""
     file = log_in(session.settings.cache_dir, log) if log else None
     return supervisor(session.urls, {"concurrency": concurrency, "queues": list(queues)}, log=file)
 
 
 def _check(session: Session) -> None:
-    """Whether Redis answers, somebody sweeps, and every worker of this machine serves with all its parts."""
+    """Whether Redis answers, somebody sweeps, and all parts of every worker of this machine work."""
     _ping_broker(session)
     cache = session.settings.cache_dir
     here = [known for known in workers_here(session) if not known.queue]
@@ -174,9 +172,9 @@ def _check(session: Session) -> None:
         wrong.append(
             f"no worker on {socket.gethostname()} with the cache {cache}; start one with `fixloop worker`"
         )
-    # The engine's clock stands still from 5 s after the last sweep on (K34).
+    # The engine's clock stops 5 s after the last sweep (K34).
     elif is_away(session.store.now(0), session.store.now(0)):
-        wrong.append("nobody has swept for 5 s")
+        wrong.append("no sweep for 5 s")
     if wrong:
         say("; ".join(wrong))
         raise Exit(ExitCode.WRONG)

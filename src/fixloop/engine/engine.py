@@ -125,7 +125,7 @@ class ProfileEngine(Generic[S]):
     def _read(self, workflow: str) -> Snapshot:
         found = self.store.read(workflow)
         if found is None:
-            raise UsageError(f"no workflow {workflow}; `fixloop status` lists what there is")
+            raise UsageError(f"no workflow {workflow}; `fixloop status` lists all workflows")
         return found
 
     def apply(self, workflow: str, event: Event, *, operation: str) -> ProfileApplied[S]:

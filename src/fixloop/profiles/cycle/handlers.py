@@ -27,7 +27,7 @@ def _decide(session: Session, workflow: str, given: Answer) -> None:
             "to do goes with manual-fix as --guidance"
         )
     if given.word == "manual-fix" and not given.text.strip():
-        raise UsageError("manual-fix goes on with your guidance; add --guidance TEXT")
+        raise UsageError("manual-fix needs your guidance; add --guidance TEXT")
     refuse_bounds(given, "a cycle")
     opened = state.escalation
     if given.escalation and (opened is None or given.escalation != opened.id):
@@ -83,7 +83,7 @@ def _send(session: Session, workflow: str, said: Said) -> None:
     )
     session.bring(workflow, event)
     now = look(session, workflow)
-    note(f"{event.recipient} is told; issue {now.standing.issue} goes on: {now.standing.at_work}")
+    note(f"{event.recipient} has the message; issue {now.standing.issue} continues: {now.standing.at_work}")
 
 
 OUTSIDE: Final = Outside(

@@ -106,7 +106,7 @@ def _details(found: Snapshot, state: Cycle, away: bool) -> Iterator[tuple[str, s
     for opened in state.escalations:
         yield "paused", f"{opened.reason}: {short(opened.detail)} ({opened.id}), since {stamp(opened.at)} UTC"
     if state.paused_at is not None:
-        yield "paused", f"by a person since {stamp(state.paused_at)} UTC; no clock runs"
+        yield "paused", f"by a person since {stamp(state.paused_at)} UTC; clocks are stopped"
     yield from (("at work", each.line(found)) for each in _at_work(state))
     for blocker in state.open_blockers():
         yield "blocker", f"{blocker.id} of {blocker.reported_by}: {short(blocker.description)}"
@@ -174,7 +174,7 @@ def _result(state: Cycle) -> Iterator[str]:
             yield f"{who} waits for {agent.key} ({worker(agent.key).role}), run {agent.runs}"
             yield from work.answers(state, agent.key)
     if _standing(state).goes_on:
-        yield f"{who} goes on ({rounds})"
+        yield f"{who} continues ({rounds})"
 
 
 def _decision_commands(state: Cycle) -> Iterator[str]:

@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from fixloop.protocol.event import Event
 
 Resource = Annotated[
-    str, Argument(metavar="RESOURCE", help="What is changed, such as src/auth.ts or state.json.")
+    str, Argument(metavar="RESOURCE", help="What to lock, such as src/auth.ts or state.json.")
 ]
-Agent = Annotated[str, Option("--agent", metavar="NAME", help="Who has or wants the lock.")]
+Agent = Annotated[str, Option("--agent", metavar="NAME", help="The agent whose lock it is.")]
 
 
 def lock(
     issue: Issue,
     resource: Resource,
     agent: Agent,
-    skip: Annotated[bool, Option("--skip", help="Do not wait for somebody else's lock.")] = False,
-    extend: Annotated[bool, Option("--extend", help="Have the lock for longer.")] = False,
+    skip: Annotated[bool, Option("--skip", help="Do not wait for another agent's lock.")] = False,
+    extend: Annotated[bool, Option("--extend", help="Extend the lock.")] = False,
     project: ProjectOption = None,
 ) -> None:
     """
-    Take a lock for an agent of handoffs: prints its token.
+    Take a lock for a handoff agent, and print its token.
 
-    Waits while somebody else has it; one that has expired is taken over. With --skip, exit code 3 says that
-    somebody has it.
+    Waits while another agent has it; takes over an expired one. With --skip, exit code 3 means that
+    another agent has it.
     """
     if skip and extend:
-        raise UsageError("--skip and --extend exclude each other; who extends a lock has it")
+        raise UsageError("--skip and --extend exclude each other; only the owner extends a lock")
     with open_workflow(issue, project) as (session, workflow):
         held = extended(session, workflow, resource, agent) if extend else None
         held = held or taken(session, workflow, resource, agent, wait=not skip)
@@ -53,36 +53,36 @@ def unlock(
     resource: Resource,
     agent: Agent,
     token: Annotated[
-        int | None, Option(metavar="N", help="As `lock` printed it: no later lock is meant.")
+        int | None, Option(metavar="N", help="The token from `lock`, to release no later lock.")
     ] = None,
     project: ProjectOption = None,
 ) -> None:
-    """Give a lock back; exit code 1 says that somebody took it over meanwhile, and nothing was changed."""
+    """Release a lock. Exit code 1: another agent has taken it over, and nothing changed."""
     from fixloop.profiles.handoff.events import LockReleased
 
     with open_workflow(issue, project) as (session, workflow):
         event = LockReleased(sender=agent.lower(), resource=resource, token=token)
         if _answer(session, workflow, event) == "lost":
-            note(f"the lock of {resource} had expired, and somebody else took it over")
+            note(f"the lock of {resource} expired, and another agent took it over")
             raise Exit(ExitCode.WRONG)
         note(f"{resource} is free")
 
 
 def write(
     issue: Issue,
-    field: Annotated[str, Argument(metavar="FIELD", help="Of state.json, such as coverage.")],
-    value: Annotated[str, Argument(metavar="VALUE", help="JSON, or else a text.")],
+    field: Annotated[str, Argument(metavar="FIELD", help="In state.json, such as coverage.")],
+    value: Annotated[str, Argument(metavar="VALUE", help="JSON, or else text.")],
     agent: Agent,
     seen: Annotated[
-        int | None, Option(metavar="N", help="As `write` printed it when the field was read.")
+        int | None, Option(metavar="N", help="The count from `write` when you read the field.")
     ] = None,
     project: ProjectOption = None,
 ) -> None:
     """
-    Write a field of your own into the state that agents of handoffs share: prints how often it was written.
+    Write your own field in the shared state of handoff agents, and print how often it was written.
 
-    The agent has the lock of state.json, and the last write wins. What the workflow itself rests on is not
-    written before a person has looked: exit code 3.
+    The agent must have the lock of state.json; the last write wins. Fields the workflow depends on are
+    not written until a person has reviewed them: exit code 3.
     """
     from fixloop.profiles.handoff.events import StateWritten
     from fixloop.profiles.handoff.shared_state import MOST_OF_A_FIELD, MOST_OF_A_VALUE
@@ -94,7 +94,7 @@ def write(
         if len(value) > MOST_OF_A_VALUE:
             raise UsageError(
                 f"a value has at most {MOST_OF_A_VALUE} characters, not {len(value)};"
-                " write it into a file and name that"
+                " write it to a file and name that"
             )
         try:
             written: Any = json.loads(value)
@@ -103,21 +103,21 @@ def write(
         known = before if seen is None else seen
         event = StateWritten(sender=agent.lower(), field=field, value=written, seen=known)
         if _answer(session, workflow, event) == "held":
-            note(f"{field} is held until a person has looked at it: fixloop inbox")
+            note(f"{field} is held until a person has reviewed it: fixloop inbox")
             raise Exit(ExitCode.WAITS)
         print_lines(_state(session, workflow).written.get(field, 0))
 
 
 def heartbeat(
     issue: Issue,
-    agent: Annotated[str, Option(metavar="NAME", help="Who is at work.")],
+    agent: Annotated[str, Option(metavar="NAME", help="Who is working.")],
     project: ProjectOption = None,
 ) -> None:
     """
-    Say that an agent of handoffs is still at it: `status` shows when it was heard of last.
+    Report that a handoff agent is still working; `status` shows the last report.
 
-    Every two minutes is often enough. It gives no more time, and no lock lasts longer for it. Exit code 2 says that
-    its run is over, so that a loop in the background can end.
+    Every two minutes is enough. It extends neither its time nor its locks. Exit code 2 means that its run is over,
+    so that a background loop can end.
     """
     from fixloop.profiles.handoff.events import Heartbeat
 

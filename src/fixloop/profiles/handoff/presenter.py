@@ -112,7 +112,7 @@ def _details(found: Snapshot, state: Handoffs, away: bool) -> Iterator[tuple[str
         waits = "paused" if question.blocking else "asked"
         yield waits, f"{_asks(question)}, since {stamp(question.at)} UTC"
     if state.paused_clock is not None:
-        yield "paused", "by a person; no clock runs"
+        yield "paused", "by a person; clocks are stopped"
     yield from (("at work", each.line(found)) for each in _at_work(state))
     for resource, lock in state.locks.items():
         yield "lock", f"{resource} of {lock.agent} until {stamp(lock.expires)} UTC"
@@ -200,7 +200,7 @@ def _result(state: Handoffs) -> Iterator[str]:
             yield f"{who} waits for {agent.name}, run {agent.activations}"
             yield from work.answers(state, agent.name)
     if _standing(state).goes_on:
-        yield f"{who} goes on ({reviews})"
+        yield f"{who} continues ({reviews})"
 
 
 def _commands(state: Handoffs, question: Question) -> Iterator[str]:

@@ -7,7 +7,7 @@ from fixloop.protocol.specialists import NAMES
 
 REGISTERED: Final = Registered(
     name="validation",
-    summary="check and have fixed",
+    summary="check and get fixes",
     queues=("fix", *NAMES),
     engine="fixloop.profiles.validation.engine:VALIDATION",
     intake="fixloop.profiles.validation.intake:INTAKE",

@@ -276,7 +276,7 @@ def _say_next(session: Session, workflow: str, decision: Decision) -> None:
             where += f"; or in {made.directory}, then `fixloop fixed {issue}`"
         note(where)
     else:
-        note(f"issue {issue} goes on; `fixloop resume {issue}` or a running worker takes it up")
+        note(f"issue {issue} continues with `fixloop resume {issue}` or a running worker")
 
 
 HANDLERS: Final = CommandHandlers(
