@@ -23,7 +23,7 @@ from fixloop.store.webhooks import Webhooks
 Role = Annotated[str, Option("--role", help=f"{', '.join(ROLES)}.")]
 Projects = Annotated[
     list[str] | None,
-    Option("--project", metavar="HASH", help="Only these projects, by their eight hex digits; else all."),
+    Option("--project", metavar="HASH", help="Only this project, by its eight hex digits; repeatable."),
 ]
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 _EVERYWHERE: Final = ("0.0.0.0", "::")  # nosec B104: only compared with
@@ -35,29 +35,27 @@ token_group: Final = typer.Typer(
 
 def serve(
     host: Annotated[str, Option(envvar="FIXLOOP_SERVE_HOST", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, Option(min=0, max=65535, help="The port; 0: one that is free.")] = 8470,
+    port: Annotated[int, Option(min=0, max=65535, help="The port; 0: any free port.")] = 8470,
     url: Annotated[
-        str, Option(envvar="FIXLOOP_SERVE_URL", help="Where others find it, such as https://fix.example.")
+        str, Option(envvar="FIXLOOP_SERVE_URL", help="Its public URL, such as https://fix.example.")
     ] = "",
     people: Annotated[
-        Path | None, Option(envvar="FIXLOOP_SERVE_PEOPLE", help="The file that `fixloop person` writes.")
+        Path | None, Option(envvar="FIXLOOP_SERVE_PEOPLE", help="The file written by `fixloop person`.")
     ] = None,
     proxy: Annotated[
         list[str] | None,
         Option(metavar="ADDRESS", help="A proxy that signs people in: an address or a network."),
     ] = None,
-    proxy_header: Annotated[
-        str, Option(help="The header in which it names the person.")
-    ] = "X-Forwarded-User",
+    proxy_header: Annotated[str, Option(help="The header with the person's name.")] = "X-Forwarded-User",
     repository: Annotated[
         list[str] | None,
-        Option(metavar="URL|PATH", help="What may be handed in by the API: it, and what lies below."),
+        Option(metavar="URL|PATH", help="Let the API submit this repository and any below it."),
     ] = None,
     contacts: Annotated[
         Path | None,
         Option(
             envvar="FIXLOOP_SERVE_CONTACTS",
-            help="A file of people who are called when something waits for a decision.",
+            help="A file of people to notify when something waits for a decision.",
         ),
     ] = None,
     otlp: Annotated[
@@ -65,14 +63,14 @@ def serve(
         Option(
             metavar="URL",
             envvar="FIXLOOP_OTLP_ENDPOINT",
-            help="A collector of traces, such as http://localhost:4318: it gets each workflow that ends.",
+            help="Send each ended workflow to this trace collector, such as http://localhost:4318.",
         ),
     ] = "",
     webhook_target: Annotated[
         list[str] | None,
         Option(
             metavar="HOST|NETWORK",
-            help="Where webhooks may go besides the internet at large, such as 10.0.0.0/8.",
+            help="Also allow webhooks to this non-public target, such as 10.0.0.0/8.",
         ),
     ] = None,
     concurrency: Annotated[
@@ -81,16 +79,16 @@ def serve(
             "--concurrency",
             "-c",
             min=0,
-            help="How many checks and fixes at once.",
-            show_default="2 beside an embedded Redis, else 0",
+            help="How many checks and fixes run at once.",
+            show_default="2 with an embedded Redis, else 0",
         ),
     ] = None,
 ) -> None:
     """
     Serve the inbox, the API and live pages.
 
-    On this machine's loopback, with a link on the terminal that signs in. For others put a proxy with TLS in
-    front of it. `fixloop token` makes tokens for programs, `fixloop person` writes the file of people.
+    Listens on this machine's loopback and prints a link that signs you in. For others, put a TLS proxy in front.
+    `fixloop token` makes tokens for programs, `fixloop person` writes the file of people.
     """
     with extra("server", "`fixloop serve`"):
         import uvicorn
@@ -145,7 +143,7 @@ def serve(
         compile_templates()
         me = Caller(checked_name(getpass.getuser()), scopes_of("admin", ""), TERMINAL)
         code = tokens.code(me)
-        say(f"serving at {address}; Ctrl-C ends it")
+        say(f"serving at {address}; Ctrl-C stops it")
         note(f"sign in once, within ten minutes: {address}/sign-in?code={code}")
         uvicorn.Server(config).run(sockets=[listening])
 
@@ -161,15 +159,13 @@ def extra(name: str, what: str) -> Iterator[None]:
 
 
 def mcp(
-    agent: Annotated[
-        str, Option(metavar="NAME", help="Whose work it takes; a declared agent's name.")
-    ] = "main",
+    agent: Annotated[str, Option(metavar="NAME", help="The declared agent whose work it takes.")] = "main",
 ) -> None:
     """
-    Give an agent its work by the Model Context Protocol, on stdin and stdout.
+    Serve an agent its work over the Model Context Protocol, on stdin and stdout.
 
-    Seven tools: check, claim_work, get_failure, submit_fix, decline, heartbeat and status, for this directory's
-    project. An agent with a shell should use the commands: they are fewer words.
+    Seven tools for this directory's project: check, claim_work, get_failure, submit_fix, decline, heartbeat and
+    status. An agent with a shell should use the commands: they need fewer words.
     """
     with extra("mcp", "`fixloop mcp`"):
         from fixloop.serve.mcp_tools import server_of
@@ -184,22 +180,22 @@ def mcp(
 
 @token_group.command("create")
 def create_token(
-    name: Annotated[str, Argument(metavar="NAME", help="Whom it stands for; the history names them.")],
+    name: Annotated[str, Argument(metavar="NAME", help="Its owner, named in the history.")],
     role: Role,
-    agent: Annotated[str, Option(metavar="NAME", help="Of role agent: whose work it takes.")] = "",
+    agent: Annotated[str, Option(metavar="NAME", help="Role agent: whose work it takes.")] = "",
     project: Projects = None,
-    days: Annotated[float, Option(min=0.01, max=3650, help="How long it is good.")] = 90,
+    days: Annotated[float, Option(min=0.01, max=3650, help="How long it is valid.")] = 90,
 ) -> None:
-    """Make a token, and print it: nothing can show it again."""
+    """Create a token and print it; it cannot be shown again."""
     with open_session(create=True) as session:
         scopes, projects = scopes_of(role, agent), checked_projects(project or ())
         print_lines(Tokens(session.connection).create(checked_name(name), scopes, projects, days=days))
-        note("it is shown this once; send it as `Authorization: Bearer …`")
+        note("it is shown only once; send it as `Authorization: Bearer …`")
 
 
 @token_group.command("list")
 def list_tokens(json: AsJson = False) -> None:
-    """List the tokens: whose they are, what they may, and when they were used last."""
+    """List the tokens with owner, permissions and last use."""
     with open_session() as session:
         found = Tokens(session.connection).all()
     if json:
@@ -216,14 +212,14 @@ def list_tokens(json: AsJson = False) -> None:
             each.expires,
             each.used or "never",
         )
-    show(made) if found else say("there is no token; `fixloop token create` makes one")
+    show(made) if found else say("there are no tokens; `fixloop token create` makes one")
 
 
 @token_group.command("revoke")
 def revoke_token(
-    token: Annotated[str, Argument(metavar="ID", help="As `fixloop token list` has it.")],
+    token: Annotated[str, Argument(metavar="ID", help="The id from `fixloop token list`.")],
 ) -> None:
-    """Make a token, and the sessions that it began, prove nothing any more."""
+    """Revoke a token and the sessions it began."""
     with open_session() as session:
         Tokens(session.connection).revoke(token)
         note(f"token {token} is revoked")
@@ -236,7 +232,7 @@ def person(
     project: Projects = None,
     no_password: Annotated[bool, Option("--no-password", help="A proxy signs this person in.")] = False,
 ) -> None:
-    """Add a person to the file of people, or give one another role and password."""
+    """Add a person to the file of people, or change their role and password."""
     from fixloop.serve.people import People
 
     password = (

@@ -98,7 +98,7 @@ class Tokens:
             lambda pipe: (pipe.hdel(keys.TOKENS, token), pipe.hdel(keys.TOKENS_USED, token))
         )
         if not gone:
-            raise UsageError(f"no token {token[:40]!r}; `fixloop token list` lists what there is")
+            raise UsageError(f"no token {token[:40]!r}; `fixloop token list` lists all tokens")
 
     def caller(self, text: str) -> Caller | None:
         """The caller of a token; None if it is invalid. Raises TooMany."""

@@ -20,9 +20,9 @@ def trace(
     project: ProjectOption = None,
 ) -> None:
     """
-    Print a workflow as a trace: its phases, runs, fixes and waits as spans with their times, as JSON.
+    Print a workflow as a trace: its phases, runs, fixes and waits as timed spans, in JSON.
 
-    Checks and fixers get the id of their span as TRACEPARENT. `fixloop serve --otlp` sends each workflow that ends.
+    Checks and fixers get the id of their span as TRACEPARENT. `fixloop serve --otlp` sends every ended workflow.
     """
     with open_workflow(issue, project) as (session, workflow):
         found = session.stored(workflow)

@@ -16,9 +16,9 @@ from fixloop.serve.commands import Projects
 from fixloop.store.webhooks import Endpoint, Webhooks
 
 webhook_group: Final = typer.Typer(
-    help="Tell others of what happens, by signed requests of `fixloop serve`.", rich_markup_mode=None
+    help="Notify others of events, by signed requests from `fixloop serve`.", rich_markup_mode=None
 )
-Id = Annotated[str, Argument(metavar="ID", help="As `fixloop webhook list` has it.")]
+Id = Annotated[str, Argument(metavar="ID", help="The id from `fixloop webhook list`.")]
 
 
 @contextmanager
@@ -37,11 +37,11 @@ def add(
     url: Annotated[str, Argument(metavar="URL", help="Where events go.")],
     type: Annotated[
         list[str] | None,
-        Option(metavar="PREFIX", help="Only types that begin so, such as dev.fixloop.escalation; else all."),
+        Option(metavar="PREFIX", help="Only types with this prefix, such as dev.fixloop.escalation."),
     ] = None,
     project: Projects = None,
 ) -> None:
-    """Tell an address of what happens from now on, and print the secret that signs it."""
+    """Send future events to a URL, and print the secret that signs them."""
     if not url.startswith(("https://", "http://")):
         raise UsageError(f"{url[:200]!r} is no address for webhooks; use https://host/path")
     with _webhooks() as webhooks:
@@ -53,7 +53,7 @@ def source(
     name: Annotated[str, Argument(metavar="NAME", help="The source; events come to /v1/hooks/NAME.")],
     project: Projects = None,
 ) -> None:
-    """Take events of a source, and print the secret with which it has to sign them."""
+    """Accept events from a source, and print the secret it must sign them with."""
     with _webhooks() as webhooks:
         if webhooks.source(checked_name(name)) is not None:
             raise UsageError(f"there is a source {name!r}; `fixloop webhook rotate` gives it another secret")
@@ -62,7 +62,7 @@ def source(
 
 @webhook_group.command("list")
 def list_webhooks(json: AsJson = False) -> None:
-    """List endpoints and sources, and what came of the last deliveries."""
+    """List endpoints and sources, with the result of their last deliveries."""
     with _webhooks() as webhooks:
         found = [(each, webhooks.standing(each.id)) for each in webhooks.all()]
     if json:
@@ -81,7 +81,7 @@ def list_webhooks(json: AsJson = False) -> None:
 
 @webhook_group.command("rotate")
 def rotate(webhook: Id) -> None:
-    """Give it a new secret; the one before is good for a day more."""
+    """Give it a new secret; the old one stays valid for a day."""
     with _webhooks() as webhooks:
         _show_secret(webhooks.rotate(webhook))
 
@@ -93,20 +93,20 @@ def replay(
         datetime | None,
         Option(
             formats=["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d"],
-            help="UTC; tell all again that has happened since.",
-            show_default="what was not told yet",
+            help="Resend all events since this time, UTC.",
+            show_default="undelivered events",
         ),
     ] = None,
 ) -> None:
-    """Send again, also after it was disabled."""
+    """Resend events, even if it was disabled."""
     at = since.replace(tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ") if since is not None else ""
     with _webhooks() as webhooks:
         webhooks.enable(webhook, at)
-    note(f"{webhook} is sent to by `fixloop serve`")
+    note(f"`fixloop serve` will send to {webhook}")
 
 
 @webhook_group.command("remove")
 def remove(webhook: Id) -> None:
-    """Send nothing more to it, or take nothing more from it."""
+    """Remove it: send nothing more to it, or accept nothing more from it."""
     with _webhooks() as webhooks:
         webhooks.remove(webhook)
