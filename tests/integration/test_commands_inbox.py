@@ -138,7 +138,7 @@ def test_what_a_check_lacks_is_installed_and_the_same_run_made_again(agents: Age
     choices = [line for line in lines if line.startswith("fixloop decide")]
     assert [line.split()[3] for line in choices] == ["extend", "manual-fix", "skip", "abort"]
     assert choices[0] == (
-        "fixloop decide 47 extend      # makes the same run again, on the same code "
+        "fixloop decide 47 extend      # repeats the run on the same code "
         "(recommended: install what is missing, then the same run is made again)"
     )
     assert "# continues without Test Execution: its failures become known issues" in choices[2]

@@ -95,7 +95,7 @@ def test_people_see_why_it_stopped_what_it_hides_and_what_to_do_next(agents: Age
     told = said(capsys, "status", "47")
 
     assert "Deadlock - no progress (ESC-47-test-runner-" in told.out
-    assert "fixloop decide 47 manual-fix # you make the fix" in told.out
+    assert "fixloop decide 47 manual-fix # you make and submit the fix" in told.out
     assert "2 (before: 2)" in told.out
     assert "fixloop/47" in told.out
 

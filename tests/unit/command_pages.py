@@ -13,52 +13,52 @@ COMMANDS: Final = typer.main.get_command(app)
 WIDTH: Final = 100
 
 SETTINGS: Final = {
-    "state_url": "Redis for state and locks; `FIXLOOP_BROKER_URL` if not given. Neither: the project's embedded one.",
-    "broker_url": "RabbitMQ or Redis for Celery's messages; `FIXLOOP_STATE_URL` if not given.",
-    "tls_ca": "The authorities' certificates that those of servers are checked against; the system's if not given.",
-    "tls_cert": "Our own certificate, for servers that ask for one; none.",
-    "tls_key": "Its key, where that is not in the same file.",
-    "sentinel_username": "The user at the sentinels themselves; none.",
-    "sentinel_password": "The password at the sentinels themselves; none.",
-    "replicas": "How many replicas confirm a commit; 1 with `sentinel://`, 0 without.",
-    "replica_seconds": "How long they may take, at most 2; 1.",
-    "cache_dir": "Where mirrors and workspaces lie, outside any checkout; `~/.cache/fixloop` if not given.",
-    "guard": "What keeps commands from leaving processes behind: auto, namespace or watched; auto.",
-    "sandbox": "What confines checks and fixers, whatever a project says: auto, require, off, landlock or bubblewrap.",
-    "sandbox_writable": "What all checks and fixers may write, too, separated by colons; nothing.",
-    "take_over_seconds": "How old a result of `fixloop check` may be that the first validation of a `run` "
-    "takes over; 300; 0: none is.",
-    "ahead": "Where not 0, linters and scanners run beside the tests, by `run` also what runs the project; processors "
-    "less one.",
-    "keep": "Whether clocks of an embedded Redis run on while somebody outside is waited for; yes.",
-    "archive_dir": "Where ended workflows are moved to and still read from; they stay in Redis if not given.",
-    "archive_after_days": "How many days after their end workers move them there; 30.",
-    "archive_after_days_of": "The same for single projects: `0a1b2c3d=7,1b2c3d4e=365`; none.",
-    "allow_env": "Variables that a shared worker may pass on to checks and fixers, separated by commas; none.",
-    "embedded": "The folder of the project whose embedded Redis to join; the current one's.",
-    "seal_key_file": "A file with the key of the histories' seals; an embedded Redis has one of its own.",
-    "redis_connect_seconds": "How long the first contact with Redis may take; 1.",
-    "redis_timeout_seconds": "How long an answer of Redis may take; 2.",
+    "state_url": "Redis for state and locks; default: `FIXLOOP_BROKER_URL`, else the project's embedded one.",
+    "broker_url": "RabbitMQ or Redis for Celery's messages; default: `FIXLOOP_STATE_URL`.",
+    "tls_ca": "CA certificates to verify servers with; default: the system's.",
+    "tls_cert": "The client certificate, for servers that require one; default: none.",
+    "tls_key": "Its key, if not in the same file.",
+    "sentinel_username": "The user for the sentinels themselves; default: none.",
+    "sentinel_password": "The password for the sentinels themselves; default: none.",
+    "replicas": "How many replicas must confirm a commit; default: 1 with `sentinel://`, else 0.",
+    "replica_seconds": "How long they may take, at most 2; default: 1.",
+    "cache_dir": "The folder for mirrors and workspaces, outside any checkout; default: `~/.cache/fixloop`.",
+    "guard": "How to stop commands from leaving processes behind: auto, namespace or watched; default: auto.",
+    "sandbox": "What confines checks and fixers, overriding projects: auto, require, off, landlock or bubblewrap.",
+    "sandbox_writable": "Places that all checks and fixers may also write, separated by colons; default: none.",
+    "take_over_seconds": "How old a `fixloop check` result may be for `run` to reuse it in its first validation; "
+    "0: never reused; default: 300.",
+    "ahead": "Unless 0, linters and scanners run alongside the tests, and in `run` also what runs the project; "
+    "default: processors less one.",
+    "keep": "Whether clocks of an embedded Redis keep running while somebody outside is awaited; default: yes.",
+    "archive_dir": "The archive for ended workflows, which can still be read; default: they stay in Redis.",
+    "archive_after_days": "How many days after their end they are moved there; default: 30.",
+    "archive_after_days_of": "The same for single projects: `0a1b2c3d=7,1b2c3d4e=365`; default: none.",
+    "allow_env": "Variables that a shared worker may pass to checks and fixers, separated by commas; default: none.",
+    "embedded": "The folder of the project whose embedded Redis to use; default: the current one.",
+    "seal_key_file": "A file with the key that seals histories; an embedded Redis has its own.",
+    "redis_connect_seconds": "Timeout for connecting to Redis; default: 1.",
+    "redis_timeout_seconds": "Timeout for an answer from Redis; default: 2.",
 }
 """By field of `Settings`: what it is, and its default."""
 
 HEAD: Final = """\
 # Commands
 
-This page is made from the help pages; `python -m tests.unit.command_pages` writes it again.
+This page is generated from the help texts; `python -m tests.unit.command_pages` rewrites it.
 
-Data goes to stdout, talk to stderr, and no command ever asks anything.
-ISSUE is an issue's number and means its latest workflow in the current directory's project.
-Elsewhere all projects are searched, and `--project` decides where the number is in several.
+Data goes to stdout, messages to stderr, and no command ever prompts.
+ISSUE is an issue number and means its latest workflow in the current directory's project.
+Elsewhere all projects are searched; use `--project` if several have the number.
 
 | exit code | `run`, `resume`, `watch` | other commands |
 |---|---|---|
 | 0 | every applicable specialist passed, or was skipped by a person | done |
 | 1 | aborted or cancelled | `read`: failed or error; `mailbox`: no message; others: something is wrong |
 | 2 | wrong usage or configuration | the same; refused |
-| 3 | waits for a decision, or for an outside agent's fix with no terminal | – |
+| 3 | waits for a decision, or for an outside agent's fix without a terminal | – |
 | 4 | infrastructure is away | the same |
-| 130 | interrupted; goes on with `resume` | – |
+| 130 | interrupted; continue with `resume` | – |
 
 | variable | what it is, and its default |
 |---|---|

@@ -25,59 +25,59 @@ _OF_DEFAULTS: Final = ("HOME", "XDG_CACHE_HOME")
 
 
 class Settings(BaseModel):
-    """The deployment's settings; each field is the variable `FIXLOOP_{FIELD}`."""
+    """The settings of a deployment; each field is the variable `FIXLOOP_{FIELD}`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     broker_url: str | None = None
-    """RabbitMQ or Redis for Celery's messages; `state_url` if not given."""
+    """RabbitMQ or Redis for Celery's messages; default: `state_url`."""
     state_url: str | None = None
-    """Redis for state and locks; `broker_url` if not given. Neither: the embedded one."""
+    """Redis for state and locks; default: `broker_url`, else the embedded one."""
     tls_ca: Path | None = None
-    """Certificates of the authorities that servers are checked against; the system's if not given."""
+    """CA certificates to verify servers with; default: the system's."""
     tls_cert: Path | None = None
-    """Our own certificate, for servers that ask for one."""
+    """The client certificate, for servers that require one."""
     tls_key: Path | None = None
-    """Its key, where that is not in the same file."""
+    """Its key, if not in the same file."""
     sentinel_username: str | None = None
-    """The login at the sentinels themselves."""
+    """The user for the sentinels themselves."""
     sentinel_password: str | None = None
-    """The password at the sentinels themselves."""
+    """The password for the sentinels themselves."""
     replicas: int | None = Field(default=None, ge=0, le=100)
-    """How many replicas confirm a commit: one with sentinels, none without, if not given."""
+    """How many replicas must confirm a commit; default: one with sentinels, none without."""
     replica_seconds: float = Field(default=1.0, gt=0, le=redis_url.MOST_REPLICA_SECONDS)
     """How long they may take."""
     cache_dir: Path = Field(default_factory=usual_cache)
-    """Where mirrors and workspaces lie; outside any checkout."""
+    """The folder for mirrors and workspaces, outside any checkout."""
     allow_env: tuple[str, ...] = ()
-    """Variables a shared worker may pass on to checks and fixers, separated by commas."""
+    """Variables a shared worker may pass to checks and fixers, separated by commas."""
     guard: Literal["auto", "namespace", "watched"] = "auto"
-    """How commands are kept from leaving processes: a PID namespace where the kernel grants one, always, or never."""
+    """How to stop commands from leaving processes behind: a PID namespace if the kernel allows it, always, or never."""
     sandbox: Literal["auto", "require", "off", "landlock", "bubblewrap"] | None = None
-    """What confines commands, whatever their projects say: what there is, nothing without one, none, or that one."""
+    """What confines commands, overriding projects: any available, one required, none, or a given one."""
     sandbox_writable: tuple[Path, ...] = ()
-    """What all commands of this machine may write, too, separated as in PATH."""
+    """Places that all commands of this machine may also write, separated as in PATH."""
     ahead: int = Field(default_factory=lambda: (os.cpu_count() or 1) - 1, ge=0)
-    """How many specialists `run` may run beside another; `check` one at most."""
+    """How many specialists `run` may run alongside another; `check`: at most one."""
     embedded: Path | None = None
-    """The project whose embedded Redis to join; set for the processes a command starts."""
+    """The project whose embedded Redis to use; set for processes started by a command."""
     take_over_seconds: float = Field(default=300.0, ge=0, le=3600)
-    """How old a result of `fixloop check` may be that `run` takes over for its first validation; 0: none is."""
+    """How old a `fixloop check` result may be for `run` to reuse it in its first validation; 0: never reused."""
     keep: bool = True
-    """Whether the clocks of an embedded Redis run on without a worker, where somebody outside is waited for."""
+    """Whether clocks of an embedded Redis keep running without a worker while somebody outside is awaited."""
     archive_dir: Path | None = None
-    """Where ended workflows are moved to; None: they stay in Redis."""
+    """The archive for ended workflows; None: they stay in Redis."""
     archive_after_days: float = Field(default=30.0, ge=0)
-    """How long after their end workers move them there."""
+    """How long after their end they are moved there."""
     archive_after_days_of: dict[str, float] = Field(default_factory=dict)
     """The same for single projects, such as `0a1b2c3d=7,1b2c3d4e=365`."""
     seal_key_file: Path | None = None
-    """A file with the key that histories are sealed with, the same on each machine; an embedded Redis has one of its
-    own. None: those of a named Redis are not sealed."""
+    """A file with the key that seals histories, the same on every machine; an embedded Redis has its own. None:
+    histories in a named Redis are not sealed."""
     redis_connect_seconds: float = Field(default=1.0, gt=0, le=60)
-    """How long the first contact with Redis may take."""
+    """Timeout for connecting to Redis."""
     redis_timeout_seconds: float = Field(default=2.0, gt=0, le=60)
-    """How long an answer of Redis may take."""
+    """Timeout for an answer from Redis."""
 
     @field_validator("broker_url", "state_url")
     @classmethod
