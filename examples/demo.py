@@ -1,4 +1,4 @@
-"""Runs fixloop on copies of the examples and checks that everything ended as it should.
+"""Runs fixloop on copies of the examples and checks that everything ends as it should.
 
 `make demo` calls this, and `make demo PROFILE=cycle` (or handoff, chat or serve) with the profile's name. It needs no network and no Redis
 server of yours, works in a temporary directory, and leaves neither files nor processes. Exit code 0: every
@@ -22,7 +22,7 @@ EXPECTED = tomllib.loads(Path(__file__).with_name("expected.toml").read_text())
 
 
 def main() -> int:
-    """Plays the acts of the profile that is named, `validation` if none is. Exit code 1: a check did not hold."""
+    """Runs the acts of the named profile, by default `validation`. Exit code 1: a check failed."""
     profile = (sys.argv[1:] or ["validation"])[0]
     if profile not in PROFILES:
         print(f"there is no profile {profile}; there are {', '.join(PROFILES)}", file=sys.stderr)
@@ -38,11 +38,11 @@ def main() -> int:
             act(stage)
         stage.check("processes left behind", list(left_behind(root).values()), [])
     except subprocess.TimeoutExpired as late:
-        stage.check("time limit kept", f"{LIMIT_SECONDS} s were not enough for {late.cmd[1:]}", True)
+        stage.check("time limit kept", f"{late.cmd[1:]} took more than {LIMIT_SECONDS} s", True)
     finally:
         end(left_behind(root))
         shutil.rmtree(root, ignore_errors=True)
-    verdict = f"{len(stage.wrong)} checks did not hold" if stage.wrong else "every check held"
+    verdict = f"{len(stage.wrong)} checks failed" if stage.wrong else "all checks passed"
     print(f"\nThe demo took {time.monotonic() - started:.0f} s; {verdict}.")
     return 1 if stage.wrong else 0
 
@@ -68,7 +68,7 @@ def _finished_feature(stage: Stage) -> None:
 
 
 def _coverage_alone(stage: Stage) -> None:
-    _heading("2. `inventory`: a command without a report, a coverage gate, plain lines of findings")
+    _heading("2. `inventory`: a command without a report, a coverage gate, findings as plain lines")
     _passed(stage, "inventory", "12", {"integration-test": 2, "test-runner": 2, "code-quality": 2})
 
 
@@ -107,7 +107,7 @@ def _deadlock(stage: Stage, project: Path, issue: str) -> None:
 
 def _chat(stage: Stage) -> None:
     _heading(
-        "Chat 0005: a contract, ten numbered files in turn, a decision; no Redis, and no message but a file"
+        "Chat 0005: a contract, ten numbered files in turn, a decision; no Redis, only files"
     )
     project = stage.project("gh-sync")
     criteria = ("python -m unittest -q", "python gh_sync.py theory_api/agents/chats --dry-run")
@@ -147,7 +147,7 @@ def _files(project: Path) -> dict[str, bytes]:
 
 
 def _cycle(stage: Stage) -> None:
-    _heading("1. Cycle 7: an unclear requirement, a failing test, and all pass in iteration 2")
+    _heading("1. Cycle 7: an unclear requirement, a failing test, and success in iteration 2")
     project = stage.project("cycle")
     stage.run(project, "run", ".", "--profile", "cycle", "--issue", "7", "--name", "OAuth login")
     status = stage.read(project, "status", "7")
@@ -167,23 +167,23 @@ def _cycle(stage: Stage) -> None:
 
 
 def _timeline(log: Path, stage: Stage) -> None:
-    """The coordination log's first section, held against the protocol's own table."""
+    """The coordination log's first section, compared with the protocol's own table."""
     lines = log.read_text().split("## Decision Records")[0].splitlines()
     shown = [line for line in lines if line.startswith("- [")]
     print("\n".join(shown), flush=True)
     wanted = EXPECTED["cycle"]["timeline"]
     told = [line.partition("] ")[2] for line in shown]
-    stage.check("what the timeline lacks", [line for line in wanted if line not in told], [])
-    stage.check("what it has beside that", [line for line in told if line not in wanted], [])
+    stage.check("missing in the timeline", [line for line in wanted if line not in told], [])
+    stage.check("extra in the timeline", [line for line in told if line not in wanted], [])
     stage.check("the order of its lines", told == wanted, True)
     times = [line[3:11] for line in shown]
-    # The day may turn in between.
+    # Midnight may pass in between.
     turns_back = sum(two < one for one, two in pairwise(times))
     stage.check("the timeline is in order", turns_back < 2, True)
 
 
 def _guidance(stage: Stage) -> None:
-    _heading("2. Cycle 8: what only a person can say; the guidance goes to the agent, and it goes on")
+    _heading("2. Cycle 8: a question for a person; the guidance goes to the agent, which continues")
     project = stage.root / "cycle"
     words = ("run", ".", "--profile", "cycle", "--issue", "8", "--name", "Log in with a hardware key")
     stage.run(project, *words, expected=3)
@@ -199,7 +199,7 @@ def _guidance(stage: Stage) -> None:
 
 
 def _gauntlet(stage: Stage) -> None:
-    _heading("3. Cycle 9: the same agents, and VAS is the validation loop itself with its specialists")
+    _heading("3. Cycle 9: the same agents, with the validation loop and its specialists as VAS")
     project = stage.root / "cycle"
     shutil.copy(project / "gauntlet.toml", project / "fixloop.toml")
     for words in ("checkout -q -- login.py", "commit -qam Gauntlet"):
@@ -218,7 +218,7 @@ def _gauntlet(stage: Stage) -> None:
 
 
 _VERDICTS = ["passed", "passed_with_known_issues"]
-"""Of the second iteration and of the first, whose failures were left to CD."""
+"""Of the second iteration, and of the first, whose failures were left to CD."""
 
 
 def _handoffs(stage: Stage) -> None:
@@ -246,7 +246,7 @@ def _handoffs(stage: Stage) -> None:
 
 def _question(stage: Stage) -> None:
     _heading(
-        "2. Handoffs 13: the builder cannot know, a person chooses one of three, and it goes on with that"
+        "2. Handoffs 13: the builder asks, a person chooses one of three, and it continues with that"
     )
     project = stage.root / "handoff"
     words = ("run", ".", "--profile", "handoff", "--issue", "13", "--name", "Choose how tokens are made")
@@ -262,7 +262,7 @@ def _question(stage: Stage) -> None:
 
 
 def _serve(stage: Stage) -> None:
-    _heading("`fixloop serve`: `stuck` is handed in, and somebody decides on a page")
+    _heading("`fixloop serve`: `stuck` is submitted, and a person decides on a page")
     decided_on_a_page(stage)
 
 

@@ -1,4 +1,4 @@
-"""The act of `make demo PROFILE=serve`: a decision through the page, by a headless browser where there is one, else by its
+"""The act of `make demo PROFILE=serve`: a decision on the page, by a headless browser if there is one, else by its
 forms."""
 
 import contextlib
@@ -23,7 +23,7 @@ FIELD = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)">')
 
 
 def decided_on_a_page(stage: Stage) -> None:
-    """`stuck` is handed in, its worker runs in the server, and a person decides from elsewhere."""
+    """`stuck` is submitted, its worker runs in the server, and a person decides remotely."""
     project = stage.project("stuck")
     stage.run(project, "enqueue", "--issue", "48")
     with serving(stage, project) as (address, sign_in):
@@ -35,7 +35,7 @@ def decided_on_a_page(stage: Stage) -> None:
         page = f"/w/{item['workflow_id']}/decide/{urllib.parse.quote(item['escalation_id'])}"
         with browser() as found:
             how = "a headless browser" if found else "its form"
-            print(f"   {page} is answered through {how}", flush=True)
+            print(f"   answering {page} through {how}", flush=True)
             decide_in(found, site, page) if found else site.decide(page)
         ended = site.waited_for(
             f"/v1/workflows/{item['workflow_id']}", lambda told: told if told["outcome"] else None
@@ -72,7 +72,7 @@ def serving(stage: Stage, project: Path):
 
 @contextlib.contextmanager
 def browser():
-    """A Chromium of the system, None where there is none, or nothing to drive it with."""
+    """The system's Chromium; None if there is none, or nothing to drive it with."""
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     try:
         from playwright.sync_api import sync_playwright
@@ -90,7 +90,7 @@ def browser():
 
 
 def decide_in(found, site: "Site", path: str) -> None:
-    """As a person at the page: a choice, a reason, and Confirm."""
+    """Like a person on the page: a choice, a reason, and Confirm."""
     context = found.new_context(base_url=site.address)
     context.add_cookies([{"name": each.name, "value": each.value, "url": site.address} for each in site.cookies])
     page = context.new_page()
@@ -102,7 +102,7 @@ def decide_in(found, site: "Site", path: str) -> None:
 
 
 class Site:
-    """The server, as a browser without scripts has it."""
+    """The server, as seen by a browser without scripts."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -117,7 +117,7 @@ class Site:
         self._send(path, {**self._hidden(path), "decision": "skip", "reason": REASON})
 
     def waited_for(self, path: str, wanted):
-        """What `wanted` finds in a document of the API, asked again until it does."""
+        """What `wanted` finds in a document of the API, polled until it does."""
         give_up = time.monotonic() + LIMIT_SECONDS
         while time.monotonic() < give_up:
             if (found := wanted(json.loads(self._open(path)))) is not None:

@@ -1,4 +1,4 @@
-"""Where the demo plays: copies of the examples in a temporary directory, fixloop as a user calls it, and what is checked.
+"""The demo's stage: copies of the examples in a temporary directory, fixloop as a user calls it, and the checks.
 
 Leaves neither files nor processes, and lets nothing of the caller's environment in.
 """
@@ -21,7 +21,7 @@ LIMIT_SECONDS = 180
 
 
 class Stage:
-    """A temporary directory, an environment that knows nothing else, and what went wrong so far."""
+    """A temporary directory, an isolated environment, and what has gone wrong so far."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -38,13 +38,13 @@ class Stage:
         return target
 
     def run(self, project: Path, *words: str, expected: int = 0) -> None:
-        """`fixloop WORDS` in `project`, shown as it runs; its exit code has to be `expected`."""
+        """`fixloop WORDS` in `project`, shown as it runs; its exit code must be `expected`."""
         print(f"\n$ {shlex.join(['fixloop', *words])}", flush=True)
         done = self._fixloop(project, words)
         self.check(f"exit code of `fixloop {words[0]}`", done.returncode, expected)
 
     def read(self, project: Path, *words: str) -> dict:
-        """What `fixloop WORDS --json` says."""
+        """The output of `fixloop WORDS --json`."""
         done = self._fixloop(project, (*words, "--json"), stdout=subprocess.PIPE, text=True)
         try:
             return json.loads(done.stdout)
@@ -53,7 +53,7 @@ class Stage:
             return {}
 
     def check(self, what: str, found: object, expected: object) -> None:
-        """Print one line, and remember it when it is wrong."""
+        """Print one line, and remember it if wrong."""
         if found == expected:
             print(f"   ok: {what} is {expected!r}", flush=True)
         else:
@@ -85,7 +85,7 @@ def _environment(root: Path) -> dict[str, str]:
 
 
 def left_behind(root: Path, wait_seconds: float = 15) -> dict[int, str]:
-    """Processes that still carry our environment, once they have had time to end by themselves."""
+    """Processes that still have our environment, after time to end by themselves."""
     deadline = time.monotonic() + wait_seconds
     while (found := _carrying(str(root))) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -93,7 +93,7 @@ def left_behind(root: Path, wait_seconds: float = 15) -> dict[int, str]:
 
 
 def end(processes: dict[int, str]) -> None:
-    """End what was left behind, each by its pid."""
+    """Kill what was left behind, each by its pid."""
     for pid in processes:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)

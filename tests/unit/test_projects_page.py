@@ -74,7 +74,7 @@ def test_the_page_has_a_verdict_for_each_project_or_names_it_as_not_tried() -> N
 def test_the_page_counts_the_projects_whose_verdicts_are_true() -> None:
     text = page([(PROJECTS[0], trial()), (PROJECTS[1], trial(unconfigured=STOPPED)), (PROJECTS[2], None)])
 
-    assert "1 of 2 projects that were tried have true verdicts everywhere" in text
+    assert "1 of 2 projects tried have only true verdicts" in text
     assert f"Not tried yet: {PROJECTS[2].name}." in text
 
 
