@@ -200,7 +200,7 @@ def test_guidance_lets_the_agent_of_a_cycle_continue(profiles: Profiles, capsys:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["yes"], "'yes' is no decision on a cycle; possible are manual-fix, skip, abort, extend"),
+        (["yes"], "'yes' is not a decision on a cycle; choose from manual-fix, skip, abort, extend"),
         (["manual-fix"], "manual-fix needs your guidance; add --guidance TEXT"),
         (["skip", "--iterations", "2"], "--iterations goes with extend, not with skip"),
         (["extend", "--minutes", "2"], "--minutes has no effect on a cycle"),
@@ -260,7 +260,7 @@ def test_one_of_the_options_answers_a_question_of_handoffs(profiles: Profiles, c
     wrong = said(capsys, "decide", "9", "Basic")
     told = said(capsys, "decide", "9", "OAuth 2")
 
-    refused(wrong, "'Basic' does not answer ESC-9-1; possible are JWT, OAuth 2")
+    refused(wrong, "'Basic' does not answer ESC-9-1; choose from JWT, OAuth 2")
     assert told.code == ExitCode.DONE
     assert profiles.handoffs.state(workflow).agent("planner").answer == "OAuth 2"
     assert "## The answer to your question\n\nOAuth 2" in said(capsys, "ack", "9").out
@@ -300,7 +300,7 @@ def test_what_retries_could_not_settle_is_settled_by_a_decision(profiles: Profil
     workflow = profiles.handoff()
     profiles.bring(workflow, hnd.AgentFailed(agent="planner", reason="no memory", fatal=True))
 
-    refused(said(capsys, "decide", "9", "JWT"), "possible are manual-fix, skip, abort, extend")
+    refused(said(capsys, "decide", "9", "JWT"), "choose from manual-fix, skip, abort, extend")
     assert said(capsys, "decide", "9", "abort").err == "issue 9 ended: aborted\n"
     assert profiles.handoffs.state(workflow).outcome == "aborted"
 

@@ -62,7 +62,7 @@ def test_accept_and_reject_are_refused_where_nothing_is_held(agents: Agents, cap
 
     assert refused.code == unknown.code == ExitCode.USAGE
     assert "accept answers an integrity hold, and ESC-47-test-runner-" in refused.err
-    assert "possible are manual-fix, skip, abort, extend\n" in unknown.err
+    assert "choose from manual-fix, skip, abort, extend\n" in unknown.err
 
 
 @pytest.mark.proves("I12")

@@ -94,7 +94,7 @@ def test_what_an_agent_says_while_paused_is_kept_and_taken_up(agents: Agents, ca
     kept = said(capsys, "fixed", "47", "--blocked", "no access")
 
     assert kept.code == ExitCode.DONE
-    assert "it is kept; `fixloop continue 47` takes it up" in kept.err
+    assert "it is kept; `fixloop continue 47` resumes it" in kept.err
     assert not agents.engine.state(workflow).paused
     assert "events kept meanwhile: 1" in said(capsys, "status", "47").out
     continued = said(capsys, "continue", "47")

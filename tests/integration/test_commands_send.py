@@ -40,7 +40,7 @@ def test_a_person_instructs_an_agent_of_a_cycle(profiles: Profiles, capsys: Caps
     request = said(capsys, "ack", "7").out
     assert "leave SSO out" in request
     refused(said(capsys, "send", "7", "ra", "again"), "ra has had its clarification for the blocker 1")
-    refused(said(capsys, "send", "7", "ra", "x", "--type", "ready"), "'ready' is nothing that you send")
+    refused(said(capsys, "send", "7", "ra", "x", "--type", "ready"), "you cannot send 'ready'")
     assert profiles.cycles.state(workflow).agent("ra").message.endswith("the scope")
 
 
@@ -61,7 +61,7 @@ def test_a_handoff_is_rejected_and_sent_again_by_a_person(profiles: Profiles, ca
     workflow = planned(profiles)
 
     told = said(capsys, "reject", "9", "--reason", "no budget")
-    assert (told.code, told.err) == (0, "it is rejected; issue 9 waits for a decision: `fixloop inbox`\n")
+    assert (told.code, told.err) == (0, "rejected; issue 9 waits for a decision: `fixloop inbox`\n")
     inbox = json.loads(said(capsys, "inbox", "--json").out)
     assert "no budget" in json.dumps(inbox)
     said(capsys, "decide", "9", "manual-fix", "--guidance", "half of it")
@@ -102,7 +102,7 @@ def test_an_agent_outside_passes_on_to_whom_the_routes_name(profiles: Profiles, 
     )
     told = said(capsys, "send", "9", "reviewer", '{"commit": "abc"}', "--agent", "builder")
 
-    assert told.err == "reviewer has it from builder: review_request\n"
+    assert told.err == "builder passed it on to reviewer: review_request\n"
     assert profiles.handoffs.state(workflow).messages[-1].payload == {"commit": "abc"}
     assert profiles.store.history(workflow)[-2].body["event"]["kind"] == "event-refused"
 
@@ -114,7 +114,7 @@ def test_what_a_workflow_has_not_is_refused_in_one_sentence(profiles: Profiles, 
     refused(said(capsys, "reject", "7", "--reason", "no"), "only handoffs can be rejected")
     refused(said(capsys, "ack", "7", "--handoff", "x"), "has no handoffs to accept")
     refused(said(capsys, "send", "7", "ra", "x", "--agent", "cd"), "--agent goes with handoffs")
-    refused(said(capsys, "send", "9", "builder", "x"), "--agent says who passes it on")
+    refused(said(capsys, "send", "9", "builder", "x"), "add --agent to say who passes it on")
     refused(
         said(capsys, "send", "9", "builder", "x", "--action", "y", "--agent", "planner"), "go with cycles"
     )

@@ -67,7 +67,7 @@ def test_an_issue_whose_files_are_there_can_be_rebuilt_and_the_sentence_says_so(
     told = said(capsys, "status")
 
     assert (
-        "restore its backup, rebuild it from its files with `fixloop files 48 --rebuild`, or begin"
+        "restore its backup, rebuild it from its files with `fixloop files 48 --rebuild`, or start"
         in told.err
     )
 

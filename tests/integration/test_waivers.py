@@ -94,7 +94,10 @@ def test_what_was_written_before_a_decision_that_never_came_is_no_waiver(stage: 
             {"decision": "skip", "until": "2020-01-01"},
             "a skip until 2020-01-01 is over already; use a later day",
         ),
-        ({"decision": "skip", "until": "2999-13-01"}, "'2999-13-01' is no day; use one such as 2027-01-31"),
+        (
+            {"decision": "skip", "until": "2999-13-01"},
+            "'2999-13-01' is not a day; use one such as 2027-01-31",
+        ),
     ],
 )
 def test_what_is_no_waiver_is_refused_in_a_sentence(stage: Stage, given: dict[str, str], said: str) -> None:

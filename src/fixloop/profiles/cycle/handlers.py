@@ -19,11 +19,11 @@ from fixloop.protocol.agents import ORCHESTRATOR, USER
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:
     if given.until or given.owner:
-        raise UsageError("an expiry and an owner go with skip of a validation workflow")
+        raise UsageError("an expiry and an owner go with skip in a validation workflow")
     state: Cycle = look(session, workflow).state
     if given.word not in DECISIONS:
         raise UsageError(
-            f"{given.word!r} is no decision on a cycle; possible are {', '.join(DECISIONS)}, and what its agents are "
+            f"{given.word!r} is not a decision on a cycle; choose from {', '.join(DECISIONS)}, and what its agents are "
             "to do goes with manual-fix as --guidance"
         )
     if given.word == "manual-fix" and not given.text.strip():
@@ -69,9 +69,9 @@ def _send(session: Session, workflow: str, said: Said) -> None:
     """Send an input as a person in the orchestrator's place; the cycle refuses an agent and logs the refusal (C20)."""
     kind = said.kind or InputKind.CLARIFICATION.value
     if kind not in _KINDS:
-        raise UsageError(f"{kind!r} is nothing that you send; --type is {' or '.join(_KINDS)}")
+        raise UsageError(f"you cannot send {kind!r}; --type is {' or '.join(_KINDS)}")
     if said.agent:
-        raise UsageError("--agent goes with handoffs; in a cycle only the orchestrator sends, and you for it")
+        raise UsageError("--agent goes with handoffs; in a cycle you send for the orchestrator")
     event = ev.InputRequested(
         sender=sender(ORCHESTRATOR),
         recipient=said.to.lower(),

@@ -24,7 +24,7 @@ from fixloop.protocol.event import Event
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:
     if given.until or given.owner:
-        raise UsageError("an expiry and an owner go with skip of a validation workflow")
+        raise UsageError("an expiry and an owner go with skip in a validation workflow")
     state, wanted = look(session, workflow).state, given.escalation
     if not state.questions:
         ended = f": it ended ({state.outcome})" if state.ended else "; `fixloop inbox` lists what does"
@@ -37,7 +37,7 @@ def _decide(session: Session, workflow: str, given: Answer) -> None:
         raise RefusedError(f"escalation {wanted} is not open in issue {state.issue}; open is {names}")
     options = options_of(question)
     if options and given.word not in options:
-        raise UsageError(f"{given.word!r} does not answer {question.id}; possible are {', '.join(options)}")
+        raise UsageError(f"{given.word!r} does not answer {question.id}; choose from {', '.join(options)}")
     refuse_bounds(given, "handoffs")
     event: Event
     if question.reason not in ENGINE_REASONS:
@@ -111,17 +111,17 @@ def _reject(session: Session, workflow: str, agent: str, handoff: str, reason: s
     name = OUTSIDE.chosen(seen, agent)
     event = rejection(seen.state, name, {"reason": reason})
     session.bring(workflow, event.model_copy(update={"message_id": handoff or event.message_id}))
-    note(f"it is rejected; issue {seen.standing.issue} waits for a decision: `fixloop inbox`")
+    note(f"rejected; issue {seen.standing.issue} waits for a decision: `fixloop inbox`")
 
 
 def _send(session: Session, workflow: str, said: Said) -> None:
     """Send a handoff before the agent's run ends (D12, D55); the routes determine the recipient."""
     if said.actions or said.criteria or said.about:
-        told = "--action, --criterion and --about go with cycles; what is passed on is one JSON object"
+        told = "--action, --criterion and --about go with cycles; a handoff passes on one JSON object"
         raise UsageError(told)
     named = said.agent.lower() or sender("")
     if not named:
-        raise UsageError("--agent says who passes it on; add it")
+        raise UsageError("add --agent to say who passes it on")
     check_agent(named)
     try:
         found = json.loads(said.text)
@@ -132,7 +132,7 @@ def _send(session: Session, workflow: str, said: Said) -> None:
         sender=named, to=said.to.lower(), type=said.kind or sent_by(named), payload=payload
     )
     session.bring(workflow, event)
-    note(f"{event.to} has it from {named}: {event.type}")
+    note(f"{named} passed it on to {event.to}: {event.type}")
 
 
 OUTSIDE: Final = Outside(

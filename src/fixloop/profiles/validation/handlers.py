@@ -77,7 +77,7 @@ def _fixed(session: Session, workflow: str, work: Work) -> None:
         change = _hand_in(session, workflow, raw, work)
     state = session.engine.state(workflow)
     if state.held is not None:
-        note(f"it is kept; `fixloop continue {called(state)}` takes it up")
+        note(f"it is kept; `fixloop continue {called(state)}` resumes it")
     elif change is None:
         note(f"issue {state.issue} waits for a decision: `fixloop inbox`")
     if change is None:
@@ -89,7 +89,7 @@ def _fixed(session: Session, workflow: str, work: Work) -> None:
         note("no file was changed")
     if change.left_out:
         note(
-            f"left out, because your checkout is taken as it stands: what earlier fixes did to "
+            f"left out, because your checkout is taken as it is: what earlier fixes did to "
             f"{', '.join(change.left_out[:LISTED])}{' …' if len(change.left_out) > LISTED else ''}; "
             f"`fixloop fixed {called(state)} --here --merge` would have kept it"
         )
@@ -100,7 +100,7 @@ def _decide(session: Session, workflow: str, given: Given) -> None:
     opened = state.escalation
     if given.word not in tuple(Decision):
         possible = opened.reason.decisions if opened is not None else FOUR
-        raise UsageError(f"{given.word!r} is no decision; possible are {', '.join(possible)}")
+        raise UsageError(f"{given.word!r} is not a decision; choose from {', '.join(possible)}")
     decision = Decision(given.word)
     if (given.iterations is not None or given.minutes is not None) and decision is not Decision.EXTEND:
         raise UsageError(f"--iterations and --minutes go with extend, not with {decision}")
@@ -137,7 +137,7 @@ def _day(text: str) -> str:
     try:
         return date.fromisoformat(text).isoformat() if text else ""
     except ValueError:
-        raise UsageError(f"{text[:40]!r} is no day; use one such as 2027-01-31") from None
+        raise UsageError(f"{text[:40]!r} is not a day; use one such as 2027-01-31") from None
 
 
 def _show(session: Session, workflow: str) -> None:
@@ -201,8 +201,8 @@ def _taken(session: Session, state: State, work: Work) -> Change:
     made = offered_at(state, cache)
     if not made.top.is_dir():
         way = f"`fixloop {'inbox' if state.paused else f'ack {called(state)}'}`"
-        does = "says what is to be decided" if state.paused else "makes a directory to work in"
-        raise RefusedError(f"nothing was offered yet; {way} {does}, or use --here for the current checkout")
+        does = "shows what to decide" if state.paused else "makes a directory to work in"
+        raise RefusedError(f"there is no directory yet; {way} {does}, or use --here for the current checkout")
     copied = copied_paths(mirror, snapshot_in(state).copied)
     return merge.commit_of_directory(made.top, state.tip, mirror, message, without=copied)
 
