@@ -32,7 +32,7 @@ def ack(
     show: Annotated[str, Option(metavar="ID", help="Only print one failure in full, such as F1.")] = "",
     project: ProjectOption = None,
 ) -> None:
-    """Take the open request, and print it with the directory to work in."""
+    """Take the open request. Prints it, and the directory to work in."""
     with open_workflow(issue, project) as (session, workflow):
         if show:
             print_text(handlers_of(session, workflow).failure(session, workflow, show))
@@ -62,7 +62,7 @@ def fixed(
     agent: Agent = "",
     project: ProjectOption = None,
 ) -> None:
-    """Submit the work: take the offered directory as it is, and print the files it took."""
+    """Submit the work. Takes the offered directory as it is, and prints the files it took."""
     if sum((here, rev is not None, blocked is not None)) > 1:
         raise UsageError("--here, --rev and --blocked exclude each other; use one of them")
     if merge and not here:
@@ -79,7 +79,7 @@ def decline(
     agent: Agent = "",
     project: ProjectOption = None,
 ) -> None:
-    """Decline to fix, with a reason: a person decides, and no iteration is counted."""
+    """Decline to fix, with a reason. A person decides, and no iteration is counted."""
     if not text.strip():
         raise UsageError("--text is empty; give the reason")
     with open_workflow(issue, project) as (session, workflow):
@@ -158,7 +158,7 @@ def send(
     project: ProjectOption = None,
 ) -> None:
     """
-    Message an agent of a cycle, in the orchestrator's place, or pass a handoff on, as one of its agents.
+    Message an agent of a cycle, or pass a handoff on. You act for the orchestrator, or as a handoff agent.
 
     An agent of a cycle reads it in its current or next request; one that has completed works again, and its
     work is validated. Each agent gets one clarification per iteration, and one about each blocker.
@@ -178,7 +178,7 @@ def reject(
     project: ProjectOption = None,
 ) -> None:
     """
-    Reject a handoff, as the agent it is for; a person decides what happens next.
+    Reject a handoff, as the agent it is for. A person decides what happens next.
 
     It moves to the completed ones, with the reason. `fixloop decide` sends it again (manual-fix, with your
     --guidance) or ends the workflow.

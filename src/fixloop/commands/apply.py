@@ -16,13 +16,13 @@ from fixloop.repository.apply import apply_changes
 
 
 def apply_command(issue: Issue, project: ProjectOption = None) -> None:
-    """Apply the verified fixes to the checkout as uncommitted changes, all or nothing."""
+    """Apply the verified fixes to the checkout. Makes uncommitted changes, all or nothing."""
     with open_workflow(issue, project) as (session, workflow):
         apply_to(session.directory, session, look(session, workflow).state)
 
 
 def push_command(issue: Issue, project: ProjectOption = None) -> None:
-    """Push the verified branch to the repository's URL, or retry a push that was refused."""
+    """Push the verified branch to the repository's URL. Also retries a refused push."""
     with open_workflow(issue, project) as (session, workflow):
         state = look(session, workflow).state
         _refuse_unpassed(state, "push")

@@ -24,7 +24,7 @@ def backup(
     file: Annotated[Path, Argument(metavar="FILE", help="The output file.")], project: OnlyProject = None
 ) -> None:
     """
-    Write a project's workflows to one file, with their histories and artifacts.
+    Write a project's workflows to one file. Includes histories and artifacts.
 
     The default is this directory's project. Workers may keep running: each workflow is saved as of one moment.
     Archived workflows are not included. The file has no tokens or passwords, but all that agents and tools wrote.

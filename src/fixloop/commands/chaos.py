@@ -46,7 +46,7 @@ def chaos(
     json: AsJson = False,
 ) -> None:
     """
-    Injure workers and Redis while they work, and check that nothing is lost.
+    Injure workers and Redis, and check that nothing is lost.
 
     Starts a separate Redis and two workers with scripted agents; touches no project and no other Redis.
     Everything runs twice, once undisturbed. For chats there is no Redis: two hosts run `fixloop chat

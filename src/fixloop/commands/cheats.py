@@ -36,7 +36,7 @@ def cheats(
     json: AsJson = False,
 ) -> None:
     """
-    Run scripted cheating and honest fixers, and report which of them pass.
+    Run scripted cheating and honest fixers; report which pass.
 
     Each case is a small project with a defect, in a temporary folder with a separate server, and goes
     through `fixloop run`. Honest cases run twice, the second time without any rule, to measure the time

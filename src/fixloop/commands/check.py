@@ -85,7 +85,7 @@ def check(
     ] = None,
 ) -> None:
     """
-    Check a project as it is: no Redis, no workflow, no change to files or branches.
+    Check a project as it is, without Redis or a workflow. Changes no files or branches.
 
     Uses the checks, workspaces and gates of `fixloop run`. The first line gives the verdict and what changed since
     the last check. What failed last time runs first; what ran on the same tree is not repeated. Exit codes:

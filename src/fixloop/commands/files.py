@@ -28,7 +28,7 @@ def files(
     project: ProjectOption = None,
 ) -> None:
     """
-    Check the named files of a cycle or handoff, and rewrite those that were changed.
+    Check the named files of a cycle or handoff. Rewrites those that were changed.
 
     While a workflow runs, Redis is authoritative. An edited file is reported with field and value, kept in
     `.fixloop/files/edited` and rewritten, with exit code 2. Prints the folder.

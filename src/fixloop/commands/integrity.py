@@ -20,7 +20,7 @@ Hold = tuple[tuple[str, ...], str]
 
 def integrity(json: AsJson = False, project: ProjectOption = None) -> None:
     """
-    Count how often each rule held a passing run, and what people decided.
+    Count the holds of each integrity rule, and people's decisions.
 
     Counts all workflows of the project, including archived ones. An accepted hold was needless: a rule with
     more than one needless hold in ten is reported, with the setting that turns it off.

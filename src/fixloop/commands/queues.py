@@ -16,7 +16,7 @@ def queues(
     json: AsJson = False,
 ) -> None:
     """
-    Show the ready and running steps of each queue, and how long the oldest has waited.
+    Show each queue's ready and running steps. Also shows how long the oldest has waited.
 
     `load` is (ready + claimed) / concurrency over all queues: above 1, there is more work than can run at once.
     Use it to scale workers.

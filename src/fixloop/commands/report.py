@@ -49,10 +49,10 @@ def report(
     project: ProjectOption = None,
 ) -> None:
     """
-    Summarize a feature: phases, iterations, gates, times, fixes, evidence.
+    Summarize a feature.
 
-    Works for running, paused, aborted, cancelled and completed workflows. The page is a single file that needs
-    no network and no scripts. Prints the name of any file written.
+    Shows phases, iterations, gates, times, fixes and evidence, of running, paused, aborted, cancelled and completed
+    workflows. The page is a single file without network access or scripts. Prints the name of any file written.
     """
     # Without a format, `report.html` means a page.
     suffix = Path(output).suffix.casefold() if output is not None else ""

@@ -59,7 +59,7 @@ def run(
     restart: options.Restart = False,
 ) -> None:
     """
-    Validate a feature, have failures fixed and check again until everything passes or a person decides.
+    Validate a feature, have failures fixed, and check again. Ends when everything passes or a person decides.
 
     With --profile cycle or handoff, have its agents build it until it is complete or a person decides.
     """
@@ -85,7 +85,7 @@ def run(
 
 
 def resume(issue: OptionalIssue = None, project: ProjectOption = None) -> None:
-    """Continue a `run` that was killed; if it has ended, show its result again."""
+    """Continue a `run` that was killed. If it has ended, show its result again."""
     restore_lost(issue)
     with open_workflow(issue, project) as (session, workflow):
         seen = look(session, workflow)

@@ -84,7 +84,7 @@ def flower(port: Annotated[int, Option(min=1, max=65535, help="The port to liste
 
 def runner(socket_path: Annotated[Path, Argument(metavar="SOCKET", help="Where workers find it.")]) -> None:
     """
-    Run checks and fixers for this machine's workers, isolated from their Redis.
+    Run checks and fixers for local workers, isolated from Redis.
 
     Run it in a separate container with the same image, on a network without Redis, with the workers' cache
     directories and the socket's directory mounted. Workers find it through FIXLOOP_RUNNER.

@@ -162,7 +162,7 @@ def mcp(
     agent: Annotated[str, Option(metavar="NAME", help="The declared agent whose work it takes.")] = "main",
 ) -> None:
     """
-    Serve an agent its work over the Model Context Protocol, on stdin and stdout.
+    Serve an agent its work over the Model Context Protocol. Uses stdin and stdout.
 
     Seven tools for this directory's project: check, claim_work, get_failure, submit_fix, decline, heartbeat and
     status. An agent with a shell should use the commands: they need fewer words.
@@ -232,7 +232,7 @@ def person(
     project: Projects = None,
     no_password: Annotated[bool, Option("--no-password", help="A proxy signs this person in.")] = False,
 ) -> None:
-    """Add a person to the file of people, or change their role and password."""
+    """Add a person to the file, or change their role and password."""
     from fixloop.serve.people import People
 
     password = (

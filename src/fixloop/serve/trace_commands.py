@@ -20,7 +20,7 @@ def trace(
     project: ProjectOption = None,
 ) -> None:
     """
-    Print a workflow as a trace: its phases, runs, fixes and waits as timed spans, in JSON.
+    Print a workflow as a trace, in JSON. Phases, runs, fixes and waits are timed spans.
 
     Checks and fixers get the id of their span as TRACEPARENT. `fixloop serve --otlp` sends every ended workflow.
     """

@@ -16,7 +16,7 @@ from fixloop.serve.commands import Projects
 from fixloop.store.webhooks import Endpoint, Webhooks
 
 webhook_group: Final = typer.Typer(
-    help="Notify others of events, by signed requests from `fixloop serve`.", rich_markup_mode=None
+    help="Send events as signed requests from `fixloop serve`.", rich_markup_mode=None
 )
 Id = Annotated[str, Argument(metavar="ID", help="The id from `fixloop webhook list`.")]
 

@@ -79,7 +79,7 @@ def write(
     project: ProjectOption = None,
 ) -> None:
     """
-    Write your own field in the shared state of handoff agents, and print how often it was written.
+    Write your own field in the shared state of handoff agents. Prints how often it was written.
 
     The agent must have the lock of state.json; the last write wins. Fields the workflow depends on are
     not written until a person has reviewed them: exit code 3.
@@ -114,7 +114,7 @@ def heartbeat(
     project: ProjectOption = None,
 ) -> None:
     """
-    Report that a handoff agent is still working; `status` shows the last report.
+    Report that a handoff agent is still working. `status` shows the last report.
 
     Every two minutes is enough. It extends neither its time nor its locks. Exit code 2 means that its run is over,
     so that a background loop can end.
