@@ -270,7 +270,7 @@ def _say_next(session: Session, workflow: str, decision: Decision) -> None:
         note(f"issue {issue} ended: {state.outcome}")
     elif state.paused and decision is Decision.MANUAL_FIX:
         # The fix is made in its own directory, or in the person's checkout.
-        where = f"mend it in your checkout, then `fixloop fixed {issue} --here`"
+        where = f"fix it in your checkout, then `fixloop fixed {issue} --here`"
         with suppress(RefusedError):
             made = offer(session.engine, state, session.settings.cache_dir)
             where += f"; or in {made.directory}, then `fixloop fixed {issue}`"
