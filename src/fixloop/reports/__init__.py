@@ -1,4 +1,4 @@
-"""Report files of tools to failures, counts and evidence."""
+"""Turns tools' report files into failures, counts and evidence."""
 
 from fixloop.protocol.limits import bound
 from fixloop.reports.reader import KINDS, read_report

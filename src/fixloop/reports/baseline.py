@@ -1,7 +1,7 @@
-"""Which of a check's failures are older than the feature: those that the base has too, even if its lines have moved.
+"""Separates a check's new failures from old ones: those the base also has, even if its lines have moved.
 
-A failure is old where the base has the same one (file, name, type, message) on the same line, unchanged or moved.
-One on a line that the feature wrote is new, even if the base has the same elsewhere: in doubt it is the feature's.
+A failure is old if the base has the same one (file, name, type, message) on the same line, unchanged or moved. A
+failure on a line that the feature wrote is new, even if the base has the same one elsewhere.
 """
 
 import re
@@ -22,13 +22,13 @@ _VARYING: Final = (
     (re.compile(r"\b0x[0-9a-fA-F]+\b"), "#"),
     (re.compile(r"(?<![\w.])\d+(?:\.\d+)? ?(?:ms|s|seconds?)\b"), "#"),
 )
-"""What differs between two runs of one fault: line numbers, addresses, durations."""
+"""The parts that vary between runs of one fault: line numbers, addresses, durations."""
 _FILE: Final = re.compile(r"[\w-]\.[A-Za-z]\w{0,5}\b")
 _CUT: Final = re.compile(r" bytes (cut\]|left out …\])")
 
 
 class SplitFailures(NamedTuple):
-    """A check's failures, told apart; each in the order in which they came."""
+    """A check's failures, split; each part in its original order."""
 
     new: tuple[Failure, ...]
     old: tuple[Failure, ...]
@@ -41,7 +41,7 @@ class _Moves(Protocol):
 
 
 class _Fault(NamedTuple):
-    """What two runs' failures have to share to be the same one, but for the line."""
+    """The key under which failures of two runs are the same, apart from the line."""
 
     path: str
     name: str
@@ -51,7 +51,7 @@ class _Fault(NamedTuple):
 
 
 def comparable(failures: Iterable[Failure], workspace: str) -> tuple[Failure, ...]:
-    """The failures without the name of the workspace that they were found in."""
+    """The failures without the path of the workspace in their messages."""
     prefix = f"{workspace.rstrip('/')}/"
     return tuple(each.model_copy(update={"message": each.message.replace(prefix, "")}) for each in failures)
 
@@ -65,9 +65,9 @@ def tell_apart(
     workspace: str = "",
 ) -> SplitFailures:
     """
-    Split the present failures into new and old ones; each of the base's, made `comparable`, explains at most one.
+    Split the present failures into new and old ones; each base failure, made `comparable`, matches at most one.
 
-    `moves`: by paths from the top. `subdirectory`: the folder, seen from there, that the failures' paths start in.
+    `moves`: by paths from the top. `subdirectory`: the folder, from the top, that the failures' paths are relative to.
     """
     left: dict[_Fault, list[Failure]] = defaultdict(list)
     for failure in base:
@@ -78,7 +78,7 @@ def tell_apart(
     faults = [_fault(failure, normpath(join(subdirectory, failure.file))) for failure in found]
     unexplained = [number for number, fault in enumerate(faults) if fault not in left]
     open_ = [number for number, fault in enumerate(faults) if fault in left]
-    # What stayed in place first: what moved may only take what is then left.
+    # Unmoved lines match first; moved lines get the remaining candidates.
     for is_same in (_stayed, _moved):
         still_open = []
         for number in open_:
@@ -87,7 +87,7 @@ def tell_apart(
             if (place := next(same, None)) is None:
                 still_open.append(number)
             else:
-                # One of the base's failures explains this one; that one is then used up.
+                # Each base failure matches only once.
                 del candidates[place]
         open_ = still_open
     new = {*unexplained, *open_}
@@ -98,7 +98,7 @@ def tell_apart(
 
 
 def _fault(failure: Failure, path: str) -> _Fault:
-    # A failure that stands for a whole output has nothing but its text.
+    # A failure that represents a whole output has only its text.
     text = failure.message if failure.measure else one_line(failure.message)
     for pattern, instead in _VARYING:
         text = pattern.sub(instead, text)
@@ -107,7 +107,7 @@ def _fault(failure: Failure, path: str) -> _Fault:
 
 def _stayed(before: Failure, failure: Failure, lines: LineMap) -> bool:
     if failure.line is None or before.line is None:
-        # A whole output that names no file may say the same of another fault.
+        # A whole output that names no file may be the same for another fault.
         is_silent = failure.measure == measure_of("") or not _FILE.search(failure.message)
         is_vague = failure.measure and (is_silent or _CUT.search(failure.message))
         return failure.line == before.line and not is_vague

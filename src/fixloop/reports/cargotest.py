@@ -1,7 +1,7 @@
-"""What `cargo test` prints, both streams in one: each test binary's tests, doc tests, and build errors.
+"""Reads the merged output of `cargo test`: each test binary's tests, doc tests, and build errors.
 
-The text is libtest's; its JSON needs a nightly compiler. Refuses an output in which a binary lists fewer tests
-than it began. Doc tests are named without their line, which shifts while the test stays.
+The text is libtest's; its JSON needs a nightly compiler. Refuses an output in which a binary lists fewer tests than it
+started. Doc tests are named without their line, which may shift.
 """
 
 import re
@@ -14,7 +14,7 @@ from fixloop.reports.report import Report, Tests, Unusable, place_in
 from fixloop.reports.tree import SourceTree
 
 BUILD: Final = "build"
-"""What a build error is named after: the build, which passes when there is none."""
+"""The name of build errors: the build, which passes if there are none."""
 
 _TARGET: Final = re.compile(
     r"\s+(?:Running (?P<source>.+?)|Doc-tests (?P<doc>\S+))(?: \((?P<binary>\S+)\))?$"
@@ -38,17 +38,17 @@ _BUILD_ENDS: Final = re.compile(r"could not compile|aborting due to|\d+ targets?
 class _Binary:
     target: str
     declared: int | None = None
-    """How many tests it said it would run; None for one with a custom harness."""
+    """The announced number of tests; None for a custom harness."""
     ends: list[tuple[str, str]] = field(default_factory=list)
     sections: dict[str, list[str]] = field(default_factory=dict)
     result: tuple[int, int, int] | None = None
     fault: list[str] = field(default_factory=list)
-    """What Cargo says about a binary that ended badly."""
+    """Cargo's lines about a binary that failed."""
     talk: list[str] = field(default_factory=list)
 
 
 def read_cargo_test(content: bytes, tree: SourceTree) -> Report:
-    """What the text in `content` says. Raises Unusable: it is not that of `cargo test`, or not whole."""
+    """The report of the text in `content`. Raises Unusable: it is not from `cargo test`, or is incomplete."""
     lines = clean(content.decode("utf-8", "replace")).split("\n")
     tests = Tests()
     binaries = list(_binaries(lines))
@@ -56,7 +56,7 @@ def read_cargo_test(content: bytes, tree: SourceTree) -> Report:
         _read(binary, tests, tree)
     tests.not_counted += [BUILD] if binaries else []
     if not binaries:
-        # One failure for each error of the compiler; the same one in two targets is one.
+        # One failure per compiler error; the same error in two targets counts once.
         blocks: dict[str, re.Match[str]] = {}
         for start, line in enumerate(lines):
             error = _BUILD_ERROR.match(line)
@@ -72,12 +72,12 @@ def read_cargo_test(content: bytes, tree: SourceTree) -> Report:
 
 def _binaries(lines: list[str]) -> Iterator[_Binary]:
     binary: _Binary | None = None
-    section: list[str] | None = None  # of captured output, the one that is open
+    section: list[str] | None = None  # the open section of captured output
     for line in lines:
         if target := _TARGET.match(line):
             if binary is not None:
                 yield binary
-            # The crate, and the source of its unit tests where that is not the library: a binary has the same name.
+            # The crate, plus the source of its unit tests unless that is the library: a binary has the same name.
             source, file = str(target["source"]), (target["binary"] or "").replace("\\", "/")
             crate = re.sub(r"-[0-9a-f]{8,}(?:\.exe)?$", "", file.rpartition("/")[2])
             unit_tests_of = source.removeprefix("unittests ")
@@ -113,7 +113,7 @@ def _read(run: _Binary, tests: Tests, tree: SourceTree) -> None:
         else:
             _fail(f"{run.target}::{name}", "\n".join(run.sections.get(name, ())), "failure", tests, tree)
     if run.declared is None and not run.fault:
-        # A custom harness prints what it likes; Cargo says when it failed.
+        # A custom harness has no set format; Cargo says if it failed.
         tests.passed.append(run.target)
         return
     tests.not_counted.append(run.target)

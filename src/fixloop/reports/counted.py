@@ -1,7 +1,7 @@
-"""How many tests a runner says it ran, from what it prints: for checks that write no report.
+"""Counts the tests that a runner says it ran, from its output, for checks that write no report.
 
-Of every summary in an output, in the runners' own words; tests that were skipped did not run. Nothing is guessed: where
-no summary counts, there is no number.
+Adds up every summary that a known runner printed, without skipped tests. Nothing is guessed: without a summary that
+counts tests, there is no number.
 """
 
 import re
@@ -26,13 +26,13 @@ _NUMBERS: Final = (
     re.compile(r"^ +Ran (\d+) tests with ()\d+ failures", re.MULTILINE),
     re.compile(r"^(\d+) scenarios? passed, (\d+) failed", re.MULTILINE),
 )
-"""Of cargo test, node --test and tape, mocha, uvu, zope.testrunner and behave."""
+"""Summaries of cargo test, node --test and tape, mocha, uvu, zope.testrunner and behave."""
 _GO: Final = re.compile(r"^=== RUN\s", re.MULTILINE)
-"""Printed with -v alone, where each test has one; a package's `ok` says nothing of tests."""
+"""Printed once per test, only with -v; a package's `ok` gives no number of tests."""
 
 
 def counted(output: str) -> int | None:
-    """How many tests ran; None where nothing in `output` says so."""
+    """The number of tests that ran; None if `output` does not give it."""
     found: list[int] = []
     for whole, part in ((_PYTEST, _OF_PYTEST), (_JAVASCRIPT, _OF_JAVASCRIPT)):
         found += [sum(map(int, part.findall(summary))) for summary in whole.findall(output)]

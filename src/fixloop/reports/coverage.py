@@ -1,7 +1,7 @@
-"""Coverage: the JSON report of coverage.py, one figure and one gate, and what a test runner refuses by itself.
+"""Coverage: coverage.py's JSON report, one figure and one gate, and the thresholds of test runners.
 
-Owns the comparison, which is exact: 79.95 is below 80, however it is displayed. Refuses a figure that is no
-percentage, and one of a run that measured nothing.
+Owns the comparison, which is exact: 79.95 is below 80, however it is displayed. Refuses a figure that is not a
+percentage, and a run that measured nothing.
 """
 
 import math
@@ -16,13 +16,13 @@ from fixloop.reports.report import Report, Unusable, failure_of
 from fixloop.reports.tree import SourceTree
 
 NAME: Final = "coverage"
-"""The name of the failure that stands for the whole measurement (G24)."""
+"""The name of the failure that represents the whole measurement (G24)."""
 
 _BELOW_GATE: Final = "CoverageBelowTarget"
 _BELOW_THRESHOLD: Final = "coverage"
 _WORST_FILES: Final = 5
 _RANGES: Final = 12
-# The words of c8, nyc, Vitest and Jest: every test passes, and the exit code says no.
+# Messages of c8, nyc, Vitest and Jest if every test passes but the exit code is not 0.
 _MISSED: Final = re.compile(
     r"^(?:ERROR: )?Coverage for (?P<what>\w+) \((?P<is>[\d.]+)%\) does not meet .{1,300}"
     r"|^Jest: .{1,200} coverage threshold for (?P<jest>\w+) \(.{1,20}\) not met: (?P<was>[\d.]+)%",
@@ -31,7 +31,7 @@ _MISSED: Final = re.compile(
 
 
 def read_coverage(content: bytes, tree: SourceTree, gate: float | None) -> Report:
-    """The percentage in `content`, and a failure when it is below `gate` (B68). Raises Unusable: it is no figure."""
+    """The percentage in `content`, and a failure if it is below `gate` (B68). Raises Unusable."""
     document = json_object(content)
     totals = document.get("totals")
     if not isinstance(totals, dict):
@@ -60,12 +60,12 @@ def read_coverage(content: bytes, tree: SourceTree, gate: float | None) -> Repor
 
 
 def is_too_low(failure: Failure) -> bool:
-    """Whether it stands for a figure of coverage, and for no test."""
+    """Whether the failure is a coverage figure, not a test."""
     return failure.error_type in (_BELOW_GATE, _BELOW_THRESHOLD)
 
 
 def _floored(percent: float, digits: int) -> str:
-    """Never rounded up: a figure below its gate must not look as if it met it."""
+    """Never rounded up: a figure below its gate must not appear to meet it."""
     scale = 10**digits
     return f"{math.floor(percent * scale + 1e-9) / scale:.{digits}f}"
 
@@ -95,7 +95,7 @@ def _failure(percent: float, gate: float, files: object, tree: SourceTree) -> Fa
 
 
 def missed_thresholds(output: str) -> tuple[Failure, ...]:
-    """One failure for each figure that is too low; its measure is the figure, so that a rise is progress."""
+    """One failure for each figure that is too low, with the figure as its measure: a rise is progress."""
     return tuple(
         failure_of(
             f"coverage of {found['what'] or found['jest']}",

@@ -1,6 +1,6 @@
-"""The bytes of one report file, taken so that no file can hang, fill or fool the reader.
+"""Reads the bytes of one report file, so that no file can block the reader, fill its memory or mislead it.
 
-Refuses everything that is not a plain file of a sane size: a pipe, a device, a directory, a link.
+Refuses everything but a regular file of limited size: a pipe, a device, a directory, a link.
 """
 
 import json
@@ -17,7 +17,7 @@ LIMIT_BYTES: Final = 64 * 1024 * 1024
 # An empty list is two bytes of JSON and 64 of memory: without a count, 64 MB of `[],` would take 1.4 GB.
 MAX_CONTAINERS: Final = 4_000_000
 
-# Without O_NONBLOCK the open of a pipe waits for a writer that never comes.
+# Without O_NONBLOCK, opening a pipe waits for a writer.
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _KINDS: Final = (
     *((stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISLNK, "a symbolic link")),
@@ -26,9 +26,9 @@ _KINDS: Final = (
 
 
 def read_bytes(path: Path, limit_bytes: int = LIMIT_BYTES) -> bytes:
-    """The content of the regular file `path`. Raises Unusable: it is none, empty, or over `limit_bytes`."""
+    """The content of the regular file `path`. Raises Unusable: not one, empty, or over `limit_bytes`."""
     try:
-        # Asked before it is opened: opening some devices has effects. Asked again after, against an exchange.
+        # Checked before opening, which has effects on some devices, and again after, in case it was replaced.
         _require_regular(path, os.lstat(path))
         descriptor = os.open(path, _FLAGS)
     except FileNotFoundError:
@@ -42,7 +42,7 @@ def read_bytes(path: Path, limit_bytes: int = LIMIT_BYTES) -> bytes:
         _require_size(path, status.st_size, limit_bytes)
         content, room = bytearray(), limit_bytes + 1
         try:
-            # At most so many, also from a file that is still growing.
+            # The limit also holds for a file that is still growing.
             while room > 0 and (piece := file.read(min(room, 1 << 20))):
                 content += piece
                 room -= len(piece)
@@ -55,7 +55,7 @@ def read_bytes(path: Path, limit_bytes: int = LIMIT_BYTES) -> bytes:
 
 
 def json_object(content: bytes) -> dict[str, Any]:
-    """The JSON object in `content`. Raises Unusable: it is none, or two readers would not agree on what it says."""
+    """The JSON object in `content`. Raises Unusable: not one, or parsers could read it differently."""
     parts = content.count(b"{") + content.count(b"[")
     if parts > MAX_CONTAINERS:
         raise Unusable(f"holds {parts} lists and objects, the limit is {MAX_CONTAINERS}")

@@ -1,7 +1,7 @@
-"""The one failure of a group that is told in full: its error, the code around it, and how to run it alone.
+"""Completes the one failure of a group given in full: its error, the code around it, and how to run it alone.
 
-Owns what is added to a report's own words, and what is taken away: the source lines that a traceback copies, foreign
-frames, and what is said twice. Reads the workspace, which is gone when the report is read.
+Owns what is added to a report's own text, and what is removed: the source lines that a traceback copies, foreign
+frames, and repetitions. Reads the workspace, which is gone when the report is read.
 """
 
 import re
@@ -31,7 +31,7 @@ _FOREIGN_STACK: Final = re.compile(r"^\s+at .*(?:node_modules|node:)")
 
 
 def digest(text: str, tree: SourceTree) -> str:
-    """`text` as somebody needs it who has the code."""
+    """`text` shortened for a reader who has the code."""
     rows = text.split("\n")
     if any(map(_ERROR.match, rows)):
         return "\n".join(_once(_of_pytest(rows)))
@@ -47,7 +47,7 @@ class _Row(NamedTuple):
 
 
 def _once(rows: Iterable[_Row]) -> Iterator[str]:
-    """What is not said yet; a report gives the message and its traceback, which ends with it."""
+    """Drops repetitions; a report gives the message, and then its traceback, which ends with it."""
     said: set[str] = set()
     for text, is_repeatable in rows:
         words = text.strip()
@@ -58,7 +58,7 @@ def _once(rows: Iterable[_Row]) -> Iterator[str]:
 
 
 def _of_pytest(rows: list[str]) -> Iterator[_Row]:
-    """The `E` lines, arguments, and one line for each frame; what precedes the first frame as it stands."""
+    """The `E` lines, arguments, and one line for each frame; the text before the first frame is unchanged."""
     code, frame, indent, is_first = "", "", 0, True
     for row in rows:
         place = _PLACE.match(row)
@@ -82,7 +82,7 @@ def _of_pytest(rows: list[str]) -> Iterator[_Row]:
 
 
 def _native(rows: list[str], tree: SourceTree) -> Iterator[_Row]:
-    """One line for each frame of the workspace, and everything that is no frame."""
+    """One line for each frame of the workspace, and all lines outside frames."""
     place, is_frame = "", False
     for row in rows:
         if _NATIVE.match(row):
@@ -97,7 +97,7 @@ def _native(rows: list[str], tree: SourceTree) -> Iterator[_Row]:
                 yield _Row(row)
 
 
-# pytest 9 and pytest-subtests name subtests in the last lines of their output, and nowhere in the report.
+# pytest 9 and pytest-subtests name subtests only in the last lines of their output, not in the report.
 _SUBTEST: Final = re.compile(
     r"^(?:SUBFAIL(?:ED)?(?P<after>[^\n]{0,300}?)|(?P<before>[\[(][^\n]{0,300}) SUBFAIL)"
     r" (?P<test>[^\s\[\]()]{1,300}\.py::\S{1,300})",
@@ -112,15 +112,15 @@ def explained(
     failure: Failure, argv: Sequence[str], workspace: Path, hide: Callable[[str], str], *, room: int = 0
 ) -> Failure:
     """
-    `failure` with its text shortened to what the code does not say, and with the code.
+    `failure` with the code, and its text without what the code shows.
 
-    `argv`: the command of its check, as somebody would run it again. `hide`: cuts secrets out of what is read here.
+    `argv`: the command of its check, as a person would repeat it. `hide`: removes secrets from what is read here.
     `room`: characters of code beyond the lines next to the failing one.
     """
     file, _, line = (failure.frame or failure.location).rpartition(":")
     tree, source = SourceTree(workspace), ""
     if line.isdigit():
-        # The lines around the frame, and where there is room those of the test that came there.
+        # The lines around the frame, and if there is room, those of the test that led there.
         source = source_around(workspace, Frame(file, int(line)), room)
         test = deepest_of_test(failure.message, tree)
         if test is not None and test.file != file and len(source) < room:
@@ -134,7 +134,7 @@ def explained(
 def with_examples(
     result: CheckResult, argv: Sequence[str], workspace: Path, hide: Callable[[str], str]
 ) -> CheckResult:
-    """The result with one failure of each group explained and in full (K41); arguments as `explained` has them."""
+    """The result with one failure of each group explained and in full (K41); arguments as for `explained`."""
     told = list(result.failures)
     examples = {group[0] for group in groups(map(FailureRef.of, told))[:FULL_FAILURES]}
     room = _CODE_CHARACTERS // max(1, len(examples))
@@ -144,7 +144,7 @@ def with_examples(
 
 
 def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:
-    """The failures of a test runner, those of tests with failing subtests with their names."""
+    """A test runner's failures; tests with failing subtests list the subtests' names."""
     found: dict[str, list[str]] = {}
     for match in _SUBTEST.finditer(output):
         found.setdefault(match["test"], []).append((match["after"] or match["before"]).strip())
@@ -166,7 +166,7 @@ _RUNNERS: Final = frozenset(
 )
 _OPTION: Final = re.compile(r"--?\w")
 _FIXTURE: Final = re.compile(r"\.(?:setUp|tearDown)(?:Class|Module)$")
-# A package may have dots, too; a test begins with one of Go's four words.
+# A package may also have dots; a test begins with one of Go's four words.
 _GO_TEST: Final = re.compile(r"(\S+?)\.((?:Test|Example|Fuzz|Benchmark)(?![a-z]).*)")
 
 
@@ -179,14 +179,14 @@ def without_reports(argv: Sequence[str]) -> tuple[str, ...]:
                 kept.pop()
         elif not _REPORT.search(part) and not _FOR_REPORTS.fullmatch(part):
             kept.append(part)
-    if "sarif" in kept:  # what a person reads instead is the tool's default
+    if "sarif" in kept:  # a person reads the tool's default format instead
         place = kept.index("sarif")
         del kept[place - 1 if _OPTION.match(kept[place - 1]) else place : place + 1]
     return tuple(kept)
 
 
 def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
-    """What runs `failure` alone; empty where the runner is not known, or cannot name it."""
+    """The command that runs `failure` alone; empty if the runner is unknown or cannot name it."""
     names = [part.rsplit("/", 1)[-1] for part in argv]
     place = next((place for place, name in enumerate(names) if name in _RUNNERS), -1)
     if place < 0:
@@ -196,12 +196,12 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
     match name, rest:
         case "pytest", _ if file and failure.name.startswith(file):
             without_coverage = ("--no-cov",) if any(part.startswith("--cov") for part in rest) else ()
-            # Only names of Python are classes for certain; other collectors' names are nobody's ids.
+            # Only Python identifiers are certainly classes; other collectors' names are not test ids.
             is_id = all(part.isidentifier() for part in failure.name.partition("[")[0].split("::")[1:-1])
             by_name = (file, "-k", last) if last.isidentifier() else (file,)
             return (*runner, *without_coverage, *((failure.name,) if is_id else by_name))
         case "unittest", _ if "." in failure.name and " " not in failure.name:
-            # Its id begins at the folder it was looked for in, which need not be this one.
+            # Its id begins at the folder it was collected from, perhaps another one.
             id_ = _FIXTURE.sub("", failure.name)
             is_here = f"{id_}.".startswith(f"{file.removesuffix('.py').replace('/', '.')}.")
             of_fixture = ".*" if id_ != failure.name else ""
@@ -214,11 +214,11 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
             return (*runner, *takewhile(re.compile(r"-(?![pm]$)").match, rest), file)
         case (("vitest" | "jest"), _) if file:
             run = ("run",) if name == "vitest" else ()
-            # vitest joins the titles of suites with " > " in a report, and with a space to look for them.
+            # vitest joins suite titles with " > " in a report, and with a space in its filter.
             title = last.replace(" > ", " ")
             return (*runner, *run, file, *(("-t", title) if title and title != file else ()))
         case "go", ("test", *options):
-            # A word with neither a dot nor a slash is the value of an option, no package.
+            # A word with neither a dot nor a slash is the value of an option, not a package.
             kept = takewhile(lambda part: part.startswith("-") or not {".", "/"} & set(part), options)
             words = (*runner, "test", *(part for part in kept if part != "-json"))
             if not (test := _GO_TEST.fullmatch(failure.name)):
@@ -234,6 +234,6 @@ def _of_cargo(command: tuple[str, ...], name: str) -> tuple[str, ...]:
     if name == BUILD:
         return (*command, "--no-run")
     file, is_doc_test, item = path.partition(" -")
-    if is_doc_test:  # of whose names rustdoc takes each word by itself
+    if is_doc_test:  # rustdoc takes each word of its name separately
         return (*command, "--doc", item.strip() or file)
     return (*command, path, "--", "--exact") if path else ()

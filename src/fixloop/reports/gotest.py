@@ -1,7 +1,7 @@
-"""`go test -json`: tests by package and name, and packages that do not build or die outside their tests.
+"""`go test -json`: tests by package and name, and packages that fail to build or die outside their tests.
 
-A test with subtests counts only where it fails by itself. Refuses an output in which a package has no end.
-Lines that are no JSON are the compiler's: before Go 1.24 a build failure is told only there.
+A test with subtests counts only if it fails by itself. Refuses an output in which a package has no end event. Lines
+other than JSON are the compiler's: before Go 1.24 only they report a build failure.
 """
 
 import json
@@ -16,7 +16,7 @@ from fixloop.reports.tree import SourceTree
 _ENDS: Final = {"pass", "fail", "skip"}
 _BROKEN: Final = re.compile(r"FAIL\s+(\S+) \[((?:build|setup) failed)\]")
 _HEADER: Final = re.compile(r"# (\S+)(?: \[\S+\])?$")
-# The runner's own lines: what is left is what the test said.
+# The runner's own lines; the rest is the test's output.
 _FRAMING: Final = re.compile(r"\s*(?:=== (?:RUN|PAUSE|CONT|NAME)\b|--- (?:FAIL|PASS|SKIP): )")
 _CAUSES: Final = (
     ("timeout", re.compile(r"^panic: test timed out", re.MULTILINE)),
@@ -36,7 +36,7 @@ class _Run:
 
 @dataclass
 class _Log:
-    """All events, by package and test; a package itself is the test without a name."""
+    """All events, by package and test; a package itself has an empty test name."""
 
     runs: dict[tuple[str, str], _Run] = field(default_factory=lambda: defaultdict(_Run))
     compiler: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -50,7 +50,7 @@ class _Log:
             self.runs[package, event.get("Test", "")].output.append(event["Output"])
         elif package and action in _ENDS:
             run = self.runs[package, event.get("Test", "")]
-            # A package that ends twice was not begun twice: the worse of the two holds.
+            # A package may end twice; the worse result counts.
             run.end = action if run.end != "fail" else run.end
             if failed := event.get("FailedBuild"):
                 self.broken[package] = "build failed"
@@ -60,7 +60,7 @@ class _Log:
 
 
 def read_go_test(content: bytes, tree: SourceTree) -> Report:
-    """What the events in `content` say. Raises Unusable: there are none, or a package has no end."""
+    """The report of the events in `content`. Raises Unusable: there are none, or a package has no end."""
     log, header = _Log(), ""
     for row in content.decode("utf-8", "replace").split("\n"):
         if row.startswith("{"):
@@ -92,7 +92,7 @@ def _package(package: str, log: _Log, tests: Tests, tree: SourceTree) -> None:
     whole = runs.pop("")
     for name, run in runs.items():
         if name in parents and (run.end == "pass" or not run.said()):
-            # Of those with subtests only the ones count that say themselves why they fail.
+            # A test with subtests counts only if it has a failure text of its own.
             continue
         if run.end == "pass":
             tests.passed.append(f"{package}.{name}")
@@ -112,7 +112,7 @@ def _package(package: str, log: _Log, tests: Tests, tree: SourceTree) -> None:
 def _fail(tests: Tests, tree: SourceTree, package: str, name: str, kind: str, said: str) -> None:
     cause = next(((word, found) for word, pattern in _CAUSES if (found := pattern.search(said))), None)
     start = cause[1].start() if cause else 0
-    # Where the files of an import path may lie below the module's root, the deepest first.
+    # Possible folders of an import path below the module's root, the deepest first.
     parts = package.removesuffix("_test").split("/")
     file, line = place_in(said[start:], tree, ["/".join(parts[first:]) for first in range(1, len(parts))])
     tests.fail(f"{package}.{name}" if name else package, cause[0] if cause else kind, said, file, line)

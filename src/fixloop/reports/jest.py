@@ -1,4 +1,4 @@
-"""Jest's `--json`: every test by its file and titles, and files that could not run.
+"""Jest's `--json`: each test by its file and titles, and files that could not run.
 
 Vitest's JSON reporter writes the same. Refuses a report that declares more tests than it lists.
 """
@@ -18,7 +18,7 @@ _IN_SUITE: Final = re.compile(r"^\s*●.*$", re.MULTILINE)
 
 
 def read_jest(content: bytes, tree: SourceTree) -> Report:
-    """What the JSON in `content` says. Raises Unusable: it is not Jest's, not whole, or the run was interrupted."""
+    """The report of the JSON in `content`. Raises Unusable: not Jest's, incomplete, or of an interrupted run."""
     log = json_object(content)
     files, declared = log.get("testResults"), log.get("numTotalTests")
     if not isinstance(files, list) or not isinstance(declared, int):

@@ -1,7 +1,7 @@
-"""JUnit XML: how many tests ran, which failed, and whether the file is whole.
+"""JUnit XML: how many tests ran, which failed, and whether the file is complete.
 
-Owns the walk through the file, a stream of elements that have passed defusedxml, one test in memory at a time.
-Refuses DTDs, entities, a file that declares more than it lists, and one that ran nothing.
+Reads the file as a stream of elements through defusedxml, with one test in memory at a time. Refuses DTDs, entities, a
+file that declares more tests than it lists, and a file without a test.
 """
 
 import io
@@ -23,7 +23,7 @@ from fixloop.reports.tree import SourceTree
 _SUITES: Final = frozenset({"testsuite", "testsuites"})
 _FAULTS: Final = frozenset({"failure", "error"})
 
-# Real reports nest below ten; the limits only stop a file made to fill memory.
+# Real reports nest less than ten deep; the limits only stop a file made to fill memory.
 MAX_DEPTH: Final = 100
 MAX_ELEMENTS_OF_A_TEST: Final = 10_000
 
@@ -35,7 +35,7 @@ _OF_PYTEST: Final = tuple(["name", "errors", "failures", "skipped", "tests", "ti
 
 
 def read_junit(content: bytes, tree: SourceTree) -> Report:
-    """What the JUnit XML in `content` says. Raises Unusable: it is not JUnit, not whole, or not harmless."""
+    """The report of the JUnit XML in `content`. Raises Unusable: not JUnit, incomplete, or unsafe."""
     walk = _Walk(tree)
     for event, element in _events(content):
         if event == "start":
@@ -77,7 +77,7 @@ class _Suite:
     counts_subtests: bool = False
 
     def require_whole(self) -> None:
-        """Raises Unusable where it lists less than it declares; tools disagree on what an error is: the sum decides."""
+        """Raises Unusable if it lists less than it declares. The sum decides: tools define errors differently."""
         for declared, what, listed in (
             (self.faults, "failures and errors", self.listed["faults"]),
             (0 if self.counts_subtests else self.tests, "tests", self.listed["tests"]),
@@ -144,7 +144,7 @@ class _Walk:
             self._open[-1].listed += Counter(faults=1)
             self.tests.add(suite_failure(element, self._open[-1].name, self._tree))
         if parent is not None and not self._elements_of_test:
-            # All at once: what the parser has read ahead is kept alive by its events.
+            # All at once: the parser's events keep alive what it has read ahead.
             del parent[:]
 
 

@@ -1,7 +1,7 @@
-"""What ESLint and clippy find: errors fail, warnings where the exit code says so (as with `--max-warnings`).
+"""Findings of ESLint and clippy: errors fail; warnings fail if the exit code is not 0 (as with `--max-warnings`).
 
-Of ESLint `--format json`, of clippy what `cargo clippy --message-format=json` prints, one JSON object on a line, among
-Cargo's own lines. Refuses an output that looked at no file, or of a build that did not end.
+Reads ESLint's `--format json`, and `cargo clippy --message-format=json`: one JSON object per line, among Cargo's own
+lines. Refuses an output that covers no file, or of a build that did not end.
 """
 
 import json
@@ -15,8 +15,8 @@ from fixloop.reports.tree import SourceTree
 
 
 def read_eslint(content: bytes, tree: SourceTree) -> Report:
-    """What the JSON in `content` says. Raises Unusable: it is not ESLint's, or names no file that was looked at."""
-    # The reader of objects refuses what two readers would understand differently; ESLint writes a list.
+    """The report of the JSON in `content`. Raises Unusable: it is not ESLint's, or names no checked file."""
+    # `json_object` refuses ambiguous JSON, but reads only objects; ESLint writes a list.
     files = json_object(b'{"files":' + content + b"}")["files"]
     if not isinstance(files, list) or not all(isinstance(file, dict) for file in files):
         raise Unusable("is JSON, but not ESLint's: it is no list of files")
@@ -38,7 +38,7 @@ def read_eslint(content: bytes, tree: SourceTree) -> Report:
 
 
 def read_clippy(content: bytes, tree: SourceTree) -> Report:
-    """The findings in `content`; the same in two targets is one. Raises Unusable: the build did not end."""
+    """The findings in `content`; the same one in two targets counts once. Raises Unusable: the build did not end."""
     errors: dict[tuple[object, ...], Failure] = {}
     warnings: dict[tuple[object, ...], Failure] = {}
     targets, ended = set(), False
@@ -55,7 +55,7 @@ def read_clippy(content: bytes, tree: SourceTree) -> Report:
             text = clean(message.get("rendered") or message["message"]).strip()
             found = finding(rule, path, number, text, is_warning=message["level"] == "warning")
             kept = errors if str(message["level"]).startswith("error") else warnings
-            # A closing `2 warnings emitted` or `aborting due to` is no finding.
+            # A closing `2 warnings emitted` or `aborting due to` is not a finding.
             is_closing = message["level"] != "error" or str(message["message"]).startswith("aborting due to")
             if spans or not is_closing:
                 kept[found.key, found.line, found.message] = found

@@ -1,7 +1,7 @@
-"""The output of a command that writes no report: its findings, or one digest of it all (K7).
+"""Reads the output of a command that writes no report: its findings, or one digest of the whole (K7).
 
 Owns the reading of lines `path:line[:column]: message`, of annotations for a CI, TypeScript's and Prettier's forms,
-and of the tests that runners without a report call failed. Refuses to see a finding where no such file exists.
+and of tests that failed in runners without a report. A line whose file does not exist is not a finding.
 """
 
 import hashlib
@@ -65,12 +65,12 @@ _BLANKED: Final = (
 
 def failures_in(output: str, check: str, tree: SourceTree) -> tuple[Failure, ...]:
     """One failure for each failing test, else for each line that names a place in the workspace; notes and indented
-    lines belong to the last."""
+    lines belong to the one before."""
     if tests := failing_tests(output, tree):
         return tests[:MAX_FAILURES]
     lines = output.splitlines()
     if annotated := [each for text in lines if (each := _annotation(text, tree)) is not None]:
-        # Where one is an error, warnings are left out, for they are not why the command failed.
+        # If there are errors, warnings are left out: they did not make the command fail.
         errors = [each for each in annotated if each.severity is not Severity.LOW]
         return tuple(errors or annotated)[:MAX_FAILURES]
     found: list[Failure] = []
@@ -89,14 +89,14 @@ def failures_in(output: str, check: str, tree: SourceTree) -> tuple[Failure, ...
 
 
 def whole_failure(output: str, check: str, command: str, exit_code: int) -> Failure:
-    """The one failure of a command that only said no, named after its check."""
+    """The one failure of a command that failed without findings, named after its check."""
     nothing = f"`{command}` ended with exit code {exit_code} and no output"
     message, measure = _failures_first(output) or output.strip() or nothing, measure_of(output)
     return failure_of(check, f"exit code {exit_code}", message, severity=Severity.MEDIUM, measure=measure)
 
 
 def _failures_first(output: str) -> str:
-    """`output` without progress, a long one after what tells most: lists show the head, and cuts take the middle."""
+    """`output` without progress; a long one follows its key lines: lists show the head, and cuts take the middle."""
     text = _DOTS.sub("", _PASSED.sub("", output)).strip()
     if len(text) <= _LONG:
         return text
@@ -107,7 +107,7 @@ def _failures_first(output: str) -> str:
 
 def measure_of(output: str) -> str:
     """
-    A digest of `output` that only a change of substance changes.
+    A digest of `output` that ignores incidental differences.
 
     Digits, paths, addresses and durations are blanked, and lines sorted: parallel tools print in any order.
     """
@@ -160,7 +160,7 @@ def _finding(text: str, check: str, tree: SourceTree) -> Failure | None:
     elif named := _WORD_FIRST.match(rest):
         kind = named[1]
     code = kind if kind not in {"", "error", "warning", "note"} else ""
-    # As a word in capitals after the code says, in the form the bandit preset asks for; else medium.
+    # By a word in capitals after the code, as in the bandit preset's format; else medium.
     rated = _RATED.match(message)
     severity = Severity(rated[1].lower()) if rated else Severity.MEDIUM
     line = None if kind in _OF_THE_FILE else int(match["line"])
@@ -188,7 +188,7 @@ _TITLED: Final = (
 )
 _LAST_FRAME: Final = re.compile(r'\A.*^ +File "[^\n]*', re.MULTILINE | re.DOTALL)
 
-# A point with what explains it, which most write as YAML and some as comments, or a comment: a title.
+# A test point with its diagnostics, mostly YAML and sometimes comments, or a comment: a title.
 _TAP: Final = re.compile(
     r"^(?P<indent> *)(?P<bad>not )?ok \d+\b(?: -)? ?(?P<name>[^\n]*?)"
     r"(?P<directive>\s# ?(?i:todo|(?P<timed>time)|skip)\b[^\n]*)?$"
@@ -201,7 +201,7 @@ _ERROR: Final = re.compile(r"^ *(?:error|message): (?:[|>]-?\n *)?['\"]?([^\n]+?
 
 
 def failing_tests(output: str, tree: SourceTree) -> tuple[Failure, ...]:
-    """Each test that unittest, a TAP producer, trial, zope.testrunner, uvu or ava calls failed, in their order."""
+    """Each test that unittest, a TAP producer, trial, zope.testrunner, uvu or ava reports as failed, in their order."""
     blocks = (block for pattern in _TITLED for block in re.finditer(pattern, output))
     others = (_failing(one["name"], dedent(one["said"]).strip("\n"), "failure", (), tree) for one in blocks)
     return (*_of_unittest(output, tree), *_of_tap(output, tree), *others)
@@ -210,7 +210,7 @@ def failing_tests(output: str, tree: SourceTree) -> tuple[Failure, ...]:
 def _of_unittest(output: str, tree: SourceTree) -> Iterator[Failure]:
     for block in _BLOCK.finditer(output):
         said, method, owner = block["said"].strip("\n"), block["method"], block["owner"]
-        # Before Python 3.11 the class alone stands in parentheses.
+        # Before Python 3.11 only the class is in parentheses.
         whole = owner if f".{owner}".endswith(f".{method}") else f"{owner}.{method}"
         name = block["other"] or whole.removeprefix("unittest.loader._FailedTest.")
         about = ((block["more"] or "").strip(), block["about"].strip())
@@ -218,9 +218,9 @@ def _of_unittest(output: str, tree: SourceTree) -> Iterator[Failure]:
 
 
 def _failing(name: str, said: str, kind: str, about: tuple[str, ...], tree: SourceTree) -> Failure:
-    """A test whose traceback or message is `said`; as zope.testrunner does, its name may have its id in parentheses."""
+    """A test whose traceback or message is `said`; its name may have its id in parentheses, as in zope.testrunner."""
     name = re.sub(r"^(\w+) \((\S+\.\1)\)$", r"\2", name)
-    # The error stands behind the last frame and the code it shows.
+    # The error follows the last frame and the code it shows.
     error = next((row for row in _LAST_FRAME.sub("", said).split("\n") if row[:1].strip()), "")
     file = tree.module_file(name)[0] or next((frame.file for frame in frames_in(said, tree)), "")
     place = (file, line_in(said, file)) if file else place_in(said, tree)
@@ -234,7 +234,7 @@ def _of_tap(output: str, tree: SourceTree) -> Iterator[Failure]:
             title = point["title"].strip()
             continue
         indent, name = len(point["indent"]), point["name"].strip() or "unnamed test"
-        # What ends a group of points stands further left, and fails where one of them does.
+        # The line that ends a group of points is indented less, and fails if one of them does.
         title, depth = "" if indent < depth else title, indent
         if point["bad"] and (point["timed"] or not point["directive"]):
             is_told, failed_at = indent < failed_at, indent

@@ -1,6 +1,6 @@
-"""From a report file to what it proves.
+"""Reads a report file and says what it proves.
 
-Owns the promise that no content of a file raises: what cannot be read is an error, never a pass or a traceback.
+No content of a file raises: a file that cannot be read is an error, never a pass or a traceback.
 """
 
 import hashlib
@@ -45,10 +45,10 @@ def read_report(
     limit_bytes: int = LIMIT_BYTES,
 ) -> Report:
     """
-    What the report at `path` proves: PASSED, FAILED or, for a file that proves nothing, ERROR with one sentence.
+    The result of the report at `path`: PASSED, FAILED or, if it proves nothing, ERROR with one sentence.
 
-    `kind`: one of `KINDS`, or a UsageError is raised. `root`: the workspace; paths in the report become relative to it,
-    and ids of tests name files in it. `gate`: the least percentage of a coverage report.
+    `kind`: one of `KINDS`, else UsageError is raised. `root`: the workspace; paths in the report become relative to it,
+    and ids of tests name files in it. `gate`: the minimum percentage of a coverage report.
     """
     if kind not in KINDS:
         raise UsageError(f"unknown kind of report {kind!r}; known are {', '.join(KINDS)}")
@@ -67,7 +67,7 @@ def read_report(
             report = _READERS[kind](content, tree)
     except Unusable as error:
         return Report(outcome=RunOutcome.ERROR, reason=f"{subject} {error}", digest=digest)
-    # Whatever else a malformed file provokes in a parser: it proves nothing, and no worker dies of it.
+    # Whatever a parser raises for a malformed file: it proves nothing, and no worker dies.
     except Exception as error:
         reason = f"{subject} is not shaped like one ({type(error).__name__})"
         return Report(outcome=RunOutcome.ERROR, reason=reason, digest=digest)

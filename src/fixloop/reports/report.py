@@ -1,6 +1,6 @@
-"""What one report file says, and how a list of tests or findings becomes that, alike for every format.
+"""The result of one report file, built the same way for every format from a list of tests or findings.
 
-A list without tests proves nothing. Owns the one exception of readers, and how a failure's text becomes its place.
+A list without tests proves nothing. Owns the readers' only exception, and finds a failure's place in its text.
 """
 
 import re
@@ -18,11 +18,11 @@ from fixloop.reports.tree import SourceTree
 
 
 class Unusable(UsageError):
-    """A file is no report that could prove anything; `read_report` turns this into the outcome `error`."""
+    """A file proves nothing as a report; `read_report` turns this into the outcome `error`."""
 
 
 class Report(BaseModel):
-    """One report file's verdict with what it lists; counts are exact, texts not yet bounded."""
+    """One report file's verdict and entries; counts are exact, texts not yet bounded."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -58,7 +58,7 @@ def as_json(report: Report) -> dict[str, object]:
 
 
 # `path:12:5`, `path:12` and `(path:12:5)`, absolute or relative, also as a file: URL.
-# A path begins where a word does: tried at each letter of a long word, it would take the square of its length.
+# A path begins where a word does: matching at each letter of a long word would take quadratic time.
 _PLACE: Final = re.compile(
     r"(?<![\w./@+~-])(?:file://)?(?P<path>[\w./@+~-]{1,400}\.\w{1,6}):(?P<line>\d{1,7})(?!\d)"
 )
@@ -75,7 +75,7 @@ def failure_of(
     severity: Severity = Severity.HIGH,
     **more: Any,
 ) -> Failure:
-    """What a report says is wrong, its name and kind short enough for a state."""
+    """One failure of a report, its name and kind short enough for a state."""
     short, kind = short_name(name), short_name(kind)
     return Failure(
         name=short, file=file, line=line, error_type=kind, message=message, severity=severity, **more
@@ -84,7 +84,7 @@ def failure_of(
 
 @dataclass
 class Tests:
-    """The tests of one report, as they are read."""
+    """Collects the tests of one report."""
 
     passed: list[str] = field(default_factory=list)
     skipped: int = 0
@@ -97,7 +97,7 @@ class Tests:
     """Names that passed and are no tests by themselves: files that load, parents of subtests."""
 
     def add(self, failure: Failure) -> None:
-        """Raises Unusable when there are more failures than two runs could be compared by."""
+        """Raises Unusable if there are too many failures to compare two runs."""
         if len(self.failures) >= MAX_FAILURES:
             raise Unusable(f"lists more than {MAX_FAILURES} failing tests; run a smaller part of them")
         self.failures.append(failure.model_copy(update={"suggestion": suggestion_for(failure)}))
@@ -106,7 +106,7 @@ class Tests:
         self.add(failure_of(name, kind, clean(message).strip(), file, line))
 
     def report(self) -> Report:
-        """What they prove; a name that failed once has not passed."""
+        """The result; a name that failed once has not passed."""
         passed, bad = len(self.passed), len(self.failures)
         total = passed + self.skipped + bad
         if total == 0:
@@ -135,7 +135,7 @@ class Tests:
 
 
 def findings_report(errors: Sequence[Failure], warnings: Sequence[Failure], looked_at: str) -> Report:
-    """The report of a tool that lists what it finds: errors fail, warnings where its exit code says so."""
+    """The report of a tool that lists findings: errors fail; warnings fail if its exit code is not 0."""
     if len(errors) + len(warnings) > MAX_FAILURES:
         raise Unusable(f"lists more than {MAX_FAILURES} findings; check a smaller part")
     also = f", {len(warnings)} warnings" if warnings else ""
@@ -150,19 +150,19 @@ def findings_report(errors: Sequence[Failure], warnings: Sequence[Failure], look
 
 
 def finding(rule: str, file: str, line: int | None, message: str, *, is_warning: bool) -> Failure:
-    """What a linter or a compiler says of one place, named after its rule."""
+    """One finding of a linter or compiler, named after its rule."""
     return failure_of(rule, rule, message, file, line, Severity.LOW if is_warning else Severity.MEDIUM)
 
 
 def suggestion_for(failure: Failure) -> str:
-    """What to know about a failing test where the plain reading of it is wrong (B22); empty: its error says it."""
+    """Advice on a failing test whose error is misleading (B22); empty if the error is clear."""
     if failure.message.startswith("[XPASS(strict)]"):
         return "the test is marked as expected to fail, and passes: find what made it pass, and whether that is meant"
     return ""
 
 
 def place_in(text: str, tree: SourceTree, folders: Iterable[str] = ()) -> tuple[str, int | None]:
-    """The first place in `text` that lies in the project itself; in `folders` a bare file name may lie, as Go's do."""
+    """The first place in `text` inside the project; bare file names, as Go's, are looked for in `folders`."""
     folders = tuple(folders)
     for found in _PLACE.finditer(text[:_EXCERPT]):
         path = tree.relative(found["path"])

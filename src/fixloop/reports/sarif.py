@@ -1,6 +1,6 @@
 """SARIF 2.1.0: which results fail a check, and whether the analysis ran at all.
 
-Owns levels, kinds and suppressions, and what results refer to: rules, and files by URI, base or table of artifacts.
+Owns levels, kinds and suppressions, and resolves references to rules, and to files by URI, base or artifact index.
 Refuses a log that proves no analysis; follows no base in circles and no URI out of the workspace.
 """
 
@@ -23,13 +23,13 @@ from fixloop.reports.tree import SourceTree
 
 _SUGGESTION_BYTES: Final = 300
 _PLACEHOLDER: Final = re.compile(r"\{(\d{1,3})\}")
-# Two letters at least: `C:` is a drive.
+# At least two letters: `C:` is a drive.
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _MOST_BASES: Final = 10
 
 
 def read_sarif(content: bytes, tree: SourceTree, fail_on: FailOn) -> Report:
-    """What the SARIF log in `content` says; a result fails from level `fail_on` on. Raises Unusable."""
+    """The report of the SARIF log in `content`; a result fails at level `fail_on` or above. Raises Unusable."""
     log = json_object(content)
     if not str(log.get("version", "")).startswith("2."):
         raise Unusable(f"is not SARIF 2.1.0 but version {str(log.get('version'))[:20]!r}")
@@ -123,7 +123,7 @@ class _Rules:
         self._read: dict[int, Rule] = {}
 
     def rule(self, result: Finding) -> Rule | None:
-        """By index where there is one, as it names exactly one; else by id."""
+        """By index if there is one, as it is unambiguous; else by id."""
         reference = result.rule
         index = reference.index if result.rule_index is None and reference else result.rule_index
         component = reference.tool_component.index if reference and reference.tool_component else None
@@ -149,7 +149,7 @@ def _listed(component: object) -> list[Mapping[str, Any]]:
 
 
 def _filled(message: Message, rule: Rule | None) -> str:
-    """The text of `message`, or of the rule where it only names one, with its arguments put in."""
+    """The text of `message`, or of the rule if it only names one, with its arguments filled in."""
     strings = (rule and rule.message_strings) or {}
     source = message if message.text or message.markdown else strings.get(message.id or "", message)
     text = source.text or source.markdown or ""
@@ -170,7 +170,7 @@ class _Locations:
         self._tree = tree
 
     def path(self, location: ArtifactLocation | None) -> str:
-        """The file seen from the workspace; a bare name when it lies outside, nothing when it names no file."""
+        """The path relative to the workspace; a bare name if outside it, empty if no file is named."""
         if location is None:
             return ""
         if location.uri is None and (index := location.index) is not None:
@@ -178,7 +178,7 @@ class _Locations:
             listed = found.get("location") if isinstance(found, dict) else None
             location = ArtifactLocation.model_validate(listed or {})
         uri, base_id = location.uri or "", location.uri_base_id
-        # A base nobody knows is the workspace itself.
+        # An unknown base is the workspace itself.
         for _ in range(_MOST_BASES):
             if base_id not in self._bases or _SCHEME.match(uri) or uri.startswith("/"):
                 break
@@ -191,7 +191,7 @@ class _Locations:
             path = path.rstrip("/").rsplit("/", 1)[-1]
         elif scheme is not None and path.startswith("//"):
             host, slash, path = path[2:].partition("/")
-            # Of a file of another machine only the name is kept.
+            # For a file on another machine, only the name is kept.
             path = slash + path if host in {"", "localhost"} else path.rsplit("/", 1)[-1]
         return self._tree.relative(path)
 
@@ -204,7 +204,7 @@ def _failure(result: Finding, rule: Rule | None, level: str, locations: _Locatio
     region = physical.region if physical else None
     line = region.start_line if region else None
     if region and (line, region.start_column, region.end_line, region.end_column) == (1, 1, 1, 1):
-        line = None  # an empty region at the very start stands for the file as a whole
+        line = None  # an empty region at the very start means the whole file
     help_text, help_uri = (rule.help_text, rule.help_uri or "") if rule else ("", "")
     told = (result.fix, help_text, help_uri)
     return Failure(

@@ -1,7 +1,6 @@
-"""The parts of SARIF 2.1.0 that are read, by the standard's names: errors cite them.
+"""Models the parts of SARIF 2.1.0 that are read, by the standard's names: errors cite them.
 
-Parts that are not read are not validated: a code flow that is not quite as the standard says is no reason to
-distrust a finding.
+Other parts are not validated: a code flow that deviates from the standard does not make a finding unreliable.
 """
 
 from collections.abc import Mapping
@@ -21,12 +20,12 @@ _NAMED_SEVERITIES: Final = {severity.value: severity for severity in Severity}
 
 
 class _Part(BaseModel):
-    # Many checks write no SARIF: a worker builds the validators with the first log.
+    # Many checks write no SARIF: a worker builds the validators for the first log.
     model_config = ConfigDict(alias_generator=to_camel, defer_build=True)
 
 
 class Message(_Part):
-    """A text, or the name of one of the rule's, and what is put into it."""
+    """A text, or the id of one of the rule's, and its arguments."""
 
     text: str | None = None
     markdown: str | None = None
@@ -66,14 +65,14 @@ class _LogicalLocation(_Part):
 
 
 class Location(_Part):
-    """A place in a file, and the names of the things it lies in."""
+    """A place in a file, and the names of its enclosing elements."""
 
     physical_location: _PhysicalLocation | None = None
     logical_locations: list[_LogicalLocation] | None = None
 
     @property
     def shown(self) -> str:
-        """The code the tool shows, else the name of the thing the finding is in."""
+        """The code the tool shows, else the name of the enclosing element."""
         physical = self.physical_location
         for region in (physical.context_region, physical.region) if physical else ():
             if region and region.snippet and region.snippet.text:
@@ -97,7 +96,7 @@ class _ReportingConfiguration(_Part):
 
 
 class Suppression(_Part):
-    """Somebody's word that a finding is no reason to fail; `kind` says where it stands, and none lacks it."""
+    """A statement that a finding must not fail; `kind` says where it is made, and is required."""
 
     kind: str
     status: str | None = None
@@ -118,12 +117,12 @@ class Rule(_Part):
 
     @property
     def level(self) -> str:
-        """The default level, or nothing."""
+        """The default level, or empty."""
         return (self.default_configuration and self.default_configuration.level) or ""
 
     @property
     def help_text(self) -> str:
-        """The first explanation the tool gives, the fullest kind first."""
+        """The tool's most detailed explanation."""
         texts = (self.help, self.full_description, self.short_description)
         return next((text for message in texts if message and (text := message.text or message.markdown)), "")
 
@@ -146,14 +145,14 @@ class Finding(_Part):
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> "Finding":
-        """Raises pydantic's ValidationError when it is not shaped as SARIF says."""
+        """Raises pydantic's ValidationError for a result that is not valid SARIF."""
         fixes = raw.get("fixes") or [{}]
         fix = str((fixes[0].get("description") or {}).get("text") or "")
         return cls.model_validate({**raw, "locations": (raw.get("locations") or [])[:1], "fix": fix})
 
     @property
     def is_open(self) -> bool:
-        """It is there; `absent` names one that a baseline had and this run has not."""
+        """Whether it is a failure of this run; `absent` names one that only a baseline had."""
         return self.kind in {None, "fail"} and self.baseline_state != "absent"
 
     @property
@@ -165,7 +164,7 @@ class Finding(_Part):
         return self.locations[0] if self.locations else Location()
 
     def severity(self, rule: Rule | None) -> Severity:
-        """From the finding's own score or word, else its rule's; a lint finding without either is medium."""
+        """By the finding's own score or level, else its rule's; a lint finding without either is medium."""
         for properties in (self.properties or {}, (rule and rule.properties) or {}):
             given = properties.get("security-severity")
             with suppress(ValueError, OverflowError):

@@ -1,6 +1,6 @@
-"""How a command shows that it proved nothing: it could not start, it died, or it looked at no file.
+"""Recognizes a command that proved nothing: it could not start, it died, or it checked no file.
 
-Owns the tools' own words for that. Everything here leads to an error, never to a pass or a failure.
+Owns the tools' messages for this. Every match leads to an error or a skip, never to a pass or a failure.
 """
 
 import re
@@ -15,7 +15,7 @@ from fixloop.configuration.commands import program_of
 _NOT_EXECUTABLE: Final = 126
 _NOT_FOUND: Final = 127
 
-# What CPython says of `-m`; its own path may hold anything but the end of a line.
+# CPython's message for `-m`; its path may contain anything but a newline.
 _NO_MODULE: Final = re.compile(
     r"^(?P<python>[^\n:]*python[^\n/:]*): No module named '?(?P<module>\w[\w.]*)", re.MULTILINE
 )
@@ -53,12 +53,12 @@ _NOTHING: Final = (
 )
 
 
-# Each line of a test stands in JSON.
+# Test output is inside JSON.
 _GO_OFFLINE: Final = re.compile(r"^go: .*(?:no such host|dial tcp|module lookup disabled).*", re.MULTILINE)
 
 
 def cannot_run(command: Sequence[str], exit_code: int, output: str) -> str:
-    """Why the command could not run here at all, or nothing."""
+    """Why the command could not run here at all, or empty."""
     name = program_of(command)[0] or "the command"
     if exit_code == _NOT_FOUND:
         return (
@@ -83,7 +83,7 @@ def is_wrong_call(command: Sequence[str], exit_code: int, output: str) -> bool:
 
 
 def died(command: Sequence[str], exit_code: int, output: str) -> str:
-    """How the command broke down, or nothing."""
+    """How the command died, or empty."""
     if exit_code < 0:
         try:
             name = signal.Signals(-exit_code).name
@@ -94,7 +94,7 @@ def died(command: Sequence[str], exit_code: int, output: str) -> str:
         return f"go could not download what the project needs: {offline[0][:300]}"
     if exit_code not in _PYTEST or "pytest" not in _tools(command):
         return ""
-    # The last line that calls itself an error: after it pytest names its folders. Else the last.
+    # The last line that says error, since pytest then names its folders; else the last line.
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if "error: " in line.lower()]
     reason = f": {(errors or lines)[-1][:200]}" if lines else ""
@@ -102,7 +102,7 @@ def died(command: Sequence[str], exit_code: int, output: str) -> str:
 
 
 def checked_nothing(command: Sequence[str], output: str) -> str:
-    """The tool's own words for having been given nothing to check, or nothing."""
+    """The tool's message that it had nothing to check, or empty."""
     tools = _tools(command)
     for tool, pattern in _NOTHING:
         if tool in tools and (found := re.search(pattern, output, re.MULTILINE)):
@@ -111,5 +111,5 @@ def checked_nothing(command: Sequence[str], output: str) -> str:
 
 
 def _tools(command: Sequence[str]) -> set[str]:
-    """The names of programs a command may run, also behind `python -m`, `npx` or a shell's `-c`."""
+    """The names of programs a command may run, also through `python -m`, `npx` or a shell's `-c`."""
     return {PurePosixPath(word).name for part in command for word in part.split()}

@@ -1,7 +1,7 @@
-"""One test of a JUnit report: what it is called, where it lies and how it ended.
+"""Reads one test of a JUnit report: its name, file and result.
 
-Owns the names of tests, which have to be the same in every run (K7): they depend only on the report's own
-attributes and on which files exist, never on the text of a failure.
+Owns test names, which must be the same in every run (K7): they depend only on the report's own attributes and on which
+files exist, never on the text of a failure.
 """
 
 import os
@@ -18,14 +18,14 @@ from fixloop.reports.report import failure_of, place_in
 from fixloop.reports.tracebacks import deepest, error_type, line_in, raised_in
 from fixloop.reports.tree import SourceTree
 
-# Words GoogleTest and CTest put in an attribute where others write an element.
+# Values that GoogleTest and CTest write as an attribute; others write an element.
 _NOT_RUN: Final = frozenset({"notrun", "disabled", "skipped", "suppressed", "ignored"})
 _DID_FAIL: Final = frozenset({"fail", "failed", "failure", "error"})
 
-# pytest heads each stream, also an empty one, with a line such as `--- Captured Out ---`.
+# pytest begins each stream, even an empty one, with a line such as `--- Captured Out ---`.
 _BANNER: Final = re.compile(r"^-{3,} ?Captured (?:Log|Out|Err) ?-{3,}$\n?", re.MULTILINE)
 
-# What pytest says of every file that it could not import.
+# pytest's message for every file that it could not import.
 _NOT_COLLECTED: Final = "collection failure"
 
 
@@ -80,7 +80,7 @@ def read_case(element: Element, suite: str, tree: SourceTree) -> Case:
 
 
 def suite_failure(element: Element, suite: str, tree: SourceTree) -> Failure:
-    """A <failure> or <error> that stands in a suite, outside any test."""
+    """A <failure> or <error> in a suite, outside any test."""
     cause = _Fault(str(element.tag), element.get("type"), element.get("message", ""), element.text or "")
     file = tree.relative(suite)
     return _failure(short_name(suite or "suite"), file if tree.has_file(file) else "", [cause])
@@ -89,8 +89,8 @@ def suite_failure(element: Element, suite: str, tree: SourceTree) -> Failure:
 def _failure(name: str, file: str, faults: list[_Fault]) -> Failure:
     texts = []
     for fault in faults:
-        # The message and the text behind it, once where the text begins with it (B21). The first line is what lists
-        # show of a failure: pytest's text begins with the test's own source instead.
+        # The message and the text after it, without repeating the message if the text begins with it (B21). Lists show
+        # the first line of a failure: pytest's text begins with the test's own source instead.
         message, text = plain(fault.message).strip(), plain(fault.text).strip("\n").rstrip()
         if message == _NOT_COLLECTED:
             message = raised_in(text) or message
@@ -125,14 +125,14 @@ def _identity(element: Element, suite: str, tree: SourceTree) -> tuple[str, str]
         parts = [part for part in below.split(".") if part]
     else:
         file, parts = tree.module_file(classname or name)
-    # Where a part is no name of Python, its dots may be its own: `check.test` of a collector of files.
+    # A part that is not a Python identifier may contain dots: `check.test` of a file collector.
     odd = next((place for place, part in enumerate(parts) if not part.isidentifier()), len(parts))
     parts = [*parts[:odd], *([".".join(parts[odd:])] if parts[odd:] else [])]
     if not file:
         paths = map(tree.relative, (suite, name))
         file, parts = next(filter(tree.has_file, paths), ""), [classname] if classname else []
-    # The stand-in of a file that could not be collected: node:test names it by its path, Jest after the suite, which
-    # is the file, and pytest after the module, without a class.
+    # The placeholder for a file that could not be collected: node:test names it by its path, Jest after the suite,
+    # which is the file, and pytest after the module, without a class.
     is_path, is_suite = os.path.isabs(name), name == suite
     is_module = not is_suite and not classname and bool(name) and tree.module_file(name) == (file, [])
     if file and (is_module or (name and (is_path or is_suite) and tree.relative(name) == file)):

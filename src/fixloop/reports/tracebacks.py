@@ -1,7 +1,7 @@
-"""What a failing test's text says about the error, and where it leads: lines, frames and the code around them.
+"""Finds the error in a failing test's text, and its place: lines, frames and the code around them.
 
-Owns the guessing; every pattern reads a bounded piece of the text, so that no text can make it slow. Believes no path
-that is no file of the workspace.
+Owns the guessing; every pattern reads a bounded piece of the text, so that no text can make it slow. Ignores paths that
+are not files of the workspace.
 """
 
 import re
@@ -31,8 +31,8 @@ def error_type(declared: str | None, message: str, text: str, fallback: str) -> 
     """
     The kind of error, for the key of a failure (K7).
 
-    Taken from the report's own `type`, else from how the message begins, else from the line that ends a
-    traceback, else from the first name in the message or text that looks like an error; else `fallback`.
+    Taken from the report's own `type`, else from the start of the message, else from the line that ends a traceback,
+    else from the first name in the message or text that looks like an error; else `fallback`.
     """
     if declared and declared.strip():
         return declared.strip()
@@ -51,7 +51,7 @@ def error_type(declared: str | None, message: str, text: str, fallback: str) -> 
 
 
 def raised_in(text: str) -> str:
-    """What pytest says was raised, as `KeyError: 'x'`; empty where it names no error."""
+    """The error that pytest says was raised, as `KeyError: 'x'`; empty if it names none."""
     excerpt = text[-_EXCERPT:]
     found = [excerpt[match.start(1) :].partition("\n")[0] for match in _RAISED.finditer(excerpt)]
     return found[-1] if found else ""
@@ -69,7 +69,7 @@ def line_in(text: str, file: str) -> int | None:
         if after := _AFTER_FILE.match(text, end):
             token = re.split(r"[\s\"'()<>]", text[max(start - _TOKEN, 0) : end])[-1]
             path = token.replace("\\", "/").removeprefix("./")
-            # The same file, seen from above or from below the workspace.
+            # The same file, relative to a folder above or below the workspace.
             if path == file or path.endswith(f"/{file}") or file.endswith(f"/{path}"):
                 return int(after[1])
         end -= 1
@@ -77,7 +77,7 @@ def line_in(text: str, file: str) -> int | None:
 
 
 _FRAMES_EXCERPT: Final = 64 * 1024
-# A path begins where a word does: tried at each letter of a long word, it would take the square of its length.
+# A path begins where a word does: matching at each letter of a long word would take quadratic time.
 _FRAME: Final = re.compile(
     r'File "(?P<python>[^"\n]{1,500})", line (?P<number>\d{1,7})'
     r"|(?<![\w./@+~\\-])(?:file://)?(?P<path>[\w./@+~\\-]{1,500}\.\w{1,5}):(?P<line>\d{1,7})\b"
@@ -109,7 +109,7 @@ class Frame(NamedTuple):
 
 
 def frames_in(text: str, tree: SourceTree) -> Iterator[Frame]:
-    """The places in the workspace's own files, in the order of the text; what was installed there is left out."""
+    """The places in the workspace's own files, in the order of the text, without installed packages."""
     for found in _FRAME.finditer(text[-_FRAMES_EXCERPT:]):
         file = tree.relative(found["python"] or found["path"])
         if _FOREIGN.isdisjoint(file.split("/")) and tree.has_file(file):
@@ -117,31 +117,31 @@ def frames_in(text: str, tree: SourceTree) -> Iterator[Frame]:
 
 
 def deepest(text: str, tree: SourceTree) -> Frame | None:
-    """The place to begin at: the deepest frame of the last exception that is no test's, else the deepest of a test."""
+    """The place to start: the last exception's deepest frame outside tests, else its deepest frame in a test."""
     found = list(frames_in(last_exception(text), tree))
     return _innermost([frame for frame in found if not is_test(frame.file)] or found)
 
 
 def deepest_of_test(text: str, tree: SourceTree) -> Frame | None:
-    """Where in the tests the last exception came up."""
+    """The deepest frame of the last exception inside a test."""
     return _innermost([frame for frame in frames_in(last_exception(text), tree) if is_test(frame.file)])
 
 
 def _innermost(frames: Sequence[Frame]) -> Frame | None:
-    """Python writes the deepest frame last, others write it first."""
+    """Python writes the deepest frame last; others write it first."""
     if not frames:
         return None
     return frames[-1] if frames[-1].file.endswith(_OUTERMOST_FIRST) else frames[0]
 
 
 def last_exception(text: str) -> str:
-    """What a traceback says of the exception that ended the test, without those that led to it."""
+    """The part of a traceback for the exception that ended the test, without those that led to it."""
     *_, last = [0, *(found.end() for found in _CHAINED.finditer(text))]
     return text[last:]
 
 
 def source_around(root: Path, frame: Frame, room: int = 0) -> str:
-    """The numbered lines around a frame, its own marked; more than the fewest where they take at most `room`."""
+    """The numbered lines around a frame, its own marked; more than the minimum if they fit in `room`."""
     path = root / frame.file
     if not SourceTree(root).has_file(frame.file) or path.stat().st_size > _FILE_BYTES:
         return ""

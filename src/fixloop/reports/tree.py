@@ -1,7 +1,7 @@
-"""The files of a workspace, as far as a report may name them.
+"""The workspace files that a report may name.
 
-Owns the one way a path from a report becomes a path relative to the workspace. Refuses to leave it:
-a path that points elsewhere is kept as a bare name, and no path is ever opened or followed from here.
+Makes paths from a report relative to the workspace, and never leaves it: a path that points elsewhere is kept as a bare
+name, and no path is opened or followed here.
 """
 
 import os
@@ -12,21 +12,21 @@ from typing import Final
 
 from fixloop.protocol.limits import NAME_BYTES, clean, cut
 
-# A drive, or an address: neither is a path below the workspace.
+# A drive or a URL: neither is a path below the workspace.
 _ELSEWHERE: Final = re.compile(r"/?[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 class SourceTree:
-    """The workspace's files; without a root, every relative path is believed and nothing exists."""
+    """The workspace's files; without a root, every relative path is accepted and no file exists."""
 
     def __init__(self, root: Path | None) -> None:
         self._root = root
-        # Tools report the path they were given or the real one; both are the workspace.
+        # Tools report the given path or the real one; both are the workspace.
         self._bases = () if root is None else (os.path.abspath(root), os.path.realpath(root))
         self._known: dict[str, bool] = {}
 
     def relative(self, text: str) -> str:
-        """The path seen from the workspace; a bare name when it lies outside, nothing for the root or no file."""
+        """The path relative to the workspace; a bare name if outside it, empty for the root or no file."""
         path = " ".join(clean(text).replace("\\", "/").splitlines()).strip()
         if not path:
             return ""
@@ -39,7 +39,7 @@ class SourceTree:
         return "" if inside == "." else cut(inside, NAME_BYTES)
 
     def has_file(self, relative: str) -> bool:
-        """True when the workspace itself holds the regular file `relative`; links out of it do not count."""
+        """Whether the workspace itself has the regular file `relative`; links out of it do not count."""
         if self._root is None or not relative:
             return False
         known = self._known.get(relative)
@@ -50,7 +50,7 @@ class SourceTree:
         return known
 
     def module_file(self, dotted: str) -> tuple[str, list[str]]:
-        """The Python file that `package.module.Class` lies in, and the rest of the name; without one, all its parts."""
+        """The Python file of `package.module.Class`, and the rest of the name; without a file, all its parts."""
         parts = dotted.split(".")
         folder = ""
         for place, part in enumerate(parts):

@@ -1,7 +1,7 @@
-"""One check's outcome, from its exit code, its output and its reports together (K38).
+"""Decides one check's outcome from its exit code, output and reports together (K38).
 
-Owns the rule that a PASS needs proof: a tool that could not run, looked at nothing, or ended with an exit
-code that nothing explains has not passed, even if its report says so.
+Owns the rule that a PASS needs proof: a tool that could not run, checked nothing, or ended with an unexplained exit
+code has not passed, even if its report says so.
 """
 
 import hashlib
@@ -53,11 +53,11 @@ def judge(
     hide: Callable[[str], str] = str,
 ) -> CheckResult:
     """
-    What `check` proved, its failures in full length; SKIPPED only for an optional check that could not run here.
+    The result of `check`, its failures in full; SKIPPED only for an optional check that could not run here.
 
     `exit_code`: negative for a signal, 127 for a command that was not found. `reports`: for each kind the fresh path
-    its placeholder stood for. `evidence`: exit code, digest, counts and coverage are filled in here. `hide`: cuts
-    secrets out of a text; `output`, of both streams, has gone through it already.
+    that replaced its placeholder. `evidence`: exit code, digest, counts and coverage are filled in here. `hide`:
+    removes secrets from a text; `output`, of both streams, has already been through it.
     """
     run = _Run(check, exit_code, clean(output), workspace)
     read: dict[str, Report] = {}
@@ -69,7 +69,7 @@ def judge(
             gate, fail_on = check.coverage_percent, check.fail_on
             read[kind] = read_report(path, kind, root=workspace, fail_on=fail_on, gate=gate)
     verdict = _verdict(run, read)
-    # Secrets first: half of one could survive at the edge of a cut.
+    # Secrets first: a cut could leave half of one.
     named = with_subtests(verdict.failures, run.output)
     failures: list[Failure] = []
     for failure in named:
@@ -102,9 +102,9 @@ def _verdict(run: _Run, read: Mapping[str, Report]) -> _Verdict:
     is_refused = is_wrong_call(run.check.command, run.exit_code, run.output)
     if reason := died(run.check.command, run.exit_code, run.output):
         return _Verdict(RunOutcome.ERROR, reason, is_final=is_refused)
-    # Where the output is the report, what tests print stands in it, and its reader knows when nothing ran.
+    # An output that is the report contains what tests print, and its reader knows if nothing ran.
     nothing = "" if run.check.output else checked_nothing(run.check.command, run.output)
-    # Some tools exit with 0 and say nothing when the code they are pointed at has gone elsewhere.
+    # Some tools silently exit with 0 if the code they are given has moved.
     gone = [path for path in run.check.paths if not has_python(run.workspace / path)]
     moved = f"check `{run.check.name}` is pointed at {', '.join(gone)}, where no code is" if gone else ""
     if reason := nothing or moved:
@@ -129,7 +129,7 @@ def _verdict(run: _Run, read: Mapping[str, Report]) -> _Verdict:
 
 def _by_reports(run: _Run, read: Mapping[str, Report]) -> _Verdict:
     # A run that stops at a test that cannot be imported has measured nothing, so coverage.py writes no report; the
-    # failing test is what has to be told, not the missing figure. Without a gate nobody asked for one.
+    # failing test is reported, not the missing figure. Without a gate no figure is needed.
     others = {kind: report for kind, report in read.items() if kind != "coverage"}
     is_broken = "coverage" in read and read["coverage"].outcome is RunOutcome.ERROR
     has_failed = any(report.outcome is RunOutcome.FAILED for report in others.values())
@@ -149,7 +149,7 @@ def _by_reports(run: _Run, read: Mapping[str, Report]) -> _Verdict:
         reason = f"{len(warned)} warnings, which the command refuses (exit code {run.exit_code})"
         return _Verdict(RunOutcome.FAILED, reason, warned)
     reasons = "; ".join(report.reason for report in failed or owed.values())
-    # The failure of the coverage gate only where there would be none (G24).
+    # The coverage gate's failure only if there is no other (G24).
     failures = tuple(failure for kind in owed if kind != "coverage" for failure in owed[kind].failures)
     if not failures and "coverage" in owed:
         failures = owed["coverage"].failures
@@ -158,18 +158,18 @@ def _by_reports(run: _Run, read: Mapping[str, Report]) -> _Verdict:
 
 def _with_last_line(reason: str, run: _Run) -> str:
     told = (line.strip() for line in run.output.splitlines())
-    # Node's stack traces end with frames, of which the first lines say more.
+    # Node's stack traces end with frames, which say less than their first lines.
     lines = [line for line in told if line and not line.startswith("at ")]
     return f"{reason}; the command's last line is: {one_line(lines[-1])}" if lines else reason
 
 
 def _filled(evidence: Evidence, run: _Run, read: Mapping[str, Report], verdict: _Verdict) -> Evidence:
     coverage = read.get("coverage")
-    # Of the one report; of the digests of several, by kind; of the output where there is none.
+    # The digest of the one report, of several reports' digests by kind, or of the output without any.
     digests = {kind: report.digest for kind, report in read.items() if report.digest}
     text = "\n".join(f"{kind} {digest}" for kind, digest in sorted(digests.items())) or run.output
     digest = "".join(digests.values()) if len(digests) == 1 else hashlib.sha256(text.encode()).hexdigest()
-    # Of tests and findings; a coverage gate counts only where it is all there is.
+    # Counts of tests and findings; a coverage gate counts only if there is nothing else.
     results = [report.counts for kind, report in read.items() if kind != "coverage"]
     results = results or [report.counts for report in read.values()]
     results = results or [Counts(total=len(verdict.failures), failed=len(verdict.failures))]
