@@ -1,1 +1,1 @@
-"""fixloop.toml and presets to one frozen configuration."""
+"""Turns fixloop.toml and presets into one frozen configuration."""

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 
 class CodingAgent(NamedTuple):
-    """One of them, as `coding_agents.toml` explains it."""
+    """One entry of `coding_agents.toml`, which explains the fields."""
 
     program: str
     command: str
@@ -20,10 +20,10 @@ CODING_AGENTS: Final = {
     name: CodingAgent(**told)
     for name, told in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
 }
-"""By the word of `fixloop init --agent`."""
+"""By the argument of `fixloop init --agent`."""
 
 
 def named_in(command: Sequence[str]) -> tuple[CodingAgent, ...]:
-    """The agents whose programs a command names, in the words of a shell, too."""
+    """The agents whose programs a command names, also inside shell text."""
     words = set(re.split(r"[^\w.-]+", " ".join(command)))
     return tuple(agent for agent in CODING_AGENTS.values() if agent.program in words)

@@ -1,7 +1,7 @@
-"""A command as the user writes it, to the arguments that are run.
+"""Turns a command as the user writes it into its arguments.
 
-A string is split as a shell would, but no shell runs it; a list is taken as it stands. Refuses what would
-only work in a shell, and placeholders that nothing reads.
+A string is split as a shell would, but no shell runs it; a list is taken unchanged. Refuses commands that only work in
+a shell, and placeholders that nothing reads.
 """
 
 import re
@@ -15,7 +15,7 @@ from fixloop.configuration.place import Place, nearest
 from fixloop.errors import UsageError
 
 PLACEHOLDERS: Final = ("junit", "sarif", "coverage", "jest", "eslint")
-"""What a check's command may ask a path for; each has a reader of its name."""
+"""The placeholders for report paths in a check's command; each has a reader of that name."""
 SHELL_WORDS: Final = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1", "2>"})
 PYTHON: Final = re.compile(r"python[\d.]*")
 _WORD: Final = re.compile(r"(?<!\{)\{([A-Za-z_][\w-]*)\}(?!\})")
@@ -35,7 +35,7 @@ def option_set(text: str) -> frozenset[str]:
 
 
 def split_command(value: Any, place: Place) -> tuple[str, ...]:
-    """The arguments of a command given as a string or a list of strings; refuses what only a shell would take."""
+    """The arguments of a command given as a string or a list of strings; refuses shell syntax."""
     if isinstance(value, str):
         try:
             words = tuple(shlex.split(value))
@@ -43,7 +43,7 @@ def split_command(value: Any, place: Place) -> tuple[str, ...]:
             raise place.error(
                 f"cannot be split into arguments: {str(error).lower()}; close the quote, or give a list"
             ) from None
-        # What is quoted or escaped is an argument, as in `sed 's/a/b/;'` or `find -exec rm {} \;`.
+        # A quoted or escaped word is an argument, as in `sed 's/a/b/;'` or `find -exec rm {} \;`.
         for word, unquoted in zip(words, shlex.split(_QUOTED.sub("q", value)), strict=True):
             if unquoted in SHELL_WORDS or unquoted.endswith(";"):
                 raise place.error(
@@ -63,7 +63,7 @@ def split_command(value: Any, place: Place) -> tuple[str, ...]:
 
 
 def with_placeholders(words: tuple[str, ...], place: Place) -> tuple[str, ...]:
-    """Check the placeholders of a check's command; `{{word}}` is how a literal `{word}` is written."""
+    """Check the placeholders of a check's command; `{{word}}` is a literal `{word}`."""
     known = [f"{{{name}}}" for name in PLACEHOLDERS]
     for word in words:
         for found in (*_WORD.finditer(word), *_NEARLY.finditer(word)):
@@ -77,12 +77,12 @@ def with_placeholders(words: tuple[str, ...], place: Place) -> tuple[str, ...]:
 
 
 def braces_doubled(word: str) -> str:
-    """The inverse of what `with_placeholders` does to a literal `{word}`."""
+    """Doubles literal braces, the inverse of `with_placeholders`."""
     return _WORD.sub(lambda found: found[0] if found[1] in PLACEHOLDERS else f"{{{found[0]}}}", word)
 
 
 def is_plain(words: tuple[str, ...]) -> bool:
-    """True when the words joined by spaces are split into the same words again."""
+    """Whether splitting the words joined by spaces gives the same words."""
     try:
         return split_command(" ".join(words), Place("")) == words
     except UsageError:
@@ -90,7 +90,7 @@ def is_plain(words: tuple[str, ...]) -> bool:
 
 
 def program_name(words: tuple[str, ...]) -> str:
-    """The name of a check that is given none: the tool, without its launcher (`npx vitest`, `uv run pytest`)."""
+    """The default name of a check: the tool, without its launcher (`npx vitest`, `uv run pytest`)."""
     words = without_launchers(words)
     name = PurePath(words[0]).name or words[0]
     if PYTHON.fullmatch(name) and len(words) > 1:
@@ -103,7 +103,7 @@ def program_name(words: tuple[str, ...]) -> str:
 
 
 def without_launchers(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The command itself, behind `env NAME=value`, `npx`, `uv run` and the like."""
+    """The command without `env NAME=value`, `npx`, `uv run` and the like."""
     rest = list(words)
     while rest:
         launcher = next((found for found in _LAUNCHERS if tuple(rest[: len(found)]) == found), None)
@@ -116,13 +116,13 @@ def without_launchers(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def is_foreign(words: tuple[str, ...]) -> bool:
-    """Whether a command belongs to another language, so that no Python interpreter stands behind its result."""
+    """Whether a command belongs to another language, so that its result depends on no Python interpreter."""
     command = without_launchers(words)
     return command[0] in _FOREIGN or "node_modules" in PurePath(command[0]).parts or words[0] in _FOREIGN
 
 
 def program_of(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The program of a command, behind `env NAME=VALUE`, and what it is given; empty for no command."""
+    """The program of a command without `env NAME=VALUE`, and its arguments; empty for no command."""
     rest = words
     if rest and PurePath(rest[0]).name == "env":
         rest = tuple(dropwhile(lambda word: "=" in word or word.startswith("-"), rest[1:]))

@@ -1,6 +1,6 @@
-"""What a project declares about its tools: dependencies, tables, sections and files, each with its place.
+"""Reads a project's declarations about its tools: dependencies, tables, sections and files, each with its place.
 
-Runs nothing. What cannot be read declares nothing; pyproject.toml itself was checked before.
+Runs nothing. An unreadable file declares nothing; pyproject.toml itself was checked before.
 """
 
 import re
@@ -23,7 +23,7 @@ _HEADER = re.compile(r"^\[([^\]\n]+)\]", re.MULTILINE)
 
 
 class Signs(NamedTuple):
-    """What tells that a project uses a tool; one is enough."""
+    """The signs that a project uses a tool; one is enough."""
 
     dependencies: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Declarations(NamedTuple):
 
     directory: Path
     dependencies: Mapping[str, str]
-    """Name to the place that names it first."""
+    """Name to the first place that names it."""
     tools: Mapping[str, Any]
     """`[tool]` of pyproject.toml."""
     ini: Mapping[str, Mapping[str, Mapping[str, str]]]
@@ -62,7 +62,7 @@ class Declarations(NamedTuple):
         return self.ini.get(file, {}).get(name)
 
     def table(self, *path: str) -> dict[str, Any]:
-        """A table below `[tool]`; empty when it is not there or no table."""
+        """A table below `[tool]`; empty if it is missing or not a table."""
         return table_in(self.tools, *path)
 
 
@@ -75,7 +75,7 @@ def declarations_of(directory: Path, pyproject: Mapping[str, Any]) -> Declaratio
                 parser.read_string(text)
                 ini[name] = {one: {k: v or "" for k, v in parser[one].items()} for one in parser.sections()}
             except IniError:
-                # Half-readable files are common; the headers alone still tell which tools are configured.
+                # Partly readable files are common; their headers still show which tools are configured.
                 ini[name] = {header: {} for header in _HEADER.findall(text)}
     setup = ini.get("setup.cfg", {})
     files = ("*requirements*.txt", "*requirements*.in", "requirements/*.txt", "requirements/*.in")
@@ -97,7 +97,7 @@ def declarations_of(directory: Path, pyproject: Mapping[str, Any]) -> Declaratio
 
 
 def text_of(path: Path) -> str:
-    """The text of a small regular file; empty where there is none or it cannot be read."""
+    """The text of a small regular file; empty if there is none or it cannot be read."""
     try:
         if not path.is_file() or path.stat().st_size > LIMIT_BYTES:
             return ""
@@ -107,7 +107,7 @@ def text_of(path: Path) -> str:
 
 
 def toml_of(path: Path) -> dict[str, Any]:
-    """What a TOML file holds; nothing where there is none, or none that can be read."""
+    """The content of a TOML file; empty if it is missing or cannot be read."""
     try:
         return tomllib.loads(text_of(path))
     except (ValueError, RecursionError):
@@ -115,11 +115,11 @@ def toml_of(path: Path) -> dict[str, Any]:
 
 
 def yaml_of(path: Path) -> Any:
-    """What a YAML file holds; None where there is none, or none that can be read."""
+    """The content of a YAML file; None if it is missing or cannot be read."""
     text = text_of(path)
     if not text:
         return None
-    # A tenth of a second, and many projects have no such file.
+    # Importing takes a tenth of a second, and many projects have no such file.
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
@@ -132,7 +132,7 @@ def yaml_of(path: Path) -> Any:
 
 
 def table_in(mapping: Any, *path: str) -> dict[str, Any]:
-    """The table at `path`; empty when it is not there or no table."""
+    """The table at `path`; empty if it is missing or not a table."""
     found: Any = mapping
     for key in path:
         found = found.get(key) if isinstance(found, Mapping) else None
@@ -140,7 +140,7 @@ def table_in(mapping: Any, *path: str) -> dict[str, Any]:
 
 
 def items_in(value: Any, kind: type[T]) -> list[T]:
-    """The entries of a list that are of a kind; none where it is no list."""
+    """The entries of a list that are of `kind`; none for any other value."""
     return [entry for entry in value if isinstance(entry, kind)] if isinstance(value, list) else []
 
 

@@ -1,7 +1,7 @@
-"""Which checks a project's files speak for, language by language, and which of them can run here.
+"""Finds the checks that a project's files suggest, language by language, and those that can run here.
 
-A check whose tool is missing is not started. It is taken from an environment that tox, nox or pre-commit has made for
-the project, or named with the command that installs it.
+A missing tool is taken from an environment that tox, nox or pre-commit has made for the project. Otherwise the check is
+not started, and is reported with the command that installs the tool.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,16 +22,16 @@ OTHER_LANGUAGES: Final[tuple[Callable[[Path], Iterable[Proposal]], ...]] = (
     go.proposals,
     rust.proposals,
 )
-"""The languages other than Python; each looks into a folder and proposes."""
+"""The languages other than Python; each proposes checks for a folder."""
 
 
 class Found(NamedTuple):
     project: PythonProject
     proposals: tuple[Proposal, ...]
-    """In the order of the phases, and in each of the languages."""
+    """In the order of the phases, and within a phase of the languages."""
 
     def of(self, specialist: str, *, gated: bool = False) -> tuple[Proposal, ...]:
-        """What is proposed for one specialist; `gated`: fixloop's own configuration asks it for coverage."""
+        """The proposals for one specialist; `gated`: fixloop's configuration asks it for coverage."""
         proposals = _proposals(self.project, gated=True) if gated else self.proposals
         return tuple(proposal for proposal in proposals if proposal.specialist == specialist)
 
@@ -55,7 +55,7 @@ PYTHON_TOOLS: Final = frozenset(
 
 
 class Settled(NamedTuple):
-    """What becomes of one specialist's checks."""
+    """One specialist's checks that can run, and those that cannot."""
 
     checks: tuple[Check, ...] = ()
     unverified: tuple[Unverified, ...] = ()
@@ -63,9 +63,9 @@ class Settled(NamedTuple):
 
 def settle(proposals: Iterable[Proposal], installed: Installed | None, *, portable: bool = False) -> Settled:
     """
-    Of the proposals of one name, which follow each other, the first that can be started here; else the first.
+    From each run of proposals with one name, take the first that can start here, else report the first.
 
-    `portable`: commands stay as everybody would write them, without this machine's paths.
+    `portable`: commands contain no paths of this machine.
     """
     checks: list[Check] = []
     unverified: list[Unverified] = []
@@ -86,7 +86,7 @@ def settle(proposals: Iterable[Proposal], installed: Installed | None, *, portab
 
 
 def settle_written(checks: Iterable[Check], specialist: str, project: PythonProject) -> Settled:
-    """What the user wrote: it runs where its tool is there, and else stands between the whole and `passed`."""
+    """The user's checks: each runs if its tool is there; otherwise, unless optional, it prevents `passed`."""
     proposals = (
         Proposal(specialist, check, check.name, needs_of(check.command, project), not check.optional)
         for check in checks
@@ -95,7 +95,7 @@ def settle_written(checks: Iterable[Check], specialist: str, project: PythonProj
 
 
 def needs_of(command: tuple[str, ...], project: PythonProject) -> tuple[Need, ...]:
-    """What a command needs before it can start, as far as its words tell."""
+    """What a command needs before it can start, judged by its words."""
     program, rest = program_of(command)
     if module := module_of(command):
         covers = module == "pytest" and any(word.startswith("--cov") for word in rest)
@@ -113,7 +113,7 @@ def _startable(check: Check, needs: tuple[Need, ...], installed: Installed | Non
         return check
     if len(missing) > 1:
         return None
-    # With the program of an environment that a tool of the project has made.
+    # Use the program from an environment that tox, nox or pre-commit has made.
     program, rest = check.command[0], check.command[1:]
     module = module_of(check.command) if PYTHON.fullmatch(program) else ""
     script = installed.from_environments(module or program, hooks=not module)

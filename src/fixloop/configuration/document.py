@@ -1,7 +1,7 @@
-"""Reads fixloop.toml, or [tool.fixloop] of pyproject.toml, as it lies in a checkout.
+"""Reads fixloop.toml, or [tool.fixloop] of pyproject.toml, from a checkout.
 
-Refuses both at once, what is not a regular file inside the checkout, and invalid TOML. Never falls back to what is
-detected because a file could not be read: that would silently change the gates.
+Refuses both at once, anything but a regular file inside the checkout, and invalid TOML. Never falls back to detection
+because a file could not be read: that would silently change the gates.
 """
 
 import os
@@ -15,28 +15,28 @@ from fixloop.errors import UsageError
 FILE_NAME: Final = "fixloop.toml"
 PYPROJECT: Final = "pyproject.toml"
 TABLE: Final = "tool.fixloop"
-# A thousand times what anybody writes by hand; a link to an endless device stops here.
+# A thousand times any handwritten file; also stops a link to an endless device.
 LIMIT_BYTES: Final = 4_000_000
 
 
 class Document(NamedTuple):
-    """What the user wrote, and the project's own pyproject.toml."""
+    """The user's configuration, and the project's pyproject.toml."""
 
     place: Place
     table: dict[str, Any]
     is_written: bool
-    """False where neither file configures fixloop."""
+    """False if neither file configures fixloop."""
     pyproject: dict[str, Any]
 
     @property
     def project(self) -> str:
-        """The project's identity as it is written; empty where it is not, or is no text."""
+        """The project's identity as written; empty if it is missing or not text."""
         project = self.table.get("project", "")
         return project if isinstance(project, str) else ""
 
 
 def read_document(directory: Path) -> Document:
-    """Read the configuration that lies at the top of `directory`."""
+    """Read the configuration at the top of `directory`."""
     if not directory.is_dir():
         raise UsageError(
             f"{shown_path(directory)} is not a folder; name the folder of the project to validate"

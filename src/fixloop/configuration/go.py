@@ -1,4 +1,4 @@
-"""Checks that a Go module or workspace speaks for. Reads files only."""
+"""Proposes checks for a Go module or workspace. Reads files only."""
 
 import re
 from pathlib import Path, PurePosixPath
@@ -8,7 +8,7 @@ from fixloop.configuration.declarations import text_of
 from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.project_commands import makefile_and_ci_commands
 
-# What changes which tests there are, or how long they may take; -race is left out, for it needs a C compiler.
+# Options that select tests or limit their time; -race is left out, because it needs a C compiler.
 _KEPT: Final = re.compile(r"-(?:tags|short|timeout|mod|skip|run)(?:=.*)?$")
 _WITH_VALUE: Final = frozenset({"-tags", "-timeout", "-mod", "-skip", "-run"})
 _USED: Final = re.compile(r"^\s*(?:use\s+)?(\.\S*)\s*$", re.MULTILINE)
@@ -17,13 +17,13 @@ _LINTER: Final = Need("program", "golangci-lint", "install golangci-lint")
 
 
 def proposals(directory: Path) -> tuple[Proposal, ...]:
-    """What go.mod or go.work in `directory` speaks for; nothing where there is neither."""
+    """The checks for go.mod or go.work in `directory`; none without either."""
     file = next((name for name in ("go.work", "go.mod") if (directory / name).is_file()), "")
     if not file:
         return ()
     packages: tuple[str, ...] = ("./...",)
     if file == "go.work":
-        # Those of each module it uses: `./...` at its root may be in none.
+        # The packages of each module it uses: `./...` at its root may belong to none.
         used = (PurePosixPath(path) for path in _USED.findall(text_of(directory / file)))
         packages = tuple("./..." if path == PurePosixPath() else f"./{path}/..." for path in used) or packages
     own = next((one for one in makefile_and_ci_commands(directory) if one.words[:2] == ("go", "test")), None)
@@ -37,7 +37,7 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
             kept.append(option)
     found = []
     if any(directory.rglob("*_test.go")):
-        # -count=1: a result that Go remembers is none of this run.
+        # -count=1: a cached result does not belong to this run.
         command = ("go", "test", "-json", "-count=1", *kept, *packages)
         why = own.why if own is not None and kept else file
         found.append(proposal("test-runner", "go test", command, why, _GO, runs_tests=True, output="go-test"))

@@ -1,6 +1,6 @@
-"""The text of a first fixloop.toml: what is detected today, written out, with the reason before it.
+"""Writes the text of a first fixloop.toml: the detected checks, each with the reason before it.
 
-Returns the text and writes nothing; what it returns loads to the same checks that were detected.
+Returns the text and writes no file; the text loads to the same checks that were detected.
 """
 
 import json
@@ -53,20 +53,20 @@ NOTHING_DETECTED: Final = """
 
 
 class Outcome(NamedTuple):
-    """What a check came to when it was tried."""
+    """The result of trying a check."""
 
     passed: bool
     could_run: bool
     reason: str
-    """One sentence; of no interest where it passed."""
+    """One sentence; not used if it passed."""
 
 
 Outcomes = Mapping[tuple[str, str], Outcome]
-"""By the names of specialist and check; empty where nothing was tried."""
+"""By the names of specialist and check; empty if nothing was tried."""
 
 
 def first_configuration(directory: Path, installed: Installed | None) -> Configuration:
-    """What a first fixloop.toml would say: what is detected, with coverage measured where that is possible."""
+    """The content of a first fixloop.toml: the detected checks, with coverage measured if possible."""
     document = read_document(directory)
     if document.is_written:
         raise UsageError(f"{document.place.file} configures fixloop already; edit it, or remove it first")
@@ -92,11 +92,11 @@ def init(
     agent: str = "",
 ) -> str:
     """
-    The text of a commented fixloop.toml, from what `first_configuration` gives.
+    The text of a commented fixloop.toml, from the result of `first_configuration`.
 
-    Below 80 a `measured_coverage` becomes the gate, rounded down: a gate that fails on the first day is switched off
-    on the second. `outcomes`: what the checks came to; one that could not run is written as a comment.
-    `agent`: the fixer, one of CODING_AGENTS; without, one stands there as a comment.
+    Below 80 a `measured_coverage` becomes the gate, rounded down: a gate that fails on the first day is soon switched
+    off. `outcomes`: the checks' results; one that could not run is written as a comment. `agent`: the fixer, one of
+    CODING_AGENTS; without it, a fixer is written as a comment.
     """
     if measured_coverage is not None and not 0 <= measured_coverage <= 100:
         raise UsageError(f"measured coverage must be from 0 to 100 percent, not {measured_coverage}")
@@ -149,7 +149,7 @@ def _check(entry: SpecialistChecks, check: Check, measured: float | None, outcom
 
 
 def unmeasured(words: tuple[str, ...]) -> tuple[str, ...]:
-    """A command without what measures coverage; one without `{coverage}` stays as it is."""
+    """A command without its coverage options; unchanged if it has no `{coverage}`."""
     if not any("{coverage}" in word for word in words):
         return words
     return tuple(word for word in words if not word.startswith("--cov"))
@@ -163,5 +163,5 @@ def _command(words: tuple[str, ...]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A TOML basic string: JSON's escapes are a part of TOML's, apart from DEL."""
+    """A TOML basic string: TOML has all of JSON's escapes, but also requires one for DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -1,6 +1,6 @@
-"""What can be started here: asked of the project's own interpreter and the PATH, never guessed from a declaration.
+"""Finds what can start here by asking the project's interpreter and the PATH, never by guessing from a declaration.
 
-Starts the interpreter at most once for all modules that presets ask for, and pytest only to list its tests.
+Starts the interpreter once for all modules that presets ask for, and pytest only to list its tests.
 """
 
 import os
@@ -17,28 +17,28 @@ from fixloop.configuration.pre_commit import hooks_of
 from fixloop.machine.interpreters import Interpreter, importable_modules
 
 USUAL: Final = frozenset({"pytest", "pytest_cov", "mypy", "compileall", "unittest"})
-"""What presets ask for; one start of the interpreter answers for all of it."""
+"""The modules that presets ask for, all answered by one start of the interpreter."""
 COLLECT_SECONDS: Final = 20.0
 _NOTHING_COLLECTED: Final = 5
 
 
 @dataclass(frozen=True)
 class Installed:
-    """The project's interpreter, and the places in which its tools are looked for."""
+    """The project's interpreter, and the places to look for its tools."""
 
     interpreter: Interpreter
     directory: Path
-    """Where the checks' code lies."""
+    """The folder of the checks' code."""
     home: Path
-    """The same folder in the user's checkout, with its ignored files; itself where there is no other."""
+    """The same folder in the user's checkout, with its ignored files; `directory` itself if there is no other."""
     variables: Mapping[str, str] = field(default_factory=lambda: os.environ)
     ask: Callable[[Interpreter, Path, Iterable[str]], frozenset[str]] = importable_modules
     known: dict[str, bool] = field(default_factory=dict)
-    """Modules that were asked for already."""
+    """Modules already asked for."""
 
     @property
     def where(self) -> str:
-        """The interpreter's environment in words, seen from the project."""
+        """The interpreter's environment for a message, relative to the project."""
         prefix = self.interpreter.prefix
         if prefix:
             path, home = Path(prefix), self.home.resolve()
@@ -61,7 +61,7 @@ class Installed:
         return self.known[name]
 
     def program(self, name: str) -> str:
-        """The path of a program next to the interpreter or on the PATH; empty where there is none."""
+        """The path of a program next to the interpreter or on the PATH; empty if there is none."""
         if self.interpreter.path and PYTHON.fullmatch(name):
             return self.interpreter.path
         own = str(Path(self.interpreter.path).parent) if self.interpreter.path else ""
@@ -69,7 +69,7 @@ class Installed:
         return shutil.which(name, path=path) or ""
 
     def from_environments(self, name: str, *, hooks: bool) -> str:
-        """A program in an environment that tox, nox or, without the project's dependencies, pre-commit has made."""
+        """A program in an environment made by tox, nox or pre-commit, the last without the project's dependencies."""
         environments: list[Path | None] = []
         for folder in (".tox", ".nox"):
             environments += sorted((self.home / folder).glob("*/"))
@@ -82,7 +82,7 @@ class Installed:
         return ""
 
     def collects(self) -> bool | None:
-        """Whether pytest finds a test here; None where it does not say so in time."""
+        """Whether pytest finds a test here; None if pytest is missing or gives no answer in time."""
         if not self.has_module("pytest"):
             return None
         command = [self.interpreter.path, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]

@@ -1,7 +1,7 @@
-"""Checks that a JavaScript or TypeScript project's own files speak for: its scripts, else its tools' configuration.
+"""Proposes checks for a JavaScript or TypeScript project: from its scripts, else from its tools' configuration.
 
-The script wins: a tool is called with the options it has there, and with its report added. A script that is more
-than calls of known tools is run by its package manager. Reads files only.
+The script wins: a tool is called with the options it has there, and its report is added. A script with anything but
+calls of known tools is run by its package manager. Reads files only.
 """
 
 import json
@@ -19,14 +19,14 @@ from fixloop.configuration.scripts import Call, calls_of, needs_shell, plain
 
 
 class Tool(NamedTuple):
-    """How one tool is called as a check."""
+    """How to call one tool as a check."""
 
     tests: bool = False
     report: tuple[str, ...] = ()
     dropped: frozenset[str] = frozenset()
-    """Options that watch, write or choose another report; those that end in `=` take a value."""
+    """Options to remove: they watch, write or choose another report. Those ending in `=` take a value."""
     asks: frozenset[str] = frozenset()
-    """Without one of these a call is no check."""
+    """A call is a check only with one of these."""
 
 
 _TABLES: Final = tomllib.loads(Path(__file__).with_name("javascript.toml").read_text())
@@ -45,11 +45,11 @@ _TEST_SCRIPTS: Final = ("test", "tests", "test:unit", "unit", "test:run", "test:
 _CHECK_SCRIPT: Final = re.compile(
     r"(?:lint|eslint|type-?check|check-?types|types|tsc|check|format:check|fmt:check|prettier:check|standard)"
 )
-# What these do is no check, with any tool; npm leaves names with `//` to comments.
+# Scripts of these names are no checks; names with `//` are comments in npm.
 _NO_CHECK: Final = re.compile(
     r"^//|(?:^|[:-])(?:dev|watch|start|serve|fix|write|format|release|publish\w*|pre\w+|post\w+|docs?|bench\w*|e2e)(?:$|[:-])"
 )
-# Its braces are no pattern.
+# Not a shell pattern, despite the braces.
 _PLACEHOLDER: Final = re.compile(r"\{(?:junit|jest|eslint)\}")
 _WRITES: Final = re.compile(r"--(?:fix|write)\b")
 _NO_TESTS: Final = "no test specified"
@@ -64,7 +64,7 @@ class _Project(NamedTuple):
 
 
 def proposals(directory: Path) -> tuple[Proposal, ...]:
-    """What package.json and the files next to it in `directory` speak for; nothing where there is none."""
+    """The checks for package.json and the files next to it in `directory`; none without it."""
     try:
         package = json.loads((directory / "package.json").read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError):
@@ -92,7 +92,7 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
         if known["dependency"] in project.dependencies and where:
             each = _proposal(Call(known["tool"], tuple(known["words"])), where, project)
             found += [each] if each.tool not in done and each.runs_tests not in called else []
-    # A second call of one tool has a number: names of checks are unique.
+    # A second call of a tool gets a number: check names are unique.
     seen: Counter[str] = Counter()
     for at, each in enumerate(found):
         seen[each.tool] += 1
@@ -114,7 +114,7 @@ def _of_tests(project: _Project) -> Iterator[Proposal]:
 
 
 def _of_script(name: str, project: _Project) -> Iterator[Proposal]:
-    """The linters and type checkers of one script; tests are in the test script, and others are asked for."""
+    """The linters and type checkers of one script, without tests, which are in the test script."""
     if _NO_CHECK.search(name) or name in _TEST_SCRIPTS:
         return
     calls = calls_of(name, project.scripts)
@@ -135,7 +135,7 @@ def _is_asked(call: Call) -> bool:
 
 
 def _is_check(call: Call, project: _Project) -> bool:
-    """Whether a call of a test script stands by itself; a compiler that writes files makes what the next one needs."""
+    """Whether a call in a test script is a check by itself; a compiler that writes files serves the next call."""
     if call.tool not in TOOLS or not _is_asked(call):
         return False
     if call.tool not in BUILDERS or "--noEmit" in call.arguments():
@@ -164,7 +164,7 @@ def _proposal(call: Call, where: str, project: _Project) -> Proposal:
     if call.variables:
         command = ("env", *call.variables, *command)
     if needs_shell(tuple(_PLACEHOLDER.sub("", word) for word in command)):
-        # Only a shell finds the files.
+        # Only a shell expands the words.
         line = " ".join(f'"{word}"' if _PLACEHOLDER.search(word) else word for word in command)
         command = ("sh", "-c", line)
     else:
@@ -194,14 +194,14 @@ def _kept(call: Call, tool: Tool) -> Iterator[str]:
 
 
 def _whole(name: str, project: _Project, *, runs_tests: bool) -> Proposal:
-    """The script by its package manager; with the report of the tool that it ends with, which gets further words."""
+    """The script run by its package manager, with the report options of its last tool, which gets added arguments."""
     run = (project.manager, "run", name)
     report: tuple[str, ...] = ()
     last = project.scripts[name].rpartition("&&")[2].strip() if runs_tests else ""
     calls = calls_of("last", {"last": last}) or ()
     if len(calls) == 1 and not calls[0].wrapper:
         tool = TOOLS.get(calls[0].tool)
-        # node's options stand before its files, so they cannot be added at the end.
+        # node's options precede its files, so they cannot be added at the end.
         takes_report = tool is not None and tool.tests and calls[0].tool != "node"
         if tool is not None and takes_report and calls[0].words == tuple(_kept(calls[0], tool)):
             report = tool.report

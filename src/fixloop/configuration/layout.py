@@ -1,6 +1,6 @@
-"""Where a Python project keeps its code and its tests, by looking at names only.
+"""Finds a Python project's code and tests by name only.
 
-Opens no file. Names that Python could not import are left out: they could be taken for options of a tool.
+Opens no file. Names that Python cannot import are left out: a tool could take them for options.
 """
 
 import os
@@ -16,18 +16,18 @@ NOT_SOURCES = frozenset(
 PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "package.json", "go.mod", "Cargo.toml")
 NOT_MODULES = ("setup.py", "conftest.py", "noxfile.py", "test_*.py", "*_test.py")
 TEST_FILES = ("test_*.py", "*_test.py")
-"""What pytest collects where the project says nothing else."""
+"""The files that pytest collects by default."""
 TEST_FOLDERS = frozenset({"test", "tests", "testing"})
 
 
 def has_python(directory: Path) -> bool:
-    """True when there is any Python file below `directory`, or it is one itself."""
+    """Whether `directory` contains any Python file, or is one itself."""
     files = [directory] if directory.is_file() else files_below(directory)
     return any(path.suffix in {".py", ".pyi"} for path in files)
 
 
 def unittest_files(directory: Path) -> Iterator[Path]:
-    """What may hold tests for unittest, which looks for test*.py; next to the code only by surer names."""
+    """Files that may hold tests for unittest, which looks for test*.py; outside test folders only by stricter names."""
     for path in files_below(directory):
         is_inside = not TEST_FOLDERS.isdisjoint(path.relative_to(directory).parts[:-1])
         sure = (*TEST_FILES, "test.py", "tests.py", *(("test*.py",) if is_inside else ()))
@@ -36,7 +36,7 @@ def unittest_files(directory: Path) -> Iterator[Path]:
 
 
 def first_with_tests(directory: Path, kind: str, patterns: Sequence[str] = ()) -> str:
-    """The first of `tests/{kind}` and `test/{kind}` that holds test files; empty when none does."""
+    """The first of `tests/{kind}` and `test/{kind}` that holds test files; empty if neither does."""
     for parent in ("tests", "test"):
         for path in files_below(directory / parent / kind):
             if any(fnmatch(path.name, pattern) for pattern in patterns or TEST_FILES):
@@ -59,7 +59,7 @@ def sources_of(directory: Path) -> tuple[str, ...]:
 
 
 def projects_below(directory: Path) -> tuple[str, ...]:
-    """The folders just below, and those one further down, that are projects; `directory` itself is none then."""
+    """The folders one or two levels below that are projects; none if `directory` itself is one."""
     if any((directory / name).is_file() for name in PROJECT_FILES):
         return ()
     files = (directory.glob(f"{depth}/{name}") for depth in ("*", "*/*") for name in PROJECT_FILES)
@@ -81,7 +81,7 @@ def _folders(directory: Path, holding: str) -> tuple[str, ...]:
 
 
 def files_below(directory: Path) -> Iterator[Path]:
-    """Every file of the project's own."""
+    """Every file of the project itself, in a fixed order."""
     for folder, folders, files in os.walk(directory):
         if "pyvenv.cfg" in files:
             folders.clear()

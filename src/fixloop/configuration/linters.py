@@ -1,6 +1,6 @@
-"""What a Python project's own files speak for apart from its tests: linter, formatter, types, and bandit.
+"""Proposes a Python project's checks apart from its tests: linter, formatter, types, and bandit.
 
-The project's own commands give the scope; its hooks, tables and dependencies say that a tool is used at all.
+The project's own commands give the scope; its hooks, tables and dependencies show that a tool is used at all.
 """
 
 from collections.abc import Iterator
@@ -34,13 +34,13 @@ MYPY_SIGNS: Final = Signs(
 BANDIT_SIGNS: Final = Signs(
     dependencies=("bandit",), tables=("bandit",), files=(".bandit", "bandit.yaml", "bandit.yml")
 )
-# SARIF is an extra of bandit that may be absent; these lines are not, and name file and line as well.
+# SARIF is an extra of bandit and may be absent; this format always works, and also names file and line.
 LINES: Final = ("--format", "custom", "--msg-template", "{relpath}:{line}: {test_id} {severity}: {msg}")
 MYPY_TARGETS: Final = frozenset({"-p", "-m", "--package", "--module"})
 
 
 def linters(project: PythonProject) -> Iterator[Proposal]:
-    """In the order in which they run."""
+    """The proposals in the order in which they run."""
     if layout.has_python(project.directory):
         scope = _scope(project, RUFF_CHECK, ("ruff", "ruff-check"), RUFF_SIGNS)
         if scope is not None:
@@ -48,8 +48,7 @@ def linters(project: PythonProject) -> Iterator[Proposal]:
             report = ("--output-format", "sarif", "--output-file", "{sarif}")
             command = ("ruff", "check", "--no-fix", *report, *scope.options, *paths)
             yield proposal(SPECIALIST, "ruff", command, scope.why, project.program("ruff"), paths=paths)
-        # The formatter that is in charge: two never agree. A project that configures ruff as a linter has not chosen
-        # its formatter.
+        # Only one formatter: two never agree. A project that configures ruff as a linter has not chosen its formatter.
         ruff = _scope(project, RUFF_FORMAT, ("ruff-format",), Signs())
         if ruff is None:
             files = ("ruff.toml", ".ruff.toml")
@@ -73,7 +72,7 @@ def linters(project: PythonProject) -> Iterator[Proposal]:
 
 
 def _mypy(project: PythonProject) -> Iterator[Proposal]:
-    """By the project's interpreter, which knows its dependencies; else as its hook, where that is installed."""
+    """Run by the project's interpreter, which has its dependencies; else by its hook, if that is installed."""
     scope = _scope(project, MYPY, ("mypy",), MYPY_SIGNS)
     if scope is None:
         return
@@ -97,10 +96,10 @@ def _mypy(project: PythonProject) -> Iterator[Proposal]:
 
 
 def _scope(project: PythonProject, grammar: Grammar, hooks: tuple[str, ...], signs: Signs) -> Scope | None:
-    """What the project gives the tool: its widest command, else its hook, else all; None where it uses none."""
+    """The tool's scope in the project: its widest command, else its hook, else all; None if it is not used."""
     found = scopes_of(grammar, project.commands, project.directory)
     if found:
-        # Without a path the tool's own settings say how much of the project it looks at.
+        # Without a path, the tool's own settings decide how much of the project it checks.
         return max(found, key=lambda one: len(one.paths) if one.paths and "." not in one.paths else inf)
     hook = _hook(project, hooks)
     if hook is not None:
@@ -122,7 +121,7 @@ def _left_out(grammar: Grammar, hook: Hook, project: PythonProject) -> tuple[str
     code = (path for path in layout.files_below(folder) if path.suffix in {".py", ".pyi", ".ipynb"})
     files = [path.relative_to(folder).as_posix() for path in code]
     left_out = [path for path in files if hook.leaves_out(path)]
-    # A folder all of whose files are left out stands for them.
+    # A folder is named instead of its files if all of them are left out.
     others = {str(parent) for path in set(files) - set(left_out) for parent in PurePosixPath(path).parents}
     places: dict[str, None] = {}
     for path in left_out:
@@ -136,14 +135,14 @@ def _left_out(grammar: Grammar, hook: Hook, project: PythonProject) -> tuple[str
 
 
 def scanners(project: PythonProject) -> Iterator[Proposal]:
-    """bandit from medium up, its search for passwords, and a parser for what bandit leaves out."""
+    """bandit from medium up, its search for passwords, and a parser for files that bandit skips."""
     declared = project.declared
     hook = _hook(project, ("bandit",))
     why = declared.place(BANDIT_SIGNS) or (hook.why if hook is not None else "")
     sources = layout.sources_of(project.directory)
     if not why or not sources:
         return
-    # By itself bandit reads none of the project's settings.
+    # bandit does not find the project's settings by itself.
     places = [("-c", "pyproject.toml")] if "bandit" in declared.tools else []
     places += [("--ini", ".bandit")] if declared.section(".bandit", "bandit") is not None else []
     files = (".bandit", "bandit.yaml", "bandit.yml")
@@ -156,15 +155,15 @@ def scanners(project: PythonProject) -> Iterator[Proposal]:
         return proposal("security", name, (*command, *sources), why, need, tool="bandit", paths=sources)
 
     # From medium up: stricter than the gate's "high", because bandit has no "critical" and rates injection and
-    # weak cryptography medium. Its low findings are hints (an assert, an import of subprocess) that sound code
-    # has everywhere, so "any finding loops" would never end.
+    # weak cryptography medium. Its low findings are hints (an assert, an import of subprocess) that are common in sound
+    # code, so "any finding loops" would never end.
     yield checked("bandit", *bandit, "--severity-level", "medium", *LINES)
     keys = {*declared.table("bandit"), *(declared.section(".bandit", "bandit") or {})}
-    # A YAML file may hold such keys. Assuming they are there costs one check; assuming not, an error.
+    # A YAML file may hold such keys. Wrongly assuming them costs one check; wrongly assuming none is an error.
     is_yaml = options[:1] == ("-c",) and options[1] != "pyproject.toml"
     if not is_yaml and keys.isdisjoint({"tests", "skips"}):
-        # bandit rates hard-coded passwords low. A project that selects its own tests has decided about these
-        # too, and bandit refuses a test that is both selected here and skipped there.
+        # bandit rates hard-coded passwords low. A project that selects its own tests has decided about these too, and
+        # bandit refuses a test that is both selected and skipped.
         yield checked("secrets", *bandit, "--tests", "B105,B106,B107", *LINES)
-    # bandit leaves out files it cannot parse and still exits 0.
+    # bandit skips files it cannot parse and still exits 0.
     yield checked("parse", "python", "-m", "compileall", "-q")

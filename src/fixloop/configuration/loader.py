@@ -1,7 +1,7 @@
-"""Flags, the file and what is detected, to one frozen configuration. Gates are frozen with it.
+"""Merges flags, the file and detected checks into one frozen configuration. Gates are frozen with it.
 
-Flags win over the file, the file over what is detected; environment variables are never looked at. Refuses a
-configuration with no applicable specialist: nothing to check is not a PASS (K38).
+Flags win over the file, the file over detection; environment variables are ignored. Refuses a configuration with no
+applicable specialist: nothing to check is not a PASS (K38).
 """
 
 from collections.abc import Iterable
@@ -41,20 +41,20 @@ def load_configuration(
     The configuration of a workflow that starts now, from a checkout of its snapshot.
 
     `fixer`, `only` and `project`: the main agent's command instead of the file's, the one specialist to run, and the
-    project's identity where the file names none. `installed`: None when nobody can say. A profile that validates needs
-    something to check: nothing that applies here is refused (A2, K28, K38).
+    project's identity if the file names none. `installed`: None if unknown. A profile that validates is refused if
+    there is nothing to check (A2, K28, K38).
     """
     document = document or read_document(directory)
     written = settings_in(document)
     if installed is not None and written.workspace.home:
         installed = replace(installed, ask=partial(importable_modules, user_site=True))
-    # What setup will make is not there yet.
+    # Setup has not installed anything yet.
     found = found_in(directory, document.pyproject, None if written.workspace.setup else installed)
     chosen = select_checks(written, found, document.place)
     sections = sections_of_profiles(written, document.place)
     if only is not None:
         chosen = _only(only, chosen)
-    # A workflow comes to specialists as the loop itself, or through an agent that is one.
+    # A workflow runs specialists as the validation loop, or through an agent that is one.
     own = sections.get(profile)
     agents = own.agent.values() if own is not None else ()
     validates = profile not in sections or any(role.is_validation_loop for role in agents)
@@ -91,7 +91,7 @@ def _fixer(written: FileSettings, flag: str | None, place: Place) -> Fixer | Non
 
 
 def _agent(written: FileSettings, flag: str | None, place: Place) -> OutsideAgent | None:
-    """The outside agent that fixes; one that is declared and asked for nothing would look as if it were."""
+    """The outside agent that fixes; refuses a declared agent that [fixer] does not name."""
     fixer, declared, own = written.fixer, written.agent, place.inside("fixer")
     name = fixer.agent
     if name and name not in declared:
@@ -153,7 +153,7 @@ S = TypeVar("S", bound=settings.Section)
 
 
 def settings_in(document: Document) -> settings.FileSettings:
-    """What `document` says, typed; refuses an unknown key (with the nearest known one), a wrong type or value."""
+    """The typed settings of `document`; refuses an unknown key (with the nearest known one), a wrong type or value."""
     return _section(settings.FileSettings, document.table, document.place)
 
 
@@ -173,7 +173,7 @@ def _section(section: type[S], value: Any, place: Place) -> S:
         where = f"in {place.heading}" if place.heading else "at the top"
         bare = place._replace(prefix="", section="", item=0)
         raise bare.error(f"unknown key {shown(name)} {where}; {told}")
-    # In the order of the keys, so that the first complaint does not depend on the order in the file.
+    # In the order of the keys, so that the first error does not depend on the order in the file.
     found = {name: _value(key, value[name], place.at(name)) for name, key in keys.items() if name in value}
     return section.model_validate(found)
 

@@ -1,6 +1,6 @@
 """The configuration of one workflow, frozen when it starts, and the checks that detection proposes for it.
 
-A fix cannot change its own gates. The digest is over the order of the fields, so that stays.
+A fix cannot change its own gates. The digest depends on the order of the fields, so keep it.
 """
 
 import hashlib
@@ -14,13 +14,13 @@ from fixloop.configuration.values import Policy
 from fixloop.protocol.checks import Unverified
 
 NEW_BY_DEFAULT: Final = frozenset({"code-quality", "security"})
-"""Specialists whose checks look at code as it lies there; a failing test has to be fixed in any case."""
+"""Specialists whose checks look at the code itself; a failing test must be fixed in any case."""
 TARGET_COVERAGE_PERCENT: Final = 80.0
-"""The gate where coverage is asked for and no other is written (A29, B68)."""
+"""The default gate if coverage is asked for (A29, B68)."""
 
 
 def _without(field: str) -> Any:
-    """A validator that drops what older versions stored as `field`."""
+    """A validator that drops `field`, which older versions stored."""
 
     def dropped(cls: type[BaseModel], data: Any) -> Any:
         return {key: data[key] for key in data if key != field} if isinstance(data, dict) else data
@@ -29,34 +29,34 @@ def _without(field: str) -> Any:
 
 
 class Check(settings.CheckSettings):
-    """One command of a specialist: what the file says of it, or what was detected."""
+    """One command of a specialist, from the file or detected."""
 
     name: str
     command: tuple[str, ...]
-    """argv; `{junit}` and the other placeholders stand for fresh report paths and name their readers."""
+    """argv; `{junit}` and the other placeholders become fresh report paths and name their readers."""
     why: str = ""
-    """The file and the place in it that speak for it, as `tox.ini: [testenv:lint]`; empty for the configuration."""
+    """The file and place it was detected from, as `tox.ini: [testenv:lint]`; empty if configured."""
     paths: tuple[str, ...] = ()
-    """The files and folders that a detected check is pointed at."""
+    """The files and folders given to a detected check."""
 
     _of_older_versions = _without("preset")
 
     def report_kinds(self) -> tuple[str, ...]:
-        """The reports it owes: the placeholders in its command, and its output where that is one."""
+        """The reports it must write: the placeholders in its command, and its output if that is one."""
         text = "\0".join(self.command)
         written = tuple(kind for kind in PLACEHOLDERS if "{" + kind + "}" in text)
         return (*written, self.output) if self.output else written
 
 
 class SpecialistChecks(BaseModel):
-    """What one specialist runs; in a configuration only applicable ones are listed."""
+    """The checks of one specialist; a configuration lists only applicable ones."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     checks: tuple[Check, ...]
     timeout_minutes: float | None = None
-    """For each of its runs; None: as `limits` says; 0: no limit."""
+    """For each of its runs; None: as in `limits`; 0: no limit."""
     network: bool = True
 
 
@@ -71,34 +71,34 @@ class Fixer(settings.FixerSettings):
 
 
 class OutsideAgent(settings.AgentSettings, settings.Named):
-    """The main agent as a program or a person elsewhere that reads a mailbox of this name."""
+    """The main agent as an outside program or person that reads a mailbox of this name."""
 
     timeout_minutes: float | None = None
-    """None: as `limits` says; 0: no limit."""
+    """None: as in `limits`; 0: no limit."""
 
 
 class Configuration(settings.SharedSettings):
     """Everything a workflow's gates and agents depend on."""
 
     gates_all: bool = False
-    """Every failure counts: a flag's, and so it holds for a configuration that is read again, too."""
+    """Every failure counts. Set by a flag, and kept if the configuration is read again."""
     only: str = ""
-    """The one specialist that a flag asked for; it holds for a configuration that is read again, too."""
+    """The one specialist that a flag asked for; kept if the configuration is read again."""
     fixer: Fixer | None = None
     """None: the engine waits for a person or an outside agent."""
     agent: OutsideAgent | None = None
-    """The declared one, instead of a command."""
+    """The declared agent, instead of a command."""
     cycle: settings.CycleSettings | None = None
     handoff: settings.HandoffSettings | None = None
     specialists: tuple[SpecialistChecks, ...] = ()
     """In the fixed order of the phases (U1, U2)."""
     unverified: tuple[Unverified, ...] = ()
-    """What was found and does not run; the verdict says so."""
+    """Checks found that do not run; the verdict says so."""
 
     _of_older_versions = _without("detected_not_configured")
 
     def specialist(self, name: str) -> SpecialistChecks:
-        """The checks of `name`. Raises KeyError when it does not apply."""
+        """The checks of `name`. Raises KeyError if it does not apply."""
         return {entry.name: entry for entry in self.specialists}[name]
 
     def policy(self, specialist: str, check: Check) -> Policy:
@@ -109,7 +109,7 @@ class Configuration(settings.SharedSettings):
 
     @property
     def compares(self) -> bool:
-        """Whether some check counts only what the base does not have."""
+        """Whether some check counts only failures that the base does not have."""
         checks = ((entry.name, check) for entry in self.specialists for check in entry.checks)
         return any(self.policy(*each) is Policy.NEW for each in checks)
 
@@ -122,28 +122,28 @@ class Configuration(settings.SharedSettings):
 
 
 class Need(NamedTuple):
-    """Something that has to be there before a check can start."""
+    """Something a check needs before it can start."""
 
     kind: Literal["module", "program", "file"]
     """`module`: importable by the project's interpreter; `program`: next to that interpreter or on the PATH;
     `file`: a path below the checkout."""
     name: str
     remedy: str
-    """The one command that brings it, as `npm ci` or `.venv/bin/pip install ruff`."""
+    """The command that installs it, as `npm ci` or `.venv/bin/pip install ruff`."""
 
 
 class Proposal(NamedTuple):
-    """A check that the project's own files speak for."""
+    """A check that the project's own files suggest."""
 
     specialist: str
     check: Check
     tool: str
-    """The tool's name as its users say it: `vitest`, never `npx`."""
+    """The tool's usual name: `vitest`, never `npx`."""
     needs: tuple[Need, ...] = ()
     runs_tests: bool = False
-    """A test runner that is found and not run leaves the whole unverified (exit code 3)."""
+    """A test runner that is found but cannot run leaves the workflow unverified (exit code 3)."""
     reason: str = ""
-    """Why it has no command."""
+    """The reason that it has no command."""
 
     @property
     def why(self) -> str:
@@ -160,6 +160,6 @@ def proposal(
     runs_tests: bool = False,
     **keys: Any,
 ) -> Proposal:
-    """A check called `name`, of the tool of that name unless `tool` is given; `keys` are further ones of the check."""
+    """A check called `name`, of the tool `tool` or else of that name; `keys` are further fields of the check."""
     check = Check(name=name, command=command, why=why, **keys)
     return Proposal(specialist, check, tool or name, needs, runs_tests)

@@ -1,6 +1,6 @@
-"""The tests of a project that does not use pytest: what its own test entry runs, else all that unittest discovers.
+"""Proposes the tests of a project without pytest: those of its own test entry, else all that unittest discovers.
 
-A runner that fixloop does not know runs as the project calls it. A test file that nothing here runs is named.
+A runner unknown to fixloop runs as the project calls it. A test file that no check runs is reported.
 """
 
 import os
@@ -19,11 +19,11 @@ from fixloop.configuration.project_commands import LAUNCHERS, ProjectCommand
 from fixloop.configuration.python_project import PYTEST, PythonProject, Tests
 
 USUAL: Final = "test*.py"
-"""What unittest looks for by itself."""
+"""unittest's default pattern."""
 _ENTRY: Final = re.compile(r"(unit[-_]?)?tests?|check|unit|py.*|testenv|env_run_base")
 _RUNNER: Final = re.compile(r"(?<!la)test|^(trial|nose2?|green|behave|ward)$")
 _KNOWN: Final = option_set("test py.test setup.py stestr testr ostestr stubtest mypy.stubtest")
-"""What is no runner, or runs what fixloop finds by itself; stestr leaves a record in the project."""
+"""Not runners, or they run tests that fixloop finds by itself; stestr writes a record into the project."""
 _VALUED: Final = option_set(
     "-W -X --source --rcfile --include --omit --data-file --concurrency --with --group --extra"
 )
@@ -40,18 +40,18 @@ _ARGUMENTS.add_argument("named", nargs="*")
 
 
 class Run(NamedTuple):
-    """One call of a test runner, without what launches or measures it."""
+    """One call of a test runner, without launchers and coverage."""
 
     tool: str
     command: tuple[str, ...] = ()
-    """Empty where it cannot be told; `tool` is then what the project writes."""
+    """Empty if unknown; `tool` is then the project's own text."""
     rest: tuple[str, ...] = ()
     need: Need = _PYTHON
 
 
 def proposals(project: PythonProject, tests: Tests | None) -> Iterator[Proposal]:
     """One check for each call of the project's own test entry, else for each folder where discovery has to start; none
-    where pytest is used, or nobody can say yet what is installed."""
+    if pytest is used, or it is not yet known what is installed."""
     installed, is_pytest = project.installed, tests is not None and tests.runner == "pytest"
     if installed is None or project.declared.place(PYTEST) or (is_pytest and installed.has_module("pytest")):
         return
@@ -95,8 +95,8 @@ def _few(paths: Collection[Path]) -> str:
 
 
 def _entry(project: PythonProject) -> tuple[list[Run], str]:
-    """The calls of the project's own test entry, and its place: the first that can be told whole, the Makefile's before
-    others. Elsewhere than in an entry for tests, as in CI, only calls of unittest count."""
+    """The calls of the project's own test entry, and its place: the first that is fully known, the Makefile's before
+    others. Outside an entry for tests, as in CI, only calls of unittest count."""
     entries = dict[str, list[ProjectCommand]]()
     for command in sorted(project.commands, key=lambda one: "akefile: " not in one.why):
         entries.setdefault(command.why, []).append(command)
@@ -112,7 +112,7 @@ def _entry(project: PythonProject) -> tuple[list[Run], str]:
 
 
 def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
-    """The test runner that a command calls; without a command of its own where only a shell can tell that."""
+    """The test runner that a command calls; its command is empty if only a shell could tell it."""
     variables, flags, is_python, module = list[str](), list[str](), False, False
     rest = list(command.words or command.text.rpartition("&& ")[2].split())
     while rest:
@@ -144,7 +144,7 @@ def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
         or not (tool == "unittest" or _RUNNER.search(word) or (is_told and rest[:1] == ["test"]))
     ):
         return None
-    # What only a shell can tell, and tests that ask tox for what it has built.
+    # Only a shell could tell the command, or the tests need what tox has built.
     if not command.words or any("TOX_" in text_of(project.directory / each) for each in rest):
         return Run(command.text or " ".join(command.words))
     folder = project.directory / (word.replace(".", "/") if module else word)
@@ -160,7 +160,7 @@ def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
 
 
 def _discoveries(files: Collection[Path], directory: Path) -> Iterator[tuple[str, ...]]:
-    """What `unittest` is given so that it reaches all of `files`: it enters packages alone."""
+    """The arguments that make `unittest` reach all of `files`: it only enters packages."""
     starts = dict[tuple[Path, str], list[Path]]()
     for path in sorted(files):
         root = path.parent
@@ -175,7 +175,7 @@ def _discoveries(files: Collection[Path], directory: Path) -> Iterator[tuple[str
 
 
 def _reached(run: Run, files: Collection[Path], directory: Path) -> Collection[Path]:
-    """Those of `files` that a call runs; all where that cannot be told."""
+    """Those of `files` that a call runs; all if unknown."""
     if run.tool != "unittest":
         return files
     try:

@@ -1,6 +1,6 @@
-"""Where in a configuration file something stands, and how an error says so.
+"""A place in a configuration file, and the errors that name it.
 
-Every message is one line: what, with which value, what to do. Values are shown short.
+Every message is one line: the problem, the value, and what to do. Values are shortened.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ SHOWN_CHARACTERS = 60
 
 
 class Place(NamedTuple):
-    """A key, or the whole section when `key` is empty."""
+    """A key, or the whole section if `key` is empty."""
 
     file: str
     """`fixloop.toml`, `pyproject.toml` or a flag such as `--fixer`."""
@@ -46,24 +46,24 @@ class Place(NamedTuple):
         return UsageError(f"{self.file}: {where} {problem}" if where else f"{self.file}: {problem}")
 
     def wrong(self, expected: str, value: Any) -> UsageError:
-        """`value` is not what the key takes."""
+        """The error for a `value` that the key does not take."""
         return self.error(f"must be {expected}, not {shown(value)}")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The one of `known` that `word` was probably meant to be; empty when none is near."""
+    """The member of `known` nearest to `word`; empty if none is near."""
     found = get_close_matches(word[:SHOWN_CHARACTERS].lower(), list(known), n=1)
     return found[0] if found else ""
 
 
 def advice(word: str, known: Iterable[str], otherwise: str) -> str:
-    """What to do about an unknown `word`: the near one, else `otherwise`."""
+    """The advice for an unknown `word`: the nearest one, else `otherwise`."""
     near = nearest(word, known)
     return f"did you mean {near!r}?" if near else otherwise
 
 
 def shown(value: Any) -> str:
-    """`value` for a message: one line, short; a nested value is named by its kind only."""
+    """`value` for a message: one line, short; a nested value is shown as its kind only."""
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list):
@@ -71,12 +71,12 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int) and value.bit_length() > 64:
-        return "a number of more than 64 bits"  # Python refuses to print the longest
+        return "a number of more than 64 bits"  # Python refuses to print very long ones
     text = repr(value) if isinstance(value, str | int | float) else str(value)
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 2] + "…" + text[-1]
 
 
 def shown_path(path: Path) -> str:
-    """`path` whole, on one line."""
+    """The whole `path`, on one line."""
     text = str(path)
     return text if text.isprintable() else ascii(text)

@@ -1,6 +1,6 @@
-"""The hooks of .pre-commit-config.yaml, and the environments that pre-commit has installed for them.
+"""Reads the hooks of .pre-commit-config.yaml, and finds the environments that pre-commit installed for them.
 
-Reads pre-commit's own record of its cache. What is not installed there stays so: installing takes the network.
+Reads pre-commit's own record of its cache. Installs nothing: that takes the network.
 """
 
 import os
@@ -23,7 +23,7 @@ class Hook(NamedTuple):
     rev: str
     args: tuple[str, ...]
     files: str
-    """The expression a path has to match; empty for every path."""
+    """The expression a path must match; empty for every path."""
     exclude: tuple[str, ...]
     """Expressions of paths that are left out: the file's own and the hook's."""
     dependencies: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Hook(NamedTuple):
         return f"{FILE}: {self.id}"
 
     def leaves_out(self, path: str) -> bool:
-        """Whether the hook does not look at `path`; an expression that cannot be read leaves nothing out."""
+        """Whether the hook skips `path`; an invalid expression leaves nothing out."""
         with suppress(re.error):
             if not re.search(self.files, path):
                 return True
@@ -44,7 +44,7 @@ class Hook(NamedTuple):
         return False
 
     def environment(self, variables: Mapping[str, str]) -> Path | None:
-        """The folder of the installed environment of a hook in Python; None where there is none."""
+        """The folder of a Python hook's installed environment; None if there is none."""
         home = variables.get("XDG_CACHE_HOME") or os.path.join(variables.get("HOME", "~"), ".cache")
         cache = Path(variables.get("PRE_COMMIT_HOME") or Path(home) / "pre-commit")
         name = ":".join((self.repo, ",".join(self.dependencies))) if self.dependencies else self.repo
@@ -59,7 +59,7 @@ class Hook(NamedTuple):
 
 
 def hooks_of(directory: Path) -> tuple[Hook, ...]:
-    """The hooks of the project, in their order; those of the manual stage do not run by themselves."""
+    """The hooks of the project, in their order, without those of the manual stage, which do not run by themselves."""
     document = yaml_of(directory / FILE)
     if not isinstance(document, dict):
         return ()

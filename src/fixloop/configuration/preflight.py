@@ -1,6 +1,6 @@
-"""What will run and what will not, told before the first check: one value, one text, for all who show it.
+"""Lists what will run and what will not, before the first check: one value and one text for every display.
 
-Tells what a configuration says. Decides nothing, and starts nothing.
+Only describes a configuration; decides and starts nothing.
 """
 
 import os
@@ -23,23 +23,23 @@ class Planned(NamedTuple):
     specialist: str
     name: str
     command: str
-    """As a shell would take it; `{junit}` and its like stand for fresh paths."""
+    """In shell syntax; `{junit}` and similar placeholders stand for fresh paths."""
     why: str
     needs: str
-    """What it needs and where that is, as `pytest from .venv`; empty where nothing was asked."""
+    """Its need and where that is, as `pytest from .venv`; empty if nothing was asked."""
 
 
 class Preflight(NamedTuple):
     directory: str
     interpreter: str
-    """Its path; empty where the checks run elsewhere or later, or where there is none, or no Python to run."""
+    """Its path; empty if the checks run elsewhere or later, or if there is none, or no Python to run."""
     checks: tuple[Planned, ...]
     unverified: tuple[Unverified, ...]
     hints: tuple[str, ...] = ()
 
 
 def preflight_of(configuration: Configuration, directory: Path, installed: Installed | None) -> Preflight:
-    """What `configuration` comes to in `directory` of the checkout; `installed`: None where checks run elsewhere."""
+    """The plan of `configuration` in `directory` of the checkout; `installed`: None if checks run elsewhere."""
     later = bool(configuration.workspace.setup)
     asked = None if later else installed
     hints = []
@@ -98,7 +98,7 @@ def lines(preflight: Preflight) -> list[str]:
 
 
 def as_document(preflight: Preflight) -> dict[str, Any]:
-    """The same for programs."""
+    """The preflight as JSON for programs."""
     return preflight._asdict() | {
         "checks": [planned._asdict() for planned in preflight.checks],
         "unverified": [entry.model_dump() for entry in preflight.unverified],

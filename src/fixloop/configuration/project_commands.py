@@ -1,6 +1,6 @@
-"""The commands that a project itself uses: of tox, nox, its scripts, its Makefile and its CI.
+"""Reads a project's own commands: from tox, nox, its scripts, its Makefile and its CI.
 
-Reads them as data and leaves out what cannot be told for sure: shell, variables of a matrix, computed values.
+Reads them as data and leaves out what is not certain: shell, matrix variables, computed values.
 """
 
 import ast
@@ -18,7 +18,7 @@ LAUNCHERS: Final = frozenset(
 )
 _SEPARATORS: Final = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
 _FACTOR: Final = re.compile(r"^!?[\w.{},!-]+:\s+")
-# Of tox: what stands for arguments that are passed on, with their defaults, and the folders that it knows.
+# tox's substitutions: passed-on arguments with their defaults, and its folders.
 _SUBSTITUTIONS: Final = (
     (re.compile(r"\{posargs(?::([^{}]*))?\}|\[\]"), r"\1"),
     (re.compile(r"\{(?:toxinidir|tox_root)\}/?"), "./"),
@@ -37,11 +37,11 @@ class ProjectCommand(NamedTuple):
     why: str
     """Its place, as `tox.ini: [testenv:lint]`."""
     text: str = ""
-    """What only a shell could tell; there are no words then."""
+    """The line that only a shell could split; `words` is then empty."""
 
 
 def project_commands(declared: Declarations, pyproject: Mapping[str, Any]) -> tuple[ProjectCommand, ...]:
-    """Those that can be told for sure; of what the project runs on its own machines first, CI last."""
+    """The commands that are certain; those run on developers' machines first, CI last."""
     directory, tool = declared.directory, table_in(pyproject, "tool")
     commands = [*_of_tox(declared, pyproject), *_of_nox(directory / "noxfile.py")]
     hatch = table_in(tool, "hatch", "envs")
@@ -60,7 +60,7 @@ def project_commands(declared: Declarations, pyproject: Mapping[str, Any]) -> tu
 
 
 def makefile_and_ci_commands(directory: Path) -> tuple[ProjectCommand, ...]:
-    """Those that any language may have: of the Makefile and of CI."""
+    """The commands of the Makefile and of CI, which any language may have."""
     commands: list[ProjectCommand] = []
     makefiles = ("Makefile", "makefile", "GNUmakefile")
     makefile = next((name for name in makefiles if (directory / name).is_file()), "")
@@ -85,7 +85,7 @@ def makefile_and_ci_commands(directory: Path) -> tuple[ProjectCommand, ...]:
 
 
 def arguments_of(tool: str, command: ProjectCommand) -> tuple[str, ...] | None:
-    """What `tool` is given in `command`, also behind `uv run` or `python -m`; None where it is another command."""
+    """The arguments of `tool` in `command`, also after `uv run` or `python -m`; None for another command."""
     for position, word in enumerate(command.words):
         name = re.split(r"[@=<>\[]", PurePath(word).name)[0]
         if name == tool:
@@ -96,7 +96,7 @@ def arguments_of(tool: str, command: ProjectCommand) -> tuple[str, ...] | None:
 
 
 def _split(line: str, why: str) -> Iterator[ProjectCommand]:
-    """The commands of a line of shell, one for each part; without words where only a shell could tell them."""
+    """The commands of a line of shell, one for each part; without words if only a shell could split them."""
     moved = ""
     for part in _SEPARATORS.split(line):
         try:
@@ -117,7 +117,7 @@ def _of_tox(declared: Declarations, pyproject: Mapping[str, Any]) -> Iterator[Pr
             if name == "testenv" or name.startswith("testenv:"):
                 keys = ("commands_pre", "commands", "commands_post")
                 text = "\n".join(section.get(key, "") for key in keys).replace("\\\n", " ")
-                # A folder of tox's own is only a place that is not the project's.
+                # tox's own folders are outside the project.
                 folder = re.sub(r"^\{(?:toxinidir|tox_root)\}/?|^\{.*", "", section.get("changedir", ""))
                 for line in text.splitlines():
                     factor = _FACTOR.match(line.strip())
@@ -142,7 +142,7 @@ def _of_tox(declared: Declarations, pyproject: Mapping[str, Any]) -> Iterator[Pr
 
 
 def _of_nox(path: Path) -> Iterator[ProjectCommand]:
-    """The constant words of `session.run(…)`; what is computed makes a command one that cannot be told."""
+    """The constant words of `session.run(…)`; a computed word makes the command unknown."""
     try:
         tree = ast.parse(text_of(path))
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,6 +1,6 @@
-"""What a Python project's own files speak for: its tests first, then what looks at its code.
+"""Proposes a Python project's checks from its own files: its tests first, then linters and scanners.
 
-Proposes only; what is installed decides later which proposals become checks. No coverage gate that nobody asked for: a
+Proposes only; what is installed decides later which proposals become checks. No coverage gate unless asked for: a
 project that merely can measure its coverage has not asked.
 """
 
@@ -24,13 +24,13 @@ _GATE: Final = re.compile(r"--cov-fail-under[= ](\S+)")
 
 class Coverage(NamedTuple):
     is_measured: bool
-    """Its own pytest options measure in any case."""
+    """Its own pytest options always measure coverage."""
     fail_under: float
-    """The gate in percent; 0 where it sets none that one run of its tests could reach."""
+    """The gate in percent; 0 if it sets none that one test run could reach."""
 
 
 def coverage_of(project: PythonProject) -> Coverage:
-    """What the project asks for; a gate that stands over several combined runs is none for one of them."""
+    """The coverage the project asks for; a gate for several combined runs does not apply to one of them."""
     declared, addopts = project.declared, project.pytest.addopts
     is_measured = bool(_MEASURED.search(addopts))
     if written := _GATE.search(addopts):
@@ -43,14 +43,14 @@ def coverage_of(project: PythonProject) -> Coverage:
 
 
 def measuring(project: PythonProject) -> tuple[str, ...]:
-    """The options that make pytest measure; a project that says so itself what to measure is taken at its word."""
+    """The options that make pytest measure coverage; a project's own choice of what to measure is kept."""
     report = ("--cov-report=json:{coverage}", "--cov-fail-under=0")
     if _MEASURED.search(project.pytest.addopts):
-        return report  # one `--cov` without a value, here or there, would undo all the others
+        return report  # one `--cov` without a value, here or there, overrides all the others
     settings = _settings(project.declared, "run")
     if any(settings.get(key) for key in ("source", "source_pkgs", "source_dirs")):
         return ("--cov", *report)
-    # A folder by its path, a module by its name.
+    # Folders by path, modules by name.
     sources = (source.removesuffix(".py") for source in layout.sources_of(project.directory))
     return (*(tuple(f"--cov={name}" for name in sources) or ("--cov",)), *report)
 
@@ -88,14 +88,14 @@ OTHERS: Final = {
     "playwright": ("e2e-accessibility", Signs(("playwright", "pytest-playwright"))),
     "selenium": ("e2e-accessibility", Signs(("selenium",))),
 }
-"""Tools that only the project knows how to run; where they are found and not run, that is said."""
+"""Tools that only the project knows how to run; reported if found and not run."""
 
 REPORTING: Final = frozenset({"flake8", "pylint", "pyright", "basedpyright"})
 CHECKING: Final = frozenset({"--check", "--check-only", "-c", "--diff", "-d"})
 
 
 def proposals(project: PythonProject, *, gated: bool = False) -> Iterator[Proposal]:
-    """In the order of the phases; of those with one name, the first whose needs are met is meant."""
+    """In the order of the phases; of proposals with one name, the first whose needs are met is used."""
     tests = tests_of(project.declared, project.pytest, project.installed)
     own = tuple(own_tests.proposals(project, tests))
     yield from own
@@ -114,7 +114,7 @@ def _of_kind(project: PythonProject, kind: str) -> Iterator[Proposal]:
     if not folder:
         return
     specialist = f"{kind}-test"
-    # A project's own addopts may ask for coverage; half of the tests cannot reach a gate meant for all of them.
+    # A project's own addopts may ask for coverage; half of the tests cannot reach a gate set for all of them.
     covering = ("--no-cov",) if coverage_of(project).is_measured else ()
     command, needs = (*COMMAND, *covering, folder), _needs(project)
     yield proposal(specialist, "pytest", command, folder, *needs, runs_tests=True, paths=(folder,))
@@ -123,7 +123,7 @@ def _of_kind(project: PythonProject, kind: str) -> Iterator[Proposal]:
 def _pytest(project: PythonProject, tests: Tests, gated: bool) -> Iterator[Proposal]:
     coverage = coverage_of(project)
     own = None if project.pytest.testpaths else common_scope(PYTEST, project.commands, project.directory)
-    # A command for its README's examples says nothing of tests that lie elsewhere.
+    # A command for README examples does not cover tests elsewhere.
     is_part = own and own.paths and not _holds_tests(project, own.paths) and _holds_tests(project, ["."])
     scope = own if own and (own.paths or own.options) and not is_part else Scope((), (), tests.why)
     words = (*scope.options, *scope.paths)
@@ -148,7 +148,7 @@ def _holds_tests(project: PythonProject, paths: Sequence[str]) -> bool:
 
 
 def _needs(project: PythonProject) -> list[Need]:
-    """What pytest itself needs, its plugin included where the project's own options name it."""
+    """pytest's needs, with its coverage plugin if the project's own options name it."""
     needs = [project.module("pytest")]
     return [*needs, project.module("pytest_cov", "pytest-cov")] if coverage_of(project).is_measured else needs
 
@@ -158,7 +158,7 @@ def _others(project: PythonProject) -> Iterator[Proposal]:
         hook = next((hook.why for hook in project.hooks if hook.id == tool), "")
         for command in project.commands:
             words = arguments_of(tool, command)
-            # Of isort and yapf a command that changes nothing; the others only report.
+            # For isort and yapf, a command that changes nothing; the others only report.
             if words is not None and (tool in REPORTING or not CHECKING.isdisjoint(words)):
                 yield proposal(specialist, tool, (tool, *words), command.why, project.program(tool))
                 break

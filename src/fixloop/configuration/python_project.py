@@ -1,6 +1,6 @@
-"""A Python project as its own files tell it, read once for all that is proposed for it.
+"""Reads a Python project's files once, for everything that is proposed for it.
 
-Whether it has tests is decided by pytest's settings, and by pytest itself in doubt, not by names of files alone.
+pytest's settings, and pytest itself in doubt, decide if it has tests, not file names alone.
 """
 
 import re
@@ -28,21 +28,21 @@ _IMPORT: Final = re.compile(r"^\s*(?:import|from)\s+(pytest|unittest)\b", re.MUL
 
 
 class PytestSettings(NamedTuple):
-    """What the project's own configuration tells pytest."""
+    """The project's own settings for pytest."""
 
     testpaths: tuple[str, ...]
     patterns: tuple[str, ...]
-    """`python_files`; empty where pytest's own hold."""
+    """`python_files`; empty for pytest's defaults."""
     addopts: str
     place: str
-    """Where `testpaths` stands; empty where it does not."""
+    """The place of `testpaths`; empty if it is not set."""
 
 
 class Tests(NamedTuple):
     runner: str
     """`pytest` or `unittest`."""
     why: str
-    """Empty where there are files of tests, and nothing says how they are run."""
+    """Empty if there are test files, and nothing says how to run them."""
 
 
 def pytest_settings(declared: Declarations) -> PytestSettings:
@@ -66,7 +66,7 @@ def pytest_settings(declared: Declarations) -> PytestSettings:
 
 
 def tests_of(declared: Declarations, settings: PytestSettings, installed: Installed | None) -> Tests | None:
-    """The project's tests; None where it has none, as far as anybody can say."""
+    """The project's tests; None if none are known."""
     directory = declared.directory
     patterns = settings.patterns or layout.TEST_FILES
     below = layout.files_below(directory)
@@ -86,7 +86,7 @@ def tests_of(declared: Declarations, settings: PytestSettings, installed: Instal
 
 
 def _said_by_names(directory: Path, settings: PytestSettings, files: list[Path]) -> str:
-    """What leaves no doubt that there are tests; empty where only pytest could say."""
+    """The evidence that there are tests for certain; empty if only pytest could say."""
     if "--doctest-modules" in settings.addopts and layout.has_python(directory):
         return "addopts: --doctest-modules"
     for name in (name.rstrip("/") for name in settings.testpaths):
@@ -103,8 +103,8 @@ def _said_by_names(directory: Path, settings: PytestSettings, files: list[Path])
     return ""
 
 
-# A lock file, or a table of pyproject.toml, the command that adds a tool to what it locks, and the one that installs
-# all that it locks.
+# A lock file or a table of pyproject.toml, the command that adds and locks a tool, and the command that installs
+# everything locked.
 LOCKS = (
     ("uv.lock", "uv", "uv add --dev {}", "uv sync --all-groups --all-extras"),
     ("poetry.lock", "poetry", "poetry add --group dev {}", "poetry install --all-groups"),
@@ -119,14 +119,14 @@ class PythonProject(NamedTuple):
     commands: tuple[ProjectCommand, ...]
     hooks: tuple[Hook, ...]
     installed: Installed | None
-    """What is there; None where the checks run elsewhere, or later."""
+    """The installed tools; None if the checks run elsewhere, or later."""
 
     @property
     def directory(self) -> Path:
         return self.declared.directory
 
     def module(self, name: str, package: str = "") -> Need:
-        """A module that the project's interpreter has to have."""
+        """A module that the project's interpreter must have."""
         return Need("module", name, installing(package or name, self.declared, self.installed))
 
     def program(self, name: str) -> Need:
@@ -137,14 +137,14 @@ class PythonProject(NamedTuple):
 def python_project(
     directory: Path, pyproject: Mapping[str, Any], installed: Installed | None
 ) -> PythonProject:
-    """Read the project at `directory`; nothing of it is run."""
+    """Read the project at `directory` without running any of it."""
     declared = declarations_of(directory, pyproject)
     settings, commands = pytest_settings(declared), project_commands(declared, pyproject)
     return PythonProject(declared, settings, commands, hooks_of(directory), installed)
 
 
 def installing(package: str, declared: Declarations, installed: Installed | None) -> str:
-    """The one command that brings `package` to the project's environment."""
+    """The command that installs `package` in the project's environment."""
     for lock, tool, adding, syncing in LOCKS:
         if (declared.directory / lock).is_file() or (tool and tool != "uv" and tool in declared.tools):
             return syncing if package in declared.dependencies else adding.format(package)

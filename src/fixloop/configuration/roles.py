@@ -1,6 +1,6 @@
-"""The agents of a cycle or of a workflow of handoffs: what `[cycle]` and `[handoff]` may say together.
+"""Validates the agents of a cycle or a workflow of handoffs: the combinations allowed in `[cycle]` and `[handoff]`.
 
-An agent is a command, somebody outside, or the validation loop itself. One that is not written down is outside.
+An agent is a command, an outside agent, or the validation loop itself. One that is not configured is outside.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,12 +12,12 @@ from fixloop.errors import UsageError
 from fixloop.profile_table import Registered, loaded, names, registered
 
 _WRITERS: Final = ("ra", "ep", "cd")
-"""Whose work is to write; the validation loop judges what others wrote."""
+"""The agents that write; the validation loop judges others' work."""
 _TAKEN: Final = ("orchestrator", "user", "coordination", "finish", "letter", "notify")
 
 
 def sections_of_profiles(written: FileSettings, place: Place) -> dict[str, Any]:
-    """The sections of profiles with agents, by profile; None where there is no such section."""
+    """The sections of profiles with agents, by profile; None for a missing section."""
     sections = {own: getattr(written, own.name) for own in map(registered, names()) if own.settings}
     return {
         own.name: loaded(own.settings)(said, place.inside(own.name), own) if said is not None else None
@@ -26,14 +26,14 @@ def sections_of_profiles(written: FileSettings, place: Place) -> dict[str, Any]:
 
 
 def cycle_settings(written: CycleSettings, place: Place, own: Registered) -> CycleSettings:
-    """What `[cycle]` says, its agents by key; refuses what they cannot be together."""
+    """The settings of `[cycle]`, with its agents by key; refuses invalid combinations."""
     inside, order = place.inside("agent"), loaded(own.order)
     agents: dict[str, Role] = {}
     places: dict[str, Place] = {}
     for name, role in written.agent.items():
         key, at = name.lower(), inside.inside(name)
         if key not in own.agents:
-            # A further one says whom it waits for (K17).
+            # An additional agent must say whom it waits for (K17).
             if role.depends_on is None:
                 raise _unknown(name, own.agents, inside)
             if key in _TAKEN:
@@ -43,7 +43,7 @@ def cycle_settings(written: CycleSettings, place: Place, own: Registered) -> Cyc
     try:
         order.check(graph_of(agents, order.default) or order.default)
     except UsageError as error:
-        # An order that no cycle can follow is refused where it is written, with what is written there (C44).
+        # The error for an impossible order names the key and its value (C44).
         for key, role in agents.items():
             if role.depends_on is not None and key in str(error):
                 told = ", ".join(role.depends_on)
@@ -53,7 +53,7 @@ def cycle_settings(written: CycleSettings, place: Place, own: Registered) -> Cyc
 
 
 def handoff_settings(written: HandoffSettings, place: Place, own: Registered) -> HandoffSettings:
-    """What `[handoff]` says, its agents by key; refuses what they cannot be together."""
+    """The settings of `[handoff]`, with its agents by key; refuses invalid combinations."""
     inside = place.inside("agent")
     agents: dict[str, Role] = {}
     for name, role in written.agent.items():
@@ -68,13 +68,13 @@ def handoff_settings(written: HandoffSettings, place: Place, own: Registered) ->
 
 
 def graph_of(agents: Mapping[str, Role], default: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Who waits for whom; empty where nobody says otherwise than the default order (C38)."""
+    """Who waits for whom; empty if it is the default order (C38)."""
     said = {key: role.depends_on for key, role in agents.items() if role.depends_on is not None}
     return {**{key: tuple(needed) for key, needed in default.items()}, **said} if said else {}
 
 
 def _checked(role: Role, place: Place, *, may_loop: bool, who: str) -> Role:
-    """`role` as it is stored: without `outside`, which says what a missing command says."""
+    """`role` as stored: without `outside`, which a missing command already implies."""
     command = role.command
     if command and role.outside:
         raise place.error("has a command and is outside; keep one of them")

@@ -1,4 +1,4 @@
-"""Checks that a Cargo package or workspace speaks for. Reads files only."""
+"""Proposes checks for a Cargo package or workspace. Reads files only."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,15 +15,15 @@ _KEPT: Final = option_set(
 _WITH_VALUE: Final = frozenset({"--features", "-F", "--exclude", "-p", "--package", "--profile"})
 _RUST: Final = "install Rust: https://rustup.rs"
 _TESTS_ALONE: Final = frozenset({"--all-targets"})
-"""Not for tests: with it Cargo leaves out those in the documentation, and runs benchmarks."""
+"""Not for tests: with these options Cargo skips doc tests, and runs benchmarks."""
 
 
 def proposals(directory: Path) -> Iterator[Proposal]:
-    """What Cargo.toml in `directory` speaks for; nothing where there is none."""
+    """The checks for Cargo.toml in `directory`; none without it."""
     manifest = toml_of(directory / "Cargo.toml")
     if not manifest:
         return
-    # The first command of each kind, last: a later one of the same key wins.
+    # Reversed, so that the first command of each kind wins.
     own = [each for each in makefile_and_ci_commands(directory) if each.words[:1] == ("cargo",)]
     used = {command.words[1]: command for command in reversed(own) if len(command.words) > 1}
     scope = ("--workspace",) if "workspace" in manifest else ()

@@ -1,6 +1,6 @@
-"""What a project gives its tools: the options and paths of its own commands, as far as a check may take them over.
+"""Finds the options and paths in a project's own commands for a tool that a check may take over.
 
-Refuses a command that it does not understand whole: half of one would check something else.
+Refuses a command that it does not fully understand: half of one would check something else.
 """
 
 import tomllib
@@ -13,7 +13,7 @@ from fixloop.configuration.project_commands import ProjectCommand, arguments_of
 
 
 class Grammar(NamedTuple):
-    """A tool's options, as `scopes.toml` explains them."""
+    """A tool's options; `scopes.toml` explains the fields."""
 
     tool: str
     kept: frozenset[str]
@@ -24,7 +24,7 @@ class Grammar(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """What a tool is given."""
+    """A tool's options and paths."""
 
     options: tuple[str, ...]
     paths: tuple[str, ...]
@@ -49,7 +49,7 @@ PYTEST: Final = _grammar("pytest")
 
 
 def scopes_of(grammar: Grammar, commands: Iterable[ProjectCommand], directory: Path) -> tuple[Scope, ...]:
-    """The scopes of all of `commands` that run the tool and are understood whole, each once."""
+    """The scopes of all of `commands` that run the tool and are fully understood, each once."""
     found: dict[tuple[tuple[str, ...], tuple[str, ...]], Scope] = {}
     for command in commands:
         arguments = arguments_of(grammar.tool, command)
@@ -60,8 +60,8 @@ def scopes_of(grammar: Grammar, commands: Iterable[ProjectCommand], directory: P
 
 
 def common_scope(grammar: Grammar, commands: Iterable[ProjectCommand], directory: Path) -> Scope | None:
-    """What all of `commands` that run the tool give it, where they say the same; one that is not understood whole has
-    to name the same paths. Else a part of what the project runs would be taken for all of it."""
+    """The scope of all `commands` that run the tool, if they agree; one that is not fully understood must name the same
+    paths. Otherwise a part of what the project runs would be taken for all of it."""
     known, paths = dict[tuple[tuple[str, ...], tuple[str, ...]], Scope](), set[frozenset[str]]()
     for command in commands:
         if (arguments := arguments_of(grammar.tool, command)) is not None:
@@ -73,7 +73,7 @@ def common_scope(grammar: Grammar, commands: Iterable[ProjectCommand], directory
 
 
 def scope_of(grammar: Grammar, arguments: tuple[str, ...], directory: Path, why: str) -> Scope | None:
-    """What the tool is given by `arguments`; None where that cannot be told."""
+    """The tool's scope in `arguments`; None if it is unknown."""
     words = list(arguments)
     if grammar.command:
         if words and words[0] in grammar.command:

@@ -1,6 +1,6 @@
-"""What a script of package.json comes to: single calls of tools, through other scripts and launchers.
+"""Resolves a script of package.json to single calls of tools, through other scripts and launchers.
 
-Splits as a shell would, and gives up where only a shell knows: pipes, `;`, `||`, substitutions. Starts nothing.
+Splits as a shell would, and gives up on what only a shell can resolve: pipes, `;`, `||`, substitutions. Starts nothing.
 """
 
 import re
@@ -22,30 +22,30 @@ _DEEPEST: Final = 8
 
 
 class Call(NamedTuple):
-    """One call of a tool; its words as they stand in the script, quotes included."""
+    """One call of a tool; its words as in the script, with quotes."""
 
     tool: str
     words: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     wrapper: tuple[str, ...] = ()
-    """A coverage tool with its options, in front of the tool."""
+    """A coverage tool with its options, before the tool."""
 
     def arguments(self) -> tuple[str, ...]:
         return tuple(plain(word) for word in self.words)
 
 
 def plain(word: str) -> str:
-    """`word` as the tool gets it."""
+    """`word` as the tool gets it, without quotes."""
     return "".join(shlex.split(word))
 
 
 def needs_shell(words: tuple[str, ...]) -> bool:
-    """Whether some word stands for others: an unquoted pattern or a variable."""
+    """Whether a shell would expand some word: an unquoted pattern or a variable."""
     return any(_NEEDS_SHELL.search(_QUOTED.sub("", word)) for word in words)
 
 
 def calls_of(name: str, scripts: Mapping[str, str], depth: int = 0) -> tuple[Call, ...] | None:
-    """The calls that the script `name` comes to, with what runs before and after it; None where nobody can say."""
+    """The calls of the script `name`, with its pre and post scripts; None if unknown."""
     calls: list[Call] = []
     for each in (f"pre{name}", name, f"post{name}"):
         parts: list[list[str]] = [[]]
@@ -92,12 +92,12 @@ def _command(words: tuple[str, ...], scripts: Mapping[str, str], depth: int) -> 
                 calls += each
         return tuple(calls)
     if first in _WRAPPERS:
-        # A coverage tool's options end where the next program begins: they are written with `=` or stand alone.
+        # A coverage tool's options end where the next program begins: each is one word, with `=` or without a value.
         place = next((at for at, word in enumerate(words[1:], 1) if not word.startswith("-")), 0)
         inner = _part(words[place:], scripts, depth) if place else None
         is_one = inner is not None and len(inner) == 1 and not inner[0].wrapper
         return (inner[0]._replace(wrapper=words[:place]),) if inner and is_one else None
-    # `jest` for itself and for `./node_modules/.bin/jest`.
+    # `jest` for both `jest` and `./node_modules/.bin/jest`.
     path = PurePath(plain(first))
     return (Call(path.name if ".bin" in path.parts or len(path.parts) == 1 else str(path), rest),)
 
@@ -108,7 +108,7 @@ def _of_manager(
     asked = _without_flags(words[1:]) if words[:1] == ("run",) else words
     name = {"t": "test", "tst": "test"}.get(asked[0], asked[0]) if asked else ""
     if name not in scripts:
-        # `pnpm vitest` and `yarn vitest` are tools; what else a package manager does is no check.
+        # `pnpm vitest` and `yarn vitest` call tools; other package manager commands are not checks.
         is_tool = bool(asked) and manager in {"pnpm", "yarn"} and re.match(r"\w", name) and words[0] != "run"
         return _command(asked, scripts, depth) if is_tool else None
     further = _without_flags(asked[1:])

@@ -1,6 +1,6 @@
-"""What each specialist runs: the checks that the user wrote, else those that are detected, as far as they can start.
+"""Selects each specialist's checks: those that the user wrote, else the detected ones, if they can start.
 
-Where the user names specialists, exactly those run.
+If the user names specialists, exactly those run.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ TEST_SPECIALISTS: Final = frozenset({"unit-test", "integration-test", "test-runn
 
 
 class Selection(NamedTuple):
-    """What runs, and what was found and does not."""
+    """The checks that run, and those found that do not."""
 
     specialists: tuple[SpecialistChecks, ...] = ()
     """In the order of the phases (U1, U2); none without a check."""
@@ -29,7 +29,7 @@ class Selection(NamedTuple):
 
 
 def select_checks(written: FileSettings, found: Found, place: Place) -> Selection:
-    """What the file says, else what is detected; the sixth specialist only for a front end (K28)."""
+    """The file's checks, else the detected ones; the sixth specialist only for a front end (K28)."""
     named, strict, inside = written.specialist, written.strict, place.inside("specialist")
     each: dict[str, Settled] = {}
     for name in named or NAMES:
@@ -72,7 +72,7 @@ def _written_checks(written: SpecialistSettings, place: Place) -> tuple[Check, .
         at = place if written.command else place.inside("check", item)
         if not entry.command:
             raise at.error("has no command")
-        # Who writes {coverage} asks for it.
+        # Writing {coverage} asks for a gate.
         gate = TARGET_COVERAGE_PERCENT if any("{coverage}" in word for word in entry.command) else None
         name = entry.name or program_name(entry.command)
         check = Check(name=name, command=entry.command, coverage_percent=gate)
@@ -87,7 +87,7 @@ def _written_checks(written: SpecialistSettings, place: Place) -> tuple[Check, .
 
 
 def _detected(name: str, written: SpecialistSettings, found: Found, place: Place, strict: bool) -> Settled:
-    """A specialist that the user names without a command: what is detected for it has to run."""
+    """A specialist that the user names without a command: the detected checks must run."""
     proposals = found.of(name, gated=written.coverage_percent is not None)
     if not any(proposal.check.command for proposal in proposals):
         raise place.error("has no command, and nothing was detected for this specialist; give it a command")
@@ -117,7 +117,7 @@ def _with_keys(check: Check, written: CheckKeys) -> Check:
 
 
 def _refuse_idle_keys(written: CheckKeys, checks: Iterable[Check], place: Place) -> None:
-    """A gate that no check measures would look like one that holds (B68)."""
+    """Refuse a gate that no check measures: it would look effective (B68)."""
     kinds = {kind for check in checks for kind in check.report_kinds()}
     for key, kind in (("coverage_percent", "coverage"), ("fail_on", "sarif")):
         if key in written.model_fields_set and kind not in kinds:
@@ -125,7 +125,7 @@ def _refuse_idle_keys(written: CheckKeys, checks: Iterable[Check], place: Place)
 
 
 def _tests_left_out(found: Found, each: Mapping[str, Settled], strict: bool) -> list[Unverified]:
-    """Tests that none of the user's specialists is for: a pass would seem to speak of them, too."""
+    """Tests that none of the user's specialists runs: a pass would seem to cover them."""
     if not TEST_SPECIALISTS.isdisjoint(each):
         return []
     tools = {proposal.tool: proposal.specialist for proposal in found.proposals if proposal.runs_tests}

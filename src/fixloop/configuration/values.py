@@ -1,7 +1,7 @@
-"""The kinds of values that keys take: how each is read, the sentence that refuses it, and its JSON Schema.
+"""The kinds of values that keys take: each one's reader, error text and JSON Schema.
 
-A reader takes what TOML gave and returns the typed value, or raises one sentence that names the key, what it
-takes and what stood there. Nothing is converted silently: "5" is not a number and 1 is not true.
+A reader takes a TOML value and returns the typed value, or raises an error of one sentence that names the key, the
+expected value and the value found. Nothing is converted silently: "5" is not a number and 1 is not true.
 """
 
 import re
@@ -19,9 +19,9 @@ from fixloop.configuration.place import Place, nearest
 NAME_CHARACTERS: Final = 80
 TEXT_CHARACTERS: Final = 500
 MOST_ITERATIONS: Final = 1000
-# A month: longer than that nobody waits, and it still fits every clock that counts it.
+# A month: nobody waits longer, and it fits every clock.
 MOST_MINUTES: Final = 43_200
-# Fourteen hours, the largest there is.
+# Fourteen hours, the largest UTC offset.
 MOST_OFFSET: Final = 840
 AGENT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -31,11 +31,11 @@ ALLOWANCE: Final = re.compile(
 )
 QUARANTINE: Final = re.compile(r"\S.* +\S+ +(\d{4}-\d{2}-\d{2})")
 OUTPUTS: Final = ("go-test", "cargo-test", "clippy")
-"""Readers for tools that print their report: what the command prints is kept in a file and read from there."""
+"""Readers for tools that print their report: the command's output is stored in a file and read from it."""
 
 
 class FailOn(StrEnum):
-    """From which SARIF level a result fails."""
+    """The SARIF level from which a result fails."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -46,13 +46,13 @@ class Policy(StrEnum):
     """Which failures a gate applies to."""
 
     NEW = "new"
-    """Those that the feature's base does not have."""
+    """Failures that the feature's base does not have."""
     ALL = "all"
 
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """What a key takes, as an annotation of its type. A stored value was read before and is not read again."""
+    """The kind of value a key takes, as an annotation of its type. Stored values are not read again."""
 
     read: Callable[[Any, Place], Any]
     schema: Mapping[str, Any]
@@ -62,14 +62,14 @@ class Kind:
 
 
 def agent_name(value: Any, place: Place) -> str:
-    """A word that can stand in the name of a queue, where a dot would divide it."""
+    """A word that may be part of a queue name, so it has no dot."""
     if not isinstance(value, str) or not AGENT_NAME.fullmatch(value):
         raise place.wrong("a name of letters, digits, - and _", value)
     return value
 
 
 def line_of_text(value: Any, place: Place) -> str:
-    """A name that is printed; it may not break a line or move a cursor."""
+    """A name to print; it must not break a line or move a cursor."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise place.wrong("one line of text", value)
     if len(value) > TEXT_CHARACTERS:
@@ -94,7 +94,7 @@ def revision(value: Any, place: Place) -> str:
 
 
 def truth(value: Any, place: Place) -> bool:
-    """`true` or `false`, and nothing that only looks like it."""
+    """`true` or `false`, without conversion of similar values."""
     if not isinstance(value, bool):
         raise place.wrong("true or false", value)
     return value
@@ -109,7 +109,7 @@ def _number(
     above: bool = False,
     off: bool = False,
 ) -> Kind:
-    """From `least`, or `above` it, to `most`; infinity and nan are numbers in TOML and none here."""
+    """From `least`, or `above` it, to `most`; TOML's infinity and nan are refused."""
 
     def read(value: Any, place: Place) -> float:
         if off and value is False:
@@ -155,7 +155,7 @@ def _list_of(
 
 
 def _stays_below(pattern: str) -> bool:
-    """One that leaves the project would copy strangers' files into the workspace."""
+    """Whether it stays in the project: one that leaves it would copy foreign files into the workspace."""
     path = PurePosixPath(pattern)
     return bool(pattern.strip()) and "\0" not in pattern and not path.is_absolute() and ".." not in path.parts
 
@@ -174,7 +174,7 @@ _COMMAND: Final = {"anyOf": [{"type": "string", "minLength": 1}, _WORDS]}
 
 Truth = Annotated[bool, Kind(truth, {"type": "boolean"})]
 Iterations = Annotated[int, _number(int, 1, MOST_ITERATIONS, f"a whole number from 1 to {MOST_ITERATIONS}")]
-"""How often something is done before a person decides, the first time included."""
+"""The number of runs before a person decides, including the first."""
 _TIMES: Final = f"a whole number up to {MOST_ITERATIONS}, or false to switch it off"
 NumberOrOff = Annotated[int, _number(int, 0, MOST_ITERATIONS, _TIMES, off=True)]
 _ABOVE: Final = f"a number of minutes above 0, at most {MOST_MINUTES}"
@@ -198,14 +198,14 @@ AgentNames = Annotated[
         pattern=_NAME["pattern"],
     ),
 ]
-"""Agents of a profile, in small letters."""
+"""Agents of a profile, in lower case."""
 Output = Annotated[str, _one_of(str, OUTPUTS)]
 Level = Annotated[FailOn, _one_of(FailOn, FailOn, advises=True)]
 Speed = Annotated[str, _one_of(str, ("fast",))]
 Counted = Annotated[Policy, _one_of(Policy, Policy)]
 Variables = Annotated[
     tuple[str, ...],
-    # A value in the file would put a secret into the history of the repository.
+    # A value in the file would put a secret into the repository's history.
     _list_of(
         "a list of names of environment variables, without values",
         VARIABLE.fullmatch,
