@@ -43,7 +43,7 @@ def digest(text: str, tree: SourceTree) -> str:
 class _Row(NamedTuple):
     text: str
     is_repeatable: bool = False
-    """It may be said again: values that are compared often have equal lines."""
+    """It may be repeated: compared values often have equal lines."""
 
 
 def _once(rows: Iterable[_Row]) -> Iterator[str]:
@@ -105,7 +105,7 @@ _SUBTEST: Final = re.compile(
 )
 _MOST_SUBTESTS: Final = 20
 _CODE_CHARACTERS: Final = 800
-"""Around all examples, beyond the lines next to each."""
+"""Shared by all examples, beyond the lines next to each."""
 
 
 def explained(

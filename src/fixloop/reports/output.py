@@ -22,7 +22,7 @@ _FINDING: Final = re.compile(
     r"(?:vet: )?(?P<path>[^\s:][^:]{0,500}):(?P<line>\d{1,7})(?::\d{1,7})?(?:-\d{1,7})?: ?"
     r"(?P<message>(?![A-Z]\w{1,80}Warning: )\S.*)"
 )
-"""Python's own warnings are none: no run fails by them."""
+"""Python's own warnings are not findings: no run fails because of them."""
 # oxlint and biome with the format `github`.
 _ANNOTATION: Final = re.compile(r"::(?P<level>error|warning) (?P<keys>[^:]{1,2000})::(?P<message>.+)")
 _KEY: Final = re.compile(r"(?:^|,)(file|line|title)=([^,]*)")
@@ -39,7 +39,7 @@ _WORD_FIRST: Final = re.compile(r"([a-z][a-z0-9-]{2,40}(?=:)|[\w.]{0,100}(?:Erro
 _RATED: Final = re.compile(r"\S{1,40} (CRITICAL|HIGH|MEDIUM|LOW)\b")
 _CODE_LAST: Final = re.compile(r"(?:\[([A-Za-z][\w./-]{1,80})\]|\(([a-z][\w-]{1,80})\))\s*$")
 _OF_THE_FILE: Final = frozenset({"unformatted"})
-"""What a formatter says of a file as a whole; the line it names is only where it noticed."""
+"""A formatter's message for a whole file; the line it names is only where it noticed."""
 _DOTS: Final = re.compile(r"^[.sSxXEFuU]{8,}(?: *\[ *\d+%\])?", re.MULTILINE)
 _PASSED: Final = re.compile(
     r"^ *(?:ok \d+\b|[✓✔√] |=== RUN\b|--- PASS: ).*\n|^test .* \.\.\. ok\n", re.MULTILINE
@@ -51,7 +51,7 @@ _FAILING: Final = re.compile(
 )
 _LONG: Final = 600
 _FIRST_ROWS: Final = 8
-"""As many characters and rows as lists show of a failure."""
+"""The characters and rows of a failure that lists show."""
 _CONTEXT_LINES: Final = 6
 _CONTEXT_BYTES: Final = 2048
 

@@ -32,7 +32,7 @@ _READERS: Final[Mapping[str, Callable[[bytes, SourceTree], Report]]] = {
     "cargo-test": read_cargo_test,
     "clippy": read_clippy,
 }
-"""Of those that need nothing but the file and the workspace."""
+"""The readers that need only the file and the workspace."""
 
 
 def read_report(

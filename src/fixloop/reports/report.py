@@ -33,13 +33,13 @@ class Report(BaseModel):
     counts: Counts = Counts()
     failures: tuple[Failure, ...] = ()
     warnings: tuple[Failure, ...] = ()
-    """Findings that fail only where the tool's exit code says so, as with `--max-warnings`."""
+    """Findings that fail only if the exit code is not 0, as with `--max-warnings`."""
     passed_names: tuple[str, ...] = ()
     cases: frozenset[str] = frozenset()
-    """Those of them that are tests: neither files that load nor parents of subtests."""
+    """The passed names that are tests: neither files that load nor parents of subtests."""
     coverage_percent: float | None = None
     findings: int = 0
-    """How many results could explain a non-zero exit code, also those that do not fail (K38)."""
+    """The number of results that could explain a non-zero exit code, even if not failures (K38)."""
     digest: str = ""
     """sha256 of the file, hex; empty when it could not be read."""
 
@@ -89,12 +89,12 @@ class Tests:
     passed: list[str] = field(default_factory=list)
     skipped: int = 0
     errors: int = 0
-    """How many of the failures are called errors."""
+    """The number of failures reported as errors."""
     flaky: int = 0
-    """How many passed only when they were run again."""
+    """The number that passed only on a rerun."""
     failures: list[Failure] = field(default_factory=list)
     not_counted: list[str] = field(default_factory=list)
-    """Names that passed and are no tests by themselves: files that load, parents of subtests."""
+    """Passed names that are not tests themselves: files that load, parents of subtests."""
 
     def add(self, failure: Failure) -> None:
         """Raises Unusable if there are too many failures to compare two runs."""

@@ -35,9 +35,9 @@ class Case(NamedTuple):
     outcome: RunOutcome
     failure: Failure | None
     faults: int
-    """How many failures and errors it lists."""
+    """The number of failures and errors it lists."""
     flaky: bool
-    """Passed, but only when it was run again."""
+    """Passed, but only on a rerun."""
 
 
 class _Fault(NamedTuple):

@@ -93,7 +93,7 @@ _FOREIGN: Final = frozenset(
 )
 _OUTERMOST_FIRST: Final = (".py", ".pyi", ".pyx")
 _AROUND: Final = (3, 12)
-"""The fewest and the most lines that are shown on each side of a frame."""
+"""The minimum and maximum of lines shown on each side of a frame."""
 _LINE_BYTES: Final = 160
 _FILE_BYTES: Final = 2 * 1024 * 1024
 
