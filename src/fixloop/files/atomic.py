@@ -1,6 +1,6 @@
-"""Files that are whole at every moment; those put below a folder are not written outside or through a link (C18, R13).
+"""Writes files atomically; those put below a folder are not written outside it or through a link (C18, R13).
 
-A file is replaced by renaming; a directory whose files change places by renaming a link to its next generation.
+Renaming replaces a file; a swapped directory, whose files change together, is a link renamed to a new generation.
 """
 
 import errno
@@ -21,18 +21,18 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 
 
 class File(NamedTuple):
-    """One file that is to be written."""
+    """One file to write."""
 
     path: str
     """Below the root."""
     sources: str
     """The same for the same content; see `Kept`."""
     parts: Callable[[], tuple[bytes, ...]]
-    """Makes the content, which costs something."""
+    """Makes the content, which is expensive."""
 
     @classmethod
     def of(cls, path: str, content: bytes) -> "File":
-        """A file whose content is at hand."""
+        """A file of known content."""
         return cls(path, sha256(content).hexdigest(), lambda: (content,))
 
     @property
@@ -40,22 +40,22 @@ class File(NamedTuple):
         return b"".join(self.parts())
 
     def made(self) -> "File":
-        """The same with its content at hand."""
+        """The same file with its content made."""
         parts = self.parts()
         return self._replace(parts=lambda: parts)
 
 
 class Folders(NamedTuple):
-    """All of a directory whose files change places at one moment."""
+    """The complete content of a swapped directory."""
 
     folders: tuple[str, ...]
-    """They are there, empty or not."""
+    """Folders that exist, empty or not."""
     files: Mapping[str, bytes]
     """By path in the directory."""
 
 
 def place(root: Path, files: Iterable[File], folders: Iterable[str] = ()) -> None:
-    """Put files below a folder, each whole at every moment, and make folders there."""
+    """Put files below a folder, each atomically, and make folders there."""
     for inner in folders:
         with _folder(root, f"{inner}/file", make=True):
             pass
@@ -65,9 +65,9 @@ def place(root: Path, files: Iterable[File], folders: Iterable[str] = ()) -> Non
 
 def read(root: Path, path: str, swapped: Iterable[str] = ()) -> bytes | None:
     """
-    What a named file holds; None where there is none.
+    The content of a named file; None if there is none.
 
-    `swapped`: the directories whose files change places; they are read through their link, and no other is followed.
+    `swapped`: the swapped directories; they are read through their link, and no other link is followed.
     """
     for directory in swapped:
         generation = _generation(root, directory) if path.startswith(f"{directory}/") else ""
@@ -81,7 +81,7 @@ def read(root: Path, path: str, swapped: Iterable[str] = ()) -> bytes | None:
 
 
 def is_ours(root: Path, directory: str) -> bool:
-    """Whether a directory is there as `swap` made it."""
+    """Whether a directory exists as `swap` made it."""
     generation = _generation(root, directory)
     return bool(generation) and (root / generation).is_dir()
 
@@ -97,7 +97,7 @@ def _generation(root: Path, directory: str) -> str:
 
 
 def listed(root: Path, directory: str) -> Iterator[str]:
-    """Every file in a directory whose files change places, by path below the root."""
+    """Every file in a swapped directory, by path below the root."""
     top = root / (_generation(root, directory) or directory)
     for folder, _, names in os.walk(top):
         for name in names:
@@ -105,15 +105,15 @@ def listed(root: Path, directory: str) -> Iterator[str]:
 
 
 def write_whole(path: Path, content: bytes, *, mode: int = 0o666, synced: bool = False) -> None:
-    """Replace a file so that a reader sees all of it or what was there before; `synced`: after a loss of power, too."""
+    """Replace a file so that a reader sees all of it or the old content; `synced`: also after a power loss."""
     with replacing(path, mode=mode, synced=synced) as file:
         file.write(content)
 
 
 @contextmanager
 def replacing(path: Path, *, mode: int = 0o666, synced: bool = False) -> Iterator[BinaryIO]:
-    """A new file that takes a file's place when the block ends; one that fails leaves what was there before."""
-    # Not by the process id: containers that share a folder have the same ones.
+    """A new file that replaces a file when the block ends; if the block fails, the old file stays."""
+    # Not the process id: containers that share a folder may have equal ones.
     hidden = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         with os.fdopen(os.open(hidden, _NEW, mode), "wb") as file:
@@ -130,7 +130,7 @@ def replacing(path: Path, *, mode: int = 0o666, synced: bool = False) -> Iterato
 def write_new(
     path: str | Path, content: bytes, *, mode: int = 0o644, synced: bool = False, folder: int | None = None
 ) -> None:
-    """Write a file that is not there yet, in the open directory `folder` if one is given. Raises FileExistsError."""
+    """Write a file that does not exist yet, in the open directory `folder` if given. Raises FileExistsError."""
     descriptor = os.open(path, _NEW, mode, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
@@ -140,7 +140,7 @@ def write_new(
 
 
 def sync(path: Path) -> None:
-    """Wait until the disk has a file's content, or the names in a folder."""
+    """Flush a file's content, or a folder's names, to the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -159,7 +159,7 @@ def _replace(root: Path, path: str, content: bytes) -> None:
         hidden = f".{name}.new"
         with suppress(FileNotFoundError):
             os.unlink(hidden, dir_fd=folder)
-        # Not synced to the disk: what a power failure takes differs from its record, and is drawn again.
+        # Not synced to the disk: a file that a power failure damages differs from its record, and is rendered again.
         write_new(hidden, content, folder=folder)
         os.rename(hidden, name, src_dir_fd=folder, dst_dir_fd=folder)
 
@@ -175,7 +175,7 @@ def _content(folder: int, name: str) -> bytes | None:
 
 @contextmanager
 def _folder(root: Path, path: str, *, make: bool) -> Iterator[tuple[int, str]]:
-    """The open directory a path leads to, followed through no link, and the path's last part."""
+    """The open directory of a path, reached through no link, and the path's last part."""
     parts = PurePosixPath(path).parts
     if not parts or parts[0] == "/" or ".." in parts:
         raise UsageError(f"{path!r} leads out of {root}")
@@ -196,7 +196,7 @@ def _folder(root: Path, path: str, *, make: bool) -> Iterator[tuple[int, str]]:
 
 
 def swap(root: Path, directory: str, inside: Folders) -> None:
-    """Make the next generation next to the present one, then have the directory's name lead to it."""
+    """Make the next generation next to the present one, then point the directory's link to it."""
     with _folder(root, directory, make=True) as (folder, name):
         with suppress(FileNotFoundError):
             if not stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -217,7 +217,7 @@ def swap(root: Path, directory: str, inside: Folders) -> None:
             os.unlink(f".{name}.link", dir_fd=folder)
         os.symlink(generation, f".{name}.link", dir_fd=folder)
         os.rename(f".{name}.link", name, src_dir_fd=folder, dst_dir_fd=folder)
-        # A reader that opened the one before may finish.
+        # A reader of the previous generation may finish.
         for old, place in generations.items():
             if old != present:
                 shutil.rmtree(place, ignore_errors=True)

@@ -1,6 +1,6 @@
 """The two folders that fixloop writes: the cache directory, and `.fixloop` in a project.
 
-In both lies what agents were told, so nobody else may look; no link of a project's author leads `.fixloop` elsewhere.
+Both hold what agents were told, so only the owner may read them; a link in a project cannot move `.fixloop`.
 """
 
 import os
@@ -16,13 +16,13 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def usual_cache() -> Path:
-    """Where it lies unless the environment names another place: in the user's cache directory."""
+    """The default cache directory, in the user's own, unless the environment names another place."""
     cache = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(cache) if os.path.isabs(cache) else Path.home() / ".cache") / "fixloop"
 
 
 def make_cache(cache: Path) -> None:
-    """Make the cache directory for its owner alone; one that is there stays as it is, because somebody may share it."""
+    """Make the cache directory for its owner alone; an existing one is not changed, because it may be shared."""
     if not cache.is_dir():
         cache.parent.mkdir(parents=True, exist_ok=True)
         cache.mkdir(mode=0o700, exist_ok=True)
@@ -36,7 +36,7 @@ def keep_in(cache: Path, file: Path, text: str) -> None:
 
 
 def kept_in(file: Path, kind: type[M]) -> M | None:
-    """What a file of the cache holds; None where there is none, or none that can be read."""
+    """The content of a file of the cache; None if it is missing or cannot be read."""
     try:
         return kind.model_validate_json(file.read_bytes())
     except (OSError, ValidationError):
@@ -54,7 +54,7 @@ def own_folder(project: Path) -> Path:
 
 
 def make_real(folder: Path) -> None:
-    """Make a folder for its owner alone, or take the one that is there. Raises UsageError: it is a link."""
+    """Make a folder for its owner alone, or use the existing one. Raises UsageError: it is a link."""
     if folder.is_symlink():
         raise UsageError(f"{folder} is a link to {os.readlink(folder)}; replace it by a folder, or remove it")
     folder.mkdir(mode=0o700, exist_ok=True)

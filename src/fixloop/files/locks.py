@@ -1,6 +1,6 @@
-"""Locks between the processes of one machine: flocks, which the kernel drops when their last holder is gone.
+"""Locks between the processes of one machine: flocks, which the kernel drops when their last holder ends.
 
-Loads nothing but the standard library: the keeper of the embedded Redis uses it, too.
+Uses only the standard library: the keeper of the embedded Redis also loads it.
 """
 
 import fcntl
@@ -40,14 +40,14 @@ def take(
 
 
 class Lock:
-    """One flock on one file, held by an open descriptor that no program started from here inherits."""
+    """One flock on one file, held by an open descriptor that child programs do not inherit."""
 
     def __init__(self, path: Path, *, mode: int = 0o600) -> None:
         self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
 
     @classmethod
     def held(cls, descriptor: int) -> "Lock":
-        """The lock that the starter of this process took and passed on, by its open descriptor."""
+        """The lock that the parent process took and passed on, by its open descriptor."""
         lock = cls.__new__(cls)
         lock.descriptor = descriptor
         os.set_inheritable(descriptor, False)
@@ -58,14 +58,14 @@ class Lock:
         return take(self.descriptor, shared=shared, patience_seconds=patience_seconds)
 
     def is_of(self, path: Path) -> bool:
-        """Whether the locked file stands at `path`; another may have taken its place, or none."""
+        """Whether `path` is still the locked file; it may have been replaced or removed."""
         try:
             return os.path.samestat(os.fstat(self.descriptor), path.stat())
         except FileNotFoundError:
             return False
 
     def close(self) -> None:
-        """Let go; may be called twice. Never by LOCK_UN: a forked child shares the lock and would lose it too."""
+        """Release; may be called twice. Never by LOCK_UN: a forked child shares the lock and would lose it too."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
         self.descriptor = -1
@@ -73,7 +73,7 @@ class Lock:
 
 @contextmanager
 def held(path: Path, *, timeout_seconds: float, give_up: Callable[[], bool] = lambda: False) -> Iterator[int]:
-    """Hold the lock file `path`, or give up with an InfrastructureError; its descriptor's heirs keep the lock."""
+    """Hold the lock file `path`, or raise InfrastructureError; processes that inherit its descriptor keep the lock."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(Lock(path, mode=0o644)) as lock:
         if not take(lock.descriptor, patience_seconds=timeout_seconds, give_up=give_up):

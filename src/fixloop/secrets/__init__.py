@@ -1,1 +1,1 @@
-"""Secrets: what is one, in which disguises, and cutting them out of what others wrote."""
+"""Secrets: recognizing them in all their encodings, and removing them from others' text."""

@@ -1,7 +1,7 @@
-"""Values in disguise: escaped for JSON, XML, a URL or a shell, several times over, encoded, coloured, in other case.
+"""Finds disguised values: escaped for JSON, XML, URLs or shells, several times over, encoded, coloured, in other case.
 
-A text is looked at as it is and with its escapes undone, layer by layer. What is found there is cut out of the text
-itself, at the place that it was written at, so that JSON stays JSON and XML stays XML. docs/decisions/0039 says why.
+A text is searched as it is and with its escapes undone, layer by layer. A value found is cut out of the original text,
+at its original place, so that JSON stays JSON and XML stays XML. docs/decisions/0039 says why.
 """
 
 import base64
@@ -16,13 +16,13 @@ from urllib.parse import quote
 
 HIDDEN: Final = "***"
 LAYERS: Final = 6
-"""Of escapes around each other; more of them than any tool writes."""
+"""Nested layers of escapes; more than any tool writes."""
 SHORTEST: Final = 6
-"""What is shorter without quotes and backslashes would be found everywhere."""
+"""The minimum length without quotes and backslashes; a shorter value would match everywhere."""
 SHORTEST_ENCODED: Final = 8
-"""Bytes of a value that is looked for in base64 and hex."""
+"""The minimum bytes of a value to look for in base64 and hex."""
 
-# Each alternative begins with a different letter, so that the search skips all other text at once.
+# Each alternative begins with a different letter, so that the search quickly skips all other text.
 _COLOURS: Final = (
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|[()][0-9A-Za-z])?"
     r"|\x9b[0-?]*[ -/]*[@-~]"
@@ -50,7 +50,7 @@ _UNQUOTED: Final = {"\\n": "\n", "\\t": "\t", "\\r": "", "\\": "", "\r": "", '"'
 
 
 def without_colours(text: str) -> str:
-    """`text` without what only a terminal reads."""
+    """`text` without terminal escape sequences."""
     return _ONLY_COLOURS.sub("", text) if "\x1b" in text or "\x9b" in text or "#x1" in text else text
 
 
@@ -62,7 +62,7 @@ class Disguises:
         bare: set[str] = set()
         for value in values:
             data = value.encode("utf-8", "surrogateescape")
-            # Escaped bytes are read one by one: nothing tells those of UTF-8 from letters.
+            # Escaped bytes are read one by one: those of UTF-8 cannot be told from letters.
             cases = {value, value.upper(), value.lower(), value.casefold(), data.decode("latin-1")}
             bare |= {_bare(stage) for case in cases for stage in _stages(case)}
             once = {value, *_escaped(value)}
@@ -72,8 +72,8 @@ class Disguises:
             if len(data) >= SHORTEST_ENCODED:
                 bare.add(data.hex())
                 for before in range(3):
-                    # What does not depend on the neighbours in base64, for each place that a value may begin at: the
-                    # first letters hold bits of what stands before, the last ones of what comes after.
+                    # The base64 letters that do not depend on neighbours, for each possible offset of a value: the
+                    # first letters hold bits of the text before it, the last ones of the text after.
                     whole = base64.b64encode(b"\0" * before + data).decode().rstrip("=")
                     inner = whole[(before * 4 + 2) // 3 : (before + len(data)) * 8 // 6]
                     exact |= {inner, inner.replace("+", "-").replace("/", "_")}
@@ -128,14 +128,14 @@ class _Origin:
 
 class _Pieces(NamedTuple):
     starts: list[int]
-    """Of each piece in the new text."""
+    """The start of each piece in the new text."""
     old: list[tuple[int, int]]
     """Where it was in the old one."""
     kept: list[bool]
-    """Whether it is as it was."""
+    """Whether it is unchanged."""
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Where the characters from `start` to before `end` came from; of an escape the whole."""
+        """Where the characters from `start` to before `end` came from; an escape counts as a whole."""
         first = bisect_right(self.starts, start) - 1
         last = bisect_right(self.starts, end - 1) - 1
         begun = self.old[first][0] + (start - self.starts[first] if self.kept[first] else 0)
@@ -146,7 +146,7 @@ class _Pieces(NamedTuple):
 def _traced(
     pattern: re.Pattern[str], replaced: Callable[[re.Match[str]], str], text: str
 ) -> tuple[str, _Pieces]:
-    """As `pattern.sub`, and where each piece of the result came from."""
+    """Like `pattern.sub`, and the origin of each piece of the result."""
     made, length, done = _Pieces([], [], []), 0, 0
     parts: list[str] = []
 
@@ -191,15 +191,15 @@ def _undone(found: re.Match[str]) -> str:
     numbers = [int(part, 16) for part in re.findall(r"[uU]\{?([0-9A-Fa-f]+)", text)]
     if max(numbers) > 0x10FFFF:
         return ""
-    # Two halves of a pair are one letter.
+    # A surrogate pair is one letter.
     return "".join(map(chr, numbers)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _bare(text: str) -> str:
-    """As `_QUOTING` has it; without a call for each quote of a long report."""
+    """Applies `_QUOTING`, without a call for each quote of a long report."""
     for written, read in _UNQUOTED.items():
         text = text.replace(written, read)
-    # In lower case, letter by letter, and with a form's `+` as the blank that it is.
+    # In lower case, letter by letter, with a form's `+` as a space.
     text = text.replace("+", " ")
     return text.lower() if text.isascii() else text.replace("İ", "i").lower().replace("ς", "σ")
 

@@ -1,8 +1,8 @@
-"""Cutting secrets out of what others wrote, before anything of it is stored or judged.
+"""Removes secrets from others' text before it is stored or judged.
 
-Owns what counts as one: the variables a project asks for by name, those of the environment that are called like a
-secret, passwords in URLs, and the tokens and keys that can be told by their form. Refuses to guess from words such as
-`password` in running text: that would eat error messages.
+Owns what counts as a secret: the variables a project asks for by name, environment variables named like a secret,
+passwords in URLs, and tokens and keys of a known form. Does not guess from words such as `password` in running text:
+that would eat error messages.
 """
 
 import codecs
@@ -20,22 +20,22 @@ class _Form(NamedTuple):
     anchor: str
     """What it begins with, or is handed on by."""
     pattern: str
-    """It begins with the anchor, to be found fast. Its groups `before` and `after`, where it has them, stay."""
+    """It begins with the anchor, to be found fast. Its groups `before` and `after`, if any, are kept."""
 
 
 def _form(anchor: str, rest: str, *, alone: bool = True) -> _Form:
     """
-    What begins with `anchor` and goes on as the pattern `rest` says.
+    A form that begins with `anchor` and continues with the pattern `rest`.
 
-    `alone`: whether a letter, digit or dash right before it makes it part of something else. It is asked behind the
-    anchor, so that the search is for a fixed text, and no run of anchors costs the square of its length.
+    `alone`: whether a letter, digit or dash right before it makes it part of something else. The pattern checks this
+    after the anchor, so that the search is for a fixed text, and no run of anchors takes quadratic time.
     """
     fixed = re.escape(anchor)
     return _Form(anchor, fixed + (rf"(?<![\w-]{fixed})" if alone else "") + rest)
 
 
 def _named(name: str, rest: str) -> _Form:
-    """A value behind the name `name`, which stays."""
+    """A value after the name `name`, which is kept."""
     return _Form(name, rf"(?P<before>{re.escape(name)}{rest}")
 
 
@@ -44,17 +44,17 @@ _NAMES: Final = (
     *("APIKEY", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "CREDENTIAL"),
 )
 _LAST_WORDS: Final = ("_PWD", "_PAT", "_AUTH", "SSH_KEY", "SIGNING_KEY", "ENCRYPTION_KEY")
-"""Names that end so; `_PATH` and `_AUTHOR` are others."""
+"""Endings of secret names; `_PATH` and `_AUTHOR` do not count."""
 _IS: Final = r"(?:=\\*[\"']?|\\*[\"']\s?[:=]\s?\\*[\"'])"
 _VALUE: Final = r"(?=[^\s\"']{0,200}\d)[\w+/=.~!@#$%^&*-]{8,500}"
 _ISSUED: Final = tomllib.loads(Path(__file__).with_name("issued.toml").read_text())
 _FORMS: Final = (
-    # In URLs of every kind, and in what a client says of itself.
+    # In URLs of every kind, and in authorization headers.
     _Form("://", r"(?P<before>://[^\s/:@\"'<>]{0,200}:)[^\s/@\"'<>]{1,500}(?P<after>@)"),
     _named("Bearer ", r")[\w.~+/-]{16,}=*"),
     _named("uthorization", r"[\"']?\s?[:=]\s?[\"']?(?:Basic|Token|token) )[\w.~+/-]{8,}=*"),
     _named("_authToken", r"\s?=\s?)[^\s\"']{8,}"),
-    # What `env` prints, and a dictionary of it; written in capitals it is no sentence.
+    # Output of `env`, or a dictionary of it; a name in capitals is not a sentence.
     *(_named(name, rf"[A-Z0-9_]{{0,40}}+{_IS}){_VALUE}") for name in _NAMES),
     *(_named(name, rf"{_IS})(?![~.]{{0,2}}/){_VALUE}") for name in _LAST_WORDS),
     _named("secret_access_key", r"[\"']?\s?[:=]\s?[\"']?)[A-Za-z0-9/+]{40}"),
@@ -71,13 +71,13 @@ _MAILCHIMP: Final = re.compile(r"-us\d{1,2}(?!\w)")
 
 
 def without_known_forms(text: str) -> str:
-    """`text` with three stars for each secret that can be told by its form."""
+    """`text` with three stars for each secret of a known form."""
     if "PRIVATE KEY" in text:
         text = "".join(_without_keys(text))
     for anchor, pattern in _FORMS:
         if anchor in text:
             text = re.sub(pattern, _hidden, text)
-    # Secrets whose fixed part comes late: the beginning is read from there back.
+    # Secrets whose fixed part comes late: the beginning is read backwards from there.
     for anchor, late, head in ((":AA", _TELEGRAM, r"\d{8,10}"), ("-us", _MAILCHIMP, r"[0-9a-f]{32}")):
         if anchor in text:
             text = "".join(_without_backwards(text, late, re.compile(rf"(?<!\w){head}\Z")))
@@ -90,7 +90,7 @@ def _hidden(found: re.Match[str]) -> str:
 
 
 def _without_keys(text: str) -> Iterator[str]:
-    """Private keys go with all their lines, also one whose end was cut off."""
+    """Private keys are removed with all their lines, even if the end was cut off."""
     done = 0
     while (begun := _BEGIN.search(text, done)) is not None:
         yield text[done : begun.start()]
@@ -113,7 +113,7 @@ def _without_backwards(text: str, pattern: re.Pattern[str], head: re.Pattern[str
 
 
 LEFT_OUT: Final = "\n[… "
-"""Where a long output was cut (`fixloop.machine.guard`): half a secret may stand on either side."""
+"""Where a long output was cut (`fixloop.machine.guard`): half a secret may be on either side."""
 _WIDE: Final = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 _MARKS: Final = (
     # Those of UTF-32 begin with those of UTF-16.
@@ -128,15 +128,15 @@ class Redaction:
     """Hides the secrets of one workflow."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        """`values` are secrets, or hold some; short words are none."""
+        """`values` are secrets or contain them; short words do not count."""
         self._disguises = Disguises({secret for value in values for secret in secrets_in(value)})
 
     @classmethod
     def of(cls, names: Collection[str], variables: Mapping[str, str]) -> "Redaction":
         """
-        The redaction of the variables called `names`, and of what else in `variables` is a secret.
+        The redaction of the variables called `names`, and of all other secrets in `variables`.
 
-        No check is given the latter, but it may read them: it runs with the worker's rights.
+        Checks do not get the latter, but may read them: they run with the worker's rights.
         """
         made = cls()
         made._disguises = Disguises(set(worker_secrets(names, variables)))
@@ -146,7 +146,7 @@ class Redaction:
         """`text` with three stars for each secret."""
         text = self._disguises.cut(text)
         if LEFT_OUT in text:
-            # What stands at the edges may be the beginning or the end of a secret.
+            # The text at the edges may be part of a secret.
             head, mark, rest = text.partition(LEFT_OUT)
             count, bracket, tail = rest.partition("]\n")
             for form in self._disguises.exact:
@@ -160,11 +160,11 @@ class Redaction:
         return without_known_forms(text)
 
     def holds(self, data: bytes) -> bool:
-        """Whether a value stands in `data`; what only has the form of a secret is none here."""
+        """Whether `data` contains a value; the form of a secret alone does not count here."""
         return self._through(data, self._disguises.cut) != data
 
     def data(self, data: bytes) -> bytes:
-        """The same for bytes; those that hold no secret come back unchanged."""
+        """The same for bytes; without a secret they are returned unchanged."""
         return self._through(data, self.text)
 
     def _through(self, data: bytes, hide: Callable[[str], str]) -> bytes:
@@ -183,7 +183,7 @@ class Redaction:
         return data if hidden == shown else hidden.encode("utf-8", "surrogateescape")
 
     def _without_wide(self, data: bytes) -> bytes:
-        """Values in letters of several bytes, in what is no text as a whole."""
+        """Removes values in multi-byte encodings from data that is not text as a whole."""
         for encoding in _WIDE:
             for form in self._disguises.exact:
                 data = data.replace(form.encode(encoding, "surrogatepass"), HIDDEN.encode(encoding))

@@ -1,4 +1,4 @@
-"""Which variables of an environment hold secrets, and which parts of their values are."""
+"""Finds the variables of an environment that hold secrets, and the secret parts of their values."""
 
 import json
 import os
@@ -9,9 +9,9 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 SHORTEST: Final = 8
-"""Shorter values are words like `true` and `staging`; cutting those out would eat the text around them."""
+"""Shorter values are words like `true` and `staging`; removing those would damage other text."""
 SHORTEST_PASSWORD: Final = 4
-"""Of the password in a URL that a project asks for, or that is our own."""
+"""The same for the password in a URL that a project asks for, or that is fixloop's own."""
 
 _CALLED_SECRET: Final = re.compile(
     r"\w*(?:SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIAL|AUTH_CONFIG)\w*"
@@ -30,19 +30,19 @@ _PARAMETER: Final = re.compile(
 
 
 def is_called_secret(name: str) -> bool:
-    """Whether what has this name is a secret, as far as names tell."""
+    """Whether the name suggests a secret."""
     return _CALLED_SECRET.fullmatch(name) is not None and _CALLED_PLACE.fullmatch(name) is None
 
 
 def worker_secrets(names: Collection[str], variables: Mapping[str, str]) -> Iterator[str]:
     """
-    The secrets in `variables`: values of those called `names`, and of all that are called like a secret.
+    The secrets in `variables`: values of those called `names`, and of all that are named like a secret.
 
-    Of any other variable the password of a URL; one that is the user's name as well is a default, and none.
+    Any other variable gives the password of a URL, unless it equals the user name, as defaults do.
     """
     for name, value in variables.items():
         if value.startswith(("/", "~/", "./", "../")):
-            # A path, or several: half of what begins so is none, but a secret in base64.
+            # A path or several; many values that begin like one are secrets in base64.
             parts = (os.path.expanduser(part) for part in value.split(os.pathsep))
             if _CALLED_PLACE.fullmatch(name) or all(map(os.path.lexists, parts)):
                 continue
@@ -55,7 +55,7 @@ def worker_secrets(names: Collection[str], variables: Mapping[str, str]) -> Iter
 
 
 def secrets_in(value: str) -> Iterator[str]:
-    """All of a value that is a secret by itself: the whole, each line, a password in a URL or behind a user's name."""
+    """The parts of a value that are secrets: the whole, each line, a password in a URL or after a user name."""
     yield from _passwords(value, SHORTEST_PASSWORD)
     login = "" if "://" in value else value.partition(":")[2].strip()
     # Tools print keys line by line, and a value read from a file often ends with a line break.
@@ -77,7 +77,7 @@ def _passwords(value: str, shortest: int) -> Iterator[str]:
 
 
 def _named_in(found: Any) -> Iterator[str]:
-    """Of a JSON document those members that are called like a secret."""
+    """The members of a JSON document that are named like a secret."""
     for name, inner in found.items() if isinstance(found, dict) else ():
         if isinstance(inner, str) and is_called_secret(name):
             yield from (inner.strip(), *(line.strip() for line in inner.splitlines()))

@@ -1,1 +1,1 @@
-"""The named files of cycles and handoffs: written from the state, read back, and Redis rebuilt from them."""
+"""The named files of cycles and handoffs: written from the state, read back, and used to rebuild Redis."""

@@ -1,4 +1,4 @@
-"""What comes of one run of an agent of a cycle or of handoffs, before anybody reads what it said."""
+"""The raw results of one agent run of a cycle or of handoffs, before its answer is read."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,39 +20,39 @@ class Brought(NamedTuple):
 
 class Played(NamedTuple):
     answer: str = ""
-    """What it printed on its standard output."""
+    """Its standard output."""
     error: str = ""
-    """Why it did not end well; then nothing else of it counts."""
+    """Why it failed; then nothing else counts."""
     fatal: bool = False
-    """Trying again is of no use."""
+    """A retry is useless."""
     writings: Any = None
-    """What it left in the named files, as its profile has it; None where that is nothing."""
+    """Its changes to the named files, as its profile reads them; None if there are none."""
     wrong: str = ""
-    """What it left that it may not, or named and did not leave, in one sentence."""
+    """One sentence about files it must not leave, or named and did not leave."""
     artifacts: tuple[str, ...] = ()
-    """The digests of what it printed."""
+    """The digests of its output."""
     brought: Brought = Brought()
     files: tuple[str, ...] = ()
     fields: Mapping[str, Any] = MappingProxyType({})
-    """Of handoffs: what it wrote into the shared state that it was given, by field."""
+    """Of handoffs: its changes to the given shared state, by field."""
 
 
 class Left(NamedTuple):
-    """What an agent's command left in the named files that it was given."""
+    """An agent command's changes to the named files that it was given."""
 
     writings: Any = None
     fields: Mapping[str, Any] = MappingProxyType({})
     """See `Played`, for both."""
     wrong: str = ""
-    """What it left that it may not, in one sentence; then nothing else counts."""
+    """One sentence about files it must not leave; then nothing else counts."""
 
 
 class AgentRuns(NamedTuple):
-    """What a profile makes of a run of an agent that is a command, or a validation loop in its place."""
+    """A profile's handling of a run of an agent that is a command, or of a validation loop in its place."""
 
     left: Callable[[Store, Any, bytes, str, Path, Callable[[bytes], bytes]], Left]
-    """Given the state, the snapshot whose files were laid, the agent, the folder, and what cuts secrets out."""
+    """Given the state, the snapshot whose files were laid, the agent, the folder, and a redaction function."""
     verdict: Callable[[State, Any, str, Callable[[bytes], str]], tuple[str, Any]]
     """The agent's answer and writings, given the ended loop, the state, the agent, and what keeps an artifact."""
     missing: Callable[[Any, Git, str, str], str] = lambda state, git, commit, answer: ""
-    """What its answer names and the work in `commit` does not have, in one sentence."""
+    """One sentence about what its answer names but the work in `commit` does not have."""

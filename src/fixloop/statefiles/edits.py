@@ -1,4 +1,4 @@
-"""What somebody changed in a named file by hand, as one sentence: file, field and value (C5, K23)."""
+"""Describes a manual change to a named file in one sentence: file, field and value (C5, K23)."""
 
 import json
 from collections.abc import Iterator
@@ -7,13 +7,13 @@ from itertools import zip_longest
 from typing import Any, Final
 
 _MOST: Final = 80
-"""Characters of a value that are shown."""
+"""The characters shown of a value."""
 _NOTHING: Final = object()
 
 
 def difference(path: str, found: bytes | None, written: bytes | None) -> str:
-    """The first difference between what stands in a file, None where there is none any more, and what fixloop wrote
-    there, None where it wrote none."""
+    """The first difference between a file's content, None if it is gone, and what fixloop wrote there, None if it wrote
+    nothing."""
     if found is None:
         return f"{path} was removed by hand"
     if written is None:
@@ -38,7 +38,7 @@ def difference(path: str, found: bytes | None, written: bytes | None) -> str:
 
 
 def _fields(name: str, found: Any, written: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Every field that differs: its name, the value there, the value that was written."""
+    """Every field that differs: its name, the value found, the value written."""
     if isinstance(found, dict) and isinstance(written, dict):
         for key in dict.fromkeys((*written, *found)):
             inner = f"{name}.{key}".lstrip(".")

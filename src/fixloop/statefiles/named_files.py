@@ -1,6 +1,6 @@
-"""Files that others read while they change: never older than they were, and no edit is lost or believed (K23, R13).
+"""Writes files that others read meanwhile: versions never go back, and no edit is lost or trusted (K23, R13).
 
-They belong to one place, and to one workflow at a time. What somebody changed by hand is kept aside and drawn again.
+They belong to one place, and to one workflow at a time. A file edited by hand is set aside and rendered again.
 """
 
 import json
@@ -28,9 +28,9 @@ class _Value(BaseModel):
 class Kept(_Value):
     digest: str
     sources: str
-    """Tells one content from another without making it: a digest of what it was put together from."""
+    """Identifies the content without making it: a digest of its sources."""
     sizes: tuple[int, ...] = ()
-    """Of its parts in bytes, so that each artifact in it can be found again."""
+    """The sizes of its parts in bytes, to find each artifact in it again."""
 
     @classmethod
     def of(cls, parts: tuple[bytes, ...], sources: str) -> "Kept":
@@ -39,13 +39,13 @@ class Kept(_Value):
 
 
 class Stamp(_Value):
-    """Whose state the files are drawn from, and which of its states that is."""
+    """The workflow and the version of its state that the files are rendered from."""
 
     workflow: str = ""
     profile: str = ""
     issue: int = 0
     rebuilt: int = 0
-    """How often the workflow was rebuilt from its files; each time its versions start again."""
+    """How often the workflow was rebuilt from its files; each time its versions restart."""
     version: int = 0
     ended: bool = False
     started_at: datetime | None = None
@@ -56,19 +56,19 @@ class Stamp(_Value):
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Of two states of one workflow, the later has the higher."""
+        """A sort key: of two states of one workflow, the later is higher."""
         return self.rebuilt, self.version
 
 
 class Record(Stamp):
-    """All that is known of the files of a place."""
+    """All that is known about the files of a place."""
 
     files: dict[str, Kept] = {}
     """By path below the root."""
 
 
 def read_record(path: Path) -> Record:
-    """What was written last; an empty record where nothing was, or it cannot be read."""
+    """The record of the last write; empty if there was none, or it cannot be read."""
     try:
         return Record.model_validate(json.loads(path.read_bytes()))
     except (OSError, ValueError):
@@ -76,7 +76,7 @@ def read_record(path: Path) -> Record:
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Replace the record in one moment."""
+    """Replace the record atomically."""
     write_whole(path, record.model_dump_json(exclude_defaults=True).encode())
 
 
@@ -84,43 +84,43 @@ class Files(NamedTuple):
     files: Sequence[File]
     """In the order they change; the state file is the last."""
     swapped: Mapping[str, Folders] = MappingProxyType({})
-    """By path, directories whose files change places."""
+    """The swapped directories, by path."""
     folders: Sequence[str] = ()
-    """Further ones that are there, empty or not."""
+    """Further folders that exist, empty or not."""
 
     def inside(self) -> Iterator[File]:
-        """The files of the directories whose files change places."""
+        """The files of the swapped directories."""
         for directory, inside in self.swapped.items():
             for path, content in inside.files.items():
                 yield File.of(f"{directory}/{path}", content)
 
 
 class Edited(NamedTuple):
-    """A file that is not as fixloop wrote it."""
+    """A file that differs from what fixloop wrote."""
 
     path: str
     found: bytes | None
-    """What stands there; None: nothing does."""
+    """Its content; None: there is no file."""
     kept: str = ""
-    """Where that is kept now, below the root."""
+    """The path of the copy set aside, below the root."""
 
 
 class Written(NamedTuple):
-    """What a write did."""
+    """The result of a write."""
 
     done: bool
-    """False when a later version, or this one, is written already, or the place is another workflow's."""
+    """False if this or a later version is already written, or the place is another workflow's."""
     before: Record
-    """What stood there."""
+    """The previous record."""
     edited: tuple[Edited, ...] = ()
-    """What somebody else changed, made or removed since; it was kept aside and drawn again."""
+    """Files that somebody else changed, made or removed since; set aside and rendered again."""
 
 
 class NamedFiles:
     """The named files of one place below one folder."""
 
     def __init__(self, root: Path, name: str) -> None:
-        """`root` is the folder that all paths are relative to; the lock and the record have the `name` of the place."""
+        """All paths are relative to `root`; the lock and the record are named after the place, `name`."""
         self._root = root
         self._name = name
         self._record = root / _RECORDS / f"{name}.json"
@@ -128,12 +128,12 @@ class NamedFiles:
 
     @property
     def record(self) -> Record:
-        """What is known of the files; empty before the first."""
+        """The record of the files; empty before the first write."""
         return read_record(self._record)
 
     @property
     def intended(self) -> Record:
-        """What a writer that was killed was about to write; empty where none was."""
+        """The record that a killed writer was about to write; empty if there was none."""
         return read_record(self._intent)
 
     def write(
@@ -144,9 +144,8 @@ class NamedFiles:
         takes_over: Callable[[Record], bool] = lambda before: False,
         again: bool = False,
     ) -> Written:
-        """Bring the files to a version of their state; RefusedError where something else stands in the place of a
-        directory. `takes_over`: whether they may replace those of another workflow. `again`: look at files of this
-        version, too."""
+        """Bring the files to a version of their state; RefusedError if something else is in the place of a directory.
+        `takes_over`: whether they may replace those of another workflow. `again`: also check files of this version."""
         own_folder(self._root)
         self._record.parent.mkdir(exist_ok=True)
         with held(self._record.with_suffix(".lock"), timeout_seconds=LOCK_SECONDS):
@@ -158,7 +157,7 @@ class NamedFiles:
             if late:
                 return Written(False, before)
             edited = tuple(self.edited(before, files))
-            # Of files that a crash left behind it is not known which were written.
+            # After a crash it is not known which files were written.
             touched = before.files.keys() if self._intent.exists() else {edit.path for edit in edited}
             known = {path: kept for path, kept in before.files.items() if path not in touched}
             after = {file.path: known[file.path] for file in files.files if file.path in known}
@@ -183,12 +182,12 @@ class NamedFiles:
             return Written(True, before, aside)
 
     def forget(self) -> None:
-        """Know nothing of this place any more; its files stay."""
+        """Delete the record of this place; its files stay."""
         for path in (self._record, self._intent):
             path.unlink(missing_ok=True)
 
     def edited(self, before: Record, files: Files) -> Iterator[Edited]:
-        """Those of `before` that are not as they were written, and what others put in the places of `files` (K23)."""
+        """The files of `before` that differ from what was written, and others' files in the places of `files` (K23)."""
         intent = self.intended.files
         ours: dict[str, set[str]] = {}
         for path, kept in (*before.files.items(), *intent.items()):
@@ -206,7 +205,7 @@ class NamedFiles:
                 yield Edited(path, found)
 
     def _set_aside(self, stamp: Stamp, edited: Sequence[Edited]) -> tuple[Edited, ...]:
-        """Keep what somebody else wrote where no file of fixloop's will ever be."""
+        """Keep others' edits where fixloop never writes a file."""
         if not edited:
             return ()
         number = 1
@@ -220,7 +219,7 @@ class NamedFiles:
 
 
 def records_below(root: Path) -> Iterator[Record]:
-    """What is known of the files of each place below a folder."""
+    """The record of each place below a folder."""
     for path in sorted((root / _RECORDS).glob("*.json")):
         record = read_record(path)
         if record.workflow:

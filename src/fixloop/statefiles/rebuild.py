@@ -1,7 +1,7 @@
-"""Redis rebuilt from the named files of a cycle or of handoffs, when it lost them (K23, R13).
+"""Rebuilds lost workflows in Redis from the named files of a cycle or of handoffs (K23, R13).
 
-What is rebuilt is a state that was committed once: the one that the files were last drawn from. Files that say
-something else are a disagreement, which is told and never merged. The history starts again and says so.
+Rebuilds a state that was committed: the one that the files were last rendered from. Files that differ from it are a
+disagreement, which is reported and never merged. The history restarts and says so.
 """
 
 import json
@@ -27,11 +27,11 @@ from fixloop.store.contract import Store
 from fixloop.store.keys import issue_of, number_of
 
 _SHOWN: Final = 3
-"""Disagreements that are told."""
+"""The number of disagreements shown."""
 
 
 def lost(store: Store, root: Path) -> list[Record]:
-    """What the files below a folder tell of workflows that were live and that the store does not know."""
+    """The records below a folder of workflows that were live and that the store does not know."""
     return [record for record in records_below(root) if not record.ended and not _known(store, record)]
 
 
@@ -43,9 +43,9 @@ def rebuild(
     cache: Path | None = None,
     hint: Callable[[Ticket, Any], object] | None = None,
 ) -> str:
-    """Put the workflow of an issue back into a store that does not know it, as the files below `root` have it; its id.
-    What was asked of agents is asked again, once: their tickets have the ids they had. Their commits come from the
-    mirrors in `cache`. Nothing was changed after an error."""
+    """Put the workflow of an issue back into a store that does not know it, from the files below `root`; returns its
+    id. Agents' requests are made again, once: their tickets keep their ids. Their commits come from the mirrors in
+    `cache`. An error leaves everything unchanged."""
     found = [record for record in records_below(root) if record.issue == issue]
     if not found:
         raise UsageError(f"there are no named files of issue {issue} below {root}")
@@ -94,12 +94,12 @@ def _files(record: Record) -> ProfileFiles:
 
 
 def _swapped() -> tuple[str, ...]:
-    """The folders of all profiles that change as a whole: a file in one is read through a link."""
+    """The swapped directories of all profiles: their files are read through a link."""
     return tuple(own.swapped for own in map(files_of, names()) if own is not None and own.swapped)
 
 
 def _work(record: Record, cache: Path | None) -> bytes:
-    """What agents committed so far, as a bundle over what the workflow began with; empty where that is nothing."""
+    """The agents' commits so far, as a bundle on top of the workflow's start; empty if there are none."""
     state = json.loads(record.snapshot)
     told, tip = state.get("snapshot", ""), state.get("tip", "")
     if cache is None or not told or not tip:
@@ -118,11 +118,11 @@ def _work(record: Record, cache: Path | None) -> bytes:
 
 
 def _agreed(root: Path, record: Record) -> tuple[Record, list[bytes]]:
-    """The state that the files are of, and its documents; a killed writer left some of the next one's, or all."""
+    """The state of the files, and its documents; a killed writer may have left some or all files of the next state."""
     named = NamedFiles(root, place_of(record.snapshot.encode(), record.workflow))
     known = [found for found in (named.intended, record) if found.workflow == record.workflow]
     _refuse_disagreement(root, known)
-    # Every content that stands in the files: whole ones, and the parts of logs.
+    # Every content in the files: whole files, and the parts of logs.
     pool: dict[str, bytes] = {}
     for path, kept in (item for found in known for item in found.files.items()):
         content = read(root, path, _swapped())
@@ -145,19 +145,19 @@ def _agreed(root: Path, record: Record) -> tuple[Record, list[bytes]]:
 
 
 def _refuse_disagreement(root: Path, known: list[Record]) -> None:
-    """Every file has to be as it was written. Raises RefusedError: which are not, with field and value."""
+    """Raises RefusedError if a file differs from what was written, with field and value."""
     digests: dict[str, set[str]] = {}
     for record in known:
         for path, kept in record.files.items():
             digests.setdefault(path, set()).add(kept.digest)
     last = known[-1]
-    # Those that are drawn from the state alone.
+    # The files that are rendered from the state alone.
     made = drawn(last.snapshot.encode(), lambda digest: None)
     documents = {path for path, parts in _parts(last) if any(part.startswith(ARTIFACT) for part in parts)}
     certain = (*made.inside(), *(file for file in made.files if file.path not in documents))
     ours = {file.path: file.content for file in certain}
     told = []
-    # One that waited for the place has no files there.
+    # A workflow that waited for the place has no files there.
     swapped = _files(last).swapped
     for path in listed(root, swapped) if swapped and last.files else ():
         digests.setdefault(path, set())

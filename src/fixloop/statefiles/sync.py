@@ -1,6 +1,6 @@
-"""The named files of a cycle or of handoffs, brought to the version that the store has (K23, R13).
+"""Brings the named files of a cycle or of handoffs to the store's version (K23, R13).
 
-They are drawn after each commit. One that somebody edited is kept aside and drawn again, and the history tells of it.
+They are rendered after each commit. An edited file is set aside and rendered again, and the history records it.
 """
 
 import json
@@ -27,25 +27,25 @@ from fixloop.store.damage import reading
 from fixloop.store.keys import issue_of, number_of
 
 HAND: Final = "hand"
-"""Who changed a file, as far as anybody knows."""
+"""The presumed author of a change to a file."""
 
 
 class Projected(NamedTuple):
-    """What became of a projection."""
+    """The result of a projection."""
 
     written: bool
-    """False where there was nothing to write, or it was written already."""
+    """False if there was nothing to write, or it was already written."""
     problem: str = ""
-    """One sentence about what stood in the way. The workflow is as it was: its files are written next time."""
+    """One sentence about the obstacle. The workflow is as it was: its files are written next time."""
     edits: tuple[str, ...] = ()
     """One sentence for each file that somebody had changed: file, field, value and where the edit is kept."""
 
 
 def project(store: Store, workflow: str, *, root: Path | None = None, again: bool = False) -> Projected:
-    """Bring a workflow's named files to the version the store has; what stands in the way is told, never raised.
+    """Bring a workflow's named files to the store's version; a problem is returned, never raised.
 
-    They are below `root`, else where the workflow's repository is; nothing is written for one that is given as a URL
-    or is not on this machine. `again`: look for edits, too, where this version is written already.
+    They are below `root`, else in the workflow's repository; nothing is written if that is a URL or not on this
+    machine. `again`: also look for edits if this version is already written.
     """
     try:
         with reading(workflow):
@@ -65,8 +65,8 @@ def project(store: Store, workflow: str, *, root: Path | None = None, again: boo
 
 
 def lay(store: Store, snapshot: bytes, folder: Path) -> None:
-    """Lay the named files of a state into the `folder` where an agent's command will run, as plain files in plain
-    folders; RefusedError where something else stands in the place of a folder."""
+    """Write the named files of a state into the `folder` where an agent's command will run, as regular files in regular
+    folders; RefusedError if something else is in the place of a folder."""
     if not has_files(snapshot):
         return
     files = _drawn(store, snapshot)
@@ -77,7 +77,7 @@ def lay(store: Store, snapshot: bytes, folder: Path) -> None:
 
 
 def edited_in(store: Store, snapshot: bytes, folder: Path) -> dict[str, str]:
-    """What an agent did to the files that `lay` gave it: path → one sentence with field and value (C5, C18)."""
+    """An agent's changes to the files from `lay`: path → one sentence with field and value (C5, C18)."""
     if not has_files(snapshot):
         return {}
     files = _drawn(store, snapshot)
@@ -89,8 +89,8 @@ def edited_in(store: Store, snapshot: bytes, folder: Path) -> dict[str, str]:
 def tell_of_edits(
     store: Store, snapshot: bytes, folder: Path, agent: str, taken: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Have the history tell what an agent changed in the files that `lay` gave it, a sentence for each that is not
-    among the `taken` (D19, K10)."""
+    """Record in the history what an agent changed in the files from `lay`, a sentence for each that is not among the
+    `taken` (D19, K10)."""
     edits = tuple(
         f"{sentence}; the state is written by events under the lock of state.json, never by its file"
         for path, sentence in edited_in(store, snapshot, folder).items()
@@ -101,7 +101,7 @@ def tell_of_edits(
 
 
 def root_of(snapshot: bytes) -> Path | None:
-    """The folder on this machine that a workflow's named files belong into; None for a URL."""
+    """The folder on this machine for a workflow's named files; None for a URL."""
     told = json.loads(snapshot).get("snapshot", "")
     if not told:
         return None
@@ -110,7 +110,7 @@ def root_of(snapshot: bytes) -> Path | None:
 
 
 def place_of(snapshot: bytes, workflow: str) -> str:
-    """The place that a workflow's files have: a cycle its own, handoffs one for all (D14, D19)."""
+    """The place of a workflow's files: each cycle has its own, all handoffs share one (D14, D19)."""
     own = files_of(profile_of(snapshot))
     return (own.place if own is not None else "") or workflow
 
@@ -122,12 +122,12 @@ def _project(store: Store, found: records.Snapshot, root: Path, again: bool) -> 
     if before.workflow == stamp.workflow and before.rank >= stamp.rank and not again:
         return Projected(False)
     files = _drawn(store, found.snapshot)
-    # Before the files: once their record stands, nothing is written that a reader could meet half done.
+    # Before the files: after their record, nothing is written that a reader could see half done.
     ignore(root, files)
     written = named.write(stamp, files, takes_over=partial(_takes_over, store, stamp), again=again)
     waits = not written.done and written.before.workflow != stamp.workflow
     if place_of(found.snapshot, found.workflow) != found.workflow:
-        # A workflow whose place another has is kept in a separate record: Redis can be rebuilt from that, too.
+        # A workflow whose place is taken gets a separate record, from which Redis can also be rebuilt.
         own = NamedFiles(root, found.workflow)
         if waits and not stamp.ended:
             own.write(stamp, Files(()))
@@ -165,7 +165,7 @@ def _stamp(store: Store, found: records.Snapshot, before: Record) -> Stamp:
 
 
 def _takes_over(store: Store, stamp: Stamp, before: Record) -> bool:
-    """Files give way when their workflow has ended; those of one that ended since give way to later ones only."""
+    """An ended workflow's files may be replaced; if it ended meanwhile, only by those of a later workflow."""
     later = before.started_at is None or (stamp.started_at or before.started_at) > before.started_at
     if stamp.ended and not later:
         return False
@@ -202,9 +202,9 @@ def _sentences(store: Store, written: Written) -> Iterator[str]:
 
 
 def _tell(store: Store, snapshot: bytes, edits: tuple[str, ...], sender: str) -> None:
-    """The history of the workflow tells that somebody wrote what only the engine writes (C5, D19)."""
+    """Record in the workflow's history that somebody wrote what only the engine writes (C5, D19)."""
     engine = ProfileEngine(store, profile_in(snapshot))
-    # A sentence has the value that was written.
+    # A sentence contains the value that was written.
     for said in map(Redaction.of((), os.environ).text, edits):
         engine.refuse(json.loads(snapshot)["workflow"], "state-written", said, sender=sender)
 
