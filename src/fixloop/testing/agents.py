@@ -1,7 +1,7 @@
-"""One conformance kit for agents of any kind: fourteen scenarios, played through each door by which agents get work.
+"""A conformance kit for agents of any kind: fourteen scenarios, played through each door by which agents get work.
 
-`python -m fixloop.testing.agents [DOOR…]` plays them through the doors that fixloop has, against a deployment of its
-own, and prints what held. For an agent's own connection write a `Door` and give it to `play`; `Site` is the deployment.
+`python -m fixloop.testing.agents [DOOR…]` plays them through fixloop's doors, against a separate deployment, and prints
+the results. For another kind of connection write a `Door` and give it to `play`; `Site` is the deployment.
 """
 
 import json
@@ -46,13 +46,13 @@ class Work(NamedTuple):
 
     issue: int
     key: str
-    """What tells it from other requests."""
+    """Identifies the request."""
     facts: Mapping[str, Any]
     """What the door needs to answer it."""
 
 
 class Answer(NamedTuple):
-    """What the agent is told."""
+    """The response to the agent."""
 
     status: str
     """`accepted`, `unchanged`, `refused` or `too_late`."""
@@ -60,25 +60,25 @@ class Answer(NamedTuple):
 
 
 class Door(Protocol):
-    """A way by which an agent gets its work and hands it in."""
+    """A way for an agent to get its work and hand it in."""
 
     name: str
     cannot: Mapping[str, str]
-    """Scenario → why it has no meaning here."""
+    """Scenario → why it does not apply here."""
     too_many_bytes: int
-    """More than a fix may have here."""
+    """More bytes than a fix may have here."""
 
     def take(self, issue: int, agent: str = "coder") -> Work | None:
-        """Take the open request of this issue for an agent; None: there is none for it."""
+        """Take the open request of this issue for an agent; None if there is none for it."""
 
     def hand_in(self, work: Work, edit: Edit, *, key: str = "", fence: int | None = None) -> Answer:
-        """Hand a fix in; with `fence` under another one than that of the claim."""
+        """Hand a fix in; `fence`: another one than the claim's."""
 
     def decline(self, work: Work, kind: str, text: str) -> Answer: ...
 
 
 class Site:
-    """A project with one mistake, which `fixloop serve` serves with workers and an embedded Redis."""
+    """A project with one bug, served by `fixloop serve` with workers and an embedded Redis."""
 
     def __init__(
         self, folder: Path, *, fixer: str = 'agent = "coder"\n[agent.coder]', minutes: float = 30
@@ -95,7 +95,7 @@ class Site:
 
     @contextmanager
     def serving(self) -> Iterator["Site"]:
-        """Serve it until the end of the block."""
+        """Serve it until the block ends."""
         words = [sys.executable, "-m", "fixloop.cli", "serve", "--port", "0", "-c", "2"]
         with subprocess.Popen(
             words, cwd=self.project, env=self._environment(), stderr=subprocess.PIPE, text=True
@@ -112,7 +112,7 @@ class Site:
                 process.wait(PATIENCE_SECONDS)
 
     def fixloop(self, *words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
-        """One command in the project, to its end."""
+        """Run one command in the project to its end."""
         command = [sys.executable, "-m", "fixloop.cli", *words]
         return subprocess.run(
             command,
@@ -132,12 +132,12 @@ class Site:
             raise RuntimeError(done.stderr)
 
     def state(self, issue: int) -> Mapping[str, Any]:
-        """What `fixloop status ISSUE --json` says."""
+        """The output of `fixloop status ISSUE --json`."""
         found: Mapping[str, Any] = json.loads(self.fixloop("status", str(issue), "--json").stdout)
         return found
 
     def wait(self, issue: int, is_so: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:
-        """The state as soon as it is so. Raises AssertionError after PATIENCE_SECONDS."""
+        """The state once `is_so` holds. Raises AssertionError after PATIENCE_SECONDS."""
         ends = time.monotonic() + PATIENCE_SECONDS
         while not is_so(state := self.state(issue)):
             assert time.monotonic() < ends, f"issue {issue} is {state['status']}, run {state['iteration']}"
@@ -145,7 +145,7 @@ class Site:
         return state
 
     def fixes(self, issue: int) -> int:
-        """How many fixes were taken."""
+        """The number of accepted fixes."""
         told = json.loads(self.fixloop("log", str(issue), "--json").stdout)
         count: int = told["statistics"]["fix_completions"]
         return count
@@ -155,7 +155,7 @@ class Site:
         return self.fixloop("token", "create", agent, "--role", "agent", "--agent", agent).stdout.strip()
 
     def patch(self, edit: Edit) -> str:
-        """An edit as a unified diff onto the work as it was handed in."""
+        """An edit as a unified diff against the feature as submitted."""
         if "" in edit:
             return edit[""]
         folder = Path(tempfile.mkdtemp(dir=self.folder)) / "copy"
@@ -185,7 +185,7 @@ def _over(state: Mapping[str, Any]) -> bool:
 
 
 def _taken(door: Door, issue: int, agent: str = "coder") -> Work:
-    """The request of this issue, as soon as there is one."""
+    """Wait for the request of this issue."""
     ends = time.monotonic() + PATIENCE_SECONDS
     while (work := door.take(issue, agent)) is None:
         assert time.monotonic() < ends, f"issue {issue} was never offered"
@@ -211,14 +211,14 @@ def claims_twice(site: Site, door: Door, issue: int) -> None:
 
 
 def two_agents_claim(site: Site, door: Door, issue: int) -> None:
-    """One of two gets it."""
+    """Only one of two gets it."""
     work = _taken(door, issue)
     assert door.take(issue, "other") is None
     _accepted(door.hand_in(work, GOOD))
 
 
 def is_late(site: Site, door: Door, issue: int) -> None:
-    """What is over meanwhile is answered no more."""
+    """A request that has ended meanwhile can no longer be answered."""
     work = _taken(door, issue)
     site.fixloop("cancel", str(issue), "--reason", "nobody wants it any more")
     site.wait(issue, _over)
@@ -228,7 +228,7 @@ def is_late(site: Site, door: Door, issue: int) -> None:
 
 
 def changes_nothing(site: Site, door: Door, issue: int) -> None:
-    """`I fixed it`, and nothing is different: that never passes."""
+    """`I fixed it` without a change never passes."""
     answer = door.hand_in(_taken(door, issue), NOTHING)
     if answer.status == "accepted":
         site.wait(issue, lambda state: state["iteration"] > 1 or _over(state))
@@ -238,7 +238,7 @@ def changes_nothing(site: Site, door: Door, issue: int) -> None:
 
 
 def fixes_wrongly(site: Site, door: Door, issue: int) -> None:
-    """A wrong fix is a run that fails, and is asked for once more."""
+    """A wrong fix makes the run fail, and another is asked for."""
     _accepted(door.hand_in(_taken(door, issue), WRONG))
     state = site.wait(
         issue, lambda state: (state["owner"], state["iteration"]) == ("agent", 2) or _over(state)
@@ -248,14 +248,14 @@ def fixes_wrongly(site: Site, door: Door, issue: int) -> None:
 
 
 def is_silent(site: Site, door: Door, issue: int) -> None:
-    """Nobody answers: a person is asked when the time is over."""
+    """Nobody answers: a person is asked after the timeout."""
     site.wait(issue, _waits)
     assert site.fixes(issue) == 0
 
 
 def hands_in_too_much(site: Site, door: Door, issue: int) -> None:
-    """A fix that is too large is refused with its size, and nothing of it is taken."""
-    # Nothing makes random digits much smaller.
+    """A fix that is too large is refused with its size, and no part of it is accepted."""
+    # Random digits hardly compress.
     edit = {"calc.py": f"{GOOD['calc.py']}# {secrets.token_hex(door.too_many_bytes // 2)}\n"}
     answer = door.hand_in(_taken(door, issue), edit)
     if answer.status == "accepted":
@@ -267,7 +267,7 @@ def hands_in_too_much(site: Site, door: Door, issue: int) -> None:
 
 
 def uses_another_fence(site: Site, door: Door, issue: int) -> None:
-    """Under a guessed fence nothing is taken, and the claim stands."""
+    """A fix with a guessed fence is not accepted, and the claim stays valid."""
     work = _taken(door, issue)
     answer = door.hand_in(work, GOOD, fence=int(work.facts["fence"]) + 1)
     assert answer.status == "too_late", answer
@@ -294,7 +294,7 @@ def hands_in_twice(site: Site, door: Door, issue: int) -> None:
 
 
 def never_read_the_answer(site: Site, door: Door, issue: int) -> None:
-    """One that died behind its request asks again, and has the first answer or is told that it is done."""
+    """An agent that died after its request repeats it, and gets the first answer or hears that it is done."""
     work = _taken(door, issue)
     door.hand_in(work, GOOD, key="lost")
     site.wait(issue, _over)
@@ -304,14 +304,14 @@ def never_read_the_answer(site: Site, door: Door, issue: int) -> None:
 
 
 def touches_the_check(site: Site, door: Door, issue: int) -> None:
-    """A fix of what judges it passes for nobody but a person."""
+    """A fix that changes the check passes only if a person accepts it."""
     _accepted(door.hand_in(_taken(door, issue), GATE))
     state = site.wait(issue, lambda state: _over(state) or state["iteration"] > 1)
     assert state["outcome"] != "success", "a check that says yes to everything"
 
 
 def hands_in_garbage(site: Site, door: Door, issue: int) -> None:
-    """What is no fix is refused with the reason, and a fix is taken all the same."""
+    """Anything but a fix is refused with the reason, and a later fix is still accepted."""
     work = _taken(door, issue)
     answer = door.hand_in(work, GARBAGE)
     assert answer.status == "refused", answer
@@ -351,7 +351,7 @@ class Verdict(NamedTuple):
 def play(
     site: Site, door: Door, scenarios: Sequence[str] = tuple(SCENARIOS), first: int = 1
 ) -> Iterator[Verdict]:
-    """Play scenarios through a door, each with an issue of its own, the first with number `first`."""
+    """Play scenarios through a door, each with a separate issue, numbered from `first`."""
     for issue, name in enumerate(scenarios, first):
         if name in door.cannot:
             yield Verdict(name, "not here", door.cannot[name])
@@ -363,13 +363,13 @@ def play(
         except AssertionError as error:
             yield Verdict(name, "failed", str(error)[:300])
         finally:
-            # What is left open would be offered to the next one.
+            # An open request would be offered to the next scenario.
             with suppress(subprocess.TimeoutExpired):
                 site.fixloop("cancel", str(issue), "--reason", "the scenario is over")
 
 
 def main(words: Sequence[str]) -> int:
-    """Play all scenarios through the doors that are named, or all; print a line for each; 1: one has failed."""
+    """Play all scenarios through the named doors, or all; print a line for each; returns 1 if one failed."""
     from fixloop.testing.doors import opened
 
     failed = 0

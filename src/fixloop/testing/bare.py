@@ -1,7 +1,7 @@
-"""The contrast: the steps of the same workflows as a chain of plain Celery tasks, without any fixloop.
+"""The contrast: the steps of the same workflows as a chain of plain Celery tasks, without fixloop.
 
-Each step counts in Redis that it began, works for a moment, and counts its effect. The settings are the best known for
-a chain that should survive: late acknowledgment, requeued with a lost process, a visibility timeout of seconds.
+Each step counts its start in Redis, works for a moment, and counts its effect. The settings are the best known for a
+chain that must survive: late acknowledgment, requeued with a lost process, a visibility timeout of seconds.
 """
 
 import os
@@ -64,7 +64,7 @@ def _end_with_the_caller(**_: object) -> None:
 
 
 def send(to: Celery, tickets: list[str]) -> None:
-    """Send a chain of a step for each of `tickets`, which become the ids of its tasks."""
+    """Send a chain with one step for each of `tickets`, which become the task ids."""
     steps = [
         to.signature("bare.step", kwargs={"ticket": ticket}, task_id=ticket, queue=QUEUE, immutable=True)
         for ticket in tickets

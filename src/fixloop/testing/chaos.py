@@ -1,8 +1,8 @@
-"""A chaos run: real workers with a separate Redis, injured by a plan, and every end compared with the undisturbed.
+"""A chaos run: real workers with a separate Redis, injured by a plan, and every result compared to an undisturbed one.
 
-The same workflows run twice: once left alone, for the time that takes, and once injured. What a validation loop should
-come to is known from its rehearsal in memory. A cycle or a handoff has to come to what the undisturbed one came to: the
-same events and state, and the same bytes in every named file, but for times and ids (S17, S23, S30).
+The same workflows run twice: once undisturbed, to measure the time, and once injured. The expected result of a
+validation loop is its rehearsal in memory. A cycle or a handoff must end like the undisturbed one: with the same events
+and state, and the same bytes in every named file, apart from times and ids (S17, S23, S30).
 """
 
 import json
@@ -41,13 +41,13 @@ _TIMES: Final = re.compile(
 _IDS: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORKFLOWS: Final = re.compile(rf"(?:{LEFT_ALONE}|{INJURED})-")
 _OWN: Final = (".fixloop", ".gitignore")
-"""What the writer of the files keeps for itself."""
+"""The internal files of the writer."""
 _GENERATION: Final = ".handoffs."
-"""Of a directory whose files change places; the link `handoffs` leads to the present one."""
+"""A generation of the swapped directory; the link `handoffs` points to the present one."""
 
 
 def chaos(order: Order, folder: Path, tell: Callable[[Progress], object] = lambda _: None) -> Report:
-    """Run it; logs, data, executions and injuries are left in `folder`. UsageError: it cannot be as ordered."""
+    """Run it; logs, data, executions and injuries are left in `folder`. UsageError if it cannot be as ordered."""
     if order.profile not in _RUNS:
         raise UsageError(f"there is no chaos run of {order.profile!r}; there are {', '.join(_RUNS)}")
     if order.profile != "validation" and order.contrast:
@@ -98,7 +98,7 @@ def _plays(project: str, order: Order) -> list[Play[Rehearsal]]:
         started = scripted_workflow(
             project, issue, agent.script, specialists=agent.specialists, limits=limits
         )
-        # As many of the decisions are made as it waits for.
+        # Only as many decisions are made as it waits for.
         decisions = (EXTENDED, GIVEN_UP) if agent.is_extended else (GIVEN_UP,)
         rehearsal, count = rehearse(started), 0
         while rehearsal.story.paused:
@@ -130,7 +130,7 @@ def chaos_of_agents(order: Order, folder: Path, tell: Callable[[Progress], objec
 
 
 def plain(text: str) -> str:
-    """A text without times, and without what is particular to one workflow."""
+    """A text without times and workflow-specific ids."""
     return _WORKFLOWS.sub("PROJECT-", _IDS.sub("ID", _TIMES.sub("TIME", text)))
 
 
@@ -155,7 +155,7 @@ def _begun(scripts: Scripts, order: Order, hash8: str, folder: Path) -> list[Pla
 
 def _steps(store: Store, left_alone: Sequence[Play[Path]], order: Order) -> tuple[dict[str, int], set[str]]:
     """The number of tickets of each step, and the injured tickets whose work is done by a separate command."""
-    # The first of each workflow is hinted by its caller, where nobody looks.
+    # The first ticket of each workflow is hinted by its caller, who is not watched.
     runs, finish, commands = -order.workflows, 0, set()
     for one in left_alone:
         for ticket in tickets_of(store.history(one.workflow)):
@@ -188,12 +188,12 @@ def _judged(store: Store, results: str, calm: Play[Path], begun: Play[Path]) -> 
 
 def _state(snapshot: bytes) -> str:
     told = json.loads(snapshot)
-    # Where its files are is its own.
+    # The path of its files differs.
     return plain(json.dumps({key: value for key, value in told.items() if key != "snapshot"}))
 
 
 def _events(store: Store, workflow: str) -> list[str]:
-    """What happened and what was said, in order; what was refused is an effect of the injuries."""
+    """Events and messages in order, without refusals, which are effects of the injuries."""
     found = []
     for entry in store.history(workflow):
         event = entry.body["event"]
@@ -204,8 +204,8 @@ def _events(store: Store, workflow: str) -> list[str]:
 
 
 def _files(store: Store, begun: Play[Path]) -> dict[str, list[str]]:
-    """Contents by path, both without times and ids; several handoffs then have one name."""
-    # A process that dies between its commit and the files leaves those to the next who draws them, here to us (K23).
+    """Contents by path, both without times and ids; several handoffs then share one name."""
+    # If a process dies between its commit and the files, the next one renders them, here this one (K23).
     project(store, begun.workflow)
     root = begun.expected
     found: dict[str, list[str]] = {}

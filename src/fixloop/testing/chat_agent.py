@@ -1,7 +1,7 @@
 """Plays a role of a chat in a chaos run: a program that uses only the standard library, to start quickly.
 
-Its answer follows from its prompt and its number alone, so that an answer given twice is the same answer. It writes
-down that it begins, takes its time, and leaves a file with the others of its work.
+Its answer depends only on its prompt and its number, so that a repeated answer is the same. It records its start, takes
+its time, and adds a file to those of its work.
 """
 
 import os
@@ -18,7 +18,7 @@ SECONDS = 0.05
 def main() -> None:
     prompt, role, seq = sys.stdin.read(), os.environ["FIXLOOP_ROLE"], int(os.environ["FIXLOOP_SEQ"])
     step, chat = "close" if seq == LAST else "answer", Path(os.environ["FIXLOOP_CHAT"]).name
-    # The fields of `fixloop.testing.executions.Execution`; the process is the one that asked, above the guard.
+    # The fields of `fixloop.testing.executions.Execution`; the process is the runner, above the guard.
     skew = time.time() - time.clock_gettime(time.CLOCK_REALTIME)
     fields = f"{chat}.{role}.{seq}", time.monotonic_ns(), step, "-", os.environ["FIXLOOP_TESTING_RUNNER"]
     descriptor = os.open(os.environ["FIXLOOP_EXECUTIONS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)

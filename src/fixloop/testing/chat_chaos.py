@@ -1,7 +1,7 @@
 """A chaos run of chats: real runners and agents, injured by a plan, and every file compared with the undisturbed run's.
 
-There is no Redis in it, for a chat is its files (S28): the same chats are played twice, once left alone, and in the end
-each has to hold the same bytes, but for the times that are written in it.
+It needs no Redis, because a chat is its files (S28): the same chats are played twice, once undisturbed, and in the end
+each must contain the same bytes, apart from times.
 """
 
 import json
@@ -31,12 +31,12 @@ from fixloop.testing.site import EXECUTIONS, HOSTS, Progress
 
 POLL_SECONDS: Final = 0.02
 PATIENCE_SECONDS: Final = 60.0
-"""So long without a turn anywhere: what is not closed then never will be."""
+"""After so long without any turn, an open chat will never close."""
 _TIME: Final = re.compile(rb"20\d\d-\d\d-\d\d(T[\d:.]+Z)?")
 
 
 def chaos_of_chats(order: Order, folder: Path, tell: Callable[[Progress], object]) -> Report:
-    """Run it; see `chaos`. InfrastructureError when directories cannot be watched here."""
+    """Run it; see `chaos`. InfrastructureError if directories cannot be watched here."""
     turns = {"answer": (LAST - 1) * order.workflows, "close": order.workflows}
     planned = plan(order.seed, order.kills, turns, CHAT)
     site = _Site(folder, order.concurrency)
@@ -94,13 +94,13 @@ class _Site:
         self.injurer = ChatInjurer(self.hosts)
 
     def play(self, what: str, chats: Sequence[Chat], tell: Callable[[Progress], object]) -> float:
-        """Play all chats to their ends; the seconds that took, or until nothing went on."""
+        """Play all chats to their ends; returns the seconds until then, or until nothing happens any more."""
         began = moved = time.monotonic()
         for chat in chats:
             self._watch.add(chat.directory)
         waiting = list(chats)
         while waiting and time.monotonic() - moved < PATIENCE_SECONDS:
-            # A runner for each chat that has none, as far as there is room on its host.
+            # Start a runner for each chat without one, if its host has room.
             running = [runner for host in self.hosts.values() for runner in host.running()]
             load, played = Counter(one.host for one in running), {one.chat for one in running}
             for chat in waiting:
@@ -123,7 +123,7 @@ class _Site:
         return time.monotonic() - began
 
     def _look(self) -> bool:
-        """See what happens, and injure who is due; whether a turn was taken."""
+        """Watch for changes, and do the injuries that are due; returns whether a turn was taken."""
         taken = False
         for change in self._watch.changes(POLL_SECONDS):
             if change.directory == self._folder:
@@ -156,7 +156,7 @@ def _judged(folder: Path, number: int, which: str) -> Verdict:
     differing = sorted(file for file in {*found, *expected} if found.get(file) != expected.get(file))
     entries: list[dict[str, str]] = []
     for line in (chat / JOURNAL).read_text(encoding="utf-8").splitlines():
-        # One that a crash cut short is none.
+        # A line cut short by a crash does not count.
         with suppress(ValueError):
             entries.append(json.loads(line))
     did = Counter((entry["did"], entry.get("file", "")) for entry in entries if entry["did"] != "read")
@@ -174,7 +174,7 @@ def _judged(folder: Path, number: int, which: str) -> Verdict:
 
 
 def _files(folder: Path, name: str) -> dict[str, bytes]:
-    """Those of a chat and of its agents' work, without times; the journal is looked at for itself."""
+    """The files of a chat and of its agents' work, without times; the journal is checked separately."""
     roots = (folder / "chats" / name, folder / "work" / name)
     paths = [path for root in roots for path in root.rglob("*") if path.is_file() and path.name != JOURNAL]
     return {str(path.relative_to(folder)): _TIME.sub(b"TIME", path.read_bytes()) for path in paths}

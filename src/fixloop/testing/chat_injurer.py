@@ -1,7 +1,7 @@
-"""The runners of a chaos run's chats, and what is done to them.
+"""The runners of a chaos run's chats, and their injuries.
 
 A host is a machine: its runners die together, and share a wall clock. `fixloop chat run` is started again when it ends
-too early. The changes of a chat's directory say at which boundary its turn is.
+too early. The changes of a chat's directory show at which boundary its turn is.
 """
 
 import os
@@ -32,7 +32,7 @@ FULL_SECONDS: Final = 2.0
 CLOCK_WRONG_SECONDS: Final = 2.0
 EFFECT_SECONDS: Final = 5.0
 _NUMBERED: Final = re.compile(r"(\d+)-to-\w+\.md")
-# Its process id is told to its agents, who may see none but their own.
+# Its process id is passed to its agents, which may see only their own.
 _TELLING: Final = 'FIXLOOP_TESTING_RUNNER=$$ exec "$@"'
 LEVELS: Final = (1, 2)
 """Below a runner: the guard, and the agent."""
@@ -41,7 +41,7 @@ LEVELS: Final = (1, 2)
 class Chat(NamedTuple):
     directory: Path
     work: Path
-    """Where its agents work."""
+    """The folder where its agents work."""
 
 
 class Runner(NamedTuple):
@@ -57,7 +57,7 @@ class Runner(NamedTuple):
         return self.process.poll() is not None
 
     def let_write(self, *, may: bool) -> None:
-        """Whether there is room on the disk for what it and all that it starts from now on write."""
+        """Set whether the disk has room for what it and its future children write."""
         if not self.has_ended():
             limit = resource.RLIM_INFINITY if may else 0
             resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
@@ -72,7 +72,7 @@ class RunnerHost:
             **os.environ,
             **with_clock(self.clock),
             "FIXLOOP_EXECUTIONS": str(executions),
-            # A chat that is played in somebody's checkout is on none of its branches.
+            # A chat inside somebody's checkout does not belong to its branches.
             "GIT_CEILING_DIRECTORIES": str(folder),
         }
         self._running: list[Runner] = []
@@ -118,7 +118,7 @@ class Turns:
         self._is_written = False
 
     def boundary(self, what: int, name: str) -> tuple[int, Boundary] | None:
-        """The turn that came to a boundary by a change of `name`; None when nothing follows from it."""
+        """The turn that came to a boundary by a change of `name`; None for any other change."""
         numbered = _NUMBERED.fullmatch(name)
         if what in (CREATED, MOVED_TO) and (numbered or name == "SUMMARY.md"):
             self._seq, self._is_written = int(numbered[1]) if numbered else chat_agent.LAST, True
@@ -151,7 +151,7 @@ class ChatInjurer:
         return bool(self._later or self._rivalries)
 
     def changed(self, change: FileChange) -> bool:
-        """A chat's directory was changed; whether a turn was taken by that."""
+        """Handle a change of a chat's directory; returns whether it took a turn."""
         at = self._turns.setdefault(change.directory, Turns()).boundary(change.what, change.name)
         runners = self._runners_of(change.directory)
         if at is not None and runners:
@@ -206,7 +206,7 @@ class ChatInjurer:
                 applied.took_effect = [one.process.wait() for one in runners].count(-signal.SIGKILL) > 0
                 self._over(applied)
             case Injury.KILL_AGENT:
-                # In turn: the agent, and the guard above it.
+                # Alternately the agent, and the guard above it.
                 applied.pids = frozenset(below(runner.pid, next(self._levels)))
                 for pid in applied.pids:
                     kill(pid, signal.SIGKILL)
@@ -240,14 +240,14 @@ class ChatInjurer:
         return alone and whole and not runner.has_ended()
 
     def _rival(self, applied: AppliedInjury, runner: Runner) -> None:
-        """Another host takes the chat for its own, too; they are rivals until one of them ends."""
+        """Another host also takes the chat; they are rivals until one of them ends."""
         other = next(host for host in self._hosts.values() if host.name != runner.host)
         rival = other.start(runner.chat)
         applied.pids, applied.ended = frozenset({runner.pid, rival.pid}), float("inf")
         self._rivalries.append((applied, runner, rival))
 
     def _fill(self, applied: AppliedInjury, runner: Runner) -> None:
-        """Felt when it ends badly: there is no chat without a file."""
+        """Took effect if the runner fails: a chat needs files."""
         runner.let_write(may=False)
         applied.ended = float("inf")
 

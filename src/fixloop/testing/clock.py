@@ -1,8 +1,8 @@
-"""A wall clock that is wrong: for a process that finds a copy of this file as `sitecustomize`, as a chaos run's do.
+"""A wrong wall clock for a process that loads a copy of this file as `sitecustomize`, as a chaos run's do.
 
-What `time.time`, `time.time_ns`, `datetime.now` and `datetime.utcnow` answer is off by the seconds in the file that
-`FIXLOOP_TESTING_CLOCK` names, from one moment to the next, also where they were imported before. So a worker's own
-code, Celery's and kombu's see it; Redis and the monotonic clock do not. Standard library only: it comes before all.
+Shifts `time.time`, `time.time_ns`, `datetime.now` and `datetime.utcnow` by the seconds in the file that
+`FIXLOOP_TESTING_CLOCK` names, at any moment, even if they were imported before. So a worker's own code, Celery's and
+kombu's see it; Redis and the monotonic clock do not. Standard library only: it is loaded first.
 """
 
 import ctypes
@@ -21,11 +21,11 @@ _NO_ARGUMENTS = (ctypes.c_void_p, ctypes.c_void_p)
 _ARGUMENTS = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_void_p)
 _METH_NOARGS = 0x0004
 _kept: list[object] = []
-"""What C holds a pointer to must not be collected."""
+"""C has pointers to these objects, so they must not be collected."""
 
 
 class _Method(ctypes.Structure):
-    """CPython's PyMethodDef: the one place where all references to a built-in function lead."""
+    """CPython's PyMethodDef: all references to a built-in function lead to it."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),
@@ -40,18 +40,18 @@ class _Function(ctypes.Structure):
 
 
 def set_clock(path: Path, seconds: float) -> None:
-    """From now on, the clocks of all processes that read `path` are off by so much."""
+    """Shift the clocks of all processes that read `path`, from now on."""
     with path.open("r+b" if path.exists() else "wb") as file:
         file.write(_SECONDS.pack(seconds))
 
 
 def skew_seconds() -> float:
-    """By how much this process' wall clock is off, as its code sees it."""
+    """The error of this process' wall clock, as its code sees it."""
     return time.time() - time.clock_gettime(time.CLOCK_REALTIME)
 
 
 def shift_clock(path: Path) -> None:
-    """Have this process' wall clock be off by what is in `path` at each moment."""
+    """Shift this process' wall clock by the current content of `path`."""
     with path.open("rb") as file:
         shared = mmap.mmap(file.fileno(), _SECONDS.size, prot=mmap.PROT_READ)
 

@@ -1,4 +1,4 @@
-"""Bare Celery chains injured by the same plan, for comparison: how many end, and what they do twice."""
+"""Injures bare Celery chains by the same plan, for comparison: how many end, and what they repeat."""
 
 import os
 import subprocess
@@ -31,23 +31,23 @@ PATIENCE_SECONDS: Final = 30.0
 SENDING_SECONDS: Final = 60.0
 LEAST_LIMIT_SECONDS: Final = 60.0
 LIMIT_TIMES: Final = 3.0
-"""Chains that need more than so many times what fixloop needed are not waited for."""
+"""Chains are abandoned after so many times fixloop's time."""
 
 
 class Contrast(NamedTuple):
     chains: int
     ended: int
-    """Before `limit_seconds` were over."""
+    """Chains that ended within `limit_seconds`."""
     doubled: int
     repeated: int
-    """Steps that began twice or more often."""
+    """Steps that began more than once."""
     seconds: float
     limit_seconds: float
     injuries: int
 
 
 class BareHost(Host):
-    """A `celery worker`, started again when it dies; it has neither control nor sweeper."""
+    """A `celery worker`, restarted when it dies, without control and sweeper."""
 
     wanted = frozenset({"work", "worker"})
 
@@ -81,7 +81,7 @@ class _Chains:
 
     def begin(self) -> list[str]:
         for tickets in self._tickets.values():
-            # What could not be sent is sent again, as anybody would while Redis is injured.
+            # A failed send is repeated, as any caller would do while Redis is injured.
             until = time.monotonic() + SENDING_SECONDS
             while True:
                 try:
@@ -108,7 +108,7 @@ def contrast(
     network: Network,
     tell: Callable[[Progress], object],
 ) -> Contrast:
-    """Run a chain of each workflow's `tickets`, injured as planned; `compared_seconds` is what fixloop took."""
+    """Run a chain of each workflow's `tickets`, injured as planned; `compared_seconds` is fixloop's time."""
     folder.mkdir(exist_ok=True)
     limit_seconds = max(LEAST_LIMIT_SECONDS, LIMIT_TIMES * compared_seconds)
     with (

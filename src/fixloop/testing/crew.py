@@ -18,12 +18,12 @@ from fixloop.testing.parts import part_of, scripts_of
 from fixloop.testing.script import Word, script_of
 
 _TEXT_BYTES: Final = 256
-"""Of all failures of a run; with the words around it, what a step says comes to 1 KB."""
+"""For all failures of a run; with the text around it, a step's output is 1 KB."""
 POLL_SECONDS: Final = 0.05
 COMMAND_SECONDS: Final = 3600.0
-"""Longer than any: the state ends what takes too long."""
+"""Longer than any step: the state ends steps that take too long."""
 RUN_FIELDS: Final = ("step", "specialist", "iteration", "attempt")
-"""Of a ticket: which run it is."""
+"""The ticket fields that identify a run."""
 
 Answered = ev.FixCompleted | ev.FixFailed | ev.AnswerRejected | ev.BlockerSignalled
 
@@ -38,12 +38,12 @@ class ScriptedCrew:
     acknowledges = False
 
     def __init__(self, executions: str = "", pause: Callable[[float], object] = time.sleep) -> None:
-        """`executions` is a file that gets a line as each step begins, `pause` how seconds pass."""
+        """`executions` is a file that gets a line at the start of each step; `pause` waits for some seconds."""
         self._executions = executions
         self._pause = pause
 
     def check(self, work: Any) -> ev.RunFinished | None:
-        """Fail or pass as scripted; None when it was cancelled meanwhile."""
+        """Fail or pass as scripted; None if it was cancelled meanwhile."""
         state, ticket = work.holding.state, work.holding.ticket
         number = ticket.iteration + (ticket.step == "confirm")
         word = script_of(state.name).run(ticket.specialist, number)
@@ -67,7 +67,7 @@ class ScriptedCrew:
         )
 
     def fix(self, work: Any) -> Answered | None:
-        """Answer the open request as scripted; None when it was cancelled meanwhile."""
+        """Answer the open request as scripted; None if it was cancelled meanwhile."""
         state, ticket = work.holding.state, work.holding.ticket
         word = script_of(state.name).answer(ticket.attempt)
         kept = self._begin(work, word)
@@ -77,7 +77,7 @@ class ScriptedCrew:
         return answer.model_copy(update={"artifacts": kept}) if kept else answer
 
     def play(self, work: Any, snapshot: bytes) -> Played | None:
-        """Be the agent as scripted, see `fixloop.testing.parts`; None when it was cancelled meanwhile."""
+        """Play the agent as scripted, see `fixloop.testing.parts`; None if it was cancelled meanwhile."""
         state, ticket = work.holding.state, work.holding.ticket
         agent, run = ticket.specialist, int(ticket.id.split(".")[-2])
         word = part_of(state.name, state.profile, agent, run)
@@ -97,7 +97,7 @@ class ScriptedCrew:
         return Brought(state.tip, f"{state.tip}+{tip}")
 
     def carried_out(self, work: Any) -> ev.Event | None:
-        """What the step of a validation loop comes to; None when it was cancelled meanwhile."""
+        """The result of a validation loop's step; None if it was cancelled meanwhile."""
         ticket = work.holding.ticket
         if ticket.step == "report":
             return ev.ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
@@ -114,14 +114,14 @@ class ScriptedCrew:
         return ""
 
     def settle(self, work: Any, state: State) -> None:
-        """Nothing lies outside."""
+        """Nothing to do: a scripted crew has nothing outside."""
 
     def _begin(self, work: Any, word: Word) -> tuple[str, ...] | None:
-        """All that comes before the result, and the artifacts it left; None when it was cancelled."""
+        """Everything before the result, and its artifacts; None if it was cancelled."""
         holding = work.holding
         ticket, state = holding.ticket, holding.state
         if self._executions:
-            # What it works on: the loop names a tree, the others a commit.
+            # The base of its work: a tree for the loop, a commit for the others.
             ground = getattr(state, "tree", state.tip) or "-"
             record_execution(self._executions, ticket.id, holding.fence, ticket.step, ground)
         if holding.deaths < word.dies:
@@ -143,7 +143,7 @@ class ScriptedCrew:
 
 
 def scripted_workflow(hash8: str, issue: int, script: str, **more: Any) -> ev.WorkflowStarted:
-    """The first of an issue of the project with that hash: of the test runner, unless `more` says otherwise."""
+    """The first workflow of an issue in the project `hash8`: of the test runner, unless `more` says otherwise."""
     facts = {"fixer": "command", "tip": "commit-0", "tree": "tree-0", "specialists": ("test-runner",)} | more
     return ev.WorkflowStarted(workflow=workflow_id(hash8, issue, 1), issue=issue, name=script, **facts)
 

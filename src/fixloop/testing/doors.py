@@ -1,4 +1,4 @@
-"""The doors that fixloop has for agents, as the conformance kit walks through them: as an agent outside would."""
+"""Fixloop's doors for agents, used by the conformance kit as an outside agent would."""
 
 import asyncio
 import json
@@ -121,7 +121,7 @@ class Mcp(_WithToken):
 
 
 class Files:
-    """`fixloop ack`, the directory that it makes, `fixloop fixed` and `fixloop decline`."""
+    """`fixloop ack`, the directory it makes, `fixloop fixed` and `fixloop decline`."""
 
     name = "files"
     cannot: Mapping[str, str] = {**_NO_FENCE, **_ANYBODY}
@@ -156,7 +156,7 @@ class Files:
 
 
 class Mailbox(Files):
-    """`fixloop mailbox`, which says the same as an `ack`; answers go the way of the files."""
+    """`fixloop mailbox`, which gives the same as an `ack`; answers go through files."""
 
     name = "mailbox"
     cannot: Mapping[str, str] = {**_NO_FENCE, "two agents claim": "a mailbox is one agent's"}
@@ -171,7 +171,7 @@ class Mailbox(Files):
 
 
 class Command:
-    """A command that fixloop starts: what it does is laid down before, by its issue."""
+    """A command that fixloop starts: its actions are written down before, by issue."""
 
     name = "command"
     cannot: Mapping[str, str] = {
@@ -198,8 +198,8 @@ class Command:
         return Answer("accepted", "")
 
     def _play(self, issue: int, plan: Mapping[str, Any], until: str) -> None:
-        """Let the command do this once; `until` is what the history has then, or the workflow waits for a person."""
-        # One command reads this, and the next one something else.
+        """Let the command do this once; wait for `until` in the history, or for the workflow to wait for a person."""
+        # Each command reads its own instruction.
         pipe = self._plans / str(issue)
         if not pipe.exists():
             os.mkfifo(pipe)
@@ -209,7 +209,7 @@ class Command:
                 descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
                 break
             except OSError:
-                # Nobody reads yet.
+                # There is no reader yet.
                 assert time.monotonic() < ends, f"no command asks what to do: {pipe.name}"
                 time.sleep(0.05)
         os.set_blocking(descriptor, True)
@@ -243,7 +243,7 @@ _DOORS: Final[Mapping[str, Callable[[Site], Door]]] = {
 
 
 def opened(name: str, folder: Path, scenarios: Sequence[str] = tuple(SCENARIOS)) -> Iterator[Verdict]:
-    """Play scenarios through one of fixloop's own doors, in a folder that is empty."""
+    """Play scenarios through one of fixloop's own doors, in an empty folder."""
     fixer, plans = 'agent = "coder"\n[agent.coder]', folder / "plans"
     if name == "command":
         plans.mkdir()

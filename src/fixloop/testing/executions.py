@@ -1,4 +1,4 @@
-"""The file in which agents of a chaos run write down what they begin: a line for each execution of a step."""
+"""The file in which agents of a chaos run record their starts: a line for each execution of a step."""
 
 import os
 import time
@@ -9,7 +9,7 @@ from fixloop.testing.clock import skew_seconds
 
 
 class Execution(NamedTuple):
-    """One time that an agent began; a line of the file that `FIXLOOP_EXECUTIONS` names."""
+    """One start of an agent; a line of the file that `FIXLOOP_EXECUTIONS` names."""
 
     ticket: str
     fence: int
@@ -19,7 +19,7 @@ class Execution(NamedTuple):
     at: float
     """By `time.monotonic()`."""
     skew_seconds: float = 0.0
-    """By how much the wall clock was off, as the agent saw it."""
+    """The error of the wall clock, as the agent saw it."""
 
 
 def record_execution(path: str, ticket: str, fence: int, step: str, tree: str) -> None:

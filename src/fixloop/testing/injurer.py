@@ -1,6 +1,6 @@
-"""The witness of all links in a chaos run: sees which ticket is at which boundary, and injures its worker as planned.
+"""Watches all links of a chaos run: sees which ticket is at which boundary, and injures its worker as planned.
 
-Runs in the relay's event loop. What it did, and what it saw, is there to be read when the run is over.
+Runs in the relay's event loop. Its actions and observations can be read after the run.
 """
 
 import asyncio
@@ -22,15 +22,15 @@ from fixloop.testing.relay import Cut, Link, Relay
 
 DOUBLED: Final = 20
 BEGUN_SECONDS: Final = 10.0
-"""How long a crew may take on a busy machine from the claim to its first act; then the step has no midst."""
+"""The time a crew may take on a busy machine from the claim to its start; after that the step has no mid-work."""
 POLL_SECONDS: Final = 0.005
 _BOUND: Final = ("hint", "claim", "commit")
-"""What a step's boundaries lie before and after."""
+"""The operations that a step's boundaries precede or follow."""
 _OF_MESSAGES: Final = (Injury.LOSE_SENT, Injury.LOSE_TAKEN, Injury.LOSE_UNACKED)
 
 
 class Injurer:
-    """Does the injuries of a plan, each when its ticket comes to its boundary."""
+    """Does the injuries of a plan, each when its ticket reaches its boundary."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Injurer:
         networks: Mapping[str, HostNetwork],
         executions: Path,
     ) -> None:
-        """Nothing is injured until it is armed; in `executions` agents write down what they begin."""
+        """Nothing is injured until it is armed; agents record their starts in `executions`."""
         self.relay = Relay(server.socket, self)
         self.actions = InjuryActions(
             hosts, server, networks, lambda applied: self._schedule.put_off(applied.injury)
@@ -47,7 +47,7 @@ class Injurer:
         self.injuries: list[AppliedInjury] = []
         self.takeovers: list[Takeover] = []
         self.answers: Counter[str] = Counter()
-        """What claims were answered with."""
+        """The replies to claims."""
         self.doubled = 0
         """Messages that were delivered twice."""
         self.host_of: dict[int, str] = {}
@@ -62,7 +62,7 @@ class Injurer:
         self._doubles_all = False
 
     def arm(self, schedule: Schedule, commands: Container[str] = (), *, twice_over: bool = False) -> None:
-        """From now on, go by `schedule`; what came by before is not counted. A command does the work of `commands`."""
+        """Follow `schedule` from now on; earlier tickets do not count. A command does the work of `commands`."""
         self._schedule = schedule
         self._commands = commands
         self._doubles_all = twice_over
@@ -84,7 +84,7 @@ class Injurer:
             if (
                 request.kind == "hint"
                 and (self._doubling or self._doubles_all)
-                # Asking a frozen one would hold up everybody else.
+                # Asking a frozen Redis would block everybody else.
                 and not self.actions.redis_is_away
                 and self._server.tell(wire.twice(request)) is not None
             ):
@@ -117,14 +117,14 @@ class Injurer:
             if request.kind in _BOUND and wire.step_of(request.ticket) and is_done:
                 self._come(request.ticket, Boundary(f"after {request.kind}"), link)
             if claimed and request.kind == "commit":
-                # Nobody hints it or asks for it, and what should be done there is done to another.
+                # Nobody hints or claims it, so an injury planned there is done to another.
                 for boundary in (Boundary.BEFORE_HINT, Boundary.AFTER_HINT, Boundary.BEFORE_CLAIM):
                     self._schedule.due(claimed, self._steps(claimed), boundary, lambda one: False)
                 self._come(claimed, Boundary.AFTER_CLAIM, link)
             if claimed:
                 self._come(claimed, Boundary.MID_WORK, link)
         if link.pops and self._doomed and self._lost(wire.ticket_in(data, self._doomed), Injury.LOSE_TAKEN):
-            # It was on its way to a worker that dies before it could write it down.
+            # The message was on its way to a worker that dies before recording it.
             return wire.NOTHING_TAKEN
         return data
 
@@ -141,7 +141,7 @@ class Injurer:
         return (wire.step_of(ticket), *([COMMAND] if ticket in self._commands else []))
 
     async def _amid(self, injury: Injury, ticket: str, link: Link) -> None:
-        """Wait until the crew has begun; when it has ended before that was seen, it is another ticket's turn."""
+        """Wait until the crew has begun; if it ends before that is seen, another ticket is injured."""
         give_up = time.monotonic() + BEGUN_SECONDS
         while time.monotonic() < give_up and not self._has_ended(ticket):
             has_begun = self._has_begun(injury, ticket, link)
@@ -164,7 +164,7 @@ class Injurer:
         return self._schedule.has_come(ticket, Boundary.BEFORE_COMMIT)
 
     def _injure(self, injury: Injury, ticket: str, boundary: Boundary, link: Link) -> None:
-        """Do it, or raise Cut when this link is gone with it."""
+        """Do it, or raise Cut if this link is gone with it."""
         applied = AppliedInjury(injury, ticket, boundary, (), frozenset(), time.monotonic(), time.monotonic())
         self.injuries.append(applied)
         if injury in _OF_MESSAGES:
@@ -172,14 +172,14 @@ class Injurer:
         elif injury is Injury.DOUBLE_MESSAGES:
             self._doubling += [applied] * DOUBLED
         elif injury in (Injury.LOSE_CLAIM_REPLY, Injury.LOSE_COMMIT_REPLY):
-            # It is here, and goes no further.
+            # The message is here, and is not passed on.
             applied.took_effect = True
             raise Cut
         else:
             self.actions.apply(applied, link)
 
     def _answered_here(self, link: Link, requests: list[wire.Request], data: bytes) -> bytes:
-        """What the client is told instead of having it passed on; nothing for most."""
+        """The reply to the client if the requests are not passed on; mostly empty."""
         if len(requests) != 1 or data != wire.encoded(requests[0].words):
             return b""
         (request,) = requests
@@ -199,7 +199,7 @@ class Injurer:
         return self._doomed.pop(ticket)
 
     def _unacked(self, ticket: str, link: Link) -> None:
-        """A message that its worker has written down dies with it; what is in `unacked` comes back in hours."""
+        """A message that its worker has recorded is lost with it; one in `unacked` comes back only after hours."""
         applied = self._lost(ticket, Injury.LOSE_UNACKED)
         if applied is None:
             return

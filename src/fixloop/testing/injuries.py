@@ -1,4 +1,4 @@
-"""The injuries of a chaos run: how processes, clocks, Redis and the network are hurt, and what shows that it was felt.
+"""The injuries of a chaos run: how processes, clocks, Redis and the network are hurt, and the signs of an effect.
 
 Runs in the relay's event loop, and never waits in it.
 """
@@ -25,7 +25,7 @@ from fixloop.testing.relay import Cut, Link
 STOPPED_SECONDS: Final = 11.0
 """Two more than a lease."""
 SWEEPER_STOPPED_SECONDS: Final = 3.0
-"""One more than a sweeper has a shard to itself."""
+"""One more than a sweeper's lock on a shard."""
 RIVAL_SECONDS: Final = 3.0
 DISOWNED_EVERY_SECONDS: Final = 0.1
 RESTART_SECONDS: Final = 0.2
@@ -33,14 +33,14 @@ BLIP_SECONDS: Final = 1.0
 FROZEN_SECONDS: Final = 4.0
 """Longer than any client waits for an answer."""
 CUT_SECONDS: Final = (3.0, 11.0)
-"""In turn: shorter and longer than a lease."""
+"""Alternately shorter and longer than a lease."""
 CLOCK_OFF_SECONDS: Final = (30.0, -30.0)
-"""In turn: ahead and behind."""
+"""Alternately ahead and behind."""
 CLOCK_WRONG_SECONDS: Final = 11.0
 FULL_SECONDS: Final = 2.0
 HOST_AWAY_SECONDS: Final = 0.5
 EFFECT_SECONDS: Final = 10.0
-"""How long it may take until an injury is felt."""
+"""The time an injury may need to take effect."""
 POLL_SECONDS: Final = 0.01
 
 _OF_REDIS: Final = (Injury.RESTART_REDIS, Injury.FREEZE_REDIS, Injury.BLIP_REDIS, Injury.FULL_REDIS)
@@ -51,7 +51,7 @@ _OF_WORK: Final = (
     Injury.KILL_COMMAND,
     Injury.NO_ROOM,
 )
-"""Of those of control, on a host without it."""
+"""The processes of control, on a host without it."""
 _OF_SWEEPERS: Final = (Injury.KILL_SWEEPER, Injury.STOP_SWEEPER, Injury.RIVAL_SWEEPERS)
 """Bare Celery has none."""
 
@@ -62,7 +62,7 @@ class AppliedInjury:
     ticket: str
     boundary: Boundary
     hosts: tuple[str, ...]
-    """Whose processes were cut off; none where `pids` says who was hit."""
+    """The hosts whose processes were cut off; empty if `pids` names the injured ones."""
     pids: frozenset[int]
     began: float
     """By `time.monotonic()`, which all processes of a machine share."""
@@ -70,7 +70,7 @@ class AppliedInjury:
     took_effect: bool = False
     """Whether it took effect: what was killed is dead, what was to be lost was lost, and so on."""
     skew_seconds: float = 0.0
-    """By how much it put the wall clock of its host off."""
+    """The shift of its host's wall clock."""
 
     def line(self) -> str:
         told = {
@@ -87,7 +87,7 @@ class AppliedInjury:
 
 
 def check_clock_shifts(injuries: Iterable[AppliedInjury], executions: Sequence[Execution]) -> None:
-    """A wrong clock was felt by an agent that began meanwhile and saw it."""
+    """A wrong clock took effect if an agent that began meanwhile saw it."""
     for applied in injuries:
         if applied.injury is Injury.WRONG_CLOCK:
             seen = [one.skew_seconds for one in executions if applied.began <= one.at <= applied.ended]
@@ -99,20 +99,20 @@ class Takeover(NamedTuple):
 
     ticket: str
     pid: int
-    """Who had it."""
+    """The process that had it."""
     alive: bool
     """Whether that process still ran."""
 
 
 class WrongClocks:
-    """Whether they are felt shows in what agents write down of their clock, see `check_clock_shifts`."""
+    """Their effect shows in the clock errors that agents record, see `check_clock_shifts`."""
 
     def __init__(self) -> None:
         self.hosts: set[str] = set()
         self._offsets = cycle(CLOCK_OFF_SECONDS)
 
     def shift(self, applied: AppliedInjury, host: str, clock: Path) -> Callable[[], None]:
-        """Put the clock of a host off; what puts it right again."""
+        """Shift the clock of a host; returns the function that corrects it."""
         applied.skew_seconds = next(self._offsets)
         self.hosts.add(host)
         set_clock(clock, applied.skew_seconds)
@@ -125,7 +125,7 @@ class WrongClocks:
 
 
 class InjuryActions:
-    """Hurts the process at the other end of a link, or what it needs."""
+    """Injures the process at the other end of a link, or what it needs."""
 
     def __init__(
         self,
@@ -134,12 +134,12 @@ class InjuryActions:
         networks: Mapping[str, HostNetwork],
         missed: Callable[[AppliedInjury], object],
     ) -> None:
-        """`missed` is called with an injury that nobody felt, because another injury came in between."""
+        """`missed` is called with an injury without effect, because another injury came in between."""
         self.full: set[str] = set()
         """Hosts for which there is no room for artifacts."""
         self.redis_is_away = False
         self.swept: dict[str, dict[int, float]] = {}
-        """By shard, when which process last swept it."""
+        """By shard, the time of each process' last sweep."""
         self._hosts = hosts
         self._server = server
         self._networks = networks
@@ -155,7 +155,7 @@ class InjuryActions:
         return bool(self._tasks)
 
     def may(self, injury: Injury, link: Link) -> bool:
-        """Whether there is somebody to be hurt now, and nothing of the kind is under way."""
+        """Whether there is a target now, and no such injury is under way."""
         if injury in _OF_REDIS:
             return not self.redis_is_away
         host = self._hosts[link.host]
@@ -177,7 +177,7 @@ class InjuryActions:
                 self._killed(applied, [link.pid])
                 raise Cut
             case Injury.KILL_COMMAND:
-                # In turn: the command that works for the process, and the guard above it.
+                # Alternately the command that works for the process, and the guard above it.
                 self._killed(applied, below(link.pid, next(self._levels)) or below(link.pid, 1))
             case Injury.KILL_SWEEPER:
                 self._killed(applied, self._hosts[link.host].find("sweep"))
@@ -209,10 +209,10 @@ class InjuryActions:
                 self._interrupt(applied, link.host, next(self._cuts)).cut()
                 raise Cut
             case Injury.SILENT_NETWORK:
-                # The request that is here still passes; its answer does not.
+                # The present request is still passed on; its answer is not.
                 self._interrupt(applied, link.host, next(self._silences)).silence()
             case Injury.NO_ROOM:
-                # Felt when a write is refused, see `Injurer`.
+                # Takes effect when a write is refused, see `Injurer`.
                 self.full.add(link.host)
                 self._later(applied, FULL_SECONDS, lambda: self.full.discard(link.host))
             case _:
@@ -247,7 +247,7 @@ class InjuryActions:
 
     async def _disown_shards(self, applied: AppliedInjury) -> None:
         began = applied.began
-        # Longer where one of them was killed just before, and has to start first.
+        # Longer if one of them was just killed, and has to start first.
         while time.monotonic() < began + RIVAL_SECONDS or not (
             applied.took_effect or time.monotonic() > began + EFFECT_SECONDS
         ):
@@ -292,7 +292,7 @@ class InjuryActions:
         self._later(applied, seconds, back)
 
     def _interrupt(self, applied: AppliedInjury, host: str, seconds: float) -> HostNetwork:
-        """The network of a host, which is to be cut or silenced now and is mended after so many seconds."""
+        """The network of a host, to cut or silence now; it is mended after `seconds`."""
         applied.hosts = (host,)
         network = self._networks[host]
         before = network.noticed
@@ -322,6 +322,6 @@ class InjuryActions:
 
     def _over(self, applied: AppliedInjury) -> None:
         applied.ended = time.monotonic()
-        # What agents saw of their clock is read at the end.
+        # The clock errors that agents saw are read at the end.
         if not applied.took_effect and applied.injury not in (Injury.WRONG_CLOCK, Injury.KILL_HOST):
             self._missed(applied)

@@ -36,7 +36,7 @@ class Watch:
         self._directories[self._checked(number, str(directory))] = directory
 
     def changes(self, seconds: float) -> list[FileChange]:
-        """What has changed, in order; waits at most so long for the first."""
+        """The changes in order; waits at most `seconds` for the first."""
         if not select.select([self._descriptor], [], [], seconds)[0]:
             return []
         data, found, at = os.read(self._descriptor, _BYTES), [], 0

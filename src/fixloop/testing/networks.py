@@ -1,6 +1,6 @@
-"""How hosts reach Redis in a chaos run: a network namespace for each host, or Unix sockets.
+"""The networks between hosts and Redis in a chaos run: a network namespace for each host, or Unix sockets.
 
-Both end at the relay, which sees what passes; they differ in how they are cut. A namespace is linked to the relay's by
+Both end at the relay, which sees the traffic; they differ in how they are cut. A namespace is linked to the relay's by
 a veth pair, and held by a shell, which ends with this process: nothing of the machine's own network is touched. Root
 only, with util-linux and iproute2.
 """
@@ -24,8 +24,8 @@ Network = Literal["auto", "namespaces", "relay"]
 NETWORKS: Final[tuple[Network, ...]] = get_args(Network)
 PORT: Final = 6379
 _NOTICING: Final = {"snmp": ("Ip", "OutNoRoutes"), "netstat": ("TcpExt", "TCPTimeouts")}
-"""What the kernel counts, by its file in `/proc/net`, for a sender without a way, and for one who hears nothing."""
-# One command a line, without quotes; each is answered by a line with its exit code and what it said.
+"""The kernel's counters, by file in `/proc/net`, for a sender without a route, and for one without a reply."""
+# One command a line, without quotes; each is answered by a line with its exit code and output.
 _SHELL: Final = "while read -r line; do said=$($line 2>&1); echo $? $said; done"
 _LISTENING: Final = (
     "import socket, sys; listener = socket.create_server((sys.argv[1], int(sys.argv[2])));"
@@ -34,10 +34,10 @@ _LISTENING: Final = (
 
 
 class SocketNetwork:
-    """A Unix socket; it is the relay that cuts it."""
+    """A Unix socket, cut by the relay."""
 
     _relay: Relay
-    """Since it was opened."""
+    """Set when it is opened."""
 
     def __init__(self, host: str, path: Path) -> None:
         self.access = Access(f"unix://{path}")
@@ -54,7 +54,7 @@ class SocketNetwork:
 
     @property
     def noticed(self) -> int:
-        """Connections that were refused, and what came too late."""
+        """The number of refused connections and late deliveries."""
         return self._relay.refused[self._host] + self._relay.withheld[self._host]
 
     def cut(self) -> None:
@@ -68,7 +68,7 @@ class SocketNetwork:
 
 
 class Unavailable(Exception):
-    """No namespace or no link can be made; says why."""
+    """No namespace or link can be made; gives the reason."""
 
 
 class Namespace:
@@ -94,14 +94,14 @@ class Namespace:
             raise
 
     def do(self, command: str) -> None:
-        """Run a command of plain words in it, or raise Unavailable."""
+        """Run a command without quotes in it, or raise Unavailable."""
         said = ""
         with suppress(OSError):
             print(command, file=self._shell.stdin, flush=True)
             said = self._shell.stdout.readline() if self._shell.stdout else ""
         code, _, told = said.strip().partition(" ")
         if code != "0":
-            # What unshare itself says has no exit code in front of it.
+            # unshare's own message has no exit code before it.
             raise Unavailable((told if code.isdigit() else said.strip()) or "unshare ended without a word")
 
     def listen(self, address: str) -> socket.socket:
@@ -134,7 +134,7 @@ class NamespaceNetwork:
 
     @property
     def noticed(self) -> int:
-        """By the kernel's own count for this host."""
+        """The kernel's own count for this host."""
         total = 0
         for file, (protocol, name) in _NOTICING.items():
             table = Path(f"/proc/{self._namespace.pid}/net/{file}").read_text()
@@ -152,20 +152,20 @@ class NamespaceNetwork:
         await relay.listen(self._host, self.listen(), peer)
 
     def listen(self) -> socket.socket:
-        """A socket at the other end; closing a connection of it while the link is down is not noticed by the peer."""
+        """A socket at the other end; if it closes a connection while the link is down, the peer does not notice."""
         listener = self._middle.listen(self._address)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         return listener
 
     def cut(self) -> None:
-        """No way to anywhere; the other end forgets its connections without a word, as a firewall does."""
+        """No route anywhere; the other end silently forgets its connections, as a firewall does."""
         self.is_away = True
         self._namespace.do("ip link set cable down")
         if self._relay is not None:
             self._relay.drop(self._host)
 
     def silence(self) -> None:
-        """The other end is down: what is sent is lost, and sent again by the kernel."""
+        """The other end is down: packets are lost, and the kernel retransmits them."""
         self.is_away = True
         self._middle.do(f"ip link set {self._end} down")
 
@@ -176,18 +176,18 @@ class NamespaceNetwork:
 
 
 HostNetwork = SocketNetwork | NamespaceNetwork
-"""How one host reaches Redis: it can be cut, so that connections end, or silent, so that none does, and mended."""
+"""How one host reaches Redis: it can be cut, which ends connections, silenced, which ends none, and mended."""
 
 
 class Networks(NamedTuple):
     by_host: Mapping[str, HostNetwork]
     told: str
-    """What they are, and why they are not what they might be."""
+    """Their kind, and the reason if it is not the preferred one."""
 
 
 @contextmanager
 def namespace_networks(hosts: Sequence[str]) -> Iterator[Mapping[str, NamespaceNetwork]]:
-    """A namespace for each host, linked to a common one, as long as the block lasts; or raise Unavailable."""
+    """A namespace for each host, linked to a common one, until the block ends; or raise Unavailable."""
     with ExitStack() as ending:
         middle, *others = (ending.enter_context(closing(Namespace())) for _ in ("relay", *hosts))
         yield {
@@ -197,11 +197,11 @@ def namespace_networks(hosts: Sequence[str]) -> Iterator[Mapping[str, NamespaceN
 
 
 def _connected_from(port: int, within: int) -> int:
-    """The process in the namespace of `within` that has a TCP connection from a port, 0 when it is gone."""
+    """The process in the namespace of `within` that has a TCP connection from a port; 0 if it is gone."""
     rows = map(str.split, Path(f"/proc/{within}/net/tcp").read_text().splitlines()[1:])
     inode = next((row[9] for row in rows if int(row[1].rpartition(":")[2], 16) == port), "")
     place = os.readlink(f"/proc/{within}/ns/net")
-    # Processes that were forked with it have it, too, and came later.
+    # Forked processes also have it, but started later.
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
         with suppress(OSError):
             if os.readlink(f"/proc/{pid}/ns/net") != place:
@@ -215,7 +215,7 @@ def _connected_from(port: int, within: int) -> int:
 
 @contextmanager
 def networks(network: Network, hosts: Sequence[str], sockets: Path) -> Iterator[Networks]:
-    """Those of hosts; `auto` takes namespaces where they can be made. UsageError: they are asked for and cannot."""
+    """The networks of hosts; `auto` uses namespaces if possible. UsageError if required but impossible."""
     by_relay = {host: SocketNetwork(host, sockets / f"{host}.sock") for host in hosts}
     with ExitStack() as ending:
         if network == "relay":

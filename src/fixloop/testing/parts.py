@@ -1,6 +1,6 @@
-"""What scripted agents of a cycle and of handoffs do: the feature's name, a clause for each agent, a word for each run.
+"""Scripts for agents of a cycle and of handoffs in the feature's name: a clause per agent, a word per run.
 
-The last word goes on for ever; an agent without a clause always says `ok`:
+The last word repeats for ever; an agent without a clause always says `ok`:
 
     cd: unclear ok; vas: no ok         CD's first run finds an unclear requirement, VAS' first one a failing test
     reviewer: no ok                    the first review finds two issues, the second approves
@@ -10,8 +10,8 @@ The last word goes on for ever; an agent without a clause always says `ok`:
     ra: $ok~2                          the same, as a command of its own that runs under guard
 
 Of a cycle: `ok`; `unclear`, `plan`, `stuck` end partial with an issue for RA, for EP, for a person; `no` ends failed;
-`bad` reports nothing. Of handoffs: `ok`; `no` finds two issues; `ask` and `note` ask a person, who is waited for or
-not; `bad` returns nothing; `fatal` says that nothing is of use any more. `silent` never answers.
+`bad` reports nothing. Of handoffs: `ok`; `no` finds two issues; `ask` and `note` ask a person, with and without
+waiting; `bad` returns nothing; `fatal` says that a retry is useless. `silent` never answers.
 """
 
 import re
@@ -26,25 +26,25 @@ from fixloop.testing.script import Word, read_word
 
 
 class Scripts(NamedTuple):
-    """What is particular to a profile."""
+    """A profile's part in scripts."""
 
     agents: tuple[str, ...]
     scripts: tuple[str, ...]
     """See `fixloop.testing.parts`; the first is the seed's own example."""
     places: Places
     results: str
-    """The kind of event that brings an agent's result."""
+    """The kind of event that carries an agent's result."""
     given_up: Event
     answers: Mapping[str, Event]
-    """By the word of a script that asks a person: what that person says."""
+    """The person's answer, by the word of a script that asks."""
     words: re.Pattern[str]
-    """Those of a script."""
+    """The words of a script."""
     answer: Callable[[str, str], str]
-    """What a command would print, given a word and the agent."""
+    """The output of a command, given a word and the agent."""
     begun: Callable[[dict[str, Any]], Start]
-    """The event that begins a workflow, given what those of all profiles have in common."""
+    """The event that begins a workflow, given the fields common to all profiles."""
     left: Callable[[Any, Ticket, int], Any] = lambda store, ticket, run: None
-    """What an agent leaves in the named files, given the store, its ticket and the number of its run."""
+    """An agent's changes to the named files, given the store, its ticket and the number of its run."""
 
 
 def scripts_of(profile: str) -> Scripts:
@@ -53,7 +53,7 @@ def scripts_of(profile: str) -> Scripts:
 
 
 def part_of(name: str, profile: str, agent: str, run: int) -> Word:
-    """What an agent does in its `run`-th run, counted from 1; UsageError for a word that means nothing here."""
+    """The action of an agent in its `run`-th run, counted from 1; UsageError for an unknown word."""
     for clause in name.split(";"):
         target, _, words = clause.rpartition(":")
         if target.strip().lower() == agent and words.split():

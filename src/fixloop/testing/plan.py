@@ -1,7 +1,7 @@
-"""The plan of a chaos run, which injury at the k-th ticket of a kind and at which boundary, and going by it.
+"""Plans a chaos run, with an injury at the k-th ticket of a kind and at a boundary, and follows the plan.
 
 The plan is pure and seeded: the same seed, workflows and number of injuries make the same plan. It names events, not
-times, so that a faster machine is injured at the same places as a slow one.
+times, so that fast and slow machines are injured at the same places.
 """
 
 import random
@@ -19,14 +19,14 @@ COMMAND: Final = "command"
 
 TRIES: Final = 500
 EARLIEST, LATEST = 0.02, 0.9
-"""Of all tickets of a kind: nothing is in progress before the one, and little after the other."""
+"""Fractions of all tickets of a kind: nothing is in progress before the first, and little after the second."""
 
 MOST_FOR_A_TICKET: Final = 4
 """A fifth death of its process is taken for the step's own fault (K40)."""
 
 
 class Boundary(StrEnum):
-    """A place in the life of a step; the hint of a ticket is the message that offers it."""
+    """A place in a step's life; the hint of a ticket is the message that offers it."""
 
     BEFORE_HINT = "before hint"
     AFTER_HINT = "after hint"
@@ -38,7 +38,7 @@ class Boundary(StrEnum):
 
 
 class Injury(StrEnum):
-    """What is done; the value is how the report calls it."""
+    """The injuries; the value is the name in the report."""
 
     KILL_WORKER = "work process killed"
     KILL_CONTROL = "control killed"
@@ -62,7 +62,7 @@ class Injury(StrEnum):
     LOSE_COMMIT_REPLY = "reply to a commit lost"
     CUT_NETWORK = "network cut"
     SILENT_NETWORK = "network silent"
-    # Of those who let commands play a chat; there is no Redis in it.
+    # Injuries of commands that play a chat, which has no Redis.
     KILL_RUNNER = "runner of a chat killed"
     KILL_RUNNERS = "all runners of a host killed, with their agents"
     KILL_AGENT = "agent of a chat or its guard killed"
@@ -72,7 +72,7 @@ class Injury(StrEnum):
 
 
 class Occasion(NamedTuple):
-    """The `number`-th ticket of a `step` that comes to a boundary, counted from 1."""
+    """The `number`-th ticket of a `step` that reaches a boundary, counted from 1."""
 
     step: str
     boundary: Boundary
@@ -83,7 +83,7 @@ Plan = Mapping[Occasion, Injury]
 Place = tuple[str, Boundary]
 """A step, and where in its life."""
 Places = Mapping[Injury, tuple[Place, ...]]
-"""What may be done where."""
+"""The injuries possible at each place."""
 
 _DECK: Final = (
     *Injury,
@@ -92,11 +92,11 @@ _DECK: Final = (
     *(Injury.KILL_CONTROL, Injury.KILL_WORKER, Injury.DOUBLE_MESSAGES),
     *(Injury.KILL_RUNNER,) * 6,
 )
-"""One of each and more of the usual: how often each comes once every kind was there."""
+"""One of each and more of the usual ones: the frequencies after every kind has come once."""
 
 
 def plan(seed: int, injuries: int, tickets: Mapping[str, int], places: Places) -> Plan:
-    """So many injuries, each at another occasion; UsageError where `tickets`, undisturbed ones by step, are too few."""
+    """Plan the injuries, each at another occasion; UsageError if `tickets`, undisturbed ones by step, are too few."""
     dice = random.Random(seed)
     made: dict[Occasion, Injury] = {}
     there = {one: [place for place in places.get(one, ()) if tickets.get(place[0])] for one in Injury}
@@ -128,7 +128,7 @@ def _occasions(dice: random.Random, places: list[Place], tickets: Mapping[str, i
 
 
 class Schedule:
-    """Goes by a plan; what cannot be done at its occasion is done at the next that fits."""
+    """Follows a plan; an injury that is impossible at its occasion is done at the next that fits."""
 
     def __init__(self, plan: Plan, places: Places) -> None:
         self._plan = plan
@@ -141,7 +141,7 @@ class Schedule:
     def due(
         self, ticket: str, steps: Sequence[str], boundary: Boundary, may: Callable[[Injury], bool]
     ) -> Injury | None:
-        """What to do to a ticket at a boundary, once for each; `steps` are all names of its step."""
+        """The injury due for a ticket at a boundary, once for each; `steps` are all names of its step."""
         if self.has_come(ticket, boundary):
             return None
         self._seen.add((ticket, boundary))
@@ -164,7 +164,7 @@ class Schedule:
         return (ticket, boundary) in self._seen
 
     def put_off(self, injury: Injury, ticket: str = "") -> None:
-        """It was not felt: another's turn; by `ticket` it was not even begun, and it does not count there."""
+        """Repeat an injury without effect elsewhere; at `ticket` it was not even started, and does not count."""
         self._put_off.append(injury)
         if ticket:
             self._hurt[ticket] -= 1
@@ -182,7 +182,7 @@ def _of_workers(
     hinted_by_work: tuple[str, ...],
     hinted_by_control: tuple[str, ...],
 ) -> Places:
-    """Who finishes a ticket hints the next; `crew` are steps of work processes, and the first hint is the caller's."""
+    """Each hint comes from the step before; `crew` are steps of work processes, and the caller sends the first hint."""
     amid = _at(crew, _B.MID_WORK)
     worked = (*_at(crew, *_HOLDING, _B.MID_WORK), *_at(hinted_by_work, *_HINTING))
     controlled = (*_at(control, *_HOLDING), *_at(hinted_by_control, *_HINTING))
@@ -215,7 +215,7 @@ _ANYWHERE: Final = (
     *(Injury.RESTART_REDIS, Injury.FREEZE_REDIS, Injury.FULL_REDIS),
     *(Injury.WRONG_CLOCK, Injury.CUT_NETWORK, Injury.SILENT_NETWORK),
 )
-"""What may be done to workers at any boundary."""
+"""The injuries of workers possible at any boundary."""
 
 VALIDATION: Final = _of_workers(
     crew=("validate", "fix", "recheck", "confirm"),
@@ -243,5 +243,5 @@ CHAT: Final[Places] = MappingProxyType(
         Injury.WRONG_CLOCK: _at(("answer",), _B.AFTER_CLAIM),
     }
 )
-"""What a chat's files say of a turn: its role has read (claim), the message is begun under another name, and linked to
-its own (commit); the journal has it, and meta.yaml names the next owner (hint)."""
+"""A turn's boundaries in a chat's files: its role has read (claim), the message is begun under another name, and linked
+to its own (commit); the journal has it, and meta.yaml names the next owner (hint)."""

@@ -1,4 +1,4 @@
-"""The processes of a chaos run: a separate Redis and two supervisors, each of which can be killed, stopped and started.
+"""The processes of a chaos run: a separate Redis and two supervisors, all of which can be killed, stopped and started.
 
 Everything ends with the process that made it: supervisors by their lifeline, Redis by the shell above it.
 """
@@ -28,12 +28,12 @@ from fixloop.testing.clock import set_clock
 
 START_SECONDS: Final = 10.0
 MEMORY: Final = "1gb"
-# Its process id first; then until the input ends. It is reaped after that only, so the id stays its own.
+# Prints its process id, then waits until the input ends. It is reaped only then, so the id is not reused.
 _GUARDED: Final = '"$@" & echo $!; read -r _; kill -9 $! 2>/dev/null; wait'
 
 
 class RedisServer:
-    """An append-only Redis on a Unix socket, started as often as it is killed."""
+    """An append-only Redis on a Unix socket, restarted whenever it is killed."""
 
     def __init__(self, folder: Path, sockets: Path) -> None:
         self.socket = sockets / "redis.sock"
@@ -61,7 +61,7 @@ class RedisServer:
         self.pid = int(self._guard.stdout.readline())
 
     def tell(self, words: Sequence[bytes]) -> object:
-        """What it answers to one command; None when it is away or frozen, which is known within a second."""
+        """Its reply to one command; None if it is down or frozen, which is known within a second."""
         once = Retry(NoBackoff(), 0)
         client: Any = redis.Redis(unix_socket_path=str(self.socket), socket_timeout=1.0, retry=once)
         try:
@@ -72,7 +72,7 @@ class RedisServer:
             client.close()
 
     def wait(self) -> None:
-        """Return when it serves; InfrastructureError when it does not, in 10 s."""
+        """Wait until it serves; InfrastructureError after 10 s."""
         give_up = time.monotonic() + START_SECONDS
         while not self.tell([b"PING"]):
             if time.monotonic() > give_up:
@@ -92,18 +92,18 @@ class RedisServer:
 
 
 class Access(NamedTuple):
-    """Where the processes of a host find Redis."""
+    """How the processes of a host reach Redis."""
 
     url: str
     entering: tuple[str, ...] = ()
-    """The words before a command that is to run on that host."""
+    """The prefix of a command to run on that host."""
 
 
 class Host:
-    """One machine's worker, with everything below it: here `fixloop worker`."""
+    """One machine's worker and its child processes: here `fixloop worker`."""
 
     wanted = frozenset({"sweep", "control", "work", "worker"})
-    """The roles without which it does not run yet."""
+    """The roles it needs to count as running."""
 
     def __init__(
         self, name: str, folder: Path, access: Access, *, concurrency: int, environment: Mapping[str, str]
@@ -112,7 +112,7 @@ class Host:
         self.access = access
         self._concurrency = concurrency
         self.clock = folder / f"{name}.clock"
-        """By how much its wall clock is off; see `fixloop.testing.clock`."""
+        """The file with its wall clock's shift; see `fixloop.testing.clock`."""
         self._environment = {**environment, **with_clock(self.clock)}
         self._log = folder / f"{name}.log"
         self._running = ExitStack()
@@ -145,7 +145,7 @@ class Host:
         self.kill()
 
     def kill(self) -> set[int]:
-        """`kill -9` of the supervisor and of all that it started, at once; their process ids."""
+        """`kill -9` of the supervisor and its descendants, at once; returns their process ids."""
         if self._process is None:
             return set()
         found = {self._process.pid, *self.roles()}
@@ -157,7 +157,7 @@ class Host:
         return found
 
     def roles(self) -> dict[int, str]:
-        """What runs below the supervisor: `sweep`, `control`, `work`, and `worker` below that."""
+        """The roles of the processes below the supervisor: `sweep`, `control`, `work`, and `worker` below that."""
         if self._process is None:
             return {}
         roles = {pid: role_of(pid) for pid in children(self._process.pid)}
@@ -169,7 +169,7 @@ class Host:
 
 
 def with_clock(path: Path) -> dict[str, str]:
-    """The environment of processes whose clock `path` sets; it is right so far."""
+    """The environment of processes whose clock `path` sets; it is right at first."""
     set_clock(path, 0.0)
     place = path.with_name("clock")
     place.mkdir(exist_ok=True)
@@ -188,7 +188,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def below(pid: int, levels: int) -> list[int]:
-    """The processes that are so many levels below one."""
+    """The processes `levels` levels below one."""
     found = [pid]
     for _ in range(levels):
         found = [child for one in found for child in children(one)]

@@ -1,7 +1,7 @@
-"""What a scripted workflow comes to when nothing can go wrong: `decide` alone, in one thread, by a virtual clock.
+"""Plays a scripted workflow undisturbed: `decide` alone, in one thread, by a virtual clock.
 
-And the comparison: a story is what a workflow's history tells its reader; every disturbed run has to tell the same
-story as the undisturbed run.
+Compares runs: a story is a workflow's history as its reader sees it; every disturbed run must have the same story as
+the undisturbed run.
 """
 
 import re
@@ -27,15 +27,15 @@ _STAMP: Final = re.compile(r"\d{8}T\d{6}Z(-\d+)?$")
 
 
 class Answer(NamedTuple):
-    """What a person or an outside agent says as soon as the last line is one of these."""
+    """The answer of a person or an outside agent once the last line is of this kind."""
 
     to: str
-    """How that line's message id begins: `ESC`, `VFR`, `TIMEOUT`."""
+    """The beginning of that line's message id: `ESC`, `VFR`, `TIMEOUT`."""
     event: Event
 
 
 class Line(NamedTuple):
-    """One line of the log, without its words and times."""
+    """One line of the log, without its text and times."""
 
     message_id: str
     """A time stamp in it is `{ts}`."""
@@ -48,7 +48,7 @@ class Line(NamedTuple):
 
 
 class Story(NamedTuple):
-    """What has to be the same however a workflow was disturbed."""
+    """The part of a history that must not depend on disturbances."""
 
     lines: tuple[Line, ...]
     changes: tuple[tuple[str, str, str], ...]
@@ -65,7 +65,7 @@ class Rehearsal(NamedTuple):
 
     story: Story
     tickets: tuple[Ticket, ...]
-    """What was carried out, in order."""
+    """The executed tickets, in order."""
     fixes: tuple[tuple[str, int], ...]
     """The specialist and the run of each fix that was made."""
 
@@ -96,13 +96,13 @@ def told(messages: Sequence[Message], changes: Iterable[Transition], state: Stat
 
 
 def undisturbed(started: Event, answers: Sequence[Answer] = ()) -> Story:
-    """The story of a workflow that begins with `started`, with what is said to it from outside."""
+    """The story of a workflow that begins with `started`, with its answers from outside."""
     return rehearse(started, answers).story
 
 
 def rehearse(started: Event, answers: Sequence[Answer] = ()) -> Rehearsal:
     """
-    The workflow that begins with `started`, with what is said to it from outside, played to its end.
+    The workflow that begins with `started`, with its answers from outside, played to its end.
 
     Raises:
         UsageError: an answer was never asked for.
@@ -193,7 +193,7 @@ class _Run:
             return ticket.id not in self.held
 
         def run(argv: Sequence[str], **_: object) -> SimpleNamespace | None:
-            # No command runs, but the time that it would take passes.
+            # No command runs, but its time passes.
             self.advance(float(argv[-1]))
             return None if cancelled() else SimpleNamespace(exit_code=0, output="")
 

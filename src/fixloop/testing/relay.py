@@ -1,7 +1,7 @@
-"""A relay between workers and Redis: a socket for each host, whose traffic a witness sees and may change.
+"""A relay between workers and Redis: a socket for each host, with a witness that sees and may change the traffic.
 
-A connection's peer is known by its process id, so that a claim, a commit or a hint on the wire says which process is at
-which boundary, without code for that in the worker. The relay forwards bytes; the witness knows what they mean.
+A connection's peer is known by its process id, so that a claim, a commit or a hint on the wire shows which process is
+at which boundary, without extra code in the worker. The relay forwards bytes; the witness knows what they mean.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from fixloop.testing.wire import Request, Requests, is_whole
 
 CHUNK: Final = 1 << 16
 Peer = Callable[[asyncio.StreamWriter], int]
-"""The process at the other end of a connection; 0 when it is gone."""
+"""The process at the other end of a connection; 0 if it is gone."""
 
 
 class Cut(Exception):
@@ -34,19 +34,19 @@ class Link:
     host: str
     pid: int
     unanswered: list[Request] = field(default_factory=list)
-    """Sent, and without their reply."""
+    """Requests sent and not yet answered."""
     pops: bool = False
     """Whether it waits for messages."""
 
 
 class Witness(Protocol):
-    """Watches the links, and decides what passes before anything does."""
+    """Watches the links, and decides what is passed on."""
 
     def sent(self, link: Link, requests: list[Request], data: bytes) -> tuple[bytes, bytes]:
-        """Before requests reach Redis: what is passed on, and what the client is answered at once; Cut for neither."""
+        """Before requests reach Redis: what to pass on, and an immediate answer to the client; Cut for neither."""
 
     def answered(self, link: Link, data: bytes) -> bytes:
-        """Before answers to `link.unanswered` reach the client: what is passed on; Cut for nothing."""
+        """Before answers to `link.unanswered` reach the client: returns what to pass on; Cut for nothing."""
 
 
 class Relay:
@@ -58,12 +58,12 @@ class Relay:
         self._cut: set[str] = set()
         self._silent: dict[str, asyncio.Event] = {}
         self.refused: Counter[str] = Counter()
-        """By host, the connections that were turned away while it was cut off."""
+        """By host, the connections refused while it was cut off."""
         self.withheld: Counter[str] = Counter()
-        """By host, how often something came too late because it was silent."""
+        """By host, the number of deliveries that were late because it was silent."""
 
     async def listen(self, host: str, door: Path | socket.socket, peer: Peer | None = None) -> None:
-        """Take connections of `host` at a Unix socket's path, or at a socket of which `peer` knows the other end."""
+        """Take connections of `host` at a Unix socket's path, or at a socket whose other end `peer` knows."""
 
         async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             link = Link(host, (peer or _peer)(writer))
@@ -99,7 +99,7 @@ class Relay:
         return host in self._cut or host in self._silent
 
     def silence(self, host: str) -> None:
-        """Pass nothing on and end nothing, until it is mended: what was sent arrives in the end, late."""
+        """Pass nothing on and end no connection until it is mended: data arrives late."""
         self._silent[host] = asyncio.Event()
 
     def mend(self, host: str) -> None:
@@ -157,7 +157,7 @@ class Relay:
             await self._arrives(link.host)
             held += data
             if link.unanswered or link.pops:
-                # Redis may send a reply in pieces, and the first may not tell anything yet.
+                # Redis may send a reply in pieces, and the first may be too short to interpret.
                 if not is_whole(held):
                     continue
                 held = self._witness.answered(link, held)

@@ -1,4 +1,4 @@
-"""What a chaos run is asked for, and what came of it: workflows and repeated executions, compared and explained."""
+"""The order and the result of a chaos run: workflows and repeated executions, compared and explained."""
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -22,14 +22,14 @@ from fixloop.testing.rehearsal import Rehearsal, told
 from fixloop.testing.site import INJURED, Site
 
 ENOUGH: Final = 0.9
-"""So much of the plan has to be done, or the run says nothing."""
+"""The fraction of the plan that must be done for a meaningful run."""
 AFTERMATH_SECONDS: Final = 15.0
-"""So long after it lost Redis a worker may still die over it: Celery needs up to six seconds, twice."""
+"""A worker may still die of a loss of Redis so long after it: Celery needs up to six seconds, twice."""
 BEGINNING_SECONDS: Final = 0.25
-"""From the answer to a claim until the agent has written down that it begins."""
+"""From the answer to a claim until the agent has recorded its start."""
 
 _IN_STEP: Final = (Boundary.AFTER_CLAIM, Boundary.MID_WORK, Boundary.BEFORE_COMMIT)
-"""Where a process has a ticket; before that, what dies is a hint, and its step waits its turn among all others."""
+"""The boundaries where a process has a ticket; before them a kill only loses a hint, and the step waits its turn."""
 
 
 class Order(NamedTuple):
@@ -39,28 +39,28 @@ class Order(NamedTuple):
     concurrency: int = 2
     """Work processes of each of the two workers."""
     contrast: bool = False
-    """Whether bare Celery chains are injured by the same plan, too."""
+    """Whether bare Celery chains are also injured by the same plan."""
     twice: bool = False
     """Whether every message is delivered twice, from the first to the last."""
     profile: str = "validation"
     network: Network = "auto"
-    """How workers are cut off: by network namespaces where they can be made, or by the relay."""
+    """How workers are cut off: by network namespaces if possible, or by the relay."""
 
 
 class Verdict(NamedTuple):
-    """One workflow: what is wrong with it, nothing where all is well."""
+    """The problems of one workflow; empty if there are none."""
 
     workflow: str
     stuck: bool = False
     lost: str = ""
-    """How it ended otherwise than undisturbed."""
+    """How its end differs from the undisturbed one."""
     doubled: tuple[str, ...] = ()
-    """Effects that are there twice."""
+    """Effects that occurred twice."""
     problems: tuple[str, ...] = ()
-    """What its history does not hold up to."""
+    """The checks that its history fails."""
     steps: int = 0
     fixes: int = 0
-    """Completions of the main agent, each with its commit where it changed something."""
+    """Completions of the main agent, each with its commit if it changed something."""
 
     @property
     def is_well(self) -> bool:
@@ -79,20 +79,20 @@ class Report(NamedTuple):
     resumptions: tuple[float, ...]
     """Seconds from each death of a work process until its step began again elsewhere, the shortest first."""
     verdicts: tuple[Verdict, ...] = ()
-    """Of the injured workflows."""
+    """The verdicts on the injured workflows."""
     left_alone: tuple[Verdict, ...] = ()
-    """Of the undisturbed ones: what is wrong there is no injury's fault."""
+    """The verdicts on the undisturbed ones: no injury causes their problems."""
     undisturbed_seconds: float = 0.0
     injured_seconds: float = 0.0
     surplus: int = 0
-    """Deliveries of tickets that were not to be had."""
+    """Deliveries of tickets that could not be claimed."""
     contrast: Contrast | None = None
     copies: int = 0
     network: str = ""
 
     @property
     def lost(self) -> int:
-        """Workflows that are not there, or ended otherwise than undisturbed."""
+        """Workflows that are missing, or ended differently from the undisturbed ones."""
         return sum(bool(one.lost) for one in self.verdicts)
 
     @property
@@ -105,7 +105,7 @@ class Report(NamedTuple):
 
     @property
     def verified(self) -> int:
-        """Histories in which nothing was changed, and whose decisions come out the same again."""
+        """Histories that are unchanged, and whose decisions are the same on replay."""
         return sum(not one.problems for one in self.verdicts)
 
     @property
@@ -114,13 +114,13 @@ class Report(NamedTuple):
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing at all is wrong, and the plan took effect."""
+        """Whether there are no problems, and the plan took effect."""
         found = self.lost + self.doubled + self.stuck + len(self.unexplained) + self.astray
         return not found and self.verified == len(self.verdicts) and self.is_injured
 
     @property
     def is_injured(self) -> bool:
-        """Whether injuries of every planned kind took effect, and of all but a few that came too late."""
+        """Whether injuries of every planned kind took effect, and all but a few that came too late."""
         every = all(self.done[kind] for kind in self.planned)
         doubled = self.copies > 0 or not self.order.twice
         return every and doubled and self.done.total() >= ENOUGH * self.planned.total()
@@ -162,7 +162,7 @@ def reported(
     takeovers: Iterable[Takeover] = (),
     host_of: Mapping[int, str] = MappingProxyType({}),
 ) -> Report:
-    """What was done and what the agents wrote down while it was; verdicts and times are to be added."""
+    """The injuries and the executions recorded meanwhile; the caller adds verdicts and times."""
     return Report(
         order=order,
         planned=Counter(injury.value for injury in planned.values()),
@@ -175,7 +175,7 @@ def reported(
 
 
 def reported_by(place: Site, order: Order, planned: Plan) -> Report:
-    """The same, with what the injurer of a site saw pass by."""
+    """The same, with the observations of a site's injurer."""
     injurer = place.injurer
     executions = [one for one in place.executions() if one.ticket.startswith(INJURED)]
     found = reported(order, planned, injurer.injuries, executions, injurer.takeovers, injurer.host_of)
@@ -187,7 +187,7 @@ def reported_by(place: Site, order: Order, planned: Plan) -> Report:
 
 
 def ended(store: Store, workflow: str) -> Snapshot | Verdict:
-    """A workflow that can be compared with another, or what is wrong with it already."""
+    """A workflow that can be compared with another, or a verdict on its problems."""
     found = store.read(workflow)
     if found is None:
         return Verdict(workflow, lost="it is not there")
@@ -223,7 +223,7 @@ def judged(store: Store, workflow: str, rehearsal: Rehearsal) -> Verdict:
 
 
 def compared(workflow: str, entries: Sequence[Entry], differing: Sequence[str], fixes: int) -> Verdict:
-    """A workflow that is whole, held against the undisturbed."""
+    """The verdict on a complete workflow, compared with the undisturbed one."""
     tickets = Counter(tickets_of(entries))
     return Verdict(
         workflow,
@@ -235,13 +235,13 @@ def compared(workflow: str, entries: Sequence[Entry], differing: Sequence[str], 
 
 
 def tickets_of(entries: Iterable[Entry]) -> list[str]:
-    """Those that were committed, as often as they were."""
+    """The committed tickets, one for each commit."""
     found = (entry.body.get("by", {}).get("ticket", "") for entry in entries)
     return list(filter(None, found))
 
 
 def resumptions(executions: Iterable[Execution], injuries: Iterable[AppliedInjury]) -> list[float]:
-    """Seconds from the death of a work process in mid-step to the next beginning of that step, in order of size."""
+    """Seconds from the death of a work process in mid-step to the next start of that step, sorted."""
     began: dict[str, list[float]] = defaultdict(list)
     for execution in executions:
         began[execution.ticket].append(execution.at)
@@ -259,7 +259,7 @@ def unexplained(
     takeovers: Iterable[Takeover],
     host_of: Mapping[int, str],
 ) -> list[Execution]:
-    """The executions of a ticket after its first for which no injury of the worker before is to blame."""
+    """The executions of a ticket after its first that no injury of the previous worker explains."""
     living = {(one.ticket, one.pid) for one in takeovers if one.alive}
     by_ticket: dict[str, list[Execution]] = defaultdict(list)
     for execution in executions:
@@ -267,7 +267,7 @@ def unexplained(
     return [
         again
         for runs in by_ticket.values()
-        # By fence: a process that was stopped between claim and beginning begins after the one that took over.
+        # By fence: a process stopped between claim and start begins after the one that took over.
         for before, again in pairwise(sorted(runs, key=lambda run: run.fence))
         if not any(_hit(applied, before, again.at, host_of, living) for applied in injuries)
     ]
@@ -286,7 +286,7 @@ def _hit(
         return applied.ticket == before.ticket and applied.began >= before.at
     if before.pid in applied.pids:
         return applied.ended + BEGINNING_SECONDS >= before.at
-    # A process that lives through a loss of Redis shorter than its lease keeps its ticket.
+    # A process that survives a loss of Redis shorter than its lease keeps its ticket.
     lived = (before.ticket, before.pid) in living
     cut_off = host_of.get(before.pid) in applied.hosts and applied.ended + AFTERMATH_SECONDS >= before.at
     return cut_off and (not lived or applied.ended - applied.began >= LEASE_SECONDS)

@@ -1,6 +1,6 @@
-"""What scripted agents do, as a line of text: the feature's name, one word for each run of a specialist.
+"""Scripts for agents as a line of text in the feature's name: one word for each run of a specialist.
 
-The last word goes on for ever:
+The last word repeats for ever:
 
     scripted 3 1 0                     run 1 fails with three failures, run 2 with one, run 3 passes
     ab c -                             run 1 fails with a and b, run 2 with c, run 3 passes
@@ -12,9 +12,9 @@ The last word goes on for ever:
     a b -; fix: fail gone ok           what the fixer does in each attempt to answer a request
 
 A confirmation of run n reads word n + 1: that is the run it becomes if it fails. The fixer's words: `ok` changes the
-tree, `same` says that it changed nothing, `lie` says that it mended all and changed nothing, `fail` ends without a
-fix, `gone` cannot be started, `bad` answers what does not fit, `blocked` cannot go on, `silent` never answers; `!`,
-`#`, `~2` and `$` as above.
+tree, `same` says that it changed nothing, `lie` says that it fixed all but changed nothing, `fail` ends without a fix,
+`gone` cannot be started, `bad` gives an invalid answer, `blocked` cannot go on, `silent` never answers; `!`, `#`, `~2`
+and `$` as above.
 """
 
 import re
@@ -34,21 +34,21 @@ _ANSWER: Final = re.compile(AFFIXED.format(r"ok|same|lie|fail|gone|bad|blocked|s
 
 
 class Word(NamedTuple):
-    """What one run, or one attempt of the fixer, does."""
+    """The action of one run, or of one attempt of the fixer."""
 
     what: str
     """Letters or a number of failures, `-` for a pass, or a word of the fixer."""
     raises: float = 0
-    """So many attempts raise."""
+    """The number of attempts that raise."""
     dies: float = 0
-    """So many deaths come before."""
+    """The number of deaths before it."""
     seconds: float = 0.0
     is_command: bool = False
-    """Whether a command of its own takes these seconds."""
+    """Whether a separate command takes these seconds."""
 
 
 class Script(NamedTuple):
-    """What a feature's name says, by the name of a specialist, `fix`, or nothing for all others."""
+    """The script of a feature's name, by the name of a specialist, `fix`, or empty for all others."""
 
     clauses: Mapping[str, tuple[Word, ...]]
 
@@ -62,7 +62,7 @@ class Script(NamedTuple):
         return words[min(attempt, len(words)) - 1]
 
     def runs_command(self, step: str) -> bool:
-        """Whether a command of its own does the work of every `step`."""
+        """Whether a separate command does the work of every `step`."""
         if step not in (FIX, "validate", "recheck", "confirm"):
             return False
         words = [
@@ -76,7 +76,7 @@ def script_of(name: str) -> Script:
     The script in a feature's name.
 
     Raises:
-        UsageError: a word of it means nothing, or a clause is of no specialist.
+        UsageError: a word is unknown, or a clause names no specialist.
     """
     clauses = {}
     for clause in name.split(";"):
@@ -93,7 +93,7 @@ def script_of(name: str) -> Script:
 
 
 def read_word(text: str, pattern: re.Pattern[str], otherwise: str, where: str) -> Word:
-    """A word by a pattern made of `AFFIXED`; affixes alone go on for ever, and mean `otherwise`. `where` says whose."""
+    """A word by a pattern made of `AFFIXED`; affixes alone repeat for ever as `otherwise`; `where` is for errors."""
     match = pattern.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is no word of a script for {where}")
@@ -112,14 +112,14 @@ class Agent(NamedTuple):
     script: str
     what: str
     specialists: Sequence[str] = ("test-runner",)
-    """Those that its workflow needs."""
+    """The specialists that its workflow needs."""
     fix_seconds: float = 1800.0
-    """How long its answer is waited for."""
+    """The time limit for its answer."""
     is_extended: bool = False
-    """Whether a person gives it more runs when it has none left; what escalates otherwise is given up."""
+    """Whether a person extends it when its runs are used up; other escalations are given up."""
 
 
 _TOLD: Final = tomllib.loads(Path(__file__).with_name("scripted_agents.toml").read_text(encoding="utf-8"))
 AGENTS: Final[Mapping[str, Agent]] = MappingProxyType({name: Agent(**told) for name, told in _TOLD.items()})
-"""By name: what a main agent or a specialist may do to the loop, good and bad. Give one to a workflow as its feature's
-name, with `FIXLOOP_CREW=fixloop.testing:scripted_crew` in the worker's environment, and see what comes of it."""
+"""By name: good and bad behaviour of a main agent or a specialist. Give one to a workflow as its feature's name, with
+`FIXLOOP_CREW=fixloop.testing:scripted_crew` in the worker's environment, and see the result."""

@@ -1,4 +1,4 @@
-"""Where a chaos run takes place: a Redis, two workers, the one who injures them, and the caller who hands work in."""
+"""The site of a chaos run: a Redis, two workers, their injurer, and the caller that submits work."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ from fixloop.testing.processes import Host, RedisServer
 
 T = TypeVar("T")
 EXECUTIONS: Final = "executions"
-"""The file in which agents write down what they begin."""
+"""The file in which agents record their starts."""
 HOSTS: Final = ("host-1", "host-2")
 LEFT_ALONE: Final = "0a1e1e55"
 INJURED: Final = "d15a57e2"
@@ -42,11 +42,11 @@ INJURED: Final = "d15a57e2"
 POLL_SECONDS: Final = 0.1
 START_SECONDS: Final = 180.0
 PATIENCE_SECONDS: Final = 60.0
-"""So long without any step anywhere: what has not ended then never will."""
+"""After so long without any step, a workflow that has not ended never will."""
 LOOK_SECONDS: Final = 0.0005
-"""For each workflow that is looked at."""
+"""Per workflow looked at."""
 SETTLING_SECONDS: Final = 1.0
-# The caller is not injured, and waits for a Redis that is.
+# The caller is not injured, and waits for an injured Redis.
 CALLER_PATIENCE_SECONDS: Final = 30.0
 GIVEN_UP: Final = DecisionMade(decision=Decision.ABORT, by="chaos")
 
@@ -61,10 +61,10 @@ class Progress(NamedTuple):
 
 class Work(Protocol):
     def begin(self) -> list[str]:
-        """Hand all of it in; the names by which it is asked for."""
+        """Submit all of it; returns the names to ask for it."""
 
     def unended(self, names: Sequence[str]) -> list[str]:
-        """Those that have not ended; FixloopError or RedisError when it cannot be told now."""
+        """The names that have not ended; FixloopError or RedisError if that is unknown now."""
 
 
 class Site:
@@ -79,7 +79,7 @@ class Site:
 
     @contextmanager
     def running(self) -> Iterator["Site"]:
-        """Everything is started, and ended with the block."""
+        """Start everything, and end it with the block."""
         with ExitStack() as ending:
             ending.callback(self.server.kill)
             self.server.start()
@@ -104,7 +104,7 @@ class Site:
             yield self
 
     def in_loop(self, act: Callable[..., object], *words: object) -> None:
-        """Have the relay's thread do it."""
+        """Run it in the relay's thread."""
 
         async def there() -> None:
             done = act(*words)
@@ -118,7 +118,7 @@ class Site:
         self._loop.call_soon_threadsafe(arm)
 
     def heal(self) -> None:
-        """Hurt nobody any more; return when what was stopped goes on again, and what it did has come in."""
+        """Stop injuring; return when stopped processes run again, and their results have arrived."""
         self.in_loop(self.injurer.disarm)
         while self.injurer.actions.under_way:
             time.sleep(POLL_SECONDS)
@@ -136,19 +136,19 @@ class Site:
         patience_seconds: float = PATIENCE_SECONDS,
         limit_seconds: float = float("inf"),
     ) -> float:
-        """Hand `work` in; the seconds until all has ended, nothing goes on, or it takes too long."""
+        """Submit `work`; returns the seconds until all has ended, nothing happens any more, or it takes too long."""
         began = moved = time.monotonic()
         waiting = work.begin()
         count, seconds = len(waiting), 0.0
         before: object = None
         while waiting and seconds < limit_seconds:
-            # It changes as long as anything goes on.
+            # This changes as long as anything happens.
             now = len(waiting), self.injurer.answers["ok"], self.injurer.actions.under_way
             if now != before or self.injurer.actions.under_way:
                 before, moved = now, time.monotonic()
             if time.monotonic() - moved > patience_seconds:
                 break
-            # Looking costs Redis time, too.
+            # Looking also costs Redis time.
             time.sleep(max(POLL_SECONDS, len(waiting) * LOOK_SECONDS))
             for host in self.hosts.values():
                 self._loop.call_soon_threadsafe(host.tend)
@@ -164,7 +164,7 @@ class Site:
 
 @contextmanager
 def site(folder: Path, concurrency: int, network: Network, host: type[Host] = Host) -> Iterator[Site]:
-    """A site that runs, and is gone with the block. Its workers are scripted; what it leaves is in `folder`."""
+    """A running site that ends with the block. Its workers are scripted; its files are in `folder`."""
     environment = {
         "FIXLOOP_CREW": "fixloop.testing:scripted_crew",
         "FIXLOOP_EXECUTIONS": str(folder / EXECUTIONS),
@@ -173,7 +173,7 @@ def site(folder: Path, concurrency: int, network: Network, host: type[Host] = Ho
         "FIXLOOP_TASK_EVENTS": "0",
     }
     kind = partial(host, concurrency=concurrency, environment=environment)
-    # A socket's path may have 107 bytes, and `folder` may lie deep.
+    # A socket's path may have 107 bytes, and `folder` may be deep.
     with (
         tempfile.TemporaryDirectory(prefix="fixloop-") as sockets,
         networks(network, HOSTS, Path(sockets)) as by_host,
@@ -188,9 +188,9 @@ class Play(NamedTuple, Generic[T]):
     event: Start
     script: str
     answers: Sequence[Event]
-    """What a person says to its escalations, in order."""
+    """A person's answers to its escalations, in order."""
     expected: T
-    """Its rehearsal, or where its named files are."""
+    """Its rehearsal, or the folder of its named files."""
 
     @property
     def workflow(self) -> str:
@@ -203,12 +203,12 @@ class Workflows:
     _client: Any
     _plays: Mapping[str, Play[Any]]
     _given_up: Event
-    """What is said to escalations that should not be there."""
+    """The answer to unexpected escalations."""
     _decided: Counter[str] = field(default_factory=Counter)
 
     def begin(self) -> list[str]:
         for play in self._plays.values():
-            # `exists`: the first answer was lost with Redis. Whether it really is there shows at the end.
+            # `exists`: the first answer was lost with Redis. The end shows whether it really exists.
             self._engine.start(play.event)
         return list(self._plays)
 
@@ -219,7 +219,7 @@ class Workflows:
         found = dict(zip(names, pipe.execute(), strict=True))
         for workflow, (outcome, paused) in found.items():
             if paused and not outcome:
-                # One that escalates more often than it should is given up.
+                # A workflow that escalates more often than expected is given up.
                 number, answers = self._decided[workflow], self._plays[workflow].answers
                 answer = answers[number] if number < len(answers) else self._given_up
                 with suppress(Unexpected):

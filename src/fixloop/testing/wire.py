@@ -1,7 +1,7 @@
-"""What passes between a worker and Redis, as far as a chaos run has to understand it: claims, commits and hints.
+"""Reads the traffic between a worker and Redis that a chaos run must understand: claims, commits and hints.
 
 Reads requests as RESP, whole commands only; everything else passes unread. Knows the scripts by their digests and
-the messages by kombu's JSON, and nothing of what a step means.
+the messages by kombu's JSON, and nothing about the meaning of a step.
 """
 
 import json
@@ -17,12 +17,12 @@ from fixloop.store.scripts import source
 
 PUSHED: Final = b":1\r\n"
 NOTHING_TAKEN: Final = b"*-1\r\n"
-"""What Redis says to a client that waited and got no message."""
+"""Redis's reply to a client that waited and got no message."""
 NO_ROOM: Final = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 
 BEGUN: Final = "bare:begun"
 EFFECTS: Final = "bare:effects"
-"""Where the steps of a bare chain count what they begin and what they have done: its claims and commits."""
+"""The keys in which the steps of a bare chain count starts and effects: its claims and commits."""
 
 _COUNTS: Final[dict[bytes, Literal["claim", "commit"]]] = {
     BEGUN.encode(): "claim",
@@ -39,14 +39,14 @@ _STEP: Final = re.compile(
 )
 """Steps of the validation loop; a cycle's end; runs of agents, which the tickets of all others ask for."""
 _ID: Final = re.compile(rb'"id": ?"([\w.-]+)"')
-"""Celery's callers and workers write JSON with spaces and without."""
+"""Celery's callers and workers write JSON with and without spaces."""
 _STATUS: Final = re.compile(rb"\*\d+\r\n\$\d+\r\n([a-z]+)\r\n")
 
 
 class Request(NamedTuple):
     kind: Literal["claim", "commit", "sweep", "hint", "pop", "unacked", "artifact"]
     ticket: str = ""
-    """The one it is about; for a sweep, the key of the shard."""
+    """The ticket it is about; for a sweep, the key of the shard."""
     words: tuple[bytes, ...] = ()
     """The command itself."""
     claims: str = ""
@@ -58,7 +58,7 @@ class Requests:
         self._reader = hiredis.Reader()
 
     def read(self, data: bytes) -> list[Request]:
-        """Those that matter and are complete with `data`, in order."""
+        """The relevant requests completed by `data`, in order."""
         self._reader.feed(data)
         found = []
         while (words := self._reader.gets()) is not False:
@@ -93,7 +93,7 @@ def _request(words: Any) -> Request | None:
 
 
 def _of_message(data: bytes) -> str:
-    """The ticket that a message offers; a message in `unacked` stands in a list with where it came from."""
+    """The ticket that a message offers; a message in `unacked` is in a list with its origin."""
     message = json.loads(data)
     if isinstance(message, list):
         message = message[0]
@@ -102,7 +102,7 @@ def _of_message(data: bytes) -> str:
 
 
 def answer_to(reply: bytes) -> str:
-    """The status that a claim or a commit was answered with; `ok` for a count, empty for an error."""
+    """The status in the reply to a claim or a commit; `ok` for a count, empty for an error."""
     if reply.startswith(b":"):
         return "ok"
     found = _STATUS.match(reply)
@@ -110,7 +110,7 @@ def answer_to(reply: bytes) -> str:
 
 
 def has_claimed(reply: bytes) -> bool:
-    """Whether a commit was given the ticket that it asked for."""
+    """Whether a commit got the ticket that it asked for."""
     answer = _first(reply)
     return isinstance(answer, list) and bool(answer[-1])
 
@@ -130,7 +130,7 @@ def has_swept(reply: bytes) -> bool:
 
 
 def step_of(ticket: str) -> str:
-    """The step that a ticket's id is for; empty when it is no ticket's."""
+    """The step of a ticket's id; empty if it is not a ticket's."""
     found = _STEP.fullmatch(ticket)
     if found is None:
         return ""
@@ -138,7 +138,7 @@ def step_of(ticket: str) -> str:
 
 
 def ticket_in(data: bytes, tickets: Container[str]) -> str:
-    """The one of `tickets` that a message in `data` offers; empty when none does."""
+    """The one of `tickets` that a message in `data` offers; empty if none does."""
     return next((each.decode() for each in _ID.findall(data) if each.decode() in tickets), "")
 
 
