@@ -1,1 +1,1 @@
-"""How a deployment runs: Celery, Redis and Flower settings, and the presets."""
+"""The configuration of a deployment: Celery, Redis and Flower settings, and the presets."""

@@ -1,5 +1,5 @@
-"""Celery's settings. A message is a hint (the state in Redis is the truth), so each is chosen to lose and
-to double as little as it can, and nothing rests on any of them.
+"""Celery's settings. A message is a hint (the state in Redis is the truth), so each setting minimizes loss and
+duplicates, and nothing depends on any of them.
 """
 
 import os
@@ -7,14 +7,14 @@ import os
 from fixloop.servers.broker_url import celery_settings, is_rabbitmq
 from fixloop.servers.settings import load_settings
 
-# `fixloop worker` gives both; for `celery -A workers.app` one of the two is enough, as everywhere.
+# `fixloop worker` sets both; for `celery -A workers.app` one of the two is enough, as everywhere.
 _named = load_settings().urls()
 broker = _named.broker if _named is not None else "redis://localhost:6379/0"
 globals().update(celery_settings(broker, connect_seconds=2.0, answer_seconds=10.0))
 broker_connection_retry_on_startup = True
 broker_connection_max_retries = None
-# RabbitMQ: a peer that is gone without a word is known within twice this, and a channel that it closes (a step took
-# longer than its `consumer_timeout`) is opened again instead of ending the process and with it the step.
+# RabbitMQ: a peer that vanishes is noticed within twice this, and a channel that it closes (a step took longer than its
+# `consumer_timeout`) is reopened instead of ending the process and its step.
 broker_heartbeat = 10
 broker_channel_error_retry = is_rabbitmq(broker)
 
@@ -27,7 +27,7 @@ task_store_errors_even_if_ignored = False
 
 task_serializer = "json"
 accept_content = ["json"]
-task_default_queue = "celery"  # for callers that have only celery and the task's name
+task_default_queue = "celery"  # for callers with only celery and the task's name
 task_create_missing_queues = True
 task_publish_retry = True
 task_publish_retry_policy = {

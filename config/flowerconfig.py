@@ -1,6 +1,6 @@
-"""Flower's settings: it shows, it does not command, and only to those who have the password.
+"""Flower's settings: it only displays, and only with the password.
 
-FIXLOOP_FLOWER_AUTH       `user:password`; without it a password is made up for this run and printed
+FIXLOOP_FLOWER_AUTH       `user:password`; without it a password is generated for this run and printed
 FIXLOOP_FLOWER_ADDRESS    the address to listen on, this machine's loopback by default
 """
 
@@ -29,13 +29,13 @@ if not credentials:
     print("Flower: log in as {} with {}".format(*credentials.split(":")), file=sys.stderr, flush=True)
 basic_auth = [credentials]
 
-# Names of workers, tasks and queues are for those who have the password; Flower itself shows them to anybody.
+# Names of workers, tasks and queues need the password; Flower itself shows them to anybody.
 Metrics.get = authenticated(Metrics.get)
 
 # Its buttons revoke tasks and stop workers behind the state's back; decisions have their own commands.
 read_only = True
 
-# Workers show their settings to nobody, and would reject each question as none of fixloop's.
+# Workers never show their settings, and would reject each request as not fixloop's.
 Inspector.inspect_methods = tuple(method for method in Inspector.inspect_methods if method != "conf")
 
 # The ticket is the task's id, and the arguments name workflow, specialist and iteration.

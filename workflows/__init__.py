@@ -1,4 +1,4 @@
-"""One file for each profile: which steps, in which order, as which canvas."""
+"""One file for each profile: its steps, their order, and their canvas."""
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType

@@ -1,6 +1,6 @@
 """The canvas of the `cycle` profile, built from state: each agent after those it depends on, then the end.
 
-Agents that may start at the same time have a canvas each: no group, because only the state waits for all (K31).
+Agents that may start together have a canvas each, without a group, because only the state waits for all (K31).
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ def following(state: Cycle, ticket: Ticket) -> Iterator[Ticket]:
     if ticket.step != "work":
         return
     completed = {agent.key for agent in state.agents if state.completed(agent.key)} | {ticket.specialist}
-    # Not the agents that work already, wait for a person, or are outside.
+    # Without agents that already work, wait for a person, or are outside.
     held = {key for escalation in state.escalations for key in escalation.agents}
     left = [
         agent

@@ -1,7 +1,7 @@
 """The canvas of the `handoff` profile, built from state: planner | builder | reviewer | fixer | reviewer.
 
-It ends with the review after a fix: what that says begins the next round, or ends the workflow. No task waits for an
-agent outside: there the canvas ends (K31).
+It ends with the review after a fix: its result begins the next round, or ends the workflow. No task waits for an
+outside agent: the canvas ends there (K31).
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """The canvas of the `validation` profile, built from state: validate | report | fix | recheck.
 
-A chain's hop is the hint for the next ticket. Ids of tickets are derived, so the chain can name those that do not exist
-yet; a ticket that comes otherwise (a PASS, a wait, an escalation) replaces the rest.
+A chain's hop is the hint for the next ticket. Ticket ids are derived, so the chain can name tickets that do not exist
+yet; a different next ticket (a PASS, a wait, an escalation) replaces the rest.
 """
 
 from fixloop.protocol.ids import ticket_id
@@ -10,7 +10,7 @@ from fixloop.protocol.ticket import Priority, Ticket
 
 
 def following(state: State, ticket: Ticket) -> list[Ticket]:
-    """The tickets that come after `ticket` if its checks fail and the fixer mends them."""
+    """The tickets that come after `ticket` if its checks fail and the fixer fixes them."""
     if ticket.step in ("attend", "confirm", "deliver", "escalate", "notify", "push"):
         return []
     rest = []
@@ -18,7 +18,7 @@ def following(state: State, ticket: Ticket) -> list[Ticket]:
     if ticket.step in ("validate", "recheck"):
         rest.append(_later(state, ticket, "report", n))
     if state.agent:
-        # Nobody waits for the mailbox's reader: there the canvas ends (K31).
+        # No task waits for the mailbox's reader: the canvas ends there (K31).
         rest.append(_later(state, ticket, "deliver", n))
     if ticket.step != "fix" and state.fixer == "command":
         rest.append(_later(state, ticket, "fix", n))

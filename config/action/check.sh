@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the checkout; of a pull request against its merge base. Needs no secret, so forks are safe.
+# Checks the checkout; a pull request is checked against its merge base. Needs no secret, so forks are safe.
 set -uo pipefail
 words=(check "$FIXLOOP_ACTION_PATH" --github --sarif "$FIXLOOP_ACTION_SARIF")
 if [[ -n ${GITHUB_BASE_REF:-} ]]; then

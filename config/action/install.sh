@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs fixloop into an environment of its own, so that nothing of the project's changes.
+# Installs fixloop into a separate environment, so that the project's does not change.
 set -euo pipefail
 "$FIXLOOP_ACTION_PYTHON" -m venv "$RUNNER_TEMP/fixloop"
 "$RUNNER_TEMP/fixloop/bin/python" -m pip install --quiet --disable-pip-version-check "$GITHUB_ACTION_PATH"
