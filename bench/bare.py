@@ -15,18 +15,18 @@ app.conf.update(broker_url=celery_url(os.environ.get("FIXLOOP_BROKER_URL", "redi
 
 @app.task(name="bare.hop")  # type: ignore[untyped-decorator]
 def hop(*, ticket: str, issue: int, specialist: str, iteration: int) -> None:
-    """Nothing, with a message that says what ours say."""
+    """Do nothing; the message has the same arguments as fixloop's."""
 
 
 @app.task(name="bare.last")  # type: ignore[untyped-decorator]
 def last(*, ticket: str, issue: int, specialist: str, iteration: int) -> None:
-    """The end of one chain: counted, so that both sides are known to have done all their hops."""
+    """Count the end of one chain, to know that both sides have done all their hops."""
     _counter().incr("bare:done")
 
 
 @app.task(name="bare.noted")  # type: ignore[untyped-decorator]
 def noted() -> None:
-    """When it began, on the clock that all processes of the machine share."""
+    """Record its start, on the clock that all processes of the machine share."""
     _counter().rpush("bare:began", repr(time.monotonic()))
 
 

@@ -1,4 +1,4 @@
-"""The public projects fixloop is tried on, as `projects.toml` names them, each prepared as its developers would."""
+"""Prepares the public projects of `projects.toml`, on which fixloop is tried, as their developers would."""
 
 import hashlib
 import os
@@ -29,7 +29,7 @@ _AUTHOR = ("-c", "user.name=dev", "-c", "user.email=dev@example.invalid")
 
 
 class Registry(StrEnum):
-    """Where a release comes from; each is asked by its usual client."""
+    """The source of a release; each is used through its usual client."""
 
     PYPI = "PyPI"
     NPM = "npm"
@@ -40,7 +40,7 @@ class Registry(StrEnum):
 
 
 class Edit(BaseModel):
-    """One replacement in one file; `old` stands there exactly once."""
+    """One replacement in one file; `old` occurs exactly once."""
 
     model_config = _STRICT
 
@@ -49,7 +49,7 @@ class Edit(BaseModel):
     new: str
 
     def apply(self, checkout: Path) -> None:
-        """Replace it below `checkout`; ValueError when the file does not hold `old` exactly once."""
+        """Replace it below `checkout`; ValueError unless `old` occurs exactly once in the file."""
         path = checkout / self.file
         text = path.read_text()
         if text.count(self.old) != 1:
@@ -58,7 +58,7 @@ class Edit(BaseModel):
 
 
 class Project(BaseModel):
-    """One release, how a developer prepares it, its own commands, and three bugs that they notice."""
+    """One release, its preparation by a developer, its own commands, and three bugs that they find."""
 
     model_config = _STRICT
 
@@ -98,7 +98,7 @@ def public_projects(file: Path = PROJECTS_FILE) -> tuple[Project, ...]:
 
 
 def prepared(project: Project, folder: Path) -> Path:
-    """The checkout below `folder`, made once for each entry of `projects.toml`; ValueError for another digest."""
+    """The checkout below `folder`, made once for each entry of `projects.toml`; ValueError for a wrong digest."""
     checkout, stamp = folder / "checkout", folder / "prepared.json"
     entry = project.model_dump_json(exclude={"bugs", "commands", "shape", "change"})
     if not (stamp.exists() and stamp.read_text() == entry):
@@ -116,14 +116,14 @@ def prepared(project: Project, folder: Path) -> Path:
 
 
 def restore(checkout: Path) -> None:
-    """Take back every change of tracked files, and what fixloop keeps there; ignored files stay."""
+    """Undo every change of tracked files, and remove fixloop's own files; ignored files stay."""
     _call(["git", "checkout", "-q", "--", "."], checkout)
     _call(["git", "clean", "-fdq"], checkout)
     shutil.rmtree(checkout / ".fixloop", ignore_errors=True)
 
 
 def developer_environment(checkout: Path | None = None) -> dict[str, str]:
-    """A shell's variables: fixloop's own environment is not on PATH, the project's is where `checkout` is given."""
+    """A shell's variables: fixloop's own environment is not on PATH; the project's is, if `checkout` is given."""
     ours = str(Path(sys.executable).parent)
     kept = {
         name: value
@@ -137,7 +137,7 @@ def developer_environment(checkout: Path | None = None) -> dict[str, str]:
 
 
 def install(checkout: Path, *packages: str) -> None:
-    """These packages in its `.venv`, and nothing else."""
+    """Install only these packages in its `.venv`."""
     environment = developer_environment(checkout)
     _call(["python3", "-m", "venv", ".venv"], checkout, environment)
     if packages:
@@ -203,7 +203,7 @@ def _tidy(project: Project, checkout: Path) -> None:
 
 
 def _install(project: Project, checkout: Path) -> None:
-    """Its environment; a lock file that npm writes is committed, as its developers would."""
+    """Install its environment; a lock file that npm writes is committed, as its developers would."""
     if project.packages:
         install(checkout, *project.packages)
     elif (checkout / "package.json").exists():

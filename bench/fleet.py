@@ -77,7 +77,7 @@ def measured(servers: int, processes: int, seconds: float, broker: str) -> Seque
 
 
 def worked(urls: Sequence[str], broker: str, workflows: int) -> tuple[int, float]:
-    """Have so many workflows of one step done; how many steps they were, and the seconds they took."""
+    """Run some workflows of one step; returns the number of steps, and the seconds they took."""
     stores = [RedisStore(url) for url in urls]
     engines = [stage.hinting_engine(broker or url, store) for url, store in zip(urls, stores, strict=True)]
     began, waiting = time.monotonic(), list[tuple[RedisStore, str]]()
@@ -88,7 +88,7 @@ def worked(urls: Sequence[str], broker: str, workflows: int) -> tuple[int, float
     started = list(waiting)
 
     def all_ended() -> bool:
-        # The last of the queue are looked at first, so that looking costs next to nothing.
+        # The last ones in the queue are checked first, so that polling is cheap.
         while waiting and (found := waiting[-1][0].read(waiting[-1][1])) and found.fields.get("outcome"):
             waiting.pop()
         return not waiting
@@ -99,7 +99,7 @@ def worked(urls: Sequence[str], broker: str, workflows: int) -> tuple[int, float
 
 
 def _messages(urls: Sequence[str]) -> int:
-    """How many messages the servers were given: nothing else here pushes to the left of a list."""
+    """The number of messages sent to the servers: nothing else here pushes to the left of a list."""
     return sum(_info(url, "commandstats").get("cmdstat_lpush", {"calls": 0})["calls"] for url in urls)
 
 
@@ -108,7 +108,7 @@ def _info(url: str, section: str) -> Any:
 
 
 def _machine_seconds() -> float:
-    """Of all processors, in use since the start."""
+    """The busy seconds of all processors since the start."""
     with open("/proc/stat") as file:
         return sum(map(int, file.readline().split()[1:4])) / os.sysconf("SC_CLK_TCK")
 

@@ -1,4 +1,4 @@
-"""Whether each part of what guards a verdict earns its place: without it a cheat passes that does not pass with it.
+"""Checks that each part of the integrity protection is needed: without it a cheat passes that otherwise fails.
 
 python -m bench.integrity                  every part, two runs each
 python -m bench.integrity --only sandbox   one of them
@@ -15,7 +15,7 @@ from fixloop.testing.cheats.play import End, play
 
 
 class Part(NamedTuple):
-    """What belongs together, and a cheat that nothing else sees."""
+    """Rules that belong together, and a cheat that nothing else detects."""
 
     rules: tuple[str, ...]
     cheat: str
@@ -42,7 +42,7 @@ PARTS: Final = {
 
 
 def main() -> int:
-    """Print a line for each part; 1 where one of them earns nothing."""
+    """Print a line for each part; returns 1 if one of them is not needed."""
     parser = argparse.ArgumentParser(description="Play a cheat with and without each part.")
     parser.add_argument("--only", choices=PARTS, help="one part")
     only = parser.parse_args().only

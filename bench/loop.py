@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def on_small_project(folder: Path, turns: int) -> None:
-    """Print what each way through the loop takes, beside its own commands."""
+    """Print the time of each way through the loop, and of its own commands."""
     project = made(folder / "calc", COMMANDS)
     install(project, "pytest", "ruff", "mypy")
     variables = {"XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder)}
@@ -102,9 +102,9 @@ def on_small_project(folder: Path, turns: int) -> None:
 
 
 def made(folder: Path, commands: Mapping[str, str]) -> Path:
-    """A project that is right, in a git repository."""
+    """A correct project in a git repository."""
     folder.mkdir(parents=True)
-    # What JSON writes between quotes, TOML reads.
+    # TOML reads JSON's strings.
     text = "".join(f"[specialist.{name}]\ncommand = {json.dumps(each)}\n" for name, each in commands.items())
     files = {
         "calc.py": CALC.format("+"),
@@ -139,7 +139,7 @@ def median(turns: int, measure: Callable[[], float]) -> float:
 
 
 def by_turns(ways: Mapping[str, Callable[[], float]], turns: int) -> dict[str, float]:
-    """The median of each, all measured `turns` times one after the other."""
+    """The median of each, all measured alternately `turns` times."""
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(turns):
         for name, measure in ways.items():

@@ -1,7 +1,7 @@
-"""Where a step's time goes: CPU of each process, and inside those that work, of each piece.
+"""Profiles a step: CPU of each process, and of each piece inside the work processes.
 
-`FIXLOOP_CREW=bench.pieces:timed_crew` is the scripted crew; the process that makes it times its own pieces, each
-without those inside it, and tells Redis. That costs time, so it is done after the comparison, not in it.
+`FIXLOOP_CREW=bench.pieces:timed_crew` is the scripted crew; the process that creates it times its own pieces, each
+without those inside it, and reports to Redis. That costs time, so it is done after the comparison, not in it.
 """
 
 import os
@@ -56,7 +56,7 @@ class _Pieces:
 
 
 class _TimedCrew(ScriptedCrew):
-    """Tells as it begins to work: no other moment of a process is ours."""
+    """Reports when it begins to work, the only hook in a process."""
 
     def __init__(self, pieces: _Pieces) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ def timed_crew() -> ScriptedCrew:
 
 
 def told_pieces(client: Any) -> dict[str, float]:
-    """CPU seconds by piece of all processes that told; `Celery and the rest` is what no piece had."""
+    """CPU seconds by piece of all processes that reported; `Celery and the rest` is the remainder."""
     found: dict[str, float] = {}
     for name, spent in client.hgetall(TOLD).items():
         piece = name.decode().partition(" ")[2]
@@ -102,7 +102,7 @@ def told_pieces(client: Any) -> dict[str, float]:
 
 
 def cpu_by_role(supervisor: int, others: Mapping[str, int]) -> dict[str, float]:
-    """CPU seconds so far of a worker's processes by what they are, and of `others` by name."""
+    """CPU seconds so far of a worker's processes by role, and of `others` by name."""
     children, grandchildren = below(supervisor, 1), below(supervisor, 2)
     found = {name: cpu_seconds([pid]) for name, pid in others.items()}
     found["worker, supervisor or main"] = cpu_seconds([supervisor])
@@ -110,7 +110,7 @@ def cpu_by_role(supervisor: int, others: Mapping[str, int]) -> dict[str, float]:
         pids = [pid for pid in children if role_of(pid) == role]
         if pids:
             found[f"worker, {role} main"] = cpu_seconds(pids)
-    # Those of the bare worker are its children, ours are those of one of the supervisor's.
+    # The bare worker's processes are its children; fixloop's are grandchildren of the supervisor.
     found["work processes"] = cpu_seconds(grandchildren or children)
     return found
 

@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def _is_true(project: Project, options: argparse.Namespace, stamp: tuple[str, str]) -> bool:
-    """Prepare one project and try it; one that cannot be prepared is told, and the others are tried."""
+    """Prepare one project and try it; a failed preparation is reported, and the others are tried."""
     folder = options.folder / project.name
 
     def tell(what: str) -> None:
@@ -160,7 +160,7 @@ def _told(configured: Configured, raw_seconds: float) -> tuple[str, str]:
 
 
 def _found(configured: Configured) -> str:
-    """How many bugs were found, and whether a run with one was green."""
+    """The number of bugs found, and whether a run with one was green."""
     found = sum(each.found_failures for each in configured.bugs)
     green = sum(each.green for each in configured.bugs)
     return f"{found}/{len(configured.bugs)}" + (f" ({green} green)" if green else "")

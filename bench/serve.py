@@ -53,7 +53,7 @@ def main() -> int:
 
 
 async def measured(options: argparse.Namespace, known: list[str], port: int, empty: int, process: int) -> int:
-    """Print every figure; the exit code."""
+    """Print every figure; returns the exit code."""
     headers = [f"Authorization: Bearer {token}\r\n" for token in known]
     began = time.perf_counter()
     await asked(port, "/v1/inbox?", headers, 1, 1.0)
@@ -97,7 +97,7 @@ async def measured(options: argparse.Namespace, known: list[str], port: int, emp
 
 
 def made(url: str, count: int, waiting: int) -> None:
-    """Workflows of one project; the first ones wait for a decision, as their checks cannot be run."""
+    """Workflows of one project; the first ones wait for a decision, because their checks cannot run."""
     store = RedisStore(url)
     engine = Engine(store)
     for issue in range(1, count + 1):
@@ -128,7 +128,7 @@ def made(url: str, count: int, waiting: int) -> None:
 
 @contextmanager
 def tokens(url: str) -> Iterator[list[str]]:
-    """One for each connection: each has so many requests in a minute."""
+    """One token for each connection: each token has a limit of requests per minute."""
     connection = Connection(url)
     try:
         yield [
@@ -159,7 +159,7 @@ def listens(port: int) -> bool:
 
 
 async def asked(port: int, path: str, headers: list[str], rate: int, seconds: float) -> list[float]:
-    """The seconds that each request took from when it was due, at a fixed rate over a few connections."""
+    """The seconds of each request from its due time, at a fixed rate over a few connections."""
     count = max(1, round(rate * seconds))
     began = time.perf_counter()
     due = iter([began + number / rate for number in range(count)])

@@ -1,4 +1,4 @@
-"""What the benchmarks share: a separate Redis, worker processes, and waiting."""
+"""Shared by the benchmarks: a separate Redis, worker processes, and waiting."""
 
 import os
 import statistics
@@ -37,7 +37,7 @@ def hinting_engine(url: str, store: RedisStore) -> Engine:
 
 
 def scripted_environment(url: str, **more: str) -> dict[str, str]:
-    """For workers with scripted agents at the Redis of `url`; this process gets it, too."""
+    """The environment of workers with scripted agents at the Redis of `url`, also set in this process."""
     environment = {
         "FIXLOOP_BROKER_URL": url,
         "FIXLOOP_STATE_URL": url,
@@ -65,7 +65,7 @@ def redis_server(binary: str = "") -> Iterator[str]:
 
 
 def _answers(client: Redis) -> bool:
-    # Its socket is there before it listens on it.
+    # Its socket exists before it listens.
     with suppress(redis.ConnectionError):
         return bool(client.ping())
     return False
@@ -88,7 +88,7 @@ def background(command: Sequence[str], environment: Mapping[str, str]) -> Iterat
 
 
 def wait_until(condition: Callable[[], bool], *, seconds: float, step_seconds: float = 0.01) -> None:
-    """Poll until `condition` holds; TimeoutError when it did not within `seconds`."""
+    """Poll until `condition` holds; TimeoutError after `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -97,7 +97,7 @@ def wait_until(condition: Callable[[], bool], *, seconds: float, step_seconds: f
 
 
 def percentile(found: Sequence[float], share: float) -> float:
-    """The median for a half; else the value that `share` of them do not reach."""
+    """The median for a half; else the value that a fraction `share` stays below."""
     if share == 0.5:
         return statistics.median(found)
     return sorted(found)[min(len(found) - 1, int(len(found) * share))]

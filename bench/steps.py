@@ -67,7 +67,7 @@ class Fixloop:
         stage.wait_until(lambda: self._ended(workflows), seconds=120, step_seconds=_pause_seconds(count))
 
     def steps(self) -> int:
-        """By the histories: one entry for the start, one for each step."""
+        """Counted from the histories: one entry for the start, one for each step."""
         return sum(len(self.store.history(workflow)) - 1 for workflow in self.last)
 
     def _start(self) -> str:
@@ -77,7 +77,7 @@ class Fixloop:
         return event.workflow
 
     def _ended(self, workflows: list[str]) -> bool:
-        """One field of the last, then of all: as cheap as the counter that tells the end of the bare chains."""
+        """Check one field of the last, then of all: as cheap as the counter of ended bare chains."""
         if not self._client.hget(workflow_key(workflows[-1]), "outcome"):
             return False
         pipe = self._client.pipeline(transaction=False)
@@ -107,7 +107,7 @@ class Bare:
 
 
 def _pause_seconds(count: int) -> float:
-    """Looking costs the engine time, too: seldom at a crowd, often at one alone."""
+    """Polling also costs the engine time: rarely for many workflows, often for one."""
     return 0.05 if count > 1 else 0.002
 
 
@@ -157,7 +157,7 @@ def _print_cpu(url: str, workers: tuple[int, int], count: int) -> None:
 
 
 def _print_waits(count: int, goes_on: bool) -> None:
-    """How long after their start so many workflows had made their first and their last step."""
+    """Print how long after their start `count` workflows had done their first and their last step."""
     with stage.redis_server() as url:
         environment = stage.scripted_environment(url) | {"FIXLOOP_GO_ON": str(int(goes_on))}
         with stage.background(stage.fixloop_worker(), environment):
@@ -177,7 +177,7 @@ def _at(entry: Entry) -> float:
 
 
 def _print_pieces(url: str, count: int) -> None:
-    """CPU of the pieces inside the processes that work, for a step; timing them makes them slower."""
+    """Print the CPU of the pieces inside work processes, per step; timing slows them down."""
     Fixloop(url, first=2 * FURTHER).run(count)
     print("inside the work processes, CPU per step, ms (timed, so in all somewhat more)")
     pieces = told_pieces(Redis.from_url(url))

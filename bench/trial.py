@@ -1,4 +1,4 @@
-"""What a project's own commands say, what fixloop says, and whether that is true."""
+"""Compares the results of a project's own commands with fixloop's verdicts."""
 
 import re
 import shutil
@@ -25,12 +25,12 @@ CHECK = ("check", "--again", "--base", "none")
 
 
 class Answer(BaseModel):
-    """One command's end, or that of several one after the other."""
+    """The result of one command, or of several in sequence."""
 
     exit_code: int
     seconds: float
     verdict: str
-    """What fixloop says of the workflow, else the last line."""
+    """fixloop's verdict on the workflow, else the last line."""
 
     @property
     def green(self) -> bool:
@@ -38,8 +38,8 @@ class Answer(BaseModel):
 
     @property
     def found_failures(self) -> bool:
-        """Whether a run waits for a fix of failures, and not for a person because a check could not run, or a check
-        counts some."""
+        """Whether a run waits for a fix of failures, not for a person because a check could not run, or a check counts
+        failures."""
         is_waiting = self.exit_code == _WAITS and "waits for a fix" in self.verdict
         return is_waiting or (self.exit_code == 1 and _COUNTED.match(self.verdict) is not None)
 
@@ -50,7 +50,7 @@ class Configured(BaseModel):
 
     @property
     def true(self) -> bool:
-        """Green each time without a bug, failures found with each."""
+        """Whether it is green each time without a bug, and finds failures with each."""
         return all(each.green for each in self.answers) and all(each.found_failures for each in self.bugs)
 
     @property
@@ -93,7 +93,7 @@ def tried(
 ) -> Trial:
     """Try everything, interleaved `runs` times, then each bug; `stamp` is fixloop's commit and the day.
 
-    The checkout is as before afterwards. What each command printed lies in `checkout`/../logs.
+    The checkout is restored afterwards. Each command's output is in `checkout`/../logs.
     """
     bench = Bench(project, checkout, tell)
     try:
@@ -135,7 +135,7 @@ class Bench:
     def run(
         self, name: str, configuration: str | None, bug: Edit | None = None, how: Sequence[str] = ("run", ".")
     ) -> Answer:
-        """`fixloop run`, or `how`, with this fixloop.toml or without any, in a checkout that only `bug` has changed."""
+        """`fixloop run`, or `how`, with this fixloop.toml or without any, in a checkout changed only by `bug`."""
         restore(self._checkout)
         if bug:
             bug.apply(self._checkout)
@@ -148,7 +148,7 @@ class Bench:
         return self._ended(name, [str(_FIXLOOP), *arguments], environment)
 
     def take_configuration(self) -> str | None:
-        """What `init` wrote; nothing is left of it."""
+        """Return the file that `init` wrote, and remove it."""
         file = self._checkout / "fixloop.toml"
         text = file.read_text() if file.exists() else None
         restore(self._checkout)
@@ -170,7 +170,7 @@ class Bench:
         output = ended.stdout.decode(errors="replace")
         told = f"{output}\nexit code {ended.returncode}, {seconds:.1f} s\n"
         (self._logs / f"{name}.txt").write_text(told)
-        # Of a workflow's line without its number, name and what stands in brackets, or a check's; else the last line.
+        # The verdict in a workflow's line without its number, name and brackets, or in a check's; else the last line.
         printed = output.strip().splitlines() or [""]
         lines = _VERDICT.findall(output) or [line for line in printed if _COUNTED.match(line)] or printed[-1:]
         verdict = re.sub(r" \([^)]*\)", "", lines[-1].strip())

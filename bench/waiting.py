@@ -94,7 +94,7 @@ def main() -> None:
 def _measured(url: str, worker: int, executions: Path, options: argparse.Namespace) -> list[Limit]:
     client = Redis.from_url(url)
     signals = _Signals(url, executions)
-    # What is loaded with the first work is no cost of waiting.
+    # Modules loaded with the first work are not a cost of waiting.
     waiting = WaitingWorkflows(url)
     for number in range(options.workflows, options.workflows + 20):
         waiting.make(number)
@@ -131,7 +131,7 @@ def _measured(url: str, worker: int, executions: Path, options: argparse.Namespa
 
 
 class _Signals:
-    """Seconds from a call to the start of what it asks for."""
+    """Measures seconds from a call to the start of the work it requests."""
 
     def __init__(self, url: str, executions: Path) -> None:
         from bench.bare import noted
@@ -157,7 +157,7 @@ class _Signals:
         return self._started(workflow) - began
 
     def _started(self, workflow: str) -> float:
-        """By the line that the step wrote as it began; 0 when there is none."""
+        """The time in the line that the step wrote at its start; 0 if there is none."""
         if not self._executions.exists():
             return 0.0
         with self._executions.open("rb") as file:
@@ -203,7 +203,7 @@ def workflow_of(number: int) -> str:
 
 
 class WaitingWorkflows:
-    """Made through the engine, as workers do.
+    """Workflows made through the engine, as workers do.
 
     Each has a different name, hashes and failure, so that nothing compresses better than in real use.
     """
@@ -262,7 +262,7 @@ def _words(chance: random.Random, count: int) -> str:
 
 
 def _failure(chance: random.Random) -> Failure:
-    """As pytest tells of one, in about a kilobyte."""
+    """A failure as pytest reports it, of about a kilobyte."""
     module, test, kind = _words(chance, 1), _words(chance, 3), _words(chance, 2).title().replace("_", "")
     line, one, other = chance.randrange(10, 400), chance.randrange(10_000), chance.randrange(10_000)
     call = f"{kind}({_words(chance, 1)}={chance.randrange(1000)}, {_words(chance, 1)}='{_words(chance, 2)}')"

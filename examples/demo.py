@@ -1,8 +1,8 @@
 """Runs fixloop on copies of the examples and checks that everything ends as it should.
 
-`make demo` calls this, and `make demo PROFILE=cycle` (or handoff, chat or serve) with the profile's name. It needs no network and no Redis
-server of yours, works in a temporary directory, and leaves neither files nor processes. Exit code 0: every
-check below held.
+`make demo` calls this, and `make demo PROFILE=cycle` (or handoff, chat or serve) with the profile's name. It needs
+neither a network nor your own Redis server, works in a temporary directory, and leaves neither files nor processes.
+Exit code 0: every check below held.
 """
 
 import json

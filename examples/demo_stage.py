@@ -1,6 +1,6 @@
 """The demo's stage: copies of the examples in a temporary directory, fixloop as a user calls it, and the checks.
 
-Leaves neither files nor processes, and lets nothing of the caller's environment in.
+Leaves neither files nor processes, and uses nothing of the caller's environment.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 EXAMPLES = Path(__file__).resolve().parent
-# Beside this interpreter, and not resolved: in a virtual environment `python` is a link out of it.
+# Next to this interpreter, unresolved: in a virtual environment `python` is a link out of it.
 FIXLOOP = Path(sys.executable).with_name("fixloop")
 LIMIT_SECONDS = 180
 
@@ -69,7 +69,7 @@ class Stage:
 
 
 def _environment(root: Path) -> dict[str, str]:
-    """Our virtual environment, activated; nothing of the caller's git, virtual environment or fixloop."""
+    """fixloop's virtual environment, activated, without the caller's git, virtual environment or fixloop settings."""
     ours = ("FIXLOOP_", "GIT_", "XDG_", "PYTEST_", "COV_", "COVERAGE_", "VIRTUAL_ENV", "PYTHONPATH")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     kept["PATH"] = f"{FIXLOOP.parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
@@ -107,5 +107,5 @@ def _carrying(mark: str) -> dict[int, str]:
                 words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                 found[int(folder.name)] = words.strip()[:100]
         except OSError:
-            continue  # it ended meanwhile, or is not ours
+            continue  # it ended meanwhile, or belongs to another user
     return found
