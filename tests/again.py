@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-# Ends with its parent, however that ended.
+# Ends with its parent, however that ends.
 _BURNER: Final = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
 
 
 class Run(NamedTuple):
-    """What one run of pytest said."""
+    """The result of one run of pytest."""
 
     code: int
     """pytest's exit code: 0 where all was green."""
@@ -41,14 +41,14 @@ class Run(NamedTuple):
 
 
 def read(code: int, report: Path) -> Run:
-    """A run by its exit code and the JUnit XML that pytest wrote, or did not."""
+    """The result of a run from its exit code and pytest's JUnit XML, if any."""
     tests, skipped, red = set(), set(), {}
     for case in ElementTree.parse(report).iter("testcase") if report.exists() else ():
         name = f"{case.get('file')}::{case.get('name')}"
         tests.add(name)
         if case.find("skipped") is not None:
             skipped.add(name)
-        # A test that fails may fail once more while it is taken down.
+        # A failed test may fail again in its teardown.
         for kind in ("error", "failure"):
             if (found := case.find(kind)) is not None:
                 red[name] = " ".join((found.get("message") or "").split())[:300]
@@ -62,7 +62,7 @@ def red_in_all(runs: Sequence[Run]) -> list[str]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Run, say after each run what was red, and at the end how often; the exit code."""
+    """Run, print what was red after each run and how often at the end; returns the exit code."""
     options = _parsed(words)
     folder, runs = Path(tempfile.mkdtemp(prefix="fixloop-again-")), []
     with _burning(options.burn):
@@ -89,7 +89,7 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
 
 def _run(words: Sequence[str], place: Path) -> Run:
     report = place.with_suffix(".xml")
-    # As the Makefile has it.
+    # As in the Makefile.
     testers = ["-n", str(2 * (os.cpu_count() or 1)), "--maxprocesses", "8", "--dist", "worksteal"]
     command = [sys.executable, "-m", "pytest", *testers, "-o", "junit_family=xunit1", f"--junitxml={report}"]
     with place.with_suffix(".log").open("wb") as log:
@@ -109,7 +109,7 @@ def _burning(count: int) -> Iterator[None]:
 
 
 def _cpu_seconds() -> float:
-    """Of all that has ended; the busy loops have not yet."""
+    """CPU seconds of all child processes that have ended, so without the busy loops."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

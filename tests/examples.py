@@ -1,8 +1,8 @@
-"""How many examples a test with a number of its own looks at."""
+"""Sets the number of examples for a test with its own limit."""
 
 from hypothesis import settings
 
 
 def at_most(examples: int) -> settings:
-    """So many, or as many as the profile says where those are fewer: `make quick` has no tests that it spares."""
+    """At most `examples`, or fewer if the profile says so, so that `make quick` shortens all tests."""
     return settings(max_examples=min(examples, settings().max_examples))

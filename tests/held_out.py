@@ -1,7 +1,6 @@
-"""Cheats that nobody reads while rules are written: how they end, by class. `python -m tests.held_out` plays them.
+"""Plays cheats that rule authors never read, and counts the results by class: `python -m tests.held_out`.
 
-They lie packed in `held_out.tar.xz`, and what is printed names none: a rule that was written for one of them would
-only show that it was.
+They are packed in `held_out.tar.xz`, and the output names none: a rule written for one of them would prove nothing.
 """
 
 import json
@@ -19,7 +18,7 @@ MOST_PASSED: Final = 0.02
 
 
 def main() -> int:
-    """Print a line for each class; 1 where too many pass without a mark."""
+    """Print a line for each class; returns 1 if too many pass without a mark."""
     with tempfile.TemporaryDirectory(prefix="fixloop-held-out-") as folder:
         with tarfile.open(PACKED) as packed:
             packed.extractall(folder, filter="data")

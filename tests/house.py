@@ -1,9 +1,9 @@
-"""How large and how tangled the code is: `python -m tests.house`.
+"""Measures the size and the coupling of the code: `python -m tests.house`.
 
-Rooms are what lies in the library's folder (a package or a loose module, without its `__init__.py`) and the
+Rooms are the entries of the library's folder (a package or a loose module, without its `__init__.py`) and the
 application's root folders; an arrow is one room that imports another, at once or later. A circle is a set of rooms, or
-of files that need each other to be imported. Exit code 1 where a figure is worse than `tests/house.toml` has it:
-circles and loose modules exactly, sizes by more than 5 %.
+of files that need each other to be imported. Exit code 1 if a figure is worse than in `tests/house.toml`: circles and
+loose modules exactly, sizes by more than 5 %.
 """
 
 import ast
@@ -26,7 +26,7 @@ Graph = Mapping[str, set[str]]
 
 
 def main() -> int:
-    """Print each figure and its limit; the exit code."""
+    """Print each figure and its limit; returns the exit code."""
     found, limits = figures(), tomllib.loads(LIMITS.read_text())
     for name, value in found.items():
         most = limits[name] * (GROWTH if name in MAY_GROW else 1)
@@ -75,7 +75,7 @@ def circles(graph: Graph) -> list[set[str]]:
 
 
 def reached(graph: Graph, start: str) -> set[str]:
-    """The nodes that `start` leads to; itself only where it is on a circle."""
+    """The nodes that `start` leads to; itself only if it is on a circle."""
     seen: set[str] = set()
     waiting = [start]
     while waiting:
@@ -112,7 +112,7 @@ def _imported(nodes: Iterable[ast.AST], known: Container[str]) -> Iterator[str]:
 
 
 def _statements(node: ast.AST, at_import: bool = False) -> Iterator[ast.AST]:
-    """All below `node`; `at_import` without what functions do, and what only a type checker reads."""
+    """All nodes below `node`; `at_import`: without function bodies and code that only a type checker reads."""
     for field in ("body", "orelse", "finalbody", "handlers", "cases"):
         for child in getattr(node, field, ()):
             yield child
@@ -127,7 +127,7 @@ def _is_later(node: ast.AST) -> bool:
 
 
 def _functions(trees: Iterable[ast.Module]) -> tuple[int, int]:
-    """All functions, and the private ones that their module names in one place."""
+    """The number of functions, and of private ones that their module names in one place."""
     functions = single = 0
     for tree in trees:
         nodes = list(ast.walk(tree))

@@ -1,8 +1,8 @@
-"""The tests that take longest, of which a run of `make test` plays a share: each commit another one.
+"""The longest tests, of which `make test` runs a share that changes with each commit.
 
     python -m pytest -n 6 --dist worksteal --junitxml=report.xml && python -m tests.long_tests report.xml
 
-writes the list anew. Without LONG_TESTS_SHARE all of them run.
+rewrites the list. Without LONG_TESTS_SHARE all of them run.
 """
 
 import subprocess
@@ -22,11 +22,11 @@ ALWAYS: Final = (
     "tests/chaos/", "tests/crash/test_chaos.py", "tests/e2e/test_cheats.py", "tests/integration/test_serve_schema.py",
     "tests/wheel/",
 )  # fmt: skip
-"""What the documents say that each run plays."""
+"""The tests that each run must play, according to the documents."""
 
 
 def left_out(items: Sequence[pytest.Item], share: int) -> list[pytest.Item]:
-    """The long tests that are not among one of `share` parts, drawn by the commit; none where there is no commit."""
+    """The long tests that are not among one of `share` parts, drawn by the commit; none without a commit."""
     asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=LISTED.parent, capture_output=True, text=True)
     if asked.returncode:
         return []

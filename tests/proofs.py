@@ -1,4 +1,4 @@
-"""Which test proves which requirement, read from the test files' text: nothing is imported, nothing is run."""
+"""Finds the test for each requirement in the test files' text, without importing or running anything."""
 
 import ast
 import tomllib
@@ -14,7 +14,7 @@ MOST: Final = 4
 
 
 class Proof(NamedTuple):
-    """One test function and what its marker cites."""
+    """One test function and the requirements its marker cites."""
 
     path: str
     """Relative to the root, with forward slashes."""
@@ -24,7 +24,7 @@ class Proof(NamedTuple):
 
     @property
     def node(self) -> str:
-        """What pytest is given to run it."""
+        """The pytest argument that runs it."""
         return f"{self.path}::{self.name}"
 
 
@@ -36,23 +36,23 @@ def every() -> tuple[Proof, ...]:
 
 
 def collect() -> list[Proof]:
-    """Those with a `proves` marker."""
+    """The tests with a `proves` marker."""
     return [proof for proof in every() if proof.requirements]
 
 
 def read(text: str, path: str) -> Iterator[Proof]:
     """
-    The tests of one file, and what each proves.
+    The tests of one file, and the requirements each proves.
 
     Raises:
-        ValueError: a marker stands where it would not be seen: on a class, a module or an assignment.
+        ValueError: a marker is where it would not be seen: on a class, a module or an assignment.
     """
     tree = ast.parse(text)
     tests = [
         node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     ]
     seen = {id(mark) for test in tests for mark in test.decorator_list if _is_mark(mark, "proves")}
-    # Looking at every node takes a second for all tests: only where the text has more markers than were seen.
+    # Walking every node takes a second for all tests, so only if the text has more markers than were seen.
     for node in ast.walk(tree) if text.count(".proves(") > len(seen) else ():
         if _is_mark(node, "proves") and id(node) not in seen:
             raise ValueError(f"{path}: put `proves` on a test function, not on {ast.unparse(node)}")
@@ -65,7 +65,7 @@ def read(text: str, path: str) -> Iterator[Proof]:
 
 @cache
 def statements() -> dict[str, dict[str, str]]:
-    """By section, by number: what is promised."""
+    """The text of each requirement, by section and number."""
     return tomllib.loads(LISTED.read_text(encoding="utf-8"))
 
 
