@@ -1,7 +1,7 @@
-"""Switch each rule of the table off in a copy of the project, and see that a test which cites it turns red.
+"""Switch each rule of the table off in a copy of the project, and check that a test that cites it fails.
 
-`python -m tests.mutants [WORD ...]` tries all rules, or those whose name holds a word; with `--sample 40 --seed 7` the
-rules of so many requirements drawn by lot, and asks for those that are missing. The working tree is only read.
+`python -m tests.mutants [WORD ...]` tries all rules, or those whose name contains a word; with `--sample 40 --seed 7`
+the rules of randomly drawn requirements, and asks for missing ones. The working tree is only read.
 """
 
 import argparse
@@ -34,7 +34,7 @@ PASSED, FAILED, ENDLESS = 0, 1, -1
 
 
 class Verdict(NamedTuple):
-    """What became of the tests without a rule."""
+    """The result of the tests without a rule."""
 
     rule: Rule
     is_guarded: bool
@@ -42,7 +42,7 @@ class Verdict(NamedTuple):
 
 
 def main(words: Sequence[str] = (), sample: int = 0, seed: int = 0) -> int:
-    """The exit code: 0 when the rules are guarded, and of a sample each requirement has one."""
+    """The exit code: 0 if the rules are guarded, and each requirement of a sample has one."""
     known = rules()
     numbers = drawn(sample, seed)
     missing = [told for told in (asked(number, known) for number in numbers) if told]
@@ -68,7 +68,7 @@ def _wanted(known: Sequence[Rule], words: Sequence[str], numbers: Sequence[str])
 
 
 def _verdicts(wanted: Sequence[Rule]) -> Iterator[Verdict]:
-    """What becomes of each rule, as soon as it is known; nothing where the tests fail with all rules in force."""
+    """The result for each rule, once known; nothing if the tests fail with all rules in force."""
     with tempfile.TemporaryDirectory(prefix="fixloop-mutants-") as place:
         whole = _copy(Path(place) / "whole")
         nodes = sorted({node for rule in wanted for node in asked_first(rule)})
@@ -116,7 +116,7 @@ def _copy(folder: Path) -> Path:
 
 
 def _run(folder: Path, nodes: list[str], limit_seconds: int = LIMIT_SECONDS) -> tuple[int, str]:
-    """pytest on `nodes` in `folder`, with its sources; the exit code and what was said."""
+    """pytest on `nodes` in `folder`, with its sources; returns the exit code and the output."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "--tb=line", "-p", "no:cacheprovider"]
     sources = str(folder / "src")
     variables = {"PYTHONPATH": sources, "MUTANT_SOURCES": sources, "PYTHONDONTWRITEBYTECODE": "1"}

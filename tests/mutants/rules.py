@@ -1,4 +1,4 @@
-"""The rules that can be switched off, and what a source looks like without one."""
+"""The rules that can be switched off, and the source without one."""
 
 import ast
 import tomllib
@@ -14,7 +14,7 @@ LISTED: Final = Path(__file__).with_name("rules.toml")
 
 
 class WrongRule(Exception):
-    """A rule of the table does not fit the sources any more; rules.toml has to follow them."""
+    """A rule of the table no longer fits the sources; rules.toml must be updated."""
 
 
 class Rule(NamedTuple):
@@ -43,7 +43,7 @@ def switched_off(rule: Rule, root: Path = ROOT) -> str:
     The text of the rule's file without the rule.
 
     Raises:
-        WrongRule: the snippet does not occur exactly once, or what remains is no Python.
+        WrongRule: the snippet does not occur exactly once, or the rest is not valid Python.
     """
     without = replaced(rule, root)
     try:
@@ -55,7 +55,7 @@ def switched_off(rule: Rule, root: Path = ROOT) -> str:
 
 
 def replaced(rule: Rule, root: Path = ROOT) -> str:
-    """The same, be it Python or not; raises WrongRule where the snippet does not occur exactly once."""
+    """The same for any file; raises WrongRule unless the snippet occurs exactly once."""
     text = (root / rule.file).read_text(encoding="utf-8")
     found = text.count(rule.snippet)
     if found != 1:
@@ -64,7 +64,7 @@ def replaced(rule: Rule, root: Path = ROOT) -> str:
 
 
 def proofs_of(rule: Rule) -> list[Proof]:
-    """The tests of the rule, or that cite one of its requirements: quick ones first, of these long sequences last."""
+    """The rule's tests, or those that cite its requirements: quick ones first, long sequences last of these."""
     named = [_named().get(word, ()) for word in (*rule.tests, *rule.requirements)]
     found = [every()[place] for place in sorted({place for places in named for place in places})]
     return sorted(found, key=lambda proof: (proof.is_slow, proof.path.startswith("tests/chaos")))
@@ -72,7 +72,7 @@ def proofs_of(rule: Rule) -> list[Proof]:
 
 @cache
 def _named() -> Mapping[str, Sequence[int]]:
-    """The places in the list of tests, by the test's name and by each requirement that it cites."""
+    """The indexes in the list of tests, by the test's name and by each requirement it cites."""
     found: dict[str, list[int]] = defaultdict(list)
     for place, proof in enumerate(every()):
         for word in (proof.name, *proof.requirements):
@@ -81,6 +81,6 @@ def _named() -> Mapping[str, Sequence[int]]:
 
 
 def asked_first(rule: Rule) -> list[str]:
-    """The rule's quick tests; the slow ones where it has no other, or none would be seen green."""
+    """The rule's quick tests; the slow ones if it has no others, or none would be seen green."""
     proofs = proofs_of(rule)
     return [proof.node for proof in proofs if proof.is_slow == proofs[0].is_slow]

@@ -1,4 +1,4 @@
-"""Requirements picked at random, and where the code of each is: what `make mutants SAMPLE=40 SEED=7` asks for."""
+"""Picks random requirements and finds the code of each, for `make mutants SAMPLE=40 SEED=7`."""
 
 import ast
 import random
@@ -18,13 +18,13 @@ SHOWN: Final = 6
 
 
 def drawn(sample: int, seed: int) -> list[str]:
-    """So many of the seeds' requirements, the same for the same seed."""
+    """`sample` of the seeds' requirements, the same ones for the same seed."""
     known = [number for told in statements().values() for number in told if number[0] in SECTIONS]
     return random.Random(seed).sample(sorted(known), min(sample, len(known)))
 
 
 def asked(number: str, rules: list[Rule]) -> str:
-    """What is missing where no rule is of this requirement: its sentence, its code and its tests; empty: nothing is."""
+    """The request for a rule if this requirement has none: its sentence, its code and its tests; else empty."""
     if any(number in rule.requirements for rule in rules):
         return ""
     told = next(told[number] for told in statements().values() if number in told)
@@ -36,7 +36,7 @@ def asked(number: str, rules: list[Rule]) -> str:
 
 
 def _cited(number: str) -> Iterator[str]:
-    """Where a docstring or a comment names it, alone or in a range such as D24-D31."""
+    """The places where a docstring or comment names it, alone or in a range such as D24-D31."""
     for file, lines in _sources().items():
         for line, text in lines:
             if number in _numbers(text):
