@@ -92,7 +92,7 @@ def _package(package: str, log: _Log, tests: Tests, tree: SourceTree) -> None:
     whole = runs.pop("")
     for name, run in runs.items():
         if name in parents and (run.end == "pass" or not run.said()):
-            # A test with subtests counts only if it has a failure text of its own.
+            # A test with subtests counts only if it has its own failure text.
             continue
         if run.end == "pass":
             tests.passed.append(f"{package}.{name}")

@@ -7,7 +7,7 @@ The last word repeats for ever; an agent without a clause always says `ok`:
     ra: !ok                            the first attempt of the first run raises
     ra: #ok                            the first run kills its own process once; `#` kills it always
     ra: ok~2                           the first run takes 2 seconds, or until it is cancelled
-    ra: $ok~2                          the same, as a command of its own that runs under guard
+    ra: $ok~2                          the same, as a separate command that runs under guard
 
 Of a cycle: `ok`; `unclear`, `plan`, `stuck` end partial with an issue for RA, for EP, for a person; `no` ends failed;
 `bad` reports nothing. Of handoffs: `ok`; `no` finds two issues; `ask` and `note` ask a person, with and without

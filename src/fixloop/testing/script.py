@@ -8,7 +8,7 @@ The last word repeats for ever:
     !a -                               the first attempt of run 1 raises, the second fails with a; `!` raises always
     #a -                               run 1 kills its own process once, then fails with a; `#` kills it always
     a~2 -                              run 1 takes 2 seconds, or until it is cancelled
-    $a~2 -                             the same, as a command of its own that runs under guard
+    $a~2 -                             the same, as a separate command that runs under guard
     a b -; fix: fail gone ok           what the fixer does in each attempt to answer a request
 
 A confirmation of run n reads word n + 1: that is the run it becomes if it fails. The fixer's words: `ok` changes the
