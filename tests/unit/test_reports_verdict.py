@@ -321,6 +321,7 @@ def test_a_runner_that_says_itself_that_no_test_ran_never_passes(
 
 def test_the_words_of_another_tool_mean_nothing(tmp_path: Path) -> None:
     assert judged(tmp_path, ("make",), 0, "Total lines of code: 0").outcome == "passed"
+    assert judged(tmp_path, ("scan",), 0, "Findings\n  High:  0\n  Total:  0\n").outcome == "passed"
     assert judged(tmp_path, ("unittest",), 0, "Ran 0 tests in 0.1s\nRan 7 tests in 0.1s").outcome == "passed"
 
 

@@ -22,7 +22,7 @@ _NUMBERS: Final = (
     re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed;", re.MULTILINE),
     re.compile(r"^(?:#|ℹ) pass +(\d+)(?:\n(?:#|ℹ) fail +(\d+))?$", re.MULTILINE),
     re.compile(r"^ +(\d+) passing\b.*(?:\n +\d+ pending)?(?:\n +(\d+) failing)?", re.MULTILINE),
-    re.compile(r"^ +Total: +(\d+)\n()", re.MULTILINE),
+    re.compile(r"^ +Total: +(\d+)\n +Passed: +()", re.MULTILINE),
     re.compile(r"^ +Ran (\d+) tests with ()\d+ failures", re.MULTILINE),
     re.compile(r"^(\d+) scenarios? passed, (\d+) failed", re.MULTILINE),
 )
