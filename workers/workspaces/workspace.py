@@ -1,7 +1,7 @@
 """Workspaces: a separate checkout for each attempt, outside the user's, with the mirror's objects.
 
-Owns `{cache}/work/`. No two attempts share a directory, and the directory of a dead attempt is never reused. Trees are
-hashed and changes taken through the mirror, so the workspace's own `.git` is not trusted after an agent's work.
+Owns the folder `work` of the cache. No two attempts share a directory, and the directory of a dead attempt is never
+reused. Trees are hashed and changes taken through the mirror, so a workspace's own `.git` is never trusted.
 """
 
 import contextlib

@@ -113,11 +113,12 @@ def _calls(folder: str) -> Iterator[Call]:
 
 
 def _replayed(calls: list[Call], files: dict[str, str], told: dict[str, Any], to: int) -> None:
-    refuses, read, until = [False], set[str](), time.monotonic() + 2 * told["seconds"]
+    seconds: float = told["seconds"]
+    refuses, read, until = [False], set[str](), time.monotonic() + 2 * seconds
 
     def is_over() -> bool:
         # A busy machine must not shorten the list; calls that sleep must not make it long.
-        return bool(time.process_time() > told["seconds"] or time.monotonic() > until)
+        return time.process_time() > seconds or time.monotonic() > until
 
     def audit(event: str, arguments: Any) -> None:
         if not refuses[0]:
