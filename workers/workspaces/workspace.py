@@ -76,8 +76,8 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
     """Held while the owner lives, see `sweep_workspaces`."""
     copied: str = ""
     """A commit with untracked files that were copied here: changes to them are no part of a change."""
-    index: bytes = field(default=b"", repr=False)
-    """The digest of the checkout's own index, as it was made."""
+    index_digest: bytes = field(default=b"", repr=False)
+    """Of the checkout's own index, as it was made."""
 
     def injury(self) -> str:
         """Damage by a command to the whole workspace, as the end of a sentence about the command; usually empty."""
@@ -146,7 +146,7 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
         if not all((self.path / ".git" / name).is_file() for name in ("HEAD", "config", "index")):
             return {}
         with contextlib.suppress(FixloopError, OSError, ValueError):
-            is_as_made = _index_digest(self.path) == self.index
+            is_as_made = _index_digest(self.path) == self.index_digest
             found = tracked_in_tree(self.mirror.git, self.commit) if is_as_made else tracked_in_index(own)
             return {path: each for path, each in found.items() if each.mode != GITLINK and not each.sparse}
         return {}
@@ -179,7 +179,7 @@ def open_workspace(
             made.scratch.mkdir()
             made.path.mkdir(parents=True)
             check_out(path, mirror, commit, copied)
-            made.index = _index_digest(path)
+            made.index_digest = _index_digest(path)
             made.directory.mkdir(parents=True, exist_ok=True)
             unless_complete.pop_all()
     except OSError as error:
