@@ -69,6 +69,19 @@ def test_commands_run_in_the_subdirectory(snapshot: Snapshot, mirror: Mirror, tm
         assert opened.directory == opened.path / "src"
 
 
+def test_tools_read_the_address_of_origin_and_cannot_push_there(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "r", {"a": "1"})
+    git(repository, "remote", "add", "origin", "https://me:secret@example.org/team/shop.git")
+    snapshot = take_snapshot(repository, issue=47, cache=tmp_path / "cache")
+    mirror = mirror_of(snapshot, tmp_path / "cache")
+
+    with open_workspace(
+        tmp_path / "cache", mirror, snapshot.commit, ticket="t", fence=1, origin=snapshot.origin
+    ) as opened:
+        assert git(opened.path, "remote", "get-url", "origin") == "https://example.org/team/shop.git"
+        assert git(opened.path, "remote", "get-url", "--push", "origin") == "/dev/null"
+
+
 def test_tags_are_there_for_tools_that_derive_a_version(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", {"a": "1"})
     git(repository, "tag", "-a", "-m", "one", "v1.0")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.errors import UsageError
-from fixloop.repository.identity import normalised_url, project_of, project_of_url, top_of
+from fixloop.repository.identity import normalised_url, project_of, project_of_url, public_address, top_of
 from tests.fixtures.repositories import git, make_repository
 
 
@@ -94,3 +94,21 @@ def test_git_variables_of_the_caller_do_not_leak(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
 
     assert top_of(repository) == (repository, "")
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("https://github.com/team/shop.git", "https://github.com/team/shop.git"),
+        ("https://robot:secret@github.com/team/shop", "https://github.com/team/shop"),
+        ("https://github.com/team/shop?token=secret", ""),
+        ("ssh://git:secret@example.org:2222/shop", "ssh://git@example.org:2222/shop"),
+        ("git@github.com:team/shop.git", "git@github.com:team/shop.git"),
+        ("../shop", ""),
+        ("file:///home/me/shop", ""),
+        ("https://[broken", ""),
+        ('https://a/b"\n[core]\n\tsshCommand = sh', ""),
+    ],
+)
+def test_an_address_is_made_public_without_its_credentials(url: str, address: str) -> None:
+    assert public_address(url) == address

@@ -185,6 +185,7 @@ class Site:
             fence=self.fence,
             subdirectory=self.snapshot.subdirectory,
             copied=self.snapshot.copied,
+            origin=self.snapshot.origin,
         ) as workspace:
             ground = self._made_ready(workspace)
             try:

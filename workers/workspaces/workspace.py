@@ -56,6 +56,10 @@ CONFIG: Final = """[core]
 \tname = fixloop
 \temail = fixloop@localhost
 """
+REMOTE: Final = """[remote "origin"]
+\turl = {}
+\tpushurl = /dev/null
+"""
 
 
 @dataclass
@@ -161,8 +165,10 @@ def open_workspace(
     fence: int | str,
     subdirectory: str = "",
     copied: str = "",
+    origin: str = "",
 ) -> Workspace:
-    """Make a checkout of `commit` for one attempt, in a folder `{ticket}.{fence}` of the cache."""
+    """Make a checkout of `commit` for one attempt, in a folder `{ticket}.{fence}` of the cache. `origin`: the address
+    of a remote, for tools that read it; nothing can be pushed there."""
     try:
         folder = _fresh_folder(Path(os.path.abspath(cache)) / "work", f"{ticket}.{fence}")
         # Named like the source's folder: some tools show the name, some projects depend on it.
@@ -179,6 +185,9 @@ def open_workspace(
             made.scratch.mkdir()
             made.path.mkdir(parents=True)
             check_out(path, mirror, commit, copied)
+            if origin:
+                with (path / ".git/config").open("a") as config:
+                    config.write(REMOTE.format(origin))
             made.index_digest = _index_digest(path)
             made.directory.mkdir(parents=True, exist_ok=True)
             unless_complete.pop_all()

@@ -115,10 +115,7 @@ class Git:
         reproducible commit.
         """
         require_git()
-        places = {"GIT_DIR": self.git_dir, "GIT_WORK_TREE": self.work_tree, "GIT_INDEX_FILE": self.index}
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        set_here = {name: str(place) for name, place in places.items() if place is not None}
-        environment = kept | _VARIABLES | set_here | (_ALONE if self.alone else {})
+        environment = self._environment()
         if not self.ours:
             environment |= overrides(self._settings(environment, timeout_seconds), str(self.directory))
         if dated:
@@ -127,6 +124,17 @@ class Git:
         if done.returncode not in accept:
             raise explained(str(args[0]), done, self.directory)
         return done
+
+    def setting(self, key: str) -> str:
+        """The value that is in force for a key, as git lists it; empty if there is none."""
+        found = self._settings(self._environment(), TIMEOUT_SECONDS)
+        return next((each.value for each in reversed(found) if each.key == key), "")
+
+    def _environment(self) -> dict[str, str]:
+        places = {"GIT_DIR": self.git_dir, "GIT_WORK_TREE": self.work_tree, "GIT_INDEX_FILE": self.index}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        set_here = {name: str(place) for name, place in places.items() if place is not None}
+        return kept | _VARIABLES | set_here | (_ALONE if self.alone else {})
 
     def _settings(self, environment: dict[str, str], timeout_seconds: float) -> Sequence[Setting]:
         """The configuration in force, read for each command, because an agent may have changed it."""

@@ -15,6 +15,7 @@ from fixloop.repository.git import Git
 
 DEFAULT_PORTS = {"http": 80, "https": 443, "ssh": 22, "git": 9418}
 SCP_LIKE = re.compile(r"(?:[^@/:\s]+@)?(\[[^\]]+\]|[^@/:\s]+):(?!//)(.+)")
+_PLAIN = re.compile(r"[\w@:/.~+%-]+", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,19 @@ def normalised_url(url: str, relative_to: Path) -> str:
     if scp is not None and not os.path.lexists(relative_to / text):
         return f"{scp[1].lower()}/{_plain_path(scp[2])}"
     return _local(text, relative_to)
+
+
+def public_address(url: str) -> str:
+    """A repository's address without credentials; empty if it is local or has unusual characters."""
+    text = url.strip()
+    if not _PLAIN.fullmatch(text):
+        return ""
+    if "://" not in text:
+        return text if SCP_LIKE.fullmatch(text) else ""
+    parts = urlsplit(text)
+    user = f"{parts.username}@" if parts.scheme == "ssh" and parts.username else ""
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{user}{host}{parts.path}" if parts.scheme in DEFAULT_PORTS else ""
 
 
 def _plain_path(path: str) -> str:

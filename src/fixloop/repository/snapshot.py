@@ -17,7 +17,7 @@ from fixloop.errors import FixloopError, InfrastructureError, UsageError
 from fixloop.repository import tree as trees
 from fixloop.repository.copied import DATE, Wanted, gather
 from fixloop.repository.git import Git, GitFailure, LockHeld, one_line, shown
-from fixloop.repository.identity import is_repository, top_of
+from fixloop.repository.identity import is_repository, public_address, top_of
 from fixloop.repository.mirror import Mirror, remove_when_old
 
 MESSAGE: Final = "fixloop: what was there when it began\n"
@@ -64,6 +64,8 @@ class Snapshot(BaseModel):
     """The branch or revision by which it was found."""
     no_base: str = ""
     """Why there is none although one was requested, in one clause."""
+    origin: str = ""
+    """The address of the remote `origin` without credentials; empty if there is none, or it is local."""
 
 
 def take_snapshot(
@@ -113,6 +115,7 @@ def take_snapshot(
         copied=copied.commit,
         submodules=copied.submodules,
         notes=copied.notes,
+        origin=public_address(git.setting("remote.origin.url")),
     )
 
 
@@ -147,6 +150,7 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
         author=author,
         submodules=submodules,
         notes=(note,) if submodules else (),
+        origin=public_address(url),
     )
 
 
