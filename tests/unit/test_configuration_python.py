@@ -308,3 +308,24 @@ def test_test_files_of_another_name_are_found_where_pytest_is_told_of_them(tmp_p
     written(tmp_path, {"checks/check_x.py": "", "setup.cfg": "[tool:pytest]\npython_files = check_*.py\n"})
 
     assert list(commands_of(load_configuration(tmp_path))) == ["test-runner"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "calls"),
+    [
+        ("PURE=1 pytest -v tests", ["pytest PURE=1"]),
+        ("PURE=1 pytest -v tests\n\tSLOW=1 PURE=1 pytest tests", ["pytest PURE=1", "pytest SLOW=1 PURE=1"]),
+        ("pytest -v tests", []),
+    ],
+)
+def test_pytest_runs_once_more_with_the_variables_that_the_project_sets(
+    tmp_path: Path, recipe: str, calls: list[str]
+) -> None:
+    written(tmp_path, {**TESTS, "Makefile": f"test:\n\tpytest -v tests\n\t{recipe}\n"})
+
+    found = commands_of(load_configuration(tmp_path))["test-runner"]
+
+    assert list(found) == ["pytest", *calls]
+    for name in calls:
+        variables = name.removeprefix("pytest ")
+        assert found[name] == f"env {variables} python -m pytest --junitxml={{junit}} tests"

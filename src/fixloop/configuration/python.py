@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
+from itertools import takewhile
 from typing import Any, Final, NamedTuple
 
 from fixloop.configuration import layout, own_tests
@@ -19,6 +20,7 @@ from fixloop.configuration.python_project import PythonProject, Tests, tests_of
 from fixloop.configuration.scopes import PYTEST, Scope, common_scope
 
 _MEASURED: Final = re.compile(r"(?<!\S)--cov(?![\w-])")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _GATE: Final = re.compile(r"--cov-fail-under[= ](\S+)")
 
 
@@ -129,14 +131,28 @@ def _pytest(project: PythonProject, tests: Tests, gated: bool) -> Iterator[Propo
     words = (*scope.options, *scope.paths)
     if gated or coverage.fail_under or coverage.is_measured:
         command = (*COMMAND, *measuring(project), *words)
-        needs = (project.module("pytest"), project.module("pytest_cov", "pytest-cov"))
+        needs = [project.module("pytest"), project.module("pytest_cov", "pytest-cov")]
         gate = coverage.fail_under or None
         yield proposal(
             "test-runner", "pytest", command, scope.why, *needs, runs_tests=True, coverage_percent=gate
         )
     if not gated:
-        command = (*COMMAND, *words)
-        yield proposal("test-runner", "pytest", command, scope.why, *_needs(project), runs_tests=True)
+        command, needs = (*COMMAND, *words), _needs(project)
+        yield proposal("test-runner", "pytest", command, scope.why, *needs, runs_tests=True)
+        covering = ("--no-cov",) if coverage.is_measured else ()
+        for variables, why in _more_calls(project).items():
+            name, command = " ".join(("pytest", *variables)), ("env", *variables, *COMMAND, *covering, *words)
+            yield proposal("test-runner", name, command, why, *needs, tool="pytest", runs_tests=True)
+
+
+def _more_calls(project: PythonProject) -> dict[tuple[str, ...], str]:
+    """The variables with which the project calls pytest once more, next to a call without, each with its place."""
+    calls = dict[str, set[tuple[str, ...]]]()
+    for command in project.commands:
+        if arguments_of("pytest", command) is not None and not command.why.startswith(".github"):
+            variables = tuple(takewhile(_ASSIGNMENT.match, command.words))
+            calls.setdefault(command.why, set()).add(variables)
+    return {each: why for why, sets in calls.items() if () in sets for each in sorted(sets - {()})}
 
 
 def _holds_tests(project: PythonProject, paths: Sequence[str]) -> bool:
