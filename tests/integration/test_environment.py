@@ -35,7 +35,7 @@ def workspace(tmp_path: Path) -> Workspace:
     repository = make_repository(tmp_path / "r", {"src/shop/__init__.py": "", "top.py": ""})
     snapshot = take_snapshot(repository, issue=1, cache=tmp_path / "cache")
     mirror = mirror_of(snapshot, tmp_path / "cache")
-    return open_workspace(tmp_path / "cache", mirror, snapshot.commit, ticket="t", fence=1)
+    return open_workspace(tmp_path / "cache", mirror, snapshot.commit, name="t.1")
 
 
 def test_only_what_is_allowed_or_named_is_seen() -> None:

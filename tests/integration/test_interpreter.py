@@ -50,7 +50,7 @@ def checkout(tmp_path: Path) -> Path:
 def workspace(checkout: Path, tmp_path: Path) -> Workspace:
     snapshot = take_snapshot(checkout, issue=1, cache=tmp_path / "cache")
     mirror = mirror_of(snapshot, tmp_path / "cache")
-    return open_workspace(tmp_path / "cache", mirror, snapshot.commit, ticket="t", fence=1)
+    return open_workspace(tmp_path / "cache", mirror, snapshot.commit, name="t.1")
 
 
 def probe(workspace: Workspace, interpreter: Interpreter) -> str | None:

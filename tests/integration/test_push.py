@@ -86,7 +86,7 @@ class Deployment:
         self.tell(workflow, ran(state, "validate", 1, failed=True))
         self.tell(workflow, ReportDelivered(specialist="test-runner", iteration=1))
         mirror = mirror_of(snapshot_in(state), self.cache)
-        with open_workspace(self.cache, mirror, state.tip, ticket=workflow, fence=1) as workspace:
+        with open_workspace(self.cache, mirror, state.tip, name=workflow) as workspace:
             write(workspace.path, files)
             change = commit_of_directory(workspace.path, state.tip, mirror, "fix\n")
         bundle = keep_bundle(self.store, state, mirror, change.commit)

@@ -125,7 +125,7 @@ def test_no_hook_and_no_program_of_a_repositorys_configuration_is_started(
     project_of(repository)
     snapshot = take_snapshot(repository, issue=1, cache=cache)
     mirror = mirror_of(snapshot, cache)
-    with open_workspace(cache, mirror, snapshot.commit, ticket="t", fence=1) as workspace:
+    with open_workspace(cache, mirror, snapshot.commit, name="t.1") as workspace:
         write(workspace.path, {"a.txt": "3\n"})
         change = workspace.capture(snapshot.commit, "a fix")
     publish(snapshot, issue=1, tip=change.commit, mirror=mirror)
@@ -218,7 +218,7 @@ def test_no_filter_of_the_users_rewrites_what_is_checked_out(
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
 
     mirror = mirror_of(snapshot, tmp_path / "cache")
-    with open_workspace(tmp_path / "cache", mirror, snapshot.commit, ticket="t", fence=1) as workspace:
+    with open_workspace(tmp_path / "cache", mirror, snapshot.commit, name="t.1") as workspace:
         assert (workspace.path / "test_a.py").read_bytes() == b"assert 0\n"
 
 
@@ -276,7 +276,7 @@ def test_files_whose_names_look_like_options_are_files(tmp_path: Path) -> None:
 
     snapshot = take_snapshot(repository, issue=1, cache=cache)
     mirror = mirror_of(snapshot, cache)
-    with open_workspace(cache, mirror, snapshot.commit, ticket="t", fence=1) as workspace:
+    with open_workspace(cache, mirror, snapshot.commit, name="t.1") as workspace:
         write(workspace.path, {name: "2" for name in names})
         change = workspace.capture(snapshot.commit, "a fix")
     apply_changes(repository, base=snapshot.commit, tip=change.commit, mirror=mirror)
@@ -298,9 +298,7 @@ def test_a_submodule_whose_address_is_an_option_is_not_fetched(tmp_path: Path, m
         take_snapshot(repository, issue=1, cache=cache),
         take_snapshot_of_url(f"file://{repository}", issue=2, cache=cache),
     ):
-        with open_workspace(
-            cache, mirror_of(snapshot, cache), snapshot.commit, ticket="t", fence=1
-        ) as workspace:
+        with open_workspace(cache, mirror_of(snapshot, cache), snapshot.commit, name="t.1") as workspace:
             assert (workspace.path / ".gitmodules").is_file()
     assert not mark.exists()
 
@@ -312,7 +310,7 @@ def test_an_agent_that_configures_its_workspace_runs_nothing_in_fixloops_name(
     cache = tmp_path / "cache"
     snapshot = take_snapshot(repository, issue=1, cache=cache)
 
-    with open_workspace(cache, mirror_of(snapshot, cache), snapshot.commit, ticket="t", fence=1) as workspace:
+    with open_workspace(cache, mirror_of(snapshot, cache), snapshot.commit, name="t.1") as workspace:
         for setting in PROGRAMS:
             git(workspace.path, "config", setting, str(program))
         mark.unlink(missing_ok=True)

@@ -36,7 +36,7 @@ def copied(repository: Path, *globs: str, ref: str | None = None) -> list[str]:
 
 def opened(snapshot: Snapshot, cache: Path) -> Workspace:
     mirror = mirror_of(snapshot, cache)
-    return open_workspace(cache, mirror, snapshot.commit, ticket="t", fence=1, copied=snapshot.copied)
+    return open_workspace(cache, mirror, snapshot.commit, name="t.1", copied=snapshot.copied)
 
 
 def test_a_version_file_that_git_ignores_and_the_package_imports_goes_along(tmp_path: Path) -> None:

@@ -46,13 +46,11 @@ class Bench:
         self._number += 1
         mirror = mirror_of(self.snapshot, self.cache)
         names = {"conftest": "conftest.py", "shop": "shop.py"}
-        with open_workspace(
-            self.cache, mirror, self.snapshot.commit, ticket=f"t{self._number}", fence=1
-        ) as workspace:
+        with open_workspace(self.cache, mirror, self.snapshot.commit, name=f"t{self._number}.1") as workspace:
             write(workspace.directory, {names[name]: text for name, text in fix.items()})
             tip = workspace.capture(self.snapshot.commit, "fix").commit
         site = Site(self.snapshot, Configuration(), self.cache, f"site{self._number}")
-        with open_workspace(self.cache, mirror, tip, ticket=f"tip{self._number}", fence=1) as workspace:
+        with open_workspace(self.cache, mirror, tip, name=f"tip{self._number}.1") as workspace:
             ground = Ground(workspace, Interpreter("", "", "none"), False, Redaction())
             before = workspace.tree_hash()
             changed = tuple(sorted(names[name] for name in fix))
@@ -192,7 +190,7 @@ def test_a_check_without_a_report_has_to_run_as_many_tests_as_before(
     evidence = Evidence(check="unittest", command="python -m unittest", tests=now)
     ran = Ran(CheckResult(check="unittest", outcome=RunOutcome.PASSED, evidence=evidence), "")
     mirror = mirror_of(snapshot, bench.cache)
-    with open_workspace(bench.cache, mirror, snapshot.commit, ticket="t", fence=1) as workspace:
+    with open_workspace(bench.cache, mirror, snapshot.commit, name="t.1") as workspace:
         ground = Ground(workspace, Interpreter("", "", "none"), False, Redaction())
         claim = Claim(
             work, Configuration(), bench.cache, ground, (check,), (ran,), (), lambda argv, cwd, env: None, {}

@@ -66,7 +66,7 @@ class Loop:
         self.engine.apply(WORKFLOW, reported, operation=f"report-{number}")
         state, cache = self.state, self.folder / machine
         mirror = bring_work(self.store, state, cache)
-        with open_workspace(cache, mirror, state.tip, ticket=f"fix-{number}", fence=1) as workspace:
+        with open_workspace(cache, mirror, state.tip, name=f"fix-{number}.1") as workspace:
             write(workspace.path, files)
             change = commit_of_directory(workspace.path, state.tip, mirror, "fix\n")
         bundle = keep_bundle(self.store, state, mirror, change.commit)

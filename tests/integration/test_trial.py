@@ -123,6 +123,17 @@ def test_neither_a_ref_nor_a_workspace_is_left(site: Site) -> None:
     assert not (site.repository / "price.new").exists()
 
 
+def test_a_check_runs_at_the_same_path_each_time_because_compilers_cache_by_path(site: Site) -> None:
+    expected = site.cache / "work" / "check.security" / "tree" / "shop"
+    specialists = checks(security=(shell(f'test "$(pwd)" = {expected}'),))
+
+    found = [*site.tried(Configuration(specialists=specialists))]
+    write(site.repository, {"price": "other\n"})
+    found += site.tried(Configuration(specialists=specialists))
+
+    assert [each.result.outcome for each in found] == [RunOutcome.PASSED] * 2
+
+
 def test_a_workspace_that_cannot_be_prepared_is_reported_once(site: Site) -> None:
     broken = WorkspaceSettings(setup=shell("echo no such package; exit 3"))
     specialists = checks(test_runner=(shell("true"), shell("true")), security=(shell("true"),))

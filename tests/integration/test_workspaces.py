@@ -32,7 +32,7 @@ def mirror(snapshot: Snapshot, tmp_path: Path) -> Mirror:
 
 @pytest.fixture
 def workspace(snapshot: Snapshot, mirror: Mirror, tmp_path: Path) -> Workspace:
-    return open_workspace(tmp_path / "cache", mirror, snapshot.commit, ticket="t", fence=1)
+    return open_workspace(tmp_path / "cache", mirror, snapshot.commit, name="t.1")
 
 
 def test_a_workspace_is_a_detached_clone_outside_the_users_checkout(
@@ -53,8 +53,8 @@ def test_two_attempts_never_share_a_directory(snapshot: Snapshot, mirror: Mirror
     (cache / "work/t.1/half-made").touch()
 
     opened = [
-        open_workspace(cache, mirror, snapshot.commit, ticket=ticket, fence=fence)
-        for ticket, fence in (("t", 1), ("t", 1), ("t", 2), ("u/../v", 1))
+        open_workspace(cache, mirror, snapshot.commit, name=name)
+        for name in ("t.1", "t.1", "t.2", "u/../v.1")
     ]
 
     assert len({each.folder for each in opened}) == 4
@@ -64,7 +64,7 @@ def test_two_attempts_never_share_a_directory(snapshot: Snapshot, mirror: Mirror
 
 def test_commands_run_in_the_subdirectory(snapshot: Snapshot, mirror: Mirror, tmp_path: Path) -> None:
     with open_workspace(
-        tmp_path / "cache", mirror, snapshot.commit, ticket="t", fence=1, subdirectory="src"
+        tmp_path / "cache", mirror, snapshot.commit, name="t.1", subdirectory="src"
     ) as opened:
         assert opened.directory == opened.path / "src"
 
@@ -76,7 +76,7 @@ def test_tools_read_the_address_of_origin_and_cannot_push_there(tmp_path: Path) 
     mirror = mirror_of(snapshot, tmp_path / "cache")
 
     with open_workspace(
-        tmp_path / "cache", mirror, snapshot.commit, ticket="t", fence=1, origin=snapshot.origin
+        tmp_path / "cache", mirror, snapshot.commit, name="t.1", origin=snapshot.origin
     ) as opened:
         assert git(opened.path, "remote", "get-url", "origin") == "https://example.org/team/shop.git"
         assert git(opened.path, "remote", "get-url", "--push", "origin") == "/dev/null"
@@ -89,7 +89,7 @@ def test_tags_are_there_for_tools_that_derive_a_version(tmp_path: Path) -> None:
     snapshot = take_snapshot(repository, issue=1, cache=tmp_path / "cache")
 
     opened = open_workspace(
-        tmp_path / "cache", mirror_of(snapshot, tmp_path / "cache"), snapshot.commit, ticket="t", fence=1
+        tmp_path / "cache", mirror_of(snapshot, tmp_path / "cache"), snapshot.commit, name="t.1"
     )
 
     assert git(opened.path, "describe").startswith("v1.0-1-g")
@@ -262,7 +262,7 @@ def test_closing_removes_everything_also_what_is_read_only(workspace: Workspace)
 
 def test_a_commit_that_is_not_in_the_mirror_gives_one_sentence(mirror: Mirror, tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="git read-tree failed"):
-        open_workspace(tmp_path / "cache", mirror, "0" * 39 + "1", ticket="t", fence=9)
+        open_workspace(tmp_path / "cache", mirror, "0" * 39 + "1", name="t.9")
     assert not (tmp_path / "cache/work/t.9").exists()
 
 
@@ -274,7 +274,7 @@ def test_directories_of_killed_owners_are_swept_and_living_ones_stay(
         "import sys; from pathlib import Path; from fixloop.repository.mirror import Mirror\n"
         "from workers.workspaces.workspace import open_workspace\n"
         f"made = open_workspace(Path(sys.argv[1]), Mirror(Path(sys.argv[1]), {mirror.source!r}), "
-        f"{snapshot.commit!r}, ticket='dead', fence=1)\n"
+        f"{snapshot.commit!r}, name='dead.1')\n"
         "print('on', flush=True); sys.stdin.read()\n"
     )
     with subprocess.Popen(

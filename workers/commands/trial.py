@@ -1,6 +1,5 @@
 """The process behind `fixloop.intake.trial`: all checks once on a snapshot, no workflow (docs/decisions/0036)."""
 
-import os
 import signal
 import sys
 import threading
@@ -81,7 +80,7 @@ def tried(asked: Asked, ended: threading.Event) -> Iterator[Tried]:
     mirror_of(snapshot, asked.cache).use(f"{NOTE}{commit}", commit, commit, snapshot.copied)
     probed = set[tuple[str, str]]()
     for entry in configuration.specialists:
-        name = f"try-{os.getpid()}.{entry.name}"
+        name = f"check.{entry.name}"
         site = Site(snapshot, configuration, asked.cache, name, probed=probed, remembers=True)
         with site.ground(commit) as ground:
             if ground.problem:

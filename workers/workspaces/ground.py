@@ -105,8 +105,7 @@ class Site:
     configuration: Configuration
     cache: Path
     name: str
-    """The ticket's id; without a ticket, any name for a folder."""
-    fence: int = 1
+    """The name of the workspace's folder. Checks use the same one each time, because compilers cache by path."""
     issue: int = 0
     shared: bool = False
     cancelled: Callable[[], bool] = lambda: False
@@ -181,8 +180,7 @@ class Site:
             self.cache,
             mirror_of(self.snapshot, self.cache),
             commit,
-            ticket=self.name,
-            fence=self.fence,
+            name=self.name,
             subdirectory=self.snapshot.subdirectory,
             copied=self.snapshot.copied,
             origin=self.snapshot.origin,
@@ -259,13 +257,15 @@ class Site:
 
 
 def site_of(work: "Step", configuration: Configuration, cache: Path) -> Site:
-    state, ticket, fence = work.holding.state, work.holding.ticket.id, work.holding.fence
+    state, ticket = work.holding.state, work.holding.ticket
     # Imported late: it loads Redis's client, which `fixloop check` does not need.
     from fixloop.outside.transfer import snapshot_in
 
     snapshot, shared = snapshot_in(state), not state.queue
     began, remembers = state.started_at.timestamp(), state.tip == snapshot.commit
-    made = Site(snapshot, configuration, cache, ticket, fence, state.issue, shared, work.cancelled, began)
+    is_check = ticket.step in ("validate", "recheck", "confirm")
+    name = f"check.{ticket.specialist}" if is_check else f"{ticket.id}.{work.holding.fence}"
+    made = Site(snapshot, configuration, cache, name, state.issue, shared, work.cancelled, began)
     return replace(made, remembers=remembers)
 
 

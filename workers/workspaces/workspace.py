@@ -161,20 +161,19 @@ def open_workspace(
     mirror: Mirror,
     commit: str,
     *,
-    ticket: str,
-    fence: int | str,
+    name: str,
     subdirectory: str = "",
     copied: str = "",
     origin: str = "",
 ) -> Workspace:
-    """Make a checkout of `commit` for one attempt, in a folder `{ticket}.{fence}` of the cache. `origin`: the address
-    of a remote, for tools that read it; nothing can be pushed there."""
+    """Make a checkout of `commit` for one attempt, in a folder `name` of the cache, with a number if that exists.
+    `origin`: the address of a remote, for tools that read it; nothing can be pushed there."""
     try:
-        folder = _fresh_folder(Path(os.path.abspath(cache)) / "work", f"{ticket}.{fence}")
+        folder = _fresh_folder(Path(os.path.abspath(cache)) / "work", name)
         # Named like the source's folder: some tools show the name, some projects depend on it.
         last = mirror.source.rstrip("/").rpartition("/")[2].removesuffix(".git")
-        name = re.sub(r"[^\w.+-]", "_", last).lstrip(".-") or "checkout"
-        path, new = folder / "tree" / name, folder / f"{LOCK}.new"
+        top = re.sub(r"[^\w.+-]", "_", last).lstrip(".-") or "checkout"
+        path, new = folder / "tree" / top, folder / f"{LOCK}.new"
         lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         take(lock)
         # Renamed after it is locked, so that a visible file is always locked.
