@@ -134,6 +134,15 @@ def test_huge_output_takes_bounded_memory_and_keeps_both_ends() -> None:
     assert peak_bytes < 2_000_000
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has these scores")
+def test_a_command_is_killed_before_redis_and_workers_when_memory_runs_out() -> None:
+    own = int(Path("/proc/self/oom_score_adj").read_text())
+
+    found = guarded("cat", "/proc/self/oom_score_adj")
+
+    assert own < int(found.output) == 500
+
+
 def test_time_is_limited(tmp_path: Path) -> None:
     result = guarded("sh", "-c", family(tmp_path) + "echo before; wait", timeout_seconds=2.0)
 
