@@ -42,7 +42,7 @@ class Site:
 
     def snapshot(self, wanted: str = "", ref: str = "") -> Snapshot:
         taken = take_snapshot(self.repository, issue=0, cache=self.cache, ref=ref or None)
-        return with_base(taken, issue=0, cache=self.cache, wanted=wanted, ref=ref)
+        return with_base(taken, issue=0, cache=self.cache, wanted=wanted)
 
     def lint(
         self,
@@ -284,7 +284,7 @@ def test_a_branch_of_a_url_is_compared_with_the_default_branch_there(site: Site)
     url = f"file://{site.repository}"
 
     taken = take_snapshot_of_url(url, "feature", issue=0, cache=site.cache)
-    found = with_base(taken, issue=0, cache=site.cache, ref="feature")
+    found = with_base(taken, issue=0, cache=site.cache)
 
     assert (found.base, found.base_name) == (main, "the default branch")
 

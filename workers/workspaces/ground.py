@@ -219,7 +219,7 @@ class Site:
             return Ground(workspace, nothing, self.shared, hidden, problem=hidden.text(str(error)))
         source = self.source
         places = [place for place in (made, source) if place]
-        donors = lend_node_modules(workspace.path, workspace.directory, places)
+        donors = lend_node_modules(workspace, places)
         chosen = choose_interpreter(made=made, source=source, subdirectory=subdirectory, variables=os.environ)
 
         def lend_compiled(pycache: Path) -> None:

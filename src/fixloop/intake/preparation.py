@@ -23,6 +23,7 @@ from fixloop.protocol.event import Start
 from fixloop.repository.feature_base import with_base
 from fixloop.repository.identity import Project, project_of_url
 from fixloop.repository.snapshot import Snapshot, mirror_of, take_snapshot, take_snapshot_of_url
+from fixloop.repository.tree import contents
 
 if TYPE_CHECKING:
     from fixloop.store.contract import Store
@@ -81,7 +82,7 @@ def prepare(store: "Store | None", feature: Feature, cache: Path, known: Usable 
         with exported(snapshot, snapshot.commit, cache) as folder:
             project = project_of_url(feature.repo, read_document(folder).project)
             configuration = _configuration(folder, feature, project, folder)
-        return _based(Prepared(project, issue, snapshot, configuration), feature, cache)
+        return _based(Prepared(project, issue, snapshot, configuration), cache)
     directory = _directory(feature)
     if known is None:
         project = project_at(directory)
@@ -94,7 +95,7 @@ def prepare(store: "Store | None", feature: Feature, cache: Path, known: Usable 
         issue = number_of(store, project, feature)
         globs = configuration.workspace.copy_globs
         snapshot = take_snapshot(directory, issue=issue, cache=cache, copy_globs=globs)
-    return _based(Prepared(project, issue, snapshot, configuration), feature, cache)
+    return _based(Prepared(project, issue, snapshot, configuration), cache)
 
 
 @contextmanager
@@ -118,9 +119,9 @@ def _directory(feature: Feature) -> Path:
     return directory
 
 
-def _based(prepared: Prepared, feature: Feature, cache: Path) -> Prepared:
-    wanted, ref = prepared.configuration.base, feature.ref or ""
-    snapshot = with_base(prepared.snapshot, issue=prepared.issue, cache=cache, wanted=wanted, ref=ref)
+def _based(prepared: Prepared, cache: Path) -> Prepared:
+    wanted = prepared.configuration.base
+    snapshot = with_base(prepared.snapshot, issue=prepared.issue, cache=cache, wanted=wanted)
     if snapshot.no_base and prepared.configuration.compares:
         note = f"no base to compare with, so every failure counts: {snapshot.no_base}"
         snapshot = snapshot.model_copy(update={"notes": (*snapshot.notes, note)})
@@ -134,15 +135,14 @@ def with_gates_of_base(prepared: Prepared, feature: Feature, cache: Path) -> Pre
     Anyone who works on a checkout could change it. If the base has none, the checkout's is used.
     """
     snapshot, directory = prepared.snapshot, _directory(feature)
-    if not snapshot.base:
+    if snapshot.base in ("", snapshot.commit):
         return prepared
-    git = mirror_of(snapshot, cache).git
+    place = f"{snapshot.base}:{snapshot.subdirectory}/".replace(":/", ":")
+    found = contents(mirror_of(snapshot, cache).git, (f"{place}{name}" for name in (FILE_NAME, PYPROJECT)))
     here = read_document(directory)
     with tempfile.TemporaryDirectory(prefix="fixloop-") as folder:
-        for name in (FILE_NAME, PYPROJECT):
-            path = f"{snapshot.base}:{snapshot.subdirectory}/{name}".replace(":/", ":")
-            if git.found("cat-file", "-t", path) == "blob":
-                (Path(folder) / name).write_bytes(git.output("cat-file", "blob", path))
+        for path, content in found.items():
+            (Path(folder) / path.removeprefix(place)).write_bytes(content)
         there = read_document(Path(folder))
     if not there.is_written or there.table == here.table:
         return prepared

@@ -14,6 +14,7 @@ from fixloop.repository.snapshot import Snapshot, Unseen, mirror_of, take_snapsh
 
 NONE: Final = "none"
 """The value of `--base` for no comparison."""
+_ORIGINS: Final = "refs/remotes/origin/HEAD"
 _USUAL: Final = ("main", "master", "trunk")
 
 
@@ -25,15 +26,14 @@ class _Base(NamedTuple):
     no_base: str = ""
 
 
-def with_base(snapshot: Snapshot, *, issue: int, cache: Path, wanted: str = "", ref: str = "") -> Snapshot:
+def with_base(snapshot: Snapshot, *, issue: int, cache: Path, wanted: str = "") -> Snapshot:
     """
     The snapshot with its base, which is then in the mirror, or with the reason why it has none.
 
-    `wanted`: a revision, or `none`; empty: the merge base with the default branch. `ref`: validated instead of the
-    working tree.
+    `wanted`: a revision, or `none`; empty: the merge base with the default branch.
     """
-    based = snapshot.model_copy(update=_base_of(snapshot, cache, wanted, ref)._asdict())
-    if based.base:
+    based = snapshot.model_copy(update=_base_of(snapshot, cache, wanted)._asdict())
+    if based.base and based.base != snapshot.commit:
         bring_base(based, issue=issue, cache=cache)
     return based
 
@@ -52,12 +52,12 @@ def bring_base(snapshot: Snapshot, *, issue: int, cache: Path) -> Mirror:
     return mirror
 
 
-def _base_of(snapshot: Snapshot, cache: Path, wanted: str, ref: str) -> _Base:
+def _base_of(snapshot: Snapshot, cache: Path, wanted: str) -> _Base:
     """In the checkout, or in the mirror of a URL, whose branches are below `refs/remote`."""
     if not snapshot.is_git:
         return _Base(no_base="the folder is not a git repository")
     git = mirror_of(snapshot, cache).git if snapshot.is_url else Git(Path(snapshot.source))
-    commit = snapshot.commit if ref or snapshot.is_url else git.commit()
+    commit = git.commit() if snapshot.changed else snapshot.commit
     if not commit:
         return _Base(no_base="the repository has no commits yet")
     if wanted == NONE:
@@ -71,18 +71,19 @@ def _base_of(snapshot: Snapshot, cache: Path, wanted: str, ref: str) -> _Base:
     if snapshot.is_url:
         return _merge_base(git, commit, "refs/remote/HEAD", "the default branch")
     # The branch that origin names as its HEAD, else one with a usual name, local or remote.
-    named = git.found("symbolic-ref", "-q", "refs/remotes/origin/HEAD")
-    usual = dict.fromkeys(filter(None, (*_USUAL, git.found("config", "--get", "init.defaultBranch"))))
-    refs = [named, *(f"{place}/{name}" for name in usual for place in ("refs/heads", "refs/remotes/origin"))]
-    default = next((ref for ref in refs if ref and git.commit(ref)), "")
+    usual = dict.fromkeys(filter(None, (*_USUAL, git.setting("init.defaultbranch"))))
+    places = ("refs/heads", "refs/remotes/origin")
+    refs = [_ORIGINS, *(f"{place}/{name}" for name in usual for place in places)]
+    listed = git.found("for-each-ref", "--format=%(refname)%00%(symref)", *refs).splitlines()
+    present_refs = dict(line.split("\0") for line in listed)
+    default = next((present_refs[ref] or ref for ref in refs if ref in present_refs), "")
     if not default:
         return _Base(
             no_base="the repository has no default branch (main, master, trunk); name one with --base"
         )
-    present = ref or git.found("symbolic-ref", "-q", "--short", "HEAD")
     local = default.removeprefix("refs/heads/")
-    if present and present == local.removeprefix("refs/remotes/origin/"):
-        return _Base(commit, present)
+    if snapshot.branch and snapshot.branch == local.removeprefix("refs/remotes/origin/"):
+        return _Base(commit, snapshot.branch)
     return _merge_base(git, commit, default, local.removeprefix("refs/remotes/"))
 
 

@@ -125,10 +125,14 @@ class Git:
             raise explained(str(args[0]), done, self.directory)
         return done
 
+    def settings(self) -> Sequence[Setting]:
+        """The configuration in force, without starting git where it is unchanged."""
+        require_git()
+        return self._settings(self._environment(), TIMEOUT_SECONDS)
+
     def setting(self, key: str) -> str:
         """The value that is in force for a key, as git lists it; empty if there is none."""
-        found = self._settings(self._environment(), TIMEOUT_SECONDS)
-        return next((each.value for each in reversed(found) if each.key == key), "")
+        return next((each.value for each in reversed(self.settings()) if each.key == key), "")
 
     def _environment(self) -> dict[str, str]:
         places = {"GIT_DIR": self.git_dir, "GIT_WORK_TREE": self.work_tree, "GIT_INDEX_FILE": self.index}

@@ -80,7 +80,7 @@ def _files(directory: Path, git_dir: Path | None, variables: Mapping[str, str]) 
     """The configuration files that git reads, with their contents; empty if they cannot be determined."""
     try:
         top = Path(os.path.realpath(directory))
-        own = git_dir or next(filter(None, map(_git_dir, (top, *top.parents))), None)
+        own = git_dir or next(filter(None, map(git_directory, (top, *top.parents))), None)
         if own is None:
             return ()
         shared = own / os.fsdecode(_content(own / "commondir") or b"").strip()
@@ -92,7 +92,7 @@ def _files(directory: Path, git_dir: Path | None, variables: Mapping[str, str]) 
         return ()
 
 
-def _git_dir(place: Path) -> Path | None:
+def git_directory(place: Path) -> Path | None:
     """The git directory of the repository that starts here. ValueError: it is incomplete or malformed."""
     inside = place / ".git"
     if inside.is_file():

@@ -6,12 +6,14 @@ Owns a project's name, which is the same on every machine. Reads git; changes no
 import hashlib
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from fixloop.errors import UsageError
 from fixloop.repository.git import Git
+from fixloop.repository.git_config import git_directory
 
 DEFAULT_PORTS = {"http": 80, "https": 443, "ssh": 22, "git": 9418}
 SCP_LIKE = re.compile(r"(?:[^@/:\s]+@)?(\[[^\]]+\]|[^@/:\s]+):(?!//)(.+)")
@@ -31,7 +33,9 @@ def project_of(path: Path, configured: str = "") -> Project:
     if configured:
         return _project(configured)
     top, _ = top_of(path)
-    address = Git(top).found("remote", "get-url", "origin") if is_repository(top) else ""
+    address = ""
+    if is_repository(top) and (git := Git(top)).setting("remote.origin.url"):
+        address = git.found("remote", "get-url", "origin")
     return _project(normalised_url(address, top) if address else str(top))
 
 
@@ -53,22 +57,47 @@ def top_of(path: Path) -> tuple[Path, str]:
     except UnicodeEncodeError:
         raise UsageError(f"the path {str(real)!r} is not UTF-8; move the project to a path that is") from None
     git = Git(real)
+    top = _usual_top(git)
+    if top is None:
+        top = _top_by_git(git)
+    if top is None:
+        return real, ""
+    is_ignored = top != real and git.run("check-ignore", "-q", real, accept=(0, 1, 128)).returncode == 0
+    if is_ignored and not git.found("ls-files", "-z", "--", "."):
+        return real, ""
+    return top, "" if top == real else real.relative_to(top).as_posix()
+
+
+def _usual_top(git: Git) -> Path | None:
+    """The top of a usual checkout, found without starting git; None if only git can tell."""
+    real = git.directory
+    for place in (real, *real.parents):
+        if os.path.lexists(place / ".git"):
+            break
+        if os.path.lexists(place / "HEAD") or os.path.ismount(place):
+            return None
+    with suppress(OSError, ValueError):
+        values = {each.key: each.value for each in git.settings()}
+        is_usual = "core.worktree" not in values and values.get("core.bare", "false") == "false"
+        return place if values and is_usual and git_directory(place) else None
+    return None
+
+
+def _top_by_git(git: Git) -> Path | None:
+    """The top by git itself; None without a repository. UsageError: it cannot be read, or is bare."""
+    real = git.directory
     done = git.run("rev-parse", "--is-inside-work-tree", "--show-toplevel", accept=(0, 128))
     is_inside, _, shown = done.stdout.partition(b"\n")
     if not is_inside:
         said = done.stderr.decode("utf-8", "replace").strip()
         if "not a git repository (or any" in said:
-            return real, ""
+            return None
         cause = said.splitlines()[0].removeprefix("fatal: ") if said else "git says nothing"
         raise UsageError(f"the repository of {real} cannot be read: {cause}")
     if is_inside != b"true":
         told = f"{real} is inside a bare repository; name a checkout, or use its URL (file://{real})"
         raise UsageError(told)
-    top = Path(os.path.realpath(os.fsdecode(shown.removesuffix(b"\n"))))
-    is_ignored = top != real and git.run("check-ignore", "-q", real, accept=(0, 1, 128)).returncode == 0
-    if is_ignored and not git.found("ls-files", "-z", "--", "."):
-        return real, ""
-    return top, "" if top == real else real.relative_to(top).as_posix()
+    return Path(os.path.realpath(os.fsdecode(shown.removesuffix(b"\n"))))
 
 
 def is_repository(top: Path) -> bool:

@@ -8,7 +8,7 @@ import re
 import socket
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
@@ -68,6 +68,17 @@ class Snapshot(BaseModel):
     """The address of the remote `origin` without credentials; empty if there is none, or it is local."""
 
 
+class _Described(NamedTuple):
+    """A commit."""
+
+    commit: str = ""
+    tree: str = ""
+    date: str = ""
+    """The committer's, ISO 8601."""
+    subject: str = ""
+    author: str = ""
+
+
 def take_snapshot(
     path: Path, *, issue: int, cache: Path, copy_globs: Sequence[str] = (), ref: str | None = None
 ) -> Snapshot:
@@ -82,13 +93,13 @@ def take_snapshot(
     if not is_repository(top):
         return _plain(top, mirror, issue, copy_globs, ref)
     git = Git(top)
-    head = git.commit()
-    if not head and not git.found("rev-parse", "--git-dir"):
+    head = _described(git, "HEAD")
+    if not head.commit and not git.found("rev-parse", "--git-dir"):
         raise UsageError(f"git cannot read the repository {top}; `git status` there says why")
-    commit = git.commit(ref) if ref else ""
-    if ref and not commit:
+    taken = _described(git, git.commit(ref)) if ref else head
+    if ref and not taken.commit:
         raise UsageError(f"{top} has no branch, tag or commit {ref!r}")
-    commit, tree = (commit, trees.tree_id(git, commit)) if commit else _imported(git, head)
+    commit, tree = (taken.commit, taken.tree) if ref else _imported(git, head)
     if subdirectory and git.found("cat-file", "-t", f"{commit}:{subdirectory}") != "tree":
         told = f"the folder {subdirectory} is not part of the snapshot: it is empty or ignored there"
         raise UsageError(told)
@@ -102,16 +113,15 @@ def take_snapshot(
         if not git.found("cat-file", "-t", copied.commit):
             git.run("unpack-objects", "-q", stdin=mirror.pack(copied.commit))
         write_ref(git, f"refs/fixloop/{issue}/copied", copied.commit)
-    subject, author = _described(git, commit if ref else head)
     return Snapshot(
         source=str(top),
         subdirectory=subdirectory,
         commit=commit,
         tree=tree,
-        changed=not ref and commit != head,
+        changed=not ref and commit != head.commit,
         branch=ref or git.found("symbolic-ref", "-q", "--short", "HEAD"),
-        subject=subject,
-        author=author,
+        subject=taken.subject,
+        author=taken.author,
         copied=copied.commit,
         submodules=copied.submodules,
         notes=copied.notes,
@@ -139,15 +149,15 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
         f"submodules are empty folders where checks and fixers run: {' '.join(submodules[:3])}; "
         "clone with `--recurse-submodules` and name that folder instead of the URL"
     )
-    subject, author = _described(mirror.git, commit)
+    taken = _described(mirror.git, commit)
     return Snapshot(
         source=url,
         commit=commit,
-        tree=trees.tree_id(mirror.git, commit),
+        tree=taken.tree,
         is_url=True,
         branch=ref or "",
-        subject=subject,
-        author=author,
+        subject=taken.subject,
+        author=taken.author,
         submodules=submodules,
         notes=(note,) if submodules else (),
         origin=public_address(url),
@@ -201,22 +211,20 @@ def mirror_of(snapshot: Snapshot, cache: Path) -> Mirror:
     return Mirror(cache, snapshot.source)
 
 
-def _imported(git: Git, head: str) -> tuple[str, str]:
+def _imported(git: Git, head: _Described) -> tuple[str, str]:
     """The checkout as a commit in its own repository, or `head` itself if nothing differs; and its tree."""
     tree = trees.write_tree(git, tracked=trees.tracked_in_index(git))
-    if not head:
-        return trees.commit_tree(git, tree, [], MESSAGE, dated=DATE), tree
-    if tree == trees.tree_id(git, head):
-        return head, tree
-    date = git.text("show", "-s", "--format=%cI", head)
-    return trees.commit_tree(git, tree, [head], MESSAGE, dated=date), tree
+    if tree == head.tree:
+        return head.commit, tree
+    parents = [head.commit] if head.commit else []
+    return trees.commit_tree(git, tree, parents, MESSAGE, dated=head.date or DATE), tree
 
 
 def checkout_tree(path: Path) -> str:
     """The current content of the repository around `path` as a tree; empty without a repository."""
     top, _ = top_of(path)
     git = Git(top)
-    return _imported(git, git.commit())[1] if is_repository(top) else ""
+    return _imported(git, _described(git, "HEAD"))[1] if is_repository(top) else ""
 
 
 def write_ref(git: Git, name: str, commit: str) -> None:
@@ -302,11 +310,16 @@ def _ref(issue: int) -> str:
     return f"{issue}/base" if issue else ""
 
 
-def _described(git: Git, commit: str) -> tuple[str, str]:
-    """Subject and author of a commit; empty if there is none, or git does not know."""
-    told = git.found("show", "-s", "--format=%s%x00%an", commit) if commit else ""
-    subject, _, author = told.partition("\0")
-    return one_line(subject, SUBJECT_CHARACTERS), one_line(author, SUBJECT_CHARACTERS)
+def _described(git: Git, revision: str) -> _Described:
+    """The commit of a branch, of HEAD or with an id; empty if there is none, or git does not know."""
+    how = ("show", "-s", "--no-show-signature", "--format=%H%x00%T%x00%cI%x00%s%x00%an")
+    told = git.found(*how, f"{revision}^{{commit}}", "--") if revision else ""
+    if not told:
+        return _Described()
+    commit, tree, date, subject, author = told.split("\0")
+    return _Described(
+        commit, tree, date, one_line(subject, SUBJECT_CHARACTERS), one_line(author, SUBJECT_CHARACTERS)
+    )
 
 
 def _fetched(mirror: Mirror, url: str, ref: str | None) -> str:

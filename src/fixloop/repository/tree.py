@@ -317,6 +317,7 @@ def contents(git: Git, blobs: Iterable[str]) -> dict[str, bytes]:
         at += len(head) + 1
         # `<id> missing` has no size and no content.
         if (size := head.rpartition(b" ")[2]).isdigit():
-            found[blob] = data[at : at + int(size)]
+            if b" blob " in head:
+                found[blob] = data[at : at + int(size)]
             at += int(size) + 1
     return found
