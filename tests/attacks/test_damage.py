@@ -254,7 +254,7 @@ def ticket_of(store: Store, workflow: str) -> str:
 
 
 @pytest.mark.proves("B17", "B18", "S30")
-def test_damage_to_one_workflow_keeps_nobody_from_the_others(
+def test_damage_to_one_workflow_does_not_affect_the_others(
     database: Database, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damages = database.damages()
@@ -358,7 +358,7 @@ def moved(database: Database, damage: Damage, capsys: Capsys) -> Iterator[str]:
 
 @pytest.mark.proves("K10")
 @pytest.mark.parametrize("kind", ["string", "list", "hash"])
-def test_a_lock_that_is_none_is_taken(
+def test_a_damaged_lock_can_be_acquired(
     kind: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with empty_store(redis_url, tmp_path, monkeypatch) as store, redis.Redis.from_url(redis_url) as client:

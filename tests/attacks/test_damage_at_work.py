@@ -78,7 +78,7 @@ def issues() -> Iterator[int]:
 
 
 @pytest.mark.proves("B17", "R7", "S30")
-def test_workers_continue_with_all_others_and_say_once_what_is_damaged(deployment: Deployment) -> None:
+def test_workers_report_a_damaged_workflow_once_and_continue_with_the_others(deployment: Deployment) -> None:
     chosen = issues()
     damaged = [deployment.begin("2 1 0", issue=next(chosen)).workflow for _ in DAMAGES]
     with redis.Redis.from_url(deployment.url) as client:

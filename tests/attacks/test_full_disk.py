@@ -51,7 +51,7 @@ def fixed_by(command: str) -> str:
     ],
     ids=["the fixer deletes", "a sparse file", "a check deletes"],
 )
-def test_what_becomes_of_a_workspace_is_in_the_title(toml: str, title: str, tmp_path: Path) -> None:
+def test_the_title_says_that_the_fix_damaged_its_workspace(toml: str, title: str, tmp_path: Path) -> None:
     # In a sandbox the folder itself cannot be removed.
     project = Project(tmp_path / "shop", toml=toml, variables={"FIXLOOP_SANDBOX": "off"})
 

@@ -94,14 +94,14 @@ def environment() -> dict[str, str]:
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("way", stray_processes.WAYS)
-def test_nothing_is_left_and_the_limit_holds(way: str, mode: str, user: str, trials: Trials) -> None:
+def test_no_process_is_left_and_the_time_limit_holds(way: str, mode: str, user: str, trials: Trials) -> None:
     found = told(trials[mode, entering(user)])[way]
 
     assert found["left"] == 0
     assert found["seconds"] < guarded_worker.LIMIT_SECONDS + ANSWER_SECONDS + SLACK_SECONDS
 
 
-def test_a_way_that_comes_by_no_guard_is_seen() -> None:
+def test_an_unguarded_process_is_detected() -> None:
     """The trial itself: a process outside any guard is found by the token that it was given."""
     token = "of-this-test-alone"
     left = subprocess.Popen([sys.executable, stray_processes.__file__, "survive", token])
@@ -113,7 +113,7 @@ def test_a_way_that_comes_by_no_guard_is_seen() -> None:
         left.wait()
 
 
-def test_the_mode_in_use_is_known_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guard_mode_in_use_is_reported_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIXLOOP_GUARD", "watched")
     assert mode_in_use().name == "watched"
     monkeypatch.delenv("FIXLOOP_GUARD")

@@ -299,7 +299,7 @@ SCENES: Final[dict[str, Callable[[World], object]]] = {
 
 @pytest.mark.proves("C66", "D20", "K20")
 @pytest.mark.parametrize("scene", SCENES)
-def test_what_a_text_proposes_is_accepted(world: World, scene: str) -> None:
+def test_every_command_that_a_text_suggests_is_accepted(world: World, scene: str) -> None:
     SCENES[scene](world)
     world.keep()
     refused: dict[str, str] = {}

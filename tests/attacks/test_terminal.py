@@ -146,7 +146,7 @@ def profiles(store: Any, text: str) -> None:
 @example(text=f"x\n{FORGED}\u202e\u200b\x1b[2J\U000e0041")
 @example(text=f"\r\n{FORGED}\u2028{FORGED}\x85{FORGED}\ufeff\u2066\x9b31m\xad")
 @given(text=TEXTS)
-def test_no_command_s_output_acts_and_no_row_is_forged(
+def test_no_command_s_output_acts_on_the_terminal_or_forges_a_row(
     redis_url: str, folder: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
     with closing(RedisStore(redis_url)) as store:
@@ -219,7 +219,7 @@ def _writes(tree: ast.AST) -> Iterator[int]:
                 yield node.lineno
 
 
-def test_all_that_a_command_says_goes_through_one_module() -> None:
+def test_all_output_of_commands_goes_through_one_module() -> None:
     package = Path(fixloop.__file__).parent
     modules = [package / "cli.py", *sorted((package / "commands").rglob("*.py"))]
 

@@ -78,7 +78,7 @@ def rounds() -> int:
 
 
 @pytest.mark.proves("E32", "S30")
-def test_of_twenty_that_race_for_one_number_exactly_one_gets_it(racers: Racers, tmp_path: Path) -> None:
+def test_exactly_one_of_twenty_racing_posts_gets_a_number(racers: Racers, tmp_path: Path) -> None:
     for chat in range(rounds() // TOGETHER):
         stage = prepared(tmp_path, chat + 1)
         for number in range(2, 2 + TOGETHER):

@@ -76,9 +76,7 @@ def test_the_clock_stands_still_while_nobody_sweeps(store: Store, world: World) 
 
 
 @pytest.mark.proves("K34")
-def test_an_engine_that_was_away_finds_its_leases_and_deadlines_where_they_were(
-    store: Store, world: World
-) -> None:
+def test_leases_and_deadlines_do_not_run_while_the_engine_is_away(store: Store, world: World) -> None:
     clock = store.now(FLOW).clock
     created(store, ticket("a"), ticket("b", delay_seconds=30.5), set_deadlines={"limit": clock + 60.5})
     sweep(store)
@@ -106,7 +104,7 @@ def test_no_more_deadlines_are_handed_out_than_asked_for_and_none_is_forgotten(s
     assert found == [["first"], ["second", "third"], []]
 
 
-def test_the_limit_of_a_ticket_that_nobody_has_is_not_due(store: Store, world: World) -> None:
+def test_the_limit_of_an_unclaimed_ticket_is_not_due(store: Store, world: World) -> None:
     created(store, ticket("s1", limit_name="fix", limit_seconds=8))
     claimed(store, "s1", lease_seconds=2)
     world.elapse(3)
@@ -145,7 +143,7 @@ def test_a_wall_clock_that_is_turned_back_does_not_turn_the_engine_back(store: S
     assert after.clock == pytest.approx(before.clock + 3, abs=1)
 
 
-def test_one_sweeper_at_a_time_has_a_shard(store: Store, world: World) -> None:
+def test_only_one_sweeper_at_a_time_holds_a_shard(store: Store, world: World) -> None:
     clock = store.now(FLOW).clock
     created(store, set_deadlines={"soon": clock})
 
@@ -188,7 +186,7 @@ def test_a_lost_sweeper_does_not_keep_its_shard_when_a_server_takes_over_whose_c
     assert not sweep(store, owner="third").mine
 
 
-def test_a_shard_that_is_none_is_refused(store: Store) -> None:
+def test_an_invalid_shard_is_refused(store: Store) -> None:
     for shard in (-1, 16):
         with pytest.raises(UsageError, match="there is no shard"):
             store.sweep(shard, owner=ME)
@@ -196,7 +194,7 @@ def test_a_shard_that_is_none_is_refused(store: Store) -> None:
             store.now(shard)
 
 
-def test_now_is_aware_and_goes_forward(store: Store) -> None:
+def test_now_has_a_time_zone_and_never_goes_back(store: Store) -> None:
     first, second = store.now(3), store.now(3)
 
     assert first.at.utcoffset() is not None

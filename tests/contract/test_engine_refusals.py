@@ -287,7 +287,7 @@ def at_once(*acts: Act) -> list[object]:
 
 
 @pytest.mark.proves("A69", "K8", "R5")
-def test_of_two_conditions_at_once_one_escalates(engine: Engine, world: World) -> None:
+def test_only_one_of_two_simultaneous_conditions_escalates(engine: Engine, world: World) -> None:
     waiting(engine, limits=SHORT)
     pass_deadlines(engine, world, 1)
     due = deadline(engine, "main-agent-fix.escalation")
@@ -304,7 +304,7 @@ def test_of_two_conditions_at_once_one_escalates(engine: Engine, world: World) -
 
 
 @pytest.mark.proves("A69", "K8", "A63")
-def test_of_a_timer_and_an_answer_at_once_one_wins(engine: Engine, world: World) -> None:
+def test_a_simultaneous_timer_and_answer_have_one_winner(engine: Engine, world: World) -> None:
     waiting(engine, limits=SHORT)
     pass_deadlines(engine, world, 1)
     due = deadline(engine, "main-agent-fix.escalation")
@@ -323,7 +323,7 @@ def test_of_a_timer_and_an_answer_at_once_one_wins(engine: Engine, world: World)
 
 
 @pytest.mark.proves("K20", "A69", "R5")
-def test_of_many_decisions_at_once_one_counts(engine: Engine) -> None:
+def test_only_one_of_many_simultaneous_decisions_counts(engine: Engine) -> None:
     waiting(engine)
     engine.apply(FLOW, ev.BlockerSignalled(by="ann", text="no access"), operation="blocked")
 
@@ -343,7 +343,7 @@ def test_of_many_decisions_at_once_one_counts(engine: Engine) -> None:
 
 
 @pytest.mark.proves("A14", "K21", "R8")
-def test_a_pause_holds_back_what_nobody_has_and_keeps_what_is_delivered(engine: Engine) -> None:
+def test_a_pause_holds_unclaimed_tickets_and_keeps_delivered_ones(engine: Engine) -> None:
     begun(engine)
     checking = held(engine)
     engine.apply(FLOW, ev.Paused(by="ann"), operation="pause")

@@ -118,7 +118,7 @@ def test_the_root_is_the_folder_that_commands_run_in_and_a_url_has_none() -> Non
 
 
 @pytest.mark.proves("K23")
-def test_what_is_in_the_way_is_reported_and_the_next_version_is_written(store: Store, tmp_path: Path) -> None:
+def test_an_obstacle_is_reported_and_the_next_version_is_written(store: Store, tmp_path: Path) -> None:
     run(store, SCRIPTS["handoff"])
     (tmp_path / ".claude").write_text("mine")
 
@@ -191,7 +191,7 @@ def test_a_cycles_state_file_that_somebody_wrote_is_refused_by_its_next_commit(
 
 
 @pytest.mark.proves("C5", "C18")
-def test_what_an_agent_does_to_files_that_are_not_its_own_is_seen(store: Store, tmp_path: Path) -> None:
+def test_an_agent_s_change_to_others_files_is_detected(store: Store, tmp_path: Path) -> None:
     run(store, SCRIPTS["cycle"])
     found = store.read(FLOW)
     assert found is not None
@@ -236,7 +236,7 @@ def test_of_two_handoff_workflows_the_live_one_keeps_the_files_until_it_ends(
 
 
 @pytest.mark.proves("K23")
-def test_git_overlooks_the_named_files(store: Store, tmp_path: Path) -> None:
+def test_git_ignores_the_named_files(store: Store, tmp_path: Path) -> None:
     git = Git(tmp_path)
     git.run("init", "-q")
     for name in ("cycle", "handoff"):

@@ -92,7 +92,7 @@ def states(store: MemoryStore, name: str) -> list[Any]:
 @pytest.mark.proves("R13", "K23", "S30")
 @pytest.mark.parametrize("name", ["cycle", "handoff"])
 @pytest.mark.parametrize("after", [False, True])
-def test_wherever_a_projection_is_killed_the_next_one_ends_it(
+def test_a_projection_killed_at_any_point_is_completed_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, after: bool
 ) -> None:
     reaper = Reaper(monkeypatch)

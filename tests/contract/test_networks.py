@@ -93,7 +93,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.proves("S30")
-def test_a_cut_cable_lets_nobody_connect_and_its_connections_are_forgotten(
+def test_a_cut_cable_allows_no_connection_and_its_old_ones_are_forgotten(
     cable: NamespaceNetwork, listener: socket.socket
 ) -> None:
     waiting = client(cable, 0.5)
@@ -163,7 +163,7 @@ with namespace_networks(["here"]) as made:
 
 
 @pytest.mark.proves("S30")
-def test_namespaces_are_gone_with_the_process_that_made_them(cable: NamespaceNetwork) -> None:
+def test_namespaces_end_with_the_process_that_made_them(cable: NamespaceNetwork) -> None:
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -82,7 +82,7 @@ def test_the_owner_of_a_ticket_may_finish_it(store: Store) -> None:
 
 @pytest.mark.proves("A14", "K40")
 @pytest.mark.parametrize("injured", [True, False])
-def test_a_ticket_whose_holder_is_gone_waits_for_the_end_of_the_pause(
+def test_a_dead_holder_s_ticket_waits_for_the_end_of_the_pause(
     store: Store, world: World, injured: bool
 ) -> None:
     created(store, ticket("a", limit_name="operation", limit_seconds=100.0))
@@ -120,7 +120,7 @@ def test_a_late_renewal_continues_with_a_ticket_that_was_held_meanwhile(store: S
 
 
 @pytest.mark.proves("A14", "K34", "R6")
-def test_a_deadline_stands_still_and_comes_later_by_as_much(store: Store, world: World) -> None:
+def test_a_deadline_is_postponed_by_the_length_of_the_pause(store: Store, world: World) -> None:
     created(store)
     sweep(store)
     held(store, deadline_in=3.0)
@@ -150,7 +150,7 @@ def test_a_deadline_set_when_the_workflow_continues_is_not_moved(store: Store) -
 
 
 @pytest.mark.proves("A14")
-def test_what_is_asked_for_while_held_waits_too(store: Store, world: World) -> None:
+def test_a_ticket_created_while_held_waits_too(store: Store, world: World) -> None:
     created(store)
     held(store)
 

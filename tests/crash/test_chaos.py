@@ -107,7 +107,7 @@ def test_agents_end_with_the_same_state_and_files_under_any_injury(tmp_path: Pat
         (["--network", "tcp"], "there is no network 'tcp'; there are auto, namespaces, relay"),
     ],
 )
-def test_what_a_profile_does_not_have_is_refused(
+def test_an_option_that_a_profile_lacks_is_refused(
     words: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ended = said(capsys, "chaos", *words)
@@ -117,9 +117,7 @@ def test_what_a_profile_does_not_have_is_refused(
 
 
 @pytest.mark.proves("S30")
-def test_a_folder_that_is_there_is_not_written_into(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_existing_folder_is_not_written_into(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ended = said(capsys, "chaos", "--keep", str(tmp_path))
 
     assert ended.code == 2
@@ -132,7 +130,7 @@ def test_a_folder_that_is_there_is_not_written_into(
     [(None, 3, False), (Injury.LOSE_TAKEN, 2, False), (Injury.DOUBLE_MESSAGES, 3, True)],
     ids=["left alone", "a message is dropped", "messages come twice"],
 )
-def test_a_bare_chain_is_whole_only_when_it_is_left_alone(
+def test_a_bare_celery_chain_completes_only_without_injuries(
     injury: Injury | None, ended: int, is_doubled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fixloop.testing.contrast.PATIENCE_SECONDS", 3.0)

@@ -136,7 +136,7 @@ def test_a_run_killed_at_these_points_ends_as_if_undisturbed(
 @pytest.mark.parametrize(
     "points", chosen([(point,) for point in every_point_of_who_goes_on()], list(GOING_ON))
 )
-def test_a_run_whose_process_goes_on_ends_as_if_undisturbed(
+def test_a_run_whose_process_continues_ends_as_if_undisturbed(
     points: tuple[str, ...], tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
     scene = Scene(tmp_path / "scene")

@@ -84,7 +84,7 @@ def test_a_cancelled_workflow_ends_the_command_that_runs_for_it(begun: Scenes) -
 
 
 @pytest.mark.proves("G15", "U13", "R6")
-def test_a_run_that_is_late_is_asked_to_converge_then_ended_and_a_person_asked(begun: Scenes) -> None:
+def test_a_late_run_is_asked_to_converge_then_ended_and_a_person_asked(begun: Scenes) -> None:
     cycles, workflow = begun["late"]
 
     state = cycles.ended(workflow)
@@ -108,7 +108,7 @@ def test_s17_a_cycle_goes_round_until_its_validation_passes(begun: Scenes) -> No
 
 
 @pytest.mark.proves("S23", "R2", "R3", "D53")
-def test_s23_handoffs_go_from_hand_to_hand_until_the_review_approves(begun: Scenes) -> None:
+def test_s23_handoffs_pass_between_agents_until_the_review_approves(begun: Scenes) -> None:
     handoffs, workflow = begun["S23"]
 
     state = handoffs.ended(workflow)
@@ -137,7 +137,7 @@ def test_agents_work_in_parallel_and_the_last_ones_work_is_merged_onto_the_other
 
 
 @pytest.mark.proves("A14", "C59")
-def test_a_pause_lets_the_run_end_and_nothing_follows_until_it_continues(deployment: Deployment) -> None:
+def test_a_pause_lets_the_run_end_and_starts_nothing_until_continued(deployment: Deployment) -> None:
     cycles = Crews(deployment, "cycle")
     workflow = cycles.begin("ra: ok~2", 101)
     deployment.owner_pid(workflow)
@@ -172,7 +172,7 @@ def test_attempts_that_raise_or_return_nothing_are_tried_again_until_a_person_is
 
 
 @pytest.mark.proves("K31", "C39")
-def test_for_somebody_outside_nothing_is_held_and_what_it_reports_is_followed(begun: Scenes) -> None:
+def test_an_outside_agent_holds_no_process_and_its_report_is_followed_up(begun: Scenes) -> None:
     cycles, workflow = begun["outside"]
 
     def held() -> tuple[list[str], list[str]]:

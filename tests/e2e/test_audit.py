@@ -65,7 +65,7 @@ def winner(entries: list[bytes], index: int) -> bytes:
 
 
 @pytest.mark.proves("B18")
-def test_a_history_that_nobody_touched_is_verified(kept: Kept) -> None:
+def test_an_untouched_history_verifies(kept: Kept) -> None:
     told = kept.verify("1")
 
     assert (told.code, told.err) == (0, "")
@@ -91,7 +91,7 @@ def test_a_changed_entry_is_named(kept: Kept, seq: int, lie: Callable[[list[byte
 
 
 @pytest.mark.proves("B18")
-def test_an_entry_that_was_taken_out_is_named(kept: Kept) -> None:
+def test_a_removed_entry_is_named(kept: Kept) -> None:
     key = history_key(kept.workflow)
 
     with put_back(kept.client, key):
@@ -104,7 +104,7 @@ def test_an_entry_that_was_taken_out_is_named(kept: Kept) -> None:
 
 
 @pytest.mark.proves("B18")
-def test_entries_that_were_put_in_another_order_are_named(kept: Kept) -> None:
+def test_reordered_entries_are_named(kept: Kept) -> None:
     key = history_key(kept.workflow)
     second, third = kept.entry(1), kept.entry(2)
 
@@ -168,7 +168,7 @@ def test_a_changed_or_missing_artifact_is_named_with_its_entry(kept: Kept, what:
 
 
 @pytest.mark.proves("B18")
-def test_a_recomputed_chain_is_caught_by_deciding_again(kept: Kept) -> None:
+def test_a_recomputed_chain_is_caught_by_replaying_the_decisions(kept: Kept) -> None:
     key, hash_key = history_key(kept.workflow), workflow_key(kept.workflow)
     entries = kept.client.lrange(key, 0, -1)
 

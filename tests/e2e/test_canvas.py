@@ -64,7 +64,9 @@ class Watch:
         self._connection.release()
 
 
-def test_a_worker_without_work_says_that_it_goes_and_leaves_nothing(redis_url: str, tmp_path: Path) -> None:
+def test_a_worker_stopped_while_idle_announces_its_exit_and_leaves_nothing(
+    redis_url: str, tmp_path: Path
+) -> None:
     with deployed(redis_url, tmp_path, FIXLOOP_TASK_EVENTS="1") as idle:
         watching = Watch(idle.url)
         watching.settle(idle)
@@ -180,7 +182,7 @@ def test_a_second_delivery_does_nothing_and_drops_the_rest_of_its_chain(deployme
 
 
 @pytest.mark.proves("R8")
-def test_a_delivery_of_something_long_done_does_nothing(deployment: Deployment) -> None:
+def test_a_delivery_of_a_finished_step_does_nothing(deployment: Deployment) -> None:
     started = deployment.begin("a -", hinted=False)
     state = deployment.state(started.workflow)
     found = deployment.store.read(started.workflow)

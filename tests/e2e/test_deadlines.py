@@ -97,7 +97,7 @@ def test_s8_the_cap_on_an_iteration_escalates_without_a_reminder(deployment: Dep
 
 
 @pytest.mark.proves("A56", "K34", "S8")
-def test_s8_the_clock_of_a_slow_specialist_begins_with_its_work(deployment: Deployment) -> None:
+def test_s8_a_slow_specialist_s_clock_starts_when_its_step_is_claimed(deployment: Deployment) -> None:
     started = begun(deployment, "~30", validation_seconds=1.0, reminder_window_seconds=0.5, hinted=False)
     deployment.until(lambda: bool(deployment.executions(f"{started.workflow}.")), about=started.workflow)
     claimed = deployment.store.now(started.workflow).at

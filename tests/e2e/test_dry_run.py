@@ -41,7 +41,7 @@ def test_a_dry_run_looks_once_at_every_phase_and_needs_no_redis_and_no_number(tm
     assert project.git("for-each-ref") == refs
 
 
-def test_a_dry_run_says_in_which_words_it_passed(tmp_path: Path) -> None:
+def test_a_passing_dry_run_says_so_with_its_number_of_checks(tmp_path: Path) -> None:
     told = Project(tmp_path / "shop", toml=TOML + LINT, calc=RIGHT + "import os\n").fixloop("run", "--dry")
 
     assert told.code == 0, told.out + told.err

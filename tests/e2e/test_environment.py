@@ -45,7 +45,7 @@ def test_an_environment_that_changed_with_a_fix_is_an_error_until_that_is_undone
     assert "#1 planted: passed (1 specialist, 3 runs" in told.out
 
 
-def test_whoever_switches_the_rule_off_has_the_environment_as_it_is(host: Host) -> None:
+def test_with_the_rule_off_a_changed_environment_is_accepted(host: Host) -> None:
     toml = f'[fixer]\ncommand = "python fixer.py"\n[integrity]\noff = ["environment"]\n{TOML}'
     project = host.project("switched-off", toml=toml, files={"fixer.py": FIXER, ".gitignore": ".venv\n"})
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", project.folder / ".venv"], check=True)

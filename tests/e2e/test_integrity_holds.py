@@ -62,7 +62,7 @@ def test_a_tree_that_failed_and_then_passes_is_held_until_a_person_accepts_it(
 
 
 @pytest.mark.proves("I11", "B44")
-def test_what_a_person_rejects_goes_back_to_the_agent(host: Host, service: socket.socket) -> None:
+def test_a_rejected_change_goes_back_to_the_agent(host: Host, service: socket.socket) -> None:
     project = held(host, "rejected", service)
 
     assert project.fixloop("decide", "1", "reject", "--reason", "mend it in the code").code == 0

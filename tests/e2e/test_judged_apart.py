@@ -71,14 +71,14 @@ def told_held(told: Told, project: Project, *files: str) -> None:
 
 
 @pytest.mark.proves("I2")
-def test_what_passes_only_with_what_the_fix_made_of_its_judges_is_held(host: Host) -> None:
+def test_a_pass_that_depends_on_the_fix_s_own_judges_is_held(host: Host) -> None:
     cheated = project(host, "apart-hook", f"write('conftest.py', {HOOK!r})")
 
     told_held(cheated.hand_in(), cheated, "conftest.py")
 
 
 @pytest.mark.proves("I2")
-def test_a_person_sees_the_lines_before_and_after(host: Host) -> None:
+def test_a_hold_shows_the_lines_before_and_after(host: Host) -> None:
     cheated = project(
         host, "apart-lines", "edit('test_calc.py', '== 3', '!= 3'); write('golden/sum.txt', '0')"
     )
@@ -92,7 +92,7 @@ def test_a_person_sees_the_lines_before_and_after(host: Host) -> None:
 
 
 @pytest.mark.proves("I2")
-def test_new_tests_beside_a_fix_count(host: Host) -> None:
+def test_new_tests_in_a_fix_count(host: Host) -> None:
     more = "write('test_more.py', 'import calc\\ndef test_more(): assert calc.add(5, 5) == 10\\n')"
     honest = project(host, "apart-more", f"edit('calc.py', '-', '+'); {more}")
 
@@ -115,7 +115,7 @@ def test_a_renamed_function_is_held_and_allowed_by_one_line_of_configuration(hos
     assert allowed.hand_in().code == 0
 
 
-def test_what_a_person_accepts_judges_from_then_on(host: Host) -> None:
+def test_accepted_changes_judge_from_then_on(host: Host) -> None:
     held = project(host, "apart-accepted", MOVED)
     told_held(held.hand_in(), held, "test_calc.py")
 
@@ -139,7 +139,7 @@ TEST_TWICE: Final = "\\nimport calc\\ndef test_twice(): assert calc.twice(2) == 
         ("omitted", "write('.coveragerc', '[report]\\nexclude_lines =\\n    a = a\\n    return a\\n')", True),
     ],
 )
-def test_tests_that_a_coverage_gate_asked_for_are_held_only_with_another_gate(
+def test_tests_added_for_a_coverage_gate_are_held_only_if_the_gate_changed_too(
     host: Host, name: str, fixer: str, is_held: bool
 ) -> None:
     files = {**FILES, "agent.py": EDIT + fixer}

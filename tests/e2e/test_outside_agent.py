@@ -80,7 +80,7 @@ def test_an_agent_that_waits_gets_the_report_fixes_it_and_the_workflow_completes
 
 
 @pytest.mark.proves("A53", "A55")
-def test_status_changes_come_with_the_next_message_once_and_by_themselves_are_none(host: Host) -> None:
+def test_status_changes_are_shown_once_with_the_next_message_and_not_alone(host: Host) -> None:
     project = handed_in(host, "informed")
 
     told = project.fixloop("mailbox", "coder")
@@ -155,7 +155,7 @@ def test_a_notice_comes_with_the_request_that_is_still_open(host: Host) -> None:
 
 
 @pytest.mark.proves("A70", "K5")
-def test_a_mailbox_whose_broker_is_away_says_what_the_state_says(host: Host) -> None:
+def test_a_mailbox_is_read_from_the_state_when_its_broker_is_unreachable(host: Host) -> None:
     project = handed_in(host, "parted")
     nobody = f"unix://{project.folder.parent}/nobody.sock"
 
@@ -167,7 +167,7 @@ def test_a_mailbox_whose_broker_is_away_says_what_the_state_says(host: Host) -> 
 
 
 @pytest.mark.proves("A70")
-def test_where_nothing_is_known_and_redis_is_away_it_says_so(host: Host) -> None:
+def test_an_unreachable_redis_is_reported_where_no_workflow_is_known(host: Host) -> None:
     project = host.project("away", toml=AGENT + TOML)
     nobody = f"unix://{project.folder.parent}/nobody.sock"
 
@@ -200,7 +200,7 @@ def test_an_empty_mailbox_is_exit_code_1(host: Host) -> None:
         ("coder", "", "no agent 'coder' here; declare it with [agent.NAME] in fixloop.toml"),
     ],
 )
-def test_a_name_nobody_declared_is_refused_with_the_known_ones(
+def test_an_undeclared_agent_is_refused_with_the_known_names(
     host: Host, name: str, toml: str, sentence: str
 ) -> None:
     folder = f"names-{name}-{bool(toml)}"

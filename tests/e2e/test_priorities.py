@@ -92,7 +92,7 @@ def test_an_escalation_is_delivered_before_the_reports_that_waited_for_longer(de
 
 
 @pytest.mark.proves("K13", "B26")
-def test_reports_of_grave_findings_come_before_those_of_slight_ones(deployment: Deployment) -> None:
+def test_reports_of_severe_findings_come_before_minor_ones(deployment: Deployment) -> None:
     severities = [Severity.LOW, Severity.MEDIUM, Severity.HIGH] * 5
     of = {}
     for severity in severities:

@@ -87,7 +87,7 @@ def test_messages_that_are_lost_or_come_twice_change_nothing(
 
 
 @pytest.mark.proves("S30", "K40")
-def test_a_step_that_outlasts_rabbitmqs_timeout_continues_and_is_done_once(deployment: Deployment) -> None:
+def test_a_step_longer_than_rabbitmq_s_timeout_continues_and_is_done_once(deployment: Deployment) -> None:
     long = deployment.begin(f"-~{CONSUMER_TIMEOUT_SECONDS * 1.6}")
 
     unharmed(deployment, long)
@@ -95,7 +95,7 @@ def test_a_step_that_outlasts_rabbitmqs_timeout_continues_and_is_done_once(deplo
     assert [run.step for run in deployment.executions(long.workflow)] == ["validate"]
 
 
-def test_what_is_urgent_is_served_first_and_who_does_not_say_is_urgent(server: RabbitServer) -> None:
+def test_urgent_messages_are_served_first_and_no_priority_means_urgent(server: RabbitServer) -> None:
     app = producer(server.url)
     for number, priority in enumerate([9, 3, 6, 0, None, 5]):
         app.send_task("any", kwargs={"number": number}, queue="fixloop.order", priority=priority)
@@ -133,7 +133,7 @@ def test_mailboxes_are_read_in_order_and_what_was_not_acknowledged_comes_back(se
 
 
 @pytest.mark.proves("A70")
-def test_a_rabbitmq_that_is_away_frozen_or_refuses_is_one_sentence(server: RabbitServer) -> None:
+def test_an_unreachable_frozen_or_refusing_rabbitmq_is_one_sentence(server: RabbitServer) -> None:
     away = f"amqp://me:secret@127.0.0.1:{free_port()}//"
     with pytest.raises(
         InfrastructureError, match=r"the broker at amqp://127\S+ did not take part: .*refused"

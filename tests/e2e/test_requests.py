@@ -60,7 +60,7 @@ command = "python -m pytest --junitxml={junit}"
 """
 
 
-def test_an_agent_that_only_follows_the_request_repairs_three_bugs_in_three_rounds(host: Host) -> None:
+def test_an_agent_that_only_reads_the_request_fixes_three_bugs_in_three_rounds(host: Host) -> None:
     project = host.project(
         "followed",
         toml=TOML,
@@ -79,7 +79,7 @@ def test_an_agent_that_only_follows_the_request_repairs_three_bugs_in_three_roun
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: str(size.failures))
-def test_a_request_is_short_and_its_frame_small(size: Size, tmp_path: Path) -> None:
+def test_a_request_is_short_and_has_little_boilerplate(size: Size, tmp_path: Path) -> None:
     report = request_of(size.files, tmp_path / "project")
     text = render_delivery(report)
 

@@ -62,7 +62,7 @@ def everything_in(project: Project) -> dict[str, object]:
 
 
 @pytest.mark.proves("A10")
-def test_a_project_that_is_right_passes_the_first_time_and_nothing_is_left_but_its_records(
+def test_a_correct_project_passes_at_once_and_leaves_only_its_records(
     tmp_path: Path,
 ) -> None:
     project = Project(tmp_path / "shop", calc=RIGHT)
@@ -198,9 +198,7 @@ JUNK: Final = """[fixer]\ncommand = "sh -c 'echo junk > agent_junk.py'"\n"""
 
 
 @pytest.mark.parametrize("merged", [False, True])
-def test_what_a_stuck_agent_had_done_stays_out_when_the_checkout_is_submitted(
-    host: Host, merged: bool
-) -> None:
+def test_submitting_the_checkout_drops_the_stuck_agent_s_work(host: Host, merged: bool) -> None:
     project = host.project(f"junk-{merged}", toml=TOML + JUNK)
     assert project.hand_in().code == 3
     assert project.fixloop("decide", "1", "manual-fix").code == 0
@@ -397,7 +395,7 @@ def test_a_fixer_cannot_change_its_own_gates(host: Host) -> None:
     assert "fixes touched tests or gates: fixloop.toml" in told.out
 
 
-def test_what_setup_makes_is_the_interpreter(host: Host) -> None:
+def test_the_environment_that_setup_makes_is_the_interpreter(host: Host) -> None:
     setup = f'[workspace]\nsetup = "{sys.executable} -m venv --without-pip .venv"\n'
     check = "import sys; print(sys.prefix); sys.exit('setups' not in sys.prefix)\n"
     project = host.project(
@@ -464,7 +462,7 @@ def test_a_report_is_never_that_of_another_check(host: Host) -> None:
     assert "is missing; the command did not write it" in told.out
 
 
-def test_a_secret_that_is_printed_is_kept_nowhere(host: Host) -> None:
+def test_a_printed_secret_is_stored_nowhere(host: Host) -> None:
     """Neither a check's nor a fixer's, in output, report or answer."""
     leaking = (
         "import os, sys\n"
@@ -516,7 +514,7 @@ def test_a_live_feature_is_not_joined_with_other_gates_or_another_fixer(host: Ho
     assert project.fixloop("enqueue", "--issue", "1").code == 0
 
 
-def test_what_was_enqueued_where_nobody_works_is_done_by_run(tmp_path: Path) -> None:
+def test_run_does_the_work_that_was_enqueued_without_a_worker(tmp_path: Path) -> None:
     project = Project(tmp_path / "shop", calc=RIGHT)
     assert project.fixloop("enqueue", "--issue", "1").code == 0
 
@@ -527,7 +525,7 @@ def test_what_was_enqueued_where_nobody_works_is_done_by_run(tmp_path: Path) -> 
 
 
 @pytest.mark.proves("K37", "S31")
-def test_a_later_fix_that_breaks_an_earlier_phase_does_not_get_through(host: Host) -> None:
+def test_a_later_fix_that_breaks_an_earlier_phase_does_not_pass(host: Host) -> None:
     """The scanner's first fix breaks the tests; confirming them on the final tree shows it."""
     agent = (
         "import os, pathlib\n"
@@ -559,7 +557,7 @@ def test_a_later_fix_that_breaks_an_earlier_phase_does_not_get_through(host: Hos
     assert "return a + b" in project.git("show", "fixloop/1:calc.py")
 
 
-def test_changes_made_meanwhile_are_kept_by_apply_or_named(host: Host) -> None:
+def test_apply_keeps_or_names_changes_made_meanwhile(host: Host) -> None:
     project = host.project("edited", toml=FIXER + TOML, calc="# first\n\n\n" + CALC)
     assert project.hand_in().code == 0
     theirs = "# mine\n\n\n" + CALC
@@ -577,7 +575,7 @@ def test_changes_made_meanwhile_are_kept_by_apply_or_named(host: Host) -> None:
     assert project.read("calc.py") == theirs.replace("a - b", "a + b")
 
 
-def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path: Path) -> None:
+def test_a_closed_pipe_ends_the_run_quietly(tmp_path: Path) -> None:
     project = Project(tmp_path / "shop", toml=FIXER + TOML)
     with project.start("run") as process:
         assert process.stdout is not None
@@ -637,7 +635,7 @@ def on_terminal(project: Project, *words: str) -> Iterator[tuple[int, Callable[[
 
 
 @pytest.mark.proves("K20", "K37")
-def test_a_manual_fix_cannot_drop_a_gate_without_a_word(host: Host) -> None:
+def test_a_manual_fix_that_drops_a_gate_is_reported(host: Host) -> None:
     """The person fixes the fault in the offered directory and takes a specialist out that had passed before."""
     limit, unit = "max_iterations = 1\n", '[specialist.unit-test]\ncommand = "true"\n'
     project = host.project("dropped", toml=limit + unit + TOML)

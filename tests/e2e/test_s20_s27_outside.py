@@ -72,7 +72,7 @@ def test_s21_two_agents_outside_report_at_the_very_same_moment(deployment: Deplo
 
 
 @pytest.mark.proves("S20", "C22", "C51", "C5")
-def test_s20_what_nobody_may_do_to_a_cycle_is_refused_and_changes_nothing(deployment: Deployment) -> None:
+def test_s20_illegal_actions_on_a_cycle_are_refused_and_change_nothing(deployment: Deployment) -> None:
     cycles = Crews(deployment, "cycle")
     workflow = cycles.begin("", 211, commands={})
     facts: dict[str, Any] = {"recipient": "ra", "input": InputKind.FEEDBACK, "actions": ("do it",)}
@@ -95,7 +95,7 @@ def test_s20_what_nobody_may_do_to_a_cycle_is_refused_and_changes_nothing(deploy
 
 
 @pytest.mark.proves("S25", "D26", "D28", "K10")
-def test_s25_a_lock_that_ran_out_is_taken_over_visibly_and_released_by_its_owner_only(
+def test_s25_an_expired_lock_is_taken_over_visibly_and_released_by_its_owner_only(
     deployment: Deployment,
 ) -> None:
     handoffs = Crews(deployment, "handoff")
@@ -122,7 +122,7 @@ def test_s25_a_lock_that_ran_out_is_taken_over_visibly_and_released_by_its_owner
 
 
 @pytest.mark.proves("S25", "D31", "K10")
-def test_s25_of_twenty_who_want_a_free_resource_at_once_one_gets_it(deployment: Deployment) -> None:
+def test_s25_one_of_twenty_simultaneous_agents_gets_a_free_resource(deployment: Deployment) -> None:
     handoffs, together = Crews(deployment, "handoff"), Barrier(RACERS)
     workflow = handoffs.begin("", 222, commands={}, limits=ENDLESS.with_(lease_seconds=60.0))
 

@@ -98,7 +98,7 @@ def test_s22_five_failing_rounds_give_four_feedbacks_and_one_escalation(begun: S
 
 
 @pytest.mark.proves("S22", "C58", "C59")
-def test_s22_an_agent_continues_with_a_person_s_guidance_and_nobody_else_is_asked(begun: Scenes) -> None:
+def test_s22_an_agent_continues_with_a_person_s_guidance_alone(begun: Scenes) -> None:
     cycles, workflow = begun["stuck"]
     cycles.deployment.until(lambda: cycles.state(workflow).escalations != (), about=workflow)
 
@@ -142,7 +142,7 @@ def test_s24_a_builder_that_raises_twice_is_waited_for_longer_each_time(begun: S
         ("wrong status", 3, "retries_exhausted"),
     ],
 )
-def test_s24_what_retries_cannot_settle_fetches_a_person_once(
+def test_s24_exhausted_retries_escalate_to_a_person_once(
     begun: Scenes, scene: str, attempts: int, reason: str
 ) -> None:
     handoffs, workflow = begun[scene]
@@ -187,7 +187,7 @@ def test_s26_a_question_that_blocks_nothing_lets_the_workflow_continue(begun: Sc
 
 
 @pytest.mark.proves("S27", "D50", "G11")
-def test_s27_five_reviews_with_issues_fetch_a_person_at_the_fifth(begun: Scenes) -> None:
+def test_s27_five_reviews_with_issues_escalate_to_a_person_at_the_fifth(begun: Scenes) -> None:
     handoffs, workflow = begun["five reviews"]
 
     state = handoffs.ended(workflow)

@@ -69,7 +69,7 @@ def found(shop: Shop, issue: int) -> Any:
     return entry
 
 
-def test_a_run_takes_over_what_was_checked_a_moment_ago_says_so_and_is_quicker(tmp_path: Path) -> None:
+def test_a_run_reuses_and_names_the_results_of_a_recent_check(tmp_path: Path) -> None:
     shop = Shop(tmp_path, seconds=6)
     assert shop.project.fixloop("check").code == 0
     ran = shop.counted
@@ -84,7 +84,7 @@ def test_a_run_takes_over_what_was_checked_a_moment_ago_says_so_and_is_quicker(t
     assert shop.project.fixloop("audit", "verify").code == 0
 
 
-def test_what_judges_a_fix_is_computed_anew(tmp_path: Path) -> None:
+def test_the_judgement_of_a_fix_is_never_reused(tmp_path: Path) -> None:
     shop = Shop(tmp_path, calc=CALC, more=f"[fixer]\ncommand = \"sh -c '{MEND}'\"\n")
     assert shop.project.fixloop("check").code == 1
     ran = shop.counted
@@ -145,7 +145,7 @@ def of_the_future(shop: Shop, record: Path) -> dict[str, str]:
         pytest.param(lambda *_: {"FIXLOOP_TAKE_OVER_SECONDS": "0"}, id="switched_off"),
     ],
 )
-def test_a_run_looks_for_itself_where_anything_differs(
+def test_a_run_checks_again_where_anything_differs(
     shop: Shop, differs: Callable[[Shop, Path], dict[str, str]], request: pytest.FixtureRequest
 ) -> None:
     record = shop.changed(f"name = {request.node.name!r}\n")
@@ -159,7 +159,7 @@ def test_a_run_looks_for_itself_where_anything_differs(
     assert TAKEN not in log
 
 
-def test_nothing_is_sealed_that_ran_without_a_sandbox(shop: Shop) -> None:
+def test_a_result_without_a_sandbox_is_not_sealed(shop: Shop) -> None:
     shop.project.write("new.py", "unconfined = 1\n")
     assert shop.project.fixloop("check", FIXLOOP_SANDBOX="off").code == 0
     ran = shop.counted

@@ -130,7 +130,7 @@ def test_a_timekeeper_ends_with_its_project(make: Callable[..., Project]) -> Non
     gone(project)
 
 
-def test_what_a_worker_has_to_continue_with_has_no_clocks_without_one(make: Callable[..., Project]) -> None:
+def test_work_that_needs_a_worker_has_no_clocks_without_one(make: Callable[..., Project]) -> None:
     project = make('[fixer]\ncommand = "sleep 300"\n' + TOML)
     running = project.start("run", ".", "--issue", "1")
     until(lambda: "FIXING" in project.fixloop("status", "1").out, what="the fix")

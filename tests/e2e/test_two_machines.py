@@ -77,9 +77,7 @@ def story(project: Project, issue: int) -> list[tuple[Any, ...]]:
 
 @pytest.mark.proves("S30", "K40")
 @pytest.mark.parametrize("own_hosts", HOSTS)
-def test_a_worker_continues_where_another_machine_was_lost_in_mid_fix(
-    tmp_path: Path, own_hosts: bool
-) -> None:
+def test_a_worker_continues_when_another_machine_is_lost_mid_fix(tmp_path: Path, own_hosts: bool) -> None:
     needs_namespaces()
     here = tmp_path / "here"
     toml = f'[fixer]\ncommand = "{sys.executable} fixer.py"\n{TOML}'
