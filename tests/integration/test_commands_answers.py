@@ -57,7 +57,7 @@ def unchanged_but_for_the_time(before: State, after: State) -> bool:
 
 
 @pytest.mark.proves("A71", "G2", "S11")
-def test_what_is_missing_is_said_to_the_caller_and_to_the_agent(
+def test_the_caller_and_the_agent_are_told_what_an_answer_lacks(
     agents: Agents, capsys: Capsys, tmp_path: Path
 ) -> None:
     workflow = awaiting(agents)
@@ -85,7 +85,7 @@ def test_what_is_missing_is_said_to_the_caller_and_to_the_agent(
         (b"\0" * 1000, 'missing section "Completion Summary"'),
     ],
 )
-def test_garbage_twice_is_one_notice_and_one_escalation(
+def test_two_unreadable_answers_cause_one_notice_and_one_escalation(
     agents: Agents, capsys: Capsys, tmp_path: Path, content: bytes, violation: str
 ) -> None:
     workflow = awaiting(agents)
@@ -135,7 +135,7 @@ def test_an_answer_is_read_from_standard_input(
     assert "it is not UTF-8 text: 0xff at byte 0" in told.err
 
 
-def test_a_file_that_is_not_there_is_the_caller_s_mistake_and_no_answer(
+def test_a_missing_file_is_a_usage_error_and_no_answer(
     agents: Agents, capsys: Capsys, tmp_path: Path
 ) -> None:
     awaiting(agents)
@@ -169,7 +169,7 @@ def test_an_answer_for_another_iteration_or_specialist_is_an_invalid_response(
 
 
 @pytest.mark.proves("R8")
-def test_an_answer_that_was_taken_already_is_nothing(agents: Agents, capsys: Capsys, tmp_path: Path) -> None:
+def test_a_repeated_answer_changes_nothing(agents: Agents, capsys: Capsys, tmp_path: Path) -> None:
     workflow = awaiting(agents)
     done = Completion(iteration=1, by="agent", fixes=("it",), tip="c1", tree="tree-1")
     agents.apply(workflow, FixCompleted(specialist="test-runner", completion=done))

@@ -121,9 +121,7 @@ def test_handoffs_are_submitted_with_their_kind_and_urgency(
     assert json.loads(Path(".claude/state.json").read_text())["current_workflow"]["type"] == "bugfix"
 
 
-def test_an_agent_s_command_that_is_not_there_is_refused_before_anything_runs(
-    profiles: Profiles, capsys: Capsys
-) -> None:
+def test_a_missing_agent_command_is_refused_before_anything_runs(profiles: Profiles, capsys: Capsys) -> None:
     Path("plan.sh").unlink()
 
     told = said(capsys, "enqueue", "--issue", "7", "--profile", "handoff")
@@ -133,7 +131,7 @@ def test_an_agent_s_command_that_is_not_there_is_refused_before_anything_runs(
     assert "`[handoff.agent.planner] command`" in told.err
 
 
-def test_an_issue_that_is_live_otherwise_is_refused_and_can_be_started_again(
+def test_an_issue_live_with_another_task_or_profile_is_refused_and_can_be_restarted(
     profiles: Profiles, capsys: Capsys
 ) -> None:
     first = enqueued(capsys, "--profile", "cycle", "--issue", "7", "--task", "Log in.")
@@ -149,7 +147,7 @@ def test_an_issue_that_is_live_otherwise_is_refused_and_can_be_started_again(
 
 
 @pytest.mark.proves("C11", "C12", "C35")
-def test_what_an_agent_leaves_in_its_directory_is_its_documents_and_its_work(
+def test_an_agent_s_directory_gives_its_documents_and_its_work(
     profiles: Profiles, capsys: Capsys, tmp_path: Path
 ) -> None:
     workflow = enqueued(capsys, "--profile", "cycle", "--issue", "7")
@@ -173,7 +171,7 @@ def test_what_an_agent_leaves_in_its_directory_is_its_documents_and_its_work(
 
 
 @pytest.mark.proves("D32", "D35", "D54")
-def test_an_outside_planner_leaves_its_specification_and_hands_on(
+def test_an_outside_planner_submits_its_specification_and_passes_on(
     profiles: Profiles, capsys: Capsys, tmp_path: Path
 ) -> None:
     Path("fixloop.toml").write_text("[handoff]\n")
@@ -214,7 +212,7 @@ def test_a_specification_that_is_not_a_file_of_the_work_is_not_passed_on(
 
 
 @pytest.mark.proves("D34")
-def test_what_each_run_left_is_taken_up_and_named_to_the_next_agent(
+def test_the_changes_of_each_run_are_kept_and_named_to_the_next_agent(
     profiles: Profiles, capsys: Capsys, tmp_path: Path
 ) -> None:
     Path("fixloop.toml").write_text("[handoff]\n")
@@ -242,7 +240,7 @@ def test_what_each_run_left_is_taken_up_and_named_to_the_next_agent(
 
 
 @pytest.mark.proves("K17", "C43", "C62")
-def test_work_that_others_did_meanwhile_is_kept_unless_it_contradicts(
+def test_work_done_by_others_meanwhile_is_kept_unless_it_conflicts(
     profiles: Profiles, capsys: Capsys, tmp_path: Path
 ) -> None:
     graph = {"RA": [], "front": [], "back": [], "ep": ["RA"], "cd": ["ep", "front", "back"], "vas": ["cd"]}
@@ -278,7 +276,7 @@ def test_the_checkout_itself_may_be_submitted(profiles: Profiles, capsys: Capsys
     assert main(["audit", "verify", "7"]) == ExitCode.DONE
 
 
-def test_python_submits_a_cycle_and_asks_what_became_of_it(profiles: Profiles) -> None:
+def test_the_python_api_submits_a_cycle_and_reads_its_result(profiles: Profiles) -> None:
     handed_in = fixloop.enqueue(issue=7, profile="cycle", task="Log in.")
 
     asked = fixloop.status(7)

@@ -62,7 +62,7 @@ def asking(profiles: Profiles, *options: str, **further: Any) -> str:
 
 
 @pytest.mark.proves("C20", "C21", "C46")
-def test_an_agent_of_a_cycle_reads_its_request_and_has_begun(profiles: Profiles, capsys: Capsys) -> None:
+def test_reading_its_request_starts_an_agent_of_a_cycle(profiles: Profiles, capsys: Capsys) -> None:
     workflow = profiles.cycle(description="People log in with OAuth.")
 
     first, again = (said(capsys, "ack", "7") for _ in range(2))
@@ -112,7 +112,7 @@ def test_an_answer_may_come_on_standard_input(
         (RESULT + "- plan: mine\n", "ra reports plan 'mine', which only ep writes"),
     ],
 )
-def test_an_invalid_answer_is_said_counted_and_at_the_second_a_persons(
+def test_an_invalid_answer_is_reported_counted_and_escalated_at_the_second(
     profiles: Profiles, capsys: Capsys, tmp_path: Path, text: str, sentence: str
 ) -> None:
     workflow = profiles.cycle()
@@ -144,7 +144,9 @@ def test_an_answer_that_cannot_be_read_changes_nothing(
     assert len(profiles.store.history(workflow)) == before
 
 
-def test_whose_work_it_is_has_to_be_clear(profiles: Profiles, capsys: Capsys, tmp_path: Path) -> None:
+def test_a_result_without_a_clear_agent_is_refused(
+    profiles: Profiles, capsys: Capsys, tmp_path: Path
+) -> None:
     graph = {"ra": (), "frontend": (), "ep": ("ra",), "cd": ("ep", "frontend"), "vas": ("cd",)}
     profiles.cycle(graph=graph)
     profiles.handoff(commands={"planner": "make plan"})
@@ -207,7 +209,7 @@ def test_guidance_lets_the_agent_of_a_cycle_continue(profiles: Profiles, capsys:
         (["skip", "--escalation", "ESC-1"], "escalation ESC-1 cannot be answered now; ESC-cycle-v1"),
     ],
 )
-def test_a_decision_that_cannot_be_meant_names_what_is_possible(
+def test_an_invalid_decision_is_refused_with_the_possible_ones(
     profiles: Profiles, capsys: Capsys, words: list[str], sentence: str
 ) -> None:
     workflow = profiles.cycle()
@@ -219,7 +221,7 @@ def test_a_decision_that_cannot_be_meant_names_what_is_possible(
     assert len(profiles.store.history(workflow)) == before
 
 
-def test_a_decision_that_nobody_waits_for_is_refused(profiles: Profiles, capsys: Capsys) -> None:
+def test_a_decision_without_an_open_question_is_refused(profiles: Profiles, capsys: Capsys) -> None:
     profiles.cycle()
     profiles.handoff()
 
@@ -239,7 +241,7 @@ def test_an_agent_cannot_decide(profiles: Profiles, capsys: Capsys, monkeypatch:
 
 
 @pytest.mark.proves("C58", "C36", "C5")
-def test_an_agent_neither_stops_a_workflow_nor_answers_for_another(
+def test_an_agent_can_neither_stop_a_workflow_nor_answer_for_another(
     profiles: Profiles, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profiles.cycle()
@@ -296,7 +298,7 @@ def test_of_several_questions_one_has_to_be_named(profiles: Profiles, capsys: Ca
 
 
 @pytest.mark.proves("D38", "K20")
-def test_what_retries_could_not_settle_is_settled_by_a_decision(profiles: Profiles, capsys: Capsys) -> None:
+def test_a_decision_resolves_what_retries_could_not(profiles: Profiles, capsys: Capsys) -> None:
     workflow = profiles.handoff()
     profiles.bring(workflow, hnd.AgentFailed(agent="planner", reason="no memory", fatal=True))
 
@@ -381,7 +383,7 @@ def test_a_question_that_does_not_block_goes_with_the_result(
 
 @pytest.mark.proves("K21")
 @pytest.mark.parametrize("issue", ["7", "9"])
-def test_pause_and_continue_may_be_said_twice_and_stop_the_clocks(
+def test_pause_and_continue_can_be_repeated_and_stop_the_clocks(
     profiles: Profiles, capsys: Capsys, issue: str
 ) -> None:
     profiles.cycle()
@@ -399,7 +401,7 @@ def test_pause_and_continue_may_be_said_twice_and_stop_the_clocks(
 
 
 @pytest.mark.parametrize("issue", ["7", "9"])
-def test_a_cancelled_workflow_has_ended_and_takes_nothing_more(
+def test_a_cancelled_workflow_has_ended_and_accepts_nothing_more(
     profiles: Profiles, capsys: Capsys, tmp_path: Path, issue: str
 ) -> None:
     profiles.cycle()
@@ -448,7 +450,7 @@ def test_a_mailbox_shows_the_most_urgent_handoff_first(profiles: Profiles, capsy
     assert profiles.handoffs.state(f"{PROJECT}-9-1").agent("planner").started
 
 
-def test_who_works_and_who_is_asked_for_something_is_shown() -> None:
+def test_working_and_awaited_agents_are_shown() -> None:
     assert told("", "", {"cd": "make it", "ra": ""}) == "cd at work; waiting for ra"
     assert told("", "", {}) == "no agent is at work"
     assert told("cancelled", "", {"cd": ""}) == "it ended (cancelled)"
@@ -456,7 +458,7 @@ def test_who_works_and_who_is_asked_for_something_is_shown() -> None:
 
 
 @pytest.mark.proves("D21", "D23")
-def test_nobody_is_called_active_between_two_agents(
+def test_no_agent_is_shown_as_active_between_two_agents(
     profiles: Profiles, capsys: Capsys, tmp_path: Path
 ) -> None:
     profiles.handoff()

@@ -144,7 +144,7 @@ def test_the_escalation_rate_is_that_of_all_workflows_of_a_project(
 
 
 @pytest.mark.proves("D52")
-def test_workflows_of_before_count_in_the_escalation_rate_by_their_events(
+def test_older_workflows_count_in_the_escalation_rate_by_their_events(
     profiles: Profiles, capsys: Capsys, redis_url: str
 ) -> None:
     known = [profiles.handoff(issue) for issue in (1, 2, 3)]
@@ -200,7 +200,7 @@ def test_the_inbox_has_the_open_decisions_of_all_profiles(profiles: Profiles, ca
     assert "#7 OAuth login waits for a decision since" in text
 
 
-def test_the_inbox_has_what_agents_elsewhere_are_asked_for(profiles: Profiles, capsys: Capsys) -> None:
+def test_the_inbox_has_the_requests_to_outside_agents(profiles: Profiles, capsys: Capsys) -> None:
     profiles.cycle()
     profiles.handoff()
 
@@ -237,9 +237,7 @@ def test_the_log_has_every_message_as_text_markdown_and_data(
 
 
 @pytest.mark.proves("C32", "C33")
-def test_a_cycles_log_shows_feedback_and_results_as_they_were_said(
-    profiles: Profiles, capsys: Capsys
-) -> None:
+def test_a_cycle_s_log_shows_feedback_and_results_unchanged(profiles: Profiles, capsys: Capsys) -> None:
     profiles.whole("cycle")
 
     entries = said(capsys, "log", FLOW, "--json").document["entries"]
@@ -264,7 +262,9 @@ def test_the_whole_log_shows_events_refusals_and_notes_as_well_as_messages(
     assert len(text.splitlines()[: text.splitlines().index("")]) == len(history)
 
 
-def test_the_log_of_one_agent_has_what_it_said_and_was_told(profiles: Profiles, capsys: Capsys) -> None:
+def test_the_log_of_one_agent_has_its_own_messages_and_those_to_it(
+    profiles: Profiles, capsys: Capsys
+) -> None:
     profiles.whole("handoff")
 
     entries = said(capsys, "log", FLOW, "--agent", "fixer", "--json").document["entries"]
@@ -280,7 +280,9 @@ def test_the_log_of_one_agent_has_what_it_said_and_was_told(profiles: Profiles, 
 
 
 @pytest.mark.parametrize("name", ["cycle", "handoff"])
-def test_watching_what_has_ended_ends_at_once_with_0(profiles: Profiles, capsys: Capsys, name: str) -> None:
+def test_watching_an_ended_workflow_ends_at_once_with_0(
+    profiles: Profiles, capsys: Capsys, name: str
+) -> None:
     profiles.whole(name)
 
     told = said(capsys, "watch", FLOW)
@@ -289,9 +291,7 @@ def test_watching_what_has_ended_ends_at_once_with_0(profiles: Profiles, capsys:
     assert ": success (" in told.out.splitlines()[-1]
 
 
-def test_watching_what_waits_for_a_person_or_an_agent_outside_ends_with_3(
-    profiles: Profiles, capsys: Capsys
-) -> None:
+def test_watching_a_workflow_that_waits_for_others_ends_with_3(profiles: Profiles, capsys: Capsys) -> None:
     asks_a_person(profiles)
     profiles.handoff()
 
@@ -302,7 +302,7 @@ def test_watching_what_waits_for_a_person_or_an_agent_outside_ends_with_3(
     assert "#9 Add user auth waits for planner, run 1" in work.out
 
 
-def test_watching_what_was_cancelled_ends_with_1(profiles: Profiles, capsys: Capsys) -> None:
+def test_watching_a_cancelled_workflow_ends_with_1(profiles: Profiles, capsys: Capsys) -> None:
     profiles.bring(profiles.cycle(), cyc.Cancelled())
     profiles.bring(profiles.handoff(), hnd.Cancelled())
 
@@ -370,7 +370,7 @@ def test_a_report_shows_what_agents_wrote_as_text(profiles: Profiles, capsys: Ca
     assert data["entries"]
 
 
-def test_what_waits_for_a_workflow_that_works_for_this_one_ends_the_watch_and_is_named_by_its_id(
+def test_a_waiting_child_workflow_ends_the_watch_and_is_named_by_its_id(
     profiles: Profiles, capsys: Capsys
 ) -> None:
     workflow = profiles.handoff(9, commands={"planner": "fixloop:validation"})
@@ -392,7 +392,7 @@ def test_what_waits_for_a_workflow_that_works_for_this_one_ends_the_watch_and_is
 
 
 @pytest.mark.parametrize("name", ["cycle", "handoff"])
-def test_on_a_terminal_one_view_is_redrawn_until_it_is_over(profiles: Profiles, name: str) -> None:
+def test_on_a_terminal_one_view_is_redrawn_until_the_end(profiles: Profiles, name: str) -> None:
     workflow = profiles.cycle() if name == "cycle" else profiles.handoff()
     cancelled = cyc.Cancelled() if name == "cycle" else hnd.Cancelled()
     out = Console(file=io.StringIO(), force_terminal=True, width=120)
@@ -415,7 +415,7 @@ def test_on_a_terminal_one_view_is_redrawn_until_it_is_over(profiles: Profiles, 
 
 @pytest.mark.proves("G26")
 @pytest.mark.parametrize("name", ["cycle", "handoff"])
-def test_what_was_archived_is_read_as_before_and_can_be_purged(
+def test_an_archived_workflow_is_shown_as_before_and_can_be_purged(
     profiles: Profiles, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv("FIXLOOP_ARCHIVE_DIR", str(tmp_path / "archive"))

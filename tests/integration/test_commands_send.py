@@ -84,7 +84,7 @@ def test_an_answer_may_reject_the_handoff(profiles: Profiles, capsys: Capsys, tm
 
 
 @pytest.mark.proves("D17", "D18")
-def test_of_two_who_take_the_same_handoff_the_second_is_refused(profiles: Profiles, capsys: Capsys) -> None:
+def test_the_second_agent_to_accept_a_handoff_is_refused(profiles: Profiles, capsys: Capsys) -> None:
     workflow = planned(profiles)
     [task] = profiles.handoffs.state(workflow).messages
 
@@ -93,7 +93,7 @@ def test_of_two_who_take_the_same_handoff_the_second_is_refused(profiles: Profil
 
 
 @pytest.mark.proves("D12", "D7")
-def test_an_agent_outside_passes_on_to_whom_the_routes_name(profiles: Profiles, capsys: Capsys) -> None:
+def test_an_outside_agent_passes_on_along_the_routes(profiles: Profiles, capsys: Capsys) -> None:
     workflow = planned(profiles)
     said(capsys, "ack", "9")
 
@@ -107,7 +107,7 @@ def test_an_agent_outside_passes_on_to_whom_the_routes_name(profiles: Profiles, 
     assert profiles.store.history(workflow)[-2].body["event"]["kind"] == "event-refused"
 
 
-def test_what_a_workflow_has_not_is_refused_in_one_sentence(profiles: Profiles, capsys: Capsys) -> None:
+def test_a_command_for_another_profile_is_refused_in_one_sentence(profiles: Profiles, capsys: Capsys) -> None:
     profiles.cycle()
     profiles.handoff()
 

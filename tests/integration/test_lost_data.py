@@ -37,7 +37,7 @@ def test_a_repository_shows_which_issues_were_submitted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("status", "47"), ("resume", "47"), ("log", "47"), ("resume",)])
-def test_an_issue_that_was_submitted_and_is_unknown_is_not_merely_an_unknown_issue(
+def test_a_submitted_issue_that_redis_lost_is_reported_as_lost(
     agents: Agents, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(handed_in(tmp_path / "shop", 47))
@@ -72,7 +72,7 @@ def test_an_issue_whose_files_are_there_can_be_rebuilt_and_the_sentence_says_so(
     )
 
 
-def test_a_list_of_nothing_says_what_is_missing(
+def test_an_empty_list_names_the_issues_that_redis_lost(
     agents: Agents, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(handed_in(tmp_path / "shop", 47, 48))
@@ -83,7 +83,7 @@ def test_a_list_of_nothing_says_what_is_missing(
     assert "has no workflow of issue 47, 48, although" in told.err
 
 
-def test_an_embedded_redis_whose_folder_was_removed_is_missed(
+def test_a_removed_folder_of_an_embedded_redis_is_reported(
     capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(handed_in(tmp_path / "shop", 47))
@@ -94,7 +94,7 @@ def test_an_embedded_redis_whose_folder_was_removed_is_missed(
     assert f"the embedded Redis in {tmp_path / 'shop'} has no workflow of issue 47" in told.err
 
 
-def test_a_sweeper_says_that_redis_lost_its_data_and_says_it_once(
+def test_a_sweeper_reports_once_that_redis_lost_its_data(
     redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     store, client = RedisStore(redis_url), redis.Redis.from_url(redis_url)
@@ -113,7 +113,7 @@ def test_a_sweeper_says_that_redis_lost_its_data_and_says_it_once(
     client.close()
 
 
-def test_a_sweeper_leaves_alone_what_another_one_has_swept_since_its_last_look(redis_url: str) -> None:
+def test_a_sweeper_skips_shards_that_another_swept_since_its_last_round(redis_url: str) -> None:
     store, client = RedisStore(redis_url), redis.Redis.from_url(redis_url)
     client.flushdb()
     sweeper = Sweeper(store, ["fixloop.fix"], "fixloop.control")

@@ -85,7 +85,7 @@ def test_work_is_claimed_read_and_declined(stage: Stage, own_project: str, mode:
 
 
 @pytest.mark.parametrize("mode", ERAS)
-def test_there_are_seven_tools_in_few_words_and_none_decides(stage: Stage, mode: str) -> None:
+def test_there_are_seven_short_tools_and_none_decides(stage: Stage, mode: str) -> None:
     async def act(client: Client) -> list[Any]:
         return [tool.model_dump(mode="json", exclude_none=True) for tool in (await client.list_tools()).tools]
 
@@ -96,7 +96,7 @@ def test_there_are_seven_tools_in_few_words_and_none_decides(stage: Stage, mode:
     assert len(json.dumps(tools)) / 4 <= MOST_TOKENS
 
 
-def test_a_check_looks_at_this_directory_and_at_nothing_above(stage: Stage) -> None:
+def test_a_check_covers_this_directory_and_nothing_above(stage: Stage) -> None:
     (Path.cwd() / "fixloop.toml").write_text('base = "none"\n[specialist.test-runner]\ncommand = "true"\n')
 
     async def act(client: Client) -> list[dict[str, Any]]:

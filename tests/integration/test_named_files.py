@@ -14,7 +14,7 @@ READER = Path(__file__).with_name("file_reader.py")
 
 
 @pytest.mark.proves("K23", "D15", "R13")
-def test_a_reader_that_polls_never_sees_half_a_file_nor_a_handoff_in_two_places(tmp_path: Path) -> None:
+def test_a_polling_reader_never_sees_half_a_file_or_a_handoff_twice(tmp_path: Path) -> None:
     files = NamedFiles(tmp_path, "w")
     bring(files, 1)
     with subprocess.Popen(

@@ -49,7 +49,7 @@ def store(
 
 
 @pytest.mark.proves("B18")
-def test_what_version_1_wrote_verifies(store: Store, capsys: Capsys) -> None:
+def test_a_history_of_version_1_verifies(store: Store, capsys: Capsys) -> None:
     told = said(capsys, "audit", "verify", "--project", "0a1b2c3d")
 
     assert (told.code, told.err) == (ExitCode.DONE, "")
@@ -76,7 +76,7 @@ def test_a_field_that_somebody_changed_since_is_still_named(
     ("command", "done", "verifies"),
     [("archive", "archived", ExitCode.DONE), ("purge", "purged", ExitCode.USAGE)],
 )
-def test_what_ended_under_version_1_is_put_away_by_its_age(
+def test_a_workflow_that_ended_under_version_1_is_archived_or_purged_by_age(
     store: Store, capsys: Capsys, command: str, done: str, verifies: ExitCode
 ) -> None:
     young = said(capsys, command, "--older-than", "100000d")
@@ -89,7 +89,7 @@ def test_what_ended_under_version_1_is_put_away_by_its_age(
     assert [name for name, _ in store.workflows()] == [LIVE]
 
 
-def test_what_version_1_began_continues_to_its_end(store: Store, capsys: Capsys) -> None:
+def test_a_workflow_started_under_version_1_continues_to_its_end(store: Store, capsys: Capsys) -> None:
     assert Agents(store).run(LIVE).ended
 
     assert said(capsys, "audit", "verify", LIVE).code == ExitCode.DONE

@@ -53,7 +53,7 @@ def said_by(*words: str, **further: str) -> "subprocess.CompletedProcess[str]":
         ("dies", "killed by SIGKILL", 0),
     ],
 )
-def test_why_a_forked_process_ended_is_known_and_nothing_else_ends_with_it(
+def test_the_end_of_a_forked_process_has_a_reason_and_ends_no_other(
     name: str, death: str, tracebacks: int
 ) -> None:
     done = said_by("-m", "tests.integration.forked_processes", name)
@@ -63,7 +63,7 @@ def test_why_a_forked_process_ended_is_known_and_nothing_else_ends_with_it(
     assert done.stderr.count("Traceback") == tracebacks
 
 
-def test_a_forked_process_begins_with_what_a_program_would_have() -> None:
+def test_a_forked_process_starts_in_the_state_of_a_new_program() -> None:
     *told, death = said_by("-m", "tests.integration.forked_processes", "tells").stdout.splitlines()
 
     assert death == "exit code 0"
@@ -97,7 +97,7 @@ def pipes(found: dict[str, Any]) -> set[str]:
         ({"FIXLOOP_CREW": "fixloop.not_there:crew"}, []),
     ],
 )
-def test_what_is_loaded_before_the_fork_gives_processes_nothing_in_common(
+def test_modules_loaded_before_the_fork_leave_no_shared_state(
     further: dict[str, str], crew: list[str]
 ) -> None:
     found = json.loads(said_by("-c", LOADED, **further).stdout)

@@ -128,7 +128,7 @@ def test_the_same_call_twice_changes_nothing_more(tmp_path: Path) -> None:
     assert fingerprint(work.repository) == before
 
 
-def test_a_checkout_that_moved_on_is_merged(tmp_path: Path) -> None:
+def test_a_checkout_that_changed_meanwhile_is_merged(tmp_path: Path) -> None:
     work = Work(tmp_path, {"a": LINES, "b": "1"})
     write(work.check_out(), {"a": LINES + "fixed\n"})
     tip = work.fix()
@@ -172,7 +172,7 @@ def test_ignored_files_and_links_in_the_way_are_never_overwritten(tmp_path: Path
     assert not (tmp_path / "file").exists()
 
 
-def test_a_failed_write_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_apply_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = Work(tmp_path, {"a": "1", "b": "1", "c": "1"})
     agent = work.check_out()
     write(agent, {"a": "2", "new/x": "2", "z": "2"})
@@ -375,7 +375,7 @@ def test_a_revision_must_build_on_the_work_so_far(tmp_path: Path) -> None:
         resolve_descendant("absent", path=work.repository, tip=tip, mirror=work.mirror)
 
 
-def test_what_judges_is_marked_and_what_is_judged_is_not(tmp_path: Path) -> None:
+def test_changed_judging_files_are_marked_and_others_are_not(tmp_path: Path) -> None:
     pyproject = "[project]\nname = 'a'\n[tool.ruff]\nline-length = 99\n"
     work = Work(tmp_path, {"pyproject.toml": pyproject, "a.py": "", "sub/pyproject.toml": pyproject})
     write(

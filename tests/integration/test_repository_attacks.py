@@ -138,7 +138,7 @@ def test_no_hook_and_no_program_of_a_repositorys_configuration_is_started(
     assert not mark.exists(), mark.read_text()
 
 
-def test_a_commit_made_by_hand_starts_nothing_either(repository: Path, mark: Path, tmp_path: Path) -> None:
+def test_a_commit_by_a_person_starts_nothing_either(repository: Path, mark: Path, tmp_path: Path) -> None:
     snapshot = take_snapshot(repository, issue=1, cache=tmp_path / "cache")
     mirror = mirror_of(snapshot, tmp_path / "cache")
     tree = git(repository, "-c", "core.hooksPath=/dev/null", "rev-parse", f"{snapshot.commit}^{{tree}}")
@@ -249,7 +249,7 @@ def test_an_address_that_would_run_something_is_refused(url: str, mark: Path, tm
 @pytest.mark.parametrize(
     "ref", ["--upload-pack=touch ran", "-x", "--output=ran", "--all", "HEAD --", "", "a b", "@{-1}x"]
 )
-def test_a_ref_that_looks_like_an_option_is_only_a_ref_that_is_not_there(
+def test_a_ref_that_looks_like_an_option_is_just_an_unknown_ref(
     ref: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository = make_repository(tmp_path / "r", {"a": "1"})
@@ -305,7 +305,7 @@ def test_a_submodule_whose_address_is_an_option_is_not_fetched(tmp_path: Path, m
     assert not mark.exists()
 
 
-def test_an_agent_that_configures_its_workspace_runs_nothing_in_fixloops_name(
+def test_an_agent_s_git_configuration_starts_nothing_in_fixloop(
     tmp_path: Path, mark: Path, program: Path
 ) -> None:
     repository = make_repository(tmp_path / "r", {"a": "1", ".gitattributes": "* filter=evil\n"})

@@ -448,7 +448,7 @@ def test_a_url_with_credentials_is_refused_without_repeating_them(tmp_path: Path
 
 
 @pytest.mark.parametrize("url", ["--upload-pack=touch x", "ext::sh -c touch% x", "/local/path"])
-def test_what_is_no_url_is_refused(tmp_path: Path, url: str) -> None:
+def test_an_invalid_url_is_refused(tmp_path: Path, url: str) -> None:
     with pytest.raises(UsageError, match="is not a git URL"):
         take_snapshot_of_url(url, issue=1, cache=tmp_path)
 

@@ -21,15 +21,15 @@ mode = test_guard.mode
 #: What those of a guard promise that does not depend on whose child it is.
 SAME: Final = (
     test_guard.test_exit_code_and_output_of_both_streams_are_reported,
-    test_guard.test_what_is_printed_apart_from_an_answer_can_be_kept_apart_each_with_the_limit,
+    test_guard.test_stdout_and_stderr_can_be_kept_separately_each_with_the_limit,
     test_guard.test_a_command_that_does_not_exist_is_reported,
     test_guard.test_a_large_stdin_and_a_large_output_do_not_block_each_other,
     test_guard.test_a_command_that_does_not_read_its_stdin_is_no_problem,
     test_guard.test_time_is_limited,
     test_guard.test_a_cancelled_command_is_killed_with_everything_it_started,
-    test_guard.test_what_a_command_leaves_behind_is_killed_when_it_ends,
+    test_guard.test_processes_that_a_command_leaves_are_killed_when_it_ends,
     test_guard.test_everything_dies_with_a_worker_that_is_killed,
-    test_guard.test_a_killed_guard_is_an_injury_and_leaves_no_survivor,
+    test_guard.test_a_killed_guard_is_an_injury_and_leaves_no_process,
     test_guard.test_a_command_inherits_none_of_the_guards_pipes,
 )
 

@@ -29,7 +29,7 @@ EXAMPLES = 25
 
 
 @pytest.mark.parametrize("role", ["admin", "decider", "agent"])
-def test_every_answer_is_one_that_the_description_has(stage: Stage, role: str) -> None:
+def test_every_answer_conforms_to_the_openapi_document(stage: Stage, role: str) -> None:
     workflow = stage.escalated()
     known = {"Authorization": f"Bearer {stage.token(role)}"}
     described = schemathesis.openapi.from_asgi("/v1/openapi.json", stage.app)

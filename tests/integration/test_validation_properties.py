@@ -191,7 +191,7 @@ class Loop(RuleBasedStateMachine):
 
 
 @pytest.mark.proves("K37", "A92", "R4", "A69")
-def test_whatever_happens_the_invariants_hold() -> None:
+def test_the_invariants_hold_for_any_events() -> None:
     run_state_machine_as_test(
         Loop, settings=settings(max_examples=100, stateful_step_count=40, deadline=None, derandomize=True)
     )

@@ -59,7 +59,7 @@ def walk(seed: int) -> Loop:
 
 
 @pytest.mark.proves("K37", "A92", "R4", "A69")
-def test_on_long_walks_that_reach_what_lies_deep_the_invariants_hold() -> None:
+def test_the_invariants_hold_on_long_walks() -> None:
     stages = [walk(seed).stage for seed in range(WALKS)]
 
     assert len([stage for stage in stages if stage.state.ended]) > WALKS // 2

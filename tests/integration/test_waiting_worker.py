@@ -24,7 +24,7 @@ STARTS = (
 
 
 @pytest.mark.parametrize("said", [b"", b'{"options": {"concur'])
-def test_a_worker_that_nobody_tells_what_it_is_ends_as_one_that_is_not_wanted(said: bytes) -> None:
+def test_a_waiting_worker_that_gets_no_role_ends(said: bytes) -> None:
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(launching("supervise"), stdin=theirs.fileno(), stdout=PIPE, stderr=PIPE)
@@ -39,7 +39,7 @@ def test_a_worker_that_nobody_tells_what_it_is_ends_as_one_that_is_not_wanted(sa
     "then", ["", "import os; os._exit(0)", "raise SystemExit(2)", "import time; time.sleep(400)"]
 )
 @pytest.mark.parametrize("role", ["supervise", "try"])
-def test_it_ends_with_whoever_started_it_however_that_happens(role: str, then: str, tmp_path: Path) -> None:
+def test_a_waiting_worker_ends_with_its_starter(role: str, then: str, tmp_path: Path) -> None:
     mark = f"unused={tmp_path.name}"
     starter = subprocess.Popen(
         [sys.executable, "-c", STARTS.format(role=role, then=then)],
@@ -67,7 +67,7 @@ def of(mark: str) -> list[Path]:
     return found
 
 
-def test_a_run_has_one_worker_the_one_that_loaded_while_it_did(tmp_path: Path) -> None:
+def test_a_run_uses_only_the_worker_that_loaded_alongside_it(tmp_path: Path) -> None:
     slow = f"sh -c 'until test -e {tmp_path}/go; do sleep 0.05; done'"
     project = Project(tmp_path / "calc", toml=f'[specialist.test-runner]\ncommand = "{slow}"\n', calc=RIGHT)
     run = project.start("run")
@@ -103,7 +103,7 @@ def read(path: Path) -> bytes:
         return b""
 
 
-def test_a_worker_that_has_died_meanwhile_is_started_again(tmp_path: Path) -> None:
+def test_a_waiting_worker_that_died_is_started_again(tmp_path: Path) -> None:
     project = Project(tmp_path / "calc", calc=RIGHT)
     run = project.start("run")
     deadline = time.monotonic() + 60
@@ -135,14 +135,14 @@ with child.ending():
 """
 
 
-def test_its_log_may_be_renamed_before_it_has_loaded(tmp_path: Path) -> None:
+def test_a_waiting_worker_s_log_may_be_renamed_before_it_has_loaded(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", TELLS], cwd=tmp_path, timeout=400, check=True)
 
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".log"] == ["after.log"]
     assert "127.0.0.1:1" in (tmp_path / "after.log").read_text()
 
 
-def test_a_check_has_one_process_the_one_that_loaded_while_it_did(tmp_path: Path) -> None:
+def test_a_check_uses_only_the_process_that_loaded_alongside_it(tmp_path: Path) -> None:
     slow = f"sh -c 'until test -e {tmp_path}/go; do sleep 0.05; done'"
     project = Project(tmp_path / "calc", toml=f'[specialist.test-runner]\ncommand = "{slow}"\n', calc=RIGHT)
     check = project.start("check")
