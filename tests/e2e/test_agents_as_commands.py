@@ -205,7 +205,7 @@ def _deadlines(cycles: Crews, workflow: str) -> Iterable[str]:
 
 
 @pytest.mark.proves("S20", "C35", "C36", "C61")
-def test_s20_each_answer_that_oversteps_is_refused_and_asked_for_again_then_of_a_person(
+def test_s20_an_answer_beyond_its_authority_is_requested_again_then_escalated(
     played: Played,
 ) -> None:
     cycles, workflow = played.cycles, played.workflows["S20"]

@@ -72,7 +72,7 @@ def test_an_unclaimed_step_waits_for_the_end_of_the_pause(deployment: Deployment
 
 
 @pytest.mark.proves("A14", "K34", "A61")
-def test_the_clocks_of_a_paused_workflow_stand_still(deployment: Deployment) -> None:
+def test_the_clocks_of_a_paused_workflow_stop(deployment: Deployment) -> None:
     limits = Limits(fix_seconds=3.0, reminder_window_seconds=60.0)
     started = deployment.begin("a -", fixer="outside", limits=limits)
     deployment.until(lambda: deployment.last_line(started.workflow).startswith("VFR-"))

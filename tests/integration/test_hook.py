@@ -34,7 +34,7 @@ def hook(project: Project, *words: str, sent: str | None = None, role: str = "")
     return answer
 
 
-def test_an_agent_is_told_to_go_on_until_the_checks_pass(shop: Project) -> None:
+def test_an_agent_is_made_to_continue_until_the_checks_pass(shop: Project) -> None:
     blocked = hook(shop)
     shop.write("calc.py", RIGHT)
     passed = hook(shop)

@@ -67,7 +67,7 @@ def bring_all(root: Path, outcomes: list[Any], artifacts: dict[str, bytes]) -> i
 
 @pytest.mark.proves("K23", "D15", "R13", "C15")
 @pytest.mark.parametrize(("name", "run"), [("cycle", long_cycle), ("handoff", long_handoffs)])
-def test_a_reader_never_sees_half_nor_a_contradiction_while_several_write(
+def test_a_reader_sees_only_complete_consistent_files_while_several_write(
     tmp_path: Path, name: str, run: Any
 ) -> None:
     outcomes, artifacts = run()

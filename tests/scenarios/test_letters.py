@@ -34,7 +34,7 @@ def waiting(stage: Any) -> list[str]:
 
 @pytest.mark.proves("K5", "A70")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_letter_that_no_mailbox_takes_is_the_same_letter_each_time_and_then_a_persons(profile: str) -> None:
+def test_an_undeliverable_letter_stays_the_same_and_then_escalates_to_a_person(profile: str) -> None:
     stage, events, agent = begun(profile)
     (letter,) = stage.state.letters
     (first,) = stage.last.steps
@@ -57,7 +57,7 @@ def test_a_letter_that_no_mailbox_takes_is_the_same_letter_each_time_and_then_a_
 
 @pytest.mark.proves("K20", "K12")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_extending_after_a_lost_letter_asks_again_with_a_new_one(profile: str) -> None:
+def test_extend_after_a_lost_letter_sends_a_new_one(profile: str) -> None:
     stage, events, agent = begun(profile)
     undelivered(stage, events, 1, 2, 3)
 
@@ -69,7 +69,7 @@ def test_extending_after_a_lost_letter_asks_again_with_a_new_one(profile: str) -
 
 @pytest.mark.proves("A70", "G1")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_an_agent_that_began_without_its_letter_is_left_alone(profile: str) -> None:
+def test_an_agent_that_started_without_its_letter_is_not_interrupted(profile: str) -> None:
     stage, events, agent = begun(profile)
     undelivered(stage, events, 1, 2)
     began = cyc.AgentStarted(agent=agent) if profile == "cycle" else hnd.AgentActivated(agent=agent)
@@ -82,7 +82,7 @@ def test_an_agent_that_began_without_its_letter_is_left_alone(profile: str) -> N
 
 @pytest.mark.proves("R8")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_what_comes_of_a_letter_that_was_delivered_before_changes_nothing(profile: str) -> None:
+def test_a_second_outcome_of_a_delivered_letter_changes_nothing(profile: str) -> None:
     stage, events, _ = begun(profile)
     stage.bring(events.MessageStored(number=1))
     before = stage.state

@@ -32,7 +32,7 @@ def notices(stage: Any) -> list[Ticket]:
 
 @pytest.mark.proves("K20", "K12")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_person_is_notified_once_of_what_waits_and_before_all_other_work(profile: str) -> None:
+def test_a_person_is_notified_once_and_before_all_other_work(profile: str) -> None:
     stage, _ = waiting(profile, notify=True)
 
     (ticket,) = notices(stage)
@@ -50,7 +50,7 @@ def test_without_a_command_nobody_is_notified(profile: str) -> None:
 
 @pytest.mark.proves("K20", "R8")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_what_comes_of_the_command_is_a_note_and_nothing_else(profile: str) -> None:
+def test_the_notification_s_result_is_only_a_note(profile: str) -> None:
     stage, events = waiting(profile, notify=True)
     before = stage.state
 
@@ -62,7 +62,7 @@ def test_what_comes_of_the_command_is_a_note_and_nothing_else(profile: str) -> N
 
 @pytest.mark.proves("K20")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_what_is_cancelled_notifies_nobody_any_more(profile: str) -> None:
+def test_a_cancelled_workflow_notifies_nobody(profile: str) -> None:
     stage, events = waiting(profile, notify=True)
 
     outcome = stage.bring(events.Cancelled(reason="no longer wanted"))
@@ -74,7 +74,7 @@ def test_what_is_cancelled_notifies_nobody_any_more(profile: str) -> None:
 
 
 @pytest.mark.proves("K8", "K20")
-def test_an_escalation_of_a_cycle_that_comes_after_another_is_notified_in_its_turn() -> None:
+def test_a_cycle_s_second_escalation_is_notified_in_its_turn() -> None:
     stage, _ = waiting("cycle", notify=True, **BESIDE)
     stage.start("ep")
     stage.bring(cyc.AgentFailed(agent="ep", reason="out of memory", fatal=True))

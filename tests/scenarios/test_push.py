@@ -42,7 +42,7 @@ def test_a_workflow_that_is_to_push_ends_when_its_branch_is_there(profile: str) 
 
 @pytest.mark.proves("K5")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_server_that_is_away_is_tried_three_times_and_the_outcome_stands(profile: str) -> None:
+def test_an_unreachable_server_is_tried_three_times_and_the_outcome_stands(profile: str) -> None:
     stage, events = gone_well(profile)
     delays = []
     for attempt in (1, 2, 3):
@@ -66,7 +66,7 @@ def test_a_refused_push_is_not_tried_again(profile: str) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_while_it_is_pushed_nothing_else_begins_and_it_may_be_cancelled(profile: str) -> None:
+def test_during_a_push_nothing_starts_and_the_workflow_can_be_cancelled(profile: str) -> None:
     stage, events = gone_well(profile)
     late: Any = cyc.CycleFinished() if profile == "cycle" else hnd.LockAcquired(sender="fixer", resource="a")
 
@@ -80,7 +80,7 @@ def test_while_it_is_pushed_nothing_else_begins_and_it_may_be_cancelled(profile:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_workflow_that_nobody_wants_pushed_pushes_nothing(profile: str) -> None:
+def test_a_workflow_without_a_push_pushes_nothing(profile: str) -> None:
     stage: Any = CycleStage() if profile == "cycle" else HandoffStage()
     events: Any = cyc if profile == "cycle" else hnd
 
@@ -90,7 +90,7 @@ def test_a_workflow_that_nobody_wants_pushed_pushes_nothing(profile: str) -> Non
 
 @pytest.mark.proves("K20")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_what_a_person_lets_pass_is_pushed_likewise(profile: str) -> None:
+def test_a_workflow_that_a_person_lets_pass_is_pushed_too(profile: str) -> None:
     facts: Any = {"push": True, "max_iterations": 1}
     events: Any = cyc if profile == "cycle" else hnd
     stage: Any = CycleStage(**facts) if profile == "cycle" else HandoffStage(**facts).plan().build()
@@ -112,7 +112,7 @@ def test_what_a_person_lets_pass_is_pushed_likewise(profile: str) -> None:
 
 @pytest.mark.proves("K23")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_workflow_rebuilt_while_it_was_pushed_pushes_again(profile: str) -> None:
+def test_a_workflow_rebuilt_during_its_push_pushes_again(profile: str) -> None:
     stage, events = gone_well(profile)
     kept = stage.state
     restored = {"cycle": "CycleRestored", "handoff": "HandoffsRestored"}[profile]

@@ -49,7 +49,7 @@ def validating(**settings: Any) -> CycleStage:
 
 
 @pytest.mark.proves("S18", "C52", "C3", "C23")
-def test_an_unclear_requirement_goes_to_its_author_and_the_clarification_comes_back() -> None:
+def test_an_unclear_requirement_goes_to_its_author_and_is_clarified() -> None:
     stage = developing()
 
     stage.at("10:30").report("cd", "partial", "issues.md=x", issues='["FR-003: OAuth optional?"]')
@@ -155,7 +155,7 @@ def test_a_blocker_that_only_a_person_can_clear_is_a_recorded_conflict() -> None
 
 @pytest.mark.proves("C55")
 @pytest.mark.parametrize("decision", ["skip", "abort"])
-def test_no_conflict_is_left_without_what_became_of_it(decision: str) -> None:
+def test_every_conflict_gets_a_resolution(decision: str) -> None:
     stage = validating(max_iterations=1)
 
     stage.report("vas", "failed", "validation.md=v1", issues="[login fails]")
@@ -188,7 +188,7 @@ def test_a_test_failure_is_closed_with_all_its_steps_when_the_validation_passes(
 
 
 @pytest.mark.proves("C47", "C55", "C56")
-def test_what_is_named_with_a_success_is_kept_in_every_record_and_stops_nobody() -> None:
+def test_issues_reported_with_a_success_are_recorded_and_block_no_agent() -> None:
     stage = developing()
 
     stage.report("cd", "success", "implementation.md=i1", issues='["FR-009 is slow", "minor: a typo"]')
@@ -204,7 +204,7 @@ def test_what_is_named_with_a_success_is_kept_in_every_record_and_stops_nobody()
 
 
 @pytest.mark.proves("C52")
-def test_an_issue_that_was_named_before_may_still_become_a_blocker() -> None:
+def test_an_issue_reported_before_may_still_become_a_blocker() -> None:
     stage = validating()
     stage.report("vas", "failed", "validation.md=v1", issues="[login fails]")
     stage.work("cd", "success", "implementation.md=i2", issues='["FR-003: OAuth optional?"]')
@@ -230,7 +230,7 @@ def test_a_test_failure_goes_to_development_and_is_validated_again() -> None:
 
 
 @pytest.mark.proves("C56", "G23")
-def test_what_blocks_nothing_is_recorded_and_restarts_nobody() -> None:
+def test_an_issue_that_blocks_nothing_is_recorded_and_restarts_no_agent() -> None:
     stage = validating()
 
     stage.report("vas", "partial", "validation.md=v1", issues='["minor: a typo", "[major] slow start"]')
@@ -242,7 +242,7 @@ def test_what_blocks_nothing_is_recorded_and_restarts_nobody() -> None:
 
 
 @pytest.mark.proves("C50", "U13")
-def test_a_success_that_its_own_figures_deny_is_a_failure() -> None:
+def test_a_success_that_its_own_figures_contradict_is_a_failure() -> None:
     stage = validating()
 
     stage.report(
@@ -344,7 +344,7 @@ def test_a_second_feedback_to_one_agent_in_one_iteration_is_refused() -> None:
 
 
 @pytest.mark.proves("C20", "C21")
-def test_only_the_orchestrator_sends_and_never_without_something_to_do() -> None:
+def test_only_the_orchestrator_sends_and_always_with_an_action() -> None:
     stage = developing()
 
     assert "send_input is the orchestrator's" in _refused(stage, _feedback(sender="vas"))
@@ -362,7 +362,7 @@ def test_only_the_orchestrator_sends_and_never_without_something_to_do() -> None
         (lambda: reported("cd", tasks_completed="[TASK-099]"), "TASK-099, which plan.json does not have"),
     ],
 )
-def test_a_report_that_oversteps_is_refused_naming_what(event: Any, words: str) -> None:
+def test_a_report_beyond_its_authority_is_refused_by_name(event: Any, words: str) -> None:
     stage = developing()
 
     with pytest.raises(UsageError, match=words):
@@ -408,7 +408,7 @@ def test_a_graph_that_no_cycle_can_follow_is_refused_at_the_start(graph: Any, wo
 
 
 @pytest.mark.proves("C51")
-def test_a_cycle_is_not_completed_while_an_agent_is_not() -> None:
+def test_a_cycle_is_not_completed_before_all_its_agents() -> None:
     stage = validating()
 
     with pytest.raises(UsageError, match="vas is not completed"):
@@ -462,7 +462,7 @@ def test_five_failing_rounds_give_four_feedbacks_and_one_escalation() -> None:
 
 
 @pytest.mark.proves("C57", "C58", "C59", "S22")
-def test_a_blocker_nobody_can_clear_waits_for_a_person_and_only_its_agent_does() -> None:
+def test_only_the_blocked_agent_waits_for_a_person() -> None:
     graph = {**DEFAULT_GRAPH, "frontend": ()}
     stage = developing(graph=graph, commands={})
     stage.start("frontend")
@@ -576,7 +576,7 @@ def test_the_seeds_short_form_is_read_too() -> None:
 
 
 @pytest.mark.proves("C57")
-def test_two_agents_that_would_wait_for_each_other_ask_a_person_instead() -> None:
+def test_two_agents_that_would_wait_for_each_other_escalate_instead() -> None:
     stage = CycleStage(commands={})
     stage.report("ra", "partial", issues='["TASK-001 is missing"]')
 
@@ -591,7 +591,7 @@ def test_two_agents_that_would_wait_for_each_other_ask_a_person_instead() -> Non
 
 @pytest.mark.proves("C62", "C9", "K11")
 @given(st.lists(st.tuples(st.sampled_from(("ra", "ep", "cd", "vas")), st.integers(0, 5)), max_size=40))
-def test_whatever_agents_report_nothing_is_lost_and_versions_stay_together(
+def test_any_reports_lose_nothing_and_keep_versions_together(
     moves: list[tuple[str, int]],
 ) -> None:
     stage = CycleStage(commands={})

@@ -262,7 +262,9 @@ def test_a_builder_that_fails_twice_succeeds_at_the_third_attempt() -> None:
 @pytest.mark.parametrize(
     ("fatal", "executions", "reason"), [(False, 3, "retries_exhausted"), (True, 1, "fatal_error")]
 )
-def test_exhausted_retries_and_fatal_errors_fetch_a_person(fatal: bool, executions: int, reason: str) -> None:
+def test_exhausted_retries_and_fatal_errors_escalate_to_a_person(
+    fatal: bool, executions: int, reason: str
+) -> None:
     stage = HandoffStage().plan()
 
     for _ in range(executions):
@@ -307,7 +309,7 @@ def test_a_lock_is_granted_once_and_others_wait_until_it_expires() -> None:
 
 @pytest.mark.proves("D31", "K10")
 @pytest.mark.parametrize("order", list(permutations(("planner", "builder", "reviewer", "fixer"))))
-def test_of_all_who_want_a_free_resource_at_one_instant_the_first_wins(order: tuple[str, ...]) -> None:
+def test_the_first_of_simultaneous_requests_gets_a_free_resource(order: tuple[str, ...]) -> None:
     stage = HandoffStage()
 
     answers = [stage.lock(name, AUTH) for name in order]
@@ -331,7 +333,7 @@ def test_an_expired_lock_is_taken_over_visibly_and_its_late_release_is_lost() ->
 
 
 @pytest.mark.proves("D27", "D34")
-def test_a_stranger_releases_nothing_and_a_heartbeat_extends_nothing() -> None:
+def test_a_non_owner_releases_no_lock_and_a_heartbeat_extends_none() -> None:
     stage = HandoffStage()
     stage.start("planner")
     stage.lock("planner", AUTH)
@@ -389,13 +391,13 @@ def test_a_question_that_does_not_block_lets_the_workflow_continue() -> None:
         ("hello", "planner", "builder"),
     ],
 )
-def test_what_is_on_no_route_is_refused(kind: str, sender: str, recipient: str) -> None:
+def test_a_handoff_on_no_route_is_refused(kind: str, sender: str, recipient: str) -> None:
     with pytest.raises(UsageError, match=r"is on no route|is no type of message"):
         check_route(kind, sender, recipient)
 
 
 @pytest.mark.proves("D12", "D55")
-def test_an_agent_at_work_passes_on_by_itself_only_where_a_route_leads() -> None:
+def test_a_working_agent_passes_on_only_along_a_route() -> None:
     stage = HandoffStage().plan()
     stage.start("builder")
 
@@ -444,7 +446,7 @@ def _accept(name: str, message: Message) -> Event:
 
 
 @pytest.mark.proves("G9", "D16")
-def test_a_rejected_handoff_lies_among_the_completed_with_its_reason() -> None:
+def test_a_rejected_handoff_is_filed_as_completed_with_its_reason() -> None:
     stage = HandoffStage(commands={}).plan()
     (message,) = stage.state.messages
 
@@ -458,7 +460,7 @@ def test_a_rejected_handoff_lies_among_the_completed_with_its_reason() -> None:
 
 
 @pytest.mark.proves("D50", "G11")
-def test_five_reviews_with_issues_fetch_a_person_at_the_fifth() -> None:
+def test_five_reviews_with_issues_escalate_to_a_person_at_the_fifth() -> None:
     stage = HandoffStage().plan().build()
 
     for round_ in range(1, 6):
@@ -474,7 +476,7 @@ def test_five_reviews_with_issues_fetch_a_person_at_the_fifth() -> None:
 
 
 @pytest.mark.proves("D26", "D30", "K10")
-def test_asking_for_a_lock_that_is_kept_leaves_nothing_to_commit() -> None:
+def test_a_request_for_a_held_lock_commits_nothing() -> None:
     stage = HandoffStage()
     stage.lock("builder", AUTH)
     before = stage.state
@@ -485,7 +487,7 @@ def test_asking_for_a_lock_that_is_kept_leaves_nothing_to_commit() -> None:
 
 
 @pytest.mark.proves("D19", "D45", "K10")
-def test_the_last_write_wins_for_what_is_not_critical_if_the_state_is_locked() -> None:
+def test_the_last_write_to_an_uncritical_field_of_a_locked_state_wins() -> None:
     stage = HandoffStage()
     note: dict[str, Any] = {"field": "notes.auth", "value": "JWT"}
 
@@ -499,7 +501,7 @@ def test_the_last_write_wins_for_what_is_not_critical_if_the_state_is_locked() -
 
 
 @pytest.mark.proves("D44", "D46", "G10")
-def test_a_write_to_what_is_critical_is_held_until_a_person_has_looked() -> None:
+def test_a_write_to_a_critical_field_is_held_for_a_person() -> None:
     stage = HandoffStage()
     stage.lock("builder", "state.json")
 
@@ -512,7 +514,7 @@ def test_a_write_to_what_is_critical_is_held_until_a_person_has_looked() -> None
 
 
 @pytest.mark.proves("G15")
-def test_an_agent_that_does_not_return_within_its_lease_fetches_a_person() -> None:
+def test_an_agent_that_exceeds_its_lease_escalates_to_a_person() -> None:
     stage = HandoffStage()
     stage.start("planner")
 
@@ -560,7 +562,7 @@ _MOVES: dict[str, Callable[[HandoffStage], object]] = {
 
 @pytest.mark.proves("D15", "D23", "D36", "D49")
 @given(st.lists(st.sampled_from(sorted(_MOVES)), max_size=40))
-def test_whatever_happens_no_handoff_is_lost_and_one_agent_works_at_most(moves: list[str]) -> None:
+def test_any_events_lose_no_handoff_and_keep_at_most_one_agent_active(moves: list[str]) -> None:
     stage = HandoffStage()
     known: dict[str, int] = {}
     order = {"pending": 0, "accepted": 1, "completed": 2, "rejected": 2}

@@ -49,7 +49,7 @@ def test_an_instruction_to_a_completed_agent_is_validated_before_the_cycle_ends(
 
 
 @pytest.mark.proves("C22", "K15")
-def test_feedback_to_who_has_completed_and_words_at_the_very_end_are_refused() -> None:
+def test_feedback_to_a_completed_agent_and_instructions_at_the_end_are_refused() -> None:
     stage = CycleStage()
     stage.work("ra")
     with pytest.raises(Unexpected, match="ra has completed, and feedback opens an iteration"):
@@ -96,7 +96,7 @@ def test_a_rejected_handoff_waits_for_a_person_and_is_sent_again_with_their_guid
 
 
 @pytest.mark.proves("G9")
-def test_who_has_no_handoff_or_no_reason_rejects_nothing() -> None:
+def test_a_rejection_without_a_handoff_or_a_reason_is_refused() -> None:
     stage = HandoffStage()
     with pytest.raises(InvalidReturn, match="planner has no handoff that it could reject"):
         rejection(stage.state, "planner", {"reason": "no"})

@@ -24,7 +24,7 @@ def ahead(outcome: CycleOutcome, place: int = 0) -> list[str]:
 
 
 @pytest.mark.proves("R3")
-def test_no_task_can_wait_inside_another_because_results_are_kept_nowhere() -> None:
+def test_no_task_can_wait_inside_another_because_no_results_are_stored() -> None:
     assert (app.conf.result_backend, app.conf.task_ignore_result) == (None, True)
 
 
@@ -63,7 +63,7 @@ def test_agents_that_start_together_have_a_canvas_each_and_the_last_one_leads_to
 
 
 @pytest.mark.proves("K31")
-def test_a_canvas_ends_where_somebody_outside_is_waited_for() -> None:
+def test_a_canvas_ends_where_an_outside_agent_is_waited_for() -> None:
     stage = CycleStage(commands={key: "c" for key in ("ra", "ep", "vas")})
     builders_outside = HandoffStage(commands={"planner": "p", "reviewer": "r", "fixer": "f"})
 
@@ -72,7 +72,7 @@ def test_a_canvas_ends_where_somebody_outside_is_waited_for() -> None:
 
 
 @pytest.mark.proves("R3", "D55")
-def test_handoffs_lead_to_the_review_after_a_fix_and_a_further_round_has_its_own_canvas() -> None:
+def test_handoffs_lead_to_the_review_and_each_further_round_has_its_own_canvas() -> None:
     stage = HandoffStage()
     first = stage.last.steps[0]
 

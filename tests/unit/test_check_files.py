@@ -46,7 +46,7 @@ REPORT: Final = Report(
 )
 
 
-def test_sarif_is_read_by_our_own_reader_of_other_tools_reports(tmp_path: Path) -> None:
+def test_our_sarif_is_read_by_our_own_reader(tmp_path: Path) -> None:
     path = tmp_path / "check.sarif"
     path.write_text(sarif(REPORT._replace(results=REPORT.results[:1])))
 

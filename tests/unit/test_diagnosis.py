@@ -58,7 +58,7 @@ def test_a_persistent_failure_has_its_runs_its_fixes_and_a_reason() -> None:
 
 
 @pytest.mark.proves("B62", "A94", "K7")
-def test_what_was_gone_and_came_back_is_called_an_oscillation() -> None:
+def test_a_failure_that_disappeared_and_returned_is_an_oscillation() -> None:
     report = escalated(fails("a", "b"), fails("c"), fails("a", "b"), fails("c"), fails("a"))
 
     assert "New in run 2: c." in report.pattern
@@ -84,14 +84,14 @@ def test_a_stall_is_named_at_the_limit_too() -> None:
 
 
 @pytest.mark.proves("A94")
-def test_a_number_that_fell_and_stays_promises_nothing() -> None:
+def test_a_failure_count_that_stopped_falling_is_no_progress() -> None:
     report = escalated(fails("a", "b"), fails("a"), fails("a"), max_iterations=3)
 
     assert "The number fell, and the last fix did not bring it down further." in report.pattern
     assert report.rationale == "the last iterations did not bring the number of failures down (2 → 1 → 1)"
 
 
-def test_an_error_is_not_named_twice() -> None:
+def test_an_error_is_named_once() -> None:
     named = failure("a", error_type="KeyError", message="KeyError: 'x'")
     report = escalated(fails(named), max_iterations=1)
 
@@ -99,7 +99,7 @@ def test_an_error_is_not_named_twice() -> None:
 
 
 @pytest.mark.proves("A94")
-def test_fixes_that_broke_more_are_said_to() -> None:
+def test_fixes_that_broke_more_are_reported() -> None:
     report = escalated(fails("a"), fails("b", "c"), max_iterations=2)
 
     assert "What failed in run 1 is gone. New in run 2: b, c. The number is rising" in report.pattern
@@ -199,7 +199,7 @@ def test_a_phase_that_only_a_later_fix_broke_says_so() -> None:
 
 
 @pytest.mark.proves("A93", "B42")
-def test_new_failures_are_laid_to_the_fix_that_came_before_them() -> None:
+def test_new_failures_are_attributed_to_the_preceding_fix() -> None:
     stage = Stage([fails("a"), fails("b")], answers=[Fix(fixes=("swapped x", "dropped y"))]).run()
     first, second = stage.active.runs[:2]
 
@@ -240,7 +240,7 @@ def test_a_later_request_says_what_the_previous_fix_left_and_added() -> None:
     )
 
 
-def test_many_names_are_cut_and_counted() -> None:
+def test_many_names_are_shortened_and_counted() -> None:
     requests = Requests(Stage([fails(*"abcdef"), fails(*"abcdef")]).run())
 
     assert "the cause of a, b, c and 3 more: try another way" in requests.approach(2)[0]

@@ -25,14 +25,14 @@ def taken() -> Callable[[Message], Headers]:
 
 
 @pytest.mark.parametrize("kind", TASKS)
-def test_what_fixloop_sends_is_taken(kind: str, taken: Callable[[Message], Headers]) -> None:
+def test_messages_that_fixloop_sends_are_accepted(kind: str, taken: Callable[[Message], Headers]) -> None:
     assert taken(honest(kind)).task == f"fixloop.{kind}"
 
 
 @pytest.mark.parametrize(
     "spoil", [*POISON.values(), *POISON_OF_REDIS.values()], ids=[*POISON, *POISON_OF_REDIS]
 )
-def test_what_has_another_form_is_not(
+def test_messages_of_another_form_are_rejected(
     spoil: Callable[[Message], Message], taken: Callable[[Message], Headers]
 ) -> None:
     for kind in TASKS:

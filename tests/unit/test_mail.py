@@ -99,7 +99,7 @@ def test_the_open_request_is_found_without_any_letter(agents: Agents) -> None:
 
 
 @pytest.mark.proves("G1", "R8")
-def test_a_letter_of_what_is_known_is_attached_to_it_and_a_second_one_dropped(agents: Agents) -> None:
+def test_a_letter_is_attached_to_its_known_message_and_a_second_one_dropped(agents: Agents) -> None:
     workflow = asked(agents)
     first, second = letters(agents, workflow) + letters(agents, workflow)
 
@@ -163,7 +163,7 @@ def test_the_commit_that_changes_a_status_notifies_the_declared_agent() -> None:
     assert list(untold) == []
 
 
-def test_a_status_change_of_what_is_gone_is_no_line(agents: Agents) -> None:
+def test_a_status_change_of_a_missing_workflow_is_not_shown(agents: Agents) -> None:
     letters = informed(agents, asked(agents))
     lost: Any = [Taken(letter.letter.model_copy(update={"uid": "x"})) for letter in letters if letter.letter]
 
@@ -283,7 +283,7 @@ def test_the_most_urgent_message_comes_first_whichever_issue_it_is_of(agents: Ag
 
 
 @pytest.mark.proves("G1")
-def test_an_agent_reads_nobody_elses_mail(agents: Agents) -> None:
+def test_an_agent_reads_only_its_own_mail(agents: Agents) -> None:
     asked(agents, 47, agent="other")
     foreign = agents.start(
         48, workflow="ffffffff-48-1", script="1", fixer="outside", agent="coder", specialists=("test-runner",)
@@ -294,7 +294,7 @@ def test_an_agent_reads_nobody_elses_mail(agents: Agents) -> None:
     assert known_agents(agents.store, PROJECT) == {"other"}
 
 
-def test_what_is_not_a_letter_or_is_about_nothing_known_is_dropped(agents: Agents) -> None:
+def test_invalid_letters_and_those_about_unknown_messages_are_dropped(agents: Agents) -> None:
     unknown = Letter(
         workflow=f"{PROJECT}-9-1", message_id="VFR-9-x-1", uid="u", issue=9, type="failure-report"
     )
@@ -305,7 +305,7 @@ def test_what_is_not_a_letter_or_is_about_nothing_known_is_dropped(agents: Agent
     assert all(letter.acknowledged for letter in dropped)
 
 
-def test_what_is_not_a_letter_is_taken_away_and_counted(agents: Agents) -> None:
+def test_an_entry_that_is_no_letter_is_removed_and_counted(agents: Agents) -> None:
     workflow = asked(agents)
     nothing, letter = Taken(None), letters(agents, workflow)[0]
 

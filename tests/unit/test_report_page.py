@@ -138,7 +138,7 @@ def handed_in(stage: Stage, *, snapshot: Mapping[str, str] | None = None, **told
     return summarize(state, history_of(stage), stage.now, Told(**told))
 
 
-def test_what_waits_for_a_person_is_the_loudest_thing_with_its_answers_and_a_fixed_moment() -> None:
+def test_a_wait_for_a_person_is_most_prominent_with_its_answers_and_a_fixed_time() -> None:
     stage = Stage({"security": [fails("s")] * 3}, fixer="command").run().advance(3600)
     answers = (Answer(command="fixloop decide 47 extend", does="3 more", because="it went well"),)
 
@@ -155,7 +155,7 @@ def test_what_waits_for_a_person_is_the_loudest_thing_with_its_answers_and_a_fix
     assert "running" not in Page(text[text.index("<body>") :]).text
 
 
-def test_a_fix_that_nobody_is_configured_for_is_waited_for_and_not_at_work() -> None:
+def test_a_fix_without_a_configured_fixer_is_shown_as_awaited() -> None:
     stage = Stage({"security": [fails("s")]}, answers=[SILENT], fixer="outside").run().advance(60)
 
     summary = handed_in(stage)
@@ -225,7 +225,7 @@ def test_the_title_is_the_commits_subject_unless_the_feature_has_a_name() -> Non
     assert (named.title, named.branch) == ("", "totals")
 
 
-def test_what_does_not_apply_takes_one_line_and_one_of_a_thing_is_no_plural() -> None:
+def test_inapplicable_gates_take_one_line_and_single_counts_are_singular() -> None:
     page = Page(as_html(handed_in(Stage([passes()]).run())))
 
     assert page.tags["article"] == 1
@@ -236,7 +236,7 @@ def test_what_does_not_apply_takes_one_line_and_one_of_a_thing_is_no_plural() ->
     assert "1 specialists" not in page.text
 
 
-def test_a_worker_that_starts_is_no_absence() -> None:
+def test_a_worker_s_start_is_not_shown_as_an_absence() -> None:
     stage = Stage([passes()])
     stage.away_seconds += 4
 
@@ -257,7 +257,7 @@ def test_the_page_shows_every_specialist_iteration_and_message() -> None:
     assert all(gate.name in page.text for gate in plain().gates)
 
 
-def test_every_place_the_page_leads_to_is_there() -> None:
+def test_every_link_within_the_page_has_a_target() -> None:
     page = Page(as_html(plain()))
 
     targets = {value.removeprefix("#") for name, value in page.attributes if name == "href"}
@@ -300,7 +300,7 @@ def test_short_runs_stay_visible_next_to_a_night_of_waiting() -> None:
     assert max(ends) <= drawn.width
 
 
-def test_marks_of_one_moment_do_not_lie_on_each_other() -> None:
+def test_marks_of_one_moment_do_not_overlap() -> None:
     drawn = chart(plain())
 
     for before, after in zip(drawn.points, drawn.points[1:], strict=False):
@@ -325,7 +325,7 @@ def luminance(colour: str) -> float:
         *(("on", "ok"), ("on", "bad"), ("on", "warn"), ("on", "person")),
     ],
 )
-def test_words_stand_out_from_what_is_behind_them(front: str, back: str, look: int) -> None:
+def test_text_contrasts_with_its_background(front: str, back: str, look: int) -> None:
     found = re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", as_html(plain()))
     colours = dict(found[look * len(found) // 2 : (look + 1) * len(found) // 2])
 

@@ -200,7 +200,7 @@ def test_a_device_is_not_read() -> None:
     assert read_within(10, Path("/dev/zero"), "junit").reason.endswith("zero is a device, not a regular file")
 
 
-def test_a_path_that_cannot_be_is_an_error() -> None:
+def test_an_impossible_path_is_an_error() -> None:
     assert read_report(Path("a\0b"), "junit").outcome is RunOutcome.ERROR
     assert read_report(Path("x" * 5000), "junit").outcome is RunOutcome.ERROR
 

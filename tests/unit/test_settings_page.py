@@ -80,14 +80,14 @@ def refusal(text: str) -> str:
     return "; ".join(error.message for error in validator.iter_errors(tomllib.loads(text)))
 
 
-def test_the_settings_page_and_the_schema_are_what_the_models_say() -> None:
+def test_the_settings_page_and_the_schema_are_current() -> None:
     found = PAGE.read_text(encoding="utf-8")
 
     assert found == page(found), f"run `{REGENERATE}`"
     assert SCHEMA.read_text(encoding="utf-8") == schema(), f"run `{REGENERATE}`"
 
 
-def test_a_configuration_is_stored_as_it_ever_was(tmp_path: Path) -> None:
+def test_the_stored_form_of_a_configuration_has_not_changed(tmp_path: Path) -> None:
     configuration = load_configuration(written(tmp_path, {"fixloop.toml": EVERYTHING}))
 
     assert configuration.sandbox.mode == "auto"

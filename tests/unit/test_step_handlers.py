@@ -48,7 +48,7 @@ def begun(profile: str) -> tuple[Step, Store]:
 
 
 @pytest.mark.proves("R1", "R2", "K30")
-def test_every_profile_has_a_workshop_and_a_canvas_and_every_step_counts_its_retries() -> None:
+def test_every_profile_has_handlers_and_a_canvas_and_every_step_counts_retries() -> None:
     assert set(STEP_HANDLERS) == set(FOLLOWING) == set(names())
     for name, shop in STEP_HANDLERS.items():
         assert shop.profile is profile_named(name)
@@ -116,7 +116,7 @@ def failed(profile: str, step: Step) -> Event:
 
 @pytest.mark.proves("R9", "K5", "R8")
 @pytest.mark.parametrize("profile", names())
-def test_the_commit_and_the_failure_handler_escalate_alike_and_whichever_is_second_changes_nothing(
+def test_the_commit_and_the_failure_handler_escalate_once_and_alike(
     profile: str,
 ) -> None:
     shop, found = STEP_HANDLERS[profile], []
@@ -171,7 +171,7 @@ def test_a_failure_of_every_step_is_an_event_or_the_step_cannot_fail(profile: st
 
 @pytest.mark.proves("R8", "R9")
 @pytest.mark.parametrize("profile", ["cycle", "handoff"])
-def test_what_a_step_says_on_the_way_is_said_once_and_one_that_was_withdrawn_hears_it(profile: str) -> None:
+def test_a_step_s_event_is_applied_once_and_a_withdrawn_step_is_notified(profile: str) -> None:
     step, store = begun(profile)
     agent = step.holding.ticket.specialist
     started = SCRIPTS[profile].started(agent)
@@ -188,7 +188,7 @@ def test_what_a_step_says_on_the_way_is_said_once_and_one_that_was_withdrawn_hea
 
 
 @pytest.mark.proves("D34", "G18")
-def test_an_agent_of_handoffs_sends_heartbeats_as_long_as_it_works() -> None:
+def test_an_agent_of_handoffs_sends_heartbeats_while_it_works() -> None:
     step, store = begun("handoff")
     step.tell(SCRIPTS["handoff"].started("planner"), "started")
     heartbeat = profile_named("handoff").read_event('{"kind": "heartbeat", "sender": "planner"}')
@@ -205,7 +205,7 @@ def test_an_agent_of_handoffs_sends_heartbeats_as_long_as_it_works() -> None:
     assert beats() == told
 
 
-def test_one_that_is_not_at_work_any_more_is_told_so_by_its_next_heartbeat() -> None:
+def test_an_agent_no_longer_at_work_learns_it_from_its_next_heartbeat() -> None:
     step, _ = begun("handoff")
     heartbeat = profile_named("handoff").read_event('{"kind": "heartbeat", "sender": "planner"}')
 

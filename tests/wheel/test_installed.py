@@ -163,7 +163,7 @@ def test_a_feature_goes_through_the_whole_loop_and_nothing_is_left_running(
     )
 
 
-def test_a_worker_starts_anywhere_is_healthy_and_ends_when_told(
+def test_a_worker_starts_in_any_directory_is_healthy_and_stops_on_request(
     installation: Installation, state_url: str
 ) -> None:
     with installation.worker(state_url) as process:
