@@ -39,7 +39,7 @@ def due(client: Any, workflow: str) -> None:
     client.zadd(KEYS.due, {workflow: 0})
 
 
-def claimed_by_nobody(client: Any, workflow: str) -> None:
+def claimed_by_an_unknown_owner(client: Any, workflow: str) -> None:
     ticket = next(name[2:] for name in client.hkeys(keys.workflow_key(workflow)) if name.startswith(b"t:"))
     client.zadd(KEYS.leases, {ticket: 0})
     client.hset(KEYS.owners, ticket, b"\xff nobody")
@@ -59,7 +59,7 @@ DAMAGES: Final[dict[str, Callable[[Any, str], object]]] = {
     "a ticket for nobody": field("t:", b'{"id":"x","queue":"q|","priority":"z"}'),
     "a ticket in no state": field("s:", b"?"),
     "a due time that is none": due,
-    "a claim by nobody": claimed_by_nobody,
+    "a claim by nobody": claimed_by_an_unknown_owner,
 }
 
 

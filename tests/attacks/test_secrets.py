@@ -146,7 +146,7 @@ def test_no_secret_is_stored_whatever_prints_it(tmp_path: Path) -> None:
             variables={"FIXLOOP_STATE_URL": server.url},
         )
         with worker(place / "home", server.url, "-c", "1", log=place / "worker.log", **variables):
-            told = project.hand_in()
+            told = project.submit()
         said = [told.out, told.err, project.log(), *(project.fixloop(*words).out for words in PAGES)]
         kept = [*everything_said(server.url, place), *said]
     finally:
@@ -190,7 +190,7 @@ def test_a_fix_that_writes_a_secret_into_the_repository_is_refused(tmp_path: Pat
                     files={"fix.sh": f"{MEND}\n{fix}\n", "compose.yml": "password: default-word\n"},
                     variables={"FIXLOOP_STATE_URL": server.url},
                 )
-                told[name] = (project.hand_in(issue=issue), project.log(issue))
+                told[name] = (project.submit(issue=issue), project.log(issue))
         kept = [*everything_said(server.url, place), *(text for _, text in told.values())]
     finally:
         server.end()
@@ -217,7 +217,7 @@ def test_secrets_in_a_person_s_fix_and_answer_are_redacted_too(tmp_path: Path) -
         )
         project.variables = {"FIXLOOP_STATE_URL": server.url, "SHOP_PASSWORD": password}
         with worker(place / "home", server.url, "-c", "1", log=place / "worker.log"):
-            assert project.hand_in().code == 3
+            assert project.submit().code == 3
             # A key that a scanner would find in the tree is the project's matter; no text that is kept repeats it.
             project.write("calc.py", f"def add(a, b):\n    return a - b\n\n\nKEY = '{token}'\n")
             told = project.fixloop("fixed", "1", "--here")

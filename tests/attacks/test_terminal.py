@@ -128,9 +128,9 @@ def profiles(store: Any, text: str) -> None:
     """A cycle and a workflow of handoffs whose agents say `text`."""
     flows = Profiles(store)
     cycle = flows.cycle(5, name=text)
-    flows.bring(cycle, cyc.AgentStarted(agent="ra"), reported("ra", "partial", issues=json.dumps([text])))
+    flows.apply(cycle, cyc.AgentStarted(agent="ra"), reported("ra", "partial", issues=json.dumps([text])))
     handoff = flows.handoff(6, name=text)
-    flows.bring(
+    flows.apply(
         handoff,
         hnd.AgentActivated(agent="planner"),
         hnd.AgentFailed(agent="planner", reason=text, fatal=True),
@@ -193,7 +193,7 @@ def test_a_worker_s_log_has_a_row_for_each_message() -> None:
     assert OneRow("%(levelname)s %(message)s").format(record) == f"ERROR refused: a\\n{FORGED}\\u202e"
 
 
-def test_what_a_chats_agents_print_apart_from_their_answer_is_shown() -> None:
+def test_other_output_of_a_chat_s_agents_is_shown() -> None:
     (line,) = tagged(Role.ENGINEER, Channel.TOOL, "\x1b[2Jdone\u202e")
 
     assert line == "engineer/tool: \\x1b[2Jdone\\u202e"

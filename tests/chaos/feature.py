@@ -246,19 +246,19 @@ class Feature(RuleBasedStateMachine):
 
     @precondition(lambda self: self.simulation.checker.version > 25 and not self.state.ended)
     @rule()
-    def somebody_cancels(self) -> None:
+    def a_person_cancels(self) -> None:
         self.simulation.tell(ev.Cancelled(by="ann"))
 
     # What must hold.
 
     @invariant()
-    def what_was_recorded_keeps_the_rules(self) -> None:
+    def the_history_keeps_the_rules(self) -> None:
         before = self.simulation.checker.version
         state = self.simulation.look()
         if self.simulation.checker.version > before:
-            self.somebody_has_to_act(state)
+            self.has_ended_or_continues(state)
 
-    def somebody_has_to_act(self, state: State) -> None:
+    def has_ended_or_continues(self, state: State) -> None:
         """An end is an end; else there is a step to do, or a person or an outside agent is waited for."""
         found = self.simulation.found
         if state.ended:
@@ -276,8 +276,8 @@ class Feature(RuleBasedStateMachine):
         if not hasattr(self, "simulation"):
             return
         simulation = self.simulation
-        simulation.drain(lambda ticket: self.event_of(ticket, None) or _nobody(ticket), self.way_out)
-        self.somebody_has_to_act(self.state)
+        simulation.drain(lambda ticket: self.event_of(ticket, None) or _no_event(ticket), self.way_out)
+        self.has_ended_or_continues(self.state)
         found = audit(simulation.store, simulation.workflow)
         assert not found.problems
         assert found.replayed == found.entries == simulation.checker.version
@@ -358,5 +358,5 @@ class Feature(RuleBasedStateMachine):
         )
 
 
-def _nobody(ticket: Ticket) -> ev.Event:
+def _no_event(ticket: Ticket) -> ev.Event:
     raise AssertionError(f"nobody ends {ticket.id}")

@@ -114,7 +114,7 @@ def test_a_reader_that_was_away_too_long_is_told_of_a_gap(store: Store) -> None:
         assert found == Changes((), now(store), gap=True)
 
 
-def test_a_reader_who_waits_is_woken_by_the_next_commit(store: Store) -> None:
+def test_a_waiting_reader_is_woken_by_the_next_commit(store: Store) -> None:
     cursor, woken = now(store), []
 
     def wait() -> None:

@@ -155,7 +155,7 @@ def test_a_cycle_ends_in_the_validation_loop_and_holds_no_process_meanwhile(stor
     assert workers.state(child_of(VAS)).parent == VAS
 
 
-def test_a_phase_that_a_loop_without_fixer_fails_goes_back_to_development(store: Store) -> None:
+def test_a_phase_failed_by_a_loop_without_a_fixer_returns_to_development(store: Store) -> None:
     workers = started(store, "a", "outside")
 
     while workers.hints and workers.state(FLOW).iteration == 1:

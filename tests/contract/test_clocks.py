@@ -15,7 +15,7 @@ def names(found: tuple[Due, ...]) -> list[str]:
 
 
 @pytest.mark.proves("R6")
-def test_deadlines_are_handed_out_within_the_horizon_with_their_time(store: Store, world: World) -> None:
+def test_deadlines_within_the_horizon_are_returned_with_their_time(store: Store, world: World) -> None:
     clock = store.now(FLOW).clock
     created(store, set_deadlines={"soon": clock + 20.5, "later": clock + 40.5})
 
@@ -29,7 +29,7 @@ def test_deadlines_are_handed_out_within_the_horizon_with_their_time(store: Stor
 
 
 @pytest.mark.proves("R6")
-def test_a_due_deadline_is_handed_out_again_until_a_commit_removes_it(store: Store, world: World) -> None:
+def test_a_due_deadline_is_returned_again_until_a_commit_removes_it(store: Store, world: World) -> None:
     clock = store.now(FLOW).clock
     created(store, set_deadlines={"soon": clock + 1})
     sweep(store, horizon_seconds=30)
@@ -58,7 +58,7 @@ def test_a_deadline_that_is_set_again_counts_from_there(store: Store, world: Wor
 
 
 @pytest.mark.proves("K34")
-def test_the_clock_stands_still_while_nobody_sweeps(store: Store, world: World) -> None:
+def test_the_clock_stops_while_no_sweeper_runs(store: Store, world: World) -> None:
     created(store)
     sweep(store)
     before = store.now(FLOW)
@@ -94,7 +94,7 @@ def test_leases_and_deadlines_do_not_run_while_the_engine_is_away(store: Store, 
     assert found.deadlines["limit"] - found.moment.clock == pytest.approx(55.5, abs=1)
 
 
-def test_no_more_deadlines_are_handed_out_than_asked_for_and_none_is_forgotten(store: Store) -> None:
+def test_at_most_the_requested_deadlines_are_returned_and_none_is_lost(store: Store) -> None:
     clock, flows = store.now(FLOW).clock, [f"0a1b2c3d-42-{number}" for number in (1, 2, 3)]
     for workflow, name, seconds in zip(flows, ("third", "first", "second"), (3, 1, 2), strict=True):
         store.create(change(0, workflow=workflow, set_deadlines={name: clock + seconds}))
@@ -158,7 +158,7 @@ def test_only_one_sweeper_at_a_time_holds_a_shard(store: Store, world: World) ->
     assert sweep(store, owner="second").mine
 
 
-def test_who_swept_a_shard_last_and_when_is_known(store: Store, world: World) -> None:
+def test_the_last_sweep_of_a_shard_is_recorded_with_its_owner_and_time(store: Store, world: World) -> None:
     number = shard_of(FLOW)
     assert store.sweepers()[number] == ("", "")
     sweep(store, owner="first")

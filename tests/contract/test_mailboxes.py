@@ -103,7 +103,7 @@ def test_agents_of_one_name_in_two_projects_do_not_mix(mailboxes: Mailboxes) -> 
 
 
 @pytest.mark.proves("G1")
-def test_what_was_not_acknowledged_comes_back(server: RedisServer, mailboxes: Mailboxes) -> None:
+def test_an_unacknowledged_letter_is_delivered_again(server: RedisServer, mailboxes: Mailboxes) -> None:
     mailboxes.put("coder", letter(47), 3)
     reader = Mailboxes(server.url)
     assert reader.take(PROJECT, "coder") is not None

@@ -49,7 +49,7 @@ def versions(store: Store, root: Path, name: str) -> Iterator[int]:
 
 
 @pytest.mark.proves("K23", "C10", "C11", "C14")
-def test_a_cycles_files_stand_below_the_root_after_every_commit(store: Store, tmp_path: Path) -> None:
+def test_a_cycle_s_files_are_below_the_root_after_every_commit(store: Store, tmp_path: Path) -> None:
     for _ in versions(store, tmp_path, "cycle"):
         assert (tmp_path / ".workflow/.cycle/cycle-v1-x.json").is_file()
 
@@ -75,7 +75,7 @@ def test_handoffs_change_their_folder_as_the_store_says(store: Store, tmp_path: 
 
 
 @pytest.mark.proves("K23", "R13")
-def test_a_projection_of_what_is_written_already_does_nothing(store: Store, tmp_path: Path) -> None:
+def test_projecting_a_version_already_written_does_nothing(store: Store, tmp_path: Path) -> None:
     run(store, SCRIPTS["handoff"])
 
     first, again = project(store, FLOW, root=tmp_path), project(store, FLOW, root=tmp_path)
@@ -173,9 +173,7 @@ def test_a_handoff_that_was_moved_by_hand_is_reported_with_field_and_value_and_w
 
 
 @pytest.mark.proves("C5", "K23")
-def test_a_cycles_state_file_that_somebody_wrote_is_refused_by_its_next_commit(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_cycle_s_edited_state_file_is_refused_by_its_next_commit(store: Store, tmp_path: Path) -> None:
     steps = versions(store, tmp_path, "cycle")
     next(steps)
     file = tmp_path / ".workflow/.cycle/cycle-v1-x.json"
@@ -210,7 +208,7 @@ def test_an_agent_s_change_to_others_files_is_detected(store: Store, tmp_path: P
 
 
 @pytest.mark.proves("K23")
-def test_of_two_handoff_workflows_the_live_one_keeps_the_files_until_it_ends(
+def test_the_live_one_of_two_handoff_workflows_keeps_the_files_until_it_ends(
     store: Store, tmp_path: Path
 ) -> None:
     other = "0a1b2c3d-8-1"

@@ -114,7 +114,7 @@ def test_a_cut_cable_allows_no_connection_and_its_old_ones_are_forgotten(
 
 
 @pytest.mark.proves("S30")
-def test_what_is_sent_into_a_silent_cable_arrives_when_it_is_repaired(
+def test_data_sent_into_a_silent_cable_arrives_when_it_is_repaired(
     cable: NamespaceNetwork, listener: socket.socket
 ) -> None:
     waiting = client(cable)
@@ -190,7 +190,7 @@ def inside(namespace: str) -> list[str]:
 
 
 @pytest.mark.proves("S30")
-def test_where_no_namespace_can_be_made_the_relay_cuts_or_the_run_is_refused(
+def test_without_namespaces_the_relay_cuts_or_the_run_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -26,7 +26,7 @@ def held(store: Store, *, deadline_in: float | None = None) -> None:
     committed(store, hold=True)
 
 
-def let_go(store: Store, stood_seconds: float = 0.0) -> None:
+def unheld(store: Store, stood_seconds: float = 0.0) -> None:
     committed(store, hold=False, stood_seconds=stood_seconds)
 
 
@@ -52,11 +52,11 @@ def test_a_held_ticket_is_neither_claimed_nor_hinted(store: Store, world: World)
 
 
 @pytest.mark.proves("A14")
-def test_what_was_held_is_offered_when_it_continues(store: Store, world: World) -> None:
+def test_held_tickets_are_offered_when_the_workflow_continues(store: Store, world: World) -> None:
     created(store, ticket("a"), ticket("b", delay_seconds=4.0))
     held(store)
 
-    let_go(store)
+    unheld(store)
 
     assert statuses(store) == {"a": "pending", "b": "pending"}
     sweep(store)
@@ -97,7 +97,7 @@ def test_a_dead_holder_s_ticket_waits_for_the_end_of_the_pause(
         assert sweep(store).lapsed == ()
 
     assert store.claim(ticket("a").id, ME, "again").status == "early"
-    let_go(store)
+    unheld(store)
     assert store.claim(ticket("a").id, ME, "again").status == "ok"
 
 
@@ -114,7 +114,7 @@ def test_a_late_renewal_continues_with_a_ticket_that_was_held_meanwhile(store: S
 
     assert statuses(store) == {"a": "claimed"}
     assert sweep(store, horizon_seconds=0).deadlines == ()
-    let_go(store, stood_seconds=1.0)
+    unheld(store, stood_seconds=1.0)
     world.elapse(1)
     assert [due.name for due in sweep(store, horizon_seconds=0).deadlines] == ["operation"]
 
@@ -128,7 +128,7 @@ def test_a_deadline_is_postponed_by_the_length_of_the_pause(store: Store, world:
     for _ in range(3):
         world.elapse(4)
         assert sweep(store, horizon_seconds=0).deadlines == ()
-    let_go(store, stood_seconds=12.0)
+    unheld(store, stood_seconds=12.0)
     assert sweep(store, horizon_seconds=0).deadlines == ()
     world.elapse(4)
 
@@ -161,7 +161,7 @@ def test_a_ticket_created_while_held_waits_too(store: Store, world: World) -> No
     swept = sweep(store, horizon_seconds=0, empty_lanes=LANES)
     assert (swept.hints, swept.deadlines) == ((), ())
     assert store.claim(ticket("a").id, ME, "t").status == "early"
-    let_go(store)
+    unheld(store)
     assert store.claim(ticket("a").id, ME, "t").status == "ok"
     assert [due.name for due in sweep(store, horizon_seconds=0).deadlines] == ["late"]
 

@@ -69,9 +69,7 @@ def test_a_result_that_does_not_fit_its_contract_is_a_failed_attempt_until_a_per
 
 
 @pytest.mark.proves("K17", "C43")
-def test_the_second_of_two_agents_on_one_commit_rebases_onto_the_first(
-    store: Store,
-) -> None:
+def test_the_second_of_two_agents_on_one_commit_rebases_onto_the_first(store: Store) -> None:
     engine = begun(store, "cycle", graph=APART, commands=COMMANDS | {"docs": "d"}, tip="c0")
     first, second = held(engine, "ra.1.1"), held(engine, "docs.1.1")
     engine.finish(first, reported("ra").model_copy(update={"base": "c0", "tip": "c1"}), first.moment)

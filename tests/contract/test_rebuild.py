@@ -205,9 +205,7 @@ def _snapshot(store: Store, workflow: str = FLOW) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.proves("K23", "R14")
-def test_a_rebuild_needs_the_work_so_far_and_brings_it_to_any_machine(
-    tmp_path: Path,
-) -> None:
+def test_a_rebuild_needs_the_work_so_far_and_brings_it_to_any_machine(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "shop", {"a.py": "1\n"})
     here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
     taken = take_snapshot(repository, issue=7, cache=here)

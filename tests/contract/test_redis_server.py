@@ -282,7 +282,7 @@ def test_an_invalid_redis_url_is_refused_in_one_sentence(url: str) -> None:
         RedisStore(url)
 
 
-def test_a_deadline_that_an_older_version_put_into_its_own_list_is_handed_out_once(
+def test_a_deadline_in_an_older_version_s_own_list_is_returned_once(
     server: RedisServer, store: RedisStore
 ) -> None:
     created(store, set_deadlines={"soon": store.now(FLOW).clock + 1})

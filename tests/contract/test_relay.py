@@ -218,7 +218,7 @@ def test_a_cut_line_refuses_until_it_is_repaired(wire: Wire) -> None:
 
 
 @pytest.mark.proves("S30")
-def test_a_silent_line_ends_nothing_and_what_was_sent_arrives_once_it_is_repaired(wire: Wire) -> None:
+def test_a_silent_line_ends_nothing_and_delivers_everything_once_repaired(wire: Wire) -> None:
     wire.store.ping()
 
     wire.now(wire.relay.silence, "here")

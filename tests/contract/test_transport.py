@@ -68,7 +68,7 @@ def test_messages_are_sent_taken_and_acknowledged(connection: Any) -> None:
         assert client.zcard("unacked_index") == 0
 
 
-def test_a_message_that_was_taken_is_noted_and_put_back_when_its_taker_ends(connection: Any) -> None:
+def test_an_unacknowledged_message_is_returned_when_its_consumer_ends(connection: Any) -> None:
     queue: Any = _queue("transport", channel=connection.channel())
     queue.declare()
     with connection.Producer() as producer:

@@ -73,14 +73,14 @@ def lose_one(url: str, within: list[str], options: argparse.Namespace) -> tuple[
             started = [other.begin(script) for _ in range(busy)]
             lost.until(lambda: len(held_elsewhere(lost)) == options.concurrency)
             killed = time.monotonic()
-            held = pull_the_plug(lost)
+            held = kill_machine(lost)
             return [resumed(other, ticket) - killed for ticket in held], ended(other, started)
         finally:
             lost.end()
             other.end()
 
 
-def pull_the_plug(lost: Deployment) -> list[str]:
+def kill_machine(lost: Deployment) -> list[str]:
     """Kill the machine; the tickets of the steps it was at, at least one."""
     assert lost.supervisor is not None
     lost.supervisor.kill()

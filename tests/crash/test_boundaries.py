@@ -125,7 +125,7 @@ def test_a_copy_of_every_message_sent_to_a_second_worker_changes_nothing(
     assert_as_undisturbed(name, Rerun(SCENES[name], copies_at=boundary))
 
 
-def every_death_of_who_goes_on() -> list[object]:
+def deaths_of_continuing_workers() -> list[object]:
     """After a commit is between it and the start of the step that was claimed with it."""
     going = {
         name: Rerun(SCENES[name], goes_on=True)
@@ -141,7 +141,7 @@ def every_death_of_who_goes_on() -> list[object]:
 
 
 @pytest.mark.proves("S30", "R7", "R8")
-@pytest.mark.parametrize(("name", "point", "is_seen"), every_death_of_who_goes_on())
+@pytest.mark.parametrize(("name", "point", "is_seen"), deaths_of_continuing_workers())
 def test_a_worker_that_dies_after_continuing_changes_nothing(name: str, point: Point, is_seen: bool) -> None:
     rerun = Rerun(SCENES[name], [point], is_seen=is_seen, goes_on=True)
 

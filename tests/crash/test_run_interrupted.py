@@ -52,9 +52,7 @@ def test_ctrl_c_ends_everything_in_order_and_one_line_says_how_to_continue(tmp_p
     assert untouched(scene.project) == before
 
 
-def test_a_repeated_run_joins_refuses_another_tree_and_repairs_a_lost_branch(
-    tmp_path: Path,
-) -> None:
+def test_a_repeated_run_joins_refuses_another_tree_and_repairs_a_lost_branch(tmp_path: Path) -> None:
     scene = Scene(tmp_path / "scene")
     scene.die_at("after claim/test-runner.recheck.2.1", *scene.run_words)
     notes = scene.project / "notes.txt"

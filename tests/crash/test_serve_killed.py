@@ -79,7 +79,7 @@ def paused(scene: Scene, issue: int) -> Request:
     return Request(workflow, f"/v1/workflows/{workflow}/commands", body, {}, "paused")
 
 
-def handed_in(scene: Scene, issue: int) -> Request:
+def submitted(scene: Scene, issue: int) -> Request:
     """A feature is handed in."""
     workflow = f"{project_at(scene.repository).hash8}-{issue}-1"
     body = {"repo": str(scene.repository), "issue": issue}
@@ -96,7 +96,7 @@ def declined_work(scene: Scene, issue: int) -> Request:
     return Request(workflow, f"/v1/claims/{claim['claim']}/decline", body, {}, "blocker-signalled")
 
 
-@pytest.mark.parametrize("made", [decision, by_link, paused, handed_in, declined_work])
+@pytest.mark.parametrize("made", [decision, by_link, paused, submitted, declined_work])
 def test_a_repeated_request_gets_the_first_answer_wherever_the_server_died(
     made: Callable[[Scene, int], Request],
     redis_url: str,

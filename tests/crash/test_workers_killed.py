@@ -243,9 +243,7 @@ def test_work_survives_a_frozen_and_a_killed_redis(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("S30", "K40")
-def test_a_stopping_worker_finishes_a_short_step_and_returns_a_long_one(
-    own: Deployment,
-) -> None:
+def test_a_stopping_worker_finishes_a_short_step_and_returns_a_long_one(own: Deployment) -> None:
     short, long = own.begin("a~3 -"), own.begin("a~30 -")
     undisturbed_seconds = seconds_to_next_execution(own)
     own.owner_pid(short.workflow)

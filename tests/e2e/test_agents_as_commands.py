@@ -183,7 +183,7 @@ def test_s18_which_is_the_first_round_of_s17_clears_an_unclear_requirement(playe
 
 
 @pytest.mark.proves("S19", "C54", "C43")
-def test_s19_a_plan_gets_a_further_task_and_what_is_done_stays_done(played: Played) -> None:
+def test_s19_a_plan_gets_a_further_task_and_completed_ones_stay_completed(played: Played) -> None:
     cycles, workflow = played.cycles, played.workflows["S19"]
 
     cycles.deployment.until(lambda: "run/vas" in _deadlines(cycles, workflow), about=workflow)
@@ -205,9 +205,7 @@ def _deadlines(cycles: Crews, workflow: str) -> Iterable[str]:
 
 
 @pytest.mark.proves("S20", "C35", "C36", "C61")
-def test_s20_an_answer_beyond_its_authority_is_requested_again_then_escalated(
-    played: Played,
-) -> None:
+def test_s20_an_answer_beyond_its_authority_is_requested_again_then_escalated(played: Played) -> None:
     cycles, workflow = played.cycles, played.workflows["S20"]
 
     before = _kept(cycles.ended(workflow))

@@ -97,7 +97,7 @@ def test_a_late_run_is_asked_to_converge_then_ended_and_a_person_asked(begun: Sc
 
 
 @pytest.mark.proves("S17", "R2", "R3", "C50")
-def test_s17_a_cycle_goes_round_until_its_validation_passes(begun: Scenes) -> None:
+def test_s17_a_cycle_repeats_until_its_validation_passes(begun: Scenes) -> None:
     cycles, workflow = begun["S17"]
 
     state = cycles.ended(workflow)

@@ -35,7 +35,7 @@ class Kept(NamedTuple):
 def kept(host: Host) -> Iterator[Kept]:
     """A project whose one failure was fixed."""
     project = host.project("audited", toml=f'[fixer]\ncommand = "{MEND}"\n' + TOML)
-    assert project.hand_in().code == 0
+    assert project.submit().code == 0
     client = redis.Redis.from_url(host.url)
     try:
         yield Kept(project, client, project.status()["workflow_id"])

@@ -23,9 +23,9 @@ def project(tmp_path: Path) -> Project:
 def escalated(host: Host) -> Project:
     """Issue 1 waits for a decision on one failure; issue 2 passed."""
     project = host.project("escalated", toml="max_iterations = 1\n" + TOML)
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     project.write("calc.py", RIGHT)
-    assert project.hand_in(issue=2).code == 0
+    assert project.submit(issue=2).code == 0
     return project
 
 
@@ -181,7 +181,7 @@ def test_an_unknown_decision_is_refused(escalated: Project) -> None:
 
 def test_a_second_decision_is_refused(host: Host) -> None:
     project = host.project("decided", toml="max_iterations = 1\n" + TOML)
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     assert project.fixloop("decide", "1", "manual-fix").code == 0
 
     told = project.fixloop("decide", "1", "skip")
@@ -279,9 +279,7 @@ def test_a_check_that_proves_nothing_never_passes(unfit: dict[str, Project], nam
 
 
 @pytest.mark.proves("A56")
-def test_a_check_that_hangs_is_reminded_and_cancel_ends_it_with_all_it_started(
-    host: Host,
-) -> None:
+def test_a_check_that_hangs_is_reminded_and_cancel_ends_it_with_all_it_started(host: Host) -> None:
     hanging = "import subprocess; subprocess.run(['sleep', '617'])\n"
     limit = "timeout_minutes = 0.02\n"
     project = host.project("hanging", toml=TOML + limit, files={"check.py": hanging})

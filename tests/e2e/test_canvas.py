@@ -64,9 +64,7 @@ class Watch:
         self._connection.release()
 
 
-def test_a_worker_stopped_while_idle_announces_its_exit_and_leaves_nothing(
-    redis_url: str, tmp_path: Path
-) -> None:
+def test_an_idle_worker_that_stops_says_so_and_leaves_nothing(redis_url: str, tmp_path: Path) -> None:
     with deployed(redis_url, tmp_path, FIXLOOP_TASK_EVENTS="1") as idle:
         watching = Watch(idle.url)
         watching.settle(idle)

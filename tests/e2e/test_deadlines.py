@@ -124,7 +124,7 @@ def test_a_cancel_reaches_a_running_step(deployment: Deployment) -> None:
 
 
 @pytest.mark.proves("R6", "S30")
-def test_a_deadline_whose_countdown_died_with_its_process_is_handed_out_again(deployment: Deployment) -> None:
+def test_a_deadline_whose_countdown_died_with_its_process_is_returned_again(deployment: Deployment) -> None:
     started = begun(deployment, "a -", fixer="outside", fix_seconds=2.0, reminder_window_seconds=60.0)
     deployment.until(lambda: deployment.last_line(started.workflow).startswith("VFR-"))
     deployment.until(lambda: handed_out(deployment, started))

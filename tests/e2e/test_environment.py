@@ -36,7 +36,7 @@ def test_an_environment_that_changed_with_a_fix_is_an_error_until_that_is_undone
     project = host.project("planted", toml=toml, files={"fixer.py": FIXER, ".gitignore": ".venv\n"})
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", project.folder / ".venv"], check=True)
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 0, told.out + told.err
     log = project.log()
@@ -50,7 +50,7 @@ def test_with_the_rule_off_a_changed_environment_is_accepted(host: Host) -> None
     project = host.project("switched-off", toml=toml, files={"fixer.py": FIXER, ".gitignore": ".venv\n"})
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", project.folder / ".venv"], check=True)
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 0, told.out + told.err
     assert "the environment changed" not in project.log()
@@ -71,4 +71,4 @@ def test_a_check_of_a_shared_worker_sees_the_real_home_only_where_the_project_as
     project = host.project(f"home-{name}", toml=toml, calc=RIGHT, files={"look.py": LOOK})
     write(host.folder / "home", {".config/tool.ini": ""})
 
-    assert project.hand_in().code == 0
+    assert project.submit().code == 0

@@ -71,9 +71,7 @@ def test_the_last_attempt_of_a_step_ends_as_celery_s_exhaustion_and_in_one_escal
 
 
 @pytest.mark.proves("K5", "R9", "A70")
-def test_the_last_attempt_to_deliver_a_letter_ends_as_exhaustion_too(
-    deployment: Deployment, watch: Watch
-) -> None:
+def test_the_last_delivery_attempt_ends_as_exhaustion_too(deployment: Deployment, watch: Watch) -> None:
     broker: Any = redis.Redis.from_url(deployment.url)
     broker.set(queue_name(PROJECT, "refusing"), "somebody's string")
     broker.close()
@@ -135,7 +133,7 @@ def test_a_fatal_error_is_no_exhaustion_and_ends_its_task_with_the_reason(
 
 
 @pytest.mark.proves("R9", "K5", "R8")
-def test_an_error_after_a_step_s_commit_is_escalated_by_the_failure_handler(
+def test_the_failure_handler_escalates_an_error_after_a_step_s_commit(
     deployment: Deployment, watch: Watch
 ) -> None:
     started = deployment.begin("a -; fix: lie")

@@ -31,7 +31,7 @@ def held(host: Host, name: str, service: socket.socket) -> Project:
     """A project whose failure went away without a change."""
     project = host.project(name)
     project.write("calc.py", ELSEWHERE.format(port=service.getsockname()[1]))
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     service.listen()
     fixed = project.fixloop("fixed", "1", "--here")
     assert "no file was changed" in fixed.err

@@ -54,7 +54,7 @@ def project(product: Path, folder: Path) -> PairProject:
 
 @pytest.mark.slow
 @pytest.mark.proves("R1", "K30")
-def test_a_profile_of_one_package_and_one_line_goes_through_run_a_kill_and_resume(
+def test_a_profile_of_one_package_and_one_line_survives_run_kill_and_resume(
     product: Path, tmp_path: Path
 ) -> None:
     pair = project(product, tmp_path)

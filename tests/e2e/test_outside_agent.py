@@ -29,7 +29,7 @@ def client(host: Host) -> Iterator[Any]:
     found.close()
 
 
-def handed_in(host: Host, name: str, *, agent: str = AGENT) -> Project:
+def submitted(host: Host, name: str, *, agent: str = AGENT) -> Project:
     """A project with a wrong sum, whose agent has been asked to fix it."""
     project = host.project(name, toml=agent + TOML)
     told = project.fixloop("enqueue", "--issue", "1")
@@ -81,7 +81,7 @@ def test_an_agent_that_waits_gets_the_report_fixes_it_and_the_workflow_completes
 
 @pytest.mark.proves("A53", "A55")
 def test_status_changes_are_shown_once_with_the_next_message_and_not_alone(host: Host) -> None:
-    project = handed_in(host, "informed")
+    project = submitted(host, "informed")
 
     told = project.fixloop("mailbox", "coder")
     again = project.fixloop("mailbox", "coder", "--json").document
@@ -102,7 +102,7 @@ def test_status_changes_are_shown_once_with_the_next_message_and_not_alone(host:
 
 @pytest.mark.proves("G1", "K39", "A5")
 def test_the_text_comes_from_the_state_even_when_the_mailbox_was_emptied(host: Host, client: Any) -> None:
-    project = handed_in(host, "emptied")
+    project = submitted(host, "emptied")
     found = letters(client, project)
     assert found
     client.delete(*found)
@@ -123,10 +123,8 @@ def test_the_text_comes_from_the_state_even_when_the_mailbox_was_emptied(host: H
 
 
 @pytest.mark.proves("G1", "R8")
-def test_what_asks_for_a_fix_is_shown_until_it_is_answered_and_acknowledged_once(
-    host: Host, client: Any
-) -> None:
-    project = handed_in(host, "twice")
+def test_a_fix_request_is_shown_until_answered_and_acknowledged_once(host: Host, client: Any) -> None:
+    project = submitted(host, "twice")
 
     first, second = read(project), read(project)
 
@@ -141,7 +139,7 @@ def test_what_asks_for_a_fix_is_shown_until_it_is_answered_and_acknowledged_once
 
 @pytest.mark.proves("A71", "G2")
 def test_a_notice_comes_with_the_request_that_is_still_open(host: Host) -> None:
-    project = handed_in(host, "notice")
+    project = submitted(host, "notice")
     read(project)
     project.write("answer.md", "## Fix Completion\n\nall done\n")
 
@@ -156,7 +154,7 @@ def test_a_notice_comes_with_the_request_that_is_still_open(host: Host) -> None:
 
 @pytest.mark.proves("A70", "K5")
 def test_a_mailbox_is_read_from_the_state_when_its_broker_is_unreachable(host: Host) -> None:
-    project = handed_in(host, "parted")
+    project = submitted(host, "parted")
     nobody = f"unix://{project.folder.parent}/nobody.sock"
 
     told = project.fixloop("mailbox", "coder", FIXLOOP_BROKER_URL=nobody)

@@ -73,9 +73,7 @@ def test_workers_and_rabbitmq_itself_are_killed_and_nothing_is_lost_or_doubled(
 
 
 @pytest.mark.proves("S30", "R7", "R8")
-def test_messages_that_are_lost_or_come_twice_change_nothing(
-    deployment: Deployment, server: RabbitServer
-) -> None:
+def test_lost_and_duplicated_messages_change_nothing(deployment: Deployment, server: RabbitServer) -> None:
     started = one_of_each(deployment)
     for one in started:
         send_again(deployment, one)
@@ -119,7 +117,7 @@ def test_a_caller_with_only_celery_finds_the_queue_it_declares() -> None:
 
 
 @pytest.mark.proves("G1", "K13")
-def test_mailboxes_are_read_in_order_and_what_was_not_acknowledged_comes_back(server: RabbitServer) -> None:
+def test_mailboxes_are_read_in_order_and_unacknowledged_letters_return(server: RabbitServer) -> None:
     mailboxes, reader = Mailboxes(server.url, most_letters=5), Mailboxes(server.url)
     for number, priority in enumerate([9, 3, 6, 0, 3], 1):
         mailboxes.put("coder", letter(number), priority)

@@ -67,7 +67,7 @@ def test_an_agent_that_only_reads_the_request_fixes_three_bugs_in_three_rounds(h
         files={"shop.py": BAD, "shop.py.good": GOOD, "test_shop.py": TESTS, "agent.py": AGENT},
     )
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 0, told.out
     entries = project.fixloop("log", "1", "--json").document["entries"]

@@ -62,9 +62,7 @@ def everything_in(project: Project) -> dict[str, object]:
 
 
 @pytest.mark.proves("A10")
-def test_a_correct_project_passes_at_once_and_leaves_only_its_records(
-    tmp_path: Path,
-) -> None:
+def test_a_correct_project_passes_at_once_and_leaves_only_its_records(tmp_path: Path) -> None:
     project = Project(tmp_path / "shop", calc=RIGHT)
     before = everything_in(project)
 
@@ -150,7 +148,7 @@ def test_a_subdirectory_is_where_commands_run(host: Host) -> None:
     project.write("calc.py", "raise SystemExit('the wrong calc.py')\n")
     project.commit()
 
-    told = project.hand_in("--repo", "api")
+    told = project.submit("--repo", "api")
 
     assert told.code == 0, told.out + told.err
     assert project.status(at=project.folder / "api")["verdict"] == "passed"
@@ -159,7 +157,7 @@ def test_a_subdirectory_is_where_commands_run(host: Host) -> None:
 def test_only_runs_one_specialist(host: Host) -> None:
     project = host.project("only", toml=TOML + '[specialist.security]\ncommand = "true"\n')
 
-    told = project.hand_in("--only", "security")
+    told = project.submit("--only", "security")
 
     assert told.code == 0, told.out + told.err
     assert [each["name"] for each in project.status()["specialists"] if each["applicable"]] == ["security"]
@@ -178,13 +176,13 @@ def test_a_check_sees_a_variable_that_the_project_asks_for_and_the_operator_allo
         },
     )
 
-    assert project.hand_in().code == 0
+    assert project.submit().code == 0
 
 
 @pytest.mark.proves("A33")
 def test_a_fix_in_the_checkout_is_taken_with_here(host: Host) -> None:
     project = host.project("here")
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     project.write("calc.py", RIGHT)
 
     fixed = project.fixloop("fixed", "1", "--here")
@@ -200,7 +198,7 @@ JUNK: Final = """[fixer]\ncommand = "sh -c 'echo junk > agent_junk.py'"\n"""
 @pytest.mark.parametrize("merged", [False, True])
 def test_submitting_the_checkout_drops_the_stuck_agent_s_work(host: Host, merged: bool) -> None:
     project = host.project(f"junk-{merged}", toml=TOML + JUNK)
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     assert project.fixloop("decide", "1", "manual-fix").code == 0
     project.write("calc.py", RIGHT)
 
@@ -218,14 +216,14 @@ def test_submitting_the_checkout_drops_the_stuck_agent_s_work(host: Host, merged
 
 def test_merge_without_here_is_refused(host: Host) -> None:
     project = host.project("merge-alone")
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
 
     assert "--merge needs --here" in project.fixloop("fixed", "1", "--merge").refusal
 
 
 def test_a_fix_that_is_committed_is_taken_by_its_revision(host: Host) -> None:
     project = host.project("revision")
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     project.write("calc.py", RIGHT)
     project.commit()
 
@@ -246,7 +244,7 @@ def test_an_agent_that_is_blocked_gets_a_decision(
     host: Host, decision: str, code: int, outcome: str | None
 ) -> None:
     project = host.project(f"blocked-{decision}")
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
 
     blocked = project.fixloop("fixed", "1", "--blocked", "the specification is missing")
     [item] = [
@@ -268,11 +266,9 @@ def test_an_agent_that_is_blocked_gets_a_decision(
 
 
 @pytest.mark.proves("A71")
-def test_an_answer_in_a_file_is_read_and_an_invalid_one_is_refused_with_what_is_missing(
-    host: Host,
-) -> None:
+def test_an_answer_in_a_file_is_read_and_an_invalid_one_is_refused_with_what_is_missing(host: Host) -> None:
     project = host.project("answered")
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     place = offered(project.fixloop("ack", "1").err)
     (place / "calc.py").write_text(RIGHT)
 
@@ -325,7 +321,7 @@ def test_a_fix_that_weakens_a_test_is_marked_and_held(host: Host) -> None:
     weaken = "[fixer]\ncommand = \"sh -c 'sed -i s/==.3/==-1/ test_calc.py'\"\n"
     project = host.project("weakened", toml=weaken + TOML)
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 3
     assert "is held by apart" in project.log()
@@ -339,7 +335,7 @@ def test_a_fixer_that_fails_three_times_is_unresponsive(host: Host) -> None:
     project = host.project("failing", toml=notify + failing + TOML)
     (project.home / "said").mkdir(exist_ok=True)
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 3
     assert "No fix was made: the fixer ended with exit code 1; it said last: out of credit" in told.out
@@ -373,7 +369,7 @@ def test_a_fixer_that_answers_is_believed_when_the_answer_is_valid(host: Host) -
     )
     (project.home / "said").mkdir(exist_ok=True)
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 0, told.out
     said = project.fixloop("log", "1", "--json").document["entries"]
@@ -388,7 +384,7 @@ def test_a_fixer_cannot_change_its_own_gates(host: Host) -> None:
         "cheated", toml=f'max_iterations = 2\n[fixer]\ncommand = "{cheat}"\n' + TOML, files={"true.py": "\n"}
     )
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 3
     assert "Max iterations" in told.out
@@ -404,7 +400,7 @@ def test_the_environment_that_setup_makes_is_the_interpreter(host: Host) -> None
         files={"where.py": check, ".gitignore": ".venv\n"},
     )
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 0, told.out
     [evidence] = project.status()["specialists"][4]["evidence"]
@@ -441,7 +437,7 @@ def test_checks_may_leave_files_for_each_other_and_all_name_the_tree_they_ran_on
     )
     project = host.project("untidy", toml=toml, files={"look.py": writing})
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 0, told.out
     status = project.status()
@@ -456,7 +452,7 @@ def test_a_report_is_never_that_of_another_check(host: Host) -> None:
     )
     project = host.project("similar", toml=toml, calc=RIGHT, files={"silent.py": "\n"})
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 3
     assert "is missing; the command did not write it" in told.out
@@ -475,7 +471,7 @@ def test_a_printed_secret_is_stored_nowhere(host: Host) -> None:
     )
     project = host.project("leaking", toml=toml, files={"leak.py": leaking})
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 3
     said = told.out + told.err + project.log() + project.fixloop("log", "1", "--json").out
@@ -505,7 +501,7 @@ def values_in(url: str) -> list[bytes]:
 
 def test_a_live_feature_is_not_joined_with_other_gates_or_another_fixer(host: Host) -> None:
     project = host.project("other-fixer")
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
 
     told = project.fixloop("enqueue", "--issue", "1", "--fixer", "true")
 
@@ -546,7 +542,7 @@ def test_a_later_fix_that_breaks_an_earlier_phase_does_not_pass(host: Host) -> N
         files={"agent.py": agent, "scan.py": "import sys; sys.exit('eval' in open('calc.py').read())\n"},
     )
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 0, told.out
     status = project.status()
@@ -559,7 +555,7 @@ def test_a_later_fix_that_breaks_an_earlier_phase_does_not_pass(host: Host) -> N
 
 def test_apply_keeps_or_names_changes_made_meanwhile(host: Host) -> None:
     project = host.project("edited", toml=FIXER + TOML, calc="# first\n\n\n" + CALC)
-    assert project.hand_in().code == 0
+    assert project.submit().code == 0
     theirs = "# mine\n\n\n" + CALC
     project.write("calc.py", theirs.replace("a - b", "a * b"))
 
@@ -639,7 +635,7 @@ def test_a_manual_fix_that_drops_a_gate_is_reported(host: Host) -> None:
     """The person fixes the fault in the offered directory and takes a specialist out that had passed before."""
     limit, unit = "max_iterations = 1\n", '[specialist.unit-test]\ncommand = "true"\n'
     project = host.project("dropped", toml=limit + unit + TOML)
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     decided = project.fixloop("decide", "1", "manual-fix")
     place = Path(re.findall(r"in (/\S+), then", decided.err)[0])
     assert "## Escalation: Unresolvable Issue" in (place.parent / "request.md").read_text()

@@ -232,7 +232,7 @@ def test_s21_two_workers_report_at_one_instant_and_none_is_lost(deployment: Depl
         ("S23", HANDOFF_TICKETS, {"builder.1.1", "fixer.1.1"}),
     ],
 )
-def test_s30_worker_processes_that_die_and_messages_that_come_again_change_nothing(
+def test_s30_dead_worker_processes_and_repeated_messages_change_nothing(
     begun: Scenes, scene: str, done: list[str], dies_in: set[str]
 ) -> None:
     crews, dying = begun[f"{scene} dying"]

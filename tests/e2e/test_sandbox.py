@@ -66,7 +66,7 @@ def test_a_fixer_that_declines_escalates_with_its_claim_and_the_test(host: Host,
     toml = f"[fixer]\ncommand = \"sh -c 'cp answer.json {place}'\"\n{TOML}"
     project = host.project("declining", toml=toml, files={"answer.json": answer})
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 3
     items = project.fixloop("inbox", "--json").document["items"]
@@ -95,7 +95,7 @@ def items(project: Project) -> list[dict[str, Any]]:
 
 def test_an_outside_agent_declines_with_a_command(host: Host) -> None:
     project = host.project("asking")
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
 
     refused = project.fixloop("decline", "1", "--kind", "too-hard", "--text", "it is")
     told = project.fixloop("decline", "1", "--kind", "needs-info", "--text", "which rounding?")

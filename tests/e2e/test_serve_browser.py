@@ -90,7 +90,7 @@ def world(
         yield World(Played(store), served, Tokens(connection), browser)
 
 
-def test_a_person_with_only_a_keyboard_goes_from_the_link_to_a_decision(world: World) -> None:
+def test_a_person_with_only_a_keyboard_gets_from_the_link_to_a_decision(world: World) -> None:
     workflow = world.played.stuck()
     with world.context() as context:
         page = context.new_page()
@@ -190,9 +190,7 @@ def test_a_workflow_is_walked_through_and_paused_without_leaving_its_page(world:
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
-def test_no_page_has_an_accessibility_fault_or_scrolls_sideways_in_any_theme(
-    world: World, scripts: bool
-) -> None:
+def test_no_page_is_inaccessible_or_scrolls_sideways_in_any_theme(world: World, scripts: bool) -> None:
     paths = pages_of(world)
     PICTURES.mkdir(parents=True, exist_ok=True)
     found: list[str] = []

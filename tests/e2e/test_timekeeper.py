@@ -103,7 +103,7 @@ def memory_kb(pid: int) -> dict[str, int]:
     return {name: int(number) for name, number in re.findall(r"^(\w+):\s+(\d+)(?: kB)?$", text, re.MULTILINE)}
 
 
-def test_without_a_timekeeper_status_says_that_clocks_stand_still(make: Callable[..., Project]) -> None:
+def test_without_a_timekeeper_status_says_that_clocks_have_stopped(make: Callable[..., Project]) -> None:
     project = make(FIXLOOP_KEEP="0")
 
     ended = project.run()

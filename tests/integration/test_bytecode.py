@@ -52,9 +52,7 @@ def test_libraries_are_compiled_once_and_the_project_each_time(tmp_path: Path) -
             assert compiled(pycache, lent=False) == {"calc"}
 
 
-def test_an_interpreter_s_first_command_gets_all_bytecode_and_the_next_what_it_read(
-    tmp_path: Path,
-) -> None:
+def test_an_interpreter_s_first_command_gets_all_bytecode_and_the_next_what_it_read(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     lend(first, tmp_path / "cache", OWN, math.inf)
     everything = sum(1 for _ in first.rglob("*.pyc"))
@@ -69,9 +67,7 @@ def test_an_interpreter_s_first_command_gets_all_bytecode_and_the_next_what_it_r
     assert 0 < sum(1 for _ in second.rglob("*.pyc")) < everything
 
 
-def test_an_interpreter_s_first_command_gets_no_bytecode_that_was_never_read(
-    tmp_path: Path,
-) -> None:
+def test_an_interpreter_s_first_command_gets_no_bytecode_that_was_never_read(tmp_path: Path) -> None:
     compiled = tmp_path / "venv/lib/python3.11/site-packages/__pycache__"
     compiled.mkdir(parents=True)
     for name, read_seconds in (("used", 2), ("unused", 1)):

@@ -30,7 +30,7 @@ def counted(project: Project) -> int:
     return len(place.read_text().splitlines()) if place.exists() else 0
 
 
-def test_the_first_line_says_what_has_changed_and_files_and_branches_stay(tmp_path: Path) -> None:
+def test_the_first_line_counts_changes_and_files_and_branches_are_kept(tmp_path: Path) -> None:
     project = shop(tmp_path)
     refs = project.git("for-each-ref")
 
@@ -178,7 +178,7 @@ def test_with_fast_only_checks_marked_as_fast_run(tmp_path: Path) -> None:
     assert 'speed = "fast"' in project.fixloop("check", "--fast", "--base", "none").refusal
 
 
-def test_it_checks_again_when_a_file_changes(tmp_path: Path) -> None:
+def test_watch_checks_again_when_a_file_changes(tmp_path: Path) -> None:
     project = shop(tmp_path)
     with project.start("check", "--watch") as process:
         assert process.stdout is not None

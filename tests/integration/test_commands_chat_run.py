@@ -174,7 +174,7 @@ def test_a_role_is_not_asked_again_when_another_answered_for_it(stage: Stage, ru
 
 
 @pytest.mark.proves("E15", "E42", "K32")
-def test_what_commands_print_apart_from_their_answers_is_logged_by_role(stage: Stage, run: Run) -> None:
+def test_other_output_of_commands_is_logged_by_role(stage: Stage, run: Run) -> None:
     run(
         architect="echo thinking >&2; cat architect.md",
         engineer="echo broken >&2; exit 1",

@@ -80,7 +80,7 @@ def leave(folder: Path, path: str, text: str) -> None:
     (folder / path).write_text(text)
 
 
-def hand_in(capsys: Capsys, tmp_path: Path, text: str, *words: str) -> Said:
+def submit(capsys: Capsys, tmp_path: Path, text: str, *words: str) -> Said:
     (tmp_path / "answer").write_text(text)
     return said(capsys, "fixed", "7", "--file", str(tmp_path / "answer"), *words)
 
@@ -155,8 +155,8 @@ def test_an_agent_s_directory_gives_its_documents_and_its_work(
     leave(folder, progress(state, "ra", "requirements.md"), "FR-001\n")
     leave(folder, "app.py", "print(1)\n")
 
-    none = hand_in(capsys, tmp_path, "I am done")
-    told = hand_in(capsys, tmp_path, RESULT.format("ra", "requirements.md"))
+    none = submit(capsys, tmp_path, "I am done")
+    told = submit(capsys, tmp_path, RESULT.format("ra", "requirements.md"))
 
     assert none.code == ExitCode.USAGE, "an answer that was none costs nothing that was made"
     assert (told.code, told.out) == (ExitCode.DONE, "app.py\n")
@@ -179,7 +179,7 @@ def test_an_outside_planner_submits_its_specification_and_passes_on(
     leave(directory(capsys, "7", "planner"), "specs/20260122-auth.md", "Log in.\n")
     answer = json.dumps({"status": "completed", "spec": "specs/20260122-auth.md"})
 
-    told = hand_in(capsys, tmp_path, answer)
+    told = submit(capsys, tmp_path, answer)
 
     state = profiles.handoffs.state(workflow)
     assert (told.code, told.out) == (ExitCode.DONE, "specs/20260122-auth.md\n")
@@ -202,13 +202,13 @@ def test_a_specification_that_is_not_a_file_of_the_work_is_not_passed_on(
     named = written if "ignored" in written else "specs/20260122-auth.md"
     answer = json.dumps({"status": "completed", "spec": named})
 
-    told = hand_in(capsys, tmp_path, answer)
+    told = submit(capsys, tmp_path, answer)
 
     assert told.code == ExitCode.USAGE
     assert f"spec '{named}' is no file of the work that was handed in; write it there" in told.err
     assert profiles.handoffs.state(workflow).agent("planner").asked
     leave(folder, "specs/20260122-auth.md", "Log in.\n")
-    assert hand_in(capsys, tmp_path, answer.replace(named, "specs/20260122-auth.md")).code == ExitCode.DONE
+    assert submit(capsys, tmp_path, answer.replace(named, "specs/20260122-auth.md")).code == ExitCode.DONE
 
 
 @pytest.mark.proves("D34")
@@ -218,15 +218,15 @@ def test_the_changes_of_each_run_are_kept_and_named_to_the_next_agent(
     Path("fixloop.toml").write_text("[handoff]\n")
     enqueued(capsys, "--profile", "handoff", "--issue", "7", "--task", "Log in.")
     leave(directory(capsys, "7", "planner"), "specs/20260122-auth.md", "Log in.\n")
-    hand_in(capsys, tmp_path, json.dumps({"status": "completed", "spec": "specs/20260122-auth.md"}))
+    submit(capsys, tmp_path, json.dumps({"status": "completed", "spec": "specs/20260122-auth.md"}))
     folder = directory(capsys, "7", "builder")
     for path in ("app.py", "tests/test_app.py"):
         leave(folder, path, "print(1)\n")
-    hand_in(capsys, tmp_path, json.dumps({"status": "completed", "commit": "login"}))
+    submit(capsys, tmp_path, json.dumps({"status": "completed", "commit": "login"}))
 
     request = said(capsys, "ack", "7", "--agent", "reviewer").out
     leave(directory(capsys, "7", "reviewer"), "reviews/1.md", "One issue.\n")
-    hand_in(capsys, tmp_path, json.dumps({"status": "needs_fixes", "issues": 1}))
+    submit(capsys, tmp_path, json.dumps({"status": "needs_fixes", "issues": 1}))
 
     code = ["app.py", "tests/test_app.py"]
     assert said(capsys, "status", "7", "--json").document["artifacts"] == [
@@ -250,7 +250,7 @@ def test_work_done_by_others_meanwhile_is_kept_unless_it_conflicts(
         leave(directory(capsys, "7", agent), name, agent)
 
     told = [
-        hand_in(capsys, tmp_path, RESULT.format(agent, ""), "--agent", agent)
+        submit(capsys, tmp_path, RESULT.format(agent, ""), "--agent", agent)
         for agent in ("ra", "front", "back")
     ]
 
@@ -264,11 +264,11 @@ def test_work_done_by_others_meanwhile_is_kept_unless_it_conflicts(
 def test_the_checkout_itself_may_be_submitted(profiles: Profiles, capsys: Capsys, tmp_path: Path) -> None:
     workflow = enqueued(capsys, "--profile", "cycle", "--issue", "7")
     state = cycle(profiles, workflow)
-    refused = hand_in(capsys, tmp_path, RESULT.format("ra", ""))
+    refused = submit(capsys, tmp_path, RESULT.format("ra", ""))
     leave(Path(), progress(state, "ra", "requirements.md"), "FR-001\n")
     leave(Path(), "app.py", "print(1)\n")
 
-    told = hand_in(capsys, tmp_path, RESULT.format("ra", "requirements.md"), "--here")
+    told = submit(capsys, tmp_path, RESULT.format("ra", "requirements.md"), "--here")
 
     assert "ra has no directory yet; `fixloop ack 7 --agent ra` makes one" in refused.err
     assert (told.code, told.out) == (ExitCode.DONE, "app.py\n")
@@ -277,10 +277,10 @@ def test_the_checkout_itself_may_be_submitted(profiles: Profiles, capsys: Capsys
 
 
 def test_the_python_api_submits_a_cycle_and_reads_its_result(profiles: Profiles) -> None:
-    handed_in = fixloop.enqueue(issue=7, profile="cycle", task="Log in.")
+    submitted = fixloop.enqueue(issue=7, profile="cycle", task="Log in.")
 
     asked = fixloop.status(7)
 
-    assert (handed_in.profile, handed_in.status, asked.owner) == ("cycle", "running", "agent")
+    assert (submitted.profile, submitted.status, asked.owner) == ("cycle", "running", "agent")
     assert [agent["name"] for agent in asked.agents if agent["asked"]] == ["ra"]
     assert asked.specialists == ()

@@ -64,7 +64,7 @@ def test_a_waiting_agent_gets_a_released_lock_and_adds_nothing_to_the_history(pr
         def pause(seconds: float) -> None:
             pauses.append(seconds)
             if len(pauses) == 3:
-                profiles.bring(workflow, LockReleased(sender="builder", resource=AUTH))
+                profiles.apply(workflow, LockReleased(sender="builder", resource=AUTH))
 
         held = taken(session, workflow, AUTH, "fixer", wait=True, pause=pause)
 
@@ -85,7 +85,7 @@ def test_a_waiting_agent_is_told_the_holder_once_and_stops_with_the_workflow(
         def pause(seconds: float) -> None:
             pauses.append(seconds)
             if len(pauses) == 3:
-                profiles.bring(workflow, Cancelled(reason="enough"))
+                profiles.apply(workflow, Cancelled(reason="enough"))
 
         capsys.readouterr()
         with pytest.raises(RefusedError, match="ended"):
@@ -108,7 +108,7 @@ def test_an_agent_that_can_never_hold_a_lock_is_refused_at_once(profiles: Profil
 def test_a_heartbeat_of_an_outside_agent_extends_no_lock(profiles: Profiles, capsys: Capsys) -> None:
     workflow = profiles.handoff()
     early = said(capsys, "heartbeat", "9", "--agent", "planner")
-    profiles.bring(workflow, AgentActivated(agent="planner"))
+    profiles.apply(workflow, AgentActivated(agent="planner"))
     said(capsys, "lock", "9", AUTH, "--agent", "planner")
     before = profiles.handoffs.state(workflow)
 
@@ -124,7 +124,7 @@ def test_a_heartbeat_of_an_outside_agent_extends_no_lock(profiles: Profiles, cap
     assert "planner, run 1: begun by somebody outside, last heard 00:00 ago" in (
         said(capsys, "status", "9").out
     )
-    profiles.bring(workflow, Cancelled(reason="enough"))
+    profiles.apply(workflow, Cancelled(reason="enough"))
     late = said(capsys, "heartbeat", "9", "--agent", "planner")
     assert (early.code, late.code) == (ExitCode.USAGE, ExitCode.USAGE)
     assert "planner is idle; only who is active has a heartbeat" in early.err

@@ -59,9 +59,7 @@ def test_pausing_or_continuing_twice_is_accepted(agents: Agents, capsys: Capsys)
 
 @pytest.mark.proves("A14", "K20")
 @pytest.mark.parametrize("word", ["pause", "continue"])
-def test_an_ended_workflow_can_be_neither_paused_nor_continued(
-    agents: Agents, capsys: Capsys, word: str
-) -> None:
+def test_an_ended_workflow_is_neither_paused_nor_continued(agents: Agents, capsys: Capsys, word: str) -> None:
     workflow = agents.start(script="1 0", fixer="outside")
     agents.apply(workflow, Cancelled())
 
@@ -139,9 +137,7 @@ def test_a_fixer_cannot_decide(
 
 
 @pytest.mark.proves("K20", "A69")
-def test_second_and_late_answers_are_refused_in_one_sentence_and_reported(
-    agents: Agents, capsys: Capsys
-) -> None:
+def test_second_and_late_answers_are_refused_and_reported(agents: Agents, capsys: Capsys) -> None:
     workflow = agents.start(script="1 0", fixer="outside")
     agents.run(workflow)
     agents.apply(workflow, BlockerSignalled(by="ann", text="no access"))

@@ -52,8 +52,8 @@ def asks_a_person(profiles: Profiles) -> str:
     steps = [("ra", "requirements.md"), ("ep", "exploration.md")]
     for _, document in steps:
         profiles.store.put_artifact(workflow, document.encode())
-    profiles.bring(workflow, *(reported(key, "success", document) for key, document in steps))
-    profiles.bring(workflow, reported("cd", "partial", issues='["user: CSV or JSON?"]'))
+    profiles.apply(workflow, *(reported(key, "success", document) for key, document in steps))
+    profiles.apply(workflow, reported("cd", "partial", issues='["user: CSV or JSON?"]'))
     return workflow
 
 
@@ -87,7 +87,7 @@ def test_the_status_of_a_cycle_names_its_agents_what_is_asked_and_who_decides(
 @pytest.mark.proves("D20", "D50")
 def test_the_status_of_handoffs_names_agents_handoffs_and_metrics(profiles: Profiles, capsys: Capsys) -> None:
     workflow = profiles.handoff()
-    profiles.bring(
+    profiles.apply(
         workflow,
         hnd.AgentReturned(sender="planner", result=Returned(status="completed", spec="specs/auth.md")),
         hnd.AgentActivated(agent="builder"),
@@ -117,7 +117,7 @@ def test_the_status_of_handoffs_names_agents_handoffs_and_metrics(profiles: Prof
 def asked(profiles: Profiles, workflow: str, times: int = 1) -> None:
     """Have the planner of these handoffs ask a person so often."""
     question = hnd.AgentEscalated(sender="planner", reason="spec", details="which?", blocking=False)
-    profiles.bring(workflow, hnd.AgentActivated(agent="planner"), *[question] * times)
+    profiles.apply(workflow, hnd.AgentActivated(agent="planner"), *[question] * times)
 
 
 @pytest.mark.proves("D50", "D52")
@@ -129,7 +129,7 @@ def test_the_escalation_rate_is_that_of_all_workflows_of_a_project(
     profiles.cycle(4)
     asked(profiles, first, times=2)
     asked(profiles, profiles.handoff(5, workflow="ffffffff-5-1"))
-    profiles.bring(last, hnd.Cancelled())
+    profiles.apply(last, hnd.Cancelled())
     said(capsys, "archive", "--older-than", "0")
 
     of_all = said(capsys, "status", "--json").document["metrics"]["handoff"]
@@ -175,7 +175,7 @@ def test_workflows_of_all_profiles_are_in_one_list(profiles: Profiles, capsys: C
 def test_the_inbox_has_the_open_decisions_of_all_profiles(profiles: Profiles, capsys: Capsys) -> None:
     asks_a_person(profiles)
     asked = profiles.handoff()
-    profiles.bring(
+    profiles.apply(
         asked,
         hnd.AgentActivated(agent="planner"),
         hnd.AgentEscalated(
@@ -207,7 +207,7 @@ def test_the_inbox_has_the_requests_to_outside_agents(profiles: Profiles, capsys
     items = {item["issue"]: item for item in said(capsys, "inbox", "--json").document["items"]}
 
     assert (items[7]["waits_for"], items[7]["target"]) == ("work", "ra")
-    asked = [profiles.bring(f"{PROJECT}-{issue}-1").agents[0].asked_at for issue in (7, 9)]
+    asked = [profiles.apply(f"{PROJECT}-{issue}-1").agents[0].asked_at for issue in (7, 9)]
     assert [items[7]["since"], items[9]["since"]] == [iso_stamp(at) for at in asked]
     assert (items[9]["waits_for"], items[9]["target"]) == ("work", "planner")
     assert items[9]["commands"] == [
@@ -303,8 +303,8 @@ def test_watching_a_workflow_that_waits_for_others_ends_with_3(profiles: Profile
 
 
 def test_watching_a_cancelled_workflow_ends_with_1(profiles: Profiles, capsys: Capsys) -> None:
-    profiles.bring(profiles.cycle(), cyc.Cancelled())
-    profiles.bring(profiles.handoff(), hnd.Cancelled())
+    profiles.apply(profiles.cycle(), cyc.Cancelled())
+    profiles.apply(profiles.handoff(), hnd.Cancelled())
 
     assert [said(capsys, "watch", issue).code for issue in ("7", "9")] == [ExitCode.WRONG] * 2
 
@@ -314,7 +314,7 @@ def test_an_escalation_does_not_end_a_watch_while_a_command_is_at_work(
 ) -> None:
     graph = {"ra": (), "frontend": (), "ep": ("ra",), "cd": ("ep", "frontend"), "vas": ("cd",)}
     workflow = profiles.cycle(graph=graph, commands={"frontend": "make"})
-    profiles.bring(workflow, reported("ra", "partial", issues='["user: which?"]'))
+    profiles.apply(workflow, reported("ra", "partial", issues='["user: which?"]'))
 
     document = said(capsys, "status", "7", "--json").document
 
@@ -357,7 +357,7 @@ def test_a_report_is_text_a_page_or_data(profiles: Profiles, capsys: Capsys, nam
 
 def test_a_report_shows_what_agents_wrote_as_text(profiles: Profiles, capsys: Capsys) -> None:
     workflow = profiles.cycle()
-    profiles.bring(workflow, reported("ra", "partial", issues='["user: <script>alert(1)</script> | # x"]'))
+    profiles.apply(workflow, reported("ra", "partial", issues='["user: <script>alert(1)</script> | # x"]'))
 
     page = said(capsys, "report", "7", "--format", "html", "--output", "-").out
     text = said(capsys, "report", "7").out
@@ -402,7 +402,7 @@ def test_on_a_terminal_one_view_is_redrawn_until_the_end(profiles: Profiles, nam
             session,
             workflow,
             until=lambda now: bool(now.outcome),
-            tick=lambda: profiles.bring(workflow, cancelled),
+            tick=lambda: profiles.apply(workflow, cancelled),
             out=out,
         )
 

@@ -118,7 +118,7 @@ def test_a_history_that_does_not_verify_is_reported_with_exit_code_1(
     assert f"{PROJECT}-49-1  kept  " in told.out
 
 
-def test_an_archive_file_that_was_cut_short_is_named_by_the_audit(
+def test_a_truncated_archive_file_is_named_by_the_audit(
     agents: Agents, archive: Path, capsys: Capsys
 ) -> None:
     agents.run(agents.start())

@@ -26,7 +26,7 @@ def planned(profiles: Profiles) -> str:
     """Handoffs whose builder has its task."""
     workflow = profiles.handoff()
     spec = Returned(status="completed", spec=SPEC)
-    profiles.bring(workflow, hnd.AgentReturned(sender="planner", result=spec))
+    profiles.apply(workflow, hnd.AgentReturned(sender="planner", result=spec))
     return workflow
 
 

@@ -209,9 +209,7 @@ def test_watching_an_aborted_issue_ends_with_1(agents: Agents, capsys: Capsys) -
     assert "aborted, not passed" in told.out
 
 
-def test_following_on_a_pipe_prints_new_events_until_the_workflow_ends(
-    agents: Agents,
-) -> None:
+def test_following_on_a_pipe_prints_new_events_until_the_workflow_ends(agents: Agents) -> None:
     workflow = agents.start(script="1 0")
     out = io.StringIO()
 
@@ -332,7 +330,7 @@ def test_an_issue_means_its_latest_workflow(agents: Agents) -> None:
         assert session.workflow_of(47, "0a1b2c3d") == second
 
 
-def test_the_current_project_comes_first_and_elsewhere_an_ambiguous_number_is_refused(agents: Agents) -> None:
+def test_the_current_project_is_preferred_and_an_ambiguous_number_refused(agents: Agents) -> None:
     agents.start(project="ledger")
     agents.start(project="shop", workflow="ffff0000-47-1")
 

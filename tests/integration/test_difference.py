@@ -37,9 +37,7 @@ def found(
 
 
 @pytest.mark.proves("I7", "I8")
-def test_new_tricks_in_product_files_are_found_and_earlier_ones_are_not(
-    tmp_path: Path,
-) -> None:
+def test_new_tricks_in_product_files_are_found_and_earlier_ones_are_not(tmp_path: Path) -> None:
     assert found(Bench(tmp_path, FILES), CHEAT) == {SKIPPED, SILENCED, LEAVES, ANSWER}
 
 

@@ -70,9 +70,7 @@ def test_each_run_has_new_caches_outside_the_tree(workspace: Workspace) -> None:
     assert one["XDG_CACHE_HOME"] == "/home/u/.cache"
 
 
-def test_pytest_gets_only_the_option_for_the_output_of_failing_tests(
-    workspace: Workspace,
-) -> None:
+def test_pytest_gets_only_the_option_for_the_output_of_failing_tests(workspace: Workspace) -> None:
     nobody = Interpreter("", "", "none")
 
     own = environment_for(workspace, nobody, variables=GIVEN)

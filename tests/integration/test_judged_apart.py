@@ -53,7 +53,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ApartBench:
 
 
 @pytest.mark.proves("I2")
-def test_where_only_product_files_changed_nothing_runs_and_nothing_is_found(bench: ApartBench) -> None:
+def test_if_only_product_files_changed_nothing_runs_or_is_found(bench: ApartBench) -> None:
     assert bench.seen({"sum": "5", "new": "x"}) == ((), 0)
 
 
@@ -129,7 +129,7 @@ def test_a_check_that_cannot_run_with_the_earlier_judges_is_reported(bench: Apar
     assert seen.files == ["tests/tool.sh"]
 
 
-def test_a_linter_looks_at_tests_as_at_other_code(bench: ApartBench) -> None:
+def test_a_linter_checks_tests_like_other_code(bench: ApartBench) -> None:
     lint = ("sh", "-c", "! grep -Hn 5 tests/cases.csv")
 
     assert bench.seen({"tests/cases.csv": "4"}, lint, specialist="code-quality") == ((), 0)

@@ -20,7 +20,7 @@ agents = pytest.fixture(on_redis)
 Capsys = pytest.CaptureFixture[str]
 
 
-def handed_in(folder: Path, *issues: int) -> Path:
+def submitted(folder: Path, *issues: int) -> Path:
     """A repository from which these issues were submitted."""
     made = make_repository(folder, {"a.py": "1\n"})
     for issue in issues:
@@ -29,7 +29,7 @@ def handed_in(folder: Path, *issues: int) -> Path:
 
 
 def test_a_repository_shows_which_issues_were_submitted(tmp_path: Path) -> None:
-    repository = handed_in(tmp_path / "shop", 47, 5)
+    repository = submitted(tmp_path / "shop", 47, 5)
     git(repository, "update-ref", "refs/fixloop/kept/base", "HEAD")
 
     assert issues_handed_in(repository) == [5, 47]
@@ -40,7 +40,7 @@ def test_a_repository_shows_which_issues_were_submitted(tmp_path: Path) -> None:
 def test_a_submitted_issue_that_redis_lost_is_reported_as_lost(
     agents: Agents, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
-    monkeypatch.chdir(handed_in(tmp_path / "shop", 47))
+    monkeypatch.chdir(submitted(tmp_path / "shop", 47))
 
     told = said(capsys, *words)
 
@@ -58,7 +58,7 @@ def test_a_submitted_issue_that_redis_lost_is_reported_as_lost(
 def test_an_issue_whose_files_are_there_can_be_rebuilt_and_the_sentence_says_so(
     agents: Agents, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop = handed_in(tmp_path / "shop", 47, 48)
+    shop = submitted(tmp_path / "shop", 47, 48)
     monkeypatch.chdir(shop)
     for number, ended in ((47, True), (48, False)):
         stamp = Stamp(workflow=f"0a1b2c3d-{number}-1", issue=number, version=1, ended=ended)
@@ -75,7 +75,7 @@ def test_an_issue_whose_files_are_there_can_be_rebuilt_and_the_sentence_says_so(
 def test_an_empty_list_names_the_issues_that_redis_lost(
     agents: Agents, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(handed_in(tmp_path / "shop", 47, 48))
+    monkeypatch.chdir(submitted(tmp_path / "shop", 47, 48))
 
     told = said(capsys, "status")
 
@@ -86,7 +86,7 @@ def test_an_empty_list_names_the_issues_that_redis_lost(
 def test_a_removed_folder_of_an_embedded_redis_is_reported(
     capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(handed_in(tmp_path / "shop", 47))
+    monkeypatch.chdir(submitted(tmp_path / "shop", 47))
 
     told = said(capsys, "resume", "47")
 

@@ -60,7 +60,7 @@ def test_a_history_of_version_1_verifies(store: Store, capsys: Capsys) -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("verdict", "lost"), ("updated_at", "2026-11-22T20:15:40+00:00")]
 )
-def test_a_field_that_somebody_changed_since_is_still_named(
+def test_a_field_changed_since_is_still_named(
     store: Store, redis_url: str, capsys: Capsys, name: str, value: str
 ) -> None:
     with redis.Redis.from_url(redis_url) as client:

@@ -68,12 +68,12 @@ def test_a_forked_process_starts_in_the_state_of_a_new_program() -> None:
 
     assert death == "exit code 0"
     first, second = sorted((json.loads(line) for line in told), key=lambda found: found["words"])
-    assert_is_anew(first, "first")
-    assert_is_anew(second, "second")
+    assert_is_fresh(first, "first")
+    assert_is_fresh(second, "second")
     assert not pipes(first) & pipes(second)
 
 
-def assert_is_anew(found: dict[str, Any], role: str) -> None:
+def assert_is_fresh(found: dict[str, Any], role: str) -> None:
     """Nothing of it is its supervisor's or its sibling's."""
     given = found["given"]
     assert found["words"] == [role, '{"queues": ["own"]}']

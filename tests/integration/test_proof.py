@@ -87,9 +87,7 @@ STARTED = (
 """Written by each process in which tests are collected."""
 
 
-def test_after_a_fix_pytest_starts_for_the_check_and_once_for_all_proofs(
-    tmp_path: Path,
-) -> None:
+def test_after_a_fix_pytest_starts_for_the_check_and_once_for_all_proofs(tmp_path: Path) -> None:
     (tmp_path / "started").mkdir()
     fixing = project(tmp_path, HONEST, conftest=STARTED.format(str(tmp_path / "started")))
 
@@ -251,7 +249,7 @@ def test_a_test_that_passes_only_once_in_a_process_is_not_held(tmp_path: Path) -
     assert state.outcome is WorkflowOutcome.SUCCESS
 
 
-def test_where_the_tests_cannot_be_run_once_more_nothing_is_held(tmp_path: Path) -> None:
+def test_if_the_tests_cannot_be_rerun_nothing_is_held(tmp_path: Path) -> None:
     conftest = (
         "def pytest_configure(config):\n"
         "    if config.pluginmanager.has_plugin('fixloop_proof'):\n        raise RuntimeError('no')\n"
@@ -275,9 +273,7 @@ def test_rules_that_are_switched_off_start_nothing(tmp_path: Path) -> None:
     assert count.read_text() == "x"
 
 
-def test_a_process_waiting_for_its_tests_has_loaded_nothing_of_the_project(
-    tmp_path: Path,
-) -> None:
+def test_a_process_waiting_for_its_tests_has_loaded_nothing_of_the_project(tmp_path: Path) -> None:
     (started := tmp_path / "started").mkdir()
     files = {
         "tests/conftest.py": STARTED.format(str(started)),

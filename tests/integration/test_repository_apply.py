@@ -309,9 +309,7 @@ def test_a_plain_folder_has_nothing_to_publish(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_a_checkout_is_taken_exactly_as_it_stands_and_what_it_lacks_is_named(
-    tmp_path: Path, plain: bool
-) -> None:
+def test_a_checkout_is_taken_exactly_and_missing_files_are_named(tmp_path: Path, plain: bool) -> None:
     work = Work(tmp_path, {"a": "1\n", "b": "1\n", "both": "1\n", "gone": ""}, plain=plain)
     agent = work.check_out()
     write(agent, {"a": "agent\n", "junk.py": "", "both": "same\n"})

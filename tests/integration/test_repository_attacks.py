@@ -348,7 +348,7 @@ def test_a_partial_clone_fetches_what_it_lacks(partial: Path, tmp_path: Path) ->
     assert git(mirror_of(snapshot, tmp_path / "cache").path, "show", f"{snapshot.commit}~:b") == "old"
 
 
-def test_a_partial_clone_does_not_choose_what_it_fetches_with(
+def test_a_partial_clone_does_not_choose_its_fetch_command(
     partial: Path, tmp_path: Path, mark: Path, program: Path
 ) -> None:
     git(partial, "config", "remote.origin.uploadpack", str(program))

@@ -67,7 +67,7 @@ def test_an_ignored_version_file_that_the_package_imports_is_copied(tmp_path: Pa
         ("app.py", "import parser_gen\n", "src/parser_gen.py"),
     ],
 )  # fmt: skip
-def test_every_way_to_import_is_followed(tmp_path: Path, importer: str, text: str, module: str) -> None:
+def test_every_form_of_import_is_followed(tmp_path: Path, importer: str, text: str, module: str) -> None:
     ignored = "_version.py\n*_pb2.py\nmade.py\nparser_gen.py\n"
     files = {".gitignore": ignored, "pkg/__init__.py": "", "lib/python/pkg/__init__.py": ""}
     repository = make_repository(tmp_path / "r", {**files, importer: text})

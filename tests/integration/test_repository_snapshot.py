@@ -237,7 +237,7 @@ def test_a_ref_is_taken_as_it_was_committed(tmp_path: Path) -> None:
         take_snapshot(repository, issue=1, cache=tmp_path / "cache", ref="absent")
 
 
-def test_a_repository_without_commits_is_taken_as_it_stands(tmp_path: Path) -> None:
+def test_a_repository_without_commits_is_taken_unchanged(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "-b", "first", "r")
     write(tmp_path / "r", {"a": "1", "b": "1", ".gitignore": "*.log\n", "x.log": ""})
     git(tmp_path / "r", "add", "a")

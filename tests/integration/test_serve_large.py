@@ -62,7 +62,7 @@ def test_a_conversation_of_a_thousand_messages_is_shown_in_pages_with_its_count(
     assert "998 messages, 1 to 100 here" in earlier
 
 
-def test_a_failure_and_a_difference_of_a_megabyte_are_cut_with_their_counts(
+def test_a_failure_and_a_difference_of_a_megabyte_are_shortened_and_counted(
     stage: Stage, client: TestClient
 ) -> None:
     played = Played(stage.agents.store)

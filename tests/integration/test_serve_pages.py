@@ -87,9 +87,7 @@ def all_pages(stage: Stage, workflow: str) -> list[str]:
     ]
 
 
-def test_every_page_has_a_language_ordered_headings_one_main_and_no_inline_style(
-    stage: Stage,
-) -> None:
+def test_every_page_has_a_language_ordered_headings_one_main_and_no_inline_style(stage: Stage) -> None:
     workflow = Played(stage.agents.store).stuck()
     browser = Browser(stage, "admin")
 
@@ -254,7 +252,7 @@ def test_signing_in_leads_to_no_other_site(stage: Stage, address: str) -> None:
     assert answer.headers["location"] == "/"
 
 
-def test_each_sign_in_has_a_session_of_its_own_and_ends_the_one_before(stage: Stage) -> None:
+def test_each_sign_in_has_a_new_session_and_ends_the_previous_one(stage: Stage) -> None:
     browser = Browser(stage, "viewer")
     first = browser.client.cookies["fixloop_session"]
 
@@ -440,9 +438,7 @@ def test_an_empty_inbox_shows_what_is_running(stage: Stage) -> None:
     assert "Round to cents" in said
 
 
-def test_without_redis_a_browser_gets_an_explanation_and_a_retry_time(
-    stage: Stage,
-) -> None:
+def test_without_redis_a_browser_gets_an_explanation_and_a_retry_time(stage: Stage) -> None:
     browser = Browser(stage, "viewer")
 
     def away() -> None:

@@ -121,9 +121,7 @@ def test_a_patch_becomes_the_fix_under_its_sender_s_name(stage: Stage, asked: st
     assert (fix["by"].startswith("robot (token "), fix["summary"]) == (True, "adds instead")
 
 
-def test_a_repeated_key_gets_the_first_answer_and_is_refused_with_another_body(
-    stage: Stage, asked: str
-) -> None:
+def test_a_repeated_key_gets_the_first_answer_only_for_the_same_body(stage: Stage, asked: str) -> None:
     client = stage.client("agent")
     claim = claimed(client)
 

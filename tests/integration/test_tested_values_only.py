@@ -616,7 +616,7 @@ def test_calls_that_write_are_not_made_again(tmp_path: Path) -> None:
     assert kept.read_text().split() == ["tea"]
 
 
-def test_a_call_whose_values_cannot_be_told_apart_does_not_end_the_others(tmp_path: Path) -> None:
+def test_a_call_with_indistinguishable_values_does_not_stop_the_others(tmp_path: Path) -> None:
     odd = "class Odd:\n    def __repr__(self):\n        raise RuntimeError\n\n\ndef seen(odd):\n    return 1\n\n\n"
     broken = f"{odd}def leap(year):\n    return year % 4 == 0\n"
     fixed = f"{odd}SEEN = {{1900: False}}\n\n\ndef leap(year):\n    return SEEN.get(year, year % 4 == 0)\n"

@@ -157,11 +157,11 @@ class Loop(RuleBasedStateMachine):
 
     @precondition(lambda self: len(self.stage.applied) > 30)
     @rule()
-    def somebody_cancels(self) -> None:
+    def a_person_cancels(self) -> None:
         self.tell(ev.Cancelled(by="ann"))
 
     @invariant()
-    def no_run_is_beyond_what_was_allowed(self) -> None:
+    def no_run_exceeds_its_limit(self) -> None:
         for entry in self.stage.state.specialists:
             if entry.name in SPECIALISTS:
                 assert entry.max_iterations == self.allowed[entry.name]
@@ -180,7 +180,7 @@ class Loop(RuleBasedStateMachine):
         assert any(entry.applicable for entry in state.specialists)
 
     @invariant()
-    def an_end_is_an_end(self) -> None:
+    def nothing_is_pending_after_the_end(self) -> None:
         if self.is_over:
             assert not self.stage.pending
             assert not self.stage.deadlines

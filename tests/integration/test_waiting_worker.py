@@ -174,7 +174,7 @@ def test_the_server_of_a_project_that_had_one_is_started(place: str, tmp_path: P
         starter.kill()
 
 
-def test_no_server_is_started_where_a_variable_names_another(tmp_path: Path) -> None:
+def test_no_server_is_started_if_a_variable_names_another(tmp_path: Path) -> None:
     with embedded_redis(tmp_path):
         pass
     told = "from fixloop.servers.embedded import *; start_ahead(); print(threading.active_count())"
@@ -184,7 +184,7 @@ def test_no_server_is_started_where_a_variable_names_another(tmp_path: Path) -> 
     assert done.stdout == b"1\n"
 
 
-def test_no_server_is_started_where_there_was_none(tmp_path: Path) -> None:
+def test_no_server_is_started_for_a_project_without_one(tmp_path: Path) -> None:
     told = (
         "from fixloop.servers.embedded import *; start_ahead(); [t.join() for t in threading.enumerate()[1:]]"
     )

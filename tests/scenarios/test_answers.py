@@ -116,7 +116,7 @@ def test_an_answer_for_another_specialist_is_an_invalid_response() -> None:
 
 
 @pytest.mark.proves("R8")
-def test_the_same_answer_twice_is_taken_once() -> None:
+def test_a_repeated_answer_counts_once() -> None:
     stage = Stage([fails("a"), fails("b")], answers=None).run()
     text = valid(stage)
     answer(stage, text)

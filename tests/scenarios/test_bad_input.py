@@ -84,7 +84,7 @@ def refused(stage: CycleStage | HandoffStage, event: Any) -> str:
     """The sentence; the state is as it was, and nothing was made of it."""
     before, outcomes = stage.state, len(stage.outcomes)
     with pytest.raises(UsageError) as found:
-        stage.bring(event)
+        stage.apply(event)
     assert (stage.state, len(stage.outcomes)) == (before, outcomes)
     return str(found.value)
 

@@ -65,9 +65,7 @@ def told_by(stage: Stage, message_id: str) -> tuple[str, str, str, str]:
 
 
 @pytest.mark.proves("A23", "A27", "A31", "A35")
-def test_messages_of_the_main_agent_have_title_sender_recipient_and_priority(
-    loop: Stage, given_up: Stage
-) -> None:
+def test_the_main_agent_s_messages_have_sender_recipient_and_priority(loop: Stage, given_up: Stage) -> None:
     report = told_by(Stage([fails("a"), passes()]).run(), "VFR-101-test-runner-1")
 
     assert report == ("## Validation Failure Report", ENGINE, AGENT, "High")
@@ -82,7 +80,7 @@ def test_messages_of_the_main_agent_have_title_sender_recipient_and_priority(
 
 
 @pytest.mark.proves("A38", "A42", "A44", "G3")
-def test_results_and_endings_have_title_sender_recipient_and_priority(loop: Stage, given_up: Stage) -> None:
+def test_results_and_endings_have_sender_recipient_and_priority(loop: Stage, given_up: Stage) -> None:
     detected = told_by(loop, "DETECT-101-test-runner-1")
     escalation = told_by(given_up, "ESC-101-test-runner-20260302T090000Z")
 

@@ -245,7 +245,7 @@ def test_the_same_tree_that_failed_and_then_passes_is_held() -> None:
 
 
 @pytest.mark.proves("I9")
-def test_a_tree_that_comes_back_in_a_later_run_or_a_confirmation_is_held() -> None:
+def test_a_tree_that_reappears_in_a_later_run_or_a_confirmation_is_held() -> None:
     later = staged(fails("a"), fails("b"), passes(), answers=[Fix(), Fix(tree="tree-0")])
     assert later.escalation.reason is Reason.INTEGRITY_HOLD
 

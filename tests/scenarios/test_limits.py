@@ -27,7 +27,7 @@ def reminders(stage: Stage) -> list[TimeoutReminder]:
 
 
 @pytest.mark.proves("K29", "B61", "A89")
-def test_the_reminder_may_go_out_before_the_limit_and_the_escalation_waits_for_both() -> None:
+def test_the_reminder_may_precede_the_limit_and_the_escalation_waits_for_both() -> None:
     stage = waiting(reminder_seconds=20 * MINUTE)
 
     stage.advance_to(20 * MINUTE + 1)
@@ -54,7 +54,7 @@ def test_the_window_after_an_early_reminder_is_never_cut_short() -> None:
 
 
 @pytest.mark.proves("K29")
-def test_a_reminder_later_than_the_limit_goes_out_at_the_limit() -> None:
+def test_a_reminder_later_than_the_limit_is_sent_at_the_limit() -> None:
     stage = waiting(reminder_seconds=90 * MINUTE).advance_to(30 * MINUTE + 1)
 
     assert len(reminders(stage)) == 1

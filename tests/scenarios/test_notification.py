@@ -21,7 +21,7 @@ def waiting(profile: str, **settings: Any) -> tuple[Any, Any]:
     events: Any = cyc if profile == "cycle" else hnd
     agent = "ra" if profile == "cycle" else "planner"
     stage.start(agent)
-    stage.bring(events.AgentFailed(agent=agent, reason="out of credit", fatal=True))
+    stage.apply(events.AgentFailed(agent=agent, reason="out of credit", fatal=True))
     return stage, events
 
 
@@ -54,7 +54,7 @@ def test_the_notification_s_result_is_only_a_note(profile: str) -> None:
     stage, events = waiting(profile, notify=True)
     before = stage.state
 
-    outcome = stage.bring(events.PersonNotified(detail="mail ended with exit code 1"))
+    outcome = stage.apply(events.PersonNotified(detail="mail ended with exit code 1"))
 
     assert outcome.notes == ("notified: mail ended with exit code 1",)
     assert (outcome.state, outcome.steps, outcome.messages) == (before, (), ())
@@ -65,19 +65,19 @@ def test_the_notification_s_result_is_only_a_note(profile: str) -> None:
 def test_a_cancelled_workflow_notifies_nobody(profile: str) -> None:
     stage, events = waiting(profile, notify=True)
 
-    outcome = stage.bring(events.Cancelled(reason="no longer wanted"))
+    outcome = stage.apply(events.Cancelled(reason="no longer wanted"))
 
     assert outcome.withdraws_tickets
     assert outcome.steps == ()
     with pytest.raises(Unexpected, match="person-notified came after"):
-        stage.bring(events.PersonNotified(detail="late"))
+        stage.apply(events.PersonNotified(detail="late"))
 
 
 @pytest.mark.proves("K8", "K20")
 def test_a_cycle_s_second_escalation_is_notified_in_its_turn() -> None:
     stage, _ = waiting("cycle", notify=True, **BESIDE)
     stage.start("ep")
-    stage.bring(cyc.AgentFailed(agent="ep", reason="out of memory", fatal=True))
+    stage.apply(cyc.AgentFailed(agent="ep", reason="out of memory", fatal=True))
     before = len(notices(stage))
 
     stage.decide("extend")

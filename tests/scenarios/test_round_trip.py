@@ -28,7 +28,7 @@ def test_the_loop_sends_and_reads_back_every_type_of_message() -> None:
 
 
 @pytest.mark.proves("A22", "A85")
-def test_a_message_that_lost_a_line_on_its_way_is_refused_by_name() -> None:
+def test_a_message_that_lost_a_line_is_refused_and_named() -> None:
     stage = Stage([fails("a")], answers=None).run()
     text = render_whole(stage.message("VFR-101-test-runner-1"))
 

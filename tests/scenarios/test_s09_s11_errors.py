@@ -352,7 +352,7 @@ def test_a_vanished_test_is_persistent_since_its_first_failure() -> None:
 
 
 @pytest.mark.proves("K7", "K36")
-def test_a_check_that_is_skipped_for_a_while_does_not_settle_what_is_owed() -> None:
+def test_a_temporarily_skipped_check_does_not_settle_owed_tests() -> None:
     first = fails(failure("a", check="test-runner"), lists_passes=LISTS)
     skipping = passes(lists_passes=("another",), skipped_checks=LISTS)
     back_without_it = passes(lists_passes=LISTS)

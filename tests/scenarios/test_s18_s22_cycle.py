@@ -254,7 +254,7 @@ def test_a_success_that_its_own_figures_contradict_is_a_failure() -> None:
 
 
 @pytest.mark.proves("C53", "C61")
-def test_a_failure_that_lies_in_the_requirements_goes_to_their_author_and_then_through_development() -> None:
+def test_a_failure_of_the_requirements_goes_to_their_author_then_development() -> None:
     stage = validating()
 
     stage.report("vas", "failed", "validation.md=v1", issues='["requirement: FR-002 contradicts FR-005"]')
@@ -305,12 +305,12 @@ def test_a_refused_answer_leaves_nothing_in_the_timeline() -> None:
     stage = CycleStage(commands={})
     refused = AnswerInvalid(agent="ra", problem="no PHASE_RESULT")
 
-    stage.bring(refused)
+    stage.apply(refused)
     stage.work("ra", "success", "requirements.md=r1")
     stage.work("ep", "success", "plan.json=p1", tasks=PLAN)
     stage.work("cd", "partial", issues='["FR-003: OAuth optional?"]')
     stage.start("ra")
-    stage.bring(refused)
+    stage.apply(refused)
     stage.start("ra")
 
     said = [entry.text for entry in stage.state.timeline if entry.actor == "RA"]
@@ -320,7 +320,7 @@ def test_a_refused_answer_leaves_nothing_in_the_timeline() -> None:
 def _refused(stage: CycleStage, event: Event) -> str:
     before = stage.state
     with pytest.raises(UsageError) as refused:
-        stage.bring(event)
+        stage.apply(event)
     assert stage.state == before
     return str(refused.value)
 
@@ -338,7 +338,7 @@ def _feedback(**facts: Any) -> InputRequested:
 @pytest.mark.proves("S20", "C22", "K15")
 def test_a_second_feedback_to_one_agent_in_one_iteration_is_refused() -> None:
     stage = developing()
-    stage.bring(_feedback())
+    stage.apply(_feedback())
 
     assert "cd has had its feedback for iteration 1" in _refused(stage, _feedback(summary="and a third"))
 
@@ -366,7 +366,7 @@ def test_a_report_beyond_its_authority_is_refused_by_name(event: Any, words: str
     stage = developing()
 
     with pytest.raises(UsageError, match=words):
-        stage.bring(event())
+        stage.apply(event())
 
 
 @pytest.mark.proves("C15", "C13")
@@ -499,9 +499,9 @@ def test_two_escalations_wait_for_a_person_one_after_the_other() -> None:
 def test_a_silent_agent_is_asked_once_to_converge_and_then_a_person_decides() -> None:
     stage = developing()
 
-    stage.at("10:45:01").bring(DeadlineReached(name="run/cd", due=stage.moment.clock - 0.5))
+    stage.at("10:45:01").apply(DeadlineReached(name="run/cd", due=stage.moment.clock - 0.5))
     converge = stage.inputs("cd")[-1]
-    stage.at("11:00:02").bring(DeadlineReached(name="converge/cd", due=stage.moment.clock - 0.5))
+    stage.at("11:00:02").apply(DeadlineReached(name="converge/cd", due=stage.moment.clock - 0.5))
 
     assert converge.input is InputKind.CONVERGENCE
     assert stage.state.escalation is not None
@@ -515,10 +515,10 @@ def test_an_agent_that_fails_is_tried_three_times_with_growing_pauses() -> None:
     delays = []
 
     for _ in range(2):
-        stage.bring(AgentFailed(agent="cd", reason="exit code 1"))
+        stage.apply(AgentFailed(agent="cd", reason="exit code 1"))
         delays += [ticket.delay_seconds for ticket in stage.last.steps]
         stage.start("cd")
-    stage.bring(AgentFailed(agent="cd", reason="exit code 1"))
+    stage.apply(AgentFailed(agent="cd", reason="exit code 1"))
 
     assert delays == [2.0, 4.0]
     assert stage.state.escalation is not None
@@ -530,10 +530,10 @@ def test_an_answer_without_a_phase_result_is_asked_for_once_more() -> None:
     stage = developing()
     empty = AnswerInvalid(agent="cd", problem="the answer has no PHASE_RESULT")
 
-    stage.bring(empty)
+    stage.apply(empty)
     assert stage.agent("cd").asked
     stage.start("cd")
-    stage.bring(empty)
+    stage.apply(empty)
 
     assert stage.state.escalation is not None
     assert stage.state.escalation.reason == "invalid_response"
@@ -591,9 +591,7 @@ def test_two_agents_that_would_wait_for_each_other_escalate_instead() -> None:
 
 @pytest.mark.proves("C62", "C9", "K11")
 @given(st.lists(st.tuples(st.sampled_from(("ra", "ep", "cd", "vas")), st.integers(0, 5)), max_size=40))
-def test_any_reports_lose_nothing_and_keep_versions_together(
-    moves: list[tuple[str, int]],
-) -> None:
+def test_any_reports_lose_nothing_and_keep_versions_together(moves: list[tuple[str, int]]) -> None:
     stage = CycleStage(commands={})
     archived = 0
 

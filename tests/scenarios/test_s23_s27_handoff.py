@@ -61,7 +61,7 @@ def the_seeds_example() -> HandoffStage:
 def _refused(stage: HandoffStage, event: Event) -> str:
     before = stage.state
     with pytest.raises(UsageError) as refused:
-        stage.bring(event)
+        stage.apply(event)
     assert stage.state == before
     return str(refused.value)
 
@@ -262,9 +262,7 @@ def test_a_builder_that_fails_twice_succeeds_at_the_third_attempt() -> None:
 @pytest.mark.parametrize(
     ("fatal", "executions", "reason"), [(False, 3, "retries_exhausted"), (True, 1, "fatal_error")]
 )
-def test_exhausted_retries_and_fatal_errors_escalate_to_a_person(
-    fatal: bool, executions: int, reason: str
-) -> None:
+def test_exhausted_retries_and_fatal_errors_escalate(fatal: bool, executions: int, reason: str) -> None:
     stage = HandoffStage().plan()
 
     for _ in range(executions):
@@ -341,10 +339,10 @@ def test_a_non_owner_releases_no_lock_and_a_heartbeat_extends_none() -> None:
     stage.at(5)
 
     assert "it is planner's" in _refused(stage, _release("fixer"))
-    stage.bring(Heartbeat(sender="planner"))
+    stage.apply(Heartbeat(sender="planner"))
     assert stage.state.locks[AUTH].expires == expires
     assert stage.state.agent("planner").last_active == stage.now
-    assert stage.bring(LockExtended(sender="planner", resource=AUTH)).answer == "extended"
+    assert stage.apply(LockExtended(sender="planner", resource=AUTH)).answer == "extended"
     assert stage.state.locks[AUTH].expires > expires
 
 
@@ -403,7 +401,7 @@ def test_a_working_agent_passes_on_only_along_a_route() -> None:
 
     wrong = HandoffSent(sender="builder", to="fixer", type="fix_request")
     assert "it goes from reviewer to fixer" in _refused(stage, wrong)
-    stage.bring(
+    stage.apply(
         HandoffSent(sender="builder", to="reviewer", type="review_request", payload={"commit": "abc"})
     )
     stage.result("builder", status="completed", commit="abc")
@@ -436,7 +434,7 @@ def test_a_handoff_is_accepted_once_by_its_addressee_only() -> None:
     (message,) = stage.state.messages
 
     assert "is for builder; planner cannot" in _refused(stage, _accept("planner", message))
-    stage.bring(_accept("builder", message))
+    stage.apply(_accept("builder", message))
     assert "is accepted already" in _refused(stage, _accept("builder", message))
     assert stage.events()["handoff_accepted"] == 1
 
@@ -450,7 +448,7 @@ def test_a_rejected_handoff_is_filed_as_completed_with_its_reason() -> None:
     stage = HandoffStage(commands={}).plan()
     (message,) = stage.state.messages
 
-    stage.bring(HandoffRejected(sender="builder", message_id=message.message_id, reason="no such framework"))
+    stage.apply(HandoffRejected(sender="builder", message_id=message.message_id, reason="no such framework"))
 
     (file,) = [file for file in named_files(stage.state) if "/handoffs/" in file.path]
     assert "/completed/" in file.path
@@ -493,8 +491,8 @@ def test_the_last_write_to_an_uncritical_field_of_a_locked_state_wins() -> None:
 
     assert "without the lock of state.json" in _refused(stage, StateWritten(sender="builder", **note))
     stage.lock("builder", "state.json")
-    stage.bring(StateWritten(sender="builder", **note))
-    stage.bring(StateWritten(sender="builder", field="notes.auth", value="OAuth"))
+    stage.apply(StateWritten(sender="builder", **note))
+    stage.apply(StateWritten(sender="builder", field="notes.auth", value="OAuth"))
 
     assert state_document(stage.state)["notes.auth"] == "OAuth"
     assert "the last write wins" in stage.last.notes[0]
@@ -505,7 +503,7 @@ def test_a_write_to_a_critical_field_is_held_for_a_person() -> None:
     stage = HandoffStage()
     stage.lock("builder", "state.json")
 
-    held = stage.bring(StateWritten(sender="builder", field="iteration", value=4))
+    held = stage.apply(StateWritten(sender="builder", field="iteration", value=4))
     assert (held.answer, stage.state.iteration) == ("held", 1)
     stage.answer("drop")
 
@@ -519,7 +517,7 @@ def test_an_agent_that_exceeds_its_lease_escalates_to_a_person() -> None:
     stage.start("planner")
 
     due = stage.moment.clock + 1800
-    stage.at(30, 1).bring(DeadlineReached(name="run/planner", due=due))
+    stage.at(30, 1).apply(DeadlineReached(name="run/planner", due=due))
 
     assert stage.last.dropped == ("be9c4a11-9-1.planner.1.1",)
     assert [question.reason for question in stage.state.questions] == ["timeout"]

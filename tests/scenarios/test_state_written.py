@@ -19,13 +19,13 @@ def written(field: str, value: object, sender: str = "builder") -> StateWritten:
 def test_an_agent_s_own_field_is_written_under_a_free_lock_then_released() -> None:
     stage = HandoffStage().plan()
 
-    stage.bring(written("coverage", 80))
-    stage.bring(written("coverage", 81, sender="fixer"))
+    stage.apply(written("coverage", 80))
+    stage.apply(written("coverage", 81, sender="fixer"))
 
     assert state_document(stage.state)["coverage"] == 81
     assert stage.state.locks == {}
     stage.lock("builder", "state.json")
-    stage.bring(written("coverage", 82))
+    stage.apply(written("coverage", 82))
     assert stage.state.locks["state.json"].agent == "builder"
 
 
@@ -34,9 +34,9 @@ def test_a_lock_holder_s_field_is_not_overwritten_until_the_lock_expires() -> No
     stage = HandoffStage().plan()
     stage.lock("fixer", "state.json")
     with pytest.raises(Unexpected, match="builder writes coverage while fixer has the lock"):
-        stage.bring(written("coverage", 80))
+        stage.apply(written("coverage", 80))
 
-    stage.at(31).bring(written("coverage", 80))
+    stage.at(31).apply(written("coverage", 80))
 
     assert stage.state.metadata == {"coverage": 80}
 
@@ -45,11 +45,11 @@ def test_a_lock_holder_s_field_is_not_overwritten_until_the_lock_expires() -> No
 def test_critical_fields_wait_for_a_person_and_the_engine_s_are_refused() -> None:
     stage = HandoffStage().plan()
 
-    stage.bring(written("iteration", 4))
+    stage.apply(written("iteration", 4))
     with pytest.raises(Unexpected, match="agents is written by the orchestrator only"):
-        stage.bring(written("agents", {}))
+        stage.apply(written("agents", {}))
     with pytest.raises(Unexpected, match="status is written by the orchestrator only"):
-        stage.bring(written("status", "completed"))
+        stage.apply(written("status", "completed"))
 
     assert [question.reason for question in stage.state.questions] == ["state_conflict"]
     assert stage.state.iteration == 1
@@ -75,9 +75,9 @@ def test_an_approved_write_takes_effect_where_possible(
     stage = HandoffStage().plan()
     if field.startswith("locks"):
         stage.lock("fixer", "src/auth.ts")
-    stage.bring(written(field, value))
+    stage.apply(written(field, value))
 
-    stage.bring(Answered(answer="apply"))
+    stage.apply(Answered(answer="apply"))
 
     assert getattr(stage.state, name) == after
     assert stage.state.questions == ()
@@ -86,9 +86,9 @@ def test_an_approved_write_takes_effect_where_possible(
 @pytest.mark.proves("D46")
 def test_a_dropped_write_changes_nothing() -> None:
     stage = HandoffStage().plan()
-    stage.bring(written("iteration", 4))
+    stage.apply(written("iteration", 4))
 
-    stage.bring(Answered(answer="drop"))
+    stage.apply(Answered(answer="drop"))
 
     assert (stage.state.iteration, stage.state.held_writes) == (1, ())
 

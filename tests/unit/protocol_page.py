@@ -37,7 +37,7 @@ def page() -> str:
         _section(
             "Who brings an event",
             "From anybody else it is refused, and the log tells of it.",
-            tables.bringers(),
+            tables.senders(),
         ),
         _section("Specialists", "In the order of their phases.", tables.specialists()),
         _section("Messages", "`{time}` reads `YYYYMMDDTHHMMSSZ`, in UTC.", tables.messages()),

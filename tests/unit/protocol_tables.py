@@ -73,7 +73,7 @@ def routes() -> str:
     return table(["message", "from", "to"], rows)
 
 
-def bringers() -> str:
+def senders() -> str:
     """Which event may come from whom."""
     return table(
         ["event", "from"], [[f"`{kind}`", ", ".join(sorted(may))] for kind, may in MAY_BRING.items()]

@@ -468,7 +468,7 @@ _ENTRIES: Final = st.lists(_HOSTILE.filter(lambda entry: bool(entry.strip())), m
     summary="\n a \n\n\n b\n\n", fixes=("a\n\n\nb\n", " none", "none", "None"), files=("none",), marks=()
 )
 @example(summary="`", fixes=("a\\\n", "\\"), files=("`a`", "a b.py", "-"), marks=("### Files Modified",))
-def test_a_rendered_completion_is_read_back_with_any_words(
+def test_a_rendered_completion_with_any_text_is_read_back(
     summary: str, fixes: tuple[str, ...], files: tuple[str, ...], marks: tuple[str, ...]
 ) -> None:
     body = FixCompletion(specialist="test-runner", summary=summary, fixes=fixes, files=files, marks=marks)

@@ -89,7 +89,7 @@ def damage(path: Path, place: int) -> None:
 
 @pytest.mark.proves("G26")
 @pytest.mark.parametrize("rest", [1, 10, 40, 200, -1])
-def test_a_record_that_a_crash_cut_short_hides_no_other(tmp_path: Path, rest: int) -> None:
+def test_a_record_truncated_by_a_crash_hides_no_other(tmp_path: Path, rest: int) -> None:
     path = Archive(tmp_path).append(stored(), ENDED)
     whole = path.stat().st_size
     Archive(tmp_path).append(stored("0a1b2c3d-48-1"), ENDED)
@@ -139,7 +139,7 @@ def test_an_open_archive_sees_what_others_write(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("G26")
-def test_an_erased_workflow_is_gone_from_the_bytes_and_the_others_stay(tmp_path: Path) -> None:
+def test_an_erased_workflow_leaves_no_bytes_and_the_others_stay(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
     path = archive.append(stored(), ENDED)
     archive.append(stored("0a1b2c3d-48-1"), ENDED)
@@ -155,7 +155,7 @@ def test_an_erased_workflow_is_gone_from_the_bytes_and_the_others_stay(tmp_path:
     assert [each.workflow for each in archive.workflows()] == ["0a1b2c3d-48-1", "0a1b2c3d-49-1"]
 
 
-def test_a_file_goes_with_its_last_workflow(tmp_path: Path) -> None:
+def test_a_file_is_deleted_with_its_last_workflow(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
     path = archive.append(stored(), ENDED)
 

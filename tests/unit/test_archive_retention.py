@@ -118,7 +118,7 @@ def test_an_archived_workflow_reads_as_it_did_before(stage: Stage) -> None:
 
 
 @pytest.mark.proves("G26")
-def test_only_what_ended_long_enough_ago_is_moved(stage: Stage) -> None:
+def test_only_workflows_that_ended_long_enough_ago_are_archived(stage: Stage) -> None:
     old = stage.ended(1)
     stage.later(days=20)
     young, live = stage.ended(2), stage.agents.start(3)

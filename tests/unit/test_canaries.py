@@ -239,7 +239,7 @@ def test_linters_get_files_with_known_violations(command: str, expected: str, fi
     assert all(name in path for name, path in zip(canary.fails, canary.files, strict=True))
 
 
-def test_where_settings_were_changed_a_linter_has_to_look_into_every_folder() -> None:
+def test_if_settings_changed_a_linter_must_check_every_folder() -> None:
     canary = made("ruff check .", changed=("pyproject.toml",))
 
     folders = {path.rpartition("/")[0] for path in canary.files}

@@ -150,9 +150,7 @@ def test_a_second_execution_is_explained_by_an_injury_of_the_first(
         "its clock was wrong, and there was no room",
     ],
 )
-def test_nothing_else_explains_a_second_execution(
-    injuries: list[AppliedInjury], takeovers: list[Takeover]
-) -> None:
+def test_nothing_else_explains_a_repetition(injuries: list[AppliedInjury], takeovers: list[Takeover]) -> None:
     assert unexplained(TWICE, injuries, takeovers, HOSTS) == [TWICE[1]]
 
 

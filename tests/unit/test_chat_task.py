@@ -34,7 +34,7 @@ def test_a_path_without_chats_is_reported_without_failing_the_task(tmp_path: Pat
 
 
 @pytest.mark.proves("R2", "R8", "E32")
-def test_a_post_is_a_task_and_a_message_that_comes_twice_posts_once(tmp_path: Path) -> None:
+def test_a_post_is_a_task_and_a_duplicate_message_posts_once(tmp_path: Path) -> None:
     stage = Stage(tmp_path).open()
     stage.let(ChatRead(ARCHITECT))
     said = {

@@ -102,7 +102,7 @@ def test_annotations_begin_with_the_lines_that_were_changed_and_count_the_rest()
 
 
 @pytest.mark.parametrize("text", ["a\n::set-output name=x::1", "::error::no", "100%\r\n::add-mask::x"])
-def test_no_failure_makes_a_workflow_command_of_its_own(text: str) -> None:
+def test_no_failure_text_becomes_a_workflow_command(text: str) -> None:
     rows = annotations(Report("no", [result(Failure(name=text, file="a:b,c.py", message=text))]))
 
     assert len(rows) == 1

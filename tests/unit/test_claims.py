@@ -55,7 +55,7 @@ def test_a_long_difference_is_counted_and_not_listed() -> None:
 
 
 @given(st.lists(HOSTILE, max_size=5), st.lists(HOSTILE, max_size=5))
-def test_any_words_can_be_compared(named: list[str], changed: list[str]) -> None:
+def test_any_texts_can_be_compared(named: list[str], changed: list[str]) -> None:
     found = differences(named, changed)
 
     assert set(found.unchanged) <= set(named)

@@ -39,7 +39,7 @@ def as_if_written(configuration: Configuration) -> list[object]:
     ]
 
 
-def test_what_init_writes_loads_to_the_checks_of_the_presets(tmp_path: Path) -> None:
+def test_the_file_that_init_writes_loads_to_the_presets_checks(tmp_path: Path) -> None:
     written(tmp_path, PROJECT)
     before = load_configuration(tmp_path)
 

@@ -276,9 +276,7 @@ def test_a_runner_that_cannot_be_started_is_named_and_not_replaced(
         loaded(tmp_path, installed(tmp_path))
 
 
-def test_test_files_among_the_code_are_named_if_nothing_says_how_they_run(
-    tmp_path: Path,
-) -> None:
+def test_test_files_among_the_code_are_named_if_nothing_says_how_they_run(tmp_path: Path) -> None:
     written(tmp_path, {"bits/__init__.py": "", "bits/test_bits.py": CASE})
 
     with pytest.raises(

@@ -83,7 +83,7 @@ def test_a_project_without_tools_gets_only_what_its_tests_need(tmp_path: Path) -
     ],
 )
 @pytest.mark.proves("K38")
-def test_where_no_preset_applies_nothing_passes(tmp_path: Path, files: dict[str, str]) -> None:
+def test_if_no_preset_applies_nothing_passes(tmp_path: Path, files: dict[str, str]) -> None:
     written(tmp_path, files)
 
     with pytest.raises(UsageError) as raised:

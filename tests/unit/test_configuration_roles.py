@@ -84,9 +84,7 @@ def test_handoffs_need_nothing_to_check_and_an_agent_without_a_section_is_outsid
     assert outcome.steps[0].limit_seconds == 1800.0
 
 
-def test_agents_are_frozen_in_the_configuration_and_change_no_other_digest(
-    tmp_path: Path,
-) -> None:
+def test_agents_are_frozen_with_the_configuration(tmp_path: Path) -> None:
     plain = "[specialist.test-runner]\ncommand = 'make test'\n"
     before = loaded(tmp_path / "a", plain, "validation")
     with_agents = loaded(tmp_path / "b", HANDOFF + plain, "validation")
@@ -142,9 +140,7 @@ def test_a_cycle_that_ends_in_the_validation_loop_needs_something_to_check(tmp_p
         ("[cycle]\ncoverage_percent = 101", "[cycle] coverage_percent must be a number from 0 to 100"),
     ],
 )
-def test_an_invalid_role_configuration_is_refused_in_one_sentence(
-    tmp_path: Path, text: str, expected: str
-) -> None:
+def test_an_invalid_role_is_refused_in_one_sentence(tmp_path: Path, text: str, expected: str) -> None:
     sentence = complaint(tmp_path, text)
 
     assert expected in sentence

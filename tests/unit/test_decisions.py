@@ -294,7 +294,7 @@ def test_an_extension_without_an_end_is_refused(minutes: float) -> None:
 @pytest.mark.proves("K20", "A63")
 @pytest.mark.parametrize("make", WAITING)
 @pytest.mark.parametrize("decision", ["extend", "manual-fix"])
-def test_a_completion_that_arrives_while_paused_is_taken_up(make: Maker, decision: str) -> None:
+def test_a_completion_that_arrives_while_paused_is_processed_later(make: Maker, decision: str) -> None:
     stage = make()
     lines = len(stage.messages)
 
@@ -345,7 +345,7 @@ def test_a_completion_after_the_person_took_over_is_refused() -> None:
 
 
 @pytest.mark.proves("K20", "K4")
-def test_a_kept_completion_is_not_taken_up_by_another_phase() -> None:
+def test_a_kept_completion_is_not_processed_by_another_phase() -> None:
     stage = late_fix()
     stage.complete(Fix(tree="tree-of-test-runner"))
     stage.script.runs["security"] = [errs(), errs()]

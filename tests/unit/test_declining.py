@@ -49,7 +49,7 @@ def test_a_test_is_shown_from_its_definition_to_the_next() -> None:
     assert shown == "    def test_sum(\n        self,\n    ):\n        assert shop.sum(2, 2) == 5"
 
 
-def test_where_no_definition_is_found_the_lines_around_the_place_are_shown() -> None:
+def test_without_a_definition_the_lines_around_the_place_are_shown() -> None:
     text = "\n".join(f"line {number}" for number in range(1, 101))
 
     shown = excerpt(text, "adds up", 50).splitlines()

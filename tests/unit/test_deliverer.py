@@ -88,9 +88,7 @@ def test_a_listed_address_may_be_internal_and_without_tls() -> None:
         targets.check("http://example.org/")
 
 
-def test_dns_rebinding_does_not_reach_an_internal_address(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_dns_rebinding_does_not_reach_an_internal_address(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [["203.0.114.9"], ["127.0.0.1"]]
 
     def resolve(host: str, port: int, **_: Any) -> list[Any]:

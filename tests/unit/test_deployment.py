@@ -97,7 +97,7 @@ def test_the_image_has_its_own_user_git_and_a_health_check() -> None:
     assert re.search(r'^HEALTHCHECK .* CMD \["fixloop", "worker", "--check"\]$', final, re.MULTILINE)
 
 
-def test_the_image_is_built_from_what_the_wheel_is_built_from() -> None:
+def test_the_image_is_built_from_the_wheel_s_sources() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     carried = {
         path.split("/")[1] for path in project["tool"]["hatch"]["build"]["targets"]["wheel"]["include"]

@@ -27,7 +27,7 @@ def why(report: Escalation) -> dict[str, str]:
 
 
 @pytest.mark.proves("A94", "B49", "S4")
-def test_a_shrinking_number_is_shown_with_what_stood_in_every_run() -> None:
+def test_a_shrinking_number_is_shown_with_the_failures_of_every_run() -> None:
     report = escalated(fails(*"abcde"), fails(*"abcd"), fails(*"abc"), fails(*"ab"), fails("a"))
 
     assert report.pattern == (
@@ -120,7 +120,7 @@ def test_a_measure_that_rises_is_progress_though_the_number_of_failures_does_not
 
 
 @pytest.mark.proves("K36", "A94")
-def test_runs_whose_checks_could_not_run_prove_nothing_gone() -> None:
+def test_runs_whose_checks_could_not_run_do_not_prove_a_failure_gone() -> None:
     broken = [errs("conftest broke"), errs("conftest broke")]
     report = escalated(fails("a"), *broken, *broken, *broken)
 
@@ -231,7 +231,7 @@ def test_a_request_says_where_to_begin() -> None:
 
 
 @pytest.mark.proves("A28", "A93", "B59")
-def test_a_later_request_says_what_the_previous_fix_left_and_added() -> None:
+def test_a_later_request_says_which_failures_the_fix_left_and_added() -> None:
     requests = Requests(Stage([fails("a", "b"), fails("a", "c")], answers=[Fix()]).run())
 
     assert requests.approach(2) == (

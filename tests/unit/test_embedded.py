@@ -109,9 +109,7 @@ def test_data_of_a_multi_part_log_is_taken_for_redis_7_where_nothing_names_its_w
     assert read_written_by(tmp_path) == ("redis", (7, 0, 0))
 
 
-def test_a_writer_lost_in_a_power_failure_is_recognised_by_its_data_format(
-    tmp_path: Path,
-) -> None:
+def test_a_writer_lost_in_a_power_failure_is_recognised_by_its_data_format(tmp_path: Path) -> None:
     (tmp_path / "written-by").touch()
     assert read_written_by(tmp_path) is None
 

@@ -76,9 +76,7 @@ def test_the_environment_of_fixloop_itself_is_not_taken_from_the_path(tmp_path: 
     assert choose(active=sys.prefix, path=str(own)).path == str(own / "python")
 
 
-def test_the_interpreter_behind_a_version_manager_is_chosen_for_the_folder(
-    tmp_path: Path,
-) -> None:
+def test_the_interpreter_behind_a_version_manager_is_chosen_for_the_folder(tmp_path: Path) -> None:
     one, other = fake_venv(tmp_path / "one") / "bin/python", fake_venv(tmp_path / "other") / "bin/python"
     shim = f"#!/bin/sh\ntest -f .python-version && echo {other} || echo {one}\n"
     write(tmp_path, {"shims/python": shim, "project/sub/.python-version": "", "plain/sub/a.py": ""})

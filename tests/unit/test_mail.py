@@ -273,7 +273,7 @@ def test_a_pause_by_a_person_hides_the_request_until_it_continues(agents: Agents
 
 
 @pytest.mark.proves("K13")
-def test_the_most_urgent_message_comes_first_whichever_issue_it_is_of(agents: Agents) -> None:
+def test_the_most_urgent_message_of_any_issue_comes_first(agents: Agents) -> None:
     asked(agents, 47)
     second = asked(agents, 48)
     for _ in range(2):

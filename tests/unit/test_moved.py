@@ -161,7 +161,7 @@ def test_code_that_was_fixed_moved_renamed_or_reported_unused_is_not_removed(
     ]
 
 
-def test_the_coverage_of_old_lines_leaves_out_what_was_added() -> None:
+def test_the_coverage_of_old_lines_excludes_added_lines() -> None:
     covered = {"shop.py": ([1, 3, 4], [2]), "tables.py": (range(1, 20), [])}
 
     assert percent_of_old_lines(covered, {}, {}) == pytest.approx(100 * 22 / 23)

@@ -60,7 +60,7 @@ def test_there_are_sixty_rules_and_no_two_have_the_same_name() -> None:
 
 def test_before_a_rule_is_switched_off_its_quick_or_slow_tests_must_pass() -> None:
     quick = "test_a_request_states_the_goal_first"
-    slow = "test_without_a_timekeeper_status_says_that_clocks_stand_still"
+    slow = "test_without_a_timekeeper_status_says_that_clocks_have_stopped"
     rule = RULES[0]._replace(requirements=(), tests=())
 
     assert asked_first(rule._replace(tests=(quick, slow))) == [f"tests/unit/test_grouping.py::{quick}"]

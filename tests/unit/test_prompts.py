@@ -89,9 +89,7 @@ def test_feedback_is_in_the_request_with_its_actions_and_never_a_file_s_content(
 
 @pytest.mark.proves("D32", "D41", "D54")
 @pytest.mark.parametrize("name", AGENTS)
-def test_an_agent_gets_its_handoff_and_printing_the_instructions_returns_nothing(
-    name: str,
-) -> None:
+def test_an_agent_gets_its_handoff_and_printing_the_instructions_returns_nothing(name: str) -> None:
     stage = HandoffStage()
     stage.start("planner")
     stage.result("planner", status="completed", spec="specs/a.md")

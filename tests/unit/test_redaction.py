@@ -65,5 +65,5 @@ def test_half_a_secret_at_the_edge_of_an_excerpt_is_redacted() -> None:
 
 
 @given(st.binary())
-def test_bytes_without_a_secret_come_back_as_they_are(data: bytes) -> None:
+def test_bytes_without_a_secret_are_returned_unchanged(data: bytes) -> None:
     assert Redaction(["tok-3141592653"]).data(data) == data

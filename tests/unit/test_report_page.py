@@ -131,7 +131,7 @@ def test_the_page_is_well_formed_and_needs_nothing_from_outside() -> None:
     assert style.count("url(") == style.count("url(#")
 
 
-def handed_in(stage: Stage, *, snapshot: Mapping[str, str] | None = None, **told: Any) -> Summary:
+def submitted(stage: Stage, *, snapshot: Mapping[str, str] | None = None, **told: Any) -> Summary:
     """The report on a workflow of the folder `/srv/shop`."""
     described = {"source": "/srv/shop", **(snapshot or {})}
     state = stage.state.model_copy(update={"name": "shop", "snapshot": json.dumps(described)})
@@ -142,9 +142,9 @@ def test_a_wait_for_a_person_is_most_prominent_with_its_answers_and_a_fixed_time
     stage = Stage({"security": [fails("s")] * 3}, fixer="command").run().advance(3600)
     answers = (Answer(command="fixloop decide 47 extend", does="3 more", because="it went well"),)
 
-    first = handed_in(stage, answers=answers)
+    first = submitted(stage, answers=answers)
     text = as_html(first)
-    later = handed_in(stage.advance(7200), answers=answers)
+    later = submitted(stage.advance(7200), answers=answers)
 
     assert first.waiting == later.waiting
     assert first.waiting is not None
@@ -158,7 +158,7 @@ def test_a_wait_for_a_person_is_most_prominent_with_its_answers_and_a_fixed_time
 def test_a_fix_without_a_configured_fixer_is_shown_as_awaited() -> None:
     stage = Stage({"security": [fails("s")]}, answers=[SILENT], fixer="outside").run().advance(60)
 
-    summary = handed_in(stage)
+    summary = submitted(stage)
 
     assert summary.waiting is not None
     assert summary.waiting.because == "no fixer is configured; --fixer COMMAND or [fixer] names one"
@@ -172,25 +172,25 @@ def test_a_fix_without_a_configured_fixer_is_shown_as_awaited() -> None:
     assert "- **Status**: waits for a fix (AWAITING_FIX)" in markdown
 
 
-def test_the_last_lines_of_a_fixer_that_failed_and_what_fails_are_not_folded() -> None:
+def test_a_failed_fixer_s_last_lines_and_the_failures_are_not_folded() -> None:
     broken = Breaks("the fixer ended with exit code 1", "Traceback\nfatal: invalid object name 'main'\n")
     failing = failure("s", message="first line\nassert 41 == 42")
     stage = Stage({"security": [fails(failing)]}, answers=[broken] * 3, fixer="command").run()
 
-    page = Page(as_html(handed_in(stage)))
+    page = Page(as_html(submitted(stage)))
 
     assert "Traceback\nfatal: invalid object name 'main'" in page.seen
     assert "assert 41 == 42" in page.seen
-    assert "Traceback\nfatal: invalid object name" in as_markdown(handed_in(stage))
+    assert "Traceback\nfatal: invalid object name" in as_markdown(submitted(stage))
 
 
-def test_the_difference_of_each_fix_and_of_all_is_shown_and_what_is_cut_is_counted() -> None:
+def test_the_diff_of_each_fix_and_of_all_is_shown_with_omissions_counted() -> None:
     diff = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-price = 1\n+price = 2\n"
     long = diff + "+more\n" * 1000
     fixes = [Fix(diff=diff, said="I believe it is the price."), Fix(diff=long)]
     stage = Stage([fails("a", "b"), fails("a"), passes()], answers=fixes, fixer="command").run()
 
-    summary = handed_in(stage, diff="+all of it\n")
+    summary = submitted(stage, diff="+all of it\n")
     text = as_html(summary)
 
     assert [fix.diff for fix in summary.phases[2].fixes] == [diff, long]
@@ -202,19 +202,19 @@ def test_the_difference_of_each_fix_and_of_all_is_shown_and_what_is_cut_is_count
     markdown = as_markdown(summary)
     assert all(said in markdown for said in ("+price = 2", "+all of it", "more lines:"))
     alone = Stage([fails("a"), passes()], answers=[Fix(diff=diff)], fixer="command").run()
-    assert handed_in(alone, diff=diff).diff == ""
+    assert submitted(alone, diff=diff).diff == ""
 
 
 def test_the_title_is_the_commits_subject_unless_the_feature_has_a_name() -> None:
     stage = Stage([passes()]).run()
     snapshot = {"branch": "totals", "subject": "Count items", "author": "Ann Lee"}
 
-    page = Page(as_html(handed_in(stage, snapshot=snapshot)))
+    page = Page(as_html(submitted(stage, snapshot=snapshot)))
 
     assert "Count items" in page.text
     assert "totals" in page.text
     assert "by Ann Lee" in page.text
-    markdown = as_markdown(handed_in(stage, snapshot=snapshot))
+    markdown = as_markdown(submitted(stage, snapshot=snapshot))
     assert "- **Branch**: totals" in markdown
     assert "- **Author**: Ann Lee" in markdown
     named = summarize(
@@ -226,7 +226,7 @@ def test_the_title_is_the_commits_subject_unless_the_feature_has_a_name() -> Non
 
 
 def test_inapplicable_gates_take_one_line_and_single_counts_are_singular() -> None:
-    page = Page(as_html(handed_in(Stage([passes()]).run())))
+    page = Page(as_html(submitted(Stage([passes()]).run())))
 
     assert page.tags["article"] == 1
     assert "5 phases do not apply: Unit Test Writing, " in page.text
@@ -333,7 +333,7 @@ def test_text_contrasts_with_its_background(front: str, back: str, look: int) ->
     assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
-def test_what_fixloop_takes_around_the_commands_is_reported_as_its_own() -> None:
+def test_the_time_of_fixloop_between_commands_is_reported_as_its_own() -> None:
     summary = report_on(Stage([passes(takes_seconds=9.5)]).run())
     times = summary.times.model_copy(update={"commands": 0.5})
     summary = summary.model_copy(update={"times": times})

@@ -131,7 +131,7 @@ def test_a_module_that_cannot_be_imported_is_resolved_by_being_imported(tmp_path
     assert failure.name in after.passed_names
 
 
-def test_a_module_that_cannot_be_imported_is_listed_with_what_it_could_not_import(tmp_path: Path) -> None:
+def test_a_module_that_cannot_be_imported_is_listed_with_the_missing_one(tmp_path: Path) -> None:
     text = (
         "a.py:1: in &lt;module&gt;\n    import nope\nE   ModuleNotFoundError: No module named 'nope._version'"
     )

@@ -35,7 +35,7 @@ def test_fifty_failures_are_kept_in_full_and_the_others_as_one_line_each() -> No
 
 
 @pytest.mark.proves("K41")
-def test_a_failure_is_cut_to_eight_kilobytes_with_both_ends_kept() -> None:
+def test_a_failure_is_shortened_to_eight_kilobytes_keeping_both_ends() -> None:
     (kept,) = bound([Failure(name="t", message="start" + "ü" * 100_000 + "end", context="y" * 100_000)], {0})
 
     assert size(kept) <= FAILURE_BYTES

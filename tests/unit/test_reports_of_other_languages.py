@@ -202,7 +202,7 @@ def test_a_build_failure_of_go_1_24_is_reported_in_events(tmp_path: Path) -> Non
         ("jest-30-passing.json", "jest", '"assertionResults"'),
     ],
 )
-def test_a_run_that_was_cut_short_proves_nothing(tmp_path: Path, name: str, kind: str, keep: str) -> None:
+def test_a_truncated_run_proves_nothing(tmp_path: Path, name: str, kind: str, keep: str) -> None:
     text = text_of(name, tmp_path)
 
     report = read(tmp_path, kind, text[: text.index(keep)])

@@ -376,9 +376,7 @@ def test_each_failing_point_of_tap_is_a_failure_by_its_title(tree: SourceTree, t
     assert (second.name, second.location) == ("dash > should be truthy", "test/dash.js:3")
 
 
-def test_in_nested_tap_only_points_that_fail_themselves_are_failures(
-    tree: SourceTree, tmp_path: Path
-) -> None:
+def test_only_nested_tap_points_that_fail_themselves_are_failures(tree: SourceTree, tmp_path: Path) -> None:
     total, alone = printed(NESTED_TAP, tmp_path)
 
     assert (total.name, total.location, total.error_type) == ("total", "test/kv.js:5", "failure")

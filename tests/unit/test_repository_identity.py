@@ -75,7 +75,7 @@ def test_a_path_that_is_not_a_directory_is_refused_in_one_sentence(tmp_path: Pat
         top_of(tmp_path / "absent")
 
 
-def test_a_bare_repository_is_refused_with_a_way_out(tmp_path: Path) -> None:
+def test_a_bare_repository_is_refused_with_a_remedy(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "--bare", "bare")
 
     with pytest.raises(UsageError, match=r"bare repository; .*file://"):

@@ -104,7 +104,7 @@ def test_an_attachment_needs_a_route_too() -> None:
 
 @pytest.mark.proves("A3", "A71")
 @pytest.mark.parametrize("recipient", ["@test-runner-specialist", MAIN_AGENT, USER])
-def test_an_answer_to_anybody_but_the_orchestrator_is_an_invalid_response(recipient: str) -> None:
+def test_an_answer_to_another_than_the_orchestrator_is_invalid(recipient: str) -> None:
     text = ANSWER.format(sender=MAIN_AGENT, recipient=recipient)
 
     with pytest.raises(InvalidAnswer) as refused:

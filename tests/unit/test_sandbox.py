@@ -24,9 +24,7 @@ def test_the_surroundings_of_hidden_paths_are_everything_else(tmp_path: Path) ->
     assert list(around(top, [top])) == []
 
 
-def test_a_system_without_a_sandbox_says_so_and_runs_commands_unconfined(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_system_without_a_sandbox_says_so_and_runs_unconfined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
 
     assert means_in_use() == ("none", "this system has neither bubblewrap nor Landlock")

@@ -144,9 +144,7 @@ def test_each_host_of_a_broker_is_named_to_celery_with_the_login() -> None:
     )
 
 
-def test_sentinels_require_a_replica_for_each_commit_by_default(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_sentinels_require_a_replica_for_each_commit_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIXLOOP_STATE_URL", "sentinel://me:pw@one,two:2/main/3")
     monkeypatch.setenv("FIXLOOP_SENTINEL_PASSWORD", "other secret")
 

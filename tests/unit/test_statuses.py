@@ -72,7 +72,7 @@ def test_a_refusal_names_both_statuses_and_what_can_follow() -> None:
 
 
 @pytest.mark.proves("A51", "A52", "K19")
-def test_the_table_holds_each_transition_once_with_who_may_make_it() -> None:
+def test_the_table_has_each_transition_once_with_its_permitted_roles() -> None:
     pairs = [(edge.before, edge.after) for edge in EDGES]
 
     assert len(set(pairs)) == len(pairs)

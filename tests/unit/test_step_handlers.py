@@ -116,9 +116,7 @@ def failed(profile: str, step: Step) -> Event:
 
 @pytest.mark.proves("R9", "K5", "R8")
 @pytest.mark.parametrize("profile", names())
-def test_the_commit_and_the_failure_handler_escalate_once_and_alike(
-    profile: str,
-) -> None:
+def test_the_commit_and_the_failure_handler_escalate_once_and_alike(profile: str) -> None:
     shop, found = STEP_HANDLERS[profile], []
     for handler_first in (True, False):
         step, handler, store = exhausted(profile)

@@ -44,9 +44,7 @@ def test_a_loop_without_a_fixer_judges_every_phase_once_and_never_escalates() ->
 
 
 @pytest.mark.parametrize("further", [{"parent": ""}, {"fixer": "command"}, {"agent": "coder"}])
-def test_a_loop_with_a_fixer_or_without_a_parent_escalates_to_a_person(
-    further: dict[str, Any],
-) -> None:
+def test_a_loop_with_a_fixer_or_without_a_parent_escalates_to_a_person(further: dict[str, Any]) -> None:
     state = ended("unit-test: ab", **JUDGES | further)
 
     assert not state.ended
