@@ -42,7 +42,7 @@ RACES: Final[dict[str, Race]] = {
 """What is raced for: the profile, and the event of racer `number`."""
 
 
-def bring(store: Store, race: str, workflow: str, number: int, what: str) -> str:
+def attempt(store: Store, race: str, workflow: str, number: int, what: str) -> str:
     """What racer `number` is answered."""
     profile, event = RACES[race]
     engine = ProfileEngine(store, profile)
@@ -61,7 +61,7 @@ def main(url: str, numbers: Sequence[int]) -> None:
     def race(number: int, line: str) -> str:
         kind, workflow, what = json.loads(line)
         together.wait(90)
-        return bring(stores[number], kind, workflow, number, what)
+        return attempt(stores[number], kind, workflow, number, what)
 
     with ThreadPoolExecutor(len(numbers)) as threads:
         list(threads.map(lambda number: stores[number].ping(), numbers))

@@ -26,7 +26,7 @@ from fixloop.profiles.handoff.events import HandoffsStarted, LockAcquired
 from fixloop.profiles.handoff.state import Handoffs
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
-from tests.chaos.engine_racer import bring, name_of
+from tests.chaos.engine_racer import attempt, name_of
 from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.profile_runs import SCRIPTS
 from tests.fixtures.store_world import START
@@ -58,7 +58,7 @@ class Threads:
     def race(self, kind: str, workflow: str, what: str) -> Answers:
         def run(number: int) -> str:
             self._together.wait(90)
-            return bring(self.store, kind, workflow, number, what)
+            return attempt(self.store, kind, workflow, number, what)
 
         return dict(enumerate(self._pool.map(run, range(RACERS))))
 

@@ -53,7 +53,7 @@ def long_handoffs() -> tuple[list[Any], dict[str, bytes]]:
     return stage.outcomes, {}
 
 
-def bring_all(root: Path, outcomes: list[Any], artifacts: dict[str, bytes]) -> int:
+def write_all(root: Path, outcomes: list[Any], artifacts: dict[str, bytes]) -> int:
     """All versions in their order; how many of them this writer wrote itself."""
     files, done = NamedFiles(root, "place"), 0
     for version, outcome in enumerate(outcomes, start=1):
@@ -74,14 +74,14 @@ def test_a_reader_sees_only_complete_consistent_files_while_several_write(
     root, alone = tmp_path / "polled", tmp_path / "alone"
     root.mkdir()
     alone.mkdir()
-    bring_all(root, outcomes[:1], artifacts)
+    write_all(root, outcomes[:1], artifacts)
     command = [sys.executable, str(READER), str(root), name]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
         assert reader.stdout is not None
         assert reader.stdout.readline() == "reading\n"
 
         with ThreadPoolExecutor(WRITERS) as writers:
-            written = list(writers.map(lambda _: bring_all(root, outcomes, artifacts), range(WRITERS)))
+            written = list(writers.map(lambda _: write_all(root, outcomes, artifacts), range(WRITERS)))
 
         (root / "stop").touch()
         looks, problem = reader.communicate(timeout=60)
@@ -90,5 +90,5 @@ def test_a_reader_sees_only_complete_consistent_files_while_several_write(
     # Who is late writes nothing; who is first skips nothing that a reader would miss at the end.
     assert sum(written) <= len(outcomes) - 1
     (root / "stop").unlink()
-    bring_all(alone, outcomes[-1:], artifacts)
+    write_all(alone, outcomes[-1:], artifacts)
     assert on_disk(root) == on_disk(alone)

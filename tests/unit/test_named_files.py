@@ -22,7 +22,7 @@ def of(version: int, workflow: str = "w") -> Stamp:
     return Stamp(workflow=workflow, version=version)
 
 
-def bring(files: NamedFiles, version: int) -> None:
+def write_version(files: NamedFiles, version: int) -> None:
     """A state too long for one page, and a handoff that lies somewhere else in each version."""
     status = FOLDERS[version % 3]
     state = json.dumps({"first": version, "filler": "x" * 100_000, "last": version}).encode()
@@ -159,7 +159,7 @@ def test_only_two_generations_of_a_swapped_directory_are_kept(tmp_path: Path) ->
     files = NamedFiles(tmp_path, "w")
 
     for version in range(1, 6):
-        bring(files, version)
+        write_version(files, version)
 
     assert sorted(path.name for path in tmp_path.glob(".handoffs.*")) == [
         ".handoffs.00000004",
