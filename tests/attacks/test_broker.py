@@ -53,7 +53,7 @@ class Target:
         return self.deployment.store.rejections().total
 
     def waiting(self) -> int:
-        """The messages that wait, or are not acknowledged."""
+        """The messages that wait or are unacknowledged."""
         return self._waiting()
 
     def fixloop(self, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -70,9 +70,9 @@ class Target:
 
     def honest_work(self, workflows: int) -> float:
         """
-        What so many workflows cost, each with a fix and a second run, in seconds.
+        The cost of this many workflows, each with a fix and a second run, in seconds.
 
-        By the clock where nothing else runs; where other tests run too, by CPU time.
+        Wall time if nothing else runs; CPU time if other tests run too.
         """
         now = time.monotonic if ATTACKS else lambda: cpu_seconds(p.pid for p in self.deployment.processes())
         began = now()
@@ -113,7 +113,7 @@ def target(
 
     try:
         made = Target(deployment.start(), send, waiting)
-        made.honest_work(1)  # by then its queues are there: RabbitMQ drops what has none
+        made.honest_work(1)  # by then its queues exist: RabbitMQ drops messages without one
         yield made
         deployment.stop()
     finally:

@@ -1,4 +1,4 @@
-"""A machine's clock that is set forth and back by hours while workflows wait, run and are claimed.
+"""A machine's clock is set ahead and back by hours while workflows wait, run and are claimed.
 
 Redis and every process of the worker go by it; the monotonic clock goes on. A library that is put before the C library
 stands in for setting the clock, which would be that of the machine the tests run on.
@@ -83,7 +83,7 @@ class Clock:
         self.entering = ("env", *(f"{name}={value}" for name, value in self.environment.items()))
 
     def set(self, seconds: int) -> None:
-        """It is off by so much from now on."""
+        """From now on it is wrong by this much."""
         with self._file.open("r+b" if self._file.exists() else "wb") as file:
             file.write(struct.pack("l", seconds))
 
@@ -95,7 +95,7 @@ def clock(tmp_path: Path) -> Clock:
 
 @pytest.fixture
 def own(clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployment]:
-    """A Redis and a worker by that clock."""
+    """A Redis and a worker with that clock."""
     server = RedisServer()
     with monkeypatch.context() as within:
         for name, value in clock.environment.items():
@@ -147,5 +147,5 @@ def test_a_deadline_expires_after_its_duration_whatever_the_clock_says(
     clock.set(seconds)
     own.until(lambda: own.last_line(started.workflow).startswith("ESC-"))
 
-    # The engine's clock stands still for what it takes for an absence: up to five seconds of them count.
+    # The engine's clock stops during what it takes for an absence: up to five seconds of that count.
     assert 1.0 < time.monotonic() - asked < 6.0 + SLACK_SECONDS

@@ -28,7 +28,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(folder: Path) -> Path:
-    """Take all the room there is on the disk of a folder."""
+    """Fill the disk of a folder."""
     file = folder / "filling"
     done = subprocess.run(["dd", "if=/dev/zero", f"of={file}", "bs=4k"], capture_output=True, text=True)
     assert "No space left on device" in done.stderr

@@ -1,4 +1,4 @@
-"""All that a command leaves behind is gone when it has ended, in both modes, with and without the rights of root."""
+"""Nothing that a command leaves behind survives its end, in both modes, with and without the rights of root."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def trial(mode: str, words: tuple[str, ...]) -> "subprocess.Popen[str]":
 
 @lru_cache
 def told(process: "subprocess.Popen[str]") -> dict[str, Any]:
-    """What became of each way."""
+    """The result of each way."""
     out, err = process.communicate()
     if "this machine refuses one" in err:
         pytest.skip(f"no PID namespace here: {err.splitlines()[-1]}")
@@ -72,7 +72,7 @@ def told(process: "subprocess.Popen[str]") -> dict[str, Any]:
 
 @lru_cache
 def entering(user: str) -> tuple[str, ...]:
-    """An interpreter as a user; root's own may be out of everybody else's reach."""
+    """An interpreter for a user; root's own may be inaccessible to others."""
     if user == "oneself":
         return (sys.executable,)
     if os.getuid() or not shutil.which("setpriv"):

@@ -89,7 +89,7 @@ def test_a_simultaneous_cancellation_and_last_result_end_the_workflow_once(redis
 
 
 def raced(threads: ThreadPoolExecutor, ours: Engine, theirs: Engine, issue: int) -> WorkflowOutcome | None:
-    """How a workflow ended that was cancelled in the moment of its last result; it ended once, and says so."""
+    """The outcome of a workflow cancelled at the moment of its last result; it ended once."""
     flow = f"0a1b2c3d-{issue}-1"
     told = {
         "specialists": ("test-runner",),
@@ -174,7 +174,7 @@ def kill_amid(sentinels: Sentinels, acknowledged: list[int]) -> None:
 
 
 def memory_group(name: str) -> Path:
-    """A control group of this test's own with little memory; skipped where none can be made."""
+    """This test's control group with little memory; skips if none can be made."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, inner = line.split(":", 2)
         if controllers == "memory":

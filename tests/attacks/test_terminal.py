@@ -61,7 +61,7 @@ def rows_of(text: str) -> list[str]:
 
 
 class Reader:
-    """Calls the program and looks at what it says."""
+    """Calls the program and checks its output."""
 
     def __init__(self, capsys: Any) -> None:
         self._capsys = capsys
@@ -91,7 +91,7 @@ def folder(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def validation(store: Any, text: str) -> None:
-    """Loops in every state a person looks at, in which all free text is `text`."""
+    """Loops in every state shown to a person, in which all free text is `text`."""
     agents = Agents(store)
     failure = Failure(
         name=text, file=text, line=1, error_type=text, message=text, suggestion=text, check=text
@@ -125,7 +125,7 @@ def validation(store: Any, text: str) -> None:
 
 
 def profiles(store: Any, text: str) -> None:
-    """A cycle and a workflow of handoffs whose agents say `text`."""
+    """A cycle and a workflow of handoffs whose agents print `text`."""
     flows = Profiles(store)
     cycle = flows.cycle(5, name=text)
     flows.apply(cycle, cyc.AgentStarted(agent="ra"), reported("ra", "partial", issues=json.dumps([text])))

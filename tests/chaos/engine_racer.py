@@ -1,4 +1,4 @@
-"""Racers for what only one of them may get: an event each, sent to one workflow at the same moment.
+"""Racers for what only one may get: each sends an event to one workflow at the same moment.
 
 As a program: some of many in one process, told on stdin what they race for, with their answers on stdout.
 """
@@ -39,11 +39,11 @@ RACES: Final[dict[str, Race]] = {
     ),
     "reported field": (CYCLE, lambda number, what: reported("ra", requirements=f"{what} {number}")),
 }
-"""What is raced for: the profile, and the event of racer `number`."""
+"""The prize of a race: the profile, and the event of racer `number`."""
 
 
 def attempt(store: Store, race: str, workflow: str, number: int, what: str) -> str:
-    """What racer `number` is answered."""
+    """The answer to racer `number`."""
     profile, event = RACES[race]
     engine = ProfileEngine(store, profile)
     try:
@@ -54,7 +54,7 @@ def attempt(store: Store, race: str, workflow: str, number: int, what: str) -> s
 
 
 def main(url: str, numbers: Sequence[int]) -> None:
-    """Race whenever stdin says for what."""
+    """Race for each prize that stdin names."""
     together = Barrier(len(numbers))
     stores = {number: RedisStore(url) for number in numbers}
 

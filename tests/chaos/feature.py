@@ -22,7 +22,7 @@ from tests.fixtures.validation_stage import finished, started
 INDEX = st.integers(min_value=0, max_value=20)
 SEVERAL = st.one_of(
     FAILING.map(lambda failing: [failing] * 3),
-    # A later fix breaks an earlier phase, perhaps again and again (K37).
+    # A later fix breaks an earlier phase, perhaps repeatedly (K37).
     FAILING.map(lambda failing: [passes(), failing, passes(), failing, passes(), failing, passes(), failing]),
     st.lists(FAILING, min_size=2, max_size=6),
     st.lists(st.one_of(FAILING, RESULTS), min_size=1, max_size=4),
@@ -55,7 +55,7 @@ class Feature(RuleBasedStateMachine):
     """
 
     seen: ClassVar[Counter[str]] = Counter()
-    """What all sequences so far have reached."""
+    """What all sequences have reached so far."""
 
     @initialize(told=WORKFLOWS)
     def start(self, told: dict[str, Any]) -> None:
@@ -219,7 +219,7 @@ class Feature(RuleBasedStateMachine):
     @precondition(lambda self: not self.state.ended)
     @rule(event=WILD, is_near=st.booleans(), index=INDEX, sender=SENDERS)
     def anything_happens(self, event: ev.Event, is_near: bool, index: int, sender: str) -> None:
-        """Made up from nothing, or close to what is expected, in any name, or sent again."""
+        """Invented, or close to what is expected, in any name, or repeated."""
         simulation = self.simulation
         event = (near(event, self.state) if is_near else event).model_copy(update={"sender": sender})
         if simulation.tell(event):
@@ -272,7 +272,7 @@ class Feature(RuleBasedStateMachine):
         assert live == (None if state.ended else state.workflow)
 
     def teardown(self) -> None:
-        """No disturbances any more: it must come to an end, and every decision is made once more."""
+        """Without further disturbances it must end, and every decision is replayed."""
         if not hasattr(self, "simulation"):
             return
         simulation = self.simulation
@@ -318,7 +318,7 @@ class Feature(RuleBasedStateMachine):
         return ev.FixCompleted(specialist=state.active.name, completion=completion)
 
     def event_of(self, ticket: Ticket, told: Any) -> ev.Event | None:
-        """What a worker has to say at the end of a step; None while it has not come to one."""
+        """A worker's event at the end of a step; None before that."""
         if isinstance(told, Silent):
             return None
         if ticket.step == "report":

@@ -52,7 +52,7 @@ WAITS: Final = {
     "cd outside": "timeout",
     "planner outside": "timeout",
 }
-"""What a person is asked at the end, and why."""
+"""The question to a person at the end, and its reason."""
 REPEATING: Final = (Boundary.MID_WORK, Boundary.BEFORE_COMMIT)
 
 

@@ -39,7 +39,7 @@ TICKETS: Final = {"cycle": CYCLE_TICKETS, "handoff": HANDOFF_TICKETS}
 
 
 class Undisturbed(NamedTuple):
-    """What a profile's scene comes to when nobody dies, and who ran."""
+    """The result of a profile's scene without a death, and who ran."""
 
     profile: str
     ending: AgentsEnding

@@ -55,7 +55,7 @@ def undisturbed(name: str) -> tuple[Ending, tuple[Point, ...], Counter[str]]:
 
 
 def one_in_each_step(name: str, shift: int) -> list[Point]:
-    """A boundary of each step, each time another: seven shifts have them all."""
+    """One boundary of each step, a different one in each shift: seven shifts cover all."""
     points = undisturbed(name)[1]
     chosen = []
     for place, what in enumerate(dict.fromkeys(point.what for point in points)):

@@ -22,13 +22,13 @@ SECONDS = 240
 
 
 TURNS = 3
-"""At most. A run in which nothing is wrong but an injury that came too late has shown too little."""
+"""At most. A run whose only fault is an injury that came too late has shown too little."""
 UNFELT = "injuries had no effect, or were planned for tickets that came too late"
 WELL = "chaos: 0 lost, 0 doubled, 0 unexplained, 0 stuck, "
 
 
 def chaos(kept: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    """A run that keeps its folder, of which every injury was felt if that can be had."""
+    """A run that keeps its folder and in which every injury took effect, if possible."""
     command = [str(CONSOLE), "chaos", *words, "--keep", str(kept)]
     for _ in range(TURNS):
         shutil.rmtree(kept, ignore_errors=True)

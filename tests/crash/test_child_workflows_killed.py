@@ -50,7 +50,7 @@ HANDOFF, CYCLE = Judged("handoff", "reviewer"), Judged("cycle", "vas")
 
 
 class Undisturbed:
-    """What each scene comes to when nobody dies, and who ran."""
+    """The result of each scene without a death, and who ran."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""What a user does to a run: Ctrl-C, the same command again, another tree, a second terminal."""
+"""What a user does to a run: Ctrl-C, a repeated command, another tree, a second terminal."""
 
 import os
 import signal

@@ -62,14 +62,14 @@ GOING_ON: Final = (
         "after commit/code-quality.fix.1.1",
     ),
 )
-"""Where a process goes on, the commit has claimed the next step by then, and nobody has begun it."""
+"""If a process continues, the commit has claimed the next step by then, and it has not started."""
 
 _RANDOM: Final = random.Random(47)
 MOMENTS: Final = [_RANDOM.uniform(0.02, 1.0) for _ in range(20)]
 
 
 class Undisturbed(NamedTuple):
-    """How it goes when nobody dies."""
+    """The run without a death."""
 
     ended: Ended
     ending: Ending

@@ -39,7 +39,7 @@ def deployment(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture
 def own(redis_url: str, tmp_path: Path) -> Iterator[Deployment]:
-    """A deployment of the test's own, not started yet."""
+    """The test's own deployment, not started yet."""
     deployment = Deployment(fresh_database(redis_url), tmp_path)
     try:
         yield deployment
@@ -337,7 +337,7 @@ def heeds(pid: int, number: int) -> bool:
 
 
 def tickets_of(runs: list[Execution], started: WorkflowStarted) -> set[str]:
-    """What was begun of a workflow."""
+    """What was started of a workflow."""
     return {run.ticket for run in runs if run.ticket.startswith(f"{started.workflow}.")}
 
 
@@ -349,7 +349,7 @@ def batch(deployment: Deployment) -> list[WorkflowStarted]:
 
 
 def unharmed(deployment: Deployment, *started: WorkflowStarted) -> None:
-    """Wait for the end, which has to be the undisturbed one, with nothing done twice and nothing left over."""
+    """Wait for the end, which has to be the undisturbed one, with nothing done twice or left over."""
     deployment.finished(*[one.workflow for one in started])
     for one in started:
         assert deployment.story(one.workflow) == undisturbed(one), one.name
