@@ -39,7 +39,7 @@ Trials = dict[tuple[str, tuple[str, ...]], "subprocess.Popen[str]"]
 
 @pytest.fixture(scope="module")
 def trials() -> Iterator[Trials]:
-    """By mode and interpreter a process that runs all ways, one after the other; all at once, as they mostly wait."""
+    """For each mode and interpreter a process that runs all ways in turn; in parallel, as they mostly wait."""
     begun: Trials = {}
     with ExitStack() as held:
         for user in USERS:

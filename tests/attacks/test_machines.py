@@ -33,7 +33,7 @@ from tests.proofs import ROOT
 pytestmark = pytest.mark.slow
 
 FILES = 60
-# Has the folder of the fixed files be a link to another place as soon as the first of them has been moved.
+# Makes the folder of the fixed files a link to another place once the first of them has been moved.
 _SWAP = """
 import glob, os, sys
 repository, outside = sys.argv[1:]

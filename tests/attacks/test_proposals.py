@@ -53,7 +53,7 @@ TYPED: Final = (
     ),
     *("apply {}", "send {} ra hello", "reject {} --reason x", "files {} --rebuild", "purge {}"),
 )
-"""What a person may type at any time, wisely or not: the answers propose commands, too. The first ones say most."""
+"""What a person may type at any time: the answers suggest commands, too, the first ones most of them."""
 
 
 class Proposal(NamedTuple):

@@ -259,7 +259,7 @@ class Feature(RuleBasedStateMachine):
             self.has_ended_or_continues(state)
 
     def has_ended_or_continues(self, state: State) -> None:
-        """An end is an end; else there is a step to do, or a person or an outside agent is waited for."""
+        """Before the end there is a step to do, or a person or an outside agent is awaited."""
         found = self.simulation.found
         if state.ended:
             assert not found.tickets

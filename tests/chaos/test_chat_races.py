@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 
 class Racers:
-    """Processes that begin on a command."""
+    """Processes that start on a command."""
 
     def __init__(self, count: int) -> None:
         names = [f"racer {at}" for at in range(count)]

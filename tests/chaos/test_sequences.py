@@ -16,7 +16,7 @@ from tests.chaos.feature import Feature
 
 FEW: Final = 20
 PART: Final = 250
-"""So many in one process: hypothesis remembers every choice it has made."""
+"""The number in one process: hypothesis remembers every choice it has made."""
 REACHED: Final = {
     *(
         "failure-report",

@@ -1,4 +1,4 @@
-"""Each commit is told to who follows the store, from any cursor on; what may be missing is said to be."""
+"""Each commit is reported to readers of the store, from any cursor on, and so are possible gaps."""
 
 import threading
 import time
@@ -24,7 +24,7 @@ def now(store: Store) -> str:
 
 
 def read(store: Store, cursor: str) -> list[Change]:
-    """All that was told after a cursor."""
+    """All changes after a cursor."""
     told: list[Change] = []
     while (found := store.changes(cursor, wait_seconds=0.0)).changes:
         assert not found.gap

@@ -61,7 +61,7 @@ class Bridge:
         return profile_in(found.snapshot).load(found.snapshot)
 
     def work(self, most: int = 100) -> "Bridge":
-        """Follow every hint, at most so many."""
+        """Follow every hint, up to a limit."""
         for _ in range(most):
             if not self.hints:
                 break
@@ -134,7 +134,7 @@ _DOCUMENTS = {"ra": "requirements.md", "ep": "exploration.md", "cd": "implementa
 
 
 def started(store: Store, script: str = "a -", fixer: str = "command") -> Bridge:
-    """A cycle whose VAS has begun its child, which has not begun to work."""
+    """A cycle whose VAS has started its child, which has not started to work."""
     workers = Bridge(store, script, fixer)
     first = workers.hints.pop()
     while store.read(child_of(VAS)) is None:
@@ -249,7 +249,7 @@ def test_a_child_whose_parent_ended_unnoticed_is_cancelled_before_its_next_step(
 
 
 def a_minute(workers: Bridge, world: World, workflow: str) -> None:
-    """Sweepers go round, and their hints are followed."""
+    """Sweepers run, and their hints are followed."""
     for _ in range(int(LOOK_AGAIN_SECONDS / 4) + 1):
         world.elapse(4.0)
         workers.hints += sweep(workers.store, workflow).ready
@@ -270,7 +270,7 @@ def test_a_child_that_waits_for_a_person_notices_that_its_parent_ended(store: St
     a_minute(workers, world, child)
 
     assert workers.state(child).outcome == "cancelled"
-    # Looking is no event.
+    # Reading is no event.
     assert versions[0] == versions[1]
 
 

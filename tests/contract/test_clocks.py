@@ -1,4 +1,4 @@
-"""Deadlines and the engine's clock, which stands still while the engine is away."""
+"""Deadlines and the engine's clock, which stops while the engine is away."""
 
 import pytest
 

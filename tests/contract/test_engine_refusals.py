@@ -1,4 +1,4 @@
-"""What an engine does with what comes too late, twice, from the wrong one, or at the same time as something else."""
+"""How an engine handles events that are late, repeated, simultaneous or from the wrong sender."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -47,7 +47,7 @@ def begun(engine: Engine, **more: Any) -> State:
 
 
 def held(engine: Engine) -> Holding:
-    """The one ticket there is, claimed."""
+    """The only ticket, claimed."""
     found = engine.store.read(FLOW)
     assert found is not None
     (kept,) = found.tickets
@@ -79,7 +79,7 @@ def failed(holding: Holding) -> ev.RunFinished:
 
 
 def waiting(engine: Engine, **more: Any) -> State:
-    """The report is out; the main agent is waited for."""
+    """The report is sent; the main agent is awaited."""
     begun(engine, **more)
     finish(engine)
     finish(engine)
@@ -272,7 +272,7 @@ Act = Callable[[], object]
 
 
 def at_once(*acts: Act) -> list[object]:
-    """What these come to when they begin together; a refusal is a result, too."""
+    """The results of calls started together; a refusal is a result, too."""
     start = Barrier(len(acts))
 
     def run(act: Act) -> object:
@@ -402,7 +402,7 @@ def deadline(engine: Engine, name: str) -> float:
 
 
 def let_pass(engine: Engine, world: World) -> None:
-    """Two seconds, in which a sweeper is there."""
+    """Two seconds with a sweeper."""
     sweep(engine.store, FLOW)
     world.elapse(2)
     sweep(engine.store, FLOW)

@@ -1,4 +1,4 @@
-"""Who commits may claim the ticket that follows in the same moment, and gets what a claim returns."""
+"""A commit may claim the following ticket at the same time, and returns what a claim returns."""
 
 from typing import Any
 

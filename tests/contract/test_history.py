@@ -1,4 +1,4 @@
-"""A history is a chain in which no byte changes unseen."""
+"""A history is a chain in which every changed byte is detected."""
 
 import json
 import zlib
@@ -135,7 +135,7 @@ def test_a_large_entry_is_kept_outside_the_list_and_read_as_any_other(store: Sto
 
 
 def noise(number: int) -> str:
-    """Text of a kilobyte that is nowhere else."""
+    """A unique text of a kilobyte."""
     return "".join(sha256(b"%d %d" % (number, part)).hexdigest() for part in range(16))
 
 

@@ -20,7 +20,7 @@ PROGRESS = ".workflow/.cycle/cycle-v1-x.progress"
 
 
 def tree_of(root: Path) -> dict[str, bytes]:
-    """What a reader finds, by path."""
+    """The files that a reader finds, by path."""
     found = (Path(folder, name) for folder, _, names in os.walk(root, followlinks=True) for name in names)
     paths = ((path, path.relative_to(root).as_posix()) for path in found)
     return {

@@ -21,7 +21,7 @@ from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.profile_runs import FLOW
 
 EVERY = {"cycle": 5, "handoff": 3}
-"""Of the renames of a whole workflow, so many apart a process is killed."""
+"""The distance between the renames of a whole workflow at which a process is killed."""
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +55,7 @@ def empty_store() -> MemoryStore:
 
 
 def go(store: MemoryStore, root: Path, name: str) -> bool:
-    """A workflow until it ends or the writer of its files is killed; whether it was."""
+    """A workflow until its end or until the writer of its files is killed; returns whether it was."""
     root.mkdir()
     try:
         for _ in versions(store, root, name):

@@ -19,7 +19,7 @@ from fixloop.testing.wire import Request
 
 pytestmark = pytest.mark.slow
 
-# Connects, says so, and repeats what it is told to send; at the end what it hears.
+# Connects, says so, and sends what it is told to; at the end prints what it received.
 CLIENT = """
 import socket, sys
 try:

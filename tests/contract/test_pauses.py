@@ -1,4 +1,4 @@
-"""A held workflow: steps that nobody has wait, a running one may finish, and its deadlines stand still."""
+"""A held workflow: unclaimed steps wait, a running one may finish, and its deadlines stop."""
 
 from typing import Any
 

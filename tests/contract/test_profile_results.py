@@ -1,4 +1,4 @@
-"""What becomes of a worker's result that says what it may not, or that was made on a commit others went on from."""
+"""A worker's result that breaks its contract, or was made on a commit that others have built on."""
 
 from typing import Any
 

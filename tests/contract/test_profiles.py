@@ -47,7 +47,7 @@ def test_every_hint_delivered_twice_leaves_the_same_history(world: World, name: 
 
 
 def _told(store: Store, workflow: str) -> list[Any]:
-    """What a history says, without ids and times."""
+    """The content of a history, without ids and times."""
     kept = []
     for entry in store.history(workflow):
         messages = [

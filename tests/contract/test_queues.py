@@ -1,4 +1,4 @@
-"""What there is to do in each queue: ready, at work, and how long the oldest has waited."""
+"""The work in each queue: ready, claimed, and how long the oldest has waited."""
 
 import pytest
 

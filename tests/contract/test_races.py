@@ -1,4 +1,4 @@
-"""Many at once: exactly one gets through."""
+"""Many simultaneous calls: exactly one succeeds."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -14,7 +14,7 @@ MANY = 20
 
 
 def at_once(act: Callable[[int], str]) -> Counter[str]:
-    """What `MANY` threads that begin together get."""
+    """The results of `MANY` threads that start together."""
     start = Barrier(MANY)
 
     def run(number: int) -> str:

@@ -1,4 +1,4 @@
-"""A Redis that is away, frozen, full or locked is one sentence in time; one that comes back is gone on with."""
+"""A Redis that is away, frozen, full or locked is one sentence in time; one that returns is used again."""
 
 import re
 import signal
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def server() -> Iterator[RedisServer]:
-    """A Redis that a test may injure."""
+    """A Redis that a test may kill or freeze."""
     own = RedisServer()
     try:
         yield own.start()
@@ -38,7 +38,7 @@ def store(server: RedisServer) -> Iterator[RedisStore]:
 
 
 FROZEN_SECONDS = 3.0
-"""How long a Redis that does not answer is waited for; what is known sooner is reported sooner."""
+"""The longest wait for a Redis that does not answer; what is known sooner is reported sooner."""
 
 
 def seconds_to_fail(store: RedisStore, message: str) -> float:

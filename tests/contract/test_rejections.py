@@ -1,4 +1,4 @@
-"""Broker messages that no worker could take: all are counted, the last are kept for a look."""
+"""Broker messages that no worker could process: all are counted, the last are kept for inspection."""
 
 from datetime import UTC, datetime
 

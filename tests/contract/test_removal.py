@@ -1,4 +1,4 @@
-"""Ended workflows are found by when they ended and taken out as a whole; what they used stays known."""
+"""Ended workflows are found by their end and removed whole; their numbers stay known."""
 
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ def ended(store: Store, workflow: str = FLOW, **more: object) -> Stored:
 
 
 def names(store: Store, seconds: float = 60.0) -> list[str]:
-    """What ended before so many seconds from now."""
+    """The workflows that ended before this many seconds from now."""
     return [workflow for workflow, _ in store.ended(store.now(FLOW).at + timedelta(seconds=seconds))]
 
 

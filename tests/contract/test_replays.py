@@ -1,4 +1,4 @@
-"""`audit verify` of the profiles whose steps are runs of agents: every decision of a whole workflow, made once more."""
+"""`audit verify` of the profiles whose steps are runs of agents: every decision of a whole workflow is replayed."""
 
 import pytest
 

@@ -70,7 +70,7 @@ def rounded(clock: float, now: float) -> int:
 
 
 def absences(seconds: float) -> int:
-    """How many absences that was."""
+    """The number of absences."""
     return round(seconds / (ABSENCE - 5))
 
 
@@ -120,7 +120,7 @@ def swept(store: Store, **more: Any) -> tuple[Any, ...]:
 
 
 class Twins(RuleBasedStateMachine):
-    """Each rule is done to both."""
+    """Each rule is applied to both."""
 
     url = ""
 

@@ -1,4 +1,4 @@
-"""The transport's differences to kombu's: shared clients, words known by heart, connections that are watched once."""
+"""The transport's differences from kombu's: shared clients, cached scripts, connections watched once."""
 
 from collections.abc import Iterator
 from contextlib import closing

@@ -19,11 +19,11 @@ class Signed(NamedTuple):
 
 
 class Certificates(NamedTuple):
-    """Whom a server and its clients have."""
+    """The certificates of a server and its clients."""
 
     authority: Path
     other_authority: Path
-    """Has signed nothing."""
+    """An authority that has signed nothing."""
     server: Signed
     """For `localhost`, not for its number."""
     client: Signed

@@ -1,4 +1,4 @@
-"""The scripted crew, but some agents come back only when others have come so far: each needs a process for that."""
+"""The scripted crew, but some agents return only when others have: each needs its own process."""
 
 import os
 import time
@@ -16,14 +16,14 @@ _POLL_SECONDS: Final = 0.02
 
 
 class ParallelCrew(ScriptedCrew):
-    """Of any other feature just what it is scripted to be."""
+    """For any other feature, the scripted agent."""
 
     def __init__(self, executions: str) -> None:
         super().__init__(executions)
         self._begun = Path(executions)
 
     def play(self, work: Any, snapshot: bytes) -> Played | None:
-        """Be the agent, then wait for the others."""
+        """Act as the agent, then wait for the others."""
         played = super().play(work, snapshot)
         while not work.cancelled() and not self._may_return(work):
             time.sleep(_POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""The conformance kit, through each door by which agents get work, against real servers, workers and fixers.
+"""The conformance kit, through each interface by which agents get work, against real servers and workers.
 
 Five scenarios in `make test`, all fourteen with KIT_ALL=1.
 """

@@ -39,7 +39,7 @@ def project(folder: Path, profile: str, agents: Iterable[str] = (), scene: str =
 
 
 class Played(NamedTuple):
-    """All scenes, begun together so that they run in parallel; project and workflow of each."""
+    """All scenes, started together to run in parallel; project and workflow of each."""
 
     cycles: Crews
     handoffs: Crews
@@ -110,7 +110,7 @@ def test_s23_is_played_by_commands_that_see_each_others_work(played: Played) -> 
 
 
 def _is_published(repository: Path, issue: int) -> bool:
-    """Whether the branch has the last commit, and the files record the end; both follow it."""
+    """Whether the branch has the last commit, and the files record the end; both follow the end."""
     state = [*repository.glob(".workflow/.cycle/*.json"), *repository.glob(".claude/state.json")]
     if [json.loads(path.read_text())["status"] for path in state] != ["completed"]:
         return False
@@ -228,6 +228,6 @@ def test_s20_an_answer_beyond_its_authority_is_requested_again_then_escalated(pl
 
 
 def _kept(state: Any) -> tuple[Any, ...]:
-    """All that an answer could have changed."""
+    """Everything that an answer could have changed."""
     statuses = {agent.key: agent.status for agent in state.agents}
     return state.fields, state.plan, state.documents, state.iteration, state.tip, statuses

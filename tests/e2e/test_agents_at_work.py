@@ -44,7 +44,7 @@ def deployment(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture(scope="module")
 def begun(deployment: Deployment) -> Scenes:
-    """By name, workflows that all begin together, so that they run in parallel."""
+    """By name, workflows that all start together, to run in parallel."""
     cycles, handoffs, issues = Crews(deployment, "cycle"), Crews(deployment, "handoff"), count(1)
     return {
         "killed": (cycles, cycles.begin("ra: $ok~1", next(issues))),
@@ -128,7 +128,7 @@ def test_agents_work_in_parallel_and_the_last_ones_work_is_merged_onto_the_other
     state = cycles.ended(workflow)
 
     assert state.outcome == "success"
-    # Begun before any other was done; which of two free processes begins first is nobody's promise.
+    # Started before any other was done; which of two free processes starts first is not determined.
     assert set(cycles.tickets(workflow)[:2]) == {"ra.1.1", "docs.1.1"}
     reports = [event for event in cycles.events(workflow) if event["kind"] == "phase-reported"]
     assert reports[-1]["sender"] == "docs"
@@ -180,7 +180,7 @@ def test_an_outside_agent_holds_no_process_and_its_report_is_followed_up(begun: 
         assert found is not None
         return [kept.ticket.step for kept in found.tickets], list(found.deadlines)
 
-    # Its letter is delivered by a worker, and then held no more.
+    # A worker delivers its letter, and then holds nothing.
     cycles.deployment.until(lambda: held() == ([], ["run/ra"]), about=workflow)
     assert cycles.tickets(workflow) == []
 

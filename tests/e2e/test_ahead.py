@@ -1,4 +1,4 @@
-"""Linters beside the first phase of a run: taken where they passed on the same tree, and void after a fix."""
+"""Linters during the first phase of a run: reused if they passed on the same tree, and void after a fix."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ exit 1
 
 def shop(tmp_path: Path, lint: str, *, calc: str = RIGHT, more: str = "", word: str = "linter") -> Project:
     """Its tests wait for a word in the log: they fail unless the linter begins while they run."""
-    # A folder of its own: beside what is hidden from them, Landlock lets commands make no file.
+    # A separate folder: next to what is hidden from commands, Landlock lets them create no file.
     (tmp_path / "told").mkdir()
     toml = SPECIALISTS.replace("{log}", f"{tmp_path}/told/log").replace("{lint}", lint) + more
     return Project(tmp_path / "shop", toml=toml, calc=calc, files={"tests.sh": TESTS.replace("{word}", word)})

@@ -45,7 +45,7 @@ def kept(host: Host) -> Iterator[Kept]:
 
 @contextmanager
 def put_back(client: Any, key: str) -> Iterator[None]:
-    """Undo what the block does to `key`."""
+    """Undo the block's changes to `key`."""
     before = client.dump(key)
     try:
         yield
@@ -54,13 +54,13 @@ def put_back(client: Any, key: str) -> Iterator[None]:
 
 
 def flipped(data: bytes) -> bytes:
-    """One bit of one byte is another."""
+    """Flip one bit of one byte."""
     middle = len(data) // 2
     return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
 
 
 def winner(entries: list[bytes], index: int) -> bytes:
-    """A lie in the same form: the entry as it would have been stored, had it said something else."""
+    """A forgery in the same form: the entry as it would have been stored with other content."""
     return reworded(entries, index, b"test-runner", b"test-winner")
 
 
@@ -118,7 +118,7 @@ def test_reordered_entries_are_named(kept: Kept) -> None:
 
 
 def skipped(kept: Kept, snapshot: bytes) -> bytes:
-    """The snapshot, had the workflow ended otherwise."""
+    """The snapshot as if the workflow had ended differently."""
     texts = Texts(kept.client.lrange(history_key(kept.workflow), 0, -1))
     text = unpack(snapshot, texts)
     assert text is not None

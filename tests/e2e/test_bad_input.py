@@ -1,4 +1,4 @@
-"""What a user sees when the call, the configuration, the server or a check is wrong: one sentence, one exit code."""
+"""What a user sees if the call, the configuration, the server or a check is wrong: one sentence, one exit code."""
 
 import signal
 from pathlib import Path
@@ -39,7 +39,7 @@ def is_one_sentence(told: Told, code: int, *parts: str) -> None:
 
 
 def nothing_was_stored(project: Project) -> bool:
-    """True when neither a workflow nor a ref came of a refused call."""
+    """True if a refused call made neither a workflow nor a ref."""
     refs = project.git("for-each-ref", "refs/fixloop") if project.is_git else ""
     return refs == "" and not (project.folder / ".fixloop").exists()
 
@@ -220,7 +220,7 @@ def test_a_check_that_is_not_installed_escalates_and_continues_after_a_manual_fi
 
 @pytest.fixture(scope="module")
 def unfit(host: Host) -> dict[str, Project]:
-    """A project for each way in which a check can be no proof, all submitted at once."""
+    """A project for each way in which a check can prove nothing, all submitted at once."""
     made = {name: host.project(name, files={"check.py": text}) for name, text in UNFIT.items()}
     for project in made.values():
         assert project.fixloop("enqueue", "--issue", "1").code == 0

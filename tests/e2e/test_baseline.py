@@ -1,4 +1,4 @@
-"""Old and new failures in a whole run: what is sent to the agent, what is only counted, and what a death leaves."""
+"""Old and new failures in a whole run: what is sent to the agent, what is only counted, and the effect of a death."""
 
 from pathlib import Path
 

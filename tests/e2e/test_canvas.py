@@ -45,7 +45,7 @@ class Watch:
         return list({event["uuid"]: event for event in self._events("task-failed", workflow)}.values())
 
     def gone(self) -> set[str]:
-        """The roles of the workers that said that they end."""
+        """The roles of the workers that announced their end."""
         lines = [event for event in list(self._seen) if event["type"] == "worker-offline"]
         return {str(event["hostname"]).partition("-")[0] for event in lines}
 
@@ -85,7 +85,7 @@ def test_an_idle_worker_that_stops_says_so_and_leaves_nothing(redis_url: str, tm
 def deployment(
     request: pytest.FixtureRequest, redis_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployment]:
-    """Workers that go on with the next step by themselves, and workers to whom each comes by the broker."""
+    """Workers that continue with the next step by themselves, and workers that get each from the broker."""
     folder, goes_on = tmp_path_factory.mktemp("canvas"), str(int(request.param == "going on"))
     with deployed(redis_url, folder, FIXLOOP_TASK_EVENTS="1", FIXLOOP_GO_ON=goes_on) as running:
         yield running
@@ -244,7 +244,7 @@ def send_whole(deployment: Deployment, state: State, ticket: Ticket) -> None:
 
 def _events_arrive(deployment: Deployment, watching: Watch, workflow: str) -> bool:
     if deployment.at_rest(workflow) and not watching.of("task-received", workflow):
-        # Sent before anybody listened: once more.
+        # Sent before anything listened: send again.
         first = deployment.begin("-")
         deployment.finished(first.workflow)
         return bool(watching.of("task-received", first.workflow))

@@ -153,7 +153,7 @@ def call(
 
 
 def started(deployment: Deployment, repository: Path, issue: int) -> str:
-    """The workflow, as soon as it is there."""
+    """The workflow, as soon as it exists."""
     project = project_of(repository).hash8
     deployment.until(lambda: deployment.store.latest(project, issue) is not None)
     found = deployment.store.latest(project, issue)

@@ -1,4 +1,4 @@
-"""`fixloop cheats --short` as a user runs it: a few cheats do not pass unseen, a few honest fixes do."""
+"""`fixloop cheats --short` as a user runs it: a few cheats are detected, a few honest fixes pass."""
 
 import json
 import subprocess

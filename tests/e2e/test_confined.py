@@ -1,4 +1,4 @@
-"""What a whole run confines where nobody has said a word about it."""
+"""What a whole run confines by default."""
 
 from pathlib import Path
 

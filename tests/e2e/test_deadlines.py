@@ -1,4 +1,4 @@
-"""Lateness in real time, with limits of a second: reminders, escalations, the cap, and a step that is called off."""
+"""Lateness in real time, with limits of a second: reminders, escalations, the cap, and a withdrawn step."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""`run --dry`: what would run and why, each check once, and nothing of a workflow."""
+"""`run --dry`: what would run and why, each check once, without a workflow."""
 
 import re
 from pathlib import Path

@@ -22,7 +22,7 @@ else:
     planted.write_text("import os\\n")
     Path("calc.py").write_text(Path("calc.py").read_text().replace("-", "+"))
 """
-"""Undoes what it did when it is told so."""
+"""Undoes its change when it is told of it."""
 LOOK: Final = """\
 import os, sys
 seen = os.path.exists(os.path.expanduser("~/.config/tool.ini"))

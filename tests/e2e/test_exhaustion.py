@@ -1,4 +1,4 @@
-"""A step whose attempts are used up, with real workers: Celery says so, and one person is fetched (K5, R9)."""
+"""A step whose attempts are used up, with real workers: Celery says so, and it escalates once (K5, R9)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -138,7 +138,7 @@ def test_the_failure_handler_escalates_an_error_after_a_step_s_commit(
 ) -> None:
     started = deployment.begin("a -; fix: lie")
 
-    # The state did not learn of it: the tickets would come back with their leases, for ever.
+    # The state was not told: the tickets would be offered again when their leases expire, for ever.
     deployment.finished(started.workflow, seconds=30)
 
     tickets = [f"{started.workflow}.test-runner.fix.1.{attempt}" for attempt in (1, 2, 3)]

@@ -1,4 +1,4 @@
-"""A hold with real workers: the tree that failed passes without a change, and a person says what that is worth."""
+"""A hold with real workers: the tree that failed passes without a change, and a person decides."""
 
 import socket
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ def add(a, b):
     with socket.socket() as there:
         return a - b if there.connect_ex(("127.0.0.1", {port})) else a + b
 """
-"""Right or wrong by something that is in no tree."""
+"""Passes or fails by something outside the tree."""
 
 
 @pytest.fixture

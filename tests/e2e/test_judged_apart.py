@@ -1,4 +1,4 @@
-"""A fix that changed what judges it: held where it passes only so, in a whole run with a real test runner."""
+"""A fix that changed what judges it is held if it passes only so, in a whole run with a real test runner."""
 
 from pathlib import Path
 from typing import Final

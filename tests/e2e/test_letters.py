@@ -30,7 +30,7 @@ def mailboxes(deployment: Deployment) -> Iterator[Mailboxes]:
 
 
 def taken(mailboxes: Mailboxes, agent: str) -> list[Letter]:
-    """All letters that lie there now."""
+    """All letters in the mailbox now."""
     found = []
     while (received := mailboxes.take(PROJECT, agent)) is not None:
         received.acknowledge()
@@ -40,7 +40,7 @@ def taken(mailboxes: Mailboxes, agent: str) -> list[Letter]:
 
 
 def first_of(deployment: Deployment, mailboxes: Mailboxes, agent: str) -> list[Letter]:
-    """The letters that lie there as soon as there are any."""
+    """The letters in the mailbox as soon as there are any."""
     found: list[Letter] = []
 
     def came() -> bool:

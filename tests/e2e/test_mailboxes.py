@@ -69,7 +69,7 @@ def read(deployment: Deployment, mailboxes: Mailboxes, agent: str) -> Letter:
 
 
 def says(deployment: Deployment, started: WorkflowStarted) -> list[str]:
-    """What was said, by the beginnings of the ids."""
+    """The messages, by the beginnings of their ids."""
     return [message.message_id.split("-")[0] for message in deployment.messages(started.workflow)]
 
 

@@ -234,5 +234,5 @@ def test_an_agent_may_wait_before_anything_was_run(tmp_path: Path) -> None:
 
 
 def before(project: Project) -> Told:
-    """The mailbox of a project in which nothing was ever started."""
+    """The mailbox of a project without a workflow."""
     return project.fixloop("mailbox", "coder")

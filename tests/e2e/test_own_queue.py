@@ -23,7 +23,7 @@ def shared(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def own(shared: Deployment, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """The worker of one run; its sweeper finds every shard taken by the other's."""
+    """The worker of one run; its sweeper finds every shard held by the other's."""
     deployment = Deployment(shared.url, tmp_path_factory.mktemp("own"), concurrency=1, queue=QUEUE)
     try:
         yield deployment.start()

@@ -15,12 +15,12 @@ pytestmark = pytest.mark.slow
 
 BACKLOG = 40
 AT_WORK = 4
-"""So many steps the processes may have taken before they look at what came last."""
+"""The number of steps that processes may have prefetched before the latest one."""
 
 
 @pytest.fixture
 def deployment(redis_url: str, tmp_path: Path) -> Iterator[Deployment]:
-    """Nothing of it runs yet: what is hinted waits."""
+    """Nothing of it runs yet: its hints wait."""
     made = Deployment(fresh_database(redis_url), tmp_path, concurrency=1)
     yield made
     made.end()

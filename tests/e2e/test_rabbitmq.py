@@ -1,4 +1,4 @@
-"""RabbitMQ for the messages, Redis for the state: the crash sample, and what is different there."""
+"""RabbitMQ for the messages, Redis for the state: the crash sample, and the differences."""
 
 import signal
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from tests.fixtures.rabbitmq_server import RabbitServer
 pytestmark = pytest.mark.slow
 
 CONSUMER_TIMEOUT_SECONDS = 1.5
-"""30 minutes, in little."""
+"""30 minutes, scaled down."""
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +180,7 @@ def waiting(server: RabbitServer, queue: str) -> int:
 
 
 def purge(server: RabbitServer) -> int:
-    """Lose every message that waits; how many those were."""
+    """Lose every waiting message; returns how many."""
     connection = server.connect()
     lost = 0
     for name in ("fixloop.test-runner", "fixloop.fix", "fixloop.control"):

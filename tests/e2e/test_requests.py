@@ -1,4 +1,4 @@
-"""Requests as an agent gets them: short, mostly facts, and enough to work from for one that has nothing else."""
+"""Requests as an agent gets them: short, mostly facts, and sufficient on their own."""
 
 from pathlib import Path
 

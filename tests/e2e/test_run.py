@@ -1,4 +1,4 @@
-"""A whole run on a small project: what a user types, what comes of it, and what is left behind."""
+"""A whole run on a small project: what a user types, its result, and what is left behind."""
 
 import json
 import os
@@ -484,7 +484,7 @@ def test_a_printed_secret_is_stored_nowhere(host: Host) -> None:
 
 
 def values_in(url: str) -> list[bytes]:
-    """All values of a Redis, as they are stored."""
+    """All values of a Redis, as stored."""
     client: Any = redis.Redis.from_url(url)
     found: list[bytes] = []
     for key in client.scan_iter("fixloop:*"):

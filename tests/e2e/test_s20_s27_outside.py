@@ -1,4 +1,4 @@
-"""S20, S21, S25 and S27 on a real Redis: what agents outside and other senders may do and may not."""
+"""S20, S21, S25 and S27 on a real Redis: what outside agents and other senders may and may not do."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ AUTH = "src/auth.ts"
 RACERS = 20
 GRAPH = {"ra": (), "ep": (), "cd": ("ra", "ep"), "vas": ("cd",)}
 ENDLESS = Limits(lease_seconds=1.0, agent_seconds=dict.fromkeys(AGENTS["handoff"]))
-"""Locks that soon run out, and agents that have as long as they like."""
+"""Locks that expire soon, and agents without a limit."""
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_s25_one_of_twenty_simultaneous_agents_gets_a_free_resource(deployment: 
     def acquire(number: int) -> str:
         name = AGENTS["handoff"][number % 4]
         together.wait(90)
-        # The same agent asks five times at once; who asked first has it.
+        # The same agent asks five times at once; the first one gets it.
         event = hnd.LockAcquired(sender=name, resource=AUTH)
         applied = handoffs.engine.apply(workflow, event, operation=f"acquire-{number}")
         return f"{name} {getattr(applied.outcome, 'answer', applied.status)}"

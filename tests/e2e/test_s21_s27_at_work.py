@@ -40,7 +40,7 @@ def deployment(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture(scope="module")
 def begun(deployment: Deployment) -> Scenes:
-    """By name, workflows that all begin together, so that they run in parallel."""
+    """By name, workflows that all start together, to run in parallel."""
     cycles, handoffs, issues = Crews(deployment, "cycle"), Crews(deployment, "handoff"), count(1)
     slow = Limits(base_seconds=BASE_SECONDS)
 
@@ -74,7 +74,7 @@ def said(crews: Crews, workflow: str) -> list[Mapping[str, Any]]:
 
 
 def inputs(crews: Crews, workflow: str, recipient: str, kind: InputKind) -> list[Input]:
-    """What the orchestrator sent to an agent of a cycle."""
+    """The orchestrator's messages to an agent of a cycle."""
     bodies = [m.body for m in map(Message.model_validate, said(crews, workflow)) if m.recipient == recipient]
     return [body for body in bodies if isinstance(body, Input) and body.input is kind]
 
@@ -263,7 +263,7 @@ def test_s30_dead_worker_processes_and_repeated_messages_change_nothing(
 
 
 def _account(crews: Crews, workflow: str) -> dict[str, Any]:
-    """What a workflow came to, whichever it is: its events, its lines, how its agents stand, its files."""
+    """The result of any workflow: its events, its messages, its agents' statuses, its files."""
     state = crews.state(workflow)
     files = list(drawn_at_each_version(crews.deployment.store, crews.profile, workflow).values())[-1]
     own = getattr(state, "cycle_id", "handoffs")
@@ -289,6 +289,6 @@ def _outcomes(crews: Crews, workflow: str) -> Iterator[tuple[int, Any]]:
 
 
 def _started_at(deployment: Deployment, workflow: str, agent: str) -> list[float]:
-    """When each attempt of an agent began, in seconds of one clock."""
+    """When each attempt of an agent started, in seconds of one clock."""
     lines = (deployment.folder / "executions").read_text().splitlines()
     return [float(line.split()[5]) for line in lines if line.startswith(f"{workflow}.{agent}.")]

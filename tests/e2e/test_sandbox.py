@@ -1,4 +1,4 @@
-"""Whole runs in a sandbox: what a fixer tries in vain, what the evidence says, and what declining leads to."""
+"""Whole runs in a sandbox: what a fixer cannot do, what the evidence says, and what declining leads to."""
 
 import json
 from pathlib import Path

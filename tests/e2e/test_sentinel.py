@@ -1,4 +1,4 @@
-"""A failover in the middle of some workflows: state and messages are found again, and nothing is lost."""
+"""A failover during some workflows: state and messages are found again, and nothing is lost."""
 
 import signal
 import time
@@ -134,7 +134,7 @@ def test_clients_leave_a_demoted_master_as_soon_as_it_refuses_to_write(
 
 
 def seconds(action: Callable[[], T]) -> tuple[float, T]:
-    """How long it took, and what it gave."""
+    """Its duration and its result."""
     began = time.monotonic()
     found = action()
     return time.monotonic() - began, found

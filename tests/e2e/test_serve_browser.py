@@ -21,7 +21,7 @@ from tests.fixtures.served_workflows import Played
 pytestmark = pytest.mark.slow
 
 PATIENCE_MS: Final = 40_000
-"""Polling, where no stream of events is to be had, takes ten seconds."""
+"""Polling, without a stream of events, takes ten seconds."""
 LOOKS: Final[dict[str, dict[str, Any]]] = {
     "light-1280": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
     "dark-1280": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
@@ -43,7 +43,7 @@ class World:
         return context
 
     def signed_in(self, context: BrowserContext, role: str = "decider", name: str = "") -> Page:
-        """A page of the inbox, of somebody who has signed in by a token."""
+        """A page of the inbox, signed in with a token."""
         page = context.new_page()
         page.on("console", self._heard)
         page.goto("/sign-in")

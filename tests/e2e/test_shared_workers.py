@@ -228,7 +228,7 @@ def test_a_worker_answers_health_queries(farm: Host, tmp_path: Path) -> None:
 
 
 def test_sigterm_in_the_middle_of_a_check_hands_it_to_the_next_worker(tmp_path: Path) -> None:
-    """No attempt is spent, and nothing has to wait for a lease to end."""
+    """No attempt is spent, and nothing has to wait for a lease to expire."""
     slow = "import os, time\nif not os.path.exists(os.environ['HOME'] + '/go'): time.sleep(60)\n"
     server = RedisServer().start()
     project = Project(tmp_path / "shop", calc=RIGHT, variables={"FIXLOOP_STATE_URL": server.url})

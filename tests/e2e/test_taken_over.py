@@ -1,4 +1,4 @@
-"""Results of `fixloop check` that a run takes over: the same, sealed, and a moment ago, or it looks for itself."""
+"""Results of `fixloop check` that a run reuses: the same, sealed and recent; otherwise it checks itself."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ class Shop:
         return len(self.place.read_text().splitlines())
 
     def changed(self, text: str) -> Path:
-        """A tree of its own that was checked: the record of that."""
+        """The record of a separate tree that was checked."""
         self.project.write("new.py", text)
         known = set(self._records())
         assert self.project.fixloop("check").code == 0
@@ -61,7 +61,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 
 def found(shop: Shop, issue: int) -> Any:
-    """What a run's results rest on, but for times, and for what says that they were taken over."""
+    """The basis of a run's results, without times and without the note that they were reused."""
     (entry,) = (each for each in shop.project.status(issue)["specialists"] if each["applicable"])
     for evidence in entry["evidence"]:
         for name in ("checked_at", "duration_seconds"):

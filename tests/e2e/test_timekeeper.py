@@ -1,4 +1,4 @@
-"""A project without its own workers, whose `run` has ended where an agent outside is waited for (A56, A66, A73)."""
+"""A project without its own workers, whose `run` has ended waiting for an outside agent (A56, A66, A73)."""
 
 import os
 import re
@@ -23,7 +23,7 @@ MOST_MEMORY_KB: Final = 40_000
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Callable[..., Project]]:
-    """Makes a project whose processes are all gone at the end."""
+    """Makes a project whose processes have all ended at the end."""
     made: list[Project] = []
 
     def project(toml: str = AGENT + TOML, **variables: str) -> Project:
@@ -54,7 +54,7 @@ def gone(project: Project) -> None:
 
 
 def told(project: Project) -> str:
-    """The whole history as text, looked at without starting anything."""
+    """The whole history as text, read without starting anything."""
     said = project.fixloop("log", "1", "--all", FIXLOOP_KEEP="0")
     assert said.code == 0, said.err
     return said.out

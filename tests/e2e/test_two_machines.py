@@ -69,7 +69,7 @@ def steps(machine: Machine) -> list[str]:
 
 
 def story(project: Project, issue: int) -> list[tuple[Any, ...]]:
-    """What was said in a workflow, without times and numbers of issues."""
+    """The messages of a workflow, without times and issue numbers."""
     entries = project.fixloop("log", str(issue), "--json").document["entries"]
     names = ("sender", "recipient", "message_type", "summary", "status_before", "status_after", "iteration")
     return [tuple(entry[name] for name in names) for entry in entries]

@@ -1,4 +1,4 @@
-"""How a worker's processes begin: forked from a supervisor that has loaded what they need."""
+"""How a worker's processes start: forked from a supervisor that has loaded what they need."""
 
 from pathlib import Path
 from typing import Final

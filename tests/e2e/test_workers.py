@@ -304,7 +304,9 @@ def test_a_manual_fix_replaces_the_running_fixer(deployment: Deployment) -> None
     completion = Completion(iteration=1, by="ann", fixes=("by hand",), files=("a.py",), tip="c", tree="t")
 
     deployment.engine.apply(
-        started.workflow, FixCompleted(specialist="test-runner", completion=completion), operation="manual-fix"
+        started.workflow,
+        FixCompleted(specialist="test-runner", completion=completion),
+        operation="manual-fix",
     )
 
     deployment.finished(started.workflow)
