@@ -1,4 +1,4 @@
-"""A process that polls named files until it is stopped, and prints what it must never see."""
+"""A process that polls named files until it is stopped, and prints states that must never be visible."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Running the tests again and again, with real runs of pytest."""
+"""Repeating the tests, with real runs of pytest."""
 
 import re
 import subprocess

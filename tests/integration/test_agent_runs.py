@@ -1,4 +1,4 @@
-"""One run of an agent as a command, on a real repository: what it sees, what is taken of it, and what is refused."""
+"""One run of an agent as a command, on a real repository: its input, its accepted results, its refusals."""
 
 import sys
 from datetime import UTC, datetime

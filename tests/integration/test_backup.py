@@ -1,4 +1,4 @@
-"""A project in a file, and back: all that was stored, what lives goes on, and nothing is put where it may not be."""
+"""A project in a file, and back: everything stored, live workflows continue, and nothing is overwritten."""
 
 import gzip
 import json
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 
 class World:
-    """A Redis with a project, and commands beside it."""
+    """A Redis with a project, and commands that use it."""
 
     def __init__(self, session: Session, agents: Agents, capsys: pytest.CaptureFixture[str]) -> None:
         self.session, self.agents, self._capsys = session, agents, capsys
@@ -34,7 +34,7 @@ class World:
         return code, self._capsys.readouterr().err
 
     def everything(self) -> dict[bytes, Any]:
-        """All keys of workflows, of their kinds, without what changes by looking on."""
+        """All keys of workflows with their types, without those that change by themselves."""
         client: Any = self.session.connection
         names = client.call(lambda redis: sorted(redis.keys("fixloop:{*")))
         read = {
@@ -54,7 +54,7 @@ class World:
         return found
 
     def own(self, workflow: str, found: dict[bytes, Any] | None = None) -> list[Any]:
-        """What is kept of one workflow alone, of `everything` where that is at hand."""
+        """The stored data of one workflow, from `everything` if given."""
         names = (keys.workflow_key(workflow), keys.history_key(workflow), keys.artifacts_key(workflow))
         found = self.everything() if found is None else found
         return [found.get(name.encode()) for name in names]
@@ -232,7 +232,7 @@ def test_an_incomplete_backup_file_changes_nothing(world: World, tmp_path: Path,
         case "edited":
             file.write_bytes(gzip.compress(plain.replace(b'"history":["', b'"history":["A', 1)))
         case "flipped":
-            # The kind of the first block is one that there is none of.
+            # The first block has an unknown kind.
             file.write_bytes(data[:10] + bytes([data[10] | 0b110]) + data[11:])
         case "unnumbered":
             file.write_bytes(gzip.compress(b'{"fixloop": "backup"}\n{}\n'))

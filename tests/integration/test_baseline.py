@@ -1,4 +1,4 @@
-"""What a feature broke and what was broken before: only the first fails its checks."""
+"""Failures of a feature and older ones: only the first fail its checks."""
 
 import os
 import sys
@@ -61,7 +61,7 @@ class Site:
             configuration=Configuration(specialists=(checks,)),
             cache=self.cache,
         )
-        # What `try_checks` has done by a process of its own, which takes longer to load than all of this.
+        # What `try_checks` has done by a separate process, which takes longer to load than all of this.
         [found] = tried(Asked.model_validate_json(asked.model_dump_json(by_alias=True)), Event())
         return found.result
 

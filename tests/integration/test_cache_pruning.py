@@ -52,7 +52,7 @@ class Site(Loop):
             publish(snapshot_in(self.state), issue=47, tip=self.state.tip, mirror=self.mirror("first"))
 
     def pruned(self, *, later: timedelta = SOON) -> list[str]:
-        """What goes when everything that ended until then is old enough, notes of this machine included."""
+        """What is pruned when everything that ended by then is old enough, including notes of this machine."""
         for note in self.cache.glob("mirrors/*.used/*"):
             os.utime(note, (time.time() - 60, time.time() - 60))
         return list(prune_cache(self.store, self.cache, before=datetime.now(UTC) + later))

@@ -1,4 +1,4 @@
-"""Canaries with the tools themselves: a runner that cannot fail is seen, and an honest project never is."""
+"""Canaries with real tools: a runner that cannot fail is detected, and an honest project is never held."""
 
 import os
 import shutil
@@ -65,7 +65,7 @@ def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult
 def tried(
     folder: Path, files: Mapping[str, str], fix: Mapping[str, str], *command: str, **keys: Any
 ) -> tuple[str, list[Finding]]:
-    """What the evidence of a check says after a fix with which it passes, and why it is held."""
+    """The evidence of a check after a fix with which it passes, and why it is held."""
     repository, cache = make_repository(folder / "shop", dict(files)), with_known_imports(folder / "cache")
     snapshot = take_snapshot(repository, issue=0, cache=cache)
     site = Site(snapshot, Configuration(), cache, "canaries")

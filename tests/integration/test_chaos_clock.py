@@ -1,4 +1,4 @@
-"""A wall clock that is wrong: what the code of a process sees, and what it does not."""
+"""A wrong wall clock: what a process sees of it, and what not."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`fixloop check`: the verdict on a checkout in one process, what has changed, and what need not run again."""
+"""`fixloop check`: the verdict on a checkout in one process, the changes, and what need not run again."""
 
 import signal
 from pathlib import Path
@@ -25,7 +25,7 @@ def shop(tmp_path: Path, toml: str = TOML) -> Project:
 
 
 def counted(project: Project) -> int:
-    """How often the check that counts has run."""
+    """How often the counting check has run."""
     place = project.folder.parent / "counted"
     return len(place.read_text().splitlines()) if place.exists() else 0
 

@@ -1,4 +1,4 @@
-"""`fixloop fixed ISSUE --file ANSWER`: every answer of an agent ends as the protocol says, and nothing is lost."""
+"""`fixloop fixed ISSUE --file ANSWER`: every answer of an agent ends as in the protocol, and nothing is lost."""
 
 import io
 import sys
@@ -48,7 +48,7 @@ def log(capsys: Capsys) -> list[str]:
 
 
 def events(agents: Agents, workflow: str) -> list[dict[str, Any]]:
-    """What the history says has happened."""
+    """The events of the history."""
     return [entry.body["event"] for entry in agents.store.history(workflow)]
 
 

@@ -22,7 +22,7 @@ def agents(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def waiting(agents: Agents) -> None:
-    """The other workflow, and one that works for it and waits for a person."""
+    """The parent workflow, and a child that waits for a person."""
     agents.start(47)
     agents.start(workflow=CHILD, script="a; fix: blocked", name="a; fix: blocked", parent=PARENT)
     agents.run(CHILD)

@@ -1,4 +1,4 @@
-"""What commands say of a damaged workflow, and how its issue begins again."""
+"""What commands say of a damaged workflow, and how its issue starts again."""
 
 import base64
 import json
@@ -28,7 +28,7 @@ def client(redis_url: str) -> Any:
 
 
 def damaged(client: Any, workflow: str) -> str:
-    """Its state is of another kind."""
+    """Its state has the wrong type."""
     client.set(keys.workflow_key(workflow), b"garbled")
     return f"fixloop:{{{keys.shard_of(workflow):02}}}:workflow:{workflow} is a string and has to be a hash"
 

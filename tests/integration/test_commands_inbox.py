@@ -1,4 +1,4 @@
-"""What waits for a person: since when, what each answer does, and who failed in whose words."""
+"""What waits for a person: since when, the effect of each answer, and the error in its own words."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -63,7 +63,7 @@ def test_the_start_of_a_wait_for_a_fix_does_not_move_with_the_clock(agents: Agen
     workflow, state = asked_of_a_person(agents)
     found = agents.store.read(workflow)
     assert found is not None
-    # An hour in which no engine ran: its clock stood still.
+    # An hour in which no engine ran: its clock had stopped.
     later = replace(found, moment=Moment(found.moment.at + timedelta(hours=1), found.moment.clock))
 
     [now], [then] = (list(PRESENTER.items(each, state, tmp_path)) for each in (found, later))

@@ -1,4 +1,4 @@
-"""A hold at the command line: what is shown, who may answer, and how often each rule held."""
+"""A hold at the command line: its display, who may answer, and how often each rule held."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`lock`, `unlock`, `write`, `heartbeat`: one has it, others wait or skip, and who comes too late changes nothing."""
+"""`lock`, `unlock`, `write`, `heartbeat`: one agent has a lock, others wait or skip, and a late one changes nothing."""
 
 from pathlib import Path
 

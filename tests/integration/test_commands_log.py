@@ -1,4 +1,4 @@
-"""`fixloop log` on workflows in a real Redis: lines, full texts, data, one specialist's flow, all that happened."""
+"""`fixloop log` on workflows in a real Redis: lines, full texts, data, one specialist's flow, all events."""
 
 import pytest
 

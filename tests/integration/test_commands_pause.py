@@ -1,4 +1,4 @@
-"""`pause` and `continue`, who calls, and what `status` says of what runs, on workflows in a real Redis."""
+"""`pause` and `continue`, their callers, and `status` of running operations, on workflows in a real Redis."""
 
 from datetime import timedelta
 

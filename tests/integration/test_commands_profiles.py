@@ -115,7 +115,7 @@ def test_the_status_of_handoffs_names_agents_handoffs_and_metrics(profiles: Prof
 
 
 def asked(profiles: Profiles, workflow: str, times: int = 1) -> None:
-    """Have the planner of these handoffs ask a person so often."""
+    """Have the planner of these handoffs ask a person this many times."""
     question = hnd.AgentEscalated(sender="planner", reason="spec", details="which?", blocking=False)
     profiles.apply(workflow, hnd.AgentActivated(agent="planner"), *[question] * times)
 

@@ -1,4 +1,4 @@
-"""`send`, `reject` and `ack --handoff` on cycles and handoffs: what each does, and what is refused."""
+"""`send`, `reject` and `ack --handoff` on cycles and handoffs: their effects and refusals."""
 
 import json
 from pathlib import Path

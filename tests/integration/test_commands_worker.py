@@ -1,4 +1,4 @@
-"""`worker` and `flower` as real processes: they start, work, and leave nothing behind however they end."""
+"""`worker` and `flower` as real processes: they start, work, and leave nothing behind whatever ends them."""
 
 import os
 import re
@@ -62,7 +62,7 @@ def program(environment: dict[str, str], *words: str) -> Iterator["subprocess.Po
 
 
 def said(environment: dict[str, str]) -> Path:
-    """What `program` said on stderr."""
+    """The stderr of `program`."""
     return Path(environment["MARK"], "stderr")
 
 
@@ -125,7 +125,7 @@ def test_a_worker_processes_features_reports_its_health_and_exits_cleanly(
         until(lambda: bool(children(environment, "control") - killed), "it was not started again")
         (again,) = children(environment, "control") - killed
         os.kill(again, signal.SIGSTOP)
-        # A quick one had sent a heartbeat before it was held, and is well until that is old.
+        # A quick one had sent a heartbeat before it was stopped, and is healthy until that is old.
         checks: list[subprocess.CompletedProcess[str]] = []
 
         def is_noticed() -> bool:

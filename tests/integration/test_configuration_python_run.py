@@ -1,4 +1,4 @@
-"""The presets' commands as the real tools take them, on a project with defects and on a clean one."""
+"""The presets' commands with the real tools, on a project with defects and on a clean one."""
 
 import json
 import os

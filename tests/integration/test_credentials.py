@@ -1,4 +1,4 @@
-"""Credentials are git's business: a helper of the user's answers for them, and none is ever stored or shown."""
+"""Credentials are left to git: the user's helper provides them, and none is ever stored or shown."""
 
 import base64
 import os
@@ -51,7 +51,7 @@ class _Answers(BaseHTTPRequestHandler):
     do_POST = do_GET
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nobody reads it."""
+        """It is not read."""
 
     def _said_by_git(self) -> bytes:
         asked = urlsplit(self.path)

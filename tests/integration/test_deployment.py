@@ -49,7 +49,7 @@ def guarded_redis(tmp_path: Path) -> Iterator[Path]:
     """A Redis as the Compose file starts it, but for its places; its socket."""
     [shell, option, script] = compose()["services"]["redis"]["command"]
     binary, version = server_binary()
-    # Since 7.0 nobody may use DEBUG by default; here it is the user's rights that have to refuse it.
+    # Since 7.0 DEBUG is disabled by default; here the user's rights have to refuse it.
     debug = " --enable-debug-command yes" if version.numbers >= (7, 0) else ""
     for old, new in {
         "$$": "$",

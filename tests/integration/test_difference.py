@@ -1,4 +1,4 @@
-"""What a fix has written into product files, read from a real mirror."""
+"""A fix's changes to product files, read from a real mirror."""
 
 from collections.abc import Mapping
 from pathlib import Path

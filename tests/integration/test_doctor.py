@@ -26,7 +26,7 @@ def by_name(findings: list[Finding]) -> dict[str, Finding]:
 
 @pytest.fixture
 def away(tmp_path: Path) -> Settings:
-    """Settings that name a Redis that is not there."""
+    """Settings that name a Redis that does not run."""
     return Settings(state_url=f"unix://{tmp_path}/no.sock", cache_dir=tmp_path / "cache")
 
 

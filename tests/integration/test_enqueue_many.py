@@ -1,4 +1,4 @@
-"""Many features that are handed in by one call, on real repositories and a real Redis."""
+"""Many features submitted by one call, on real repositories and a real Redis."""
 
 import json
 import os
@@ -28,7 +28,7 @@ CHECKS = '[specialist.test-runner]\ncommand = "true"\n'
 
 @pytest.fixture
 def store(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisStore]:
-    """An empty Redis; the current directory is a checkout, and beside it is another."""
+    """An empty Redis; the current directory is a checkout, next to another."""
     with redis.Redis.from_url(redis_url) as client:
         client.flushall()
     for name in ("shop", "bank"):

@@ -55,7 +55,7 @@ class Project:
         return table
 
     def play(self, fixes: int = MAX_RUNS) -> None:
-        """All specialists in order, each until it passes or the fixer has had its turns."""
+        """All specialists in order, each until it passes or the fixer's attempts are used up."""
         for specialist in self.configuration()["specialist"]:
             runs = self.runs.setdefault(specialist, [])
             runs.append(self.validate(specialist))

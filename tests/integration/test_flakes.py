@@ -1,4 +1,4 @@
-"""What failed runs once more on the same tree before an agent is asked: a test that then passes is no bug."""
+"""Failures run once more on the same tree before an agent is asked: a test that then passes is no bug."""
 
 import sys
 from datetime import UTC, datetime, timedelta
@@ -53,7 +53,7 @@ def project(tmp_path: Path, *, calc: str = RIGHT, passes: str = "count > 0", qua
 
 
 def asked(state: State) -> list[list[str]]:
-    """The failures of each run that an agent was asked to mend."""
+    """The failures of each run that an agent was asked to fix."""
     return [[ref.name for ref in run.failures] for run in state.active.runs if not run.passed]
 
 

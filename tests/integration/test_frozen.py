@@ -1,4 +1,4 @@
-"""What a run keeps of its environment, and what a later one has to find: real workspaces, no workflow around them."""
+"""What a run records of its environment, and what a later one has to find: real workspaces without a workflow."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 
 class Runs:
-    """Runs of one workflow on one machine, each on a ground of its own."""
+    """Runs of one workflow on one machine, each in a separate folder."""
 
     def __init__(self, folder: Path) -> None:
         self.cache, self.top = folder / "cache", make_repository(folder / "shop", {".gitignore": ".venv\n"})

@@ -1,4 +1,4 @@
-"""A real virtual environment is listed; what somebody does to it shows, what checks do to it by running does not."""
+"""The listing of a real virtual environment: deliberate changes show, those by running checks do not."""
 
 import os
 import subprocess

@@ -45,7 +45,7 @@ def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 
 def are_there(folder: Path) -> bool:
-    """Whether all of a family have begun."""
+    """Whether all of a family have started."""
     return len(list(folder.iterdir())) == 4
 
 

@@ -1,4 +1,4 @@
-"""The Helm chart, rendered by Helm and checked against Kubernetes' own schemas; no cluster is asked."""
+"""The Helm chart, rendered by Helm and checked against Kubernetes' own schemas, without a cluster."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ KUBERNETES = "1.30"
 
 
 def rendered(*values: str) -> dict[tuple[str, str], Any]:
-    """Kind and name → what Helm makes of the chart with these values."""
+    """Kind and name → what Helm renders with these values."""
     helm = shutil.which("helm", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if helm is None:
         pytest.skip("no helm here; helm-binary brings it on Linux x86-64")

@@ -1,4 +1,4 @@
-"""`fixloop hook`: what an agent is answered when it wants to stop, and what is put into its settings."""
+"""`fixloop hook`: the answer to an agent that wants to stop, and the hooks in its settings."""
 
 import json
 import os

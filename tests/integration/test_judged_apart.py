@@ -1,4 +1,4 @@
-"""What is found when a fix is judged with what it could not choose: real trees and checks, no workflow around them."""
+"""Findings when a fix is judged with files it could not choose: real trees and checks without a workflow."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ FILES: Final = {
 
 
 class Seen(NamedTuple):
-    """What came of a claim."""
+    """The result of a claim."""
 
     findings: tuple[Finding, ...]
     runs: int

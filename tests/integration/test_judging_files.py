@@ -1,4 +1,4 @@
-"""Which files of a real change judge: where a path does not tell, their content and who names them do."""
+"""Which files of a real change judge: by path, else by content and by the files that name them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 def kinds(
     folder: Path, before: Mapping[str, str], after: Mapping[str, str], trust: Trust = UNTOLD
 ) -> dict[str, str]:
-    """What of a change judges; an empty text removes a file."""
+    """Which files of a change judge; an empty text removes a file."""
     top = make_repository(folder / "shop", {**before, "kept": ""})
     old = git(top, "rev-parse", "HEAD")
     write(top, dict(after))

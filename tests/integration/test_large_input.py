@@ -232,7 +232,7 @@ def test_a_long_text_is_kept_whole() -> None:
 
 
 def test_a_long_run_of_spaces_is_escaped_in_one_pass() -> None:
-    # With a pattern that looks at each space again this takes minutes; no clock is needed to notice.
+    # With a pattern that scans each space again this takes minutes; no clock is needed to notice.
     for text in ("a" + " " * 200_000 + "*", "*" + "\t" * 200_000, "|" + " #" * 100_000):
         assert markdown.unescape(markdown.line(text)) == text
         assert markdown.unescape(markdown.cell(text)) == text

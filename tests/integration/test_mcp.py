@@ -1,4 +1,4 @@
-"""`fixloop mcp` as agents use it: a real process, asked by the SDK's own client in both ways to begin."""
+"""`fixloop mcp` as agents use it: a real process, called by the SDK's own client with both handshakes."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ ERAS = ["legacy", "2026-07-28"]
 
 
 def asked(stage: Stage, mode: str, act: Callable[[Client], Coroutine[Any, Any, Any]]) -> Any:
-    """What `act` comes to with a client of `fixloop mcp` in this directory."""
+    """The result of `act` with a client of `fixloop mcp` in this directory."""
 
     async def talk() -> Any:
         words = ["-m", "fixloop.cli", "mcp", "--agent", "coder"]

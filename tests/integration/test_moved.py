@@ -1,4 +1,4 @@
-"""Work that was moved away, read from a real mirror."""
+"""Code that was moved out of checked paths, read from a real mirror."""
 
 from dataclasses import replace
 from pathlib import Path

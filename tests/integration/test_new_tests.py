@@ -1,4 +1,4 @@
-"""New tests have to be able to fail: before the fix, or at least where the product does nothing."""
+"""New tests have to be able to fail: before the fix, or at least if the product does nothing."""
 
 import sys
 from pathlib import Path

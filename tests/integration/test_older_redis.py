@@ -1,4 +1,4 @@
-"""A Redis that an older version filled: what is in it verifies, ends up in the archive, is purged, and continues."""
+"""A Redis that an older version filled: its workflows verify, are archived, are purged, and continue."""
 
 import base64
 import json

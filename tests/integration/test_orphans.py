@@ -1,4 +1,4 @@
-"""What a killed guard leaves behind is ended by the process above, however much it is."""
+"""The processes that a killed guard leaves, in any number, are ended by the process above."""
 
 import os
 import subprocess

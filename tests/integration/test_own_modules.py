@@ -44,7 +44,7 @@ class Runs:
         self.pycache = self.top = tmp_path
 
     def play(self, *options: str, before: float = math.inf, rest: bool = True) -> str:
-        """What pytest prints in the next workspace; which modules it did not compile is noted."""
+        """The output of pytest in the next workspace; the modules it did not compile are recorded."""
         self.count += 1
         self.top, self.pycache = self.tmp_path / f"{self.count}/calc", self.tmp_path / f"{self.count}/pycache"
         self.top.mkdir(parents=True)
@@ -122,7 +122,7 @@ def test_a_test_changed_in_its_workspace_runs_changed(runs: Runs) -> None:
 
 def test_bytecode_that_a_command_wrote_is_never_kept(runs: Runs) -> None:
     runs.play()
-    # What forges its own module where it is looked for.
+    # A test that plants a forged module.
     forged = "import sys, importlib.util as u, marshal\n" + (
         "c = compile('def add(a, b): return 3', 'calc.py', 'exec')\n"
         "h = u.MAGIC_NUMBER + (1).to_bytes(4, 'little') + bytes(8)\n"

@@ -1,4 +1,4 @@
-"""What `[workspace] setup` makes: once for each state of the dependency files, whole or not at all."""
+"""The environment of `[workspace] setup`: made once for each state of the dependency files, whole or not at all."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A process that was forked from its supervisor: it begins as a program would, and its end is reported as one's."""
+"""A process forked from its supervisor: it starts like a program, and its end is reported like one's."""
 
 import json
 import os
@@ -58,7 +58,7 @@ def test_the_end_of_a_forked_process_has_a_reason_and_ends_no_other(
 ) -> None:
     done = said_by("-m", "tests.integration.forked_processes", name)
 
-    # Said once: no process continues as another supervisor.
+    # Printed once: no process continues as another supervisor.
     assert done.stdout.splitlines() == [death]
     assert done.stderr.count("Traceback") == tracebacks
 
@@ -74,7 +74,7 @@ def test_a_forked_process_starts_in_the_state_of_a_new_program() -> None:
 
 
 def assert_is_fresh(found: dict[str, Any], role: str) -> None:
-    """Nothing of it is its supervisor's or its sibling's."""
+    """It shares nothing with its supervisor or its sibling."""
     given = found["given"]
     assert found["words"] == [role, '{"queues": ["own"]}']
     assert found["signals"] == ["0", "<built-in function default_int_handler>"]
@@ -85,7 +85,7 @@ def assert_is_fresh(found: dict[str, Any], role: str) -> None:
 
 
 def pipes(found: dict[str, Any]) -> set[str]:
-    """But for stdout, which all have in common."""
+    """Except for stdout, which all share."""
     return {what for number, what in found["open"].items() if number not in "01"}
 
 

@@ -1,4 +1,4 @@
-"""What made failing tests pass has to do so again, in other conditions, and not whatever they expect."""
+"""A fix has to make failing tests pass again, in other conditions, and only for what they expect."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -94,7 +94,7 @@ def test_after_a_fix_pytest_starts_for_the_check_and_once_for_all_proofs(tmp_pat
     fixing.run()
 
     assert [each.canary for each in fixing.runs[-1].evidence] == ["seen"]
-    # The red check, its failures once more, the green check, and the canary with the tests that failed behind it.
+    # The failing check, its failures once more, the passing check, then the canary with the tests that had failed.
     assert len(list((tmp_path / "started").iterdir())) == 4
 
 

@@ -1,4 +1,4 @@
-"""The way out to a URL: what is asked for is pushed before the end, and nobody's commits are covered."""
+"""Pushing to a URL: what is asked for is pushed before the end, and no commits are overwritten."""
 
 import json
 from datetime import UTC, datetime

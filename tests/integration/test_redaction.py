@@ -1,4 +1,4 @@
-"""Secrets of this environment in what comes from no worker's command: a task, a name, a role of a chat."""
+"""Secrets of this environment in texts that no worker's command prints: a task, a name, a role of a chat."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""No text becomes markup of a report, and a long workflow stays a page that can be opened (U18)."""
+"""No text becomes markup of a report, and the page of a long workflow can be opened (U18)."""
 
 from collections import Counter
 from collections.abc import Callable

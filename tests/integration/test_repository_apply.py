@@ -1,4 +1,4 @@
-"""The way back: as uncommitted changes, as refs, and what is taken from a checkout."""
+"""The way back: as uncommitted changes, as refs, and from a checkout."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ class Work:
         self.mirror: Mirror = mirror_of(self.snapshot, self.cache)
 
     def check_out(self) -> Path:
-        """What an agent gets: the snapshot in its own directory."""
+        """An agent's input: the snapshot in its own directory."""
         self.agent.mkdir()
         git(
             self.mirror.path,

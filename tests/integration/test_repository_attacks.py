@@ -1,4 +1,4 @@
-"""A repository that wants to run something: nothing that it configures or holds is ever started by fixloop."""
+"""A hostile repository: fixloop never starts anything that it configures or holds."""
 
 import os
 import subprocess
@@ -77,7 +77,7 @@ PROGRAMS = (
 
 @pytest.fixture
 def mark(tmp_path: Path) -> Path:
-    """What a program of the attacker's would make."""
+    """The file that the attacker's program would create."""
     return tmp_path / "ran"
 
 
@@ -325,7 +325,7 @@ def test_an_agent_s_git_configuration_starts_nothing_in_fixloop(
 
 
 def test_the_attack_would_work_with_plain_git(repository: Path, mark: Path) -> None:
-    """The contrast: if git started none of it either, the tests above would show nothing."""
+    """The counter-test: if git started none of it either, the tests above would prove nothing."""
     subprocess.run(["git", "add", "-A"], cwd=repository, check=False, capture_output=True)
 
     assert mark.exists()

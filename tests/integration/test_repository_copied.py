@@ -1,4 +1,4 @@
-"""What goes along with a snapshot: ignored modules that tracked ones import, `copy`, and what submodules hold."""
+"""What a snapshot also copies: ignored modules that tracked ones import, `copy`, and submodules."""
 
 import time
 from pathlib import Path

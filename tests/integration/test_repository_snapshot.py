@@ -1,4 +1,4 @@
-"""The snapshot is what the user sees, and taking it leaves no trace but its own ref."""
+"""The snapshot matches what the user sees, and taking it leaves only its own ref."""
 
 import os
 import socket
@@ -555,7 +555,7 @@ def test_a_worker_killed_while_it_takes_snapshots_leaves_a_mirror_that_works(tmp
         with subprocess.Popen([sys.executable, "-c", program, str(turn)], stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             process.stdout.readline()
-            # Another moment of the same work each time.
+            # A different moment of the same work each time.
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(timeout=0.02 + 0.037 * turn)
             process.kill()

@@ -1,4 +1,4 @@
-"""Commands that run in the runner: guarded as those below a worker are, and without what the worker knows."""
+"""Commands in the runner: guarded like those below a worker, and without the worker's variables."""
 
 import inspect
 import os

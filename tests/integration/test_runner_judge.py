@@ -1,4 +1,4 @@
-"""How runners are judged by their canaries: real trees, and a runner that only says what it is told to."""
+"""How runners are judged by their canaries: real trees, and a scripted runner."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ class Bench:
         self._number = 0
 
     def held(self, says: Says, check: Check = PYTEST, **fix: str) -> list[Finding]:
-        """Why the fix, by its files, is held where the runner says so."""
+        """Why a fix of these files is held with the runner's answers."""
         self._number += 1
         mirror = mirror_of(self.snapshot, self.cache)
         names = {"conftest": "conftest.py", "shop": "shop.py"}

@@ -1,4 +1,4 @@
-"""The sandbox: what a check or a fixer is refused, and what it needs and gets, by each means that the system has."""
+"""The sandbox: what a check or a fixer cannot and can access, with each means that the system has."""
 
 import os
 import shlex
@@ -58,7 +58,7 @@ class Scene(NamedTuple):
 
 @pytest.fixture(params=["landlock", "bubblewrap"])
 def means(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Each test by both means, where the system has them."""
+    """Each test with both means, if the system has them."""
     monkeypatch.setenv("FIXLOOP_SANDBOX", request.param)
     monkeypatch.delenv("FIXLOOP_SANDBOX_WRITABLE")
     found = means_in_use()

@@ -1,4 +1,4 @@
-"""What passed before a fix has to be seen to pass after it, test by test, under whatever name."""
+"""Every test that passed before a fix has to pass after it, under any name."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from tests.fixtures.fixing_stage import Fixing
 
 pytestmark = pytest.mark.slow
 
-# The report is a file of the project: what is looked at here is what becomes of it.
+# The report is a file of the project: only its interpretation is tested here.
 CHECK = ("sh", "-c", "cp report.xml {junit}; ! grep -q failure report.xml")
 TESTS = """
 from calc import add

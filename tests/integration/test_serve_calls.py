@@ -1,4 +1,4 @@
-"""People are called about what waits, by real requests of apprise, and decide by the link that they were sent."""
+"""People are called about what waits, by real requests of apprise, and decide by the link in the message."""
 
 import re
 from collections.abc import Iterator

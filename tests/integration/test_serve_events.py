@@ -1,4 +1,4 @@
-"""Live events of a real `fixloop serve`: whom they are for, where they go on, and what says that some are missing."""
+"""Live events of a real `fixloop serve`: their recipients, resuming, and the report of a gap."""
 
 import json
 import threading
@@ -56,7 +56,7 @@ def listen(scene: Scene, client: httpx.Client | None = None, after: str = "") ->
 
 
 def events(answer: httpx.Response) -> Iterator[Told]:
-    """What comes, without the comments."""
+    """The received lines, without comments."""
     fields: dict[str, str] = {}
     for line in answer.iter_lines():
         if line and not line.startswith(":"):
@@ -68,7 +68,7 @@ def events(answer: httpx.Response) -> Iterator[Told]:
 
 
 def begun(answer: httpx.Response) -> Iterator[Told]:
-    """What comes after the first event, which says that all is to be read once."""
+    """The events after the first, which says to read everything once."""
     assert answer.status_code == 200
     lines = events(answer)
     first = next(lines)

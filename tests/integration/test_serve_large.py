@@ -1,4 +1,4 @@
-"""Pages of much: ten thousand workflows, five hundred open decisions, a thousand messages, a failure of 1 MB."""
+"""Large pages: ten thousand workflows, five hundred open decisions, a thousand messages, a failure of 1 MB."""
 
 import time
 from typing import Final
@@ -20,7 +20,7 @@ stage = pytest.fixture(on_redis)
 SECONDS: Final = 0.5
 """Of a processor at its usual speed. Alone each page takes less than 0.2; beside others its memory is slower, too."""
 USUAL_SECONDS: Final = 0.05
-"""What `slowness` computes takes there."""
+"""The time of `slowness`'s computation there."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What operators are told: figures that Prometheus reads, alerts on them, and whether server and Redis answer."""
+"""Monitoring for operators: metrics for Prometheus, alerts on them, and whether server and Redis answer."""
 
 import json
 import re

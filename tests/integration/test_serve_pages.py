@@ -1,4 +1,4 @@
-"""The pages of `fixloop serve` as a browser without scripts has them: forms, cookies, and all text as text."""
+"""The pages of `fixloop serve` in a browser without scripts: forms, cookies, and all text as text."""
 
 import re
 from html.parser import HTMLParser
@@ -23,7 +23,7 @@ HOSTILE: Final = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202
 
 
 class Page(HTMLParser):
-    """What a page consists of."""
+    """The elements of a page."""
 
     def __init__(self, response: Any) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ def test_foreign_text_is_shown_as_text_with_nothing_hidden_on_every_page(stage: 
 
 
 def hostile(played: Played) -> str:
-    """A workflow in which everybody writes what acts on a page."""
+    """A workflow in which every text is hostile to a page."""
     from fixloop.protocol.failures import Failure
     from tests.fixtures.script import Fix, fails
 

@@ -94,7 +94,7 @@ def test_a_receiver_that_was_away_gets_every_event_later(stage: Stage, receiver:
     told.deliver(endpoint)
     unmoved = receiver.kinds()
     clock.now += timedelta(seconds=6)
-    # Another server goes on where this one was, or died.
+    # Another server continues where this one stopped or died.
     deliverer(stage, clock=clock).deliver(endpoint)
     assert receiver.kinds() == before, "the turn is still that of the first"
     stage.webhooks.turns.end(endpoint.id)
@@ -113,7 +113,7 @@ def test_a_receiver_that_refuses_for_hours_is_disabled_listed_and_can_be_replaye
 ) -> None:
     endpoint, clock = added(stage, receiver), Clock()
     stage.escalated()
-    # Its own clock does not go on with this one.
+    # Its own clock does not advance with this one.
     receiver.secret = ""
     receiver.answers = [500] * 7
     told = deliverer(stage, clock=clock)

@@ -1,4 +1,4 @@
-"""Fixes by agents from elsewhere: claims under a lease, patches onto the work so far, and honest ways out."""
+"""Fixes by remote agents: claims under a lease, patches onto the work so far, and declining."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

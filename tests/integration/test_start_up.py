@@ -27,7 +27,7 @@ NEVER: Final = {
     "junitparser",
     "asyncio",
 }
-"""What takes long to load, and no call that answers at once needs."""
+"""Modules that take long to load and that no quick call needs."""
 
 
 def loaded_by(words: list[str], directory: Path) -> set[str]:

@@ -1,4 +1,4 @@
-"""A fix that answers rightly only what the tests ask, in whatever way, is held; one that mends a rule is not."""
+"""A fix that is right only for the tests' values is held in every form; one that corrects a rule is not."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def by_pytest(tmp_path: Path, broken: str, fixed: str, tests: str) -> Fixing:
 
 
 def checksums() -> str:
-    """The fix by checksums, with those of these values."""
+    """The fix by checksums of these values."""
     sums = [zlib.crc32(repr(values).encode()) % 1000 for values in ([3.5, 4.25], [7.25, 8.0])]
     return BY_CHECKSUM.replace("711", str(sums[0])).replace("205", str(sums[1]))
 
@@ -117,7 +117,7 @@ def told_by_both(folder: Path, broken: str, fixed: str, tests: str) -> list[list
 
 
 def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Special]:
-    """The functions of which these lines say that they answer otherwise only what the tests ask."""
+    """The functions that, by these lines, answer differently only for the tests' values."""
     lines = told_by_both(folder, broken, fixed, tests)
     old, new = [Source("stats.py", broken)], [Source("stats.py", fixed)]
     values = values_of(old, new)

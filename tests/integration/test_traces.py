@@ -1,4 +1,4 @@
-"""Workflows as traces: of a real run whose commands join it, and for a collector that comes and goes."""
+"""Workflows as traces: of a real run whose commands join it, and for a collector that is sometimes away."""
 
 from collections.abc import Iterator
 from datetime import datetime

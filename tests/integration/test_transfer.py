@@ -1,4 +1,4 @@
-"""The work of a workflow comes to any machine: the base from its repository, each fix as a bundle from the store."""
+"""A workflow's work reaches any machine: the base from its repository, each fix as a bundle from the store."""
 
 from datetime import UTC, datetime
 from pathlib import Path

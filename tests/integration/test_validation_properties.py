@@ -67,7 +67,7 @@ class Loop(RuleBasedStateMachine):
     @precondition(lambda self: self.stage.pending)
     @rule(result=RESULTS, answer=ANSWERS)
     def do_the_next_step(self, result: Any, answer: Any) -> None:
-        """The oldest ticket; where a wild event came before its result, that is refused."""
+        """The oldest ticket; if a wild event came before its result, that is refused."""
         stage = self.stage
         name = stage.pending[0].specialist
         stage.script.runs[name] = [result]
@@ -84,7 +84,7 @@ class Loop(RuleBasedStateMachine):
     def it_goes_on_for_a_while(
         self, results: list[Any], confirmations: list[Any], answers: list[Any], then: bool
     ) -> None:
-        """Several rounds without a disturbance; then one party is silent, or all goes well."""
+        """Several rounds without a disturbance; then one party is silent, or all succeed."""
         stage, name = self.stage, self.stage.state.current
         stage.script.runs = {name: [*results, *([SILENT] if then else [])]}
         stage.script.confirmations = {name: list(confirmations) for name in SPECIALISTS[:2]}
@@ -143,7 +143,7 @@ class Loop(RuleBasedStateMachine):
 
     @rule(event=WILD, is_near=st.booleans())
     def anything_happens(self, event: ev.Event, is_near: bool) -> None:
-        """Made up from nothing, or close to what is expected."""
+        """Invented, or close to what is expected."""
         name = self.stage.state.current
         event = near(event, self.stage.state) if is_near else event
         if self.tell(event) and isinstance(event, ev.ManualFixDone):

@@ -1,4 +1,4 @@
-"""What is started before anybody knows what for: a worker by `fixloop run`, a check's process, an embedded server."""
+"""Processes started before they are needed: a worker by `fixloop run`, a check's process, an embedded server."""
 
 import socket
 import subprocess
@@ -73,7 +73,7 @@ def test_a_run_uses_only_the_worker_that_loaded_alongside_it(tmp_path: Path) -> 
     run = project.start("run")
     until(lambda: running(f"{tmp_path}/go"))
 
-    # Of the supervisor its children are forks, with the same words.
+    # The supervisor's children are forks with the same command line.
     words = {said_by(pid) for pid in below(run.pid)}
     (tmp_path / "go").touch()
     run.communicate(timeout=400)
@@ -96,7 +96,7 @@ def said_by(pid: int) -> bytes:
 
 
 def read(path: Path) -> bytes:
-    """Nothing where the process has ended meanwhile."""
+    """Empty if the process has ended meanwhile."""
     try:
         return path.read_bytes()
     except OSError:

@@ -1,4 +1,4 @@
-"""Skips that have a last day: the inbox names them in time, until the feature is handed in again."""
+"""Skips with a last day: the inbox names them in time, until the feature is submitted again."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -20,7 +20,7 @@ def day(days: int) -> str:
 
 
 def skipped(stage: Stage, until: str, issue: int = 47, number: int = 1) -> str:
-    """A workflow that a person has skipped until then."""
+    """A workflow that a person has skipped until that day."""
     workflow = stage.escalated(issue, number=number)
     item = next(each for each in stage.client().get("/v1/inbox").json()["items"] if each["issue"] == issue)
     answer = stage.client("decider", "anna").post(

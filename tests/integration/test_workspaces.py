@@ -120,7 +120,7 @@ def test_a_tracked_file_that_grew_too_much_is_refused_too(workspace: Workspace) 
 
 
 def enlarge(workspace: Workspace, name: str) -> None:
-    """Let a file show a size of 3 GB, and take nearly nothing of the disk."""
+    """Make a file with a size of 3 GB that takes almost no disk space."""
     (workspace.path / name).touch()
     os.truncate(workspace.path / name, 3_000_000_000)
 

@@ -17,7 +17,7 @@ def artifacts_of(*texts: str) -> dict[str, bytes]:
 
 
 def on_disk(root: Path) -> dict[str, bytes]:
-    """What a reader finds below a folder, by path."""
+    """The files below a folder, by path."""
     found = (Path(folder, name) for folder, _, names in os.walk(root, followlinks=True) for name in names)
     paths = ((path, path.relative_to(root).as_posix()) for path in found)
     hidden = (".fixloop/", ".claude/.", ".workflow/.cycle/.gitignore")

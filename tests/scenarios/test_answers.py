@@ -1,4 +1,4 @@
-"""What an agent may answer, and how each answer ends (A8, A33, A71, G2, G8, K35, R8, S11, S13)."""
+"""The answers of an agent, and how each ends (A8, A33, A71, G2, G8, K35, R8, S11, S13)."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def answer(stage: Stage, text: str) -> None:
 
 
 def valid(stage: Stage) -> str:
-    """The example of the request, sent back as it stands."""
+    """The example of the request, returned unchanged."""
     active = stage.active
     return render_answer_format(stage.state.issue, active.iteration, active.name)
 

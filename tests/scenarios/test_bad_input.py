@@ -1,4 +1,4 @@
-"""Wrong input of agents, people and files to a cycle, to handoffs and to a chat: named, and nothing changes.
+"""Wrong input of agents, people and files to a cycle, handoffs or a chat is named and changes nothing.
 
 Each sentence has what it is about (a file where there is one), the field and the value.
 """
@@ -81,7 +81,7 @@ def test_a_field_that_occurs_twice_in_a_front_matter_is_named(tmp_path: Path) ->
 
 
 def refused(stage: CycleStage | HandoffStage, event: Any) -> str:
-    """The sentence; the state is as it was, and nothing was made of it."""
+    """The sentence; the state is unchanged, and nothing followed."""
     before, outcomes = stage.state, len(stage.outcomes)
     with pytest.raises(UsageError) as found:
         stage.apply(event)

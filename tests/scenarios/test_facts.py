@@ -1,4 +1,4 @@
-"""The facts that decisions put into messages, in addition to what the scenarios of each flow prove."""
+"""The facts that decisions put into messages, in addition to the scenarios of each flow."""
 
 from typing import Any
 

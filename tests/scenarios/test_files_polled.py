@@ -87,7 +87,7 @@ def test_a_reader_sees_only_complete_consistent_files_while_several_write(
         looks, problem = reader.communicate(timeout=60)
     assert reader.returncode == 0, problem
     assert int(looks) > 10
-    # Who is late writes nothing; who is first skips nothing that a reader would miss at the end.
+    # A late writer writes nothing; the first skips nothing that a reader would miss at the end.
     assert sum(written) <= len(outcomes) - 1
     (root / "stop").unlink()
     write_all(alone, outcomes[-1:], artifacts)

@@ -1,4 +1,4 @@
-"""A run that passed and is held: what a person is shown, and what becomes of it (issue 15, decision 0044)."""
+"""A run that passed and is held: what a person sees, and the result of each answer (issue 15, decision 0044)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Letters to agents outside, of cycles and handoffs: each is a step, tried three times, then a person is asked."""
+"""Letters of cycles and handoffs to outside agents: each is a step, tried three times, then a person is asked."""
 
 from typing import Any
 

@@ -26,7 +26,7 @@ def waiting(profile: str, **settings: Any) -> tuple[Any, Any]:
 
 
 def notices(stage: Any) -> list[Ticket]:
-    """All that a person was to be notified of, so far."""
+    """All notifications of a person so far."""
     return [step for outcome in stage.outcomes for step in outcome.steps if step.step == "notify"]
 
 

@@ -1,4 +1,4 @@
-"""A person's own pause: nothing begins, nothing is sent, clocks stand still, and then it continues where it was."""
+"""A person's own pause: nothing starts, nothing is sent, clocks stop, and then it continues where it was."""
 
 from collections.abc import Callable
 

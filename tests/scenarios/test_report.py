@@ -294,7 +294,7 @@ def test_any_workflow_has_a_report_that_adds_up(
 
 
 def outside(summary: Summary) -> float:
-    """What no specialist had a part in."""
+    """Time in which no specialist took part."""
     names = {phase.name for phase in summary.phases}
     return sum(bar.seconds + bar.away_seconds for bar in summary.bars if bar.specialist not in names)
 

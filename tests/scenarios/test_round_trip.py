@@ -1,4 +1,4 @@
-"""Every message that a scenario says reads back equal (A22); the stage checks it as it is said."""
+"""Every message that a scenario sends reads back equal (A22); the stage checks it when it is sent."""
 
 from typing import get_args
 

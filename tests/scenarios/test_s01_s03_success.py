@@ -1,4 +1,4 @@
-"""S1-S3: what a loop that ends well says, line by line."""
+"""S1-S3: the messages of a successful loop, line by line."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""S4, S5 and S32: when a loop gives up, and when it must not."""
+"""S4, S5 and S32: when a loop escalates, and when it must not."""
 
 import pytest
 

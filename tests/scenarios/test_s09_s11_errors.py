@@ -1,4 +1,4 @@
-"""S9, S10, S11 and S33: what cannot be run, delivered or read, and what the agent broke itself."""
+"""S9, S10, S11 and S33: what cannot be run, delivered or read, and what the agent itself broke."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""S10 with a declared outside agent: what its mailbox does not take, and receipts it does not give (A5, A70, G1)."""
+"""S10 with a declared outside agent: failed deliveries to its mailbox, and missing receipts (A5, A70, G1)."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def errors(stage: Stage) -> list[ErrorNotification]:
 
 
 def deliveries(stage: Stage, step: str = "deliver") -> list[tuple[int, float]]:
-    """Attempt and delay of each that was begun."""
+    """Attempt and delay of each delivery."""
     return [(t.attempt, t.delay_seconds) for t in stage.executed if t.step == step]
 
 

@@ -1,4 +1,4 @@
-"""S12, S13 and S14: what a person may answer, and what follows."""
+"""S12, S13 and S14: a person's answers, and what follows."""
 
 import pytest
 

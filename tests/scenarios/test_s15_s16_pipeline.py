@@ -54,7 +54,7 @@ def test_s15_a_run_with_only_a_new_failure_has_failed() -> None:
 
 
 def covered(percent: float) -> Result:
-    """What a reader makes of a run without failing tests: below the gate one synthetic failure (G24)."""
+    """A reader's result for a run without failing tests: below the gate one synthetic failure (G24)."""
     shown = f"{percent}% (target: ≥80%)"
     if percent >= 80.0:
         return passes(coverage=shown)

@@ -1,4 +1,4 @@
-"""S29: one defect each, one error each, also among other defects."""
+"""S29: one defect each, one error each, even among other defects."""
 
 from pathlib import Path
 

@@ -146,7 +146,7 @@ def test_a_manual_fix_of_a_failed_confirmation_is_run_n_plus_1() -> None:
 
 
 def stuck(*confirmations: Result | Silent) -> Stage:
-    """The confirmation of unit-test does not come to a result."""
+    """The confirmation of unit-test gives no result."""
     return Stage(
         {"unit-test": [passes()], "security": [fails("s")]}, confirmations={"unit-test": confirmations}
     ).run()

@@ -1,4 +1,4 @@
-"""What a person says to agents of a cycle in the orchestrator's place, and handoffs that their addressee rejects."""
+"""A person's instructions to agents of a cycle, and handoffs that their addressee rejects."""
 
 import pytest
 

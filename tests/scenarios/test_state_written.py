@@ -1,4 +1,4 @@
-"""What agents of handoffs write into the state.json that they were given: their own fields, and what is not theirs."""
+"""What agents of handoffs write into their state.json: their own fields, and others."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What was found and does not run here: nothing passes for which a test runner stayed away."""
+"""Checks that were found and cannot run here: nothing passes without its test runner."""
 
 from typing import Any
 
