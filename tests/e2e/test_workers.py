@@ -301,12 +301,10 @@ def test_s31_a_later_fix_that_breaks_an_earlier_phase_is_caught(deployment: Depl
 def test_a_manual_fix_replaces_the_running_fixer(deployment: Deployment) -> None:
     started = deployment.begin("a -; fix: ok~30", issue=81)
     deployment.until(lambda: executions(deployment, 81, "fix") == 1, about=started.workflow)
-    completion = Completion(iteration=1, by="ann", fixes=("by hand",), files=("a.py",), tip="c", tree="t")
+    manual = Completion(iteration=1, by="ann", fixes=("by hand",), files=("a.py",), tip="c", tree="t")
 
     deployment.engine.apply(
-        started.workflow,
-        FixCompleted(specialist="test-runner", completion=completion),
-        operation="manual-fix",
+        started.workflow, FixCompleted(specialist="test-runner", completion=manual), operation="fix"
     )
 
     deployment.finished(started.workflow)

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fixloop.protocol.messages import FailureReport, FixRequest, Message
 
-#: The numbers of requirements, which mean nothing to who writes a fixer.
+#: The numbers of requirements, which mean nothing to the author of a fixer.
 _REFERENCES: Final = re.compile(r" \([A-Z][0-9A-Z, -]*\)")
 
 

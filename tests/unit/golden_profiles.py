@@ -35,12 +35,12 @@ from tests.unit.golden_schema import FOLDER, digest_of
 
 
 class Kind(NamedTuple):
-    """What of a profile is kept."""
+    """The stored types of a profile."""
 
     version: int
     states: Callable[[], dict[str, Any]]
     events: Callable[[], Iterable[Event]]
-    """One of each kind that a whole workflow has not."""
+    """One of each kind that a whole workflow lacks."""
     stored: dict[str, Any]
     """The types that are stored, by name."""
 

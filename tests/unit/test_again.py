@@ -1,4 +1,4 @@
-"""Running the tests again and again: what of it was red, how often, with busy loops that end with it."""
+"""Repeating the tests: which failed, how often, with busy loops that end with the run."""
 
 from tests.again import Run, red_in_all
 

@@ -1,4 +1,4 @@
-"""What an agent of a cycle left in its workspace: its documents, what its logs grew by, and no other agent's files."""
+"""What an agent of a cycle left in its workspace: its documents, added log lines, and no other agent's files."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,7 +45,7 @@ class Workspace:
         return written_by(self.store, self.engine.state(WORKFLOW), self.snapshot, agent, self.folder)
 
     def report(self, agent: str) -> None:
-        """What it wrote, reported; then all files are written again."""
+        """Report what it wrote; then all files are written again."""
         found = self.written(agent)
         result = PhaseResult(phase=agent, status=ResultStatus.SUCCESS, summary="done")
         event = cyc.PhaseReported(

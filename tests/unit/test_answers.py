@@ -1,4 +1,4 @@
-"""Reading an agent's Fix Completion: what fits, what does not, and that nothing else can happen."""
+"""Reading an agent's Fix Completion: it is accepted or refused, and nothing else can happen."""
 
 import json
 import pickle
@@ -238,7 +238,7 @@ later, for security"""
     )
 
 
-#: What agents do to the layout without meaning anything by it.
+#: Harmless changes of agents to the layout.
 _HARMLESS: Final[dict[str, Callable[[str], str]]] = {
     "other heading levels": lambda text: text.replace("### ", "# "),
     "deep headings": lambda text: text.replace("### ", "###### "),
@@ -414,7 +414,7 @@ def test_the_error_is_one_sentence_and_survives_pickling() -> None:
     assert again.violations == error.violations
 
 
-#: What a text would be made of that wants to become layout.
+#: The parts of a text that tries to become layout.
 _BLOCKS: Final = [
     "#",
     "### Files Modified",

@@ -1,4 +1,4 @@
-"""Moving ended workflows to the archive: at no moment is one in neither place, whenever a process dies."""
+"""Moving ended workflows to the archive: none is ever in neither place, whenever a process dies."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -152,7 +152,7 @@ def test_an_emptied_redis_continues_with_the_numbers_after_the_archive(stage: St
 
 
 class Died(BaseException):
-    """The process was killed here."""
+    """Raised where the process is killed."""
 
 
 def dying(stage: Stage, place: str, *, after: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What is kept of runs on a base: bounded, and never in anybody's way."""
+"""Stored results of runs on a base: bounded, and never the cause of an error."""
 
 import os
 from pathlib import Path

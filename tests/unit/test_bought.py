@@ -1,4 +1,4 @@
-"""Coverage that rose without a test: lines that went, and lines that a module runs when it is imported."""
+"""Coverage that rose without a test: removed lines, and lines that a module runs when it is imported."""
 
 import pytest
 

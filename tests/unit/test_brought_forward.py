@@ -1,4 +1,4 @@
-"""A test that was renamed, moved or parametrized is known again by what it does; one that asserts less is not."""
+"""A test that was renamed, moved or parametrized is recognised by what it does; one that asserts less is not."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_adds_more():
 
 
 def forward(name: str, now: str, old: str, new: str, *others: str, file: str = "tests/test_calc.py") -> str:
-    """The name under which `name` is known again among those that passed; empty: under none."""
+    """The name under which `name` is recognised among those that passed; empty: none."""
     passed = {now, *others}
     old_file = name.partition("::")[0]
     return brought_forward([name], passed, {old_file: old}, {file: new}).get(name, "")

@@ -16,7 +16,7 @@ ANNA, BEN = (Contact.model_validate({"name": name, "urls": ["json://x"]}) for na
 def played(
     contacts: list[Contact], hours: float, step: float = 0.25, start: float = 0.0
 ) -> list[tuple[float, str]]:
-    """The calls by when they are made, in hours from the opening; each is taken."""
+    """The calls by their time, in hours from the opening; each is answered."""
     told: dict[str, datetime] = {}
     made = []
     for tick in range(int(start / step), int(hours / step) + 1):
@@ -41,7 +41,7 @@ def test_quiet_hours_postpone_only_their_own_person_s_calls() -> None:
         {"name": "anna", "urls": ["json://x"], "quiet": "09:00-17:30", "zone": "UTC"}
     )
 
-    # Ten o'clock: she sleeps until 17:30, 7.5 hours later; he is called when her time would be over.
+    # Ten o'clock: her quiet hours end at 17:30, 7.5 hours later; he is called when her time would be over.
     assert played([sleeper, BEN], 24) == [
         (4, "asked ben"),
         (6, "reminded ben"),

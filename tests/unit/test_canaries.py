@@ -1,4 +1,4 @@
-"""How a check's command is turned to a canary, and when that was seen."""
+"""How a check's command is pointed at a canary, and when that was detected."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The canvases of cycles and handoffs: from any state, the tickets that come if all goes well, by their ids."""
+"""The canvases of cycles and handoffs: from any state, the tickets that follow if all succeed, by their ids."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ def ids(tickets: list[Ticket]) -> list[str]:
 
 
 def ahead(outcome: CycleOutcome, place: int = 0) -> list[str]:
-    """What comes after one of the tickets that an outcome of a cycle made."""
+    """The canvas after one of the tickets that an outcome of a cycle made."""
     return ids(list(cycle.following(outcome.state, outcome.steps[place])))
 
 

@@ -1,4 +1,4 @@
-"""What a chaos run of cycles and handoffs holds to be the same, and what not."""
+"""What a chaos run of cycles and handoffs considers equal, and what not."""
 
 import pytest
 

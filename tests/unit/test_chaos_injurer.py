@@ -1,4 +1,4 @@
-"""Which injuries begin in a chaos run: those that can be felt, and none after its end."""
+"""Which injuries start in a chaos run: those that can take effect, and none after its end."""
 
 import os
 import subprocess

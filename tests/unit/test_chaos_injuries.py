@@ -1,4 +1,4 @@
-"""What is done to processes and clocks in a chaos run, and when that counts as felt."""
+"""What is done to processes and clocks in a chaos run, and when that takes effect."""
 
 import asyncio
 import signal

@@ -19,7 +19,7 @@ HOSTS = {10: "host-1", 20: "host-2"}
 
 
 def played(script: str = "a -", steps: int = 100) -> tuple[MemoryWorld, str, Rehearsal]:
-    """A workflow that ran, and what it should have come to."""
+    """A workflow that ran, and its expected result."""
     world = MemoryWorld()
     agents = Agents(world.store)
     workflow = agents.start(script=script)

@@ -1,4 +1,4 @@
-"""What a chaos run understands of the traffic between a worker and Redis."""
+"""How a chaos run reads the traffic between a worker and Redis."""
 
 import json
 from hashlib import sha1

@@ -1,4 +1,4 @@
-"""What follows from an event in a chat, and what is refused: then nothing is changed."""
+"""What follows from an event in a chat, and refusals, which change nothing."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta

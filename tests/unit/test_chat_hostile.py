@@ -20,7 +20,7 @@ ANSWER: Final = message("engineer", "architect", "002")
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """A sound chat with its first message; the second is what a test makes of it."""
+    """A valid chat with its first message; each test makes the second."""
     return Stage(tmp_path / "chats").put("meta.yaml", meta()).put("001-to-engineer.md", message())
 
 

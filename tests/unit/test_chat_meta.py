@@ -1,4 +1,4 @@
-"""The schema of meta.yaml: what is right in it, and each thing that is wrong, with its line."""
+"""The schema of meta.yaml: a valid file, and each error with its line."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Roles as commands: what they are asked, and what their answers mean."""
+"""Roles as commands: their prompts, and what their answers mean."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""YAML whose scalars are strings, as everybody reads them."""
+"""YAML whose scalars are strings."""
 
 import pytest
 from hypothesis import given
@@ -73,7 +73,7 @@ def test_the_fast_reader_agrees_with_the_full_one(lines: list[str]) -> None:
     quick = string_yaml._simple(text)
 
     if quick is not None:
-        # A remark at the end is nothing to YAML, and too much for the quick way.
+        # A comment at the end is nothing to YAML, and too much for the fast reader.
         assert placed(load(f"{text}#\n")) == placed(quick)
 
 

@@ -1,4 +1,4 @@
-"""The corpus of cheats and honest fixes, and what `fixloop cheats` makes of how they ended; nothing is played here."""
+"""The corpus of cheats and honest fixes, and how `fixloop cheats` judges their ends; nothing is played here."""
 
 import tomllib
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The forms of CI systems that `fixloop check` writes, read by others than who writes them."""
+"""The formats of CI systems that `fixloop check` writes, read by independent readers."""
 
 import json
 from pathlib import Path

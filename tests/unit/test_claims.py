@@ -1,4 +1,4 @@
-"""What an agent says it changed against what changed: the change is recorded, the difference is noted."""
+"""An agent's claimed changes against the real ones: the change is recorded, the difference noted."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What the program says and how it ends when a call is wrong or a server is away."""
+"""The program's output and exit code if a call is wrong or a server is away."""
 
 import os
 from pathlib import Path

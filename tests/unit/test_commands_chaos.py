@@ -1,4 +1,4 @@
-"""What `fixloop chaos` prints of a run, and when it says that something is wrong."""
+"""The output of `fixloop chaos`, and when it reports a fault."""
 
 from collections import Counter
 from typing import Any

@@ -1,4 +1,4 @@
-"""`fixloop chat`: what is typed, printed and exited with."""
+"""`fixloop chat`: its usage, output and exit codes."""
 
 import io
 import json
@@ -21,7 +21,7 @@ NEW = (
 
 
 class Shell:
-    """Types in an empty directory."""
+    """Runs commands in an empty directory."""
 
     def __init__(self, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         self._capsys = capsys

@@ -1,4 +1,4 @@
-"""The options of `run` and `enqueue` that only some profiles have, and what they come to."""
+"""The options of `run` and `enqueue` that only some profiles have, and their meaning."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The help pages: each is there, and docs/commands.md is what they say today."""
+"""The help pages: each exists, and docs/commands.md matches them."""
 
 import re
 

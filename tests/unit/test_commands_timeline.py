@@ -1,4 +1,4 @@
-"""The order in which things happened, what is derived from it, and what a replay finds."""
+"""The order of events, what is derived from it, and what a replay finds."""
 
 import io
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Declaring an outside agent (G1): what is read, and which sentence says what is wrong with it."""
+"""Declaring an outside agent (G1): what is read, and the sentence for each error."""
 
 from pathlib import Path
 

@@ -56,7 +56,7 @@ coverage_percent = 91
 
 
 def complaint(directory: Path, text: str) -> str:
-    """The one line that a fixloop.toml of `text` is answered with."""
+    """The one line of error for a fixloop.toml of `text`."""
     written(directory, {"fixloop.toml": text})
     with pytest.raises(UsageError) as raised:
         load_configuration(directory)

@@ -1,4 +1,4 @@
-"""What runs here and what does not: asked of the machine, reported with the file it comes from and the remedy."""
+"""What can run here and what cannot, reported with the file it comes from and the remedy."""
 
 import sqlite3
 from contextlib import closing

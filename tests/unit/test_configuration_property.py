@@ -1,4 +1,4 @@
-"""For every text of a configuration file the answer is a configuration or one sentence."""
+"""Every text of a configuration file gives a configuration or one sentence."""
 
 import datetime
 from pathlib import Path

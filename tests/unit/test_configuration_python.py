@@ -1,4 +1,4 @@
-"""Which checks a Python project gets, by what lies in it."""
+"""Which checks a Python project gets, by its files."""
 
 from pathlib import Path
 

@@ -8,7 +8,7 @@ from fixloop.servers.connection_errors import reason_of
 
 
 def wrapped(cause: BaseException) -> RuntimeError:
-    """As a library hands on what happened below it."""
+    """An error as a library passes it on."""
     error = RuntimeError("Error while reading from somewhere")
     error.__cause__ = cause
     return error

@@ -19,7 +19,7 @@ RUNNING, ESCALATED = Status.IN_PROGRESS, Status.ESCALATED
 
 
 class After(NamedTuple):
-    """The specialist's status after a decision, and what is asked for."""
+    """The specialist's status after a decision, and the open request."""
 
     status: Status
     step: str
@@ -37,7 +37,7 @@ class Row(NamedTuple):
     extend: After
     manual: After
     at_once: bool = False
-    """A manual fix is looked at without waiting for its end: what was wrong lies outside the tree."""
+    """A manual fix is checked without waiting for its end: the fault is outside the tree."""
 
 
 def confirmation_at_the_limit() -> Stage:

@@ -1,4 +1,4 @@
-"""Every decision from every escalation, and what may come too late or twice (K20)."""
+"""Every decision from every escalation, including late and repeated ones (K20)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +16,7 @@ from tests.fixtures.validation_stage import Answers, Runs, Stage
 
 
 def staged(runs: Runs, answers: Answers = (), **further: object) -> Stage:
-    """A phase with another one behind it, played until everybody waits."""
+    """A phase followed by another, played until all wait."""
     options = {"answers": list(answers), **further}
     return Stage({"test-runner": runs, "security": []}, **options).run()  # type: ignore[arg-type]
 

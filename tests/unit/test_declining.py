@@ -1,4 +1,4 @@
-"""Declining a fix: how it may be written, and which lines of a test stand beside the claim."""
+"""Declining a fix: its forms, and which lines of a test are shown with the claim."""
 
 import json
 

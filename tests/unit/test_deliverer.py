@@ -1,4 +1,4 @@
-"""When a delivery that failed is tried again, and where requests may go."""
+"""When a failed delivery is tried again, and which addresses are allowed."""
 
 import socket
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What a person sees of the runs: patterns, why each failure is still there, what to try, what to choose."""
+"""What a person sees of the runs: patterns, why each failure persists, what to try, what to choose."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ from tests.fixtures.validation_stage import Stage
 
 
 def escalated(*runs: Result, **further: object) -> Escalation:
-    """What the escalation says after these runs."""
+    """The escalation after these runs."""
     return Stage(list(runs), **further).run().escalation  # type: ignore[arg-type]
 
 

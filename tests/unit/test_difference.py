@@ -1,4 +1,4 @@
-"""What in the difference of product files is held, and what looks like it and is not."""
+"""Changes to product files that are held, and similar ones that are not."""
 
 # ruff: noqa: E501 - each line of the tables is one pair.
 
@@ -27,7 +27,7 @@ SCOPE = Scope(literals([Source("test_shop.py", TEST)]))
 
 
 def held(new: str, old: str = "", path: str = "shop.py", *, is_test: bool = False) -> set[str]:
-    """The rules that see something new."""
+    """The rules with a finding."""
     return {each.rule for each in findings([Change(path, old, new, is_test)], SCOPE)}
 
 

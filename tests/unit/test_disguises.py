@@ -1,4 +1,4 @@
-"""Random secrets of every alphabet, in every disguise that a tool may print them in: nothing of them is left."""
+"""Random secrets of every alphabet, in every encoding that a tool may print: nothing of them is left."""
 
 import base64
 import csv
@@ -38,7 +38,7 @@ LETTERS: Final = frozenset(string.ascii_letters + string.digits)
 
 
 def _is_secret(text: str) -> bool:
-    # Hypothesis draws words from the code as well, such as `/proc/self/cgroup`: a path that is there is none.
+    # Hypothesis also draws words from the code, such as `/proc/self/cgroup`: an existing path is no secret.
     is_path = all(os.path.lexists(os.path.expanduser(part)) for part in text.split(os.pathsep))
     return len(text.strip()) == len(text) >= 8 and len(LETTERS.intersection(text)) > 1 and not is_path
 

@@ -1,4 +1,4 @@
-"""What the embedded Redis needs: a place, a server that can read the data, a socket of its owner."""
+"""The needs of the embedded Redis: a folder, a server that can read the data, a private socket."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a person sees of a run that is held, what may be answered, and what is counted of it."""
+"""What a person sees of a held run, the possible answers, and the counts."""
 
 from datetime import UTC, datetime
 

@@ -8,7 +8,7 @@ from fixloop.integrity.flip import flipped
 
 
 def flip(body: str, above: str = "", *, is_near: bool = False) -> str:
-    """The function `test_a` of this body with a changed constant; empty where there is none to change."""
+    """The function `test_a` of this body with a changed constant; empty if there is none to change."""
     lines = "\n".join(f"    {line}" for line in body.split("; "))
     changed = flipped(f"{above}\ndef test_a(a=1, b=2):\n{lines}\n", {"test_a": 0}, is_near=is_near)
     if not changed.flips:

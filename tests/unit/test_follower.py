@@ -1,4 +1,4 @@
-"""What `serve` knows of all workflows: kept up by changes, and read again in case one was not told."""
+"""What `serve` knows of all workflows: updated by changes, and read again in case one was missed."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 20.0
 
 
 class Untold(MemoryStore):
-    """A store whose workers are of a version that tells of no commit."""
+    """A store whose workers are of a version that reports no commits."""
 
     def _announce(self, workflow: str, version: int) -> None:
         pass

@@ -1,4 +1,4 @@
-"""What a state keeps of the environment, and how two listings differ."""
+"""What a state records of the environment, and how two listings differ."""
 
 from base64 import urlsafe_b64encode
 from hashlib import sha256

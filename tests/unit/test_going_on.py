@@ -1,4 +1,4 @@
-"""Whether a process goes on with the step that follows (docs/decisions/0050): the pure half of the answer."""
+"""Whether a process continues with the following step (docs/decisions/0050): the pure part of the decision."""
 
 from typing import Any
 

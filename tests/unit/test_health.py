@@ -1,4 +1,4 @@
-"""What `fixloop worker --check` makes of what a supervisor wrote down."""
+"""How `fixloop worker --check` reads a supervisor's health file."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A check has a home folder of its own, and settings above a workspace are seen."""
+"""A check has a separate home folder, and settings above a workspace are detected."""
 
 from pathlib import Path
 

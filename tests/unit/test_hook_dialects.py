@@ -1,4 +1,4 @@
-"""What each agent sends, how it is answered, and what is put into its settings."""
+"""Each agent's calls, their answers, and the hooks in its settings."""
 
 import json
 import tomllib
@@ -30,7 +30,7 @@ TOLD: Final = {
     "qwen": {"decision": "block", "reason": "no"},
 }
 CODEX_KEYS: Final = {"continue", "decision", "reason", "stopReason", "suppressOutput", "systemMessage"}
-"""Its schema takes no other."""
+"""Its schema accepts no other."""
 
 
 @pytest.mark.parametrize("name", sorted(SOURCES))

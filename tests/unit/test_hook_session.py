@@ -1,4 +1,4 @@
-"""How often an agent's hook tells it to go on, and when it lets go."""
+"""How often an agent's hook makes it continue, and when it lets it stop."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final

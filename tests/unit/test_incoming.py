@@ -1,4 +1,4 @@
-"""What a worker takes from the broker, and what not: decided before Celery sees it."""
+"""Which messages a worker accepts from the broker: decided before Celery sees them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ app.loader.import_default_modules()
 
 @pytest.fixture
 def taken() -> Callable[[Message], Headers]:
-    """As from a list in Redis, by kombu's transport in memory."""
+    """A message as from a list in Redis, by kombu's transport in memory."""
     connection: Any = Connection("memory://")
     channel = connection.channel()
     return lambda message: arrived(channel.Message(opened(message.for_redis()), channel=channel), app.tasks)

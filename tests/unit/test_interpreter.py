@@ -92,7 +92,7 @@ def test_the_interpreter_behind_a_version_manager_is_chosen_for_the_folder(tmp_p
     [
         ("3.12.1\n", "", "versions/3.12.1/bin/python"),
         ("3.12.1\n", "3.9.2", "versions/3.9.2/bin/python"),
-        # pyenv itself knows which one of these has the program, and what else a file may hold.
+        # Only pyenv knows which one of these has the program, and what else a file may hold.
         ("3.12.1 3.9.2", "", "shims/python"),
         ("3.12", "", "shims/python"),
         # pyenv refuses a path.

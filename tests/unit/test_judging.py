@@ -1,4 +1,4 @@
-"""What judges find, as it is kept: without secrets, within bounds, and not what a project has switched off."""
+"""Findings as stored: without secrets, within bounds, and without rules that a project switched off."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace

@@ -28,7 +28,7 @@ ALL_PASSED: Final = "Success (all validations passed)"
 
 @dataclass
 class Talk:
-    """The lines of one workflow, written down as they are said."""
+    """The messages of one workflow, recorded as they are sent."""
 
     issue: int = 101
     lines: list[Message] = field(default_factory=list)

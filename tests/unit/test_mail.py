@@ -1,4 +1,4 @@
-"""What is open for a declared agent, from the state alone and from letters (G1): the store is in memory."""
+"""The open requests of a declared agent, from the state alone and from letters (G1): the store is in memory."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ from tests.fixtures.memory_store import MemoryStore
 
 @dataclass
 class Taken:
-    """A letter out of the box of the test's own."""
+    """A letter from the test's own mailbox."""
 
     letter: Letter | None
     acknowledged: bool = False
@@ -41,7 +41,7 @@ class Taken:
 
 @dataclass
 class Box:
-    """A mailbox that holds what the test puts there, as `Mailboxes` would."""
+    """A mailbox with the test's entries, as `Mailboxes` would hold them."""
 
     letters: list[Taken] = field(default_factory=list)
 
@@ -72,7 +72,7 @@ def kinds(mails: list[Mail]) -> list[str]:
 
 
 def letters(agents: Agents, workflow: str) -> list[Taken]:
-    """One letter for everything that was said to the main agent, in order."""
+    """One letter for each message to the main agent, in order."""
     messages = [line.message for line in said(agents.store.history(workflow))]
     return [
         Taken(Letter(workflow=workflow, message_id=m.message_id, uid=m.uid, issue=m.issue, type=m.body.kind))

@@ -1,4 +1,4 @@
-"""What makes a message incomplete, so that it is refused before it is delivered (A21)."""
+"""Incomplete messages, which are refused before delivery (A21)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The looks at the main agent that the log derives: every two minutes of engine time while it is waited for."""
+"""The checks of the main agent that the log derives: every two minutes of engine time while it is awaited."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ MINUTE = 60.0
 
 
 def looks(stage: Stage) -> list[Look]:
-    """How the workflow stood after each event."""
+    """The workflow's state after each event."""
     states = [State.model_validate_json(snapshot) for snapshot in stage.snapshots]
     return [
         Look(n, moment.at, moment.clock, state.active.status, state.held is not None or state.ended)
@@ -118,7 +118,7 @@ def test_a_clock_set_back_causes_no_status_checks() -> None:
 
 
 def runs(stage: Stage) -> list[tuple[str, float | None, float | None, bool]]:
-    """What runs: name, elapsed and limit in minutes, and whether it was reminded of."""
+    """Running operations: name, elapsed and limit in minutes, and whether reminded."""
     return [
         (
             each.name.value,

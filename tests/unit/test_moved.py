@@ -1,4 +1,4 @@
-"""Work that was moved out of a check's sight, and coverage that rose without a test."""
+"""Code that was moved out of a check's paths, and coverage that rose without a test."""
 
 import json
 from pathlib import Path

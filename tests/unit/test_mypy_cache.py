@@ -1,4 +1,4 @@
-"""What mypy remembers: who may read it, and when it is written again."""
+"""mypy's cache: who may read it, and when it is written again."""
 
 import os
 import time

@@ -23,7 +23,7 @@ def of(version: int, workflow: str = "w") -> Stamp:
 
 
 def write_version(files: NamedFiles, version: int) -> None:
-    """A state too long for one page, and a handoff that lies somewhere else in each version."""
+    """A state too long for one page, and a handoff that is in a different folder in each version."""
     status = FOLDERS[version % 3]
     state = json.dumps({"first": version, "filler": "x" * 100_000, "last": version}).encode()
     handoff = {f"{status}/handoff-1.json": json.dumps({"status": status, "v": version}).encode()}

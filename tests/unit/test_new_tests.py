@@ -1,4 +1,4 @@
-"""Which tests are new, and what a product is that does nothing while a test is called."""
+"""Which tests are new, and a product emptied while a test is called."""
 
 import builtins
 from typing import Any

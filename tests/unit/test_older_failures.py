@@ -1,4 +1,4 @@
-"""Which failures are older than the feature: moved lines are recognised, nothing that it made is hidden."""
+"""Which failures are older than the feature: moved lines are recognised, and none of its own is hidden."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -151,7 +151,7 @@ def test_moved_lines_never_hide_a_failure_of_the_feature(
     assert len(split.new) + len(split.old) == len(findings(after))
     had = Counter(text for text in before if text.startswith("b"))
     old = Counter(after[each.line - 1] for each in split.old if each.line)
-    # By the text of their lines: of each no more are old than the base had.
+    # By the text of their lines: no more of each are old than the base had.
     assert old <= had
 
 

@@ -1,4 +1,4 @@
-"""What older versions wrote: it loads, it is shown, and the loop continues. What newer ones wrote is left alone."""
+"""Data of older versions: it loads, it is shown, and the loop continues. Data of newer ones is not touched."""
 
 import base64
 import json
@@ -49,7 +49,7 @@ def state(version: str, name: str) -> State:
 
 
 def later(since: State) -> Moment:
-    """Well after everything that the state remembers."""
+    """Well after every time in the state."""
     return Moment(since.last_at + timedelta(minutes=10), 10_000.0)
 
 

@@ -1,4 +1,4 @@
-"""What a fixer is given: the open failure report and the request that goes with it, however they were sent."""
+"""A fixer's input: the open failure report and its request, sent together or separately."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The API's description is what the routes say, and a refusal's address leads somewhere."""
+"""The API's description matches the routes, and a refusal's address is valid."""
 
 import json
 

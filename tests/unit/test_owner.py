@@ -1,4 +1,4 @@
-"""Knowing that the owner of a ticket is gone: at once, never wrongly."""
+"""Detecting that the owner of a ticket has died: at once, never wrongly."""
 
 import os
 

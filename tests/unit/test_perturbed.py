@@ -1,4 +1,4 @@
-"""Whether only the tests' own values are answered otherwise: the rule, and the values that are put in their place."""
+"""Whether only the tests' own values are answered differently: the rule, and the values that replace them."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ def lines(
     call: int = 1,
     sizes: Sequence[int] = (),
 ) -> list[str]:
-    """What a side says of one call: kind, values and outcome of each answer."""
+    """One side's record of a call: kind, values and outcome of each answer."""
     about = {"call": call, "file": "/dates.py", "name": "dates.is_leap", "shown": "is_leap(1900)"}
     told = {"raised": raised, "reads": reads, "of": [], "sizes": sizes, "tells": ""}
     return [
@@ -72,7 +72,7 @@ def test_one_of_many_others_may_be_another_special_case() -> None:
 
 
 def test_a_value_as_long_as_another_tested_one_clears_no_function() -> None:
-    """Of one that answers texts of two lengths otherwise, one text becomes as long as the other."""
+    """For a function that answers texts of two lengths differently, one text becomes as long as the other."""
     longer = lines(*(("shape", str(number), "yes") for number in range(LEAST["shape"])), sizes=[4])
     old = lines(("", "a", "yes"), sizes=[3]) + longer + lines(("shape", "b", "yes"), sizes=[5])
     new = lines(("", "a", "no"), sizes=[3]) + longer + lines(("shape", "b", "no"), sizes=[5])
@@ -185,7 +185,7 @@ class Line:
 VALUES = st.recursive(
     st.integers(-(10**6), 10**6) | st.text("abcXYZ 019,.-", max_size=8) | st.none() | st.booleans(),
     lambda inner: (
-        # Keys of different lengths: what two of them become is never the same.
+        # Keys of different lengths never become the same.
         st.lists(inner, max_size=4)
         | st.dictionaries(st.sampled_from(["", "b", "ac", "cba"]), inner, max_size=3)
     ),

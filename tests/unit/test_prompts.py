@@ -1,4 +1,4 @@
-"""What agents of a cycle and of handoffs are asked: all that a run needs, and no answer by itself."""
+"""Requests to agents of a cycle and of handoffs: complete for a run, and no answer by themselves."""
 
 from datetime import UTC, datetime
 
@@ -136,7 +136,7 @@ def store() -> MemoryStore:
 
 
 def played(store: MemoryStore, *, until: str) -> bytes:
-    """The snapshot of a cycle that is about to do a ticket."""
+    """The snapshot of a cycle with a ticket to do."""
     script, hinted = SCRIPTS["cycle"], list[Ticket]()
     engine = ProfileEngine(store, script.profile, lambda ticket, state: hinted.append(ticket))
     engine.start(script.begin)

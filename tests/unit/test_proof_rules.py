@@ -1,4 +1,4 @@
-"""What a formerly failing test is, by what became of it when it ran again here and there."""
+"""What a formerly failing test is, by its results when it ran again in each place."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""docs/protocol.md is what the code and the tests say today, and every promise has a test."""
+"""docs/protocol.md matches the code and the tests, and every promise has a test."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Who may fail by chance, and until when."""
+"""Which tests may fail by chance, and until when."""
 
 from datetime import date
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What of a command's words is a secret, and what stays."""
+"""What of a command's output is a secret, and what is kept."""
 
 import html
 import json

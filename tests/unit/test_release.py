@@ -1,4 +1,4 @@
-"""Whose death counts as poison: only that of a process whose own worker lives on (K40)."""
+"""Which death counts as poison: only that of a process whose own worker survives (K40)."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ ME: Final = identity()
 
 @pytest.fixture
 def other() -> Iterator[str]:
-    """Another supervisor of this machine that lives."""
+    """Another live supervisor of this machine."""
     process = subprocess.Popen(["sleep", "60"])
     yield identity(process.pid)
     process.kill()

@@ -55,7 +55,7 @@ def check_golden(name: str, text: str) -> None:
 
 @lru_cache(maxsize=2)
 def tokens(text: str) -> list[Token]:
-    """What a Markdown reader sees; asked twice of each text, and of the plain one again and again."""
+    """What a Markdown reader sees; computed twice for each text, and repeatedly for the plain one."""
     return GFM.parse(text)
 
 

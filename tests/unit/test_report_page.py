@@ -94,7 +94,7 @@ class Page(HTMLParser):
 
 
 def told(text: str) -> Summary:
-    """A workflow in which everybody says `text`."""
+    """A workflow in which every text is `text`."""
     found = Failure(
         name=text, file=text, line=3, error_type=text, message=text, suggestion=text, context=text
     )
@@ -112,7 +112,7 @@ def told(text: str) -> Summary:
 
 @cache
 def plain() -> Summary:
-    """A whole workflow without any hostile word; played when it is first looked at, and then no more."""
+    """A whole workflow without hostile text; played once, at its first use."""
     return told("word")
 
 

@@ -1,4 +1,4 @@
-"""What a request says of a failing test: where to begin, what the code around is, and how to run it alone."""
+"""What a request says of a failing test: where to start, the code around it, and how to run it alone."""
 
 from pathlib import Path
 

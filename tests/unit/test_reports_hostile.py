@@ -1,4 +1,4 @@
-"""What never passes: each kind of file that proves nothing, and files made to hang, fill or fool a reader."""
+"""Reports that never pass: each kind of file that proves nothing, and files made to hang, fill or fool a reader."""
 
 import json
 import os

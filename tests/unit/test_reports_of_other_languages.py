@@ -1,4 +1,4 @@
-"""What the test runners and linters of JavaScript, Go and Rust wrote themselves, and what fixloop makes of it."""
+"""Recorded output of the test runners and linters of JavaScript, Go and Rust, and how fixloop reads it."""
 
 from pathlib import Path
 from typing import Final

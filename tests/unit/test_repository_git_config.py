@@ -14,7 +14,7 @@ FILTER = b"local\0filter.evil.clean\nrun\0"
 
 
 class Listing:
-    """What git would list, and how often it was asked."""
+    """A listing by git, and how often it was made."""
 
     def __init__(self, said: bytes | None) -> None:
         self.said, self.times = said, 0

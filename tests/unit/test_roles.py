@@ -1,4 +1,4 @@
-"""Whose an event is: a status set by the wrong role is refused, whichever way it comes (A51)."""
+"""Who may send an event: a status set by the wrong role is refused on every path (A51)."""
 
 from functools import partial
 from typing import get_args

@@ -1,4 +1,4 @@
-"""Who may say what to whom (A3, K26): the table, and the two places where a message meets it."""
+"""Who may send what to whom (A3, K26): the table, and the two places that enforce it."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""The choice of a sandbox, and what is around a hidden place."""
+"""The choice of a sandbox, and the surroundings of a hidden path."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a template may say of a text."""
+"""How templates render text."""
 
 from fixloop.serve.rendering import coded
 

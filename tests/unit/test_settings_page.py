@@ -75,7 +75,7 @@ DIGEST: Final = "7da0adfc7ff03606387d4a28333256146eee9629cc8eda9c1c51e7da779fe34
 
 
 def refusal(text: str) -> str:
-    """What an editor shows for a file of `text`; empty where the schema accepts it."""
+    """The error that an editor shows for a file of `text`; empty if the schema accepts it."""
     validator: Any = import_module("jsonschema").Draft202012Validator(loads(schema()))
     return "; ".join(error.message for error in validator.iter_errors(tomllib.loads(text)))
 

@@ -1,4 +1,4 @@
-"""What the workers know of each profile: every step its decisions ask for, and what a failed step comes to."""
+"""The workers' handlers of each profile: every step of its decisions, and the event of a failed step."""
 
 from datetime import timedelta
 from functools import partial
@@ -89,7 +89,7 @@ def test_a_run_that_kills_its_processes_ends_with_a_person_and_one_that_fails_is
 
 
 def exhausted(profile: str) -> tuple[Step, Step, Store]:
-    """A step in its last attempt, as two hold it: who does it, and Celery's failure handler."""
+    """A step in its last attempt, as its worker and Celery's failure handler hold it."""
     now = [START]
     store = MemoryStore(lambda: now[-1])
     engine: ProfileEngine[Any] = ProfileEngine(store, profile_named(profile))

@@ -1,4 +1,4 @@
-"""What only the store in memory can do: let time pass as if the engine had been there."""
+"""Only the store in memory can let time pass as if the engine had been active."""
 
 from datetime import UTC, datetime, timedelta
 

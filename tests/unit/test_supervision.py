@@ -1,4 +1,4 @@
-"""What a supervisor says of a process that ended, and how long it waits before it starts it again."""
+"""What a supervisor says of a process that ended, and its delay before restarting it."""
 
 import signal
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a terminal would obey, and what is invisible, is shown; what people write is left as it is."""
+"""Control and invisible characters are shown as escapes; ordinary text is unchanged."""
 
 import json
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Which files judge a fix: by their paths, by the part of their content that counts, by what starts them."""
+"""Which files judge a fix: by path, by the relevant part of their content, by what starts them."""
 
 from collections.abc import Mapping
 

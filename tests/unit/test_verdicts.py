@@ -1,4 +1,4 @@
-"""What a validation loop that worked for others says: as PHASE_RESULT, as documents, as a review."""
+"""The result of a validation loop that worked for others: as PHASE_RESULT, as documents, as a review."""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ BOTH = ("unit-test", "security")
 
 
 def ended(script: str, *, specialists: tuple[str, ...] = BOTH, **further: Any) -> State:
-    """A loop at its end; where it judges for others, what fails is left to them."""
+    """A loop at its end; if it judges for others, failures are left to them."""
     agents = Agents(MemoryWorld().store)
     workflow = agents.start(name=script, specialists=specialists, **further)
     state = agents.run(workflow)

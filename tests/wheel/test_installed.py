@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow
 
 
 class Installation:
-    """An environment with the wheel in it, and a user who has nothing else."""
+    """An environment with only the wheel, and a user without other settings."""
 
     def __init__(self, folder: Path, wheel: Path) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""The wheel claims one import name and carries the application whole."""
+"""The wheel claims one import name and contains the whole application."""
 
 import zipfile
 from pathlib import Path
