@@ -1,6 +1,6 @@
 """A machine's clock is set ahead and back by hours while workflows wait, run and are claimed.
 
-Redis and every process of the worker go by it; the monotonic clock goes on. A library that is put before the C library
+Redis and every process of the worker use it; the monotonic clock is right. A library that is put before the C library
 stands in for setting the clock, which would be that of the machine the tests run on.
 """
 

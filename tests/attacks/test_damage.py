@@ -1,7 +1,7 @@
 """
-Damage to what is stored of one workflow, done to each of its keys in ten ways: all others are seen, swept and archived.
+Damage to what is stored of one workflow, done to each of its keys in ten ways: others are shown, swept and archived.
 
-Its neighbours are in the same shard, where one script looks after them all.
+Its neighbours are in the same shard, where one script handles them all.
 """
 
 import json
@@ -151,7 +151,7 @@ def of_contents(store: Store, entries: list[bytes]) -> Iterator[Damage]:
 
 
 def of_lists(*, is_live: bool) -> Iterator[Damage]:
-    """What the shard's lists say of the workflow; what they have that belongs to no workflow."""
+    """The entries of the shard's lists about the workflow, and those that belong to no workflow."""
     shared, feature = keys.shard_keys(SHARD), keys.feature_of(TARGET)
     other = ("HDEL", shared.live, feature) if is_live else ("HSET", shared.live, feature, 1)
     yield Damage("listed as what it is not", (other,))

@@ -23,7 +23,7 @@ def as_string(client: Any, workflow: str) -> None:
 
 
 def field(name: str, value: bytes) -> Callable[[Any, str], None]:
-    """What the first field that begins like this becomes."""
+    """The new value of the first field with this prefix."""
 
     def garble(client: Any, workflow: str) -> None:
         found = next(

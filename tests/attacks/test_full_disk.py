@@ -62,9 +62,7 @@ def test_the_title_says_that_the_fix_damaged_its_workspace(toml: str, title: str
     assert title in waits
 
 
-def test_run_says_within_five_seconds_that_the_disk_is_full_and_continues_when_there_is_room(
-    disk: Path,
-) -> None:
+def test_run_reports_a_full_disk_within_five_seconds_and_continues_later(disk: Path) -> None:
     go, log = disk.parent / "go", disk.parent / "log"
     waits = f"while ! test -e {go}; do sleep 0.1; done; sed -i s/-/+/ calc.py"
     project = Project(disk / "shop", toml=fixed_by(waits) + TOML)

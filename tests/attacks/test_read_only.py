@@ -69,7 +69,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 
 @pytest.mark.proves("S30")
-def test_a_run_whose_disk_becomes_read_only_ends_in_a_sentence_and_continues_later(
+def test_a_run_on_a_disk_that_becomes_read_only_ends_in_a_sentence_and_continues_later(
     disk: Disk, tmp_path: Path
 ) -> None:
     begun, go_on = tmp_path / "begun", tmp_path / "go on"

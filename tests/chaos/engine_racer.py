@@ -1,6 +1,6 @@
 """Racers for what only one may get: each sends an event to one workflow at the same moment.
 
-As a program: some of many in one process, told on stdin what they race for, with their answers on stdout.
+As a program: some of many in one process, given their prizes on stdin, with their answers on stdout.
 """
 
 import json

@@ -110,7 +110,7 @@ class Feature(RuleBasedStateMachine):
     @precondition(lambda self: self.simulation.working or self.simulation.broker)
     @rule(index=INDEX, result=RESULTS, answer=ANSWERS, again=st.booleans(), hinted=st.booleans())
     def one_step_is_done(self, index: int, result: Any, answer: Any, again: bool, hinted: bool) -> None:
-        """One hint arrives, perhaps not for the last time; its worker may end before it sends what comes next."""
+        """One hint arrives, perhaps not for the last time; its worker may end before it sends the next one."""
         simulation = self.simulation
         if simulation.broker:
             simulation.deliver(index, again=again)

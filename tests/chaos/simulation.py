@@ -92,7 +92,7 @@ class Simulation:
             self.working.remove(holding)
 
     def finish(self, holding: Holding, event: ev.Event, *, hinted: bool = True) -> Applied:
-        """A worker commits; without `hinted` it dies before it sends the broker what comes next."""
+        """A worker commits; without `hinted` it dies before it sends the next hint."""
         if holding in self.working:
             self.working.remove(holding)
         applied = self.engine.finish(holding, event, self.store.now(self.workflow))

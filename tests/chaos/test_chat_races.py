@@ -1,7 +1,7 @@
 """
 Twenty engineers race for a number: 50 rounds in `make test`, 1,000 in `make chaos`.
 
-Four processes of five threads: neither shares what it has open with another.
+Four processes of five threads: none shares open files with another.
 """
 
 import json

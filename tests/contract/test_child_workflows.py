@@ -234,7 +234,7 @@ def test_a_cancelled_cycle_takes_its_child_with_it(store: Store) -> None:
 
 
 @pytest.mark.proves("S30")
-def test_a_child_whose_parent_ended_unnoticed_is_cancelled_before_its_next_step(store: Store) -> None:
+def test_a_child_whose_parent_ended_without_notice_is_cancelled_before_its_next_step(store: Store) -> None:
     workers = started(store)
     child = workers.state(child_of(VAS))
     assert not is_given_up(store, workers.engine_of, child)

@@ -175,7 +175,7 @@ def test_the_last_sweep_of_a_shard_is_recorded_with_its_owner_and_time(store: St
 
 
 @pytest.mark.proves("R7")
-def test_a_lost_sweeper_does_not_keep_its_shard_when_a_server_takes_over_whose_clock_is_behind(
+def test_a_lost_sweeper_loses_its_shard_even_to_a_server_whose_clock_is_behind(
     store: Store, world: World
 ) -> None:
     assert sweep(store, owner="lost").mine

@@ -136,7 +136,7 @@ def test_a_receipt_by_a_specialist_is_refused_and_reported(engine: Engine) -> No
 
 
 @pytest.mark.proves("A51", "R8")
-def test_a_specialists_result_for_the_ticket_of_a_fix_is_refused_and_reported(engine: Engine) -> None:
+def test_a_specialist_s_result_for_the_ticket_of_a_fix_is_refused_and_reported(engine: Engine) -> None:
     before = waiting(engine, fixer="command")
     fixing = held(engine)
     passed = ev.RunFinished(

@@ -92,7 +92,7 @@ def test_the_most_urgent_letter_is_read_first(mailboxes: Mailboxes) -> None:
 
 
 @pytest.mark.proves("G1")
-def test_agents_of_one_name_in_two_projects_do_not_mix(mailboxes: Mailboxes) -> None:
+def test_agents_of_one_name_in_two_projects_have_separate_mailboxes(mailboxes: Mailboxes) -> None:
     mailboxes.put("coder", letter(1), 3)
     mailboxes.put("coder", letter(2, project="ffffffff"), 3)
     mailboxes.put("other", letter(3), 3)

@@ -145,7 +145,7 @@ def test_a_lock_is_in_the_state_file(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("K23", "D19", "D15")
-def test_a_handoff_that_was_moved_by_hand_is_reported_with_field_and_value_and_written_again(
+def test_a_handoff_moved_by_hand_is_reported_with_field_and_value_and_rewritten(
     store: Store, tmp_path: Path
 ) -> None:
     steps = versions(store, tmp_path, "handoff")

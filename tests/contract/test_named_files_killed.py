@@ -66,7 +66,7 @@ def go(store: MemoryStore, root: Path, name: str) -> bool:
 
 
 def go_on(store: MemoryStore, name: str) -> None:
-    """One more version, if there can be one: what was killed is no longer the last."""
+    """One more version, if possible: the killed one is no longer the last."""
     profile = profile_named(name)
     if not profile.load(snapshot(store)).ended:
         paused = profile.read_event('{"kind": "paused", "sender": "user"}')

@@ -52,9 +52,7 @@ def test_a_report_that_does_not_hold_is_an_invalid_answer_and_is_asked_for_again
 
 
 @pytest.mark.proves("D56", "D37", "D40")
-def test_a_result_that_does_not_fit_its_contract_is_a_failed_attempt_until_a_person_is_asked(
-    store: Store,
-) -> None:
+def test_a_result_that_breaks_its_contract_is_a_failed_attempt_then_escalates(store: Store) -> None:
     engine = begun(store, "handoff", limits=Limits(attempts=2, base_seconds=0.0))
     for attempt in (1, 2):
         holding = held(engine, f"planner.1.{attempt}")

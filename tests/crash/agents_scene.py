@@ -98,7 +98,7 @@ class AgentsScene(Scene):
 
 
 def _nameless(found: Any, cycle_id: str) -> Any:
-    """`found` without times, and without what is random or comes from times: the cycle's id, and commits."""
+    """`found` without times, and without what is random or depends on times: the cycle's id, and commits."""
     if isinstance(found, dict):
         kept = {name: value for name, value in found.items() if name not in _OF_A_RUN}
         return {_nameless(name, cycle_id): _nameless(value, cycle_id) for name, value in kept.items()}

@@ -138,7 +138,7 @@ def _watch_commands(module: Any) -> None:
 
     def dying_run(*arguments: Any, **options: Any) -> Any:
         if _is_due("amid work", _working_on):
-            # A check writes one line as it begins; the fixer a second one when it has edited.
+            # A check writes one line when it starts; the fixer a second one after its edit.
             lines = 2 if ".fix." in _working_on else 1
             threading.Thread(target=_die_amid, args=(lines, _working_on), daemon=True).start()
         return run_guarded(*arguments, **options)

@@ -1,4 +1,4 @@
-"""How soon a lost machine's steps go on elsewhere: `python -m tests.crash.lost_machine --rounds 5 [--backlog 100]`.
+"""How soon a lost machine's steps continue elsewhere: `python -m tests.crash.lost_machine --rounds 5 [--backlog 100]`.
 
 One worker runs in a process namespace of its own, so that nobody else can tell whether its processes live, another
 one outside it; both share a Redis. The namespace is killed as a whole, as if somebody pulled the plug, and is not

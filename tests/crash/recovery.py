@@ -1,4 +1,4 @@
-"""How soon the step of a killed work process begins again: `python -m tests.crash.recovery --kills 50 [--backlog 100]`.
+"""How soon the step of a killed work process starts again: `python -m tests.crash.recovery --kills 50 [--backlog 100]`.
 
 Real workers on a Redis of their own; each kill is a `kill -9` of a process in the middle of its step, at random. With
 a backlog, so many workflows at least wait for one of the processes all the time. At the end each history has to be

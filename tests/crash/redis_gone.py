@@ -82,7 +82,7 @@ def disturb(server: RedisServer, how: str) -> float:
 
 
 def serving(worker: Deployment, since: float) -> int:
-    """How many of its processes have begun a step since then."""
+    """The number of its processes that have started a step since then."""
     return len(first_beginnings(worker, since))
 
 

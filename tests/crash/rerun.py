@@ -120,7 +120,7 @@ class Rerun:
             dies_at: once at each.
             is_seen: whether a supervisor lives to see a death; else the lease has to run out.
             copies_at: the boundary at which a copy of the message reaches a second worker.
-            goes_on: whether a worker goes on with what follows.
+            goes_on: whether a worker continues with the next step.
         """
         self.passed: dict[Point, None] = {}
         """Every point that was reached, in order."""
@@ -194,7 +194,7 @@ class Rerun:
             claim = self._do(ticket_id, owner, claim)
 
     def _do(self, ticket_id: str, owner: str, claim: Claim) -> Claim | None:
-        """A step; the claim of the next one where the worker goes on with that."""
+        """A step; the claim of the next one if the worker continues with that."""
         assert claim.ticket is not None
         self._at(Boundary.AFTER_CLAIM, ticket_id)
         holding = self._engine.held(self._engine.profile, claim.ticket, claim, owner)

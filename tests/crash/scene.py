@@ -56,7 +56,7 @@ class Scene:
         self.folder = folder
         folder.mkdir(exist_ok=True)
         self.cache = folder / "cache"
-        # A folder of its own: beside what is hidden from them, Landlock lets commands make no file.
+        # A separate folder: next to what is hidden from commands, Landlock lets them create no file.
         self.journal = folder / "journal/lines"
         self.journal.parent.mkdir(exist_ok=True)
         self.project = self._made(settings)

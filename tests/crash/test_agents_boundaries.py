@@ -58,7 +58,7 @@ REPEATING: Final = (Boundary.MID_WORK, Boundary.BEFORE_COMMIT)
 
 @cache
 def undisturbed(name: str) -> tuple[Ending, tuple[Point, ...], Counter[str], AgentsRerun]:
-    """How it ends, every point on the way, what was done, and by whom."""
+    """Its end, every point on the way, the work done, and by whom."""
     rerun = AgentsRerun(SCENES[name])
     return rerun.play(), tuple(rerun.passed), rerun.executed, rerun
 

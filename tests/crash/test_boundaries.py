@@ -44,12 +44,12 @@ SCENES: Final = {
 }
 LINES: Final = {"S2": 6, "S4": 18, "S6": 5, "S12": 27, "rejected": 15, "accepted": 7, "S16": 22, "S31": 29}
 REPEATING: Final = (Boundary.MID_WORK, Boundary.BEFORE_COMMIT)
-"""Where the work has begun and its result is not stored."""
+"""Where the work has started and its result is not stored."""
 
 
 @cache
 def undisturbed(name: str) -> tuple[Ending, tuple[Point, ...], Counter[str]]:
-    """How it ends, every point on the way, and what was done."""
+    """Its end, every point on the way, and the work done."""
     rerun = Rerun(SCENES[name])
     return rerun.play(), tuple(rerun.passed), rerun.executed
 

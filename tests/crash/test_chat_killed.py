@@ -27,7 +27,7 @@ MANY = 60
 
 pytestmark = [
     pytest.mark.slow,
-    # The child does nothing but what is tested, and takes no lock that a thread of pytest could hold.
+    # The child does only what is tested, and takes no lock that a thread of pytest could hold.
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
 

@@ -32,7 +32,7 @@ BOUNDARIES: Final = (
     "after hint",
 )
 REPEATING: Final = ("amid work", "before commit")
-"""Where a step's command has begun and its result is not stored."""
+"""Where a step's command has started and its result is not stored."""
 
 CHAINS: Final = (
     (
@@ -163,7 +163,7 @@ def test_a_run_killed_at_a_random_moment_ends_as_if_undisturbed(
     before = untouched(scene.project)
 
     scene.die_after(part * undisturbed.ended.seconds, *scene.run_words)
-    # At once: what is about to end, as the keeper of the Redis, must not be in the way.
+    # At once: a process about to end, such as the keeper of the Redis, must not interfere.
     ended = scene.go_on()
     record_property("resumed_seconds", round(ended.seconds, 1))
 

@@ -1,4 +1,4 @@
-"""A server is killed while it tells others what has happened: another goes on, and no event is missing or out of order.
+"""A server is killed while it sends events: another continues, and no event is missing or out of order.
 
 Each piece that passes between it and Redis meanwhile is a place to die. A sixtieth of them in `make test`, all with
 CRASH_ALL=1.

@@ -364,7 +364,7 @@ def unharmed(deployment: Deployment, *started: WorkflowStarted) -> None:
 
 
 def seconds_to_next_execution(own: Deployment) -> float:
-    """Start the deployment; how long it takes until a step begins, the processes' own start included."""
+    """Start the deployment; the time until a step starts, the processes' own start included."""
     before, began = len(own.executions()), time.monotonic()
     own.start()
     own.until(lambda: len(own.executions()) > before)

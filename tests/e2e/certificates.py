@@ -1,4 +1,4 @@
-"""Certificates made for one test by `openssl`: an authority, and what it signed."""
+"""Certificates made for one test by `openssl`: an authority, and the certificates it signed."""
 
 import os
 import shutil

@@ -11,7 +11,7 @@ from fixloop.testing import ScriptedCrew
 PARALLEL: Final = ("ra: ok; ep: ok", ("ra.1.1", "ep.1.1"))
 """The name of the feature whose agents meet, and their tickets."""
 OUTLASTING: Final = "docs: ok"
-"""The name of the feature whose `ra` comes back when `docs` has begun, and whose `docs` when all others are done."""
+"""The name of the feature whose `ra` returns when `docs` has started, and whose `docs` when all others are done."""
 _POLL_SECONDS: Final = 0.02
 
 

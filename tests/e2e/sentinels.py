@@ -92,7 +92,7 @@ class Sentinels:
         return other
 
     def hand_over(self) -> bool:
-        """Have the master and the replica change places; returns once that has begun."""
+        """Make the master and the replica change places; returns once that has started."""
         return bool(self.client(self.sentinels[0]).execute_command("SENTINEL FAILOVER", SERVICE))
 
     def _start_sentinel(self, port: int, master: int) -> None:

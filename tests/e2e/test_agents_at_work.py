@@ -58,9 +58,7 @@ def begun(deployment: Deployment) -> Scenes:
 
 
 @pytest.mark.proves("S30", "K40", "R7")
-def test_a_work_process_killed_during_a_run_changes_nothing_but_that_the_run_is_done_again(
-    begun: Scenes,
-) -> None:
+def test_killing_a_work_process_during_a_run_only_repeats_the_run(begun: Scenes) -> None:
     cycles, workflow = begun["killed"]
     os.kill(cycles.deployment.owner_pid(workflow), signal.SIGKILL)
 
@@ -119,7 +117,7 @@ def test_s23_handoffs_pass_between_agents_until_the_review_approves(begun: Scene
 
 
 @pytest.mark.proves("C43", "K17", "R3")
-def test_agents_work_in_parallel_and_the_last_ones_work_is_merged_onto_the_others(
+def test_agents_work_in_parallel_and_the_last_one_s_work_is_merged_onto_the_others(
     deployment: Deployment,
 ) -> None:
     cycles = Crews(deployment, "cycle")
@@ -154,7 +152,7 @@ def test_a_pause_lets_the_run_end_and_starts_nothing_until_continued(deployment:
 
 
 @pytest.mark.proves("D37", "D40", "D56", "K5")
-def test_attempts_that_raise_or_return_nothing_are_tried_again_until_a_person_is_asked(begun: Scenes) -> None:
+def test_attempts_that_raise_or_return_nothing_are_retried_then_escalated(begun: Scenes) -> None:
     handoffs, workflow = begun["failing"]
 
     state = handoffs.ended(workflow)

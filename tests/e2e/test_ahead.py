@@ -24,7 +24,7 @@ exit 1
 
 
 def shop(tmp_path: Path, lint: str, *, calc: str = RIGHT, more: str = "", word: str = "linter") -> Project:
-    """Its tests wait for a word in the log: they fail unless the linter begins while they run."""
+    """Its tests wait for a word in the log: they fail unless the linter starts while they run."""
     # A separate folder: next to what is hidden from commands, Landlock lets them create no file.
     (tmp_path / "told").mkdir()
     toml = SPECIALISTS.replace("{log}", f"{tmp_path}/told/log").replace("{lint}", lint) + more

@@ -42,7 +42,7 @@ def test_an_agent_that_lies_about_its_files_is_noted_with_the_real_change(host: 
 
 
 @pytest.mark.proves("A33", "A71", "G8", "G2")
-def test_a_command_that_answers_garbage_and_then_that_it_is_not_ready_gets_a_person(host: Host) -> None:
+def test_a_command_that_answers_garbage_and_then_not_ready_escalates(host: Host) -> None:
     honest = EXAMPLE.replace("Yes - please re-run test-runner.", "No - the specification contradicts itself")
     project = host.project(
         "honest",

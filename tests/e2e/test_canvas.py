@@ -30,7 +30,7 @@ class Watch:
         self._receiver = producer("redis://unused").events.Receiver(
             self._connection, handlers={"*": self._seen.append}
         )
-        # Without a time limit: at each limit it would subscribe again and miss what is published meanwhile.
+        # Without a time limit: at each limit it would subscribe again and miss events published meanwhile.
         self._thread = threading.Thread(
             target=self._receiver.capture, kwargs={"limit": None, "wakeup": False}, daemon=True
         )

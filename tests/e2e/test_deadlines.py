@@ -170,6 +170,6 @@ def called_off(deployment: Deployment, ticket: str) -> None:
 
 
 def handed_out(deployment: Deployment, started: WorkflowStarted) -> bool:
-    """The deadline lies in the memory of the control process."""
+    """The deadline is in the memory of the control process."""
     held = deployment.broker_holds()
     return any("deadline" in message and started.workflow in message for message in held)

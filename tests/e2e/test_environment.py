@@ -31,7 +31,7 @@ sys.exit(seen != (sys.argv[1] == "seen"))
 
 
 @pytest.mark.proves("I4")
-def test_an_environment_that_changed_with_a_fix_is_an_error_until_that_is_undone(host: Host) -> None:
+def test_a_fix_that_changes_the_environment_is_an_error_until_undone(host: Host) -> None:
     toml = f'[fixer]\ncommand = "python fixer.py"\n[limits]\nspecialist_attempts = 1\n{TOML}'
     project = host.project("planted", toml=toml, files={"fixer.py": FIXER, ".gitignore": ".venv\n"})
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", project.folder / ".venv"], check=True)
@@ -64,7 +64,7 @@ def test_with_the_rule_off_a_changed_environment_is_accepted(host: Host) -> None
         ("named", 'env = ["HOME"]\n', "unseen"),
     ],
 )
-def test_a_check_of_a_shared_worker_sees_the_real_home_only_where_the_project_asks_for_all_of_it(
+def test_a_shared_worker_s_check_sees_the_real_home_only_on_request(
     host: Host, name: str, keys: str, seen: str
 ) -> None:
     toml = f'[specialist.security]\ncommand = "python look.py {seen}"\n{keys}'

@@ -50,7 +50,7 @@ VALIDATION = {
 
 @pytest.mark.proves("K5", "R9", "R12")
 @pytest.mark.parametrize("script", VALIDATION)
-def test_the_last_attempt_of_a_step_ends_as_celery_s_exhaustion_and_in_one_escalation(
+def test_a_step_s_last_attempt_ends_as_celery_s_exhaustion_and_one_escalation(
     deployment: Deployment, watch: Watch, script: str
 ) -> None:
     step, attempts, reason, why = VALIDATION[script]
@@ -64,7 +64,7 @@ def test_the_last_attempt_of_a_step_ends_as_celery_s_exhaustion_and_in_one_escal
     assert last["uuid"] == tickets[-1]
     assert last["exception"].startswith(EXHAUSTED)
     assert why in last["exception"]
-    # Two workers say it, so the order of what they say means nothing.
+    # Two workers send these events, so their order means nothing.
     deployment.until(lambda: sorted(watch.of("task-retried", started.workflow)) == tickets[:-1])
     assert escalations(deployment, started.workflow) == [reason]
     deployment.story(started.workflow)
@@ -96,7 +96,7 @@ AGENTS = {
 
 @pytest.mark.proves("K5", "R9", "D40", "D37")
 @pytest.mark.parametrize(("profile", "script"), AGENTS)
-def test_the_last_attempt_of_an_agent_ends_as_celery_s_exhaustion_and_in_one_escalation(
+def test_an_agent_s_last_attempt_ends_as_celery_s_exhaustion_and_one_escalation(
     deployment: Deployment, watch: Watch, profile: str, script: str
 ) -> None:
     run, attempts, reason, why = AGENTS[profile, script]

@@ -21,7 +21,7 @@ def add(a, b):
 
 @pytest.fixture
 def service() -> Iterator[socket.socket]:
-    """A port of this machine at which nobody listens yet."""
+    """A port of this machine on which nothing listens yet."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         yield found

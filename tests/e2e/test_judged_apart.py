@@ -58,7 +58,7 @@ def project(
 
 
 def escalation(project: Project) -> str:
-    """What a person is told, as Markdown."""
+    """The text for a person, as Markdown."""
     return project.fixloop("log", "1", "--format", "markdown").out.partition("## Escalation: ")[2]
 
 

@@ -58,7 +58,7 @@ def read(project: Project) -> dict[str, Any]:
 
 
 @pytest.mark.proves("A4", "A6", "G1", "A5")
-def test_an_agent_that_waits_gets_the_report_fixes_it_and_the_workflow_completes(host: Host) -> None:
+def test_a_waiting_agent_gets_the_report_fixes_it_and_the_workflow_completes(host: Host) -> None:
     project = host.project("waits", toml=AGENT + "acks = true\n" + TOML)
     reader = project.start("mailbox", "coder", "--wait", "--minutes", "1", "--json")
     assert project.fixloop("enqueue", "--issue", "1").code == 0

@@ -103,7 +103,7 @@ def test_a_step_cancelled_during_a_pause_is_ended(deployment: Deployment) -> Non
 
 
 @pytest.mark.proves("A51", "A55", "K40")
-def test_a_fixer_that_says_the_checks_passed_is_refused_and_ends_as_unresponsive(
+def test_a_fixer_that_reports_a_pass_is_refused_and_ends_as_unresponsive(
     redis_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     crew = {"FIXLOOP_CREW": "tests.e2e.false_pass_crew:false_pass_crew", "PYTHONPATH": str(ROOT)}

@@ -137,7 +137,7 @@ def test_an_unreachable_frozen_or_refusing_rabbitmq_is_one_sentence(server: Rabb
         InfrastructureError, match=r"the broker at amqp://127\S+ did not take part: .*refused"
     ):
         ping(away)
-    # Of several hosts one that is there is enough.
+    # One reachable host of several is enough.
     ping(server.url.replace("@", f"@127.0.0.1:{free_port()},"))
     with pytest.raises(InfrastructureError, match="ACCESS_REFUSED"):
         ping(server.url.replace("guest:guest", "guest:wrong"))

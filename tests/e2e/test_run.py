@@ -78,9 +78,7 @@ def test_a_correct_project_passes_at_once_and_leaves_only_its_records(tmp_path: 
     until(lambda: not processes_of(tmp_path), what="the end of every process")
 
 
-def test_a_failing_project_is_fixed_and_passes_and_apply_puts_the_fix_into_the_checkout(
-    tmp_path: Path,
-) -> None:
+def test_a_failing_project_is_fixed_passes_and_apply_updates_the_checkout(tmp_path: Path) -> None:
     project = Project(tmp_path / "shop", toml=FIXER + TOML)
     project.write("calc.py", CALC + "# not committed yet\n")
     project.write("notes.txt", "untracked\n")
@@ -115,7 +113,7 @@ def test_a_failing_project_is_fixed_and_passes_and_apply_puts_the_fix_into_the_c
 
 
 @pytest.mark.proves("K31")
-def test_without_a_fixer_it_ends_at_once_and_continues_when_a_person_has_fixed_it(tmp_path: Path) -> None:
+def test_without_a_fixer_a_run_ends_at_once_and_continues_after_a_person_s_fix(tmp_path: Path) -> None:
     project = Project(tmp_path / "shop", is_git=False)
 
     told = project.run()
@@ -164,7 +162,7 @@ def test_only_runs_one_specialist(host: Host) -> None:
 
 
 @pytest.mark.parametrize("asked", [("SHOP_TOKEN", "OTHER_TOKEN"), ("OTHER_TOKEN",), ()])
-def test_a_check_sees_a_variable_that_the_project_asks_for_and_the_operator_allows(
+def test_a_check_sees_a_variable_that_the_project_requests_and_the_operator_allows(
     host: Host, asked: tuple[str, ...]
 ) -> None:
     seen = [name for name in asked if name == "SHOP_TOKEN"]
@@ -266,7 +264,7 @@ def test_an_agent_that_is_blocked_gets_a_decision(
 
 
 @pytest.mark.proves("A71")
-def test_an_answer_in_a_file_is_read_and_an_invalid_one_is_refused_with_what_is_missing(host: Host) -> None:
+def test_an_answer_in_a_file_is_read_and_an_invalid_one_refused_with_its_gaps(host: Host) -> None:
     project = host.project("answered")
     assert project.submit().code == 3
     place = offered(project.fixloop("ack", "1").err)
@@ -602,7 +600,7 @@ def test_on_a_terminal_it_waits_for_a_fix_and_continues(tmp_path: Path) -> None:
 
 @contextmanager
 def on_terminal(project: Project, *words: str) -> Iterator[tuple[int, Callable[[], str]]]:
-    """`fixloop WORDS` on a pseudo-terminal, wherever this process is: its id, and what it has shown so far."""
+    """`fixloop WORDS` on a pseudo-terminal, in any directory: its id, and its output so far."""
     ours, theirs = os.openpty()
     variables = environment(project.home, {"TERM": "xterm", "COLUMNS": "300", "LINES": "40"})
     child = os.posix_spawn(

@@ -1,4 +1,4 @@
-"""S21, S22 and S24 to S27 through real workers and a real Redis; what comes from outside comes through the engine."""
+"""S21, S22 and S24 to S27 through real workers and a real Redis; outside events go through the engine."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

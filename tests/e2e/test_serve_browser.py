@@ -31,7 +31,7 @@ LOOKS: Final[dict[str, dict[str, Any]]] = {
 
 
 class World:
-    """A deployment that is served, and people who look at it."""
+    """A served deployment, and its users."""
 
     def __init__(self, played: Played, served: Server, tokens: Tokens, browser: Browser) -> None:
         self.played, self.served, self.tokens, self.browser = played, served, tokens, browser

@@ -61,7 +61,7 @@ def told(project: Project) -> str:
 
 
 @pytest.mark.proves("A56", "A66", "A73")
-def test_a_reminder_and_an_escalation_come_after_run_has_ended_and_then_nothing_is_left(
+def test_a_reminder_and_an_escalation_follow_after_run_has_ended_and_leave_nothing(
     make: Callable[..., Project], tmp_path: Path
 ) -> None:
     notified = tmp_path / "notified"
@@ -77,7 +77,7 @@ def test_a_reminder_and_an_escalation_come_after_run_has_ended_and_then_nothing_
     assert "keeps the clocks running until nothing waits" in ended.err
 
 
-def test_the_next_command_starts_a_killed_timekeeper_again_and_many_at_once_start_one(
+def test_the_next_command_restarts_a_killed_timekeeper_and_several_start_only_one(
     make: Callable[..., Project],
 ) -> None:
     project = make()
@@ -98,7 +98,7 @@ def test_the_next_command_starts_a_killed_timekeeper_again_and_many_at_once_star
 
 
 def memory_kb(pid: int) -> dict[str, int]:
-    """What a process takes: all that is resident, and with what it shares divided among those who share it."""
+    """The memory of a process: all that is resident, and with shared pages divided among those who share them."""
     text = Path(f"/proc/{pid}/smaps_rollup").read_text() + Path(f"/proc/{pid}/status").read_text()
     return {name: int(number) for name, number in re.findall(r"^(\w+):\s+(\d+)(?: kB)?$", text, re.MULTILINE)}
 

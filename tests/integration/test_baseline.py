@@ -99,7 +99,7 @@ def test_a_feature_with_old_findings_only_passes_and_counts_them(site: Site) -> 
     assert len(found.old_failures) == 17
 
 
-def test_the_one_new_failure_is_kept_in_full_however_many_old_ones_come_before_it(site: Site) -> None:
+def test_the_one_new_failure_is_kept_in_full_after_any_number_of_old_ones(site: Site) -> None:
     site.commit({"a.py": OLD * 4})
     site.branch({"a.py": OLD * 4 + "BAD new\n"})
 

@@ -209,7 +209,7 @@ def test_linters_run_alongside_the_tests_unless_there_is_one_processor(tmp_path:
 
 
 def with_mypy(tmp_path: Path, does: str) -> Project:
-    """Its linter is called mypy and does this; a scanner of another name writes what it sees of the cache."""
+    """Its linter is called mypy and does this; a scanner of another name lists the visible cache."""
     mypy = tmp_path / "bin/mypy"
     mypy.parent.mkdir()
     mypy.write_text(f"#!/bin/sh\n{does.replace('{log}', f'{tmp_path}/log')}\n")

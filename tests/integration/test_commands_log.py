@@ -114,7 +114,7 @@ def test_the_whole_markdown_log_includes_records_that_are_no_messages(agents: Ag
 
 
 @pytest.mark.proves("B53")
-def test_one_specialists_loop_is_shown_as_its_flow(agents: Agents, capsys: Capsys) -> None:
+def test_one_specialist_s_loop_is_shown_as_its_flow(agents: Agents, capsys: Capsys) -> None:
     agents.run(agents.start(script="1 0"))
 
     flow = said(capsys, "log", "47", "--specialist", "test-runner").out

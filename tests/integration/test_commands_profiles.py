@@ -332,7 +332,7 @@ def test_audit_replays_every_decision_of_every_profile(profiles: Profiles, capsy
     assert audit["replayed"] == audit["entries"]
 
 
-def test_a_profile_that_this_version_does_not_have_is_not_shown() -> None:
+def test_a_workflow_of_an_unknown_profile_is_not_shown() -> None:
     now = Moment(datetime(2026, 3, 2, tzinfo=UTC), 0.0)
     found = Snapshot(FLOW, 1, b'{"profile":"relay","schema_version":1}', "", {}, now, 0.0, (), {})
 

@@ -1,4 +1,4 @@
-"""`report` on workflows in a real Redis: what it prints, what it writes, and what it opens."""
+"""`report` on workflows in a real Redis: its output, its file, and the browser it opens."""
 
 import os
 import time

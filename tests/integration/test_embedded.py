@@ -259,7 +259,7 @@ def test_a_deleted_socket_is_created_again(tmp_path: Path) -> None:
         until(lambda: serves_another(url, before))
 
 
-def test_a_log_that_cannot_be_loaded_is_reported_with_the_servers_own_words(tmp_path: Path) -> None:
+def test_an_unloadable_log_is_reported_with_the_server_s_own_message(tmp_path: Path) -> None:
     data = Place.prepare(tmp_path).data
     with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
         client.set("key", "value")

@@ -1,4 +1,4 @@
-"""A Redis that lost its data, or is another one: commands and workers say so in one sentence; who sweeps it."""
+"""A Redis that lost its data, or is another one: commands and workers say so; who sweeps it."""
 
 from pathlib import Path
 

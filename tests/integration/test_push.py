@@ -239,7 +239,7 @@ def test_a_branch_pushed_by_the_issue_s_earlier_workflow_is_replaced(deployment:
     assert deployment.branch() == state.tip
 
 
-def test_the_servers_own_words_are_in_the_refusal(deployment: Deployment) -> None:
+def test_the_server_s_own_message_is_in_the_refusal(deployment: Deployment) -> None:
     workflow = deployment.begin()
     deployment.fixed(workflow, {"price": "right\n"})
     hook = deployment.remote / ".git/hooks/pre-receive"
@@ -308,9 +308,7 @@ def test_users_and_passwords_are_removed_from_urls(text: str, shown: str) -> Non
     assert without_userinfo(text) == shown
 
 
-def test_an_event_for_an_ended_workflow_changes_it_only_when_a_branch_was_pushed(
-    deployment: Deployment,
-) -> None:
+def test_an_ended_workflow_is_changed_only_by_the_push_of_its_branch(deployment: Deployment) -> None:
     workflow = deployment.begin(push=False)
     ended = deployment.fixed(workflow, {"price": "right\n"})
     assert ended.outcome is WorkflowOutcome.SUCCESS

@@ -93,7 +93,7 @@ def plain_layout() -> Counter[str]:
 
 
 def long_workflow(text: str) -> Summary:
-    """A hundred runs with fifty failures each, and what is said about them."""
+    """A hundred runs with fifty failures each, and their messages."""
     short = report_on(Stage([fails("a"), passes()], issue=10).run())
     phase = short.phases[2]
     finding = Finding(name=text[:160], location=text[:160], headline=text[:160])

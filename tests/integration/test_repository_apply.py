@@ -209,7 +209,7 @@ def test_a_call_killed_at_any_rename_is_completed_by_the_next_one(tmp_path: Path
         "def dying(real):\n"
         "    def call(*args, **named):\n"
         "        global left\n"
-        # Of the removal of what was staged, no call counts.
+        # Calls that remove staged files do not count.
         "        left -= not str(args[0]).startswith(('new-', 'old-'))\n"
         "        if left < 0: os.kill(os.getpid(), signal.SIGKILL)\n"
         "        real(*args, **named)\n"
@@ -234,7 +234,7 @@ def test_a_call_killed_at_any_rename_is_completed_by_the_next_one(tmp_path: Path
         assert not list((work.repository / ".fixloop").glob("applying-*"))
 
 
-def test_the_users_line_endings_are_kept(tmp_path: Path) -> None:
+def test_the_user_s_line_endings_are_kept(tmp_path: Path) -> None:
     work = Work(tmp_path, {".gitattributes": "*.txt text eol=crlf\n", "a.txt": "one\r\n"})
     agent = work.check_out()
     (agent / "a.txt").write_bytes(b"one\r\ntwo\r\n")

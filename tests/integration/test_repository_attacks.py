@@ -184,7 +184,7 @@ def test_a_remote_that_is_called_like_a_path_is_refused(tmp_path: Path) -> None:
         take_snapshot(repository, issue=1, cache=tmp_path / "cache")
 
 
-def test_the_users_own_filters_are_not_the_repositorys(
+def test_the_user_s_own_filters_are_not_the_repository_s(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = tmp_path / "home" / ".gitconfig"
@@ -200,7 +200,7 @@ def test_the_users_own_filters_are_not_the_repositorys(
     assert git(repository, "show", f"{snapshot.commit}:a.txt") == "ABC"
 
 
-def test_no_filter_of_the_users_rewrites_what_is_checked_out(
+def test_no_filter_of_the_user_rewrites_checked_out_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository = make_repository(

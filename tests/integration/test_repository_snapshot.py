@@ -138,7 +138,7 @@ def test_copy_adds_ignored_files(tmp_path: Path) -> None:
     assert names(mirror, snapshot.copied) == ["p/src/deep/_version.py"]
 
 
-def test_caches_and_fixloops_own_folder_never_enter(tmp_path: Path) -> None:
+def test_caches_and_fixloop_s_own_folder_are_never_included(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", {"a": "1"})
     write(repository, {".fixloop/x": "", ".venv/x": "", "n/node_modules/x": "", "b.pyc": "", ".coverage": ""})
 
@@ -157,7 +157,7 @@ def test_symlinks_executable_bits_and_odd_names_survive(tmp_path: Path) -> None:
     (repository / "link").symlink_to("/nowhere")
     odd = os.fsencode(repository) + b"/new\nline \xff\xfe"
     Path(os.fsdecode(odd)).write_text("odd")
-    # A folder that became a link: what was tracked below it must not be read through the link.
+    # A folder that became a link: tracked files below it must not be read through the link.
     (repository / "dir/x").unlink()
     (repository / "dir").rmdir()
     (repository / "dir").symlink_to(tmp_path)

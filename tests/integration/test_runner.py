@@ -48,7 +48,7 @@ def serving(place: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 @pytest.fixture(scope="module")
 def socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where one runner serves all that leave it alive: it is told with each command how to guard that one."""
+    """Where one runner serves all that leave it alive: each command comes with its guard settings."""
     place = tmp_path_factory.mktemp("runner") / "socket"
     with serving(place):
         yield place

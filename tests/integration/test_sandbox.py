@@ -38,7 +38,7 @@ with socket.socket(socket.AF_UNIX) as asking:
 
 
 class Scene(NamedTuple):
-    """A project with a workspace, as a step has it, and what is not the step's."""
+    """A project with a workspace, as a step has it, and files that are not the step's."""
 
     site: Site
     ground: Ground

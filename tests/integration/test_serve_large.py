@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 stage = pytest.fixture(on_redis)
 
 SECONDS: Final = 0.5
-"""Of a processor at its usual speed. Alone each page takes less than 0.2; beside others its memory is slower, too."""
+"""Of a processor at its usual speed. Alone each page takes less than 0.2; with others its memory is slower, too."""
 USUAL_SECONDS: Final = 0.05
 """The time of `slowness`'s computation there."""
 

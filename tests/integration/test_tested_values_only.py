@@ -92,7 +92,7 @@ def test_calls_of_a_script_are_recorded_too(tmp_path: Path) -> None:
 
 
 def told_by_both(folder: Path, broken: str, fixed: str, tests: str) -> list[list[str]]:
-    """What the recorder and the replay, in processes of their own, say of a script's calls: before and after."""
+    """The records of a script's calls by the recorder and the replay in separate processes: before and after."""
     for name in ("calls", "site"):
         (folder / name).mkdir()
     module, script = folder / "stats.py", folder / "verify.py"

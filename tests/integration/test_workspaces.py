@@ -35,7 +35,7 @@ def workspace(snapshot: Snapshot, mirror: Mirror, tmp_path: Path) -> Workspace:
     return open_workspace(tmp_path / "cache", mirror, snapshot.commit, ticket="t", fence=1)
 
 
-def test_a_workspace_is_a_detached_clone_outside_the_users_checkout(
+def test_a_workspace_is_a_detached_clone_outside_the_user_s_checkout(
     workspace: Workspace, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     assert workspace.folder == tmp_path / "cache/work/t.1"
@@ -172,7 +172,7 @@ def test_a_pipe_that_git_would_wait_for_is_one_sentence(workspace: Workspace, na
         workspace.capture(workspace.commit, "a fix")
 
 
-def test_a_pipe_in_the_agents_own_repository_does_not_hang(workspace: Workspace) -> None:
+def test_a_pipe_in_the_agent_s_own_repository_does_not_hang(workspace: Workspace) -> None:
     (workspace.path / ".git/index").unlink()
     os.mkfifo(workspace.path / ".git/index")
 
@@ -225,7 +225,7 @@ def test_an_agent_cannot_hide_changes_with_flags_or_filters(workspace: Workspace
     assert not (tmp_path / "ran").exists()
 
 
-def test_the_users_repository_may_be_pruned_meanwhile(
+def test_the_user_s_repository_may_be_pruned_meanwhile(
     workspace: Workspace, snapshot: Snapshot, mirror: Mirror
 ) -> None:
     write(workspace.path, {"a": "2"})

@@ -139,7 +139,7 @@ def script_of(name: str, *turns: str, into: str = MODULE) -> Script:
             values = {"file": file, "text": text}
             calls = AGENTS[name]["edit"]
             planned += [Turn(tool=tool, arguments=_set_in(how, values)) for tool, how in calls if text]
-            # Aider has no tools: it reads what is said, and asks again when a file was named that it had not read.
+            # Aider has no tools: it reads the text, and asks again if an unread file was named.
             planned += [DONE] if not text else [] if calls else [Turn(f"{into}\n```\n{text}```\n")] * 2
         return planned[before] if before < len(planned) else DONE
 

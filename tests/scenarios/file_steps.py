@@ -27,7 +27,7 @@ def on_disk(root: Path) -> dict[str, bytes]:
 def steps_on_disk(
     root: Path, outcomes: Iterable[Any], artifacts: Mapping[str, bytes]
 ) -> Iterator[tuple[Any, dict[str, bytes]]]:
-    """Each state of a run, and what is on the disk once its files are written."""
+    """Each state of a run, and the files on disk once they are written."""
     files = NamedFiles(root, "place")
     for version, outcome in enumerate(outcomes, start=1):
         snapshot = outcome.state.model_dump_json(exclude_defaults=True).encode()

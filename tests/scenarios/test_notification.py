@@ -1,4 +1,4 @@
-"""The notify command of cycles and handoffs: one step for each time that a person is asked, and nothing rests on it."""
+"""The notify command of cycles and handoffs: one step for each question to a person; nothing depends on it."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def test_a_person_is_notified_once_and_before_all_other_work(profile: str) -> No
 
 @pytest.mark.proves("K20")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_without_a_command_nobody_is_notified(profile: str) -> None:
+def test_without_a_command_no_person_is_notified(profile: str) -> None:
     stage, _ = waiting(profile)
 
     assert notices(stage) == []

@@ -230,7 +230,7 @@ def test_each_status_has_its_meaning() -> None:
 
 
 def _situation(stage: Stage) -> tuple[str, str, list[str]]:
-    """The status, whose turn it is, and what is being done."""
+    """The status, its owner, and the present work."""
     return stage.active.status, stage.state.owner, [ticket.step for ticket in stage.pending]
 
 

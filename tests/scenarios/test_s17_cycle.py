@@ -68,7 +68,7 @@ def facts(stage: CycleStage) -> dict[str, Any]:
 
 
 @pytest.mark.proves("S17", "C46", "C10", "K25")
-def test_the_state_follows_the_seeds_table_row_by_row() -> None:
+def test_the_state_follows_the_seed_s_table_row_by_row() -> None:
     rows = {time: facts(stage) for time, stage in the_seeds_cycle()}
 
     running = {"status": "running", "iteration": 1}
@@ -105,7 +105,7 @@ def test_blocker_clarification_and_feedback_enter_the_state_as_in_the_table() ->
 
 
 @pytest.mark.proves("C14", "C50", "C63", "K11")
-def test_the_cycle_ends_completed_with_all_documents_at_one_version_and_the_first_ones_archived() -> None:
+def test_a_completed_cycle_has_all_documents_at_one_version_and_archives_the_first() -> None:
     *_, (_, stage) = the_seeds_cycle()
 
     state = stage.state
@@ -218,7 +218,7 @@ def test_agents_blockers_and_feedback_can_be_read_at_any_time() -> None:
 
 
 @pytest.mark.proves("C12", "C19", "C30", "C31")
-def test_an_agents_entry_looks_like_the_seeds_example() -> None:
+def test_an_agent_s_entry_looks_like_the_seed_s_example() -> None:
     stage = CycleStage("10:05")
 
     stage.start("ra")
@@ -252,7 +252,7 @@ def test_every_completion_in_the_timeline_names_the_version_that_is_complete() -
 
 
 @pytest.mark.proves("C30")
-def test_an_agents_entry_counts_the_iterations_that_it_completed() -> None:
+def test_an_agent_s_entry_counts_the_iterations_that_it_completed() -> None:
     counted = [
         tuple(agent["iterations_completed"] for agent in state_document(stage.state)["agents"].values())
         for _, stage in the_seeds_cycle()

@@ -562,7 +562,7 @@ def test_a_feedback_has_its_six_sections_and_reads_back() -> None:
 
 
 @pytest.mark.proves("K16")
-def test_the_seeds_short_form_is_read_too() -> None:
+def test_the_seed_s_short_form_is_read_too() -> None:
     short = (
         "## FEEDBACK FROM VALIDATION\n\nTest failures detected: login\n\n## REQUIRED ACTION\n\nFix the following:\n"
         "login\n\n## NEXT STEP\nUpdate implementation.md with fixes, then re-run tests.\n"

@@ -67,7 +67,7 @@ def _refused(stage: HandoffStage, event: Event) -> str:
 
 
 @pytest.mark.proves("S23", "D53", "D6", "D7")
-def test_the_seeds_example_passes_its_four_handoffs_in_order() -> None:
+def test_the_seed_s_example_passes_its_four_handoffs_in_order() -> None:
     stage = the_seeds_example()
 
     handoffs = stage.routes("task_handoff", "review_request", "fix_request", "rereview_request")
@@ -102,7 +102,7 @@ def test_the_example_leaves_its_events_and_metrics_follow_from_them() -> None:
 
 
 @pytest.mark.proves("D51", "D50")
-def test_the_metrics_follow_from_the_file_of_events_alone_and_are_those_that_are_stored() -> None:
+def test_the_stored_metrics_follow_from_the_file_of_events_alone() -> None:
     stage = the_seeds_example()
     calm, file = HANDOFF.fields(stage.state), _events_file(stage)
     asking = HandoffStage().plan()
@@ -147,7 +147,7 @@ def test_the_iteration_is_1_until_the_re_review() -> None:
 
 
 @pytest.mark.proves("D14", "D22")
-def test_ids_in_the_shared_state_and_in_names_of_files_are_uuids_behind_their_prefix() -> None:
+def test_ids_in_the_shared_state_and_in_file_names_are_prefixed_uuids() -> None:
     stage = the_seeds_example()
 
     document = state_document(stage.state)
@@ -210,7 +210,7 @@ def test_an_agent_passes_on_then_completes_then_reports() -> None:
 
 
 @pytest.mark.proves("D1", "D2", "D4", "D5")
-def test_a_message_has_the_seeds_envelope_and_another_is_refused() -> None:
+def test_a_message_has_the_seed_s_envelope_and_another_is_refused() -> None:
     stage = HandoffStage().plan()
     document = json.loads(next(file.text for file in named_files(stage.state) if "pending" in file.path))
 

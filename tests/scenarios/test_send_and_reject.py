@@ -19,7 +19,7 @@ def clarification(to: str, kind: InputKind = InputKind.CLARIFICATION, about: str
 
 
 @pytest.mark.proves("C20", "C23", "K15")
-def test_an_agent_that_has_completed_works_again_on_a_persons_instruction() -> None:
+def test_a_completed_agent_works_again_on_a_person_s_instruction() -> None:
     stage = CycleStage()
     stage.work("ra")
     before = stage.agent("ra").runs

@@ -1,4 +1,4 @@
-"""The schema of the file that FIXLOOP_REQUEST names, in which a fixer command finds what is asked of it."""
+"""The schema of the file that FIXLOOP_REQUEST names, in which a fixer command finds its request."""
 
 import re
 from typing import Annotated, Any, Final

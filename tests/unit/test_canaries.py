@@ -253,7 +253,7 @@ def test_eslint_gets_a_file_of_the_kind_that_was_changed() -> None:
     assert line(canary) == "npx eslint --ext .js -f json -o {eslint} src/c00.js src/c01.js"
 
 
-def test_typescript_extends_the_projects_settings() -> None:
+def test_typescript_extends_the_project_s_settings() -> None:
     canary = made("npx tsc --noEmit --pretty false", (*NODE, "src/a.ts"), changed=("src/a.ts",))
 
     assert line(canary) == "npx tsc --noEmit --pretty false -p c0.json"

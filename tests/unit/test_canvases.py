@@ -46,7 +46,7 @@ def test_a_blocked_agent_comes_after_the_one_that_unblocks_it_and_then_the_other
 
 
 @pytest.mark.proves("C43", "K17", "K31")
-def test_agents_that_start_together_have_a_canvas_each_and_the_last_one_leads_to_the_end() -> None:
+def test_agents_that_start_together_have_one_canvas_each_and_the_last_reaches_the_end() -> None:
     graph = {"ra": (), "docs": (), "ep": ("ra",), "cd": ("ep",), "vas": ("cd", "docs")}
     stage = CycleStage(graph=graph, commands=COMMANDS | {"docs": "d"})
 

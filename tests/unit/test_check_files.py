@@ -111,7 +111,7 @@ def test_no_failure_text_becomes_a_workflow_command(text: str) -> None:
     assert rows[0].startswith("::error file=a%3Ab%2Cc.py,title=")
 
 
-def test_the_summary_is_markdown_in_which_nothing_that_tools_say_is_a_heading_or_a_cell() -> None:
+def test_no_tool_output_becomes_a_heading_or_a_cell_of_the_markdown_summary() -> None:
     text = summary(REPORT)
 
     assert text.startswith("## 2 failures in 1 of 2 checks\n")

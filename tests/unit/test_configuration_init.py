@@ -118,7 +118,7 @@ def test_an_impossible_coverage_is_refused(tmp_path: Path, measured: float) -> N
 
 
 @pytest.mark.parametrize(("modules", "is_measured"), [(("pytest",), False), (("pytest", "pytest_cov"), True)])
-def test_coverage_is_measured_where_the_projects_interpreter_can(
+def test_coverage_is_measured_if_the_project_s_interpreter_can(
     tmp_path: Path, modules: tuple[str, ...], is_measured: bool
 ) -> None:
     written(tmp_path, {**PROJECT, "tox.ini": "[testenv]\ndeps = pytest-cov\n"})

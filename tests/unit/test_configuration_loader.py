@@ -155,9 +155,7 @@ def test_environment_variables_set_no_gate(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.proves("K38")
-def test_a_file_that_names_no_specialist_where_nothing_applies_is_refused_with_the_reason(
-    tmp_path: Path,
-) -> None:
+def test_a_file_without_specialists_where_none_applies_is_refused_with_the_reason(tmp_path: Path) -> None:
     written(tmp_path, {"fixloop.toml": "project = 'shop'\n"})
 
     with pytest.raises(UsageError) as raised:

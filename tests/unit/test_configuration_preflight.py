@@ -181,7 +181,7 @@ CASE = "import unittest\n"
         ),
     ],
 )
-def test_each_call_of_the_projects_own_test_entry_is_a_check(
+def test_each_call_of_the_project_s_own_test_entry_is_a_check(
     tmp_path: Path, files: dict[str, str], commands: list[str]
 ) -> None:
     written(tmp_path, {"shop.py": "", "tests/test_shop.py": CASE, **files})

@@ -148,7 +148,7 @@ def test_an_invalid_role_is_refused_in_one_sentence(tmp_path: Path, text: str, e
 
 
 @pytest.mark.proves("R1", "K30")
-def test_a_snapshot_leads_to_its_profile_and_one_of_an_unknown_profile_is_left_alone() -> None:
+def test_a_snapshot_selects_its_profile_and_an_unknown_one_is_not_touched() -> None:
     assert set(names()) == {"validation", "cycle", "handoff"}
     assert profile_in(b'{"profile":"handoff","schema_version":1}') is profile_named("handoff")
     assert profile_in(b'{"workflow":"x"}') is profile_named("validation")

@@ -108,7 +108,7 @@ def test_fixes_that_broke_more_are_reported() -> None:
 
 
 @pytest.mark.proves("A94", "K7")
-def test_a_measure_that_rises_is_progress_though_the_number_of_failures_does_not_change() -> None:
+def test_a_rising_measure_is_progress_with_an_unchanged_number_of_failures() -> None:
     runs = [fails(coverage(percent)) for percent in ("60.0", "70.0", "78.0")]
     report = escalated(*runs, max_iterations=3)
 

@@ -372,7 +372,7 @@ def test_new_code_may_have_no_types_where_not_all_code_has_them() -> None:
     assert held(f"{UNTYPED}def g(x):\n    return x\n", UNTYPED) == set()
 
 
-def test_types_matter_where_a_type_checker_judges_and_so_do_the_directives_of_each_tool() -> None:
+def test_types_count_if_a_type_checker_judges_and_so_do_each_tool_s_directives() -> None:
     change = Change("a.py", TYPED, TYPED.replace(": int", "") + "x = 1  # noqa\ny = 2  # type: ignore\n")
     tests, lint = (families_of([command]) for command in ("python -m pytest -q", "{python} -m ruff check ."))
 

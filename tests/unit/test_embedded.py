@@ -101,7 +101,7 @@ def test_an_older_server_than_the_one_that_wrote_the_data_is_refused(tmp_path: P
     assert (data / "written-by").read_text() == "redis 99.1.0\n"
 
 
-def test_data_of_a_multi_part_log_is_taken_for_redis_7_where_nothing_names_its_writer(tmp_path: Path) -> None:
+def test_a_multi_part_log_without_a_named_writer_is_taken_for_redis_7(tmp_path: Path) -> None:
     assert read_written_by(tmp_path) is None
 
     (tmp_path / "appendonlydir").mkdir()

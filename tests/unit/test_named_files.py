@@ -82,7 +82,7 @@ def test_a_killed_writer_s_files_are_no_edit_and_are_updated(tmp_path: Path) -> 
     files.write(of(1), drawn(("a.json", b"one"), ("b.json", b"one"), handoffs={"pending/x": b"1"}))
     kept = (tmp_path / ".fixloop/files/w.json").read_bytes()
     files.write(of(2), drawn(("a.json", b"two"), ("b.json", b"two"), handoffs={"accepted/x": b"2"}))
-    # As after a kill: all is written but the record, whose intent is there still.
+    # As after a kill: all is written but the record, which still has its intent.
     (tmp_path / ".fixloop/files/w.json").rename(tmp_path / ".fixloop/files/w.intent")
     (tmp_path / ".fixloop/files/w.json").write_bytes(kept)
     (tmp_path / "b.json").write_bytes(b"one")

@@ -41,7 +41,7 @@ def finding(line: int | None, message: str = "unused") -> Failure:
 
 
 def findings(lines: Sequence[str]) -> list[Failure]:
-    """Each line that begins with a `b` is bad, all in one way: only the line distinguishes two of them."""
+    """Each line that starts with a `b` is bad in the same way: only the line distinguishes two of them."""
     return [finding(number) for number, text in enumerate(lines, 1) if text.startswith("b")]
 
 

@@ -214,7 +214,7 @@ def test_equal_values_stay_equal_and_texts_as_long_as_they_were(given_: list[Any
 
 
 def shape(value: Any) -> Any:
-    """Lengths, and what is neither letter nor digit."""
+    """Lengths, and characters that are neither letter nor digit."""
     return rebuilt(
         value,
         lambda leaf: (

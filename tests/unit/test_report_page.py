@@ -55,7 +55,7 @@ ATTRIBUTES: Final = frozenset(
 
 
 class Page(HTMLParser):
-    """A page taken apart; what is not closed, or closed out of turn, is remembered. `seen` is what nothing folds."""
+    """A parsed page; unclosed elements and wrong closings are recorded. `seen` is what nothing folds."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

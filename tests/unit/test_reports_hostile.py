@@ -331,7 +331,7 @@ def test_a_wrong_shape_anywhere_in_coverage_never_raises(part: object, gate: flo
     failures=st.integers(0, 3),
     errors=st.integers(0, 3),
 )
-def test_a_report_passes_only_if_it_is_whole_and_something_passed_and_nothing_failed(
+def test_only_a_complete_report_with_passes_and_no_failures_passes(
     ends: list[str], tests: int, failures: int, errors: int
 ) -> None:
     listed = "".join(f'<testcase name="t{n}">{end}</testcase>' for n, end in enumerate(ends))

@@ -298,7 +298,7 @@ def test_the_output_of_a_failing_test_is_its_context(tmp_path: Path) -> None:
     assert failure.context == "got here"
 
 
-def test_a_test_that_pytest_counts_twice_is_listed_once_whatever_the_suite_is_called(tmp_path: Path) -> None:
+def test_a_test_that_pytest_counts_twice_is_listed_once_in_any_suite(tmp_path: Path) -> None:
     declared = (
         'errors="0" failures="0" skipped="2" tests="3" time="1" timestamp="2026-11-28T07:52:49" hostname="vm"'
     )

@@ -337,7 +337,7 @@ def test_a_detected_check_whose_code_has_moved_away_never_passes(tmp_path: Path)
 
 
 @pytest.mark.proves("K7")
-def test_without_a_placeholder_the_exit_code_decides_and_the_output_is_the_message(tmp_path: Path) -> None:
+def test_without_a_placeholder_the_exit_code_decides_and_the_message_is_the_output(tmp_path: Path) -> None:
     written(tmp_path, {"src/a.py": ""})
 
     passed = judged(tmp_path, ("mypy",), 0, "src/a.py:1: error: said in passing")

@@ -54,7 +54,7 @@ def test_only_specialists_report_results_and_only_their_own() -> None:
 
 
 @pytest.mark.proves("A51")
-def test_the_main_agent_cannot_say_that_the_checks_passed() -> None:
+def test_the_main_agent_cannot_report_that_the_checks_passed() -> None:
     stage = Stage([fails("a"), SILENT]).run()
     passed = ev.RunFinished(
         step="recheck",

@@ -1,4 +1,4 @@
-"""Which secrets are cut out of an output, and that what only looks like one stays: nobody can fix `***`.
+"""Which secrets are redacted in an output, and that similar text is kept: `***` cannot be fixed.
 
 The secrets are made here, because a repository with whole ones in it is refused by those who scan for them.
 """

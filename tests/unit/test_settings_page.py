@@ -1,4 +1,4 @@
-"""The settings' models: what is made from them, and the form in which they are stored."""
+"""The settings' models: the pages generated from them, and their stored form."""
 
 import tomllib
 from importlib import import_module

@@ -70,7 +70,7 @@ def test_a_snapshot_of_an_unknown_profile_is_left_to_newer_workers() -> None:
 @pytest.mark.proves("K40", "D38", "K5")
 @pytest.mark.parametrize("profile", ["cycle", "handoff"])
 @pytest.mark.parametrize("is_final", [True, False])
-def test_a_run_that_kills_its_processes_ends_with_a_person_and_one_that_fails_is_tried_again(
+def test_a_run_that_kills_its_processes_escalates_and_one_that_fails_is_retried(
     profile: str, is_final: bool
 ) -> None:
     step, store = begun(profile)

@@ -157,7 +157,7 @@ def test_a_feature_goes_through_the_whole_loop_and_nothing_is_left_running(
     assert log["statistics"]["fix_completions"] == 3
     audit = installation.call("audit", "verify", at=example)
     assert audit.returncode == 0, audit.stdout
-    # The embedded Redis goes with its last user, the guards with what they guard.
+    # The embedded Redis ends with its last user, the guards with their commands.
     assert comes_true(lambda: not processes_of(example.parent) and not processes_of(installation.folder)), (
         processes_of(example.parent) + processes_of(installation.folder)
     )
