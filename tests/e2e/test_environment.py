@@ -64,7 +64,7 @@ def test_with_the_rule_off_a_changed_environment_is_accepted(host: Host) -> None
         ("named", 'env = ["HOME"]\n', "unseen"),
     ],
 )
-def test_a_shared_worker_s_check_sees_the_real_home_only_on_request(
+def test_a_shared_worker_s_check_sees_the_real_home_only_if_all_of_it_is_requested(
     host: Host, name: str, keys: str, seen: str
 ) -> None:
     toml = f'[specialist.security]\ncommand = "python look.py {seen}"\n{keys}'

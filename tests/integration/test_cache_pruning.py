@@ -217,7 +217,7 @@ def test_a_cycle_and_handoffs_are_pruned_too(tmp_path: Path, profile: Any) -> No
     assert not is_over(store, workflow, datetime.now(UTC) - SOON)
 
 
-def test_the_commits_of_a_dry_run_are_pruned(site: Site) -> None:
+def test_the_commits_of_a_trial_are_pruned(site: Site) -> None:
     mirror = site.mirror("first")
     tree = tree_id(mirror.git, snapshot_in(site.state).commit)
     tried = commit_tree(mirror.git, tree, [], "tried", dated="2000-01-01T00:00:00+0000")

@@ -88,7 +88,7 @@ def test_a_list_is_read_in_each_of_its_forms(written: str, expected: tuple[str, 
 
 
 @pytest.mark.proves("C16", "C63", "K11")
-def test_versions_grow_by_minors_between_iterations_and_by_patches_within_one() -> None:
+def test_versions_grow_by_minors_between_iterations_and_by_patches_after_the_first() -> None:
     base = iteration_version(1)
     first = next_revision(base, base)
     second = next_revision(base, first)
