@@ -1,7 +1,7 @@
-"""The tests again and again, on an idle machine or a busy one: `python -m tests.again --times 5 --burn 2`.
+"""Repeats the tests, on an idle machine or a busy one: `python -m tests.again --times 5 --burn 2`.
 
-A test that is green once may have been lucky. Each run is what `make test` starts, or what stands behind `--`; the
-busy loops take processors away from it. Exit code 1 where anything was red in any run.
+A test that passes once may have been lucky. Each run is that of `make test`, or what follows `--`; the
+busy loops occupy processors. Exit code 1 if any test failed in any run.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-# Ends with its parent, however that ends.
+# Ends with its parent, whatever ended that.
 _BURNER: Final = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
 
 
@@ -27,11 +27,11 @@ class Run(NamedTuple):
     """The result of one run of pytest."""
 
     code: int
-    """pytest's exit code: 0 where all was green."""
+    """pytest's exit code: 0 if all tests passed."""
     tests: int
     skipped: int
     red: dict[str, str]
-    """By test, the first line of what it said."""
+    """By test, the first line of its message."""
 
     def __str__(self) -> str:
         told = (
@@ -56,13 +56,13 @@ def read(code: int, report: Path) -> Run:
 
 
 def red_in_all(runs: Sequence[Run]) -> list[str]:
-    """`2 of 5: tests/…::test_…`, the most often red first."""
+    """`2 of 5: tests/…::test_…`, the most frequent first."""
     times = Counter(name for run in runs for name in run.red)
     return [f"{count} of {len(runs)}: {name}" for name, count in times.most_common()]
 
 
 def main(words: Sequence[str]) -> int:
-    """Run, print what was red after each run and how often at the end; returns the exit code."""
+    """Run, print the failures of each run and their frequency at the end; returns the exit code."""
     options = _parsed(words)
     folder, runs = Path(tempfile.mkdtemp(prefix="fixloop-again-")), []
     with _burning(options.burn):

@@ -1,4 +1,4 @@
-"""A worker for one test: runs `stray_processes.py` in each way under guard, as `guarded_worker.py MODE WAY…`.
+"""A worker for one test: runs each way of `stray_processes.py` under guard, as `guarded_worker.py MODE WAY…`.
 
 Prints a line of JSON for each: how long it took, how it ended, and how many processes were left.
 """

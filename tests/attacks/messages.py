@@ -1,6 +1,6 @@
 """Broker messages of every kind that fixloop sends, and how they may be altered: a `Message` is sent as it is.
 
-Nothing of the application is loaded: messages are written down as Celery's protocol has them.
+Nothing of the application is loaded: messages are written as in Celery's protocol.
 """
 
 import base64
@@ -19,7 +19,7 @@ import amqp
 import redis
 
 CONTROL_EXCHANGE: Final = "celery.pidbox"
-"""Where remote control is said, to all workers."""
+"""The exchange for remote control of all workers."""
 _STEPS: Final = {
     "validation.validate": "fixloop.test-runner",
     "validation.fix": "fixloop.fix",
@@ -44,7 +44,7 @@ KINDS: Final = (*_STEPS, *_OTHERS, "control")
 
 @dataclass(frozen=True)
 class Message:
-    """One message, in parts that may be wrong each by itself."""
+    """One message, in parts that can each be wrong."""
 
     queue: str
     """Or the exchange of remote control."""
@@ -56,9 +56,9 @@ class Message:
     content_type: Any = "application/json"
     content_encoding: Any = "utf-8"
     envelope: bytes = b""
-    """All of it as Redis gets it, where that is no honest envelope."""
+    """The whole message as Redis gets it, if it is no valid envelope."""
     fields: bytes = b""
-    """The headers and properties as RabbitMQ gets them, where the driver would not write them."""
+    """The headers and properties as RabbitMQ gets them, if the driver would not write them."""
 
     @property
     def text(self) -> bytes:
@@ -87,7 +87,7 @@ class Message:
 
 
 def honest(kind: str, number: int = 1) -> Message:
-    """A message as fixloop sends it, of a workflow that is not there."""
+    """A message as fixloop sends it, of a workflow that does not exist."""
     if kind == "control":
         order: dict[str, Any] = {"method": "ping", "arguments": {}, "destination": None}
         return Message(CONTROL_EXCHANGE, {"clock": number}, order)
@@ -172,7 +172,7 @@ POISON: Final[Mapping[str, Callable[[Message], Message]]] = {
     ),
     "an encoding that is none": lambda message: replace(message, content_encoding="no-such-code"),
 }
-"""What was seen to end a worker, and its relatives, for any broker and any task."""
+"""Messages that were seen to end a worker, and similar ones, for any broker and any task."""
 
 POISON_OF_REDIS: Final[Mapping[str, Callable[[Message], Message]]] = {
     "headers that are a number": lambda message: replace(message, headers=5),
@@ -187,7 +187,7 @@ POISON_OF_REDIS: Final[Mapping[str, Callable[[Message], Message]]] = {
     "depth": _envelope(b"[" * 100_000),
     "endless digits": _envelope(b"9" * 10_000),
 }
-"""What only Redis takes: it asks for no form."""
+"""What only Redis accepts: it requires no format."""
 
 _DEEP: Final = 3000
 # How deep a pickle may be depends on the Python: 900 levels are too much for 3.11 and 3.12, 7,000 for 3.13.
@@ -206,7 +206,7 @@ POISON_OF_RABBITMQ: Final[Mapping[str, Callable[[Message], Message]]] = {
         + b"".join(b"A" + struct.pack(">I", 5 * level) for level in range(_DEEP - 1, -1, -1)),
     }.items()
 }
-"""What only RabbitMQ takes: it passes on what it does not read."""
+"""What only RabbitMQ accepts: it passes on what it does not read."""
 
 _ODD: Final[tuple[Any, ...]] = (
     *(None, True, -1, 0, 2**63, 10**400, 1e308, float("inf"), float("nan"), "", "x" * 3000, "\0", "\udcff"),
@@ -231,7 +231,7 @@ _ODD: Final[tuple[Any, ...]] = (
 
 
 def mutated(random: Random, number: int) -> Message:
-    """A message of some kind with one to three things about it changed."""
+    """A message of some kind with one to three changes."""
     message = honest(random.choice(KINDS), number)
     if message.queue != CONTROL_EXCHANGE and random.random() < 0.3:
         return random.choice([*POISON.values(), *POISON_OF_REDIS.values()])(message)
@@ -281,7 +281,7 @@ def _damaged(random: Random, message: Message) -> Message:
 
 
 def send_redis(client: "redis.Redis", message: Message, *, database: int) -> None:
-    """Put it where workers take it from."""
+    """Put it into the workers' queue."""
     if message.queue == CONTROL_EXCHANGE:
         client.publish(f"/{database}.{CONTROL_EXCHANGE}", message.for_redis())
     else:
@@ -300,7 +300,7 @@ class _Raw(amqp.Message):  # type: ignore[misc]
 
 
 def send_rabbitmq(channel: Any, message: Message) -> bool:
-    """Send it as far as the protocol has a form for it; False where it has none."""
+    """Send it if the protocol can express it; False if not."""
     properties = {
         "application_headers": message.headers,
         "content_type": message.content_type,

@@ -1,4 +1,4 @@
-"""How much of an attack is tried: a sample in `make test`, all of it in `make attacks`."""
+"""The size of an attack: a sample in `make test`, all of it in `make attacks`."""
 
 import os
 from typing import Final

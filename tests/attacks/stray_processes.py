@@ -19,7 +19,7 @@ PTRACE_ATTACH = 16
 PR_SET_CHILD_SUBREAPER = 36
 CLONE_NEWUSER, CLONE_NEWPID = 0x10000000, 0x20000000
 UNTIL = time.monotonic() + 120.0
-"""Where the tests are killed nobody ends what is left here, and it would take the machine for itself."""
+"""If the tests are killed, these processes end by themselves and do not occupy the machine."""
 
 
 def guard() -> int:
@@ -98,7 +98,7 @@ def without_an_environment() -> None:
 
 
 def that_moves_on() -> None:
-    """From process to process, each in its own session: a look finds only the last one."""
+    """From process to process, each in its own session: a scan finds only the last one."""
 
     def hop() -> None:
         while time.monotonic() < UNTIL:
@@ -120,7 +120,7 @@ def of_many() -> None:
 
 
 def that_come_back() -> None:
-    """Two that look after each other."""
+    """Two that restart each other."""
 
     def keep() -> None:
         while time.monotonic() < UNTIL:
@@ -133,7 +133,7 @@ def that_come_back() -> None:
 
 
 def below_a_reaper() -> None:
-    """What it leaves goes to itself, not to the guard."""
+    """It adopts its orphans itself, instead of the guard."""
 
     def reap() -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -53,7 +53,7 @@ class Target:
         return self.deployment.store.rejections().total
 
     def waiting(self) -> int:
-        """The messages that wait, or are not acknowledged."""
+        """The messages that wait or are unacknowledged."""
         return self._waiting()
 
     def fixloop(self, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -70,9 +70,9 @@ class Target:
 
     def honest_work(self, workflows: int) -> float:
         """
-        What so many workflows cost, each with a fix and a second run, in seconds.
+        The cost of this many workflows, each with a fix and a second run, in seconds.
 
-        By the clock where nothing else runs; where other tests run too, by CPU time.
+        Wall time if nothing else runs; CPU time if other tests run too.
         """
         now = time.monotonic if ATTACKS else lambda: cpu_seconds(p.pid for p in self.deployment.processes())
         began = now()
@@ -113,7 +113,7 @@ def target(
 
     try:
         made = Target(deployment.start(), send, waiting)
-        made.honest_work(1)  # by then its queues are there: RabbitMQ drops what has none
+        made.honest_work(1)  # by then its queues exist: RabbitMQ drops messages without one
         yield made
         deployment.stop()
     finally:
@@ -124,7 +124,7 @@ def target(
             server.end()
 
 
-def test_any_invalid_message_is_refused_and_a_valid_feature_continues(target: Target) -> None:
+def test_every_invalid_message_is_refused_and_valid_work_continues(target: Target) -> None:
     before, rejected_before = target.mains(), target.rejected()
     poison = {**POISON, **(POISON_OF_REDIS if target.is_redis else POISON_OF_RABBITMQ)}
     tasks = [kind for kind in KINDS if kind != "control"]
@@ -147,7 +147,7 @@ def test_any_invalid_message_is_refused_and_a_valid_feature_continues(target: Ta
     target.deployment.until(lambda: target.waiting() == 0)
 
 
-def test_what_the_pool_refuses_takes_no_place_in_it(target: Target) -> None:
+def test_a_refused_message_takes_no_slot_of_the_pool(target: Target) -> None:
     before = target.rejected()
 
     sent = sum(target.send(TOO_DEEP(honest("validation.validate", number))) for number in range(1, 9))
@@ -157,7 +157,7 @@ def test_what_the_pool_refuses_takes_no_place_in_it(target: Target) -> None:
     assert target.rejected() - before == sent
 
 
-def test_honest_work_is_at_most_half_as_fast_while_anything_arrives(target: Target) -> None:
+def test_valid_work_keeps_half_its_speed_under_mutated_messages(target: Target) -> None:
     """500 messages of every kind, mutated, in `make test`; 10,000 in `make attacks` and `make chaos`."""
     before = target.mains()
     count = size(500, 10_000) if target.is_redis else size(100, 2_000)
@@ -178,7 +178,7 @@ def test_honest_work_is_at_most_half_as_fast_while_anything_arrives(target: Targ
     assert slower < 2
 
 
-def test_workers_report_their_health_and_take_no_other_order(target: Target) -> None:
+def test_workers_answer_health_queries_and_refuse_other_remote_commands(target: Target) -> None:
     app = target.deployment.producer
     app.conf.control_exchange = "celery"
     before = target.rejected()

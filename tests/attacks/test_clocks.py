@@ -1,6 +1,6 @@
-"""A machine's clock that is set forth and back by hours while workflows wait, run and are claimed.
+"""A machine's clock is set ahead and back by hours while workflows wait, run and are claimed.
 
-Redis and every process of the worker go by it; the monotonic clock goes on. A library that is put before the C library
+Redis and every process of the worker use it; the monotonic clock is right. A library that is put before the C library
 stands in for setting the clock, which would be that of the machine the tests run on.
 """
 
@@ -83,7 +83,7 @@ class Clock:
         self.entering = ("env", *(f"{name}={value}" for name, value in self.environment.items()))
 
     def set(self, seconds: int) -> None:
-        """It is off by so much from now on."""
+        """From now on it is wrong by this much."""
         with self._file.open("r+b" if self._file.exists() else "wb") as file:
             file.write(struct.pack("l", seconds))
 
@@ -95,7 +95,7 @@ def clock(tmp_path: Path) -> Clock:
 
 @pytest.fixture
 def own(clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployment]:
-    """A Redis and a worker by that clock."""
+    """A Redis and a worker with that clock."""
     server = RedisServer()
     with monkeypatch.context() as within:
         for name, value in clock.environment.items():
@@ -110,7 +110,7 @@ def own(clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         server.end()
 
 
-def test_the_clock_is_that_of_redis_and_of_no_other(own: Deployment, clock: Clock) -> None:
+def test_only_the_clock_of_redis_counts(own: Deployment, clock: Clock) -> None:
     client = redis.Redis.from_url(own.url)
     before = client.time()[0]
 
@@ -122,7 +122,7 @@ def test_the_clock_is_that_of_redis_and_of_no_other(own: Deployment, clock: Cloc
 
 @pytest.mark.proves("K34", "R6", "R7")
 @pytest.mark.parametrize("seconds", SETTINGS[: size(4, len(SETTINGS))])
-def test_workflows_end_as_if_nobody_had_set_the_clock(own: Deployment, clock: Clock, seconds: int) -> None:
+def test_workflows_end_the_same_when_clocks_are_wrong(own: Deployment, clock: Clock, seconds: int) -> None:
     """During a check, a fix, a delay before the next attempt, and with messages on their way."""
     started = [own.begin(script) for script in ("a~0.5 -", "!a~0.2 b -", "a -~0.2; fix: ok~0.5", "ab~0.2 -")]
     own.owner_pid(started[0].workflow)
@@ -136,7 +136,7 @@ def test_workflows_end_as_if_nobody_had_set_the_clock(own: Deployment, clock: Cl
 
 @pytest.mark.proves("A61", "A66", "K34")
 @pytest.mark.parametrize("seconds", [6 * HOUR, -6 * HOUR])
-def test_a_deadline_comes_when_its_time_has_passed_regardless_of_the_clock(
+def test_a_deadline_expires_after_its_duration_whatever_the_clock_says(
     own: Deployment, clock: Clock, seconds: int
 ) -> None:
     limits = Limits(fix_seconds=3, reminder_window_seconds=3, iteration_seconds=None, backoff_seconds=0.1)
@@ -147,5 +147,5 @@ def test_a_deadline_comes_when_its_time_has_passed_regardless_of_the_clock(
     clock.set(seconds)
     own.until(lambda: own.last_line(started.workflow).startswith("ESC-"))
 
-    # The engine's clock stands still for what it takes for an absence: up to five seconds of them count.
+    # The engine's clock stops during what it takes for an absence: up to five seconds of that count.
     assert 1.0 < time.monotonic() - asked < 6.0 + SLACK_SECONDS

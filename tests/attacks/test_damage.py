@@ -1,7 +1,7 @@
 """
-Damage to what is stored of one workflow, done to each of its keys in ten ways: all others are seen, swept and archived.
+Damage to what is stored of one workflow, done to each of its keys in ten ways: others are shown, swept and archived.
 
-Its neighbours are in the same shard, where one script looks after them all.
+Its neighbours are in the same shard, where one script handles them all.
 """
 
 import json
@@ -64,7 +64,7 @@ MEMBERS: Final = (
     TARGET.encode() + b".x",
     b"a|3|x|y|z",
 )
-"""What lists may have that belongs to no workflow."""
+"""Entries of lists that belong to no workflow."""
 
 
 class Damage(NamedTuple):
@@ -74,7 +74,7 @@ class Damage(NamedTuple):
     commands: tuple[tuple[Any, ...], ...]
     """Of Redis."""
     is_seen: bool = True
-    """Whether `audit verify` has to see it; what has no digest and no second place it need not."""
+    """Whether `audit verify` has to report it; it need not without a digest or a second copy."""
 
     def do(self, client: Any) -> None:
         for words in self.commands:
@@ -82,7 +82,7 @@ class Damage(NamedTuple):
 
 
 def of_key(name: str, kind: str, *, is_seen: bool = True) -> Iterator[Damage]:
-    """A key that is gone, or of another kind than it has to be."""
+    """A key that is missing or of the wrong type."""
     makes = {
         "string": ("SET", name, b"\xff"),
         "hash": ("HSET", name, b"\xff", b"\xfe"),
@@ -127,7 +127,7 @@ def of_history(client: Any, name: str) -> Iterator[Damage]:
 
 
 def of_contents(store: Store, entries: list[bytes]) -> Iterator[Damage]:
-    """A state and entries in their right form, whose content is another."""
+    """A state and entries of the right form with other content."""
     found = store.read(TARGET)
     assert found is not None
     state = json.loads(found.snapshot)
@@ -151,7 +151,7 @@ def of_contents(store: Store, entries: list[bytes]) -> Iterator[Damage]:
 
 
 def of_lists(*, is_live: bool) -> Iterator[Damage]:
-    """What the shard's lists say of the workflow; what they have that belongs to no workflow."""
+    """The entries of the shard's lists about the workflow, and those that belong to no workflow."""
     shared, feature = keys.shard_keys(SHARD), keys.feature_of(TARGET)
     other = ("HDEL", shared.live, feature) if is_live else ("HSET", shared.live, feature, 1)
     yield Damage("listed as what it is not", (other,))
@@ -199,7 +199,7 @@ class Database(NamedTuple):
 
 @contextmanager
 def unsynced(client: Any) -> Iterator[None]:
-    """Thousands of writes that nobody needs after a crash."""
+    """Thousands of writes that are not needed after a crash."""
     client.config_set("appendfsync", "no")
     yield
     client.config_set("appendfsync", "always")
@@ -228,7 +228,7 @@ def database(
 
 
 def begin(store: Store, profile: str, issue: int) -> str:
-    """A workflow that waits for somebody outside, or for a step."""
+    """A workflow that waits for an outside agent or for a step."""
     if profile == "cycle":
         return Profiles(store).cycle(issue)
     if profile == "handoff":
@@ -254,7 +254,7 @@ def ticket_of(store: Store, workflow: str) -> str:
 
 
 @pytest.mark.proves("B17", "B18", "S30")
-def test_damage_to_one_workflow_keeps_nobody_from_the_others(
+def test_damage_to_one_workflow_does_not_affect_the_others(
     database: Database, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damages = database.damages()
@@ -273,7 +273,7 @@ def test_damage_to_one_workflow_keeps_nobody_from_the_others(
 
 
 def complaints(database: Database, damage: Damage, capsys: Capsys) -> Iterator[str]:
-    """What does not continue with the others, and what is not reported of the damaged one."""
+    """Which others do not continue, and what is not reported of the damaged one."""
     for look in (seen, swept, audited, moved, mailed):
         try:
             yield from look(database, damage, capsys)
@@ -282,7 +282,7 @@ def complaints(database: Database, damage: Damage, capsys: Capsys) -> Iterator[s
 
 
 def seen(database: Database, damage: Damage, capsys: Capsys) -> Iterator[str]:
-    """`status` and `inbox`, and what each of the others is shown by."""
+    """`status` and `inbox`, and the commands that show each of the others."""
     told = said(capsys, "status", "--json")
     listed = {each["workflow_id"]: each["damaged"] for each in told.document["workflows"]}
     yield from (f"status misses {name}" for name in {*database.live, *database.ended} - listed.keys())
@@ -358,7 +358,7 @@ def moved(database: Database, damage: Damage, capsys: Capsys) -> Iterator[str]:
 
 @pytest.mark.proves("K10")
 @pytest.mark.parametrize("kind", ["string", "list", "hash"])
-def test_a_lock_that_is_none_is_taken(
+def test_a_damaged_lock_can_be_acquired(
     kind: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with empty_store(redis_url, tmp_path, monkeypatch) as store, redis.Redis.from_url(redis_url) as client:

@@ -23,7 +23,7 @@ def as_string(client: Any, workflow: str) -> None:
 
 
 def field(name: str, value: bytes) -> Callable[[Any, str], None]:
-    """What the first field that begins like this becomes."""
+    """The new value of the first field with this prefix."""
 
     def garble(client: Any, workflow: str) -> None:
         found = next(
@@ -39,7 +39,7 @@ def due(client: Any, workflow: str) -> None:
     client.zadd(KEYS.due, {workflow: 0})
 
 
-def claimed_by_nobody(client: Any, workflow: str) -> None:
+def claimed_by_an_unknown_owner(client: Any, workflow: str) -> None:
     ticket = next(name[2:] for name in client.hkeys(keys.workflow_key(workflow)) if name.startswith(b"t:"))
     client.zadd(KEYS.leases, {ticket: 0})
     client.hset(KEYS.owners, ticket, b"\xff nobody")
@@ -59,7 +59,7 @@ DAMAGES: Final[dict[str, Callable[[Any, str], object]]] = {
     "a ticket for nobody": field("t:", b'{"id":"x","queue":"q|","priority":"z"}'),
     "a ticket in no state": field("s:", b"?"),
     "a due time that is none": due,
-    "a claim by nobody": claimed_by_nobody,
+    "a claim by nobody": claimed_by_an_unknown_owner,
 }
 
 
@@ -78,7 +78,7 @@ def issues() -> Iterator[int]:
 
 
 @pytest.mark.proves("B17", "R7", "S30")
-def test_workers_continue_with_all_others_and_say_once_what_is_damaged(deployment: Deployment) -> None:
+def test_workers_report_a_damaged_workflow_once_and_continue_with_the_others(deployment: Deployment) -> None:
     chosen = issues()
     damaged = [deployment.begin("2 1 0", issue=next(chosen)).workflow for _ in DAMAGES]
     with redis.Redis.from_url(deployment.url) as client:

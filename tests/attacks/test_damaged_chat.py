@@ -62,7 +62,7 @@ def asked(folder: Path, plan: Plan) -> Stage:
 
 @pytest.mark.proves("E41")
 @pytest.mark.parametrize(("file", "way"), CASES)
-def test_damage_to_one_chat_keeps_nobody_from_the_others(
+def test_damage_to_one_chat_does_not_affect_the_others(
     file: str, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -28,7 +28,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(folder: Path) -> Path:
-    """Take all the room there is on the disk of a folder."""
+    """Fill the disk of a folder."""
     file = folder / "filling"
     done = subprocess.run(["dd", "if=/dev/zero", f"of={file}", "bs=4k"], capture_output=True, text=True)
     assert "No space left on device" in done.stderr
@@ -51,7 +51,7 @@ def fixed_by(command: str) -> str:
     ],
     ids=["the fixer deletes", "a sparse file", "a check deletes"],
 )
-def test_what_becomes_of_a_workspace_is_in_the_title(toml: str, title: str, tmp_path: Path) -> None:
+def test_the_title_says_that_the_fix_damaged_its_workspace(toml: str, title: str, tmp_path: Path) -> None:
     # In a sandbox the folder itself cannot be removed.
     project = Project(tmp_path / "shop", toml=toml, variables={"FIXLOOP_SANDBOX": "off"})
 
@@ -62,9 +62,7 @@ def test_what_becomes_of_a_workspace_is_in_the_title(toml: str, title: str, tmp_
     assert title in waits
 
 
-def test_run_says_within_five_seconds_that_the_disk_is_full_and_continues_when_there_is_room(
-    disk: Path,
-) -> None:
+def test_run_reports_a_full_disk_within_five_seconds_and_continues_later(disk: Path) -> None:
     go, log = disk.parent / "go", disk.parent / "log"
     waits = f"while ! test -e {go}; do sleep 0.1; done; sed -i s/-/+/ calc.py"
     project = Project(disk / "shop", toml=fixed_by(waits) + TOML)

@@ -1,4 +1,4 @@
-"""All that a command leaves behind is gone when it has ended, in both modes, with and without the rights of root."""
+"""Nothing that a command leaves behind survives its end, in both modes, with and without the rights of root."""
 
 import json
 import os
@@ -39,7 +39,7 @@ Trials = dict[tuple[str, tuple[str, ...]], "subprocess.Popen[str]"]
 
 @pytest.fixture(scope="module")
 def trials() -> Iterator[Trials]:
-    """By mode and interpreter a process that runs all ways, one after the other; all at once, as they mostly wait."""
+    """For each mode and interpreter a process that runs all ways in turn; in parallel, as they mostly wait."""
     begun: Trials = {}
     with ExitStack() as held:
         for user in USERS:
@@ -62,7 +62,7 @@ def trial(mode: str, words: tuple[str, ...]) -> "subprocess.Popen[str]":
 
 @lru_cache
 def told(process: "subprocess.Popen[str]") -> dict[str, Any]:
-    """What became of each way."""
+    """The result of each way."""
     out, err = process.communicate()
     if "this machine refuses one" in err:
         pytest.skip(f"no PID namespace here: {err.splitlines()[-1]}")
@@ -72,7 +72,7 @@ def told(process: "subprocess.Popen[str]") -> dict[str, Any]:
 
 @lru_cache
 def entering(user: str) -> tuple[str, ...]:
-    """An interpreter as a user; root's own may be out of everybody else's reach."""
+    """An interpreter for a user; root's own may be inaccessible to others."""
     if user == "oneself":
         return (sys.executable,)
     if os.getuid() or not shutil.which("setpriv"):
@@ -94,14 +94,14 @@ def environment() -> dict[str, str]:
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("way", stray_processes.WAYS)
-def test_nothing_is_left_and_the_limit_holds(way: str, mode: str, user: str, trials: Trials) -> None:
+def test_no_process_is_left_and_the_time_limit_holds(way: str, mode: str, user: str, trials: Trials) -> None:
     found = told(trials[mode, entering(user)])[way]
 
     assert found["left"] == 0
     assert found["seconds"] < guarded_worker.LIMIT_SECONDS + ANSWER_SECONDS + SLACK_SECONDS
 
 
-def test_a_way_that_comes_by_no_guard_is_seen() -> None:
+def test_an_unguarded_process_is_detected() -> None:
     """The trial itself: a process outside any guard is found by the token that it was given."""
     token = "of-this-test-alone"
     left = subprocess.Popen([sys.executable, stray_processes.__file__, "survive", token])
@@ -113,7 +113,7 @@ def test_a_way_that_comes_by_no_guard_is_seen() -> None:
         left.wait()
 
 
-def test_the_mode_in_use_is_known_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guard_mode_in_use_is_reported_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIXLOOP_GUARD", "watched")
     assert mode_in_use().name == "watched"
     monkeypatch.delenv("FIXLOOP_GUARD")

@@ -33,7 +33,7 @@ from tests.proofs import ROOT
 pytestmark = pytest.mark.slow
 
 FILES = 60
-# Has the folder of the fixed files be a link to another place as soon as the first of them has been moved.
+# Makes the folder of the fixed files a link to another place once the first of them has been moved.
 _SWAP = """
 import glob, os, sys
 repository, outside = sys.argv[1:]
@@ -47,9 +47,7 @@ os.symlink(outside, os.path.join(repository, "d"))
 
 @pytest.mark.proves("K23")
 @pytest.mark.parametrize("attempt", range(size(3, 15)))
-def test_a_folder_that_becomes_a_link_while_a_fix_is_applied_leads_nothing_out(
-    tmp_path: Path, attempt: int
-) -> None:
+def test_a_folder_replaced_by_a_link_during_apply_lets_no_write_escape(tmp_path: Path, attempt: int) -> None:
     work = Work(tmp_path, {f"d/{number}": "old\n" for number in range(FILES)})
     agent = work.check_out()
     write(agent, {f"d/{number}": "fixed\n" for number in range(FILES)})
@@ -77,7 +75,7 @@ def test_a_folder_that_becomes_a_link_while_a_fix_is_applied_leads_nothing_out(
 
 
 @pytest.mark.proves("K8", "R5", "R8")
-def test_a_cancellation_and_the_last_result_at_once_make_one_end(redis_url: str) -> None:
+def test_a_simultaneous_cancellation_and_last_result_end_the_workflow_once(redis_url: str) -> None:
     url = fresh_database(redis_url)
     with ThreadPoolExecutor(2) as threads:
         stores = RedisStore(url), RedisStore(url)
@@ -91,7 +89,7 @@ def test_a_cancellation_and_the_last_result_at_once_make_one_end(redis_url: str)
 
 
 def raced(threads: ThreadPoolExecutor, ours: Engine, theirs: Engine, issue: int) -> WorkflowOutcome | None:
-    """How a workflow ended that was cancelled in the moment of its last result; it ended once, and says so."""
+    """The outcome of a workflow cancelled at the moment of its last result; it ended once."""
     flow = f"0a1b2c3d-{issue}-1"
     told = {
         "specialists": ("test-runner",),
@@ -142,7 +140,7 @@ def sentinels(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sentinels]:
 
 
 @pytest.mark.proves("R7", "R8", "S30")
-def test_no_commit_that_was_acknowledged_is_lost_when_the_master_dies_in_mid_commit(
+def test_no_acknowledged_commit_is_lost_when_the_master_dies_mid_commit(
     sentinels: Sentinels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FIXLOOP_STATE_URL", sentinels.url)
@@ -176,7 +174,7 @@ def kill_amid(sentinels: Sentinels, acknowledged: list[int]) -> None:
 
 
 def memory_group(name: str) -> Path:
-    """A control group of this test's own with little memory; skipped where none can be made."""
+    """This test's control group with little memory; skips if none can be made."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, inner = line.split(":", 2)
         if controllers == "memory":
@@ -225,7 +223,7 @@ def test_a_check_that_takes_all_memory_is_an_injury_and_its_worker_lives(group: 
 
 
 @pytest.mark.proves("K40", "S30")
-def test_a_work_process_that_the_kernel_kills_for_want_of_memory_harms_nothing(
+def test_a_work_process_killed_for_lack_of_memory_changes_no_result(
     group: Path, redis_url: str, tmp_path: Path
 ) -> None:
     own = Deployment(fresh_database(redis_url), tmp_path, within=("sh", "-c", ENTER, str(group)))

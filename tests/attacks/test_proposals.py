@@ -1,4 +1,4 @@
-"""Every command line that a text proposes is accepted in the state it is proposed in, for every profile."""
+"""Every command line that a text suggests is accepted in that state, for every profile."""
 
 import json
 import os
@@ -28,7 +28,7 @@ Capsys = pytest.CaptureFixture[str]
 CODE: Final = re.compile(r"`(fixloop [a-z][^`]*)`")
 LINE: Final = re.compile(r"^(?:[^`\n]*: |next +| *)(fixloop [a-z][^#`\n]*?)(?: +#.*)?$", re.MULTILINE)
 LASTING: Final = ("doctor", "enqueue", "flower", "init", "resume", "run", "watch", "worker")
-"""They start processes, or look at the machine: only whether there is such a command is asked."""
+"""They start processes or inspect the machine: only their existence is checked."""
 TOML: Final = '[specialist.test-runner]\ncommand = "true {junit}"\n'
 PHASE_RESULT: Final = (
     "PHASE_RESULT:\n- phase: {}\n- status: {}\n- files_written: []\n- summary: done\n- issues: {}\n"
@@ -53,11 +53,11 @@ TYPED: Final = (
     ),
     *("apply {}", "send {} ra hello", "reject {} --reason x", "files {} --rebuild", "purge {}"),
 )
-"""What a person may type at any time, wisely or not: the answers propose commands, too. The first ones say most."""
+"""What a person may type at any time: the answers suggest commands, too, the first ones most of them."""
 
 
 class Proposal(NamedTuple):
-    """A command line, and what the same text has to be done before it."""
+    """A command line, and what the same text says to do before it."""
 
     command: str
     after: str = ""
@@ -108,7 +108,7 @@ class World:
         return typed
 
     def played(self, before: str, proposal: Proposal) -> str:
-        """What is said against a proposal, made where `before` has happened; empty: nothing."""
+        """The refusal of a suggestion, tried after `before`; empty: none."""
         word = proposal.command.split()[1]
         if word in LASTING:
             return "" if self.type(f"{word} --help").code == ExitCode.DONE else "there is no such command"
@@ -125,7 +125,7 @@ class World:
         shutil.copytree(self.place / "live", self.place / "kept", symlinks=True)
 
     def put_back(self) -> None:
-        """What has only been refused or looked at needs nothing: a refusal is a line of the history."""
+        """A refused or reading command needs no reset: a refusal is a line of the history."""
         if not self._is_changed:
             return
         self._is_changed = False
@@ -299,7 +299,7 @@ SCENES: Final[dict[str, Callable[[World], object]]] = {
 
 @pytest.mark.proves("C66", "D20", "K20")
 @pytest.mark.parametrize("scene", SCENES)
-def test_what_a_text_proposes_is_accepted(world: World, scene: str) -> None:
+def test_every_command_that_a_text_suggests_is_accepted(world: World, scene: str) -> None:
     SCENES[scene](world)
     world.keep()
     refused: dict[str, str] = {}

@@ -12,7 +12,7 @@ from tests.fixtures.project import FIXLOOP, RIGHT, Project, environment, until
 
 pytestmark = pytest.mark.slow
 
-# In a separate mount namespace: however the test ends, its mounts go with this shell.
+# In a separate mount namespace: whatever ends the test, its mounts end with this shell.
 HOLD = 'mkdir -p "$1" && mount -o loop,errors=remount-ro "$0" "$1" && findmnt -no SOURCE "$1" && read -r _'
 
 
@@ -41,7 +41,7 @@ class Disk:
             pytest.skip("nothing can be mounted here")
 
     def within(self, *words: str | Path) -> list[str]:
-        """A command as it is run where the disk is mounted."""
+        """A command as run in the namespace with the disk."""
         assert self._holder is not None
         return ["nsenter", "-t", str(self._holder.pid), "-m", "--", *map(str, words)]
 
@@ -50,7 +50,7 @@ class Disk:
         Path(f"/sys/fs/ext4/{self._device}/trigger_fs_error").write_text("1")
 
     def unmount(self) -> None:
-        """Returns when it is not in use any more."""
+        """Return when it is no longer in use."""
         if self._holder is not None:
             self._holder.communicate()
             self._holder = None
@@ -69,7 +69,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 
 @pytest.mark.proves("S30")
-def test_a_run_whose_disk_becomes_read_only_ends_in_a_sentence_and_continues_later(
+def test_a_run_on_a_disk_that_becomes_read_only_ends_in_a_sentence_and_continues_later(
     disk: Disk, tmp_path: Path
 ) -> None:
     begun, go_on = tmp_path / "begun", tmp_path / "go on"
@@ -77,7 +77,7 @@ def test_a_run_whose_disk_becomes_read_only_ends_in_a_sentence_and_continues_lat
     toml = f'[specialist.test-runner]\ncommand = ["sh", "-c", "{wait}", "{{junit}}"]\n'
     Project(tmp_path / "shop", toml=toml, calc=RIGHT)
     subprocess.run(disk.within("mv", tmp_path / "shop", disk.place), check=True)
-    # What is the project's own is on the disk; what fixloop writes, it has to see to itself.
+    # The project itself is on the disk; fixloop has to handle its own writes.
     subprocess.run(disk.within("sync", "-f", disk.place), check=True)
 
     def fixloop(*words: str) -> subprocess.Popen[str]:

@@ -1,4 +1,4 @@
-"""Random secrets of every alphabet, in every disguise, through every channel: none is found anywhere afterwards."""
+"""Random secrets of every alphabet, in every encoding, through every channel: none is found anywhere afterwards."""
 
 import json
 import random
@@ -19,7 +19,7 @@ from tests.unit.test_disguises import ALPHABETS, ENCODINGS
 pytestmark = pytest.mark.slow
 
 NAMES: Final = ("DEPLOY_TOKEN", "GH_PAT", "SSH_KEY", "MYSQL_PWD", "REGISTRY_AUTH", "AWS_SECRET_ACCESS_KEY")
-#: Everything a command can say something with: its streams, its report and the texts in that.
+#: Every output channel of a command: its streams, its report and the texts in that.
 LEAK: Final = """\
 import json, os, pathlib, sys
 from xml.sax.saxutils import quoteattr
@@ -96,7 +96,7 @@ def digests_in(value: Any) -> Iterator[str]:
 
 
 def texts_of(data: bytes, folder: Path) -> Iterator[str]:
-    """An artifact: text, JSON, or a bundle, of which every object is looked at."""
+    """An artifact: text, JSON, or a bundle, every object of which is searched."""
     yield data.decode("utf-8", "replace")
     if data.startswith(b"{") or data.startswith(b"["):
         yield from texts_in(json.loads(data))
@@ -111,7 +111,7 @@ def texts_of(data: bytes, folder: Path) -> Iterator[str]:
 
 
 def found_in(texts: Iterable[str], wanted: dict[str, str]) -> list[str]:
-    """What of `wanted` is in any text, also in other case; each once, with the text around it."""
+    """Which of `wanted` are in any text, in any case; each once, with the text around it."""
     left, found = dict(wanted), []
     for text in texts:
         folded = text.lower()
@@ -121,7 +121,7 @@ def found_in(texts: Iterable[str], wanted: dict[str, str]) -> list[str]:
     return found
 
 
-def test_no_secret_is_kept_regardless_of_what_prints_it_and_how(tmp_path: Path) -> None:
+def test_no_secret_is_stored_whatever_prints_it(tmp_path: Path) -> None:
     chosen = dict(zip(NAMES, secrets(len(NAMES)), strict=True))
     several = list(secrets(size(2, 40), seed=2))
     variables = {
@@ -146,7 +146,7 @@ def test_no_secret_is_kept_regardless_of_what_prints_it_and_how(tmp_path: Path) 
             variables={"FIXLOOP_STATE_URL": server.url},
         )
         with worker(place / "home", server.url, "-c", "1", log=place / "worker.log", **variables):
-            told = project.hand_in()
+            told = project.submit()
         said = [told.out, told.err, project.log(), *(project.fixloop(*words).out for words in PAGES)]
         kept = [*everything_said(server.url, place), *said]
     finally:
@@ -175,7 +175,7 @@ FIXES: Final = {
 
 
 def test_a_fix_that_writes_a_secret_into_the_repository_is_refused(tmp_path: Path) -> None:
-    """But not one that writes what the repository has already, secret or not."""
+    """But not one that writes what the repository already has, secret or not."""
     secret, place, told = "aB3-dEf6+hIj9", tmp_path / "kept", {}
     toml = TOML.replace("python leak.py {junit}", "python check.py {junit}")
     toml = toml.replace('"python leak.py"', '["sh", "fix.sh"]\nenv = ["DEPLOY_TOKEN"]')
@@ -190,7 +190,7 @@ def test_a_fix_that_writes_a_secret_into_the_repository_is_refused(tmp_path: Pat
                     files={"fix.sh": f"{MEND}\n{fix}\n", "compose.yml": "password: default-word\n"},
                     variables={"FIXLOOP_STATE_URL": server.url},
                 )
-                told[name] = (project.hand_in(issue=issue), project.log(issue))
+                told[name] = (project.submit(issue=issue), project.log(issue))
         kept = [*everything_said(server.url, place), *(text for _, text in told.values())]
     finally:
         server.end()
@@ -206,8 +206,8 @@ def test_a_fix_that_writes_a_secret_into_the_repository_is_refused(tmp_path: Pat
     assert found_in(kept, {"it": secret, "its base64": ENCODINGS["base64"](secret)[:16]}) == []
 
 
-def test_what_a_person_submits_goes_the_same_way(tmp_path: Path) -> None:
-    """The diff, the answer, and what is said with it."""
+def test_secrets_in_a_person_s_fix_and_answer_are_redacted_too(tmp_path: Path) -> None:
+    """The diff, the answer, and its messages."""
     token, password = "ghp_" + "a1B2c3D4e5F6" * 3, "hunter2222"
     server = RedisServer().start()
     place = tmp_path / "kept"
@@ -217,8 +217,8 @@ def test_what_a_person_submits_goes_the_same_way(tmp_path: Path) -> None:
         )
         project.variables = {"FIXLOOP_STATE_URL": server.url, "SHOP_PASSWORD": password}
         with worker(place / "home", server.url, "-c", "1", log=place / "worker.log"):
-            assert project.hand_in().code == 3
-            # A key that a scanner would find in the tree is the project's matter; no text that is kept repeats it.
+            assert project.submit().code == 3
+            # A key in the tree is the project's responsibility; no stored text repeats it.
             project.write("calc.py", f"def add(a, b):\n    return a - b\n\n\nKEY = '{token}'\n")
             told = project.fixloop("fixed", "1", "--here")
             assert project.fixloop("watch", "1").code == 3

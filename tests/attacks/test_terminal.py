@@ -61,7 +61,7 @@ def rows_of(text: str) -> list[str]:
 
 
 class Reader:
-    """Calls the program and looks at what it says."""
+    """Calls the program and checks its output."""
 
     def __init__(self, capsys: Any) -> None:
         self._capsys = capsys
@@ -91,7 +91,7 @@ def folder(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def validation(store: Any, text: str) -> None:
-    """Loops in every state a person looks at, in which all free text is `text`."""
+    """Loops in every state shown to a person, in which all free text is `text`."""
     agents = Agents(store)
     failure = Failure(
         name=text, file=text, line=1, error_type=text, message=text, suggestion=text, check=text
@@ -125,12 +125,12 @@ def validation(store: Any, text: str) -> None:
 
 
 def profiles(store: Any, text: str) -> None:
-    """A cycle and a workflow of handoffs whose agents say `text`."""
+    """A cycle and a workflow of handoffs whose agents print `text`."""
     flows = Profiles(store)
     cycle = flows.cycle(5, name=text)
-    flows.bring(cycle, cyc.AgentStarted(agent="ra"), reported("ra", "partial", issues=json.dumps([text])))
+    flows.apply(cycle, cyc.AgentStarted(agent="ra"), reported("ra", "partial", issues=json.dumps([text])))
     handoff = flows.handoff(6, name=text)
-    flows.bring(
+    flows.apply(
         handoff,
         hnd.AgentActivated(agent="planner"),
         hnd.AgentFailed(agent="planner", reason=text, fatal=True),
@@ -146,7 +146,7 @@ def profiles(store: Any, text: str) -> None:
 @example(text=f"x\n{FORGED}\u202e\u200b\x1b[2J\U000e0041")
 @example(text=f"\r\n{FORGED}\u2028{FORGED}\x85{FORGED}\ufeff\u2066\x9b31m\xad")
 @given(text=TEXTS)
-def test_no_command_s_output_acts_and_no_row_is_forged(
+def test_no_command_s_output_acts_on_the_terminal_or_forges_a_row(
     redis_url: str, folder: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
     with closing(RedisStore(redis_url)) as store:
@@ -193,7 +193,7 @@ def test_a_worker_s_log_has_a_row_for_each_message() -> None:
     assert OneRow("%(levelname)s %(message)s").format(record) == f"ERROR refused: a\\n{FORGED}\\u202e"
 
 
-def test_what_a_chats_agents_print_apart_from_their_answer_is_shown() -> None:
+def test_other_output_of_a_chat_s_agents_is_shown() -> None:
     (line,) = tagged(Role.ENGINEER, Channel.TOOL, "\x1b[2Jdone\u202e")
 
     assert line == "engineer/tool: \\x1b[2Jdone\\u202e"
@@ -219,7 +219,7 @@ def _writes(tree: ast.AST) -> Iterator[int]:
                 yield node.lineno
 
 
-def test_all_that_a_command_says_goes_through_one_module() -> None:
+def test_all_output_of_commands_goes_through_one_module() -> None:
     package = Path(fixloop.__file__).parent
     modules = [package / "cli.py", *sorted((package / "commands").rglob("*.py"))]
 

@@ -1,4 +1,4 @@
-"""Some of many that post to the same chats: commands on stdin, answers on stdout, each round begun together."""
+"""One of several processes that post to the same chats: commands on stdin, answers on stdout."""
 
 import json
 import sys

@@ -1,6 +1,6 @@
-"""Racers for what only one of them may get: an event each, sent to one workflow at the same moment.
+"""Racers for what only one may get: each sends an event to one workflow at the same moment.
 
-As a program: some of many in one process, told on stdin what they race for, with their answers on stdout.
+As a program: some of many in one process, given their prizes on stdin, with their answers on stdout.
 """
 
 import json
@@ -39,11 +39,11 @@ RACES: Final[dict[str, Race]] = {
     ),
     "reported field": (CYCLE, lambda number, what: reported("ra", requirements=f"{what} {number}")),
 }
-"""What is raced for: the profile, and the event of racer `number`."""
+"""The prize of a race: the profile, and the event of racer `number`."""
 
 
-def bring(store: Store, race: str, workflow: str, number: int, what: str) -> str:
-    """What racer `number` is answered."""
+def attempt(store: Store, race: str, workflow: str, number: int, what: str) -> str:
+    """The answer to racer `number`."""
     profile, event = RACES[race]
     engine = ProfileEngine(store, profile)
     try:
@@ -54,14 +54,14 @@ def bring(store: Store, race: str, workflow: str, number: int, what: str) -> str
 
 
 def main(url: str, numbers: Sequence[int]) -> None:
-    """Race whenever stdin says for what."""
+    """Race for each prize that stdin names."""
     together = Barrier(len(numbers))
     stores = {number: RedisStore(url) for number in numbers}
 
     def race(number: int, line: str) -> str:
         kind, workflow, what = json.loads(line)
         together.wait(90)
-        return bring(stores[number], kind, workflow, number, what)
+        return attempt(stores[number], kind, workflow, number, what)
 
     with ThreadPoolExecutor(len(numbers)) as threads:
         list(threads.map(lambda number: stores[number].ping(), numbers))

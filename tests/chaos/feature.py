@@ -22,7 +22,7 @@ from tests.fixtures.validation_stage import finished, started
 INDEX = st.integers(min_value=0, max_value=20)
 SEVERAL = st.one_of(
     FAILING.map(lambda failing: [failing] * 3),
-    # A later fix breaks an earlier phase, perhaps again and again (K37).
+    # A later fix breaks an earlier phase, perhaps repeatedly (K37).
     FAILING.map(lambda failing: [passes(), failing, passes(), failing, passes(), failing, passes(), failing]),
     st.lists(FAILING, min_size=2, max_size=6),
     st.lists(st.one_of(FAILING, RESULTS), min_size=1, max_size=4),
@@ -55,7 +55,7 @@ class Feature(RuleBasedStateMachine):
     """
 
     seen: ClassVar[Counter[str]] = Counter()
-    """What all sequences so far have reached."""
+    """What all sequences have reached so far."""
 
     @initialize(told=WORKFLOWS)
     def start(self, told: dict[str, Any]) -> None:
@@ -110,7 +110,7 @@ class Feature(RuleBasedStateMachine):
     @precondition(lambda self: self.simulation.working or self.simulation.broker)
     @rule(index=INDEX, result=RESULTS, answer=ANSWERS, again=st.booleans(), hinted=st.booleans())
     def one_step_is_done(self, index: int, result: Any, answer: Any, again: bool, hinted: bool) -> None:
-        """One hint arrives, perhaps not for the last time; its worker may end before it sends what comes next."""
+        """One hint arrives, perhaps not for the last time; its worker may end before it sends the next one."""
         simulation = self.simulation
         if simulation.broker:
             simulation.deliver(index, again=again)
@@ -219,7 +219,7 @@ class Feature(RuleBasedStateMachine):
     @precondition(lambda self: not self.state.ended)
     @rule(event=WILD, is_near=st.booleans(), index=INDEX, sender=SENDERS)
     def anything_happens(self, event: ev.Event, is_near: bool, index: int, sender: str) -> None:
-        """Made up from nothing, or close to what is expected, in any name, or sent again."""
+        """Invented, or close to what is expected, in any name, or repeated."""
         simulation = self.simulation
         event = (near(event, self.state) if is_near else event).model_copy(update={"sender": sender})
         if simulation.tell(event):
@@ -246,20 +246,20 @@ class Feature(RuleBasedStateMachine):
 
     @precondition(lambda self: self.simulation.checker.version > 25 and not self.state.ended)
     @rule()
-    def somebody_cancels(self) -> None:
+    def a_person_cancels(self) -> None:
         self.simulation.tell(ev.Cancelled(by="ann"))
 
     # What must hold.
 
     @invariant()
-    def what_was_recorded_keeps_the_rules(self) -> None:
+    def the_history_keeps_the_rules(self) -> None:
         before = self.simulation.checker.version
         state = self.simulation.look()
         if self.simulation.checker.version > before:
-            self.somebody_has_to_act(state)
+            self.has_ended_or_continues(state)
 
-    def somebody_has_to_act(self, state: State) -> None:
-        """An end is an end; else there is a step to do, or a person or an outside agent is waited for."""
+    def has_ended_or_continues(self, state: State) -> None:
+        """Before the end there is a step to do, or a person or an outside agent is awaited."""
         found = self.simulation.found
         if state.ended:
             assert not found.tickets
@@ -272,12 +272,12 @@ class Feature(RuleBasedStateMachine):
         assert live == (None if state.ended else state.workflow)
 
     def teardown(self) -> None:
-        """No disturbances any more: it must come to an end, and every decision is made once more."""
+        """Without further disturbances it must end, and every decision is replayed."""
         if not hasattr(self, "simulation"):
             return
         simulation = self.simulation
-        simulation.drain(lambda ticket: self.event_of(ticket, None) or _nobody(ticket), self.way_out)
-        self.somebody_has_to_act(self.state)
+        simulation.drain(lambda ticket: self.event_of(ticket, None) or _no_event(ticket), self.way_out)
+        self.has_ended_or_continues(self.state)
         found = audit(simulation.store, simulation.workflow)
         assert not found.problems
         assert found.replayed == found.entries == simulation.checker.version
@@ -318,7 +318,7 @@ class Feature(RuleBasedStateMachine):
         return ev.FixCompleted(specialist=state.active.name, completion=completion)
 
     def event_of(self, ticket: Ticket, told: Any) -> ev.Event | None:
-        """What a worker has to say at the end of a step; None while it has not come to one."""
+        """A worker's event at the end of a step; None before that."""
         if isinstance(told, Silent):
             return None
         if ticket.step == "report":
@@ -358,5 +358,5 @@ class Feature(RuleBasedStateMachine):
         )
 
 
-def _nobody(ticket: Ticket) -> ev.Event:
+def _no_event(ticket: Ticket) -> ev.Event:
     raise AssertionError(f"nobody ends {ticket.id}")

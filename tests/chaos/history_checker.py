@@ -1,4 +1,4 @@
-"""What has to hold of a recorded history, entry by entry: each is decided again and held to the protocol's rules."""
+"""Checks a recorded history, entry by entry: each is replayed and held to the protocol's rules."""
 
 import json
 from collections import Counter
@@ -51,7 +51,7 @@ class HistoryChecker:
 
     def look(self) -> State:
         """
-        Check everything recorded since the last look; the present state.
+        Check everything recorded since the last check; the present state.
 
         Raises:
             AssertionError: what was recorded breaks a rule, or a replay leads elsewhere (R4).
@@ -129,7 +129,7 @@ def _check_hold(before: State | None, event: ev.DecisionMade, after: State) -> N
 
 
 def _check_verdict(before: State, event: ev.Event, after: State) -> None:
-    """What is held passes by no event but a person's, and what no agent has touched is a person's to change (I11)."""
+    """A held run passes only by a person's event, and a person may change what no agent has touched (I11)."""
     is_untouched = bool(before.trusted) and before.trusted == before.tip
     moved = event.tip if is_untouched and isinstance(event, ev.ManualFixDone) else ""
     assert after.accepted == before.accepted

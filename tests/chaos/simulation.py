@@ -29,7 +29,7 @@ LONGEST: Final = 400
 
 
 class Told(NamedTuple):
-    """What came from outside, to be sent again."""
+    """Events from outside, to be sent again."""
 
     event: ev.Event
     operation: str
@@ -56,13 +56,13 @@ class Simulation:
 
     @property
     def found(self) -> Snapshot:
-        """The workflow as the store has it."""
+        """The workflow as stored."""
         found = self.store.read(self.workflow)
         assert found is not None
         return found
 
     def look(self) -> State:
-        """Have everything new checked."""
+        """Check everything new."""
         self.state = self.checker.look()
         return self.state
 
@@ -92,7 +92,7 @@ class Simulation:
             self.working.remove(holding)
 
     def finish(self, holding: Holding, event: ev.Event, *, hinted: bool = True) -> Applied:
-        """A worker commits; without `hinted` it dies before it sends the broker what comes next."""
+        """A worker commits; without `hinted` it dies before it sends the next hint."""
         if holding in self.working:
             self.working.remove(holding)
         applied = self.engine.finish(holding, event, self.store.now(self.workflow))
@@ -102,7 +102,7 @@ class Simulation:
         return applied
 
     def die(self, holding: Holding, *, seen: bool) -> None:
-        """A worker is gone, or so it seems; `seen`: its supervisor says so at once, else the lease runs out."""
+        """A worker seems dead; `seen`: its supervisor says so at once, else the lease expires."""
         self.working.remove(holding)
         self.lost.append(holding)
         if seen:
@@ -112,7 +112,7 @@ class Simulation:
     # Time.
 
     def advance(self, seconds: float) -> None:
-        """Time passes while workers and sweepers are at work."""
+        """Time passes while workers and sweepers run."""
         target = self.wall + timedelta(seconds=seconds)
         for _ in range(LONGEST):
             due = self._next_due()
@@ -125,7 +125,7 @@ class Simulation:
 
     def _next_due(self) -> datetime | None:
         found = self.found
-        # One in the past belongs to a lease that ran out: it waits for its holder, or for the next one.
+        # One in the past belongs to an expired lease: it waits for its holder, or for the next one.
         ahead = [due - found.moment.clock for due in found.deadlines.values() if due > found.moment.clock]
         if not ahead:
             return None
@@ -138,7 +138,7 @@ class Simulation:
         self.sweep()
 
     def away(self, seconds: float) -> None:
-        """Nothing at all runs meanwhile; or, below zero, the clock is turned back."""
+        """Nothing runs meanwhile; below zero, the clock is turned back."""
         self.wall += timedelta(seconds=seconds)
         self.sweep()
 
@@ -148,7 +148,7 @@ class Simulation:
                 self.working.remove(holding)
 
     def sweep(self) -> None:
-        """One sweep: hints that were lost, leases that ran out, deadlines that are due."""
+        """One sweep: lost hints, expired leases, due deadlines."""
         waiting = {held.ticket.queue for held in self.found.tickets} if not self.broker else set()
         empty = [Lane(queue, priority) for queue in sorted(waiting) for priority in PRIORITY_STEPS]
         swept = self.store.sweep(
@@ -207,7 +207,7 @@ class Simulation:
     # To the end.
 
     def drain(self, event_of: Callable[[Ticket], ev.Event], decide: Callable[[State], ev.Event]) -> None:
-        """No disturbances any more: it must come to its end, even though every hint so far was lost."""
+        """Without further disturbances it must end, even if every hint so far was lost."""
         self.broker.clear()
         for holding in list(self.working):
             self.die(holding, seen=False)

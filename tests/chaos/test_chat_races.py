@@ -1,7 +1,7 @@
 """
 Twenty engineers race for a number: 50 rounds in `make test`, 1,000 in `make chaos`.
 
-Four processes of five threads: neither shares what it has open with another.
+Four processes of five threads: none shares open files with another.
 """
 
 import json
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 
 class Racers:
-    """Processes that begin on a command."""
+    """Processes that start on a command."""
 
     def __init__(self, count: int) -> None:
         names = [f"racer {at}" for at in range(count)]
@@ -78,7 +78,7 @@ def rounds() -> int:
 
 
 @pytest.mark.proves("E32", "S30")
-def test_of_twenty_that_race_for_one_number_exactly_one_gets_it(racers: Racers, tmp_path: Path) -> None:
+def test_exactly_one_of_twenty_racing_posts_gets_a_number(racers: Racers, tmp_path: Path) -> None:
     for chat in range(rounds() // TOGETHER):
         stage = prepared(tmp_path, chat + 1)
         for number in range(2, 2 + TOGETHER):

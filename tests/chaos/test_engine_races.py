@@ -26,7 +26,7 @@ from fixloop.profiles.handoff.events import HandoffsStarted, LockAcquired
 from fixloop.profiles.handoff.state import Handoffs
 from fixloop.store.contract import Store
 from fixloop.store.redis_store import RedisStore
-from tests.chaos.engine_racer import bring, name_of
+from tests.chaos.engine_racer import attempt, name_of
 from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.profile_runs import SCRIPTS
 from tests.fixtures.store_world import START
@@ -58,7 +58,7 @@ class Threads:
     def race(self, kind: str, workflow: str, what: str) -> Answers:
         def run(number: int) -> str:
             self._together.wait(90)
-            return bring(self.store, kind, workflow, number, what)
+            return attempt(self.store, kind, workflow, number, what)
 
         return dict(enumerate(self._pool.map(run, range(RACERS))))
 
@@ -125,7 +125,7 @@ def won(answers: Answers, *, by: str) -> list[int]:
 
 
 @pytest.mark.proves("D17", "D18", "S27")
-def test_of_twenty_that_accept_one_handoff_exactly_one_gets_it(racers: Racers) -> None:
+def test_exactly_one_of_twenty_agents_gets_a_handoff(racers: Racers) -> None:
     for workflow in rounds("handoff"):
         engine = handoffs(racers.store, workflow)
         (message,) = HANDOFF.load(snapshot(racers.store, workflow)).messages
@@ -141,7 +141,7 @@ def test_of_twenty_that_accept_one_handoff_exactly_one_gets_it(racers: Racers) -
 
 
 @pytest.mark.proves("D26", "D31", "S25", "K10")
-def test_of_twenty_that_want_one_lock_exactly_one_agent_gets_it(racers: Racers) -> None:
+def test_exactly_one_of_twenty_agents_gets_a_lock(racers: Racers) -> None:
     for workflow in rounds("lock"):
         handoffs(racers.store, workflow)
 
@@ -156,7 +156,7 @@ def test_of_twenty_that_want_one_lock_exactly_one_agent_gets_it(racers: Racers) 
 
 
 @pytest.mark.proves("D19", "D45", "K10")
-def test_of_twenty_that_write_one_field_only_who_holds_the_lock_does(racers: Racers) -> None:
+def test_of_twenty_writers_only_the_lock_holder_changes_a_field(racers: Racers) -> None:
     for workflow in rounds("written field"):
         engine = handoffs(racers.store, workflow)
         engine.apply(workflow, LockAcquired(sender="fixer", resource="state.json"), operation="lock")
@@ -173,7 +173,7 @@ def test_of_twenty_that_write_one_field_only_who_holds_the_lock_does(racers: Rac
 
 
 @pytest.mark.proves("C61", "C62", "C23")
-def test_of_twenty_results_that_set_one_field_exactly_one_does(racers: Racers) -> None:
+def test_exactly_one_of_twenty_results_sets_a_field(racers: Racers) -> None:
     for workflow in rounds("reported field"):
         issue = int(workflow.split("-")[1])
         started = CycleStarted(workflow=workflow, issue=issue, name="race", cycle_id=f"cycle-{issue}")

@@ -16,7 +16,7 @@ from tests.chaos.feature import Feature
 
 FEW: Final = 20
 PART: Final = 250
-"""So many in one process: hypothesis remembers every choice it has made."""
+"""The number in one process: hypothesis remembers every choice it has made."""
 REACHED: Final = {
     *(
         "failure-report",
@@ -53,7 +53,7 @@ def test_the_protocol_holds_for_any_events_in_any_order(part: int) -> None:
 
 
 @pytest.mark.proves("A69", "A78", "B42", "R8")
-def test_a_few_sequences_hold_too() -> None:
+def test_the_protocol_holds_for_a_few_sequences() -> None:
     _play(0, min(FEW, settings().max_examples))
 
 

@@ -1,4 +1,4 @@
-"""Each commit is told to who follows the store, from any cursor on; what may be missing is said to be."""
+"""Each commit is reported to readers of the store, from any cursor on, and so are possible gaps."""
 
 import threading
 import time
@@ -24,7 +24,7 @@ def now(store: Store) -> str:
 
 
 def read(store: Store, cursor: str) -> list[Change]:
-    """All that was told after a cursor."""
+    """All changes after a cursor."""
     told: list[Change] = []
     while (found := store.changes(cursor, wait_seconds=0.0)).changes:
         assert not found.gap
@@ -37,7 +37,7 @@ def versions(told: Iterable[Change], workflow: str) -> list[int]:
     return [each.version for each in told if each.workflow == workflow]
 
 
-def test_who_begins_is_told_of_what_comes_and_of_nothing_before(store: Store) -> None:
+def test_a_new_reader_gets_later_changes_only(store: Store) -> None:
     store.create(change(0))
     cursor = now(store)
 
@@ -46,7 +46,7 @@ def test_who_begins_is_told_of_what_comes_and_of_nothing_before(store: Store) ->
     assert read(store, cursor) == [Change(FLOW, 2)]
 
 
-def test_what_is_refused_or_repeated_is_not_told(store: Store) -> None:
+def test_refused_and_repeated_commits_are_no_changes(store: Store) -> None:
     created(store, ticket("one"))
     fence = claimed(store, "one").fence
     cursor = now(store)
@@ -59,7 +59,7 @@ def test_what_is_refused_or_repeated_is_not_told(store: Store) -> None:
     assert read(store, cursor) == [Change(FLOW, 2)]
 
 
-def test_a_workflow_that_is_taken_out_is_told_as_version_0(store: Store) -> None:
+def test_a_removed_workflow_is_a_change_to_version_0(store: Store) -> None:
     store.create(change(0, live=True))
     cursor = now(store)
     made = store.commit(change(1, live=False))
@@ -72,7 +72,7 @@ def test_a_workflow_that_is_taken_out_is_told_as_version_0(store: Store) -> None
 
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(chosen=st.lists(st.sampled_from(OTHERS), max_size=30))
-def test_from_every_cursor_on_nothing_is_missed_and_each_workflow_is_in_order(
+def test_from_any_cursor_no_change_is_missed_and_each_workflow_is_in_order(
     world: World, chosen: list[str]
 ) -> None:
     store, made = world.store, {}
@@ -91,7 +91,7 @@ def test_from_every_cursor_on_nothing_is_missed_and_each_workflow_is_in_order(
         assert all(versions(told, each) == sorted(versions(told, each)) for each in set(chosen))
 
 
-def test_more_than_one_answer_holds_comes_in_several(store: Store) -> None:
+def test_more_changes_than_fit_come_in_several_answers(store: Store) -> None:
     cursor = now(store)
     for version in range(MOST_READ + 5):
         store.commit(change(version))
@@ -102,7 +102,7 @@ def test_more_than_one_answer_holds_comes_in_several(store: Store) -> None:
     assert versions(read(store, first.cursor), FLOW) == list(range(MOST_READ + 1, MOST_READ + 6))
 
 
-def test_who_was_away_for_too_long_is_told_that_something_is_missing(store: Store) -> None:
+def test_a_reader_that_was_away_too_long_is_told_of_a_gap(store: Store) -> None:
     never, once = now(store), ""
     for version in range(3 * CHANGES_KEPT):
         store.commit(change(version))
@@ -114,7 +114,7 @@ def test_who_was_away_for_too_long_is_told_that_something_is_missing(store: Stor
         assert found == Changes((), now(store), gap=True)
 
 
-def test_a_reader_who_waits_is_woken_by_the_next_commit(store: Store) -> None:
+def test_a_waiting_reader_is_woken_by_the_next_commit(store: Store) -> None:
     cursor, woken = now(store), []
 
     def wait() -> None:
@@ -140,7 +140,7 @@ def test_a_wait_without_a_change_ends_in_time_and_keeps_the_cursor(store: Store)
     assert found == Changes((), cursor)
 
 
-def test_streams_that_were_lost_are_a_gap(world: World) -> None:
+def test_a_lost_stream_is_reported_as_a_gap(world: World) -> None:
     if not isinstance(world, RedisWorld):
         pytest.skip("memory is not lost")
     world.store.create(change(0))
@@ -156,7 +156,7 @@ def test_streams_that_were_lost_are_a_gap(world: World) -> None:
     assert world.store.changes(cursor, wait_seconds=0.0).gap
 
 
-def test_a_stream_that_is_none_keeps_no_commit_from_being_made_and_is_mended(world: World) -> None:
+def test_a_damaged_stream_blocks_no_commit_and_is_repaired(world: World) -> None:
     if not isinstance(world, RedisWorld):
         pytest.skip("memory has one form")
     world.store.create(change(0))
@@ -170,6 +170,6 @@ def test_a_stream_that_is_none_keeps_no_commit_from_being_made_and_is_mended(wor
 
 
 @pytest.mark.parametrize("cursor", ["x", "1-1", ",".join(["1-1"] * 17), f"{'9' * 40}-1{',' * 15}", "1-1\n"])
-def test_what_is_no_cursor_is_refused(store: Store, cursor: str) -> None:
+def test_an_invalid_cursor_is_refused(store: Store, cursor: str) -> None:
     with pytest.raises(UsageError, match="is no cursor"):
         store.changes(cursor, wait_seconds=0.0)

@@ -61,7 +61,7 @@ class Bridge:
         return profile_in(found.snapshot).load(found.snapshot)
 
     def work(self, most: int = 100) -> "Bridge":
-        """Follow every hint, at most so many."""
+        """Follow every hint, up to a limit."""
         for _ in range(most):
             if not self.hints:
                 break
@@ -134,7 +134,7 @@ _DOCUMENTS = {"ra": "requirements.md", "ep": "exploration.md", "cd": "implementa
 
 
 def started(store: Store, script: str = "a -", fixer: str = "command") -> Bridge:
-    """A cycle whose VAS has begun its child, which has not begun to work."""
+    """A cycle whose VAS has started its child, which has not started to work."""
     workers = Bridge(store, script, fixer)
     first = workers.hints.pop()
     while store.read(child_of(VAS)) is None:
@@ -144,7 +144,7 @@ def started(store: Store, script: str = "a -", fixer: str = "command") -> Bridge
 
 
 @pytest.mark.proves("C31", "C50")
-def test_a_cycle_ends_in_the_validation_loop_and_nobody_is_held_while_it_works(store: Store) -> None:
+def test_a_cycle_ends_in_the_validation_loop_and_holds_no_process_meanwhile(store: Store) -> None:
     workers = started(store)
 
     assert store.owners() == {}
@@ -155,7 +155,7 @@ def test_a_cycle_ends_in_the_validation_loop_and_nobody_is_held_while_it_works(s
     assert workers.state(child_of(VAS)).parent == VAS
 
 
-def test_a_phase_that_a_loop_without_fixer_fails_goes_back_to_development(store: Store) -> None:
+def test_a_phase_failed_by_a_loop_without_a_fixer_returns_to_development(store: Store) -> None:
     workers = started(store, "a", "outside")
 
     while workers.hints and workers.state(FLOW).iteration == 1:
@@ -168,7 +168,7 @@ def test_a_phase_that_a_loop_without_fixer_fails_goes_back_to_development(store:
 
 
 @pytest.mark.proves("R8", "S30")
-def test_the_same_run_never_begins_two(store: Store) -> None:
+def test_one_run_never_starts_two_children(store: Store) -> None:
     workers = started(store)
     before = workers.state(child_of(VAS))
     [ticket] = [kept.ticket for kept in workers._tickets(FLOW)]
@@ -181,9 +181,7 @@ def test_the_same_run_never_begins_two(store: Store) -> None:
 
 
 @pytest.mark.proves("S30", "R14")
-def test_a_lost_word_of_a_childs_end_is_found_by_the_ticket_that_comes_back(
-    store: Store, world: World
-) -> None:
+def test_a_returning_ticket_finds_a_child_s_end_whose_notice_was_lost(store: Store, world: World) -> None:
     workers = started(store)
     workers.deaf = True
     workers.work()
@@ -199,7 +197,7 @@ def test_a_lost_word_of_a_childs_end_is_found_by_the_ticket_that_comes_back(
     assert workers.state(FLOW).outcome == "success"
 
 
-def test_a_word_that_comes_before_the_ticket_is_put_off_is_not_missed(store: Store) -> None:
+def test_a_notice_that_arrives_before_its_ticket_is_delayed_is_not_missed(store: Store) -> None:
     workers = started(store)
     assert not has_word_of(store, VAS)
 
@@ -236,7 +234,7 @@ def test_a_cancelled_cycle_takes_its_child_with_it(store: Store) -> None:
 
 
 @pytest.mark.proves("S30")
-def test_a_child_whose_parent_ended_unnoticed_is_cancelled_before_its_next_step(store: Store) -> None:
+def test_a_child_whose_parent_ended_without_notice_is_cancelled_before_its_next_step(store: Store) -> None:
     workers = started(store)
     child = workers.state(child_of(VAS))
     assert not is_given_up(store, workers.engine_of, child)
@@ -251,7 +249,7 @@ def test_a_child_whose_parent_ended_unnoticed_is_cancelled_before_its_next_step(
 
 
 def a_minute(workers: Bridge, world: World, workflow: str) -> None:
-    """Sweepers go round, and their hints are followed."""
+    """Sweepers run, and their hints are followed."""
     for _ in range(int(LOOK_AGAIN_SECONDS / 4) + 1):
         world.elapse(4.0)
         workers.hints += sweep(workers.store, workflow).ready
@@ -259,9 +257,7 @@ def a_minute(workers: Bridge, world: World, workflow: str) -> None:
 
 
 @pytest.mark.proves("S30", "R7")
-def test_a_child_that_waits_for_a_person_finds_out_by_itself_that_nobody_waits_for_it(
-    store: Store, world: World
-) -> None:
+def test_a_child_that_waits_for_a_person_notices_that_its_parent_ended(store: Store, world: World) -> None:
     workers = started(store, "a; fix: blocked").work()
     child = child_of(VAS)
     versions = [len(store.history(child))]
@@ -274,12 +270,14 @@ def test_a_child_that_waits_for_a_person_finds_out_by_itself_that_nobody_waits_f
     a_minute(workers, world, child)
 
     assert workers.state(child).outcome == "cancelled"
-    # Looking is no event.
+    # Reading is no event.
     assert versions[0] == versions[1]
 
 
 @pytest.mark.proves("K20", "R7")
-def test_a_child_asks_on_after_a_decision_has_withdrawn_all_its_tickets(store: Store, world: World) -> None:
+def test_a_child_still_checks_its_parent_after_a_decision_withdrew_its_tickets(
+    store: Store, world: World
+) -> None:
     workers = started(store, "a; fix: blocked").work()
     child = child_of(VAS)
     again = DecisionMade(decision=Decision.EXTEND)
@@ -294,7 +292,7 @@ def test_a_child_asks_on_after_a_decision_has_withdrawn_all_its_tickets(store: S
     assert workers.state(child).outcome == "cancelled"
 
 
-def test_a_child_that_is_begun_for_a_ticket_that_is_gone_is_cancelled_at_once(store: Store) -> None:
+def test_a_child_started_for_a_withdrawn_ticket_is_cancelled_at_once(store: Store) -> None:
     workers = Bridge(store, "-")
     ticket = Ticket(id=f"{FLOW}.vas.9.1", workflow=FLOW, step="work", queue="fixloop.cycle", specialist="vas")
 
@@ -308,7 +306,7 @@ def test_a_child_that_is_begun_for_a_ticket_that_is_gone_is_cancelled_at_once(st
     assert found.outcome == "cancelled"
 
 
-def test_the_escalation_of_a_child_is_a_persons_and_its_end_wakes_the_cycle(store: Store) -> None:
+def test_a_child_escalates_to_a_person_and_its_end_wakes_the_cycle(store: Store) -> None:
     workers = started(store, "a; fix: blocked")
 
     workers.work()

@@ -1,4 +1,4 @@
-"""Deadlines and the engine's clock, which stands still while the engine is away."""
+"""Deadlines and the engine's clock, which stops while the engine is away."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def names(found: tuple[Due, ...]) -> list[str]:
 
 
 @pytest.mark.proves("R6")
-def test_deadlines_are_handed_out_within_the_horizon_with_their_time(store: Store, world: World) -> None:
+def test_deadlines_within_the_horizon_are_returned_with_their_time(store: Store, world: World) -> None:
     clock = store.now(FLOW).clock
     created(store, set_deadlines={"soon": clock + 20.5, "later": clock + 40.5})
 
@@ -29,7 +29,7 @@ def test_deadlines_are_handed_out_within_the_horizon_with_their_time(store: Stor
 
 
 @pytest.mark.proves("R6")
-def test_a_due_deadline_is_handed_out_again_until_a_commit_removes_it(store: Store, world: World) -> None:
+def test_a_due_deadline_is_returned_again_until_a_commit_removes_it(store: Store, world: World) -> None:
     clock = store.now(FLOW).clock
     created(store, set_deadlines={"soon": clock + 1})
     sweep(store, horizon_seconds=30)
@@ -58,7 +58,7 @@ def test_a_deadline_that_is_set_again_counts_from_there(store: Store, world: Wor
 
 
 @pytest.mark.proves("K34")
-def test_the_clock_stands_still_while_nobody_sweeps(store: Store, world: World) -> None:
+def test_the_clock_stops_while_no_sweeper_runs(store: Store, world: World) -> None:
     created(store)
     sweep(store)
     before = store.now(FLOW)
@@ -76,9 +76,7 @@ def test_the_clock_stands_still_while_nobody_sweeps(store: Store, world: World) 
 
 
 @pytest.mark.proves("K34")
-def test_an_engine_that_was_away_finds_its_leases_and_deadlines_where_they_were(
-    store: Store, world: World
-) -> None:
+def test_leases_and_deadlines_do_not_run_while_the_engine_is_away(store: Store, world: World) -> None:
     clock = store.now(FLOW).clock
     created(store, ticket("a"), ticket("b", delay_seconds=30.5), set_deadlines={"limit": clock + 60.5})
     sweep(store)
@@ -96,7 +94,7 @@ def test_an_engine_that_was_away_finds_its_leases_and_deadlines_where_they_were(
     assert found.deadlines["limit"] - found.moment.clock == pytest.approx(55.5, abs=1)
 
 
-def test_no_more_deadlines_are_handed_out_than_asked_for_and_none_is_forgotten(store: Store) -> None:
+def test_at_most_the_requested_deadlines_are_returned_and_none_is_lost(store: Store) -> None:
     clock, flows = store.now(FLOW).clock, [f"0a1b2c3d-42-{number}" for number in (1, 2, 3)]
     for workflow, name, seconds in zip(flows, ("third", "first", "second"), (3, 1, 2), strict=True):
         store.create(change(0, workflow=workflow, set_deadlines={name: clock + seconds}))
@@ -106,7 +104,7 @@ def test_no_more_deadlines_are_handed_out_than_asked_for_and_none_is_forgotten(s
     assert found == [["first"], ["second", "third"], []]
 
 
-def test_the_limit_of_a_ticket_that_nobody_has_is_not_due(store: Store, world: World) -> None:
+def test_the_limit_of_an_unclaimed_ticket_is_not_due(store: Store, world: World) -> None:
     created(store, ticket("s1", limit_name="fix", limit_seconds=8))
     claimed(store, "s1", lease_seconds=2)
     world.elapse(3)
@@ -145,7 +143,7 @@ def test_a_wall_clock_that_is_turned_back_does_not_turn_the_engine_back(store: S
     assert after.clock == pytest.approx(before.clock + 3, abs=1)
 
 
-def test_one_sweeper_at_a_time_has_a_shard(store: Store, world: World) -> None:
+def test_only_one_sweeper_at_a_time_holds_a_shard(store: Store, world: World) -> None:
     clock = store.now(FLOW).clock
     created(store, set_deadlines={"soon": clock})
 
@@ -160,7 +158,7 @@ def test_one_sweeper_at_a_time_has_a_shard(store: Store, world: World) -> None:
     assert sweep(store, owner="second").mine
 
 
-def test_who_swept_a_shard_last_and_when_is_known(store: Store, world: World) -> None:
+def test_the_last_sweep_of_a_shard_is_recorded_with_its_owner_and_time(store: Store, world: World) -> None:
     number = shard_of(FLOW)
     assert store.sweepers()[number] == ("", "")
     sweep(store, owner="first")
@@ -177,7 +175,7 @@ def test_who_swept_a_shard_last_and_when_is_known(store: Store, world: World) ->
 
 
 @pytest.mark.proves("R7")
-def test_a_lost_sweeper_does_not_keep_its_shard_when_a_server_takes_over_whose_clock_is_behind(
+def test_a_lost_sweeper_loses_its_shard_even_to_a_server_whose_clock_is_behind(
     store: Store, world: World
 ) -> None:
     assert sweep(store, owner="lost").mine
@@ -188,7 +186,7 @@ def test_a_lost_sweeper_does_not_keep_its_shard_when_a_server_takes_over_whose_c
     assert not sweep(store, owner="third").mine
 
 
-def test_a_shard_that_is_none_is_refused(store: Store) -> None:
+def test_an_invalid_shard_is_refused(store: Store) -> None:
     for shard in (-1, 16):
         with pytest.raises(UsageError, match="there is no shard"):
             store.sweep(shard, owner=ME)
@@ -196,7 +194,7 @@ def test_a_shard_that_is_none_is_refused(store: Store) -> None:
             store.now(shard)
 
 
-def test_now_is_aware_and_goes_forward(store: Store) -> None:
+def test_now_has_a_time_zone_and_never_goes_back(store: Store) -> None:
     first, second = store.now(3), store.now(3)
 
     assert first.at.utcoffset() is not None

@@ -38,7 +38,7 @@ def test_a_created_workflow_is_read_back_whole(store: Store) -> None:
     assert found.deadlines == pytest.approx({"late": due})
 
 
-def test_a_workflow_that_was_never_created_is_none(store: Store) -> None:
+def test_reading_an_unknown_workflow_gives_none(store: Store) -> None:
     assert store.read(FLOW) is None
     assert store.history(FLOW) == []
     assert store.verify(FLOW) == []
@@ -170,7 +170,7 @@ def test_a_commit_replaces_and_clears_deadlines(store: Store) -> None:
     assert standing(store).deadlines == pytest.approx({"d": now + 40})
 
 
-def test_one_workflow_of_a_feature_is_live_and_the_next_may_be_when_it_ended(store: Store) -> None:
+def test_a_feature_has_one_live_workflow_and_another_after_its_end(store: Store) -> None:
     created(store, live=True)
 
     refused = store.create(change(0, workflow=SECOND, live=True))
@@ -196,7 +196,7 @@ def test_creating_the_same_workflow_twice_names_the_live_one_or_conflicts(store:
     assert store.create(change(0, live=True)).status == "conflict"
 
 
-def test_two_projects_with_one_issue_number_do_not_meet(store: Store) -> None:
+def test_the_same_issue_number_in_two_projects_does_not_conflict(store: Store) -> None:
     other = workflow_id("ffffffff", 42, 1)
     created(store, live=True)
 
@@ -233,7 +233,7 @@ def test_creating_expects_version_0(store: Store) -> None:
 @pytest.mark.parametrize(
     "workflow", ["", "42", "0a1b2c3d-42", "0A1B2C3D-42-1", "0a1b2c3d-42-1.x", "0a1b2c3d-x-1"]
 )
-def test_what_is_not_a_workflow_id_is_refused_in_one_sentence(store: Store, workflow: str) -> None:
+def test_an_invalid_workflow_id_is_refused_in_one_sentence(store: Store, workflow: str) -> None:
     with pytest.raises(UsageError, match="is no workflow id"):
         store.read(workflow)
     with pytest.raises(UsageError, match="is no workflow id"):

@@ -1,4 +1,4 @@
-"""What an engine does with what comes too late, twice, from the wrong one, or at the same time as something else."""
+"""How an engine handles events that are late, repeated, simultaneous or from the wrong sender."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -47,7 +47,7 @@ def begun(engine: Engine, **more: Any) -> State:
 
 
 def held(engine: Engine) -> Holding:
-    """The one ticket there is, claimed."""
+    """The only ticket, claimed."""
     found = engine.store.read(FLOW)
     assert found is not None
     (kept,) = found.tickets
@@ -79,7 +79,7 @@ def failed(holding: Holding) -> ev.RunFinished:
 
 
 def waiting(engine: Engine, **more: Any) -> State:
-    """The report is out; the main agent is waited for."""
+    """The report is sent; the main agent is awaited."""
     begun(engine, **more)
     finish(engine)
     finish(engine)
@@ -136,7 +136,7 @@ def test_a_receipt_by_a_specialist_is_refused_and_reported(engine: Engine) -> No
 
 
 @pytest.mark.proves("A51", "R8")
-def test_a_specialists_result_for_the_ticket_of_a_fix_is_refused_and_reported(engine: Engine) -> None:
+def test_a_specialist_s_result_for_the_ticket_of_a_fix_is_refused_and_reported(engine: Engine) -> None:
     before = waiting(engine, fixer="command")
     fixing = held(engine)
     passed = ev.RunFinished(
@@ -272,7 +272,7 @@ Act = Callable[[], object]
 
 
 def at_once(*acts: Act) -> list[object]:
-    """What these come to when they begin together; a refusal is a result, too."""
+    """The results of calls started together; a refusal is a result, too."""
     start = Barrier(len(acts))
 
     def run(act: Act) -> object:
@@ -287,7 +287,7 @@ def at_once(*acts: Act) -> list[object]:
 
 
 @pytest.mark.proves("A69", "K8", "R5")
-def test_of_two_conditions_at_once_one_escalates(engine: Engine, world: World) -> None:
+def test_only_one_of_two_simultaneous_conditions_escalates(engine: Engine, world: World) -> None:
     waiting(engine, limits=SHORT)
     pass_deadlines(engine, world, 1)
     due = deadline(engine, "main-agent-fix.escalation")
@@ -304,7 +304,7 @@ def test_of_two_conditions_at_once_one_escalates(engine: Engine, world: World) -
 
 
 @pytest.mark.proves("A69", "K8", "A63")
-def test_of_a_timer_and_an_answer_at_once_one_wins(engine: Engine, world: World) -> None:
+def test_a_simultaneous_timer_and_answer_have_one_winner(engine: Engine, world: World) -> None:
     waiting(engine, limits=SHORT)
     pass_deadlines(engine, world, 1)
     due = deadline(engine, "main-agent-fix.escalation")
@@ -323,7 +323,7 @@ def test_of_a_timer_and_an_answer_at_once_one_wins(engine: Engine, world: World)
 
 
 @pytest.mark.proves("K20", "A69", "R5")
-def test_of_many_decisions_at_once_one_counts(engine: Engine) -> None:
+def test_only_one_of_many_simultaneous_decisions_counts(engine: Engine) -> None:
     waiting(engine)
     engine.apply(FLOW, ev.BlockerSignalled(by="ann", text="no access"), operation="blocked")
 
@@ -343,7 +343,7 @@ def test_of_many_decisions_at_once_one_counts(engine: Engine) -> None:
 
 
 @pytest.mark.proves("A14", "K21", "R8")
-def test_a_pause_holds_back_what_nobody_has_and_keeps_what_is_delivered(engine: Engine) -> None:
+def test_a_pause_holds_unclaimed_tickets_and_keeps_delivered_ones(engine: Engine) -> None:
     begun(engine)
     checking = held(engine)
     engine.apply(FLOW, ev.Paused(by="ann"), operation="pause")
@@ -402,7 +402,7 @@ def deadline(engine: Engine, name: str) -> float:
 
 
 def let_pass(engine: Engine, world: World) -> None:
-    """Two seconds, in which a sweeper is there."""
+    """Two seconds with a sweeper."""
     sweep(engine.store, FLOW)
     world.elapse(2)
     sweep(engine.store, FLOW)

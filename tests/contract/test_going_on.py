@@ -1,4 +1,4 @@
-"""Who commits may claim the ticket that follows in the same moment, and gets what a claim returns."""
+"""A commit may claim the following ticket at the same time, and returns what a claim returns."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def test_a_commit_claims_what_follows_as_a_claim_would(store: Store) -> None:
     assert (again.fence, again.snapshot, again.context) == (claim.fence, claim.snapshot, claim.context)
 
 
-def test_what_is_gone_on_with_is_committed_by_its_fence(store: Store) -> None:
+def test_a_continued_ticket_is_committed_with_its_fence(store: Store) -> None:
     created(store, ticket("a"))
     claim = gone_on(store).claim
     assert claim is not None
@@ -59,7 +59,7 @@ def test_what_is_gone_on_with_is_committed_by_its_fence(store: Store) -> None:
 
 
 @pytest.mark.proves("R7")
-def test_what_only_speaks_is_claimed_whoever_waits(store: Store) -> None:
+def test_a_step_that_only_sends_messages_is_claimed_past_waiting_tickets(store: Store) -> None:
     created(store, ticket("a"), ticket("waits"))
 
     assert gone_on(store, past_waiting=True).claim is not None
@@ -99,7 +99,7 @@ def test_a_repeated_commit_gets_its_claim_again(store: Store) -> None:
     ],
 )
 @pytest.mark.parametrize("workflow", ["0a1b2c3d-42-2", ELSEWHERE])
-def test_what_waited_in_its_queue_before_the_workflow_began_and_is_as_urgent_goes_first(
+def test_an_equally_urgent_ticket_older_than_the_workflow_goes_first(
     store: Store, world: World, waiting: dict[str, Any], is_before: bool, workflow: str
 ) -> None:
     created(store, ticket("waits", workflow, **waiting))
@@ -114,7 +114,7 @@ def test_what_waited_in_its_queue_before_the_workflow_began_and_is_as_urgent_goe
 
 
 @pytest.mark.parametrize(("priority", "is_before"), [(0, True), (3, False)])
-def test_what_came_after_the_workflow_began_goes_first_where_it_is_more_urgent(
+def test_a_more_urgent_ticket_younger_than_the_workflow_goes_first(
     store: Store, world: World, priority: int, is_before: bool
 ) -> None:
     created(store, ticket("a", priority=3))
@@ -124,7 +124,7 @@ def test_what_came_after_the_workflow_began_goes_first_where_it_is_more_urgent(
     assert (gone_on(store, following=ticket("b", priority=3)).claim is None) == is_before
 
 
-def test_of_those_who_wait_the_one_that_is_there_longest_decides(store: Store, world: World) -> None:
+def test_the_longest_waiting_ticket_decides(store: Store, world: World) -> None:
     created(store, ticket("first", ELSEWHERE))
     world.elapse(1.0)
     created(store, ticket("a"))
@@ -134,7 +134,7 @@ def test_of_those_who_wait_the_one_that_is_there_longest_decides(store: Store, w
     assert gone_on(store).claim is None
 
 
-def test_what_somebody_has_already_does_not_wait(store: Store) -> None:
+def test_a_claimed_ticket_does_not_count_as_waiting(store: Store) -> None:
     created(store, ticket("a"))
     created(store, ticket("taken", ELSEWHERE))
     claimed(store, "taken", ELSEWHERE)
@@ -142,7 +142,7 @@ def test_what_somebody_has_already_does_not_wait(store: Store) -> None:
     assert gone_on(store).claim is not None
 
 
-def test_nobody_goes_on_past_one_that_is_urgent_and_comes_late(store: Store) -> None:
+def test_an_urgent_ticket_that_arrives_late_is_not_passed_over(store: Store) -> None:
     created(store, ticket("a"))
     for number in range(100):
         created(store, ticket("waits", f"0a1b2c3d-{100 + number}-1", priority=6))
@@ -151,7 +151,7 @@ def test_nobody_goes_on_past_one_that_is_urgent_and_comes_late(store: Store) -> 
     assert gone_on(store).claim is None
 
 
-def test_a_held_workflow_is_not_gone_on_with(store: Store) -> None:
+def test_a_commit_claims_nothing_of_a_held_workflow(store: Store) -> None:
     created(store, ticket("a"))
     claimed(store, "a")
     store.commit(change(1, operation="pause", hold=True))
@@ -161,13 +161,13 @@ def test_a_held_workflow_is_not_gone_on_with(store: Store) -> None:
     assert (answer.status, answer.claim) == ("ok", None)
 
 
-def test_a_ticket_that_is_delayed_is_not_gone_on_with(store: Store) -> None:
+def test_a_commit_does_not_claim_a_delayed_ticket(store: Store) -> None:
     created(store, ticket("a"))
 
     assert gone_on(store, following=ticket("b", delay_seconds=5.0)).claim is None
 
 
-def test_the_limit_of_what_is_gone_on_with_runs_from_then(store: Store) -> None:
+def test_the_limit_of_a_continued_ticket_runs_from_its_commit(store: Store) -> None:
     created(store, ticket("a"))
 
     claim = gone_on(
@@ -183,7 +183,7 @@ def test_the_limit_of_what_is_gone_on_with_runs_from_then(store: Store) -> None:
 
 
 @pytest.mark.proves("K40")
-def test_what_was_gone_on_with_is_offered_again_when_its_lease_ran_out(store: Store, world: World) -> None:
+def test_a_continued_ticket_is_offered_again_when_its_lease_expires(store: Store, world: World) -> None:
     created(store, ticket("a"))
     gone_on(store)
     sweep(store)
@@ -208,7 +208,7 @@ def test_a_conflict_claims_nothing(store: Store) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"claim": "0a1b2c3d-42-1.other"}, {"token": ""}, {"owner": "a\nb"}])
-def test_a_commit_claims_only_what_it_makes_and_by_a_token(store: Store, wrong: dict[str, Any]) -> None:
+def test_a_commit_claims_only_its_own_tickets_and_needs_a_token(store: Store, wrong: dict[str, Any]) -> None:
     created(store, ticket("a"))
     names = {"ticket": ticket("a").id, "owner": ME, "fence": 1, "claim": ticket("b").id, "token": "t"}
 

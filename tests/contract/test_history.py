@@ -1,4 +1,4 @@
-"""A history is a chain in which no byte changes unseen."""
+"""A history is a chain in which every changed byte is detected."""
 
 import json
 import zlib
@@ -23,7 +23,7 @@ def written(store: Store) -> Store:
     return store
 
 
-def test_entries_come_back_in_order_and_chained(written: Store) -> None:
+def test_entries_are_read_back_in_order_and_chained(written: Store) -> None:
     entries = written.history(FLOW)
     found = written.read(FLOW)
 
@@ -41,7 +41,7 @@ def test_entries_come_back_in_order_and_chained(written: Store) -> None:
 
 
 @pytest.mark.parametrize("place", range(5))
-def test_a_changed_entry_is_named_the_last_too(written: Store, world: World, place: int) -> None:
+def test_a_changed_entry_is_named_even_if_it_is_the_last(written: Store, world: World, place: int) -> None:
     entries = world.entries(FLOW)
     entries[place] = reworded(entries, place, b'"n":', b'"N":')
     world.put_entries(FLOW, entries)
@@ -73,14 +73,14 @@ def test_a_missing_entry_is_named(written: Store, world: World, place: int) -> N
     assert written.verify(FLOW) == [f"entry {place + 1} is missing"]
 
 
-def test_entries_nobody_committed_are_seen(written: Store, world: World) -> None:
+def test_entries_that_were_never_committed_are_detected(written: Store, world: World) -> None:
     entries = world.entries(FLOW)
     world.put_entries(FLOW, [*entries, entries[-1]])
 
     assert written.verify(FLOW) != []
 
 
-def test_a_changed_snapshot_is_seen(written: Store, world: World) -> None:
+def test_a_changed_snapshot_is_detected(written: Store, world: World) -> None:
     world.put_snapshot(FLOW, zlib.compress(b'{"after":99}'))
     assert written.verify(FLOW) == ["the snapshot was changed: it is not the state that entry 5 recorded"]
 
@@ -90,7 +90,7 @@ def test_a_changed_snapshot_is_seen(written: Store, world: World) -> None:
         written.read(FLOW)
 
 
-def test_artifacts_are_named_by_their_digest_and_watched(store: Store, world: World) -> None:
+def test_changed_and_missing_artifacts_are_named_by_their_digest(store: Store, world: World) -> None:
     kept, changed, lost = (store.put_artifact(FLOW, text) for text in (b"kept", b"changed", b"lost"))
     created(store, entry={"at": "t", "artifacts": [kept, changed]})
     store.commit(change(1, entry={"at": "t", "artifacts": [kept, lost]}))
@@ -135,11 +135,11 @@ def test_a_large_entry_is_kept_outside_the_list_and_read_as_any_other(store: Sto
 
 
 def noise(number: int) -> str:
-    """Text of a kilobyte that is nowhere else."""
+    """A unique text of a kilobyte."""
     return "".join(sha256(b"%d %d" % (number, part)).hexdigest() for part in range(16))
 
 
-def test_what_is_said_again_takes_hardly_any_room(store: Store, world: World) -> None:
+def test_repeated_text_takes_almost_no_space(store: Store, world: World) -> None:
     created(store)
     store.commit(change(1, snapshot=noise(1).encode(), entry={"at": "t2", "text": noise(1)}))
     store.commit(change(2, snapshot=noise(1).encode(), entry={"at": "t3", "text": noise(1)}))
@@ -152,7 +152,7 @@ def test_what_is_said_again_takes_hardly_any_room(store: Store, world: World) ->
     assert store.verify(FLOW) == []
 
 
-def test_what_leans_on_a_damaged_entry_is_not_blamed(store: Store, world: World) -> None:
+def test_entries_that_build_on_a_damaged_one_are_not_reported(store: Store, world: World) -> None:
     created(store)
     store.commit(change(1, entry={"at": "t2", "text": noise(1)}))
     store.commit(change(2, snapshot=noise(1).encode(), entry={"at": "t3", "text": noise(1)}))
@@ -165,7 +165,7 @@ def test_what_leans_on_a_damaged_entry_is_not_blamed(store: Store, world: World)
         store.read(FLOW)
 
 
-def test_what_a_newer_version_packed_is_refused_and_not_called_damaged(store: Store, world: World) -> None:
+def test_data_packed_by_a_newer_version_is_refused_but_not_called_damaged(store: Store, world: World) -> None:
     created(store)
     world.put_snapshot(FLOW, b"\x09\n1234and then its own")
 
@@ -209,7 +209,7 @@ def test_any_text_survives(store: Store) -> None:
 
 @pytest.mark.proves("B18")
 @pytest.mark.parametrize("head", ["", "a"])
-def test_a_head_that_vouches_for_nothing_is_seen(store: Store, world: World, head: str) -> None:
+def test_an_invalid_head_is_detected(store: Store, world: World, head: str) -> None:
     created(store)
 
     world.put_head(FLOW, head)

@@ -70,7 +70,7 @@ def test_the_lowest_number_never_used_is_allocated_once(store: Store) -> None:
     assert store.allocate_issue("ffffffff") == 1
 
 
-def test_a_project_or_issue_that_is_none_is_refused(store: Store) -> None:
+def test_an_invalid_project_or_issue_is_refused(store: Store) -> None:
     for project, issue in [("shop", 7), ("0a1b2c3d", -7)]:
         with pytest.raises(UsageError, match="is no workflow id"):
             store.latest(project, issue)
@@ -78,7 +78,7 @@ def test_a_project_or_issue_that_is_none_is_refused(store: Store) -> None:
             store.live(project, issue)
 
 
-def test_the_data_have_a_name_that_stays(store: Store) -> None:
+def test_the_id_of_the_stored_data_does_not_change(store: Store) -> None:
     assert store.data_id() == store.data_id() != ""
 
 

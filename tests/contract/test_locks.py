@@ -35,7 +35,7 @@ def test_the_same_agent_is_granted_again_with_unchanged_expiry(store: Store, wor
 
 
 @pytest.mark.proves("K10")
-def test_a_run_out_lock_is_forced_and_names_its_previous_owner_whose_release_is_lost(
+def test_an_expired_lock_is_taken_over_and_its_previous_owner_cannot_release_it(
     store: Store, world: World
 ) -> None:
     first = store.locks.acquire(FLOW, FILE, "builder", lease_seconds=60)
@@ -61,7 +61,7 @@ def test_a_released_lock_is_absent(store: Store) -> None:
 
 
 @pytest.mark.proves("K10")
-def test_a_lock_is_extended_before_it_runs_out_and_not_after(store: Store, world: World) -> None:
+def test_a_lock_is_extended_before_it_expires_and_not_after(store: Store, world: World) -> None:
     first = store.locks.acquire(FLOW, FILE, "builder", lease_seconds=60)
     world.elapse(50)
 
@@ -83,7 +83,7 @@ def test_tokens_and_fences_of_a_shard_come_from_one_counter(store: Store) -> Non
     assert tokens == [1, 2, 3]
 
 
-def test_a_lease_that_is_none_is_refused(store: Store) -> None:
+def test_an_invalid_lease_is_refused(store: Store) -> None:
     for lease_seconds in (0, -1, float("nan")):
         with pytest.raises(ProtocolError, match="has to be over 0"):
             store.locks.acquire(FLOW, FILE, "builder", lease_seconds=lease_seconds)

@@ -92,7 +92,7 @@ def test_the_most_urgent_letter_is_read_first(mailboxes: Mailboxes) -> None:
 
 
 @pytest.mark.proves("G1")
-def test_agents_of_one_name_in_two_projects_do_not_mix(mailboxes: Mailboxes) -> None:
+def test_agents_of_one_name_in_two_projects_have_separate_mailboxes(mailboxes: Mailboxes) -> None:
     mailboxes.put("coder", letter(1), 3)
     mailboxes.put("coder", letter(2, project="ffffffff"), 3)
     mailboxes.put("other", letter(3), 3)
@@ -103,7 +103,7 @@ def test_agents_of_one_name_in_two_projects_do_not_mix(mailboxes: Mailboxes) -> 
 
 
 @pytest.mark.proves("G1")
-def test_what_was_not_acknowledged_comes_back(server: RedisServer, mailboxes: Mailboxes) -> None:
+def test_an_unacknowledged_letter_is_delivered_again(server: RedisServer, mailboxes: Mailboxes) -> None:
     mailboxes.put("coder", letter(47), 3)
     reader = Mailboxes(server.url)
     assert reader.take(PROJECT, "coder") is not None
@@ -128,7 +128,7 @@ def test_a_mailbox_of_a_wrong_type_is_refused_in_one_sentence(mailboxes: Mailbox
 
 
 @pytest.mark.proves("A70", "R7")
-def test_a_broker_that_was_emptied_meanwhile_takes_the_next_letter(mailboxes: Mailboxes, client: Any) -> None:
+def test_an_emptied_broker_takes_the_next_letter(mailboxes: Mailboxes, client: Any) -> None:
     mailboxes.put("coder", letter(1), 3)
     client.flushall()
 
@@ -139,7 +139,7 @@ def test_a_broker_that_was_emptied_meanwhile_takes_the_next_letter(mailboxes: Ma
 
 
 @pytest.mark.proves("A70")
-def test_a_broker_that_is_away_says_so_at_once_and_is_used_when_it_is_back() -> None:
+def test_an_unreachable_broker_is_reported_at_once_and_used_when_it_is_back() -> None:
     server = RedisServer().start()
     mailboxes = Mailboxes(server.url)
     mailboxes.put("coder", letter(1), 3)
@@ -157,7 +157,7 @@ def test_a_broker_that_is_away_says_so_at_once_and_is_used_when_it_is_back() -> 
     server.end()
 
 
-def test_what_is_not_a_letter_is_known_as_such(mailboxes: Mailboxes, client: Any) -> None:
+def test_a_mailbox_entry_that_is_no_letter_is_recognised(mailboxes: Mailboxes, client: Any) -> None:
     mailboxes.put("coder", letter(47), 3)
     name = queue_name(PROJECT, "coder")
     (key,) = [key for key in client.keys(f"{name}*")]
@@ -172,7 +172,7 @@ def test_what_is_not_a_letter_is_known_as_such(mailboxes: Mailboxes, client: Any
 
 
 @pytest.mark.parametrize("data", [b"\xff\xff", b"5", b"[]", b"{}", b'{"properties": 5}', b"[" * 100_000])
-def test_anything_in_a_mailbox_is_taken_out_and_the_letters_are_read(
+def test_entries_that_are_no_letters_are_removed_and_the_letters_read(
     mailboxes: Mailboxes, client: Any, data: bytes
 ) -> None:
     mailboxes.put("coder", letter(47), 3)
@@ -200,7 +200,7 @@ def test_a_full_mailbox_takes_letters_regardless_of_what_else_is_in_it(
     small.close()
 
 
-def test_a_mailbox_that_nobody_reads_keeps_its_last_letters(server: RedisServer, client: Any) -> None:
+def test_an_unread_mailbox_keeps_its_latest_letters(server: RedisServer, client: Any) -> None:
     small = Mailboxes(server.url, most_letters=3)
 
     for number in range(1, 7):
@@ -211,7 +211,7 @@ def test_a_mailbox_that_nobody_reads_keeps_its_last_letters(server: RedisServer,
 
 
 @pytest.mark.proves("G1")
-def test_anybody_may_listen_in_addition_to_the_agent(mailboxes: Mailboxes, client: Any) -> None:
+def test_others_can_bind_a_queue_to_an_agent_s_letters(mailboxes: Mailboxes, client: Any) -> None:
     mailboxes.put("coder", letter(1, kind="escalation"), 0)
 
     (row,) = client.smembers(f"_kombu.binding.{EXCHANGE.name}")

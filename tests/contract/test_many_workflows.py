@@ -15,7 +15,7 @@ def beginning(issue: int) -> Commit:
 
 
 @pytest.mark.proves("R4")
-def test_each_is_created_as_if_it_had_come_alone(store: Store) -> None:
+def test_each_workflow_of_a_batch_is_created_as_if_alone(store: Store) -> None:
     created(store, workflow=f"{PROJECT}-2-1", live=True)
 
     answers = store.create_all([beginning(1), beginning(2), beginning(3)])
@@ -31,19 +31,19 @@ def test_each_is_created_as_if_it_had_come_alone(store: Store) -> None:
     assert len({shard_of(f"{PROJECT}-{issue}-1") for issue in (1, 2, 3)}) > 1
 
 
-def test_of_two_of_one_issue_the_first_is_created(store: Store) -> None:
+def test_only_the_first_workflow_of_an_issue_in_a_batch_is_created(store: Store) -> None:
     answers = store.create_all([beginning(1), beginning(1)])
 
     assert [answer.status for answer in answers] == ["ok", "exists"]
 
 
-def test_none_is_created_of_none(store: Store) -> None:
+def test_an_empty_batch_creates_nothing(store: Store) -> None:
     assert store.create_all([]) == []
     assert store.next_numbers(PROJECT, []) == []
 
 
 @pytest.mark.proves("G1")
-def test_numbers_follow_those_that_were_there_and_are_never_allocated(store: Store) -> None:
+def test_next_numbers_follow_the_existing_ones_and_are_not_allocated(store: Store) -> None:
     created(store, workflow=f"{PROJECT}-2-1", live=True)
     created(store, workflow=f"{PROJECT}-5-3")
 

@@ -1,4 +1,4 @@
-"""How much of Redis a workflow takes that waits for a fix, with the configuration we ship."""
+"""The memory of Redis that a workflow waiting for a fix takes, with the configuration we ship."""
 
 from typing import Any
 

@@ -20,7 +20,7 @@ PROGRESS = ".workflow/.cycle/cycle-v1-x.progress"
 
 
 def tree_of(root: Path) -> dict[str, bytes]:
-    """What a reader finds, by path."""
+    """The files that a reader finds, by path."""
     found = (Path(folder, name) for folder, _, names in os.walk(root, followlinks=True) for name in names)
     paths = ((path, path.relative_to(root).as_posix()) for path in found)
     return {
@@ -49,7 +49,7 @@ def versions(store: Store, root: Path, name: str) -> Iterator[int]:
 
 
 @pytest.mark.proves("K23", "C10", "C11", "C14")
-def test_a_cycles_files_stand_below_the_root_after_every_commit(store: Store, tmp_path: Path) -> None:
+def test_a_cycle_s_files_are_below_the_root_after_every_commit(store: Store, tmp_path: Path) -> None:
     for _ in versions(store, tmp_path, "cycle"):
         assert (tmp_path / ".workflow/.cycle/cycle-v1-x.json").is_file()
 
@@ -75,7 +75,7 @@ def test_handoffs_change_their_folder_as_the_store_says(store: Store, tmp_path: 
 
 
 @pytest.mark.proves("K23", "R13")
-def test_a_projection_of_what_is_written_already_does_nothing(store: Store, tmp_path: Path) -> None:
+def test_projecting_a_version_already_written_does_nothing(store: Store, tmp_path: Path) -> None:
     run(store, SCRIPTS["handoff"])
 
     first, again = project(store, FLOW, root=tmp_path), project(store, FLOW, root=tmp_path)
@@ -118,7 +118,7 @@ def test_the_root_is_the_folder_that_commands_run_in_and_a_url_has_none() -> Non
 
 
 @pytest.mark.proves("K23")
-def test_what_is_in_the_way_is_reported_and_the_next_version_is_written(store: Store, tmp_path: Path) -> None:
+def test_an_obstacle_is_reported_and_the_next_version_is_written(store: Store, tmp_path: Path) -> None:
     run(store, SCRIPTS["handoff"])
     (tmp_path / ".claude").write_text("mine")
 
@@ -145,7 +145,7 @@ def test_a_lock_is_in_the_state_file(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("K23", "D19", "D15")
-def test_a_handoff_that_was_moved_by_hand_is_reported_with_field_and_value_and_written_again(
+def test_a_handoff_moved_by_hand_is_reported_with_field_and_value_and_rewritten(
     store: Store, tmp_path: Path
 ) -> None:
     steps = versions(store, tmp_path, "handoff")
@@ -173,9 +173,7 @@ def test_a_handoff_that_was_moved_by_hand_is_reported_with_field_and_value_and_w
 
 
 @pytest.mark.proves("C5", "K23")
-def test_a_cycles_state_file_that_somebody_wrote_is_refused_by_its_next_commit(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_cycle_s_edited_state_file_is_refused_by_its_next_commit(store: Store, tmp_path: Path) -> None:
     steps = versions(store, tmp_path, "cycle")
     next(steps)
     file = tmp_path / ".workflow/.cycle/cycle-v1-x.json"
@@ -191,7 +189,7 @@ def test_a_cycles_state_file_that_somebody_wrote_is_refused_by_its_next_commit(
 
 
 @pytest.mark.proves("C5", "C18")
-def test_what_an_agent_does_to_files_that_are_not_its_own_is_seen(store: Store, tmp_path: Path) -> None:
+def test_an_agent_s_change_to_others_files_is_detected(store: Store, tmp_path: Path) -> None:
     run(store, SCRIPTS["cycle"])
     found = store.read(FLOW)
     assert found is not None
@@ -210,7 +208,7 @@ def test_what_an_agent_does_to_files_that_are_not_its_own_is_seen(store: Store, 
 
 
 @pytest.mark.proves("K23")
-def test_of_two_handoff_workflows_the_live_one_keeps_the_files_until_it_ends(
+def test_the_live_one_of_two_handoff_workflows_keeps_the_files_until_it_ends(
     store: Store, tmp_path: Path
 ) -> None:
     other = "0a1b2c3d-8-1"
@@ -236,7 +234,7 @@ def test_of_two_handoff_workflows_the_live_one_keeps_the_files_until_it_ends(
 
 
 @pytest.mark.proves("K23")
-def test_git_overlooks_the_named_files(store: Store, tmp_path: Path) -> None:
+def test_git_ignores_the_named_files(store: Store, tmp_path: Path) -> None:
     git = Git(tmp_path)
     git.run("init", "-q")
     for name in ("cycle", "handoff"):

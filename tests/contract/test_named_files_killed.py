@@ -21,7 +21,7 @@ from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.profile_runs import FLOW
 
 EVERY = {"cycle": 5, "handoff": 3}
-"""Of the renames of a whole workflow, so many apart a process is killed."""
+"""The distance between the renames of a whole workflow at which a process is killed."""
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +55,7 @@ def empty_store() -> MemoryStore:
 
 
 def go(store: MemoryStore, root: Path, name: str) -> bool:
-    """A workflow until it ends or the writer of its files is killed; whether it was."""
+    """A workflow until its end or until the writer of its files is killed; returns whether it was."""
     root.mkdir()
     try:
         for _ in versions(store, root, name):
@@ -66,7 +66,7 @@ def go(store: MemoryStore, root: Path, name: str) -> bool:
 
 
 def go_on(store: MemoryStore, name: str) -> None:
-    """One more version, if there can be one: what was killed is no longer the last."""
+    """One more version, if possible: the killed one is no longer the last."""
     profile = profile_named(name)
     if not profile.load(snapshot(store)).ended:
         paused = profile.read_event('{"kind": "paused", "sender": "user"}')
@@ -92,7 +92,7 @@ def states(store: MemoryStore, name: str) -> list[Any]:
 @pytest.mark.proves("R13", "K23", "S30")
 @pytest.mark.parametrize("name", ["cycle", "handoff"])
 @pytest.mark.parametrize("after", [False, True])
-def test_wherever_a_projection_is_killed_the_next_one_ends_it(
+def test_a_projection_killed_at_any_point_is_completed_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, after: bool
 ) -> None:
     reaper = Reaper(monkeypatch)

@@ -19,7 +19,7 @@ from fixloop.testing.wire import Request
 
 pytestmark = pytest.mark.slow
 
-# Connects, says so, and repeats what it is told to send; at the end what it hears.
+# Connects, says so, and sends what it is told to; at the end prints what it received.
 CLIENT = """
 import socket, sys
 try:
@@ -93,7 +93,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.proves("S30")
-def test_a_cut_cable_lets_nobody_connect_and_its_connections_are_forgotten(
+def test_a_cut_cable_allows_no_connection_and_its_old_ones_are_forgotten(
     cable: NamespaceNetwork, listener: socket.socket
 ) -> None:
     waiting = client(cable, 0.5)
@@ -114,7 +114,7 @@ def test_a_cut_cable_lets_nobody_connect_and_its_connections_are_forgotten(
 
 
 @pytest.mark.proves("S30")
-def test_what_is_sent_into_a_silent_cable_arrives_when_it_is_repaired(
+def test_data_sent_into_a_silent_cable_arrives_when_it_is_repaired(
     cable: NamespaceNetwork, listener: socket.socket
 ) -> None:
     waiting = client(cable)
@@ -163,7 +163,7 @@ with namespace_networks(["here"]) as made:
 
 
 @pytest.mark.proves("S30")
-def test_namespaces_are_gone_with_the_process_that_made_them(cable: NamespaceNetwork) -> None:
+def test_namespaces_end_with_the_process_that_made_them(cable: NamespaceNetwork) -> None:
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -190,7 +190,7 @@ def inside(namespace: str) -> list[str]:
 
 
 @pytest.mark.proves("S30")
-def test_where_no_namespace_can_be_made_the_relay_cuts_or_the_run_is_refused(
+def test_without_namespaces_the_relay_cuts_or_the_run_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

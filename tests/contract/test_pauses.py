@@ -1,4 +1,4 @@
-"""A held workflow: steps that nobody has wait, a running one may finish, and its deadlines stand still."""
+"""A held workflow: unclaimed steps wait, a running one may finish, and its deadlines stop."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def held(store: Store, *, deadline_in: float | None = None) -> None:
     committed(store, hold=True)
 
 
-def let_go(store: Store, stood_seconds: float = 0.0) -> None:
+def unheld(store: Store, stood_seconds: float = 0.0) -> None:
     committed(store, hold=False, stood_seconds=stood_seconds)
 
 
@@ -52,11 +52,11 @@ def test_a_held_ticket_is_neither_claimed_nor_hinted(store: Store, world: World)
 
 
 @pytest.mark.proves("A14")
-def test_what_was_held_is_offered_when_it_continues(store: Store, world: World) -> None:
+def test_held_tickets_are_offered_when_the_workflow_continues(store: Store, world: World) -> None:
     created(store, ticket("a"), ticket("b", delay_seconds=4.0))
     held(store)
 
-    let_go(store)
+    unheld(store)
 
     assert statuses(store) == {"a": "pending", "b": "pending"}
     sweep(store)
@@ -82,7 +82,7 @@ def test_the_owner_of_a_ticket_may_finish_it(store: Store) -> None:
 
 @pytest.mark.proves("A14", "K40")
 @pytest.mark.parametrize("injured", [True, False])
-def test_a_ticket_whose_holder_is_gone_waits_for_the_end_of_the_pause(
+def test_a_dead_holder_s_ticket_waits_for_the_end_of_the_pause(
     store: Store, world: World, injured: bool
 ) -> None:
     created(store, ticket("a", limit_name="operation", limit_seconds=100.0))
@@ -97,7 +97,7 @@ def test_a_ticket_whose_holder_is_gone_waits_for_the_end_of_the_pause(
         assert sweep(store).lapsed == ()
 
     assert store.claim(ticket("a").id, ME, "again").status == "early"
-    let_go(store)
+    unheld(store)
     assert store.claim(ticket("a").id, ME, "again").status == "ok"
 
 
@@ -114,13 +114,13 @@ def test_a_late_renewal_continues_with_a_ticket_that_was_held_meanwhile(store: S
 
     assert statuses(store) == {"a": "claimed"}
     assert sweep(store, horizon_seconds=0).deadlines == ()
-    let_go(store, stood_seconds=1.0)
+    unheld(store, stood_seconds=1.0)
     world.elapse(1)
     assert [due.name for due in sweep(store, horizon_seconds=0).deadlines] == ["operation"]
 
 
 @pytest.mark.proves("A14", "K34", "R6")
-def test_a_deadline_stands_still_and_comes_later_by_as_much(store: Store, world: World) -> None:
+def test_a_deadline_is_postponed_by_the_length_of_the_pause(store: Store, world: World) -> None:
     created(store)
     sweep(store)
     held(store, deadline_in=3.0)
@@ -128,7 +128,7 @@ def test_a_deadline_stands_still_and_comes_later_by_as_much(store: Store, world:
     for _ in range(3):
         world.elapse(4)
         assert sweep(store, horizon_seconds=0).deadlines == ()
-    let_go(store, stood_seconds=12.0)
+    unheld(store, stood_seconds=12.0)
     assert sweep(store, horizon_seconds=0).deadlines == ()
     world.elapse(4)
 
@@ -150,7 +150,7 @@ def test_a_deadline_set_when_the_workflow_continues_is_not_moved(store: Store) -
 
 
 @pytest.mark.proves("A14")
-def test_what_is_asked_for_while_held_waits_too(store: Store, world: World) -> None:
+def test_a_ticket_created_while_held_waits_too(store: Store, world: World) -> None:
     created(store)
     held(store)
 
@@ -161,7 +161,7 @@ def test_what_is_asked_for_while_held_waits_too(store: Store, world: World) -> N
     swept = sweep(store, horizon_seconds=0, empty_lanes=LANES)
     assert (swept.hints, swept.deadlines) == ((), ())
     assert store.claim(ticket("a").id, ME, "t").status == "early"
-    let_go(store)
+    unheld(store)
     assert store.claim(ticket("a").id, ME, "t").status == "ok"
     assert [due.name for due in sweep(store, horizon_seconds=0).deadlines] == ["late"]
 

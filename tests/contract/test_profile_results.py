@@ -1,4 +1,4 @@
-"""What becomes of a worker's result that says what it may not, or that was made on a commit others went on from."""
+"""A worker's result that breaks its contract, or was made on a commit that others have built on."""
 
 from typing import Any
 
@@ -52,9 +52,7 @@ def test_a_report_that_does_not_hold_is_an_invalid_answer_and_is_asked_for_again
 
 
 @pytest.mark.proves("D56", "D37", "D40")
-def test_a_result_that_does_not_fit_its_contract_is_a_failed_attempt_until_a_person_is_asked(
-    store: Store,
-) -> None:
+def test_a_result_that_breaks_its_contract_is_a_failed_attempt_then_escalates(store: Store) -> None:
     engine = begun(store, "handoff", limits=Limits(attempts=2, base_seconds=0.0))
     for attempt in (1, 2):
         holding = held(engine, f"planner.1.{attempt}")
@@ -69,9 +67,7 @@ def test_a_result_that_does_not_fit_its_contract_is_a_failed_attempt_until_a_per
 
 
 @pytest.mark.proves("K17", "C43")
-def test_of_two_who_began_on_one_commit_the_second_has_to_move_its_work_onto_the_first_s(
-    store: Store,
-) -> None:
+def test_the_second_of_two_agents_on_one_commit_rebases_onto_the_first(store: Store) -> None:
     engine = begun(store, "cycle", graph=APART, commands=COMMANDS | {"docs": "d"}, tip="c0")
     first, second = held(engine, "ra.1.1"), held(engine, "docs.1.1")
     engine.finish(first, reported("ra").model_copy(update={"base": "c0", "tip": "c1"}), first.moment)
@@ -86,7 +82,7 @@ def test_of_two_who_began_on_one_commit_the_second_has_to_move_its_work_onto_the
 
 
 @pytest.mark.proves("C43")
-def test_an_agent_that_changed_nothing_need_not_look_at_others_work(store: Store) -> None:
+def test_an_agent_that_changed_nothing_need_not_rebase(store: Store) -> None:
     engine = begun(store, "cycle", graph=APART, commands=COMMANDS | {"docs": "d"}, tip="c0")
     first, second = held(engine, "ra.1.1"), held(engine, "docs.1.1")
     engine.finish(first, reported("ra").model_copy(update={"base": "c0", "tip": "c1"}), first.moment)

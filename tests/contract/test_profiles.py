@@ -18,7 +18,7 @@ HANDOFF_TICKETS = ["planner.1.1", "builder.1.1", "reviewer.1.1", "fixer.1.1", "r
 
 @pytest.mark.proves("S17", "S23", "R1", "K30")
 @pytest.mark.parametrize(("name", "tickets"), [("cycle", CYCLE_TICKETS), ("handoff", HANDOFF_TICKETS)])
-def test_a_whole_workflow_goes_through_the_store_step_by_step(
+def test_a_whole_workflow_passes_through_the_store_step_by_step(
     store: Store, name: str, tickets: list[str]
 ) -> None:
     done = run(store, SCRIPTS[name])
@@ -47,7 +47,7 @@ def test_every_hint_delivered_twice_leaves_the_same_history(world: World, name: 
 
 
 def _told(store: Store, workflow: str) -> list[Any]:
-    """What a history says, without ids and times."""
+    """The content of a history, without ids and times."""
     kept = []
     for entry in store.history(workflow):
         messages = [

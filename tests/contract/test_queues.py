@@ -1,4 +1,4 @@
-"""What there is to do in each queue: ready, at work, and how long the oldest has waited."""
+"""The work in each queue: ready, claimed, and how long the oldest has waited."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.fixtures.store_world import World
 OTHER = "0a1b2c3d-43-1"
 
 
-def test_what_is_ready_and_what_is_at_work_is_counted_by_queue(store: Store) -> None:
+def test_ready_and_claimed_tickets_are_counted_by_queue(store: Store) -> None:
     created(store, ticket("one"), ticket("two"), ticket("three", priority=0))
     created(store, ticket("one", OTHER, queue="fixloop.fix"), ticket("later", OTHER, delay_seconds=60))
     claimed(store, "one")
@@ -20,7 +20,7 @@ def test_what_is_ready_and_what_is_at_work_is_counted_by_queue(store: Store) -> 
     assert found == {QUEUE: (2, 1), "fixloop.fix": (1, 0)}
 
 
-def test_the_age_is_that_of_the_oldest_that_is_ready(store: Store, world: World) -> None:
+def test_a_queue_s_age_is_that_of_its_oldest_ready_ticket(store: Store, world: World) -> None:
     created(store, ticket("one"))
     world.elapse(3.0)
     created(store, ticket("one", OTHER))
@@ -30,13 +30,13 @@ def test_the_age_is_that_of_the_oldest_that_is_ready(store: Store, world: World)
     assert found.oldest_seconds == pytest.approx(3.0, abs=1.0)
 
 
-def test_where_nothing_is_to_be_done_there_is_no_queue(store: Store) -> None:
+def test_a_queue_without_tickets_is_not_listed(store: Store) -> None:
     created(store)
 
     assert store.queues() == []
 
 
-def test_a_queue_in_which_all_is_at_work_has_no_age(store: Store) -> None:
+def test_a_queue_whose_tickets_are_all_claimed_has_no_age(store: Store) -> None:
     created(store, ticket("one"))
     claimed(store, "one")
 

@@ -1,4 +1,4 @@
-"""Many at once: exactly one gets through."""
+"""Many simultaneous calls: exactly one succeeds."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -14,7 +14,7 @@ MANY = 20
 
 
 def at_once(act: Callable[[int], str]) -> Counter[str]:
-    """What `MANY` threads that begin together get."""
+    """The results of `MANY` threads that start together."""
     start = Barrier(MANY)
 
     def run(number: int) -> str:
@@ -26,7 +26,7 @@ def at_once(act: Callable[[int], str]) -> Counter[str]:
 
 
 @pytest.mark.proves("R7", "R8")
-def test_of_many_claimers_one_wins(store: Store) -> None:
+def test_one_of_many_claimers_wins(store: Store) -> None:
     created(store, ticket("a"))
 
     answers = at_once(lambda number: store.claim(ticket("a").id, f"owner {number}", "t").status)
@@ -35,7 +35,7 @@ def test_of_many_claimers_one_wins(store: Store) -> None:
 
 
 @pytest.mark.proves("R4", "R5")
-def test_of_many_commits_on_one_version_one_wins(store: Store) -> None:
+def test_one_of_many_commits_on_a_version_wins(store: Store) -> None:
     head = created(store).head
 
     answers = at_once(lambda number: store.commit(change(1, head=head, snapshot=b"%d" % number)).status)
@@ -71,13 +71,13 @@ def test_many_allocations_are_all_different(store: Store) -> None:
     assert set(numbers) == {str(number) for number in range(1, MANY + 1)}
 
 
-def test_of_many_lockers_one_gets_the_lock(store: Store) -> None:
+def test_one_of_many_agents_gets_a_lock(store: Store) -> None:
     answers = at_once(lambda number: store.locks.acquire(FLOW, "file", f"agent {number}").status)
 
     assert answers == {"granted": 1, "refused": MANY - 1}
 
 
-def test_of_many_sweepers_one_gets_the_shards(store: Store) -> None:
+def test_one_of_many_sweepers_gets_the_shards(store: Store) -> None:
     answers = at_once(lambda number: str(store.sweep(3, owner=f"owner {number}").mine))
 
     assert answers == {"True": 1, "False": MANY - 1}

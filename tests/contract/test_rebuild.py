@@ -146,7 +146,7 @@ def test_any_edited_file_of_a_cycle_is_named(store: Store, tmp_path: Path, path:
 
 
 @pytest.mark.proves("K23")
-def test_a_redis_that_knows_the_workflow_is_right(store: Store, tmp_path: Path) -> None:
+def test_a_workflow_that_redis_knows_is_not_rebuilt(store: Store, tmp_path: Path) -> None:
     for _ in versions(store, tmp_path, "handoff"):
         with pytest.raises(RefusedError, match=f"Redis knows workflow {FLOW}, and is right"):
             rebuild(store, tmp_path, 7)
@@ -205,9 +205,7 @@ def _snapshot(store: Store, workflow: str = FLOW) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.proves("K23", "R14")
-def test_the_work_so_far_comes_with_it_for_any_machine_and_without_it_nothing_is_rebuilt(
-    tmp_path: Path,
-) -> None:
+def test_a_rebuild_needs_the_work_so_far_and_brings_it_to_any_machine(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "shop", {"a.py": "1\n"})
     here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
     taken = take_snapshot(repository, issue=7, cache=here)

@@ -1,4 +1,4 @@
-"""A Redis that is away, frozen, full or locked is one sentence in time; one that comes back is gone on with."""
+"""A Redis that is away, frozen, full or locked is one sentence in time; one that returns is used again."""
 
 import re
 import signal
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def server() -> Iterator[RedisServer]:
-    """A Redis that a test may injure."""
+    """A Redis that a test may kill or freeze."""
     own = RedisServer()
     try:
         yield own.start()
@@ -38,7 +38,7 @@ def store(server: RedisServer) -> Iterator[RedisStore]:
 
 
 FROZEN_SECONDS = 3.0
-"""How long a Redis that does not answer is waited for; what is known sooner is reported sooner."""
+"""The longest wait for a Redis that does not answer; what is known sooner is reported sooner."""
 
 
 def seconds_to_fail(store: RedisStore, message: str) -> float:
@@ -49,7 +49,7 @@ def seconds_to_fail(store: RedisStore, message: str) -> float:
     return time.monotonic() - began
 
 
-def test_a_redis_that_is_away_is_reported_at_once() -> None:
+def test_an_unreachable_redis_is_reported_at_once() -> None:
     absent = RedisStore("unix:///nowhere/redis.sock")
     refusing = RedisStore("redis://someone:secret@127.0.0.1:1/0")
 
@@ -74,9 +74,7 @@ def test_a_frozen_redis_is_reported_within_three_seconds(server: RedisServer, st
     store.ping()
 
 
-def test_a_redis_that_was_restarted_is_used_again_without_patience(
-    server: RedisServer, store: RedisStore
-) -> None:
+def test_a_restarted_redis_is_used_again_without_waiting(server: RedisServer, store: RedisStore) -> None:
     created(store, ticket("a"))
     claim = claimed(store, "a")
 
@@ -142,7 +140,7 @@ def test_a_claim_whose_answer_was_lost_is_the_same_claim_when_it_is_sent_again(s
 
 
 @pytest.mark.proves("K10")
-def test_a_redis_that_was_restarted_gives_out_no_fence_that_it_may_have_forgotten(
+def test_a_restarted_redis_reuses_no_fence_that_it_may_have_forgotten(
     server: RedisServer, store: RedisStore
 ) -> None:
     created(store, ticket("a"), ticket("b"))
@@ -232,7 +230,7 @@ def test_nothing_but_a_lock_has_an_expiry(server: RedisServer, store: RedisStore
     assert len(all_keys) == 15
 
 
-def test_a_full_redis_says_so_and_nothing_is_half_written(server: RedisServer, store: RedisStore) -> None:
+def test_a_full_redis_is_reported_and_nothing_is_half_written(server: RedisServer, store: RedisStore) -> None:
     created(store, ticket("a"))
     claim = claimed(store, "a")
     before = store.read(FLOW)
@@ -251,7 +249,7 @@ def test_a_full_redis_says_so_and_nothing_is_half_written(server: RedisServer, s
     assert store.commit(change(1, ticket=ticket("a").id, owner=ME, fence=claim.fence)).status == "ok"
 
 
-def test_a_wrong_password_is_said_without_showing_it() -> None:
+def test_a_wrong_password_is_reported_without_showing_it() -> None:
     own = RedisServer("--requirepass", "right")
     try:
         own.start()
@@ -279,12 +277,12 @@ def test_celerys_url_of_a_unix_socket_is_understood(server: RedisServer) -> None
 @pytest.mark.parametrize(
     "url", ["", "localhost:6379", "amqp://host", "redis://host:port/0", "redis://h:99999999"]
 )
-def test_what_is_not_a_redis_url_is_refused_in_one_sentence(url: str) -> None:
+def test_an_invalid_redis_url_is_refused_in_one_sentence(url: str) -> None:
     with pytest.raises(UsageError, match="FIXLOOP_STATE_URL"):
         RedisStore(url)
 
 
-def test_a_deadline_that_an_older_version_put_into_its_own_list_is_handed_out_once(
+def test_a_deadline_in_an_older_version_s_own_list_is_returned_once(
     server: RedisServer, store: RedisStore
 ) -> None:
     created(store, set_deadlines={"soon": store.now(FLOW).clock + 1})

@@ -1,4 +1,4 @@
-"""Broker messages that no worker could take: all are counted, the last are kept for a look."""
+"""Broker messages that no worker could process: all are counted, the last are kept for inspection."""
 
 from datetime import UTC, datetime
 
@@ -13,11 +13,11 @@ def message(number: int) -> RejectedMessage:
     return RejectedMessage(AT, "fixloop.fix", f"reason {number}", '{"body": "\\u202e"}')
 
 
-def test_a_store_begins_with_none(store: Store) -> None:
+def test_a_new_store_has_no_rejections(store: Store) -> None:
     assert store.rejections() == Rejections(0, ())
 
 
-def test_they_are_counted_and_the_last_are_kept_newest_first(store: Store) -> None:
+def test_rejections_are_counted_and_the_latest_kept_newest_first(store: Store) -> None:
     store.reject([message(1), message(2)], 2)
     store.reject([message(number) for number in range(3, 103)], 200)
 

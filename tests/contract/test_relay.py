@@ -174,7 +174,7 @@ def test_a_hint_is_seen_with_the_ticket_it_offers(wire: Wire, watching: Watching
     assert wire.waiting(ticket.queue) == 1
 
 
-def test_a_hint_that_is_dropped_is_believed_to_be_sent(wire: Wire, watching: Watching) -> None:
+def test_the_sender_of_a_dropped_hint_believes_it_sent(wire: Wire, watching: Watching) -> None:
     begun(wire.store)
     ticket = offered(wire.store)
     watching.loses_hints = True
@@ -186,7 +186,7 @@ def test_a_hint_that_is_dropped_is_believed_to_be_sent(wire: Wire, watching: Wat
 
 @pytest.mark.proves("S30", "R8")
 @pytest.mark.parametrize("lost", ["claim", "commit"])
-def test_a_lost_reply_is_made_up_for_by_asking_again(wire: Wire, watching: Watching, lost: str) -> None:
+def test_a_lost_reply_is_recovered_by_asking_again(wire: Wire, watching: Watching, lost: str) -> None:
     engine = begun(wire.store)
     watching.loses = lost
 
@@ -197,7 +197,7 @@ def test_a_lost_reply_is_made_up_for_by_asking_again(wire: Wire, watching: Watch
 
 
 @pytest.mark.proves("S30")
-def test_an_artifact_is_kept_as_soon_as_there_is_room_again(wire: Wire, watching: Watching) -> None:
+def test_an_artifact_is_stored_once_there_is_space_again(wire: Wire, watching: Watching) -> None:
     begun(wire.store)
     watching.refusals = 3
 
@@ -218,7 +218,7 @@ def test_a_cut_line_refuses_until_it_is_repaired(wire: Wire) -> None:
 
 
 @pytest.mark.proves("S30")
-def test_a_silent_line_ends_nothing_and_what_was_sent_arrives_once_it_is_repaired(wire: Wire) -> None:
+def test_a_silent_line_ends_nothing_and_delivers_everything_once_repaired(wire: Wire) -> None:
     wire.store.ping()
 
     wire.now(wire.relay.silence, "here")

@@ -1,4 +1,4 @@
-"""Ended workflows are found by when they ended and taken out as a whole; what they used stays known."""
+"""Ended workflows are found by their end and removed whole; their numbers stay known."""
 
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ def ended(store: Store, workflow: str = FLOW, **more: object) -> Stored:
 
 
 def names(store: Store, seconds: float = 60.0) -> list[str]:
-    """What ended before so many seconds from now."""
+    """The workflows that ended before this many seconds from now."""
     return [workflow for workflow, _ in store.ended(store.now(FLOW).at + timedelta(seconds=seconds))]
 
 
@@ -40,7 +40,7 @@ def test_a_workflow_is_found_by_when_it_ended(store: Store) -> None:
     assert names(store, seconds=-60.0) == []
 
 
-def test_what_is_said_of_it_later_does_not_change_when_it_ended(store: Store, world: World) -> None:
+def test_later_commits_do_not_change_when_a_workflow_ended(store: Store, world: World) -> None:
     ended(store)
     ((_, at),) = store.ended(store.now(FLOW).at + timedelta(seconds=60))
 
@@ -50,7 +50,7 @@ def test_what_is_said_of_it_later_does_not_change_when_it_ended(store: Store, wo
 
 
 @pytest.mark.proves("G26")
-def test_what_is_stored_can_be_verified_by_itself(store: Store) -> None:
+def test_a_stored_workflow_can_be_verified_by_itself(store: Store) -> None:
     own, shared = store.put_artifact(FLOW, b"a log"), store.put_artifact(FLOW, b"gates", shared=True)
     unnamed = store.put_artifact(FLOW, b"of a step that was not committed")
     body = {"at": "2026-03-01T09:00:00Z", "artifacts": [own, shared], "text": "x" * 100}
@@ -64,7 +64,7 @@ def test_what_is_stored_can_be_verified_by_itself(store: Store) -> None:
 
 
 @pytest.mark.proves("G26")
-def test_taken_out_nothing_of_it_is_left_but_what_others_share(store: Store) -> None:
+def test_a_removed_workflow_leaves_only_what_others_share(store: Store) -> None:
     own, shared = store.put_artifact(FLOW, b"a log"), store.put_artifact(FLOW, b"gates", shared=True)
     store.put_artifact(OTHER, b"a log")
     found = ended(store)
@@ -80,7 +80,7 @@ def test_taken_out_nothing_of_it_is_left_but_what_others_share(store: Store) -> 
 
 
 @pytest.mark.proves("G26")
-def test_its_number_is_not_given_again(store: Store) -> None:
+def test_a_removed_workflow_s_number_is_not_reused(store: Store) -> None:
     found = ended(store)
 
     store.remove(FLOW, found.head, "archived")
@@ -92,7 +92,7 @@ def test_its_number_is_not_given_again(store: Store) -> None:
     assert store.retired("0a1b2c3d", 43) is None
 
 
-def test_of_several_that_were_taken_out_the_newest_is_remembered(store: Store) -> None:
+def test_the_newest_of_several_removed_workflows_is_remembered(store: Store) -> None:
     first, second = ended(store), ended(store, OTHER)
 
     store.remove(OTHER, second.head, "archived")
@@ -109,7 +109,7 @@ def test_of_several_that_were_taken_out_the_newest_is_remembered(store: Store) -
 
 
 @pytest.mark.proves("G26")
-def test_one_that_is_live_or_was_changed_meanwhile_stays(store: Store) -> None:
+def test_a_workflow_that_is_live_or_changed_meanwhile_is_not_removed(store: Store) -> None:
     live = created(store, ticket("a"), live=True)
     assert store.remove(FLOW, live.head, "purged") == "live"
     claim = claimed(store, "a")

@@ -1,4 +1,4 @@
-"""`audit verify` of the profiles whose steps are runs of agents: every decision of a whole workflow, made once more."""
+"""`audit verify` of the profiles whose steps are runs of agents: every decision of a whole workflow is replayed."""
 
 import pytest
 
@@ -60,6 +60,6 @@ def test_a_profile_is_found_by_its_snapshot(world: World, name: str) -> None:
     assert profile_in(found.snapshot) is profile_named(name)
 
 
-def test_a_snapshot_of_a_profile_that_is_not_there_yet_is_left_to_a_newer_fixloop() -> None:
+def test_a_snapshot_of_an_unknown_profile_is_left_to_a_newer_fixloop() -> None:
     with pytest.raises(NewerVersion, match="'relay', which this version does not have"):
         profile_in(b'{"profile":"relay","schema_version":1}')

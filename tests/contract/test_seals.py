@@ -26,7 +26,7 @@ def sealed(store: Store) -> Store:
     return store
 
 
-def test_what_was_written_with_the_key_verifies_and_reads_as_before(sealed: Store) -> None:
+def test_sealed_entries_verify_and_read_as_before(sealed: Store) -> None:
     assert sealed.verify(FLOW) == []
     assert [set(entry.body) for entry in sealed.history(FLOW)] == [
         {"at", "n"},
@@ -49,7 +49,7 @@ def test_a_commit_with_another_key_is_named(sealed: Store) -> None:
     assert sealed.verify(FLOW) == ["entry 4 has a seal that is not its own: it was not written by fixloop"]
 
 
-def test_a_seal_holds_for_its_place_alone() -> None:
+def test_a_seal_is_valid_only_at_its_place() -> None:
     text = b'{"at":"2026-03-01T09:00:00Z"}'
     made = KEY.sealed(FLOW, 3, "a" * 64, "b" * 64, text)
     assert KEY.objection(FLOW, 3, "a" * 32, "b" * 32, made) == ""
@@ -58,7 +58,7 @@ def test_a_seal_holds_for_its_place_alone() -> None:
         assert "not its own" in KEY.objection(workflow, number, prev * 32, state * 32, made)
 
 
-def test_what_is_older_than_the_key_needs_no_seal(store: Store) -> None:
+def test_entries_older_than_the_key_need_no_seal(store: Store) -> None:
     created(store, entry={"at": "2026-02-01T09:00:00Z", "n": 1})
     store.sealing = KEY._replace(since="2026-02-02T00:00:00Z")
     assert store.verify(FLOW) == []

@@ -27,7 +27,7 @@ FLOWS = tuple(f"0a1b2c3d-42-{number}" for number in (1, 2))
 QUEUES = (QUEUE, "fixloop.fix")
 LANES = [Lane(queue, priority) for queue in QUEUES for priority in (0, 3)]
 
-# While Redis answers, its clock goes on. So clocks go in steps of 4 s here, and what is waited for is 1 to 3 s away
+# While Redis answers, its clock runs. So clocks go in steps of 4 s here, and what is waited for is 1 to 3 s away
 # from any of them: a call that takes a second changes no answer.
 STEPS = st.sampled_from([0.0, 4.0, 4.0])
 HORIZON = 9
@@ -70,7 +70,7 @@ def rounded(clock: float, now: float) -> int:
 
 
 def absences(seconds: float) -> int:
-    """How many absences that was."""
+    """The number of absences."""
     return round(seconds / (ABSENCE - 5))
 
 
@@ -120,7 +120,7 @@ def swept(store: Store, **more: Any) -> tuple[Any, ...]:
 
 
 class Twins(RuleBasedStateMachine):
-    """Each rule is done to both."""
+    """Each rule is applied to both."""
 
     url = ""
 
@@ -218,7 +218,7 @@ class Twins(RuleBasedStateMachine):
             new_tickets=made(flow, kinds),
             claim=following,
             token="a" if following else "",
-            # Who waits since when is told by milliseconds, which are not the same for both.
+            # Waiting times are in milliseconds, which differ between the two.
             past_waiting=goes_on,
         )
         if answer[5] is not None:

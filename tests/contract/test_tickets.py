@@ -48,7 +48,7 @@ def test_a_repeated_claim_gets_its_first_answer(store: Store) -> None:
     assert (again.version, again.head, again.ticket) == (first.version, first.head, first.ticket)
 
 
-def test_a_second_claim_is_busy_until_the_lease_ran_out(store: Store, world: World) -> None:
+def test_a_second_claim_is_busy_until_the_lease_expires(store: Store, world: World) -> None:
     created(store, ticket("a"))
     first = claimed(store, "a", lease_seconds=9.0)
 
@@ -74,7 +74,7 @@ def test_a_committed_or_unknown_ticket_is_gone(store: Store) -> None:
     assert store.owners() == {}
 
 
-def test_a_renewed_lease_holds_on(store: Store, world: World) -> None:
+def test_a_renewed_lease_lasts_longer(store: Store, world: World) -> None:
     created(store, ticket("a"))
     claim = claimed(store, "a")
 
@@ -87,7 +87,7 @@ def test_a_renewed_lease_holds_on(store: Store, world: World) -> None:
 
 
 @pytest.mark.proves("K40")
-def test_a_lease_that_ran_out_is_offered_again_and_its_slow_holder_may_still_continue(
+def test_an_expired_lease_is_offered_again_and_its_slow_holder_may_continue(
     store: Store, world: World
 ) -> None:
     created(store, ticket("a"))
@@ -198,7 +198,7 @@ def test_a_delayed_ticket_may_be_claimed_on_time_before_any_sweep(store: Store, 
 
 
 @pytest.mark.proves("K34")
-def test_a_limit_runs_from_each_claim_and_not_while_nobody_works(store: Store, world: World) -> None:
+def test_a_limit_runs_from_each_claim_and_not_between_claims(store: Store, world: World) -> None:
     limited = ticket("a", limit_name="operation", limit_seconds=100.0)
     created(store, limited)
     assert deadline(store) is None
@@ -291,7 +291,7 @@ def test_a_sweep_is_bounded(store: Store, world: World) -> None:
 
 
 @pytest.mark.parametrize("ticket_id", ["", "a", FLOW, f"{FLOW}.", "0a1b2c3d-42.a", "x" * 5000])
-def test_what_is_not_a_ticket_id_is_refused_in_one_sentence(store: Store, ticket_id: str) -> None:
+def test_an_invalid_ticket_id_is_refused_in_one_sentence(store: Store, ticket_id: str) -> None:
     with pytest.raises(UsageError, match="is no ticket id"):
         store.claim(ticket_id, ME, "t")
     with pytest.raises(UsageError, match="is no ticket id"):
@@ -325,9 +325,7 @@ def test_a_sweep_names_the_lanes_where_tickets_wait(store: Store) -> None:
 
 @pytest.mark.proves("K40", "S30")
 @pytest.mark.parametrize("how", ["released", "lapsed", "overtaken"])
-def test_what_is_offered_again_is_not_behind_what_was_there_before(
-    store: Store, world: World, how: str
-) -> None:
+def test_a_ticket_offered_again_keeps_its_place_in_the_queue(store: Store, world: World, how: str) -> None:
     created(store, *(ticket(f"t{number:02}") for number in range(30)))
     if how == "overtaken":
         for number in range(1, 11):
@@ -344,7 +342,7 @@ def test_what_is_offered_again_is_not_behind_what_was_there_before(
     assert sweep(store, empty_lanes=[Lane(QUEUE, 0)]).unheard == (ticket("t00"),)
 
 
-def test_what_was_delayed_is_offered_in_an_empty_lane(store: Store, world: World) -> None:
+def test_a_delayed_ticket_is_offered_in_an_empty_lane(store: Store, world: World) -> None:
     created(store, ticket("late", delay_seconds=1.0), *(ticket(f"t{number}") for number in range(9)))
     sweep(store)
     world.elapse(1.5)

@@ -76,9 +76,7 @@ def test_nothing_is_kept_for_a_workflow_that_ended_or_has_no_deadline(store: Sto
 
 
 @pytest.mark.parametrize("step", ["validate", "fix", "recheck", "report", "work", "push"])
-def test_what_a_work_process_has_to_continue_with_is_not_kept(
-    step: str, store: Store, clocks: Clocks
-) -> None:
+def test_work_for_a_worker_process_is_not_kept(step: str, store: Store, clocks: Clocks) -> None:
     waiting(store, ticket("a", step=step))
     assert kept(clocks) == []
 
@@ -88,9 +86,7 @@ def test_what_a_work_process_has_to_continue_with_is_not_kept(
 
 
 @pytest.mark.parametrize("step", ["deliver", "escalate", "notify"])
-def test_a_ticket_that_tells_is_done_as_soon_as_it_is_claimed(
-    step: str, store: Store, clocks: Clocks
-) -> None:
+def test_a_notifying_ticket_is_done_once_claimed(step: str, store: Store, clocks: Clocks) -> None:
     waiting(store, telling(step))
     assert [each.tells for each in clocks.kept()] == [True]
 
@@ -99,7 +95,7 @@ def test_a_ticket_that_tells_is_done_as_soon_as_it_is_claimed(
     assert [each.tells for each in clocks.kept()] == [False]
 
 
-def test_a_ticket_that_tells_later_is_waited_for(store: Store, clocks: Clocks) -> None:
+def test_a_delayed_notifying_ticket_is_waited_for(store: Store, clocks: Clocks) -> None:
     created(store, telling(delay_seconds=30.0), live=True)
 
     (found,) = clocks.kept()
@@ -107,7 +103,7 @@ def test_a_ticket_that_tells_later_is_waited_for(store: Store, clocks: Clocks) -
     assert (found.tells, found.due) == (False, float("inf"))
 
 
-def test_asking_whether_a_parent_still_waits_is_no_work(store: Store, clocks: Clocks) -> None:
+def test_checking_whether_a_parent_still_waits_is_no_work(store: Store, clocks: Clocks) -> None:
     waiting(store, telling("attend"))
 
     assert [(each.workflow, each.tells) for each in clocks.kept()] == [(FLOW, False)]
@@ -155,7 +151,7 @@ def test_a_damaged_workflow_keeps_no_deadline_of_another_from_a_sweep(store: Sto
 
 
 @pytest.mark.proves("K34")
-def test_a_timekeeper_lets_clocks_run_on_until_a_worker_sweeps(
+def test_a_timekeeper_keeps_clocks_running_until_a_worker_sweeps(
     store: Store, clocks: Clocks, world: RedisWorld
 ) -> None:
     waiting(store, due_in=60)

@@ -1,4 +1,4 @@
-"""The transport's differences to kombu's: shared clients, words known by heart, connections that are watched once."""
+"""The transport's differences from kombu's: shared clients, cached scripts, connections watched once."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -68,7 +68,7 @@ def test_messages_are_sent_taken_and_acknowledged(connection: Any) -> None:
         assert client.zcard("unacked_index") == 0
 
 
-def test_a_message_that_was_taken_is_noted_and_put_back_when_its_taker_ends(connection: Any) -> None:
+def test_an_unacknowledged_message_is_returned_when_its_consumer_ends(connection: Any) -> None:
     queue: Any = _queue("transport", channel=connection.channel())
     queue.declare()
     with connection.Producer() as producer:
@@ -83,7 +83,7 @@ def test_a_message_that_was_taken_is_noted_and_put_back_when_its_taker_ends(conn
 
 
 @pytest.mark.parametrize("stored", [b"no json", b"5", b"[1]", b"\xff"])
-def test_what_is_no_message_among_those_that_were_taken_is_dropped_and_counted(
+def test_an_unacknowledged_entry_that_is_no_message_is_dropped_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: bytes
 ) -> None:
     with (
@@ -117,7 +117,7 @@ def test_messages_of_one_channel_keep_their_priorities(connection: Any) -> None:
     assert [queue.get().payload["priority"] for _ in range(3)] == [0, 3, 9]
 
 
-def test_a_message_whose_headers_are_no_unicode_is_taken_all_the_same(connection: Any) -> None:
+def test_a_message_with_undecodable_headers_is_accepted(connection: Any) -> None:
     queue: Any = _queue("transport", channel=connection.channel())
     queue.declare()
     with connection.Producer() as producer:

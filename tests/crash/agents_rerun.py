@@ -39,11 +39,11 @@ class _Step:
         return False
 
     def post(self, agent: str, letter: Letter) -> None:
-        """A mailbox takes it; then its worker may die over it."""
+        """A mailbox accepts it; then its worker may die."""
         self._rerun.take_letter(agent, letter, self.holding.ticket.id)
 
     def tell(self, event: Event, what: str) -> None:
-        """Commit what happens on the way; then its agent is at work."""
+        """Commit an event during the step; then its agent is at work."""
         self._rerun.tell(self.holding, event, what)
 
 
@@ -51,10 +51,10 @@ class AgentsRerun(Rerun):
     """One way through a scene of such a profile."""
 
     letters: Counter[tuple[str, Letter]]
-    """What the mailboxes of agents outside were given, and how often."""
+    """The letters in the mailboxes of outside agents, with their counts."""
 
     def play(self) -> Ending:
-        """From the beginning to the end, with the scripted crew."""
+        """From start to end, with the scripted crew."""
         self.letters = Counter()
         with _scripted_crew():
             return super().play()
@@ -65,7 +65,7 @@ class AgentsRerun(Rerun):
         self._at(Boundary.MID_WORK, ticket)
 
     def tell(self, holding: ProfileHolding[Any], event: Event, what: str) -> None:
-        """What a step commits before it ends."""
+        """The events that a step commits before it ends."""
         with suppress(Repeated):
             self._engine.apply(WORKFLOW, event, operation=f"{holding.ticket.id}/{what}")
         self._at(Boundary.MID_WORK, holding.ticket.id)
@@ -88,7 +88,7 @@ class AgentsRerun(Rerun):
         return bool(self._engine.profile.fields(state)["paused"])
 
     def _files(self) -> dict[str, str]:
-        """The named files that the end has, as text."""
+        """The named files at the end, as text."""
         files = drawn(self._found().snapshot, partial(self.store.get_artifact, WORKFLOW))
         found = {file.path: file.content for file in (*files.inside(), *files.files)}
         return {path: content.decode() for path, content in found.items()}

@@ -1,4 +1,4 @@
-"""A run of S17's cycle or of S23's handoffs as a user starts it, with agents that are commands, and what came of it."""
+"""A run of S17's cycle or of S23's handoffs as a user starts it, with agents that are commands, and its result."""
 
 import json
 import sys
@@ -36,7 +36,7 @@ exit 1
 
 
 class AgentsEnding(NamedTuple):
-    """What a workflow has come to, without times: equal for equal ways through."""
+    """A workflow's result without times: equal for equivalent runs."""
 
     log: Any
     status: Any
@@ -64,7 +64,7 @@ class AgentsScene(Scene):
         return ("run", ".", "--issue", str(ISSUE), "--profile", self.profile)
 
     def came_to(self) -> AgentsEnding:
-        """As the commands show it, and as the named files do."""
+        """The result, as the commands and the named files show it."""
         with self._one_redis():
             log = json.loads(self._said_by("log", str(ISSUE), "--json"))
             status = json.loads(self._said_by("status", str(ISSUE), "--json"))
@@ -98,7 +98,7 @@ class AgentsScene(Scene):
 
 
 def _nameless(found: Any, cycle_id: str) -> Any:
-    """`found` without times, and without what is random or comes from times: the cycle's id, and commits."""
+    """`found` without times, and without what is random or depends on times: the cycle's id, and commits."""
     if isinstance(found, dict):
         kept = {name: value for name, value in found.items() if name not in _OF_A_RUN}
         return {_nameless(name, cycle_id): _nameless(value, cycle_id) for name, value in kept.items()}

@@ -35,20 +35,20 @@ LATER_SECONDS = 3.0
 
 
 class Run(NamedTuple):
-    """What came of one run."""
+    """The result of one run."""
 
     seconds: float
     """From the first workflow's start to the last one's end."""
     ended: int
-    """As if nothing had happened."""
+    """Workflows that ended as in an undisturbed run."""
     doubled: int
     """Workflows with more entries in their history than steps."""
     repeated: int
-    """Steps that were begun more than once."""
+    """Steps that were started more than once."""
 
 
 def main() -> int:
-    """Measure and print; 1 when a limit is not met."""
+    """Measure and print; 1 if a limit is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workflows", type=int, default=200)
     parser.add_argument("--runs", type=int, default=10)
@@ -105,7 +105,7 @@ def play(url: str, options: argparse.Namespace, *, injured: bool) -> Run:
 
 
 def kill_all(own: Deployment, steps: int) -> None:
-    """Kill supervisor and all below when so many steps were begun, and start a new one at once."""
+    """Kill the supervisor and all below it after this many steps, and start a new one at once."""
     own.until(lambda: len(own.executions()) >= steps)
     found = own.processes()
     for process in found:
@@ -114,7 +114,7 @@ def kill_all(own: Deployment, steps: int) -> None:
 
 
 def outcome(own: Deployment, started: list[WorkflowStarted], seconds: float) -> Run:
-    """Compare with what a run in memory does."""
+    """Compare with a run in memory."""
     times = Counter(each.ticket for each in begun(own.folder / "executions"))
     return Run(
         seconds=seconds,
@@ -155,7 +155,7 @@ def contrast(server: RedisServer, options: argparse.Namespace) -> None:
 
 
 def stand_still(count: Callable[[], int], *, seconds: float) -> None:
-    """Return when `count()` was the same for so long."""
+    """Return when `count()` has not changed for this long."""
     since, last = time.monotonic(), count()
     while time.monotonic() - since < seconds:
         time.sleep(0.2)

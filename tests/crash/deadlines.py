@@ -26,7 +26,7 @@ KINDS = ("TIMEOUT-", "ERR-", "ESC-")
 
 
 def main() -> int:
-    """Measure and print; 1 when a limit is not met."""
+    """Measure and print; 1 if a limit is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workflows", type=int, default=40)
     parser.add_argument("--away", type=float, default=2.0, help="seconds that Redis is away")

@@ -29,7 +29,7 @@ def _is_due(boundary: str, ticket: str) -> bool:
 
 
 def _die(boundary: str, ticket: str = "") -> None:
-    """Kill everybody, this process included, when this is the point; once only."""
+    """Kill all processes, this one included, if this is the point; once only."""
     if not _is_due(boundary, ticket):
         return
     # The run leads the session, so the asking process is in its group.
@@ -43,7 +43,7 @@ def _die(boundary: str, ticket: str = "") -> None:
 
 
 def _die_amid(lines: int, ticket: str) -> None:
-    """Die as soon as the journal, which the checks and the fixer write to, has so many lines more."""
+    """Die as soon as the journal of the checks and the fixer has this many more lines."""
     journal = Path(os.environ["LEDGER_JOURNAL"])
     enough = _lines_of(journal) + lines
     while _lines_of(journal) < enough:
@@ -138,7 +138,7 @@ def _watch_commands(module: Any) -> None:
 
     def dying_run(*arguments: Any, **options: Any) -> Any:
         if _is_due("amid work", _working_on):
-            # A check writes one line as it begins; the fixer a second one when it has edited.
+            # A check writes one line when it starts; the fixer a second one after its edit.
             lines = 2 if ".fix." in _working_on else 1
             threading.Thread(target=_die_amid, args=(lines, _working_on), daemon=True).start()
         return run_guarded(*arguments, **options)

@@ -1,4 +1,4 @@
-"""What the scripts here share: what began when, percentiles, and lines that say whether a limit is met."""
+"""Shared by the scripts here: start times, percentiles, and lines that say whether a limit is met."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Begun(NamedTuple):
-    """One time that a step was begun: as the scripted crew wrote it."""
+    """One start of a step, as the scripted crew wrote it."""
 
     ticket: str
     fence: int
@@ -25,12 +25,12 @@ def begun(path: Path) -> Iterator[Begun]:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest of `values` that so many of a hundred do not exceed."""
+    """The smallest of `values` that this percentage does not exceed."""
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
 class Report:
-    """Figures with their limits; `code` is 1 when one was not met."""
+    """Figures with their limits; `code` is 1 if one was not met."""
 
     def __init__(self) -> None:
         self.code = 0
@@ -40,7 +40,7 @@ class Report:
         self._say(what, f"{value:.2f}{unit} (limit {limit:g}{unit})", value <= limit)
 
     def exactly(self, what: str, value: object, wanted: object) -> None:
-        """A figure that has to be this one."""
+        """A figure that has to equal this one."""
         self._say(what, f"{value} (has to be {wanted})", value == wanted)
 
     def _say(self, what: str, figure: str, is_met: bool) -> None:

@@ -1,4 +1,4 @@
-"""A small project whose whole way through takes seconds: twelve steps, each of which leaves a trace in a journal.
+"""A small project whose whole run takes seconds: twelve steps, each of which leaves a trace in a journal.
 
 `test-runner` needs three runs, `code-quality` two; the fix of the latter changes the tree, so that the former is
 confirmed on it. Checks and fixer write to a journal outside the workspace when they begin: it tells what ran twice.
@@ -14,12 +14,12 @@ ISSUE: Final = 47
 
 
 class Step(NamedTuple):
-    """One ticket of the way through."""
+    """One ticket of the run."""
 
     ticket: str
     """The end of its id."""
     execution: str
-    """What the journal says of it; empty for a step that runs no command."""
+    """Its line in the journal; empty for a step that runs no command."""
 
 
 STEPS: Final = (
@@ -114,7 +114,7 @@ def change_the_tree(project: Path) -> None:
 
 
 class Untouched(NamedTuple):
-    """All that is the user's."""
+    """Everything of the user's."""
 
     head: str
     staged: str

@@ -1,4 +1,4 @@
-"""How soon a lost machine's steps go on elsewhere: `python -m tests.crash.lost_machine --rounds 5 [--backlog 100]`.
+"""How soon a lost machine's steps continue elsewhere: `python -m tests.crash.lost_machine --rounds 5 [--backlog 100]`.
 
 One worker runs in a process namespace of its own, so that nobody else can tell whether its processes live, another
 one outside it; both share a Redis. The namespace is killed as a whole, as if somebody pulled the plug, and is not
@@ -24,7 +24,7 @@ NAMESPACE = ["unshare", "--pid", "--mount-proc", "--fork", "--kill-child"]
 
 
 def main() -> int:
-    """Measure and print; 1 when a limit is not met, 2 where there can be no namespace."""
+    """Measure and print; 1 if a limit is not met, 2 if no namespace can be made."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--backlog", type=int, default=0, help="workflows that wait for a process")
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def namespace() -> list[str]:
-    """The command that makes one, as root or as a user; empty where neither may."""
+    """The command that makes one, as root or as a user; empty if neither may."""
     for command in (NAMESPACE, [*NAMESPACE, "--user", "--map-root-user"]):
         if subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0:
             return command
@@ -60,7 +60,7 @@ def namespace() -> list[str]:
 
 
 def lose_one(url: str, within: list[str], options: argparse.Namespace) -> tuple[list[float], int]:
-    """Seconds until each step that the lost one had begins again, and how many histories are not as they should."""
+    """Seconds until each step of the lost one starts again, and the number of wrong histories."""
     url = fresh_database(url)
     with tempfile.TemporaryDirectory(prefix="fixloop-") as left, tempfile.TemporaryDirectory() as right:
         lost = Deployment(url, Path(left), concurrency=options.concurrency, within=within)
@@ -73,14 +73,14 @@ def lose_one(url: str, within: list[str], options: argparse.Namespace) -> tuple[
             started = [other.begin(script) for _ in range(busy)]
             lost.until(lambda: len(held_elsewhere(lost)) == options.concurrency)
             killed = time.monotonic()
-            held = pull_the_plug(lost)
+            held = kill_machine(lost)
             return [resumed(other, ticket) - killed for ticket in held], ended(other, started)
         finally:
             lost.end()
             other.end()
 
 
-def pull_the_plug(lost: Deployment) -> list[str]:
+def kill_machine(lost: Deployment) -> list[str]:
     """Kill the machine; the tickets of the steps it was at, at least one."""
     assert lost.supervisor is not None
     lost.supervisor.kill()
@@ -113,7 +113,7 @@ def resumed(other: Deployment, ticket: str) -> float:
 
 
 def ended(other: Deployment, started: list[WorkflowStarted]) -> int:
-    """How many workflows did not end as if nothing had happened."""
+    """The number of workflows that ended differently from an undisturbed run."""
     other.finished(*[one.workflow for one in started], seconds=300)
     return sum(other.story(one.workflow) != undisturbed(one) for one in started)
 

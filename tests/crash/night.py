@@ -32,7 +32,7 @@ FIX: Final = FixCompleted(
 
 
 def main() -> int:
-    """Measure and print; 1 when a limit is not met."""
+    """Measure and print; 1 if a limit is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--away", type=float, default=LONGEST_SECONDS + 5.0, help="seconds that the engine sleeps"

@@ -1,4 +1,4 @@
-"""How soon the step of a killed work process begins again: `python -m tests.crash.recovery --kills 50 [--backlog 100]`.
+"""How soon the step of a killed work process starts again: `python -m tests.crash.recovery --kills 50 [--backlog 100]`.
 
 Real workers on a Redis of their own; each kill is a `kill -9` of a process in the middle of its step, at random. With
 a backlog, so many workflows at least wait for one of the processes all the time. At the end each history has to be
@@ -28,7 +28,7 @@ MOST_INJURIES = 4
 
 
 class Recovery:
-    """A deployment that always has something to do, and what happens to it."""
+    """A busy deployment and its injuries."""
 
     def __init__(self, own: Deployment, options: argparse.Namespace) -> None:
         self.took: list[float] = []
@@ -49,7 +49,7 @@ class Recovery:
             self._unended.append(one.workflow)
 
     def kill_one(self) -> None:
-        """Kill a process in the middle of its step; measure until that begins again."""
+        """Kill a process in mid-step; measure until the step starts again."""
         victim = self._victim()
         pause = self._random.uniform(0.0, self._options.step * 0.6)
         time.sleep(max(0.0, victim.at + pause - time.monotonic()))
@@ -68,7 +68,7 @@ class Recovery:
         self.took.append(again[0].at - killed)
 
     def _kill(self, victim: Begun) -> None:
-        """It alone, or all at once with the process above it."""
+        """Alone, or together with the process above it."""
         found = self._own.processes("work") if self._options.main else []
         os.kill(found[0].pid if found else victim.pid, signal.SIGKILL)
 
@@ -92,7 +92,7 @@ class Recovery:
 
 
 def main() -> int:
-    """Measure and print; 1 when a limit is not met."""
+    """Measure and print; 1 if a limit is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--backlog", type=int, default=0, help="workflows that wait for a process at least")

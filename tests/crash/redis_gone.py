@@ -26,7 +26,7 @@ SCRIPT = "a~0.3 b~0.3 -~0.3; fix: ok~0.3"
 
 
 def main() -> int:
-    """Measure and print; 1 when a limit is not met."""
+    """Measure and print; 1 if a limit is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def play(how: str, options: argparse.Namespace) -> tuple[float, int]:
-    """Seconds until all serve again, and how many workflows did not end as they should."""
+    """Seconds until all serve again, and the number of workflows with a wrong end."""
     server = RedisServer().start()
     with ExitStack() as stack:
         stack.callback(server.end)
@@ -69,7 +69,7 @@ def play(how: str, options: argparse.Namespace) -> tuple[float, int]:
 
 
 def disturb(server: RedisServer, how: str) -> float:
-    """Take Redis away and restart it; when that was."""
+    """Stop Redis and restart it; returns the time of that."""
     if how == "frozen":
         server.signal(signal.SIGSTOP)
         time.sleep(AWAY_SECONDS[how])
@@ -82,7 +82,7 @@ def disturb(server: RedisServer, how: str) -> float:
 
 
 def serving(worker: Deployment, since: float) -> int:
-    """How many of its processes have begun a step since then."""
+    """The number of its processes that have started a step since then."""
     return len(first_beginnings(worker, since))
 
 
@@ -96,7 +96,7 @@ def first_beginnings(worker: Deployment, since: float) -> Sequence[float]:
 
 
 def ended(caller: Deployment, started: Sequence[WorkflowStarted]) -> int:
-    """How many workflows did not end as if nothing had happened."""
+    """The number of workflows that ended differently from an undisturbed run."""
     caller.finished(*[one.workflow for one in started], seconds=300)
     return sum(caller.story(one.workflow) != undisturbed(one) for one in started)
 

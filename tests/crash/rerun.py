@@ -45,7 +45,7 @@ _TIMES: Final = re.compile(r"(.*_)?(at|clock|seconds)")
 
 
 class Boundary(StrEnum):
-    """Where a step, or something said from outside, can be interrupted."""
+    """Where a step or an outside event can be interrupted."""
 
     BEFORE_CLAIM = "before claim"
     AFTER_CLAIM = "after claim"
@@ -57,7 +57,7 @@ class Boundary(StrEnum):
 
 
 class Point(NamedTuple):
-    """A boundary of a step, by the end of its ticket's id, or of what is said from outside, by its name."""
+    """A boundary of a step, by the end of its ticket's id, or of an outside event, by its name."""
 
     boundary: Boundary
     what: str
@@ -88,7 +88,7 @@ class Scene(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """What it came to, without times and without who did it: equal for equal ways through."""
+    """The result without times and names of processes: equal for equivalent runs."""
 
     state: dict[str, Any]
     history: list[dict[str, Any]]
@@ -98,7 +98,7 @@ class Ending(NamedTuple):
 
 
 class _Died(Exception):
-    """This process is no more."""
+    """This process has died."""
 
 
 class Rerun:
@@ -120,7 +120,7 @@ class Rerun:
             dies_at: once at each.
             is_seen: whether a supervisor lives to see a death; else the lease has to run out.
             copies_at: the boundary at which a copy of the message reaches a second worker.
-            goes_on: whether a worker goes on with what follows.
+            goes_on: whether a worker continues with the next step.
         """
         self.passed: dict[Point, None] = {}
         """Every point that was reached, in order."""
@@ -141,7 +141,7 @@ class Rerun:
         self._crew = ScriptedCrew(pause=self._pause)
 
     def play(self) -> Ending:
-        """From the beginning until everybody waits for a person, or it has ended."""
+        """From the start until everything waits for a person, or it has ended."""
         self._start()
         for _ in range(LONGEST):
             if not self._go_on():
@@ -194,7 +194,7 @@ class Rerun:
             claim = self._do(ticket_id, owner, claim)
 
     def _do(self, ticket_id: str, owner: str, claim: Claim) -> Claim | None:
-        """A step; the claim of the next one where the worker goes on with that."""
+        """A step; the claim of the next one if the worker continues with that."""
         assert claim.ticket is not None
         self._at(Boundary.AFTER_CLAIM, ticket_id)
         holding = self._engine.held(self._engine.profile, claim.ticket, claim, owner)
@@ -240,7 +240,7 @@ class Rerun:
     # A caller from outside, and the sweeper that fires a deadline.
 
     def _start(self) -> None:
-        """A caller without an answer asks again: the same call twice is one workflow."""
+        """A caller without an answer repeats its call: the same call twice is one workflow."""
         for _ in Boundary:
             with suppress(_Died):
                 self._speak("start", partial(self._engine.start, self._started()))
@@ -248,7 +248,7 @@ class Rerun:
         raise AssertionError("the caller died at more boundaries than there are")
 
     def _decide(self, decision: ev.DecisionMade) -> None:
-        """A person who got no answer looks first whether it still waits."""
+        """A person who got no answer first checks whether it still waits."""
         with suppress(_Died):
             self._speak("decision", partial(self._engine.apply, WORKFLOW, decision, operation="decision"))
         if not self._waits_for_person(self._state()):
@@ -282,12 +282,12 @@ class Rerun:
     # Time.
 
     def _pause(self, seconds: float) -> None:
-        """A crew takes its time while everything else runs."""
+        """A crew takes time while everything else runs."""
         self._wall += timedelta(seconds=seconds)
         self.store.stay_awake()
 
     def _wait(self, seconds: float) -> None:
-        """No worker runs: time passes, supervisors and sweepers do what they do."""
+        """No worker runs: time passes; supervisors and sweepers do their work."""
         if self._dead and not self._is_seen:
             seconds = LEASE_SECONDS + SWEEP_SECONDS
         self._pause(seconds)
@@ -336,12 +336,12 @@ class Rerun:
 
 
 def _end_of(what: str) -> str:
-    """A ticket without its workflow; what comes from outside is its own name."""
+    """A ticket without its workflow; an outside event is its own name."""
     return what.removeprefix(f"{WORKFLOW}.")
 
 
 def _timeless(value: Any) -> Any:
-    """`value` without times and without who did it."""
+    """`value` without times and names of processes."""
     if isinstance(value, dict):
         kept = {name for name in value if name not in _OF_A_RUN and not _TIMES.fullmatch(name)}
         return {name: _timeless(value[name]) for name in kept}

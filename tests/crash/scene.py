@@ -1,4 +1,4 @@
-"""A run of the ledger project as a user starts it, and what came of it; with a death at a named point or moment."""
+"""A run of the ledger project as a user starts it, and its result; with a death at a named point or moment."""
 
 import contextlib
 import io
@@ -38,7 +38,7 @@ class Ended(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """What a workflow has come to, without times: equal for equal ways through."""
+    """A workflow's result without times: equal for equivalent runs."""
 
     messages: list[dict[str, Any]]
     statistics: dict[str, Any]
@@ -56,7 +56,7 @@ class Scene:
         self.folder = folder
         folder.mkdir(exist_ok=True)
         self.cache = folder / "cache"
-        # A folder of its own: beside what is hidden from them, Landlock lets commands make no file.
+        # A separate folder: next to what is hidden from commands, Landlock lets them create no file.
         self.journal = folder / "journal/lines"
         self.journal.parent.mkdir(exist_ok=True)
         self.project = self._made(settings)
@@ -118,7 +118,7 @@ class Scene:
         return False
 
     def go_on(self) -> Ended:
-        """`resume`, or `run` where nothing had been stored."""
+        """`resume`, or `run` if nothing had been stored."""
         resumed = self.call(*self.resume_words)
         if resumed.code == 2 and "no workflow" in resumed.err:
             return self.call(*self.run_words)
@@ -159,7 +159,7 @@ class Scene:
         return "\n".join(f"== {file.name}\n{file.read_text()[-3000:]}" for file in files)
 
     def ending(self) -> Ending:
-        """What the workflow has come to, as the commands show it."""
+        """The workflow's result, as the commands show it."""
         with self._one_redis():
             log = json.loads(self._said_by("log", str(ISSUE), "--json"))
             status = json.loads(self._said_by("status", str(ISSUE), "--json"))
@@ -222,7 +222,7 @@ class Scene:
 
 
 def wait_for(condition: Callable[[], bool], what: Callable[[], object]) -> None:
-    """Poll until `condition` holds; fails with `what()` when it does not in time."""
+    """Poll until `condition` holds; fails with `what()` if it does not in time."""
     give_up = time.monotonic() + LONGEST_SECONDS
     while not condition():
         assert time.monotonic() < give_up, what()

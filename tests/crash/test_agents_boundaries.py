@@ -52,13 +52,13 @@ WAITS: Final = {
     "cd outside": "timeout",
     "planner outside": "timeout",
 }
-"""What a person is asked at the end, and why."""
+"""The question to a person at the end, and its reason."""
 REPEATING: Final = (Boundary.MID_WORK, Boundary.BEFORE_COMMIT)
 
 
 @cache
 def undisturbed(name: str) -> tuple[Ending, tuple[Point, ...], Counter[str], AgentsRerun]:
-    """How it ends, every point on the way, what was done, and by whom."""
+    """Its end, every point on the way, the work done, and by whom."""
     rerun = AgentsRerun(SCENES[name])
     return rerun.play(), tuple(rerun.passed), rerun.executed, rerun
 
@@ -73,7 +73,7 @@ def assert_as_undisturbed(name: str, rerun: AgentsRerun, dies_at: Iterable[Point
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_an_undisturbed_scene_does_its_steps_once_and_comes_to_every_boundary_of_each(name: str) -> None:
+def test_an_undisturbed_scene_does_each_step_once_and_reaches_each_boundary(name: str) -> None:
     ending, points, executed, calm = undisturbed(name)
 
     assert set(calm.letters.values()) <= {1}
@@ -123,7 +123,7 @@ def test_workers_that_die_in_each_step_change_nothing(name: str, shift: int) -> 
 @pytest.mark.proves("S30", "R7", "R8", "D49")
 @pytest.mark.parametrize("boundary", Boundary)
 @pytest.mark.parametrize("name", ["S17", "S23", "cd outside"])
-def test_a_copy_of_every_message_that_reaches_a_second_worker_changes_nothing(
+def test_a_copy_of_every_message_sent_to_a_second_worker_changes_nothing(
     name: str, boundary: Boundary
 ) -> None:
     assert_as_undisturbed(name, AgentsRerun(SCENES[name], copies_at=boundary))

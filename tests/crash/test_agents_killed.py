@@ -39,7 +39,7 @@ TICKETS: Final = {"cycle": CYCLE_TICKETS, "handoff": HANDOFF_TICKETS}
 
 
 class Undisturbed(NamedTuple):
-    """What a profile's scene comes to when nobody dies, and who ran."""
+    """The result of a profile's scene without a death, and who ran."""
 
     profile: str
     ending: AgentsEnding
@@ -54,7 +54,7 @@ def undisturbed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 
 def points(profile: str, shift: int) -> Sequence[str]:
-    """One of each step; the last one's run may end before its worker looks for what follows."""
+    """One of each step; the last one's run may end before its worker looks for the next ticket."""
     chosen = []
     for place, ticket in enumerate(TICKETS[profile]):
         boundary = BOUNDARIES[(place + shift) % len(BOUNDARIES)]

@@ -44,18 +44,18 @@ SCENES: Final = {
 }
 LINES: Final = {"S2": 6, "S4": 18, "S6": 5, "S12": 27, "rejected": 15, "accepted": 7, "S16": 22, "S31": 29}
 REPEATING: Final = (Boundary.MID_WORK, Boundary.BEFORE_COMMIT)
-"""Where the work has begun and its result is not stored."""
+"""Where the work has started and its result is not stored."""
 
 
 @cache
 def undisturbed(name: str) -> tuple[Ending, tuple[Point, ...], Counter[str]]:
-    """How it ends, every point on the way, and what was done."""
+    """Its end, every point on the way, and the work done."""
     rerun = Rerun(SCENES[name])
     return rerun.play(), tuple(rerun.passed), rerun.executed
 
 
 def one_in_each_step(name: str, shift: int) -> list[Point]:
-    """A boundary of each step, each time another: seven shifts have them all."""
+    """One boundary of each step, a different one in each shift: seven shifts cover all."""
     points = undisturbed(name)[1]
     chosen = []
     for place, what in enumerate(dict.fromkeys(point.what for point in points)):
@@ -72,7 +72,7 @@ def assert_as_undisturbed(name: str, rerun: Rerun, dies_at: Iterable[Point] = ()
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_an_undisturbed_scene_says_its_lines_and_comes_to_every_boundary_of_its_steps(name: str) -> None:
+def test_an_undisturbed_scene_sends_its_messages_and_reaches_each_boundary(name: str) -> None:
     ending, points, executed = undisturbed(name)
 
     assert len(ending.messages) == LINES[name]
@@ -92,7 +92,7 @@ def test_workers_that_die_in_each_step_change_nothing(name: str, shift: int) -> 
     assert_as_undisturbed(name, rerun, dies_at)
 
 
-def test_the_shifts_leave_no_boundary_out() -> None:
+def test_the_shifts_cover_every_boundary() -> None:
     for name in SCENES:
         died = {point for shift in range(len(Boundary)) for point in one_in_each_step(name, shift)}
         assert died == set(undisturbed(name)[1])
@@ -119,13 +119,13 @@ def test_a_worker_that_dies_once_changes_nothing(name: str, point: Point, is_see
 @pytest.mark.proves("S30", "R7", "R8")
 @pytest.mark.parametrize("boundary", Boundary)
 @pytest.mark.parametrize("name", ["S2", "S6", "S31"])
-def test_a_copy_of_every_message_that_reaches_a_second_worker_changes_nothing(
+def test_a_copy_of_every_message_sent_to_a_second_worker_changes_nothing(
     name: str, boundary: Boundary
 ) -> None:
     assert_as_undisturbed(name, Rerun(SCENES[name], copies_at=boundary))
 
 
-def every_death_of_who_goes_on() -> list[object]:
+def deaths_of_continuing_workers() -> list[object]:
     """After a commit is between it and the start of the step that was claimed with it."""
     going = {
         name: Rerun(SCENES[name], goes_on=True)
@@ -141,15 +141,15 @@ def every_death_of_who_goes_on() -> list[object]:
 
 
 @pytest.mark.proves("S30", "R7", "R8")
-@pytest.mark.parametrize(("name", "point", "is_seen"), every_death_of_who_goes_on())
-def test_a_worker_that_goes_on_and_dies_once_changes_nothing(name: str, point: Point, is_seen: bool) -> None:
+@pytest.mark.parametrize(("name", "point", "is_seen"), deaths_of_continuing_workers())
+def test_a_worker_that_dies_after_continuing_changes_nothing(name: str, point: Point, is_seen: bool) -> None:
     rerun = Rerun(SCENES[name], [point], is_seen=is_seen, goes_on=True)
 
     assert_as_undisturbed(name, rerun, [point])
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_going_on_leads_to_the_same_end(name: str) -> None:
+def test_continuing_in_one_process_leads_to_the_same_end(name: str) -> None:
     rerun = Rerun(SCENES[name], goes_on=True)
 
     assert_as_undisturbed(name, rerun)

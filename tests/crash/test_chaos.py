@@ -22,13 +22,13 @@ SECONDS = 240
 
 
 TURNS = 3
-"""At most. A run in which nothing is wrong but an injury that came too late has shown too little."""
+"""At most. A run whose only fault is an injury that came too late has shown too little."""
 UNFELT = "injuries had no effect, or were planned for tickets that came too late"
 WELL = "chaos: 0 lost, 0 doubled, 0 unexplained, 0 stuck, "
 
 
 def chaos(kept: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    """A run that keeps its folder, of which every injury was felt if that can be had."""
+    """A run that keeps its folder and in which every injury took effect, if possible."""
     command = [str(CONSOLE), "chaos", *words, "--keep", str(kept)]
     for _ in range(TURNS):
         shutil.rmtree(kept, ignore_errors=True)
@@ -107,7 +107,7 @@ def test_agents_end_with_the_same_state_and_files_under_any_injury(tmp_path: Pat
         (["--network", "tcp"], "there is no network 'tcp'; there are auto, namespaces, relay"),
     ],
 )
-def test_what_a_profile_does_not_have_is_refused(
+def test_an_option_that_a_profile_lacks_is_refused(
     words: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ended = said(capsys, "chaos", *words)
@@ -117,9 +117,7 @@ def test_what_a_profile_does_not_have_is_refused(
 
 
 @pytest.mark.proves("S30")
-def test_a_folder_that_is_there_is_not_written_into(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_existing_folder_is_not_written_into(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ended = said(capsys, "chaos", "--keep", str(tmp_path))
 
     assert ended.code == 2
@@ -132,7 +130,7 @@ def test_a_folder_that_is_there_is_not_written_into(
     [(None, 3, False), (Injury.LOSE_TAKEN, 2, False), (Injury.DOUBLE_MESSAGES, 3, True)],
     ids=["left alone", "a message is dropped", "messages come twice"],
 )
-def test_a_bare_chain_is_whole_only_when_it_is_left_alone(
+def test_a_bare_celery_chain_completes_only_without_injuries(
     injury: Injury | None, ended: int, is_doubled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fixloop.testing.contrast.PATIENCE_SECONDS", 3.0)

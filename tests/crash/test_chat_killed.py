@@ -27,7 +27,7 @@ MANY = 60
 
 pytestmark = [
     pytest.mark.slow,
-    # The child does nothing but what is tested, and takes no lock that a thread of pytest could hold.
+    # The child does only what is tested, and takes no lock that a thread of pytest could hold.
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
 
@@ -107,7 +107,7 @@ def test_a_post_killed_at_one_point_is_repaired_by_the_next_message(tmp_path: Pa
 
 
 @pytest.mark.proves("S30", "K22", "E47", "E48")
-def test_a_closing_killed_anywhere_and_asked_for_again_closes_once(tmp_path: Path) -> None:
+def test_a_close_killed_anywhere_and_repeated_closes_once(tmp_path: Path) -> None:
     stage = Stage(tmp_path).put("meta.yaml", meta())
     stage.put("001-to-engineer.md", "Hello.\n").put("002-to-architect.md", "Hello.\n")
     stage.let(Adopted())

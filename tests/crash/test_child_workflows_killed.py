@@ -50,7 +50,7 @@ HANDOFF, CYCLE = Judged("handoff", "reviewer"), Judged("cycle", "vas")
 
 
 class Undisturbed:
-    """What each scene comes to when nobody dies, and who ran."""
+    """The result of each scene without a death, and who ran."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -99,9 +99,7 @@ def test_a_run_killed_while_a_workflow_works_for_it_ends_as_if_undisturbed(
 
 @EVERY
 @pytest.mark.proves("S30", "K20")
-def test_a_child_that_never_learned_of_its_parents_end_is_cancelled_before_its_next_step(
-    tmp_path: Path,
-) -> None:
+def test_a_child_that_missed_its_parent_s_end_is_cancelled_before_its_next_step(tmp_path: Path) -> None:
     scene = HANDOFF.scene(tmp_path / "scene")
     scene.die_at(f"after claim/{CHILDS}", *scene.run_words)
     parent = json.loads(scene.call("status", str(ISSUE), "--json").out)["workflow_id"]

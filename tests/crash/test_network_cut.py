@@ -39,9 +39,7 @@ def seconds_for_one(place: Site, caller: Caller, project: str) -> float:
 
 
 @pytest.mark.proves("S30", "R7")
-def test_workers_whose_connections_were_forgotten_while_the_link_was_down_take_work_again(
-    tmp_path: Path,
-) -> None:
+def test_workers_take_work_again_after_the_network_forgot_their_connections(tmp_path: Path) -> None:
     with site(tmp_path, 1, "namespaces") as place, calling(place.server.url) as caller:
         seconds_for_one(place, caller, LEFT_ALONE)
         for network in place.networks.by_host.values():

@@ -1,4 +1,4 @@
-"""What a user does to a run: Ctrl-C, the same command again, another tree, a second terminal."""
+"""What a user does to a run: Ctrl-C, a repeated command, another tree, a second terminal."""
 
 import os
 import signal
@@ -52,9 +52,7 @@ def test_ctrl_c_ends_everything_in_order_and_one_line_says_how_to_continue(tmp_p
     assert untouched(scene.project) == before
 
 
-def test_the_same_command_again_joins_another_tree_is_refused_and_a_lost_branch_is_repaired(
-    tmp_path: Path,
-) -> None:
+def test_a_repeated_run_joins_refuses_another_tree_and_repairs_a_lost_branch(tmp_path: Path) -> None:
     scene = Scene(tmp_path / "scene")
     scene.die_at("after claim/test-runner.recheck.2.1", *scene.run_words)
     notes = scene.project / "notes.txt"
@@ -101,7 +99,7 @@ def test_a_run_does_not_end_before_the_person_who_has_to_decide_was_notified(
 
 
 @pytest.mark.proves("R14", "S30")
-def test_a_second_run_of_the_same_issue_finishes_what_the_first_can_no_longer(tmp_path: Path) -> None:
+def test_a_second_run_of_the_issue_finishes_the_work_of_a_dead_first(tmp_path: Path) -> None:
     scene = Scene(tmp_path / "scene")
     first = scene.start(*scene.run_words)
     wait_for(lambda: begun(scene, "check ledger.txt with 3 bad"), scene.said)

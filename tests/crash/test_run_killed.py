@@ -32,7 +32,7 @@ BOUNDARIES: Final = (
     "after hint",
 )
 REPEATING: Final = ("amid work", "before commit")
-"""Where a step's command has begun and its result is not stored."""
+"""Where a step's command has started and its result is not stored."""
 
 CHAINS: Final = (
     (
@@ -62,14 +62,14 @@ GOING_ON: Final = (
         "after commit/code-quality.fix.1.1",
     ),
 )
-"""Where a process goes on, the commit has claimed the next step by then, and nobody has begun it."""
+"""If a process continues, the commit has claimed the next step by then, and it has not started."""
 
 _RANDOM: Final = random.Random(47)
 MOMENTS: Final = [_RANDOM.uniform(0.02, 1.0) for _ in range(20)]
 
 
 class Undisturbed(NamedTuple):
-    """How it goes when nobody dies."""
+    """The run without a death."""
 
     ended: Ended
     ending: Ending
@@ -95,7 +95,7 @@ def every_point() -> Iterable[str]:
         yield from (f"{boundary}/{step.ticket}" for boundary in (*BOUNDARIES, *further))
 
 
-def every_point_of_who_goes_on() -> Iterable[str]:
+def points_of_continuing_workers() -> Iterable[str]:
     for step in STEPS:
         amid = ("amid work",) if step.execution else ()
         yield from (f"{boundary}/{step.ticket}" for boundary in (*amid, "before commit", "after commit"))
@@ -121,7 +121,7 @@ def test_a_run_killed_at_these_points_ends_as_if_undisturbed(
 
     for number, point in enumerate(points):
         scene.die_at(point, *(scene.run_words if number == 0 or point in STARTING else scene.resume_words))
-        assert_nobody_survives(scene)
+        assert_no_process_survives(scene)
         assert untouched(scene.project) == before
     ended = scene.go_on()
     record_property("resumed_seconds", round(ended.seconds, 1))
@@ -134,16 +134,16 @@ def test_a_run_killed_at_these_points_ends_as_if_undisturbed(
 
 @pytest.mark.proves("R7", "R14", "S30")
 @pytest.mark.parametrize(
-    "points", chosen([(point,) for point in every_point_of_who_goes_on()], list(GOING_ON))
+    "points", chosen([(point,) for point in points_of_continuing_workers()], list(GOING_ON))
 )
-def test_a_run_whose_process_goes_on_ends_as_if_undisturbed(
+def test_a_run_whose_process_continues_ends_as_if_undisturbed(
     points: tuple[str, ...], tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
     scene = Scene(tmp_path / "scene")
 
     for number, point in enumerate(points):
         scene.die_at(point, *(scene.resume_words if number else scene.run_words))
-        assert_nobody_survives(scene)
+        assert_no_process_survives(scene)
     ended = scene.go_on()
 
     assert_as(undisturbed, scene, ended)
@@ -163,7 +163,7 @@ def test_a_run_killed_at_a_random_moment_ends_as_if_undisturbed(
     before = untouched(scene.project)
 
     scene.die_after(part * undisturbed.ended.seconds, *scene.run_words)
-    # At once: what is about to end, as the keeper of the Redis, must not be in the way.
+    # At once: a process about to end, such as the keeper of the Redis, must not interfere.
     ended = scene.go_on()
     record_property("resumed_seconds", round(ended.seconds, 1))
 
@@ -179,7 +179,7 @@ def repeats(point: str, step: Step) -> bool:
     return ticket == step.ticket and boundary in REPEATING and bool(step.execution)
 
 
-def assert_nobody_survives(scene: Scene) -> None:
+def assert_no_process_survives(scene: Scene) -> None:
     wait_for(lambda: not scene.survivors(), lambda: f"{scene.survivors()} survived")
 
 
@@ -198,7 +198,7 @@ def assert_as(undisturbed: Undisturbed, scene: Scene, ended: Ended) -> None:
     assert git(scene.project, "rev-parse", f"refs/fixloop/{ISSUE}/tip") == git(
         scene.project, "rev-parse", f"fixloop/{ISSUE}"
     )
-    assert_nobody_survives(scene)
+    assert_no_process_survives(scene)
     # One whose removal was interrupted has no owner any more, and has to be a minute old to be nobody's.
     left = [path.parent.name for path in scene.cache.glob("work/*/.owner")]
     assert left == [], f"workspaces of the dead were left: {left}"

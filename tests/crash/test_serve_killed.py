@@ -28,7 +28,7 @@ EACH = 1 if os.environ.get("CRASH_ALL") else 6
 
 
 class Request(NamedTuple):
-    """A request that changes one workflow, and the event that comes of it."""
+    """A request that changes one workflow, and its event."""
 
     workflow: str
     path: str
@@ -44,7 +44,7 @@ class Request(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What requests are made of."""
+    """The parts of requests."""
 
     agents: Agents
     client: httpx.Client
@@ -79,8 +79,8 @@ def paused(scene: Scene, issue: int) -> Request:
     return Request(workflow, f"/v1/workflows/{workflow}/commands", body, {}, "paused")
 
 
-def handed_in(scene: Scene, issue: int) -> Request:
-    """A feature is handed in."""
+def submitted(scene: Scene, issue: int) -> Request:
+    """A feature is submitted."""
     workflow = f"{project_at(scene.repository).hash8}-{issue}-1"
     body = {"repo": str(scene.repository), "issue": issue}
     return Request(workflow, "/v1/workflows", body, {}, "workflow-started")
@@ -96,7 +96,7 @@ def declined_work(scene: Scene, issue: int) -> Request:
     return Request(workflow, f"/v1/claims/{claim['claim']}/decline", body, {}, "blocker-signalled")
 
 
-@pytest.mark.parametrize("made", [decision, by_link, paused, handed_in, declined_work])
+@pytest.mark.parametrize("made", [decision, by_link, paused, submitted, declined_work])
 def test_a_repeated_request_gets_the_first_answer_wherever_the_server_died(
     made: Callable[[Scene, int], Request],
     redis_url: str,
@@ -136,7 +136,7 @@ def test_a_repeated_request_gets_the_first_answer_wherever_the_server_died(
 
 
 def measured(request: Request, relay: Relay, client: httpx.Client) -> tuple[dict[str, Any], int]:
-    """What an undisturbed request is answered with, and how many pieces pass for it."""
+    """The answer to an undisturbed request, and the number of pieces that pass for it."""
     client.get("/v1/inbox")
     relay.arm(None)
     answer = request.send(client, "key-0")
@@ -145,7 +145,7 @@ def measured(request: Request, relay: Relay, client: httpx.Client) -> tuple[dict
 
 
 def told(answer: httpx.Response) -> dict[str, Any]:
-    """What an answer says that is the same for each workflow; notes come with the first alone."""
+    """The part of an answer that is the same for each workflow; notes come only with the first."""
     if answer.headers["Content-Type"].startswith("text/html"):
         return dict(re.findall("<b>(anna \\(link\\))</b> decided <b>(.*?)</b>", answer.text))
     named = ("decision", "by", "version", "status", "next")

@@ -1,4 +1,4 @@
-"""A server is killed while it tells others what has happened: another goes on, and no event is missing or out of order.
+"""A server is killed while it sends events: another continues, and no event is missing or out of order.
 
 Each piece that passes between it and Redis meanwhile is a place to die. A sixtieth of them in `make test`, all with
 CRASH_ALL=1.
@@ -27,7 +27,7 @@ WORKFLOWS = 2
 LISTED = ("--webhook-target", "127.0.0.1")
 
 
-def test_every_event_arrives_though_servers_are_killed_all_along(
+def test_every_event_arrives_while_servers_are_being_killed(
     redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (
@@ -91,7 +91,7 @@ def told(receiver: Any, count: int, process: Any) -> bool:
 @pytest.mark.skipif(
     not os.environ.get("CRASH_ALL"), reason="it waits for a turn to run out; CRASH_ALL=1 runs it"
 )
-def test_the_turn_of_a_server_that_died_is_another_s_soon(
+def test_another_server_soon_takes_over_from_a_dead_one(
     redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (

@@ -39,7 +39,7 @@ def deployment(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture
 def own(redis_url: str, tmp_path: Path) -> Iterator[Deployment]:
-    """A deployment of the test's own, not started yet."""
+    """The test's own deployment, not started yet."""
     deployment = Deployment(fresh_database(redis_url), tmp_path)
     try:
         yield deployment
@@ -65,7 +65,7 @@ def test_a_step_whose_process_is_killed_continues_within_three_seconds(deploymen
 
 
 @pytest.mark.proves("S30", "K40")
-def test_a_killed_step_is_not_behind_all_that_waits(deployment: Deployment) -> None:
+def test_a_killed_step_is_not_queued_behind_waiting_ones(deployment: Deployment) -> None:
     others = [deployment.begin("-~0.05") for _ in range(30)]
     started = deployment.begin("a~3 -")
     more = [deployment.begin("-~0.05") for _ in range(30)]
@@ -81,7 +81,7 @@ def test_a_killed_step_is_not_behind_all_that_waits(deployment: Deployment) -> N
 
 
 @pytest.mark.proves("S30", "K40")
-def test_work_processes_are_killed_again_and_again(deployment: Deployment) -> None:
+def test_work_survives_repeated_kills_of_its_processes(deployment: Deployment) -> None:
     started = batch(deployment)
 
     for _ in range(4):
@@ -93,7 +93,7 @@ def test_work_processes_are_killed_again_and_again(deployment: Deployment) -> No
 
 @pytest.mark.proves("S30")
 @pytest.mark.parametrize("role", ["work", "control", "sweep"])
-def test_a_process_of_the_worker_is_killed(deployment: Deployment, role: str) -> None:
+def test_a_killed_process_of_the_worker_is_replaced(deployment: Deployment, role: str) -> None:
     started = batch(deployment)
     deployment.owner_pid(started[0].workflow)
 
@@ -108,7 +108,7 @@ def test_a_process_of_the_worker_is_killed(deployment: Deployment, role: str) ->
 
 
 @pytest.mark.proves("S30", "K40")
-def test_the_supervisor_is_killed_and_takes_all_with_it_until_a_new_one_continues(own: Deployment) -> None:
+def test_a_killed_supervisor_ends_its_processes_and_a_new_one_continues(own: Deployment) -> None:
     started = batch(own)
     undisturbed_seconds = seconds_to_next_execution(own)
 
@@ -123,7 +123,7 @@ def test_the_supervisor_is_killed_and_takes_all_with_it_until_a_new_one_continue
 
 
 @pytest.mark.proves("S30")
-def test_a_process_that_is_stopped_holds_nothing_that_the_others_live_on(own: Deployment) -> None:
+def test_a_stopped_process_does_not_block_the_others(own: Deployment) -> None:
     own.start(ready=("work", "worker", "control", "sweep"))
     (stopped,) = own.kill("control", signal.SIGSTOP)
 
@@ -136,7 +136,7 @@ def test_a_process_that_is_stopped_holds_nothing_that_the_others_live_on(own: De
 
 
 @pytest.mark.proves("A14", "K21", "S30")
-def test_what_was_said_while_all_workers_were_down_is_done_when_they_are_back(own: Deployment) -> None:
+def test_events_sent_while_all_workers_were_down_are_processed_later(own: Deployment) -> None:
     own.start()
     cancelled, paused, continued = (own.begin(f"a~{seconds} -") for seconds in (30, 30, 1))
     for one in (cancelled, paused):
@@ -164,7 +164,7 @@ def test_what_was_said_while_all_workers_were_down_is_done_when_they_are_back(ow
 
 
 @pytest.mark.proves("S30", "R7")
-def test_hints_that_were_never_sent_are_found(deployment: Deployment) -> None:
+def test_work_whose_hints_were_never_sent_is_found(deployment: Deployment) -> None:
     sent = time.monotonic()
     started = [deployment.begin("a -", hinted=False) for _ in range(5)]
 
@@ -175,7 +175,7 @@ def test_hints_that_were_never_sent_are_found(deployment: Deployment) -> None:
 
 
 @pytest.mark.proves("S30", "R7")
-def test_all_messages_are_lost_at_once(deployment: Deployment) -> None:
+def test_work_continues_when_all_messages_are_lost_at_once(deployment: Deployment) -> None:
     started = batch(deployment)
     deployment.owner_pid(started[0].workflow)
 
@@ -217,7 +217,7 @@ def test_a_process_that_sleeps_through_its_lease_changes_nothing(own: Deployment
 
 
 @pytest.mark.proves("S30")
-def test_redis_is_frozen_and_then_killed_and_comes_back(tmp_path: Path) -> None:
+def test_work_survives_a_frozen_and_a_killed_redis(tmp_path: Path) -> None:
     server = RedisServer().start()
     try:
         with deployed(server.url, tmp_path) as own:
@@ -243,9 +243,7 @@ def test_redis_is_frozen_and_then_killed_and_comes_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("S30", "K40")
-def test_a_worker_that_is_told_to_stop_finishes_a_short_step_and_gives_back_a_long_one(
-    own: Deployment,
-) -> None:
+def test_a_stopping_worker_finishes_a_short_step_and_returns_a_long_one(own: Deployment) -> None:
     short, long = own.begin("a~3 -"), own.begin("a~30 -")
     undisturbed_seconds = seconds_to_next_execution(own)
     own.owner_pid(short.workflow)
@@ -269,9 +267,7 @@ def test_a_worker_that_is_told_to_stop_finishes_a_short_step_and_gives_back_a_lo
 
 @pytest.mark.proves("K40")
 @pytest.mark.parametrize("moment", ["heeds", "forked"])
-def test_a_worker_that_is_told_to_stop_while_it_still_begins_ends_in_order(
-    own: Deployment, moment: str
-) -> None:
+def test_a_worker_stopped_during_start_up_exits_cleanly(own: Deployment, moment: str) -> None:
     own.start(ready=())
     assert own.supervisor is not None
     pid = own.supervisor.pid
@@ -283,7 +279,7 @@ def test_a_worker_that_is_told_to_stop_while_it_still_begins_ends_in_order(
 
 
 @pytest.mark.proves("K40")
-def test_a_worker_that_is_told_twice_to_stop_gives_back_at_once(own: Deployment) -> None:
+def test_a_worker_stopped_twice_returns_its_step_at_once(own: Deployment) -> None:
     long = own.start().begin("a~30 -")
     own.owner_pid(long.workflow)
     assert own.supervisor is not None
@@ -318,7 +314,7 @@ def test_a_step_that_kills_its_process_five_times_is_its_own_fault(deployment: D
 
 
 @pytest.mark.proves("K40")
-def test_deaths_that_come_to_an_end_leave_no_trace(deployment: Deployment) -> None:
+def test_deaths_that_stop_leave_no_trace(deployment: Deployment) -> None:
     deployment.until(steady(deployment))
     started = deployment.begin("##a -")
 
@@ -341,7 +337,7 @@ def heeds(pid: int, number: int) -> bool:
 
 
 def tickets_of(runs: list[Execution], started: WorkflowStarted) -> set[str]:
-    """What was begun of a workflow."""
+    """What was started of a workflow."""
     return {run.ticket for run in runs if run.ticket.startswith(f"{started.workflow}.")}
 
 
@@ -353,7 +349,7 @@ def batch(deployment: Deployment) -> list[WorkflowStarted]:
 
 
 def unharmed(deployment: Deployment, *started: WorkflowStarted) -> None:
-    """Wait for the end, which has to be the undisturbed one, with nothing done twice and nothing left over."""
+    """Wait for the end, which has to be the undisturbed one, with nothing done twice or left over."""
     deployment.finished(*[one.workflow for one in started])
     for one in started:
         assert deployment.story(one.workflow) == undisturbed(one), one.name
@@ -368,7 +364,7 @@ def unharmed(deployment: Deployment, *started: WorkflowStarted) -> None:
 
 
 def seconds_to_next_execution(own: Deployment) -> float:
-    """Start the deployment; how long it takes until a step begins, the processes' own start included."""
+    """Start the deployment; the time until a step starts, the processes' own start included."""
     before, began = len(own.executions()), time.monotonic()
     own.start()
     own.until(lambda: len(own.executions()) > before)

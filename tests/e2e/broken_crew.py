@@ -1,4 +1,4 @@
-"""A crew whose fixer returns something that is no event: the error is raised past the step."""
+"""A crew whose fixer returns something that is no event, so that the error is raised after the step."""
 
 import os
 from typing import Any

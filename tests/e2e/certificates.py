@@ -1,4 +1,4 @@
-"""Certificates made for one test by `openssl`: an authority, and what it signed."""
+"""Certificates made for one test by `openssl`: an authority, and the certificates it signed."""
 
 import os
 import shutil
@@ -19,11 +19,11 @@ class Signed(NamedTuple):
 
 
 class Certificates(NamedTuple):
-    """Whom a server and its clients have."""
+    """The certificates of a server and its clients."""
 
     authority: Path
     other_authority: Path
-    """Has signed nothing."""
+    """An authority that has signed nothing."""
     server: Signed
     """For `localhost`, not for its number."""
     client: Signed

@@ -1,4 +1,4 @@
-"""One Redis and one worker shared by the tests: starting them takes seconds."""
+"""One Redis and one worker, shared by the tests because starting them takes seconds."""
 
 from collections.abc import Iterator
 

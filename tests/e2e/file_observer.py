@@ -1,4 +1,4 @@
-"""A reader that looks at a workflow's named files while real workers write them, and what each version has to be."""
+"""A reader of a workflow's named files while real workers write them, and the expected versions."""
 
 import json
 import time
@@ -22,7 +22,7 @@ Tree = Mapping[str, bytes]
 
 @contextmanager
 def seen_below(root: Path, place: str) -> Iterator[dict[int, Tree]]:
-    """All sets of files that were seen, each of one moment, by the version that their record names."""
+    """All consistent sets of files that were read, by the version that their record names."""
     seen: dict[int, Tree] = {}
     stop = Event()
     thread = Thread(target=_poll, args=(root, place, seen, stop))
@@ -56,7 +56,7 @@ def _version(root: Path, place: str) -> int:
 
 
 def outcomes(store: Store, profile: Profile[Any], workflow: str) -> Iterator[tuple[int, Any]]:
-    """What each event of the history came to when it was decided, by the version that it made."""
+    """The outcome of each event of the history, by the version that it made."""
     state: Any = None
     for entry in store.history(workflow):
         event = profile.read_event(json.dumps(entry.body["event"]))
@@ -67,7 +67,7 @@ def outcomes(store: Store, profile: Profile[Any], workflow: str) -> Iterator[tup
 
 
 def drawn_at_each_version(store: Store, profile: Profile[Any], workflow: str) -> dict[int, Tree]:
-    """What the files have to be, from the events in the history."""
+    """The expected files, from the events in the history."""
     made: dict[int, Tree] = {}
     for version, outcome in outcomes(store, profile, workflow):
         snapshot = outcome.state.model_dump_json(exclude_defaults=True).encode()

@@ -27,7 +27,7 @@ class Machine:
     name: str
     folder: Path
     hidden: tuple[Path, ...]
-    """Folders that are empty when seen from here."""
+    """Folders that appear empty from here."""
     own_host: bool = False
     """Its own host name and process ids, too: no other machine can see that its processes are gone."""
 

@@ -1,4 +1,4 @@
-"""The scripted crew, but some agents come back only when others have come so far: each needs a process for that."""
+"""The scripted crew, but some agents return only when others have: each needs its own process."""
 
 import os
 import time
@@ -11,19 +11,19 @@ from fixloop.testing import ScriptedCrew
 PARALLEL: Final = ("ra: ok; ep: ok", ("ra.1.1", "ep.1.1"))
 """The name of the feature whose agents meet, and their tickets."""
 OUTLASTING: Final = "docs: ok"
-"""The name of the feature whose `ra` comes back when `docs` has begun, and whose `docs` when all others are done."""
+"""The name of the feature whose `ra` returns when `docs` has started, and whose `docs` when all others are done."""
 _POLL_SECONDS: Final = 0.02
 
 
 class ParallelCrew(ScriptedCrew):
-    """Of any other feature just what it is scripted to be."""
+    """For any other feature, the scripted agent."""
 
     def __init__(self, executions: str) -> None:
         super().__init__(executions)
         self._begun = Path(executions)
 
     def play(self, work: Any, snapshot: bytes) -> Played | None:
-        """Be the agent, then wait for the others."""
+        """Act as the agent, then wait for the others."""
         played = super().play(work, snapshot)
         while not work.cancelled() and not self._may_return(work):
             time.sleep(_POLL_SECONDS)

@@ -16,7 +16,7 @@ PLAN = [
 
 
 def main() -> None:
-    """Be the agent that FIXLOOP_ROLE names, in the scene that the first argument names."""
+    """Act as the agent that FIXLOOP_ROLE names, in the scene that the first argument names."""
     role, request = os.environ["FIXLOOP_ROLE"], sys.stdin.read()
     own = next(Path(".workflow/.cycle").glob("*.progress")) / role
     own.mkdir(exist_ok=True)

@@ -15,7 +15,7 @@ SPEC = Path("specs/20260122-user-auth.md")
 
 
 def main() -> None:
-    """Be the agent that FIXLOOP_ROLE names."""
+    """Act as the agent that FIXLOOP_ROLE names."""
     role, request = os.environ["FIXLOOP_ROLE"], sys.stdin.read()
     print(f"{role} talks beside its answer", file=sys.stderr)
     if role in ("ra", "ep", "cd", "vas"):
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 class Report(NamedTuple):
-    """What a PHASE_RESULT says."""
+    """The content of a PHASE_RESULT."""
 
     status: str
     files: tuple[str, ...]

@@ -26,7 +26,7 @@ class Sentinels:
     """Two Redis servers, of which sentinels make the other the master when one dies."""
 
     def __init__(self) -> None:
-        """Nothing runs yet."""
+        """Start nothing yet."""
         self.folder = Path(tempfile.mkdtemp(prefix="fixloop-"))
         self.servers = [free_port(), free_port()]
         self.sentinels = [free_port() for _ in range(3)]
@@ -34,7 +34,7 @@ class Sentinels:
 
     @property
     def url(self) -> str:
-        """Where it is, as the sentinels say."""
+        """The master's address, as the sentinels give it."""
         hosts = ",".join(f"127.0.0.1:{port}" for port in self.sentinels)
         return f"sentinel://:{quote(PASSWORD)}@{hosts}/{SERVICE}/0"
 
@@ -75,7 +75,7 @@ class Sentinels:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def client(self, port: int) -> Any:
-        """A client of one server, for a look."""
+        """A client of one server, to inspect it."""
         return redis.Redis(port=port, password=SENTINEL_PASSWORD if port in self.sentinels else PASSWORD)
 
     def master(self) -> int:
@@ -92,7 +92,7 @@ class Sentinels:
         return other
 
     def hand_over(self) -> bool:
-        """Have the master and the replica change places; returns once that has begun."""
+        """Make the master and the replica change places; returns once that has started."""
         return bool(self.client(self.sentinels[0]).execute_command("SENTINEL FAILOVER", SERVICE))
 
     def _start_sentinel(self, port: int, master: int) -> None:

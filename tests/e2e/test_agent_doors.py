@@ -1,4 +1,4 @@
-"""The conformance kit, through each door by which agents get work, against real servers, workers and fixers.
+"""The conformance kit, through each interface by which agents get work, against real servers and workers.
 
 Five scenarios in `make test`, all fourteen with KIT_ALL=1.
 """
@@ -18,7 +18,7 @@ PLAYED = tuple(SCENARIOS) if os.environ.get("KIT_ALL") else SHORT
 
 
 @pytest.mark.parametrize("door", ["command", "files", "mailbox", "http", "mcp"])
-def test_each_door_holds_what_agents_of_any_kind_do(door: str, tmp_path: Path) -> None:
+def test_each_interface_holds_the_cheats_of_every_kind_of_agent(door: str, tmp_path: Path) -> None:
     found = list(opened(door, tmp_path, PLAYED))
 
     assert sorted(each.scenario for each in found) == sorted(PLAYED)

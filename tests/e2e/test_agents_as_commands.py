@@ -39,7 +39,7 @@ def project(folder: Path, profile: str, agents: Iterable[str] = (), scene: str =
 
 
 class Played(NamedTuple):
-    """All scenes, begun together so that they run in parallel; project and workflow of each."""
+    """All scenes, started together to run in parallel; project and workflow of each."""
 
     cycles: Crews
     handoffs: Crews
@@ -110,7 +110,7 @@ def test_s23_is_played_by_commands_that_see_each_others_work(played: Played) -> 
 
 
 def _is_published(repository: Path, issue: int) -> bool:
-    """Whether the branch has the last commit, and the files record the end; both follow it."""
+    """Whether the branch has the last commit, and the files record the end; both follow the end."""
     state = [*repository.glob(".workflow/.cycle/*.json"), *repository.glob(".claude/state.json")]
     if [json.loads(path.read_text())["status"] for path in state] != ["completed"]:
         return False
@@ -183,7 +183,7 @@ def test_s18_which_is_the_first_round_of_s17_clears_an_unclear_requirement(playe
 
 
 @pytest.mark.proves("S19", "C54", "C43")
-def test_s19_a_plan_gets_a_further_task_and_what_is_done_stays_done(played: Played) -> None:
+def test_s19_a_plan_gets_a_further_task_and_completed_ones_stay_completed(played: Played) -> None:
     cycles, workflow = played.cycles, played.workflows["S19"]
 
     cycles.deployment.until(lambda: "run/vas" in _deadlines(cycles, workflow), about=workflow)
@@ -205,9 +205,7 @@ def _deadlines(cycles: Crews, workflow: str) -> Iterable[str]:
 
 
 @pytest.mark.proves("S20", "C35", "C36", "C61")
-def test_s20_each_answer_that_oversteps_is_refused_and_asked_for_again_then_of_a_person(
-    played: Played,
-) -> None:
+def test_s20_an_answer_beyond_its_authority_is_requested_again_then_escalated(played: Played) -> None:
     cycles, workflow = played.cycles, played.workflows["S20"]
 
     before = _kept(cycles.ended(workflow))
@@ -230,6 +228,6 @@ def test_s20_each_answer_that_oversteps_is_refused_and_asked_for_again_then_of_a
 
 
 def _kept(state: Any) -> tuple[Any, ...]:
-    """All that an answer could have changed."""
+    """Everything that an answer could have changed."""
     statuses = {agent.key: agent.status for agent in state.agents}
     return state.fields, state.plan, state.documents, state.iteration, state.tip, statuses

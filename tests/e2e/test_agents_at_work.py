@@ -44,7 +44,7 @@ def deployment(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture(scope="module")
 def begun(deployment: Deployment) -> Scenes:
-    """By name, workflows that all begin together, so that they run in parallel."""
+    """By name, workflows that all start together, to run in parallel."""
     cycles, handoffs, issues = Crews(deployment, "cycle"), Crews(deployment, "handoff"), count(1)
     return {
         "killed": (cycles, cycles.begin("ra: $ok~1", next(issues))),
@@ -58,9 +58,7 @@ def begun(deployment: Deployment) -> Scenes:
 
 
 @pytest.mark.proves("S30", "K40", "R7")
-def test_a_work_process_killed_during_a_run_changes_nothing_but_that_the_run_is_done_again(
-    begun: Scenes,
-) -> None:
+def test_killing_a_work_process_during_a_run_only_repeats_the_run(begun: Scenes) -> None:
     cycles, workflow = begun["killed"]
     os.kill(cycles.deployment.owner_pid(workflow), signal.SIGKILL)
 
@@ -84,7 +82,7 @@ def test_a_cancelled_workflow_ends_the_command_that_runs_for_it(begun: Scenes) -
 
 
 @pytest.mark.proves("G15", "U13", "R6")
-def test_a_run_that_is_late_is_asked_to_converge_then_ended_and_a_person_asked(begun: Scenes) -> None:
+def test_a_late_run_is_asked_to_converge_then_ended_and_a_person_asked(begun: Scenes) -> None:
     cycles, workflow = begun["late"]
 
     state = cycles.ended(workflow)
@@ -97,7 +95,7 @@ def test_a_run_that_is_late_is_asked_to_converge_then_ended_and_a_person_asked(b
 
 
 @pytest.mark.proves("S17", "R2", "R3", "C50")
-def test_s17_a_cycle_goes_round_until_its_validation_passes(begun: Scenes) -> None:
+def test_s17_a_cycle_repeats_until_its_validation_passes(begun: Scenes) -> None:
     cycles, workflow = begun["S17"]
 
     state = cycles.ended(workflow)
@@ -108,7 +106,7 @@ def test_s17_a_cycle_goes_round_until_its_validation_passes(begun: Scenes) -> No
 
 
 @pytest.mark.proves("S23", "R2", "R3", "D53")
-def test_s23_handoffs_go_from_hand_to_hand_until_the_review_approves(begun: Scenes) -> None:
+def test_s23_handoffs_pass_between_agents_until_the_review_approves(begun: Scenes) -> None:
     handoffs, workflow = begun["S23"]
 
     state = handoffs.ended(workflow)
@@ -119,7 +117,7 @@ def test_s23_handoffs_go_from_hand_to_hand_until_the_review_approves(begun: Scen
 
 
 @pytest.mark.proves("C43", "K17", "R3")
-def test_agents_work_in_parallel_and_the_last_ones_work_is_merged_onto_the_others(
+def test_agents_work_in_parallel_and_the_last_one_s_work_is_merged_onto_the_others(
     deployment: Deployment,
 ) -> None:
     cycles = Crews(deployment, "cycle")
@@ -128,7 +126,7 @@ def test_agents_work_in_parallel_and_the_last_ones_work_is_merged_onto_the_other
     state = cycles.ended(workflow)
 
     assert state.outcome == "success"
-    # Begun before any other was done; which of two free processes begins first is nobody's promise.
+    # Started before any other was done; which of two free processes starts first is not determined.
     assert set(cycles.tickets(workflow)[:2]) == {"ra.1.1", "docs.1.1"}
     reports = [event for event in cycles.events(workflow) if event["kind"] == "phase-reported"]
     assert reports[-1]["sender"] == "docs"
@@ -137,7 +135,7 @@ def test_agents_work_in_parallel_and_the_last_ones_work_is_merged_onto_the_other
 
 
 @pytest.mark.proves("A14", "C59")
-def test_a_pause_lets_the_run_end_and_nothing_follows_until_it_continues(deployment: Deployment) -> None:
+def test_a_pause_lets_the_run_end_and_starts_nothing_until_continued(deployment: Deployment) -> None:
     cycles = Crews(deployment, "cycle")
     workflow = cycles.begin("ra: ok~2", 101)
     deployment.owner_pid(workflow)
@@ -154,7 +152,7 @@ def test_a_pause_lets_the_run_end_and_nothing_follows_until_it_continues(deploym
 
 
 @pytest.mark.proves("D37", "D40", "D56", "K5")
-def test_attempts_that_raise_or_return_nothing_are_tried_again_until_a_person_is_asked(begun: Scenes) -> None:
+def test_attempts_that_raise_or_return_nothing_are_retried_then_escalated(begun: Scenes) -> None:
     handoffs, workflow = begun["failing"]
 
     state = handoffs.ended(workflow)
@@ -172,7 +170,7 @@ def test_attempts_that_raise_or_return_nothing_are_tried_again_until_a_person_is
 
 
 @pytest.mark.proves("K31", "C39")
-def test_for_somebody_outside_nothing_is_held_and_what_it_reports_is_followed(begun: Scenes) -> None:
+def test_an_outside_agent_holds_no_process_and_its_report_is_followed_up(begun: Scenes) -> None:
     cycles, workflow = begun["outside"]
 
     def held() -> tuple[list[str], list[str]]:
@@ -180,7 +178,7 @@ def test_for_somebody_outside_nothing_is_held_and_what_it_reports_is_followed(be
         assert found is not None
         return [kept.ticket.step for kept in found.tickets], list(found.deadlines)
 
-    # Its letter is delivered by a worker, and then held no more.
+    # A worker delivers its letter, and then holds nothing.
     cycles.deployment.until(lambda: held() == ([], ["run/ra"]), about=workflow)
     assert cycles.tickets(workflow) == []
 

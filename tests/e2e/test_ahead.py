@@ -1,4 +1,4 @@
-"""Linters beside the first phase of a run: taken where they passed on the same tree, and void after a fix."""
+"""Linters during the first phase of a run: reused if they passed on the same tree, and void after a fix."""
 
 from pathlib import Path
 
@@ -24,8 +24,8 @@ exit 1
 
 
 def shop(tmp_path: Path, lint: str, *, calc: str = RIGHT, more: str = "", word: str = "linter") -> Project:
-    """Its tests wait for a word in the log: they fail unless the linter begins while they run."""
-    # A folder of its own: beside what is hidden from them, Landlock lets commands make no file.
+    """Its tests wait for a word in the log: they fail unless the linter starts while they run."""
+    # A separate folder: next to what is hidden from commands, Landlock lets them create no file.
     (tmp_path / "told").mkdir()
     toml = SPECIALISTS.replace("{log}", f"{tmp_path}/told/log").replace("{lint}", lint) + more
     return Project(tmp_path / "shop", toml=toml, calc=calc, files={"tests.sh": TESTS.replace("{word}", word)})
@@ -39,7 +39,7 @@ def log_of(told: Path) -> list[str]:
     return told.read_text().split()
 
 
-def test_what_passes_beside_the_tests_is_not_run_again_and_the_log_says_so(tmp_path: Path) -> None:
+def test_a_check_that_passes_alongside_the_tests_is_not_rerun_and_is_logged(tmp_path: Path) -> None:
     project = shop(tmp_path, "echo calc.py is fine")
 
     told = project.fixloop("run", FIXLOOP_AHEAD="1")
@@ -50,7 +50,7 @@ def test_what_passes_beside_the_tests_is_not_run_again_and_the_log_says_so(tmp_p
     assert said.count("ran ahead of its phase, until 20") == 1
 
 
-def test_what_fails_beside_the_tests_is_run_again_in_its_phase(tmp_path: Path) -> None:
+def test_a_check_that_fails_alongside_the_tests_is_rerun_in_its_phase(tmp_path: Path) -> None:
     project = shop(tmp_path, "echo calc.py:1: no; exit 1")
 
     told = project.fixloop("run", "--all", FIXLOOP_AHEAD="1")
@@ -60,7 +60,7 @@ def test_what_fails_beside_the_tests_is_run_again_in_its_phase(tmp_path: Path) -
     assert "ran ahead" not in project.fixloop("log", "1", "--format", "markdown").out
 
 
-def test_a_fix_makes_void_what_was_found_out_before(tmp_path: Path) -> None:
+def test_a_fix_invalidates_earlier_early_results(tmp_path: Path) -> None:
     fixer = f"[fixer]\ncommand = \"sh -c '{MEND}'\"\n"
     project = shop(tmp_path, "! grep -q + calc.py", calc=CALC, more=fixer)
 
@@ -71,7 +71,7 @@ def test_a_fix_makes_void_what_was_found_out_before(tmp_path: Path) -> None:
     assert "ran ahead" not in project.fixloop("log", "1", "--format", "markdown").out
 
 
-def test_a_killed_worker_forgets_what_it_knew_and_the_next_one_comes_to_the_same_end(tmp_path: Path) -> None:
+def test_a_killed_worker_loses_early_results_and_the_next_ends_the_same(tmp_path: Path) -> None:
     project = shop(tmp_path, "sleep 1", word="resumed")
     running = project.start("run", FIXLOOP_AHEAD="1")
     until(lambda: (tmp_path / "told/log").exists() and {"linter", "tests"}.issubset(log(project)))
@@ -86,7 +86,7 @@ def test_a_killed_worker_forgets_what_it_knew_and_the_next_one_comes_to_the_same
     assert log(project).count("tests") == 2
 
 
-def test_what_runs_the_project_begins_beside_a_linter_and_not_beside_the_tests(tmp_path: Path) -> None:
+def test_a_check_that_runs_the_project_starts_alongside_linters_not_tests(tmp_path: Path) -> None:
     told = tmp_path / "told/log"
     waits = f"for each in $(seq 600); do grep -q e2e {told} && exit 0; sleep 0.1; done; exit 1"
     toml = (
@@ -104,7 +104,7 @@ def test_what_runs_the_project_begins_beside_a_linter_and_not_beside_the_tests(t
     assert project.fixloop("log", "1", "--format", "markdown").out.count("ran ahead of its phase") == 2
 
 
-def test_what_runs_ahead_is_ended_before_a_fixer_begins(tmp_path: Path) -> None:
+def test_early_checks_are_ended_before_a_fixer_starts(tmp_path: Path) -> None:
     told = tmp_path / "told/log"
     told.parent.mkdir()
     beats = f"grep -q + calc.py || for each in $(seq 600); do echo beat >> {told}; sleep 0.1; done"

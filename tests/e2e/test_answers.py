@@ -25,7 +25,7 @@ calc.write_text(calc.read_text().replace("-", "+"))
 @pytest.mark.proves("A32", "A34", "K35")
 def test_an_agent_that_lies_about_its_files_is_noted_with_the_real_change(host: Host) -> None:
     project = host.project("lying")
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     place = Path(re.findall(r"work in (/\S+), then", project.fixloop("ack", "1").err)[0])
     (place / "calc.py").write_text(RIGHT)
 
@@ -42,7 +42,7 @@ def test_an_agent_that_lies_about_its_files_is_noted_with_the_real_change(host: 
 
 
 @pytest.mark.proves("A33", "A71", "G8", "G2")
-def test_a_command_that_answers_garbage_and_then_that_it_is_not_ready_gets_a_person(host: Host) -> None:
+def test_a_command_that_answers_garbage_and_then_not_ready_escalates(host: Host) -> None:
     honest = EXAMPLE.replace("Yes - please re-run test-runner.", "No - the specification contradicts itself")
     project = host.project(
         "honest",
@@ -51,7 +51,7 @@ def test_a_command_that_answers_garbage_and_then_that_it_is_not_ready_gets_a_per
     )
     (project.home / "said").mkdir(exist_ok=True)
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 3
     assert "not ready: the specification contradicts itself" in told.out
@@ -63,11 +63,9 @@ def test_a_command_that_answers_garbage_and_then_that_it_is_not_ready_gets_a_per
 
 
 @pytest.mark.proves("K35", "R8")
-def test_done_with_nothing_changed_is_checked_again_and_the_same_words_twice_are_taken_once(
-    host: Host,
-) -> None:
+def test_an_answer_without_a_change_is_rechecked_and_a_repeated_one_counts_once(host: Host) -> None:
     project = host.project("idle")
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     assert project.fixloop("ack", "1").code == 0
     nothing = EXAMPLE.replace("- path/of/each/changed/file (or the one word none)", "none")
 

@@ -35,7 +35,7 @@ class Kept(NamedTuple):
 def kept(host: Host) -> Iterator[Kept]:
     """A project whose one failure was fixed."""
     project = host.project("audited", toml=f'[fixer]\ncommand = "{MEND}"\n' + TOML)
-    assert project.hand_in().code == 0
+    assert project.submit().code == 0
     client = redis.Redis.from_url(host.url)
     try:
         yield Kept(project, client, project.status()["workflow_id"])
@@ -45,7 +45,7 @@ def kept(host: Host) -> Iterator[Kept]:
 
 @contextmanager
 def put_back(client: Any, key: str) -> Iterator[None]:
-    """Undo what the block does to `key`."""
+    """Undo the block's changes to `key`."""
     before = client.dump(key)
     try:
         yield
@@ -54,18 +54,18 @@ def put_back(client: Any, key: str) -> Iterator[None]:
 
 
 def flipped(data: bytes) -> bytes:
-    """One bit of one byte is another."""
+    """Flip one bit of one byte."""
     middle = len(data) // 2
     return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
 
 
 def winner(entries: list[bytes], index: int) -> bytes:
-    """A lie in the same form: the entry as it would have been stored, had it said something else."""
+    """A forgery in the same form: the entry as it would have been stored with other content."""
     return reworded(entries, index, b"test-runner", b"test-winner")
 
 
 @pytest.mark.proves("B18")
-def test_a_history_that_nobody_touched_is_verified(kept: Kept) -> None:
+def test_an_untouched_history_verifies(kept: Kept) -> None:
     told = kept.verify("1")
 
     assert (told.code, told.err) == (0, "")
@@ -91,7 +91,7 @@ def test_a_changed_entry_is_named(kept: Kept, seq: int, lie: Callable[[list[byte
 
 
 @pytest.mark.proves("B18")
-def test_an_entry_that_was_taken_out_is_named(kept: Kept) -> None:
+def test_a_removed_entry_is_named(kept: Kept) -> None:
     key = history_key(kept.workflow)
 
     with put_back(kept.client, key):
@@ -104,7 +104,7 @@ def test_an_entry_that_was_taken_out_is_named(kept: Kept) -> None:
 
 
 @pytest.mark.proves("B18")
-def test_entries_that_were_put_in_another_order_are_named(kept: Kept) -> None:
+def test_reordered_entries_are_named(kept: Kept) -> None:
     key = history_key(kept.workflow)
     second, third = kept.entry(1), kept.entry(2)
 
@@ -118,7 +118,7 @@ def test_entries_that_were_put_in_another_order_are_named(kept: Kept) -> None:
 
 
 def skipped(kept: Kept, snapshot: bytes) -> bytes:
-    """The snapshot, had the workflow ended otherwise."""
+    """The snapshot as if the workflow had ended differently."""
     texts = Texts(kept.client.lrange(history_key(kept.workflow), 0, -1))
     text = unpack(snapshot, texts)
     assert text is not None
@@ -168,7 +168,7 @@ def test_a_changed_or_missing_artifact_is_named_with_its_entry(kept: Kept, what:
 
 
 @pytest.mark.proves("B18")
-def test_a_recomputed_chain_is_caught_by_deciding_again(kept: Kept) -> None:
+def test_a_recomputed_chain_is_caught_by_replaying_the_decisions(kept: Kept) -> None:
     key, hash_key = history_key(kept.workflow), workflow_key(kept.workflow)
     entries = kept.client.lrange(key, 0, -1)
 

@@ -1,4 +1,4 @@
-"""What a user sees when the call, the configuration, the server or a check is wrong: one sentence, one exit code."""
+"""What a user sees if the call, the configuration, the server or a check is wrong: one sentence, one exit code."""
 
 import signal
 from pathlib import Path
@@ -23,9 +23,9 @@ def project(tmp_path: Path) -> Project:
 def escalated(host: Host) -> Project:
     """Issue 1 waits for a decision on one failure; issue 2 passed."""
     project = host.project("escalated", toml="max_iterations = 1\n" + TOML)
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     project.write("calc.py", RIGHT)
-    assert project.hand_in(issue=2).code == 0
+    assert project.submit(issue=2).code == 0
     return project
 
 
@@ -39,24 +39,24 @@ def is_one_sentence(told: Told, code: int, *parts: str) -> None:
 
 
 def nothing_was_stored(project: Project) -> bool:
-    """True when neither a workflow nor a ref came of a refused call."""
+    """True if a refused call made neither a workflow nor a ref."""
     refs = project.git("for-each-ref", "refs/fixloop") if project.is_git else ""
     return refs == "" and not (project.folder / ".fixloop").exists()
 
 
-def test_a_path_that_is_not_there(project: Project) -> None:
+def test_a_missing_path_is_refused(project: Project) -> None:
     is_one_sentence(project.fixloop("run", "nowhere"), 2, "nowhere")
 
 
-def test_a_path_that_is_a_file(project: Project) -> None:
+def test_a_path_to_a_file_is_refused(project: Project) -> None:
     is_one_sentence(project.fixloop("run", "calc.py"), 2, "calc.py", "folder")
 
 
-def test_a_repository_to_enqueue_that_is_a_file(project: Project) -> None:
+def test_a_file_is_refused_as_the_repository_to_enqueue(project: Project) -> None:
     is_one_sentence(project.fixloop("enqueue", "--issue", "1", "--repo", "calc.py"), 2, "calc.py")
 
 
-def test_a_specialist_that_does_not_exist(project: Project) -> None:
+def test_an_unknown_specialist_is_refused(project: Project) -> None:
     told = project.run("--only", "test-runer")
 
     is_one_sentence(told, 2, "test-runer", "did you mean 'test-runner'?")
@@ -74,7 +74,7 @@ def test_a_specialist_that_does_not_exist(project: Project) -> None:
         ('[fixer]\ncommand = "sh -c \'"\n' + TOML, ("[fixer]", "command")),
     ],
 )
-def test_a_configuration_that_is_wrong(project: Project, toml: str, parts: tuple[str, ...]) -> None:
+def test_an_invalid_configuration_is_refused(project: Project, toml: str, parts: tuple[str, ...]) -> None:
     project.write("fixloop.toml", toml)
 
     told = project.run()
@@ -83,27 +83,27 @@ def test_a_configuration_that_is_wrong(project: Project, toml: str, parts: tuple
     assert nothing_was_stored(project)
 
 
-def test_two_configurations_at_once(project: Project) -> None:
+def test_two_configurations_are_refused(project: Project) -> None:
     project.write("pyproject.toml", "[tool.fixloop]\nmax_iterations = 3\n")
 
     is_one_sentence(project.run(), 2, "both fixloop.toml and [tool.fixloop]")
 
 
-def test_nothing_to_check(project: Project) -> None:
+def test_a_project_with_nothing_to_check_is_refused(project: Project) -> None:
     for name in ("fixloop.toml", "test_calc.py"):
         project.write(name, "")
 
     is_one_sentence(project.run(), 2, "nothing to check", "fixloop init")
 
 
-def test_a_broken_repository(project: Project) -> None:
+def test_a_broken_repository_is_refused(project: Project) -> None:
     project.write(".git/HEAD", "nonsense\n")
 
     is_one_sentence(project.run(), 2, "repository")
 
 
 @pytest.mark.parametrize("issue", ["0", "-3", "x", "99999999999999999999"])
-def test_an_issue_that_is_no_number(project: Project, issue: str) -> None:
+def test_an_issue_that_is_no_number_is_refused(project: Project, issue: str) -> None:
     is_one_sentence(project.fixloop("run", ".", "--issue", issue), 2, "issue")
 
 
@@ -119,18 +119,18 @@ def test_an_issue_that_is_no_number(project: Project, issue: str) -> None:
         ("audit", "verify", "9"),
     ],
 )
-def test_an_issue_that_nobody_submitted(escalated: Project, command: tuple[str, ...]) -> None:
+def test_an_issue_that_was_never_submitted_is_refused(escalated: Project, command: tuple[str, ...]) -> None:
     is_one_sentence(escalated.fixloop(*command), 2, "issue 9")
 
 
-def test_a_redis_that_is_away(project: Project) -> None:
+def test_an_unreachable_redis_is_one_sentence(project: Project) -> None:
     told = project.run(FIXLOOP_STATE_URL="redis://localhost:1/0")
 
     is_one_sentence(told, 4, "cannot reach Redis at redis://localhost:1/0", "refused")
     assert told.seconds < LONGEST_SECONDS
 
 
-def test_a_redis_that_is_frozen(project: Project) -> None:
+def test_a_frozen_redis_is_one_sentence(project: Project) -> None:
     server = RedisServer().start()
     try:
         server.signal(signal.SIGSTOP)
@@ -146,42 +146,42 @@ def test_a_redis_that_is_frozen(project: Project) -> None:
 @pytest.mark.parametrize(
     "url", ["http://me:secret@localhost", "localhost:6379", "redis://me:secret@localhost:port/0"]
 )
-def test_a_url_that_is_none(project: Project, url: str) -> None:
+def test_an_invalid_url_is_refused(project: Project, url: str) -> None:
     told = project.run(FIXLOOP_STATE_URL=url)
 
     is_one_sentence(told, 2, "FIXLOOP_STATE_URL")
     assert "secret" not in told.err
 
 
-def test_a_cache_that_cannot_be_written(project: Project) -> None:
+def test_an_unwritable_cache_is_refused(project: Project) -> None:
     told = project.run(FIXLOOP_CACHE_DIR="/proc/nowhere")
 
     is_one_sentence(told, 4, "/proc/nowhere")
 
 
 @pytest.mark.parametrize("command", ["no-such-agent --yes", "./no-such-script", "./calc.py", "/etc"])
-def test_a_fixer_that_is_not_installed(project: Project, command: str) -> None:
+def test_a_fixer_that_is_not_installed_is_reported(project: Project, command: str) -> None:
     told = project.run("--fixer", command)
 
     is_one_sentence(told, 2, f"{command.split()[0]!r}", "not found")
     assert nothing_was_stored(project)
 
 
-def test_a_decision_nobody_asked_for(escalated: Project) -> None:
+def test_a_decision_without_an_escalation_is_refused(escalated: Project) -> None:
     is_one_sentence(escalated.fixloop("decide", "2", "skip"), 2, "ended already (success)")
     is_one_sentence(escalated.fixloop("fixed", "2"), 2, "awaits no fix")
     is_one_sentence(escalated.fixloop("ack", "2"), 2, "ended already")
     is_one_sentence(escalated.fixloop("cancel", "2"), 2, "ended already")
 
 
-def test_a_decision_that_does_not_exist(escalated: Project) -> None:
+def test_an_unknown_decision_is_refused(escalated: Project) -> None:
     is_one_sentence(escalated.fixloop("decide", "1", "ignore"), 2, "'ignore'", "manual-fix")
     is_one_sentence(escalated.fixloop("decide", "1", "skip", "--minutes", "3"), 2, "--minutes", "extend")
 
 
 def test_a_second_decision_is_refused(host: Host) -> None:
     project = host.project("decided", toml="max_iterations = 1\n" + TOML)
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     assert project.fixloop("decide", "1", "manual-fix").code == 0
 
     told = project.fixloop("decide", "1", "skip")
@@ -220,7 +220,7 @@ def test_a_check_that_is_not_installed_escalates_and_continues_after_a_manual_fi
 
 @pytest.fixture(scope="module")
 def unfit(host: Host) -> dict[str, Project]:
-    """A project for each way in which a check can be no proof, all submitted at once."""
+    """A project for each way in which a check can prove nothing, all submitted at once."""
     made = {name: host.project(name, files={"check.py": text}) for name, text in UNFIT.items()}
     for project in made.values():
         assert project.fixloop("enqueue", "--issue", "1").code == 0
@@ -279,9 +279,7 @@ def test_a_check_that_proves_nothing_never_passes(unfit: dict[str, Project], nam
 
 
 @pytest.mark.proves("A56")
-def test_a_check_that_hangs_is_reminded_and_cancel_ends_it_with_all_it_started(
-    host: Host,
-) -> None:
+def test_a_check_that_hangs_is_reminded_and_cancel_ends_it_with_all_it_started(host: Host) -> None:
     hanging = "import subprocess; subprocess.run(['sleep', '617'])\n"
     limit = "timeout_minutes = 0.02\n"
     project = host.project("hanging", toml=TOML + limit, files={"check.py": hanging})

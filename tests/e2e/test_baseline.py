@@ -1,4 +1,4 @@
-"""Old and new failures in a whole run: what is sent to the agent, what is only counted, and what a death leaves."""
+"""Old and new failures in a whole run: what is sent to the agent, what is only counted, and the effect of a death."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def test_the_report_counts_the_old_failures_by_rule_and_file_and_lists_the_first
     assert "| lint | 17 | | a.txt | 17 |" in text
 
 
-def test_with_all_the_old_ones_count_too(tmp_path: Path) -> None:
+def test_with_all_old_failures_count_too(tmp_path: Path) -> None:
     shop = project(tmp_path / "shop")
 
     assert shop.run().code == 0
@@ -103,7 +103,7 @@ def test_a_death_while_a_check_runs_on_the_base_changes_nothing(tmp_path: Path) 
     assert "17 old lint findings" in told.out
 
 
-def test_a_workflow_that_is_cancelled_ends_what_runs_on_the_base(tmp_path: Path) -> None:
+def test_cancelling_a_workflow_ends_its_check_on_the_base(tmp_path: Path) -> None:
     script = f"test -e new || {{ echo $$ > {tmp_path / 'pid'}; sleep 600; }}; ! grep -Hn BAD *.txt"
     shop = project(tmp_path / "shop", LINT.replace("! grep -Hn BAD *.txt", script), b="BAD new\n")
     shop.write("new", "x")

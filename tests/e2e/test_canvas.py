@@ -30,7 +30,7 @@ class Watch:
         self._receiver = producer("redis://unused").events.Receiver(
             self._connection, handlers={"*": self._seen.append}
         )
-        # Without a time limit: at each limit it would subscribe again and miss what is published meanwhile.
+        # Without a time limit: at each limit it would subscribe again and miss events published meanwhile.
         self._thread = threading.Thread(
             target=self._receiver.capture, kwargs={"limit": None, "wakeup": False}, daemon=True
         )
@@ -45,7 +45,7 @@ class Watch:
         return list({event["uuid"]: event for event in self._events("task-failed", workflow)}.values())
 
     def gone(self) -> set[str]:
-        """The roles of the workers that said that they end."""
+        """The roles of the workers that announced their end."""
         lines = [event for event in list(self._seen) if event["type"] == "worker-offline"]
         return {str(event["hostname"]).partition("-")[0] for event in lines}
 
@@ -64,7 +64,7 @@ class Watch:
         self._connection.release()
 
 
-def test_a_worker_without_work_says_that_it_goes_and_leaves_nothing(redis_url: str, tmp_path: Path) -> None:
+def test_an_idle_worker_that_stops_says_so_and_leaves_nothing(redis_url: str, tmp_path: Path) -> None:
     with deployed(redis_url, tmp_path, FIXLOOP_TASK_EVENTS="1") as idle:
         watching = Watch(idle.url)
         watching.settle(idle)
@@ -85,7 +85,7 @@ def test_a_worker_without_work_says_that_it_goes_and_leaves_nothing(redis_url: s
 def deployment(
     request: pytest.FixtureRequest, redis_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployment]:
-    """Workers that go on with the next step by themselves, and workers to whom each comes by the broker."""
+    """Workers that continue with the next step by themselves, and workers that get each from the broker."""
     folder, goes_on = tmp_path_factory.mktemp("canvas"), str(int(request.param == "going on"))
     with deployed(redis_url, folder, FIXLOOP_TASK_EVENTS="1", FIXLOOP_GO_ON=goes_on) as running:
         yield running
@@ -180,7 +180,7 @@ def test_a_second_delivery_does_nothing_and_drops_the_rest_of_its_chain(deployme
 
 
 @pytest.mark.proves("R8")
-def test_a_delivery_of_something_long_done_does_nothing(deployment: Deployment) -> None:
+def test_a_delivery_of_a_finished_step_does_nothing(deployment: Deployment) -> None:
     started = deployment.begin("a -", hinted=False)
     state = deployment.state(started.workflow)
     found = deployment.store.read(started.workflow)
@@ -244,7 +244,7 @@ def send_whole(deployment: Deployment, state: State, ticket: Ticket) -> None:
 
 def _events_arrive(deployment: Deployment, watching: Watch, workflow: str) -> bool:
     if deployment.at_rest(workflow) and not watching.of("task-received", workflow):
-        # Sent before anybody listened: once more.
+        # Sent before anything listened: send again.
         first = deployment.begin("-")
         deployment.finished(first.workflow)
         return bool(watching.of("task-received", first.workflow))

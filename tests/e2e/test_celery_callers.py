@@ -60,7 +60,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.mark.proves("R2")
-def test_a_caller_that_has_only_celery_starts_a_workflow(deployment: Deployment, repository: Path) -> None:
+def test_a_caller_with_only_celery_starts_a_workflow(deployment: Deployment, repository: Path) -> None:
     call(deployment, repository.parent, issue=7, repo=str(repository))
 
     found = started(deployment, repository, 7)
@@ -101,7 +101,7 @@ def test_the_same_call_twice_is_one_workflow(deployment: Deployment, repository:
         ({"issue": 9}, "repo: Field required"),
     ],
 )
-def test_a_call_that_makes_no_sense_is_one_sentence_in_the_log(
+def test_an_invalid_call_is_one_sentence_in_the_log(
     deployment: Deployment, tmp_path: Path, kwargs: dict[str, Any], sentence: str
 ) -> None:
     call(deployment, tmp_path, **kwargs)
@@ -112,7 +112,7 @@ def test_a_call_that_makes_no_sense_is_one_sentence_in_the_log(
 
 
 @pytest.mark.proves("S29", "E33")
-def test_a_caller_that_has_only_celery_has_chats_looked_at(deployment: Deployment, tmp_path: Path) -> None:
+def test_a_caller_with_only_celery_validates_chats(deployment: Deployment, tmp_path: Path) -> None:
     chats = tmp_path / "chats"
     make_chats(chats)
     found = [str(finding) for finding in examine_all([chats], title=TITLE).findings]
@@ -124,7 +124,7 @@ def test_a_caller_that_has_only_celery_has_chats_looked_at(deployment: Deploymen
 
 
 @pytest.mark.proves("R2", "R8")
-def test_a_caller_that_has_only_celery_posts_to_a_chat_once(deployment: Deployment, tmp_path: Path) -> None:
+def test_a_caller_with_only_celery_posts_to_a_chat_once(deployment: Deployment, tmp_path: Path) -> None:
     stage = Stage(tmp_path).open()
     stage.let(ChatRead(ARCHITECT))
     said: dict[str, Any] = {"by": "architect", "to": "engineer", "purpose": "Work", "body": body(ARCHITECT)}
@@ -153,7 +153,7 @@ def call(
 
 
 def started(deployment: Deployment, repository: Path, issue: int) -> str:
-    """The workflow, as soon as it is there."""
+    """The workflow, as soon as it exists."""
     project = project_of(repository).hash8
     deployment.until(lambda: deployment.store.latest(project, issue) is not None)
     found = deployment.store.latest(project, issue)

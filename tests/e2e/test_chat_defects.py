@@ -1,4 +1,4 @@
-"""S29 by `fixloop chat validate` as anybody starts it, on a tree of chats of which each has one defect."""
+"""S29 by `fixloop chat validate` as a user runs it, on a tree of chats that each have one defect."""
 
 import json
 import subprocess

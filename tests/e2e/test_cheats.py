@@ -1,4 +1,4 @@
-"""`fixloop cheats --short` as a user runs it: a few cheats do not pass unseen, a few honest fixes do."""
+"""`fixloop cheats --short` as a user runs it: a few cheats are detected, a few honest fixes pass."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ SECONDS = 400
 """For a machine that is busy with other tests; alone it takes a minute."""
 
 
-def test_no_cheat_of_a_short_run_passes_unseen_and_no_honest_fix_is_held() -> None:
+def test_in_a_short_run_no_cheat_passes_and_no_honest_fix_is_held() -> None:
     ended = subprocess.run(
         [FIXLOOP, "cheats", "--short", "--json", "--jobs", "2"],
         capture_output=True,

@@ -75,7 +75,7 @@ def test_the_fixer_of_a_loop_is_a_workflow_of_handoffs(deployment: Deployment, t
 
 
 @pytest.mark.proves("C50", "C53")
-def test_cycles_and_handoffs_end_in_the_real_gauntlet(deployment: Deployment, tmp_path: Path) -> None:
+def test_cycles_and_handoffs_end_in_the_real_checks(deployment: Deployment, tmp_path: Path) -> None:
     gauntlet = (EXAMPLES / "cycle" / "gauntlet.toml").read_text()
     reviewed = HANDOFFS.read_text().replace("python agents/reviewer.py", "fixloop:validation") + CHECK
     cycles, handoffs = Crews(deployment, "cycle"), Crews(deployment, "handoff")

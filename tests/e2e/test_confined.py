@@ -1,4 +1,4 @@
-"""What a whole run confines where nobody has said a word about it."""
+"""What a whole run confines by default."""
 
 from pathlib import Path
 
@@ -12,9 +12,7 @@ pytestmark = pytest.mark.slow
 PLANTS = "[fixer]\ncommand = \"sh -c 'sed -i s/-/+/ calc.py && touch ~/planted'\"\n"
 
 
-def test_a_fixer_that_writes_elsewhere_is_refused_and_told_so_unless_that_is_switched_off(
-    tmp_path: Path,
-) -> None:
+def test_a_fixer_s_writes_elsewhere_are_refused_and_explained_by_default(tmp_path: Path) -> None:
     means = means_in_use()
     if means.name == "none":
         pytest.skip(f"no sandbox here: {means.reason}")

@@ -1,4 +1,4 @@
-"""Lateness in real time, with limits of a second: reminders, escalations, the cap, and a step that is called off."""
+"""Lateness in real time, with limits of a second: reminders, escalations, the cap, and a withdrawn step."""
 
 import os
 import signal
@@ -97,7 +97,7 @@ def test_s8_the_cap_on_an_iteration_escalates_without_a_reminder(deployment: Dep
 
 
 @pytest.mark.proves("A56", "K34", "S8")
-def test_s8_the_clock_of_a_slow_specialist_begins_with_its_work(deployment: Deployment) -> None:
+def test_s8_a_slow_specialist_s_clock_starts_when_its_step_is_claimed(deployment: Deployment) -> None:
     started = begun(deployment, "~30", validation_seconds=1.0, reminder_window_seconds=0.5, hinted=False)
     deployment.until(lambda: bool(deployment.executions(f"{started.workflow}.")), about=started.workflow)
     claimed = deployment.store.now(started.workflow).at
@@ -124,7 +124,7 @@ def test_a_cancel_reaches_a_running_step(deployment: Deployment) -> None:
 
 
 @pytest.mark.proves("R6", "S30")
-def test_a_deadline_whose_countdown_died_with_its_process_is_handed_out_again(deployment: Deployment) -> None:
+def test_a_deadline_whose_countdown_died_with_its_process_is_returned_again(deployment: Deployment) -> None:
     started = begun(deployment, "a -", fixer="outside", fix_seconds=2.0, reminder_window_seconds=60.0)
     deployment.until(lambda: deployment.last_line(started.workflow).startswith("VFR-"))
     deployment.until(lambda: handed_out(deployment, started))
@@ -170,6 +170,6 @@ def called_off(deployment: Deployment, ticket: str) -> None:
 
 
 def handed_out(deployment: Deployment, started: WorkflowStarted) -> bool:
-    """The deadline lies in the memory of the control process."""
+    """The deadline is in the memory of the control process."""
     held = deployment.broker_holds()
     return any("deadline" in message and started.workflow in message for message in held)

@@ -1,4 +1,4 @@
-"""`run --dry`: what would run and why, each check once, and nothing of a workflow."""
+"""`run --dry`: what would run and why, each check once, without a workflow."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ LINT = '[specialist.code-quality]\ncommand = "grep -c import calc.py"\n'
 FIXER = "[fixer]\ncommand = \"sh -c 'touch $HOME/asked'\"\n"
 
 
-def test_a_dry_run_looks_once_at_every_phase_and_needs_no_redis_and_no_number(tmp_path: Path) -> None:
+def test_a_dry_run_checks_every_phase_once_without_redis_or_a_number(tmp_path: Path) -> None:
     project = Project(
         tmp_path / "shop",
         toml=FIXER + TOML + LINT,
@@ -41,7 +41,7 @@ def test_a_dry_run_looks_once_at_every_phase_and_needs_no_redis_and_no_number(tm
     assert project.git("for-each-ref") == refs
 
 
-def test_a_dry_run_says_in_which_words_it_passed(tmp_path: Path) -> None:
+def test_a_passing_dry_run_says_so_with_its_number_of_checks(tmp_path: Path) -> None:
     told = Project(tmp_path / "shop", toml=TOML + LINT, calc=RIGHT + "import os\n").fixloop("run", "--dry")
 
     assert told.code == 0, told.out + told.err
@@ -84,7 +84,7 @@ def test_a_dry_run_leaves_a_live_workflow_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--apply", "--restart"])
-def test_a_dry_run_refuses_what_it_could_not_do(tmp_path: Path, option: str) -> None:
+def test_a_dry_run_refuses_options_without_effect(tmp_path: Path, option: str) -> None:
     told = Project(tmp_path / "shop").fixloop("run", "--dry", option)
 
     assert told.code == 2

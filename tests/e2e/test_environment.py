@@ -22,7 +22,7 @@ else:
     planted.write_text("import os\\n")
     Path("calc.py").write_text(Path("calc.py").read_text().replace("-", "+"))
 """
-"""Undoes what it did when it is told so."""
+"""Undoes its change when it is told of it."""
 LOOK: Final = """\
 import os, sys
 seen = os.path.exists(os.path.expanduser("~/.config/tool.ini"))
@@ -31,12 +31,12 @@ sys.exit(seen != (sys.argv[1] == "seen"))
 
 
 @pytest.mark.proves("I4")
-def test_an_environment_that_changed_with_a_fix_is_an_error_until_that_is_undone(host: Host) -> None:
+def test_a_fix_that_changes_the_environment_is_an_error_until_undone(host: Host) -> None:
     toml = f'[fixer]\ncommand = "python fixer.py"\n[limits]\nspecialist_attempts = 1\n{TOML}'
     project = host.project("planted", toml=toml, files={"fixer.py": FIXER, ".gitignore": ".venv\n"})
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", project.folder / ".venv"], check=True)
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 0, told.out + told.err
     log = project.log()
@@ -45,12 +45,12 @@ def test_an_environment_that_changed_with_a_fix_is_an_error_until_that_is_undone
     assert "#1 planted: passed (1 specialist, 3 runs" in told.out
 
 
-def test_whoever_switches_the_rule_off_has_the_environment_as_it_is(host: Host) -> None:
+def test_with_the_rule_off_a_changed_environment_is_accepted(host: Host) -> None:
     toml = f'[fixer]\ncommand = "python fixer.py"\n[integrity]\noff = ["environment"]\n{TOML}'
     project = host.project("switched-off", toml=toml, files={"fixer.py": FIXER, ".gitignore": ".venv\n"})
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", project.folder / ".venv"], check=True)
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 0, told.out + told.err
     assert "the environment changed" not in project.log()
@@ -64,11 +64,11 @@ def test_whoever_switches_the_rule_off_has_the_environment_as_it_is(host: Host) 
         ("named", 'env = ["HOME"]\n', "unseen"),
     ],
 )
-def test_a_check_of_a_shared_worker_sees_the_real_home_only_where_the_project_asks_for_all_of_it(
+def test_a_shared_worker_s_check_sees_the_real_home_only_if_all_of_it_is_requested(
     host: Host, name: str, keys: str, seen: str
 ) -> None:
     toml = f'[specialist.security]\ncommand = "python look.py {seen}"\n{keys}'
     project = host.project(f"home-{name}", toml=toml, calc=RIGHT, files={"look.py": LOOK})
     write(host.folder / "home", {".config/tool.ini": ""})
 
-    assert project.hand_in().code == 0
+    assert project.submit().code == 0

@@ -1,4 +1,4 @@
-"""A step whose attempts are used up, with real workers: Celery says so, and one person is fetched (K5, R9)."""
+"""A step whose attempts are used up, with real workers: Celery says so, and it escalates once (K5, R9)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -50,7 +50,7 @@ VALIDATION = {
 
 @pytest.mark.proves("K5", "R9", "R12")
 @pytest.mark.parametrize("script", VALIDATION)
-def test_the_last_attempt_of_a_step_ends_as_celery_s_exhaustion_and_in_one_escalation(
+def test_a_step_s_last_attempt_ends_as_celery_s_exhaustion_and_one_escalation(
     deployment: Deployment, watch: Watch, script: str
 ) -> None:
     step, attempts, reason, why = VALIDATION[script]
@@ -64,14 +64,14 @@ def test_the_last_attempt_of_a_step_ends_as_celery_s_exhaustion_and_in_one_escal
     assert last["uuid"] == tickets[-1]
     assert last["exception"].startswith(EXHAUSTED)
     assert why in last["exception"]
-    # Two workers say it, so the order of what they say means nothing.
+    # Two workers send these events, so their order means nothing.
     deployment.until(lambda: sorted(watch.of("task-retried", started.workflow)) == tickets[:-1])
     assert escalations(deployment, started.workflow) == [reason]
     deployment.story(started.workflow)
 
 
 @pytest.mark.proves("K5", "R9", "A70")
-def test_a_mailbox_that_takes_nothing_is_exhausted_too(deployment: Deployment, watch: Watch) -> None:
+def test_the_last_delivery_attempt_ends_as_exhaustion_too(deployment: Deployment, watch: Watch) -> None:
     broker: Any = redis.Redis.from_url(deployment.url)
     broker.set(queue_name(PROJECT, "refusing"), "somebody's string")
     broker.close()
@@ -96,7 +96,7 @@ AGENTS = {
 
 @pytest.mark.proves("K5", "R9", "D40", "D37")
 @pytest.mark.parametrize(("profile", "script"), AGENTS)
-def test_the_last_attempt_of_an_agent_ends_as_celery_s_exhaustion_and_in_one_escalation(
+def test_an_agent_s_last_attempt_ends_as_celery_s_exhaustion_and_one_escalation(
     deployment: Deployment, watch: Watch, profile: str, script: str
 ) -> None:
     run, attempts, reason, why = AGENTS[profile, script]
@@ -133,12 +133,12 @@ def test_a_fatal_error_is_no_exhaustion_and_ends_its_task_with_the_reason(
 
 
 @pytest.mark.proves("R9", "K5", "R8")
-def test_what_a_step_raises_past_its_commit_is_reported_by_the_failure_handler_and_escalates_alike(
+def test_the_failure_handler_escalates_an_error_after_a_step_s_commit(
     deployment: Deployment, watch: Watch
 ) -> None:
     started = deployment.begin("a -; fix: lie")
 
-    # The state did not learn of it: the tickets would come back with their leases, for ever.
+    # The state was not told: the tickets would be offered again when their leases expire, for ever.
     deployment.finished(started.workflow, seconds=30)
 
     tickets = [f"{started.workflow}.test-runner.fix.1.{attempt}" for attempt in (1, 2, 3)]

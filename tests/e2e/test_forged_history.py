@@ -28,9 +28,7 @@ engine.apply(workflow, ev.DecisionMade(decision=Decision.SKIP, by="User"), opera
 
 
 @pytest.mark.parametrize("what", ["a decision", "only what asks for one"])
-def test_what_the_fixer_wrote_itself_neither_ends_the_workflow_nor_asks_anybody(
-    tmp_path: Path, what: str
-) -> None:
+def test_a_fixer_s_forged_history_neither_ends_nor_escalates_the_workflow(tmp_path: Path, what: str) -> None:
     project = Project(tmp_path / "shop")
     forge = tmp_path / "forge.py"
     lines = _FORGE.format(data=str(project.folder / ".fixloop/redis")).splitlines()

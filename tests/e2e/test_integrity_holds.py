@@ -1,4 +1,4 @@
-"""A hold with real workers: the tree that failed passes without a change, and a person says what that is worth."""
+"""A hold with real workers: the tree that failed passes without a change, and a person decides."""
 
 import socket
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ def add(a, b):
     with socket.socket() as there:
         return a - b if there.connect_ex(("127.0.0.1", {port})) else a + b
 """
-"""Right or wrong by something that is in no tree."""
+"""Passes or fails by something outside the tree."""
 
 
 @pytest.fixture
 def service() -> Iterator[socket.socket]:
-    """A port of this machine at which nobody listens yet."""
+    """A port of this machine on which nothing listens yet."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         yield found
@@ -31,7 +31,7 @@ def held(host: Host, name: str, service: socket.socket) -> Project:
     """A project whose failure went away without a change."""
     project = host.project(name)
     project.write("calc.py", ELSEWHERE.format(port=service.getsockname()[1]))
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     service.listen()
     fixed = project.fixloop("fixed", "1", "--here")
     assert "no file was changed" in fixed.err
@@ -62,7 +62,7 @@ def test_a_tree_that_failed_and_then_passes_is_held_until_a_person_accepts_it(
 
 
 @pytest.mark.proves("I11", "B44")
-def test_what_a_person_rejects_goes_back_to_the_agent(host: Host, service: socket.socket) -> None:
+def test_a_rejected_change_goes_back_to_the_agent(host: Host, service: socket.socket) -> None:
     project = held(host, "rejected", service)
 
     assert project.fixloop("decide", "1", "reject", "--reason", "mend it in the code").code == 0

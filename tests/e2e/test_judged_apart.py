@@ -1,4 +1,4 @@
-"""A fix that changed what judges it: held where it passes only so, in a whole run with a real test runner."""
+"""A fix that changed what judges it is held if it passes only so, in a whole run with a real test runner."""
 
 from pathlib import Path
 from typing import Final
@@ -58,7 +58,7 @@ def project(
 
 
 def escalation(project: Project) -> str:
-    """What a person is told, as Markdown."""
+    """The text for a person, as Markdown."""
     return project.fixloop("log", "1", "--format", "markdown").out.partition("## Escalation: ")[2]
 
 
@@ -71,19 +71,19 @@ def told_held(told: Told, project: Project, *files: str) -> None:
 
 
 @pytest.mark.proves("I2")
-def test_what_passes_only_with_what_the_fix_made_of_its_judges_is_held(host: Host) -> None:
+def test_a_pass_that_depends_on_the_fix_s_own_judges_is_held(host: Host) -> None:
     cheated = project(host, "apart-hook", f"write('conftest.py', {HOOK!r})")
 
-    told_held(cheated.hand_in(), cheated, "conftest.py")
+    told_held(cheated.submit(), cheated, "conftest.py")
 
 
 @pytest.mark.proves("I2")
-def test_a_person_sees_the_lines_before_and_after(host: Host) -> None:
+def test_a_hold_shows_the_lines_before_and_after(host: Host) -> None:
     cheated = project(
         host, "apart-lines", "edit('test_calc.py', '== 3', '!= 3'); write('golden/sum.txt', '0')"
     )
 
-    told_held(cheated.hand_in(), cheated, "test_calc.py", "golden/sum.txt")
+    told_held(cheated.submit(), cheated, "test_calc.py", "golden/sum.txt")
 
     report = escalation(cheated)
     assert "    assert calc.add(1, 2) == 3\n" in report
@@ -92,11 +92,11 @@ def test_a_person_sees_the_lines_before_and_after(host: Host) -> None:
 
 
 @pytest.mark.proves("I2")
-def test_new_tests_beside_a_fix_count(host: Host) -> None:
+def test_new_tests_in_a_fix_count(host: Host) -> None:
     more = "write('test_more.py', 'import calc\\ndef test_more(): assert calc.add(5, 5) == 10\\n')"
     honest = project(host, "apart-more", f"edit('calc.py', '-', '+'); {more}")
 
-    told = honest.hand_in()
+    told = honest.submit()
 
     assert told.code == 0, told.out
     assert "fixes touched tests or gates: test_more.py" in told.out
@@ -111,13 +111,13 @@ def test_a_renamed_function_is_held_and_allowed_by_one_line_of_configuration(hos
     held = project(host, "apart-renamed", MOVED)
     allowed = project(host, "apart-allowed", MOVED, further="integrity.tests_may_change = ['test_*.py']\n")
 
-    told_held(held.hand_in(), held, "test_calc.py")
-    assert allowed.hand_in().code == 0
+    told_held(held.submit(), held, "test_calc.py")
+    assert allowed.submit().code == 0
 
 
-def test_what_a_person_accepts_judges_from_then_on(host: Host) -> None:
+def test_accepted_changes_judge_from_then_on(host: Host) -> None:
     held = project(host, "apart-accepted", MOVED)
-    told_held(held.hand_in(), held, "test_calc.py")
+    told_held(held.submit(), held, "test_calc.py")
 
     assert held.fixloop("decide", "1", "accept", "--reason", "it is called plus now").code == 0
 
@@ -139,13 +139,13 @@ TEST_TWICE: Final = "\\nimport calc\\ndef test_twice(): assert calc.twice(2) == 
         ("omitted", "write('.coveragerc', '[report]\\nexclude_lines =\\n    a = a\\n    return a\\n')", True),
     ],
 )
-def test_tests_that_a_coverage_gate_asked_for_are_held_only_with_another_gate(
+def test_tests_added_for_a_coverage_gate_are_held_only_if_the_gate_changed_too(
     host: Host, name: str, fixer: str, is_held: bool
 ) -> None:
     files = {**FILES, "agent.py": EDIT + fixer}
     covered = host.project(f"apart-{name}", toml=COVERED, calc=TWICE, files=files)
 
-    told = covered.hand_in()
+    told = covered.submit()
 
     if is_held:
         told_held(told, covered, ".coveragerc")

@@ -30,7 +30,7 @@ def mailboxes(deployment: Deployment) -> Iterator[Mailboxes]:
 
 
 def taken(mailboxes: Mailboxes, agent: str) -> list[Letter]:
-    """All letters that lie there now."""
+    """All letters in the mailbox now."""
     found = []
     while (received := mailboxes.take(PROJECT, agent)) is not None:
         received.acknowledge()
@@ -40,7 +40,7 @@ def taken(mailboxes: Mailboxes, agent: str) -> list[Letter]:
 
 
 def first_of(deployment: Deployment, mailboxes: Mailboxes, agent: str) -> list[Letter]:
-    """The letters that lie there as soon as there are any."""
+    """The letters in the mailbox as soon as there are any."""
     found: list[Letter] = []
 
     def came() -> bool:
@@ -70,7 +70,7 @@ def test_a_letter_whose_caller_died_before_it_was_hinted_is_still_delivered(
 
 
 @pytest.mark.proves("A70", "R14", "R8")
-def test_no_letter_is_lost_to_processes_that_are_killed_over_them(
+def test_no_letter_is_lost_when_the_delivering_process_is_killed(
     deployment: Deployment, mailboxes: Mailboxes
 ) -> None:
     cycles, found = Crews(deployment, "cycle"), list[Letter]()
@@ -96,7 +96,7 @@ def test_no_letter_is_lost_to_processes_that_are_killed_over_them(
 
 
 @pytest.mark.proves("A70", "K5", "K12")
-def test_a_mailbox_that_takes_nothing_leads_to_a_person_and_extending_sends_again(
+def test_an_undeliverable_letter_asks_a_person_and_extend_sends_it_again(
     deployment: Deployment, mailboxes: Mailboxes
 ) -> None:
     cycles = Crews(deployment, "cycle")

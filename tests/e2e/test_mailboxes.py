@@ -69,7 +69,7 @@ def read(deployment: Deployment, mailboxes: Mailboxes, agent: str) -> Letter:
 
 
 def says(deployment: Deployment, started: WorkflowStarted) -> list[str]:
-    """What was said, by the beginnings of the ids."""
+    """The messages, by the beginnings of their ids."""
     return [message.message_id.split("-")[0] for message in deployment.messages(started.workflow)]
 
 
@@ -132,7 +132,7 @@ def test_every_status_change_is_a_letter_in_the_agent_s_mailbox_as_it_happens(
 
 
 @pytest.mark.proves("A70", "A76", "K5", "R9")
-def test_s10_three_refused_deliveries_fetch_the_main_orchestrator(
+def test_s10_three_refused_deliveries_escalate_to_the_main_orchestrator(
     deployment: Deployment, broker: Any
 ) -> None:
     broker.set(queue_name(PROJECT, "refused"), WRONG)
@@ -185,7 +185,7 @@ def test_an_agent_that_never_acknowledges_is_unreachable(deployment: Deployment)
 
 
 @pytest.mark.proves("G1", "K27")
-def test_the_mailbox_has_the_escalation_to_the_main_orchestrator(
+def test_the_escalation_to_the_main_orchestrator_is_in_its_mailbox(
     deployment: Deployment, mailboxes: Mailboxes
 ) -> None:
     started = begun(deployment, "orchestrator", "!!a")
@@ -203,7 +203,7 @@ def test_the_mailbox_has_the_escalation_to_the_main_orchestrator(
 
 
 @pytest.mark.proves("B31", "A59")
-def test_a_reminder_comes_to_the_mailbox(deployment: Deployment, mailboxes: Mailboxes) -> None:
+def test_a_reminder_is_delivered_to_the_mailbox(deployment: Deployment, mailboxes: Mailboxes) -> None:
     begun(deployment, "late", limits={"fix_seconds": 0.5, "reminder_window_seconds": 60.0})
     assert read(deployment, mailboxes, "late").type == "failure-report"
 
@@ -228,7 +228,7 @@ def test_an_extension_delivers_the_open_report_again(
 
 
 @pytest.mark.proves("R8", "R14")
-def test_a_worker_that_dies_over_a_delivery_leaves_no_second_line(deployment: Deployment) -> None:
+def test_a_worker_that_dies_during_a_delivery_causes_no_second_message(deployment: Deployment) -> None:
     started = [begun(deployment, "killed") for _ in range(20)]
     deployment.until(lambda: any("VFR" in says(deployment, one) for one in started))
 

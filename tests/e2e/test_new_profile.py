@@ -42,7 +42,7 @@ class PairProject(Project):
         return Told(process.returncode, out, err, 0.0)
 
     def runs(self) -> list[str]:
-        """Which agents have begun, in order."""
+        """Which agents have started, in order."""
         runs = self.folder.parent / "runs"
         return [line.split()[0] for line in runs.read_text().splitlines()] if runs.exists() else []
 
@@ -54,7 +54,7 @@ def project(product: Path, folder: Path) -> PairProject:
 
 @pytest.mark.slow
 @pytest.mark.proves("R1", "K30")
-def test_a_profile_of_one_package_and_one_line_goes_through_run_a_kill_and_resume(
+def test_a_profile_of_one_package_and_one_line_survives_run_kill_and_resume(
     product: Path, tmp_path: Path
 ) -> None:
     pair = project(product, tmp_path)
@@ -91,9 +91,7 @@ def test_a_profile_of_one_package_and_one_line_goes_through_run_a_kill_and_resum
 
 
 @pytest.mark.slow
-def test_a_workflow_of_a_profile_that_this_version_does_not_have_is_left_to_a_newer_one(
-    product: Path, tmp_path: Path
-) -> None:
+def test_a_workflow_of_an_unknown_profile_is_left_to_a_newer_version(product: Path, tmp_path: Path) -> None:
     pair = project(product, tmp_path)
     pair.call("run", ".", "--issue", "7", "--profile", "pair")
 

@@ -68,7 +68,7 @@ def looked_at(home: Path, folder: Path, files: Mapping[str, str]) -> "subprocess
         ("cargo", RUST, "src/lib.rs", "cargo test", "shop::adds"),
     ],
 )
-def test_a_project_of_another_language_is_green_unconfigured_and_red_with_a_defect(
+def test_an_unconfigured_project_of_another_language_passes_and_fails_with_a_defect(
     tmp_path: Path, program: str, files: Mapping[str, str], source: str, check: str, failing: str
 ) -> None:
     if shutil.which(program) is None:

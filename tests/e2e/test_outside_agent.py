@@ -29,7 +29,7 @@ def client(host: Host) -> Iterator[Any]:
     found.close()
 
 
-def handed_in(host: Host, name: str, *, agent: str = AGENT) -> Project:
+def submitted(host: Host, name: str, *, agent: str = AGENT) -> Project:
     """A project with a wrong sum, whose agent has been asked to fix it."""
     project = host.project(name, toml=agent + TOML)
     told = project.fixloop("enqueue", "--issue", "1")
@@ -58,7 +58,7 @@ def read(project: Project) -> dict[str, Any]:
 
 
 @pytest.mark.proves("A4", "A6", "G1", "A5")
-def test_an_agent_that_waits_gets_the_report_fixes_it_and_the_workflow_completes(host: Host) -> None:
+def test_a_waiting_agent_gets_the_report_fixes_it_and_the_workflow_completes(host: Host) -> None:
     project = host.project("waits", toml=AGENT + "acks = true\n" + TOML)
     reader = project.start("mailbox", "coder", "--wait", "--minutes", "1", "--json")
     assert project.fixloop("enqueue", "--issue", "1").code == 0
@@ -80,8 +80,8 @@ def test_an_agent_that_waits_gets_the_report_fixes_it_and_the_workflow_completes
 
 
 @pytest.mark.proves("A53", "A55")
-def test_status_changes_come_with_the_next_message_once_and_by_themselves_are_none(host: Host) -> None:
-    project = handed_in(host, "informed")
+def test_status_changes_are_shown_once_with_the_next_message_and_not_alone(host: Host) -> None:
+    project = submitted(host, "informed")
 
     told = project.fixloop("mailbox", "coder")
     again = project.fixloop("mailbox", "coder", "--json").document
@@ -102,7 +102,7 @@ def test_status_changes_come_with_the_next_message_once_and_by_themselves_are_no
 
 @pytest.mark.proves("G1", "K39", "A5")
 def test_the_text_comes_from_the_state_even_when_the_mailbox_was_emptied(host: Host, client: Any) -> None:
-    project = handed_in(host, "emptied")
+    project = submitted(host, "emptied")
     found = letters(client, project)
     assert found
     client.delete(*found)
@@ -123,10 +123,8 @@ def test_the_text_comes_from_the_state_even_when_the_mailbox_was_emptied(host: H
 
 
 @pytest.mark.proves("G1", "R8")
-def test_what_asks_for_a_fix_is_shown_until_it_is_answered_and_acknowledged_once(
-    host: Host, client: Any
-) -> None:
-    project = handed_in(host, "twice")
+def test_a_fix_request_is_shown_until_answered_and_acknowledged_once(host: Host, client: Any) -> None:
+    project = submitted(host, "twice")
 
     first, second = read(project), read(project)
 
@@ -141,7 +139,7 @@ def test_what_asks_for_a_fix_is_shown_until_it_is_answered_and_acknowledged_once
 
 @pytest.mark.proves("A71", "G2")
 def test_a_notice_comes_with_the_request_that_is_still_open(host: Host) -> None:
-    project = handed_in(host, "notice")
+    project = submitted(host, "notice")
     read(project)
     project.write("answer.md", "## Fix Completion\n\nall done\n")
 
@@ -155,8 +153,8 @@ def test_a_notice_comes_with_the_request_that_is_still_open(host: Host) -> None:
 
 
 @pytest.mark.proves("A70", "K5")
-def test_a_mailbox_whose_broker_is_away_says_what_the_state_says(host: Host) -> None:
-    project = handed_in(host, "parted")
+def test_a_mailbox_is_read_from_the_state_when_its_broker_is_unreachable(host: Host) -> None:
+    project = submitted(host, "parted")
     nobody = f"unix://{project.folder.parent}/nobody.sock"
 
     told = project.fixloop("mailbox", "coder", FIXLOOP_BROKER_URL=nobody)
@@ -167,7 +165,7 @@ def test_a_mailbox_whose_broker_is_away_says_what_the_state_says(host: Host) -> 
 
 
 @pytest.mark.proves("A70")
-def test_where_nothing_is_known_and_redis_is_away_it_says_so(host: Host) -> None:
+def test_an_unreachable_redis_is_reported_where_no_workflow_is_known(host: Host) -> None:
     project = host.project("away", toml=AGENT + TOML)
     nobody = f"unix://{project.folder.parent}/nobody.sock"
 
@@ -200,7 +198,7 @@ def test_an_empty_mailbox_is_exit_code_1(host: Host) -> None:
         ("coder", "", "no agent 'coder' here; declare it with [agent.NAME] in fixloop.toml"),
     ],
 )
-def test_a_name_nobody_declared_is_refused_with_the_known_ones(
+def test_an_undeclared_agent_is_refused_with_the_known_names(
     host: Host, name: str, toml: str, sentence: str
 ) -> None:
     folder = f"names-{name}-{bool(toml)}"
@@ -236,5 +234,5 @@ def test_an_agent_may_wait_before_anything_was_run(tmp_path: Path) -> None:
 
 
 def before(project: Project) -> Told:
-    """The mailbox of a project in which nothing was ever started."""
+    """The mailbox of a project without a workflow."""
     return project.fixloop("mailbox", "coder")

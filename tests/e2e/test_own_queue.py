@@ -23,7 +23,7 @@ def shared(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def own(shared: Deployment, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """The worker of one run; its sweeper finds every shard taken by the other's."""
+    """The worker of one run; its sweeper finds every shard held by the other's."""
     deployment = Deployment(shared.url, tmp_path_factory.mktemp("own"), concurrency=1, queue=QUEUE)
     try:
         yield deployment.start()
@@ -33,7 +33,7 @@ def own(shared: Deployment, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         deployment.end()
 
 
-def test_each_worker_does_its_own_work_and_a_lost_hint_is_found_in_either(
+def test_each_worker_serves_its_own_queue_and_finds_lost_hints_there(
     shared: Deployment, own: Deployment
 ) -> None:
     both = [
@@ -50,7 +50,7 @@ def test_each_worker_does_its_own_work_and_a_lost_hint_is_found_in_either(
 
 
 @pytest.mark.proves("R6")
-def test_the_deadlines_of_a_run_that_is_gone_still_fall(shared: Deployment, own: Deployment) -> None:
+def test_the_deadlines_of_a_dead_run_still_expire(shared: Deployment, own: Deployment) -> None:
     limits = Limits(fix_seconds=4.0, reminder_window_seconds=60.0)
     started = shared.begin("a -", queue=QUEUE, fixer="outside", limits=limits)
     shared.until(lambda: shared.last_line(started.workflow).startswith("VFR-"))

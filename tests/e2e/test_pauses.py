@@ -38,7 +38,7 @@ def kinds(deployment: Deployment, started: WorkflowStarted) -> list[str]:
 
 
 @pytest.mark.proves("A14", "K21", "B17")
-def test_what_runs_may_finish_and_nothing_follows_until_it_continues(deployment: Deployment) -> None:
+def test_a_running_step_may_finish_and_nothing_starts_until_continued(deployment: Deployment) -> None:
     started = deployment.begin("a~2 -")
     other = deployment.begin("b -")
     deployment.owner_pid(started.workflow)
@@ -56,7 +56,7 @@ def test_what_runs_may_finish_and_nothing_follows_until_it_continues(deployment:
 
 
 @pytest.mark.proves("A14", "R6")
-def test_a_step_that_nobody_has_begun_waits_for_the_end_of_the_pause(deployment: Deployment) -> None:
+def test_an_unclaimed_step_waits_for_the_end_of_the_pause(deployment: Deployment) -> None:
     started = deployment.begin("a -", hinted=False)
     pause(deployment, started)
     other = deployment.begin("-")
@@ -72,7 +72,7 @@ def test_a_step_that_nobody_has_begun_waits_for_the_end_of_the_pause(deployment:
 
 
 @pytest.mark.proves("A14", "K34", "A61")
-def test_the_clocks_of_a_paused_workflow_stand_still(deployment: Deployment) -> None:
+def test_the_clocks_of_a_paused_workflow_stop(deployment: Deployment) -> None:
     limits = Limits(fix_seconds=3.0, reminder_window_seconds=60.0)
     started = deployment.begin("a -", fixer="outside", limits=limits)
     deployment.until(lambda: deployment.last_line(started.workflow).startswith("VFR-"))
@@ -90,7 +90,7 @@ def test_the_clocks_of_a_paused_workflow_stand_still(deployment: Deployment) -> 
 
 
 @pytest.mark.proves("A14", "K20")
-def test_a_paused_step_that_is_cancelled_is_called_off(deployment: Deployment) -> None:
+def test_a_step_cancelled_during_a_pause_is_ended(deployment: Deployment) -> None:
     started = deployment.begin("a~30 -")
     deployment.owner_pid(started.workflow)
     pause(deployment, started)
@@ -103,7 +103,7 @@ def test_a_paused_step_that_is_cancelled_is_called_off(deployment: Deployment) -
 
 
 @pytest.mark.proves("A51", "A55", "K40")
-def test_a_fixer_that_says_the_checks_passed_is_refused_and_ends_as_unresponsive(
+def test_a_fixer_that_reports_a_pass_is_refused_and_ends_as_unresponsive(
     redis_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     crew = {"FIXLOOP_CREW": "tests.e2e.false_pass_crew:false_pass_crew", "PYTHONPATH": str(ROOT)}

@@ -15,12 +15,12 @@ pytestmark = pytest.mark.slow
 
 BACKLOG = 40
 AT_WORK = 4
-"""So many steps the processes may have taken before they look at what came last."""
+"""The number of steps that processes may have prefetched before the latest one."""
 
 
 @pytest.fixture
 def deployment(redis_url: str, tmp_path: Path) -> Iterator[Deployment]:
-    """Nothing of it runs yet: what is hinted waits."""
+    """Nothing of it runs yet: its hints wait."""
     made = Deployment(fresh_database(redis_url), tmp_path, concurrency=1)
     yield made
     made.end()
@@ -92,7 +92,7 @@ def test_an_escalation_is_delivered_before_the_reports_that_waited_for_longer(de
 
 
 @pytest.mark.proves("K13", "B26")
-def test_reports_of_grave_findings_come_before_those_of_slight_ones(deployment: Deployment) -> None:
+def test_reports_of_severe_findings_come_before_minor_ones(deployment: Deployment) -> None:
     severities = [Severity.LOW, Severity.MEDIUM, Severity.HIGH] * 5
     of = {}
     for severity in severities:

@@ -1,4 +1,4 @@
-"""RabbitMQ for the messages, Redis for the state: the crash sample, and what is different there."""
+"""RabbitMQ for the messages, Redis for the state: the crash sample, and the differences."""
 
 import signal
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from tests.fixtures.rabbitmq_server import RabbitServer
 pytestmark = pytest.mark.slow
 
 CONSUMER_TIMEOUT_SECONDS = 1.5
-"""30 minutes, in little."""
+"""30 minutes, scaled down."""
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +73,7 @@ def test_workers_and_rabbitmq_itself_are_killed_and_nothing_is_lost_or_doubled(
 
 
 @pytest.mark.proves("S30", "R7", "R8")
-def test_messages_that_are_lost_or_come_twice_change_nothing(
-    deployment: Deployment, server: RabbitServer
-) -> None:
+def test_lost_and_duplicated_messages_change_nothing(deployment: Deployment, server: RabbitServer) -> None:
     started = one_of_each(deployment)
     for one in started:
         send_again(deployment, one)
@@ -87,7 +85,7 @@ def test_messages_that_are_lost_or_come_twice_change_nothing(
 
 
 @pytest.mark.proves("S30", "K40")
-def test_a_step_that_outlasts_rabbitmqs_timeout_continues_and_is_done_once(deployment: Deployment) -> None:
+def test_a_step_longer_than_rabbitmq_s_timeout_continues_and_is_done_once(deployment: Deployment) -> None:
     long = deployment.begin(f"-~{CONSUMER_TIMEOUT_SECONDS * 1.6}")
 
     unharmed(deployment, long)
@@ -95,7 +93,7 @@ def test_a_step_that_outlasts_rabbitmqs_timeout_continues_and_is_done_once(deplo
     assert [run.step for run in deployment.executions(long.workflow)] == ["validate"]
 
 
-def test_what_is_urgent_is_served_first_and_who_does_not_say_is_urgent(server: RabbitServer) -> None:
+def test_urgent_messages_are_served_first_and_no_priority_means_urgent(server: RabbitServer) -> None:
     app = producer(server.url)
     for number, priority in enumerate([9, 3, 6, 0, None, 5]):
         app.send_task("any", kwargs={"number": number}, queue="fixloop.order", priority=priority)
@@ -119,7 +117,7 @@ def test_a_caller_with_only_celery_finds_the_queue_it_declares() -> None:
 
 
 @pytest.mark.proves("G1", "K13")
-def test_mailboxes_are_read_in_order_and_what_was_not_acknowledged_comes_back(server: RabbitServer) -> None:
+def test_mailboxes_are_read_in_order_and_unacknowledged_letters_return(server: RabbitServer) -> None:
     mailboxes, reader = Mailboxes(server.url, most_letters=5), Mailboxes(server.url)
     for number, priority in enumerate([9, 3, 6, 0, 3], 1):
         mailboxes.put("coder", letter(number), priority)
@@ -133,13 +131,13 @@ def test_mailboxes_are_read_in_order_and_what_was_not_acknowledged_comes_back(se
 
 
 @pytest.mark.proves("A70")
-def test_a_rabbitmq_that_is_away_frozen_or_refuses_is_one_sentence(server: RabbitServer) -> None:
+def test_an_unreachable_frozen_or_refusing_rabbitmq_is_one_sentence(server: RabbitServer) -> None:
     away = f"amqp://me:secret@127.0.0.1:{free_port()}//"
     with pytest.raises(
         InfrastructureError, match=r"the broker at amqp://127\S+ did not take part: .*refused"
     ):
         ping(away)
-    # Of several hosts one that is there is enough.
+    # One reachable host of several is enough.
     ping(server.url.replace("@", f"@127.0.0.1:{free_port()},"))
     with pytest.raises(InfrastructureError, match="ACCESS_REFUSED"):
         ping(server.url.replace("guest:guest", "guest:wrong"))
@@ -182,7 +180,7 @@ def waiting(server: RabbitServer, queue: str) -> int:
 
 
 def purge(server: RabbitServer) -> int:
-    """Lose every message that waits; how many those were."""
+    """Lose every waiting message; returns how many."""
     connection = server.connect()
     lost = 0
     for name in ("fixloop.test-runner", "fixloop.fix", "fixloop.control"):

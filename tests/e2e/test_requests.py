@@ -1,4 +1,4 @@
-"""Requests as an agent gets them: short, mostly facts, and enough to work from for one that has nothing else."""
+"""Requests as an agent gets them: short, mostly facts, and sufficient on their own."""
 
 from pathlib import Path
 
@@ -60,14 +60,14 @@ command = "python -m pytest --junitxml={junit}"
 """
 
 
-def test_an_agent_that_only_follows_the_request_repairs_three_bugs_in_three_rounds(host: Host) -> None:
+def test_an_agent_that_only_reads_the_request_fixes_three_bugs_in_three_rounds(host: Host) -> None:
     project = host.project(
         "followed",
         toml=TOML,
         files={"shop.py": BAD, "shop.py.good": GOOD, "test_shop.py": TESTS, "agent.py": AGENT},
     )
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 0, told.out
     entries = project.fixloop("log", "1", "--json").document["entries"]
@@ -79,7 +79,7 @@ def test_an_agent_that_only_follows_the_request_repairs_three_bugs_in_three_roun
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: str(size.failures))
-def test_a_request_is_short_and_its_frame_small(size: Size, tmp_path: Path) -> None:
+def test_a_request_is_short_and_has_little_boilerplate(size: Size, tmp_path: Path) -> None:
     report = request_of(size.files, tmp_path / "project")
     text = render_delivery(report)
 

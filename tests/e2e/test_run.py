@@ -1,4 +1,4 @@
-"""A whole run on a small project: what a user types, what comes of it, and what is left behind."""
+"""A whole run on a small project: what a user types, its result, and what is left behind."""
 
 import json
 import os
@@ -62,9 +62,7 @@ def everything_in(project: Project) -> dict[str, object]:
 
 
 @pytest.mark.proves("A10")
-def test_a_project_that_is_right_passes_the_first_time_and_nothing_is_left_but_its_records(
-    tmp_path: Path,
-) -> None:
+def test_a_correct_project_passes_at_once_and_leaves_only_its_records(tmp_path: Path) -> None:
     project = Project(tmp_path / "shop", calc=RIGHT)
     before = everything_in(project)
 
@@ -80,9 +78,7 @@ def test_a_project_that_is_right_passes_the_first_time_and_nothing_is_left_but_i
     until(lambda: not processes_of(tmp_path), what="the end of every process")
 
 
-def test_a_failing_project_is_fixed_and_passes_and_apply_puts_the_fix_into_the_checkout(
-    tmp_path: Path,
-) -> None:
+def test_a_failing_project_is_fixed_passes_and_apply_updates_the_checkout(tmp_path: Path) -> None:
     project = Project(tmp_path / "shop", toml=FIXER + TOML)
     project.write("calc.py", CALC + "# not committed yet\n")
     project.write("notes.txt", "untracked\n")
@@ -117,7 +113,7 @@ def test_a_failing_project_is_fixed_and_passes_and_apply_puts_the_fix_into_the_c
 
 
 @pytest.mark.proves("K31")
-def test_without_a_fixer_it_ends_at_once_and_continues_when_a_person_has_fixed_it(tmp_path: Path) -> None:
+def test_without_a_fixer_a_run_ends_at_once_and_continues_after_a_person_s_fix(tmp_path: Path) -> None:
     project = Project(tmp_path / "shop", is_git=False)
 
     told = project.run()
@@ -150,7 +146,7 @@ def test_a_subdirectory_is_where_commands_run(host: Host) -> None:
     project.write("calc.py", "raise SystemExit('the wrong calc.py')\n")
     project.commit()
 
-    told = project.hand_in("--repo", "api")
+    told = project.submit("--repo", "api")
 
     assert told.code == 0, told.out + told.err
     assert project.status(at=project.folder / "api")["verdict"] == "passed"
@@ -159,14 +155,14 @@ def test_a_subdirectory_is_where_commands_run(host: Host) -> None:
 def test_only_runs_one_specialist(host: Host) -> None:
     project = host.project("only", toml=TOML + '[specialist.security]\ncommand = "true"\n')
 
-    told = project.hand_in("--only", "security")
+    told = project.submit("--only", "security")
 
     assert told.code == 0, told.out + told.err
     assert [each["name"] for each in project.status()["specialists"] if each["applicable"]] == ["security"]
 
 
 @pytest.mark.parametrize("asked", [("SHOP_TOKEN", "OTHER_TOKEN"), ("OTHER_TOKEN",), ()])
-def test_a_check_sees_a_variable_that_the_project_asks_for_and_the_operator_allows(
+def test_a_check_sees_a_variable_that_the_project_requests_and_the_operator_allows(
     host: Host, asked: tuple[str, ...]
 ) -> None:
     seen = [name for name in asked if name == "SHOP_TOKEN"]
@@ -178,13 +174,13 @@ def test_a_check_sees_a_variable_that_the_project_asks_for_and_the_operator_allo
         },
     )
 
-    assert project.hand_in().code == 0
+    assert project.submit().code == 0
 
 
 @pytest.mark.proves("A33")
 def test_a_fix_in_the_checkout_is_taken_with_here(host: Host) -> None:
     project = host.project("here")
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     project.write("calc.py", RIGHT)
 
     fixed = project.fixloop("fixed", "1", "--here")
@@ -198,11 +194,9 @@ JUNK: Final = """[fixer]\ncommand = "sh -c 'echo junk > agent_junk.py'"\n"""
 
 
 @pytest.mark.parametrize("merged", [False, True])
-def test_what_a_stuck_agent_had_done_stays_out_when_the_checkout_is_submitted(
-    host: Host, merged: bool
-) -> None:
+def test_submitting_the_checkout_drops_the_stuck_agent_s_work(host: Host, merged: bool) -> None:
     project = host.project(f"junk-{merged}", toml=TOML + JUNK)
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     assert project.fixloop("decide", "1", "manual-fix").code == 0
     project.write("calc.py", RIGHT)
 
@@ -220,14 +214,14 @@ def test_what_a_stuck_agent_had_done_stays_out_when_the_checkout_is_submitted(
 
 def test_merge_without_here_is_refused(host: Host) -> None:
     project = host.project("merge-alone")
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
 
     assert "--merge needs --here" in project.fixloop("fixed", "1", "--merge").refusal
 
 
 def test_a_fix_that_is_committed_is_taken_by_its_revision(host: Host) -> None:
     project = host.project("revision")
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     project.write("calc.py", RIGHT)
     project.commit()
 
@@ -248,7 +242,7 @@ def test_an_agent_that_is_blocked_gets_a_decision(
     host: Host, decision: str, code: int, outcome: str | None
 ) -> None:
     project = host.project(f"blocked-{decision}")
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
 
     blocked = project.fixloop("fixed", "1", "--blocked", "the specification is missing")
     [item] = [
@@ -270,11 +264,9 @@ def test_an_agent_that_is_blocked_gets_a_decision(
 
 
 @pytest.mark.proves("A71")
-def test_an_answer_in_a_file_is_read_and_an_invalid_one_is_refused_with_what_is_missing(
-    host: Host,
-) -> None:
+def test_an_answer_in_a_file_is_read_and_an_invalid_one_refused_with_its_gaps(host: Host) -> None:
     project = host.project("answered")
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     place = offered(project.fixloop("ack", "1").err)
     (place / "calc.py").write_text(RIGHT)
 
@@ -327,7 +319,7 @@ def test_a_fix_that_weakens_a_test_is_marked_and_held(host: Host) -> None:
     weaken = "[fixer]\ncommand = \"sh -c 'sed -i s/==.3/==-1/ test_calc.py'\"\n"
     project = host.project("weakened", toml=weaken + TOML)
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 3
     assert "is held by apart" in project.log()
@@ -341,7 +333,7 @@ def test_a_fixer_that_fails_three_times_is_unresponsive(host: Host) -> None:
     project = host.project("failing", toml=notify + failing + TOML)
     (project.home / "said").mkdir(exist_ok=True)
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 3
     assert "No fix was made: the fixer ended with exit code 1; it said last: out of credit" in told.out
@@ -375,7 +367,7 @@ def test_a_fixer_that_answers_is_believed_when_the_answer_is_valid(host: Host) -
     )
     (project.home / "said").mkdir(exist_ok=True)
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 0, told.out
     said = project.fixloop("log", "1", "--json").document["entries"]
@@ -390,14 +382,14 @@ def test_a_fixer_cannot_change_its_own_gates(host: Host) -> None:
         "cheated", toml=f'max_iterations = 2\n[fixer]\ncommand = "{cheat}"\n' + TOML, files={"true.py": "\n"}
     )
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 3
     assert "Max iterations" in told.out
     assert "fixes touched tests or gates: fixloop.toml" in told.out
 
 
-def test_what_setup_makes_is_the_interpreter(host: Host) -> None:
+def test_the_environment_that_setup_makes_is_the_interpreter(host: Host) -> None:
     setup = f'[workspace]\nsetup = "{sys.executable} -m venv --without-pip .venv"\n'
     check = "import sys; print(sys.prefix); sys.exit('setups' not in sys.prefix)\n"
     project = host.project(
@@ -406,7 +398,7 @@ def test_what_setup_makes_is_the_interpreter(host: Host) -> None:
         files={"where.py": check, ".gitignore": ".venv\n"},
     )
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 0, told.out
     [evidence] = project.status()["specialists"][4]["evidence"]
@@ -443,7 +435,7 @@ def test_checks_may_leave_files_for_each_other_and_all_name_the_tree_they_ran_on
     )
     project = host.project("untidy", toml=toml, files={"look.py": writing})
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 0, told.out
     status = project.status()
@@ -458,13 +450,13 @@ def test_a_report_is_never_that_of_another_check(host: Host) -> None:
     )
     project = host.project("similar", toml=toml, calc=RIGHT, files={"silent.py": "\n"})
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 3
     assert "is missing; the command did not write it" in told.out
 
 
-def test_a_secret_that_is_printed_is_kept_nowhere(host: Host) -> None:
+def test_a_printed_secret_is_stored_nowhere(host: Host) -> None:
     """Neither a check's nor a fixer's, in output, report or answer."""
     leaking = (
         "import os, sys\n"
@@ -477,7 +469,7 @@ def test_a_secret_that_is_printed_is_kept_nowhere(host: Host) -> None:
     )
     project = host.project("leaking", toml=toml, files={"leak.py": leaking})
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 3
     said = told.out + told.err + project.log() + project.fixloop("log", "1", "--json").out
@@ -490,7 +482,7 @@ def test_a_secret_that_is_printed_is_kept_nowhere(host: Host) -> None:
 
 
 def values_in(url: str) -> list[bytes]:
-    """All values of a Redis, as they are stored."""
+    """All values of a Redis, as stored."""
     client: Any = redis.Redis.from_url(url)
     found: list[bytes] = []
     for key in client.scan_iter("fixloop:*"):
@@ -507,7 +499,7 @@ def values_in(url: str) -> list[bytes]:
 
 def test_a_live_feature_is_not_joined_with_other_gates_or_another_fixer(host: Host) -> None:
     project = host.project("other-fixer")
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
 
     told = project.fixloop("enqueue", "--issue", "1", "--fixer", "true")
 
@@ -516,7 +508,7 @@ def test_a_live_feature_is_not_joined_with_other_gates_or_another_fixer(host: Ho
     assert project.fixloop("enqueue", "--issue", "1").code == 0
 
 
-def test_what_was_enqueued_where_nobody_works_is_done_by_run(tmp_path: Path) -> None:
+def test_run_does_the_work_that_was_enqueued_without_a_worker(tmp_path: Path) -> None:
     project = Project(tmp_path / "shop", calc=RIGHT)
     assert project.fixloop("enqueue", "--issue", "1").code == 0
 
@@ -527,7 +519,7 @@ def test_what_was_enqueued_where_nobody_works_is_done_by_run(tmp_path: Path) -> 
 
 
 @pytest.mark.proves("K37", "S31")
-def test_a_later_fix_that_breaks_an_earlier_phase_does_not_get_through(host: Host) -> None:
+def test_a_later_fix_that_breaks_an_earlier_phase_does_not_pass(host: Host) -> None:
     """The scanner's first fix breaks the tests; confirming them on the final tree shows it."""
     agent = (
         "import os, pathlib\n"
@@ -548,7 +540,7 @@ def test_a_later_fix_that_breaks_an_earlier_phase_does_not_get_through(host: Hos
         files={"agent.py": agent, "scan.py": "import sys; sys.exit('eval' in open('calc.py').read())\n"},
     )
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 0, told.out
     status = project.status()
@@ -559,9 +551,9 @@ def test_a_later_fix_that_breaks_an_earlier_phase_does_not_get_through(host: Hos
     assert "return a + b" in project.git("show", "fixloop/1:calc.py")
 
 
-def test_changes_made_meanwhile_are_kept_by_apply_or_named(host: Host) -> None:
+def test_apply_keeps_or_names_changes_made_meanwhile(host: Host) -> None:
     project = host.project("edited", toml=FIXER + TOML, calc="# first\n\n\n" + CALC)
-    assert project.hand_in().code == 0
+    assert project.submit().code == 0
     theirs = "# mine\n\n\n" + CALC
     project.write("calc.py", theirs.replace("a - b", "a * b"))
 
@@ -577,7 +569,7 @@ def test_changes_made_meanwhile_are_kept_by_apply_or_named(host: Host) -> None:
     assert project.read("calc.py") == theirs.replace("a - b", "a + b")
 
 
-def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path: Path) -> None:
+def test_a_closed_pipe_ends_the_run_quietly(tmp_path: Path) -> None:
     project = Project(tmp_path / "shop", toml=FIXER + TOML)
     with project.start("run") as process:
         assert process.stdout is not None
@@ -608,7 +600,7 @@ def test_on_a_terminal_it_waits_for_a_fix_and_continues(tmp_path: Path) -> None:
 
 @contextmanager
 def on_terminal(project: Project, *words: str) -> Iterator[tuple[int, Callable[[], str]]]:
-    """`fixloop WORDS` on a pseudo-terminal, wherever this process is: its id, and what it has shown so far."""
+    """`fixloop WORDS` on a pseudo-terminal, in any directory: its id, and its output so far."""
     ours, theirs = os.openpty()
     variables = environment(project.home, {"TERM": "xterm", "COLUMNS": "300", "LINES": "40"})
     child = os.posix_spawn(
@@ -637,11 +629,11 @@ def on_terminal(project: Project, *words: str) -> Iterator[tuple[int, Callable[[
 
 
 @pytest.mark.proves("K20", "K37")
-def test_a_manual_fix_cannot_drop_a_gate_without_a_word(host: Host) -> None:
+def test_a_manual_fix_that_drops_a_gate_is_reported(host: Host) -> None:
     """The person fixes the fault in the offered directory and takes a specialist out that had passed before."""
     limit, unit = "max_iterations = 1\n", '[specialist.unit-test]\ncommand = "true"\n'
     project = host.project("dropped", toml=limit + unit + TOML)
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
     decided = project.fixloop("decide", "1", "manual-fix")
     place = Path(re.findall(r"in (/\S+), then", decided.err)[0])
     assert "## Escalation: Unresolvable Issue" in (place.parent / "request.md").read_text()

@@ -1,4 +1,4 @@
-"""S20, S21, S25 and S27 on a real Redis: what agents outside and other senders may do and may not."""
+"""S20, S21, S25 and S27 on a real Redis: what outside agents and other senders may and may not do."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ AUTH = "src/auth.ts"
 RACERS = 20
 GRAPH = {"ra": (), "ep": (), "cd": ("ra", "ep"), "vas": ("cd",)}
 ENDLESS = Limits(lease_seconds=1.0, agent_seconds=dict.fromkeys(AGENTS["handoff"]))
-"""Locks that soon run out, and agents that have as long as they like."""
+"""Locks that expire soon, and agents without a limit."""
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_s21_two_agents_outside_report_at_the_very_same_moment(deployment: Deplo
 
 
 @pytest.mark.proves("S20", "C22", "C51", "C5")
-def test_s20_what_nobody_may_do_to_a_cycle_is_refused_and_changes_nothing(deployment: Deployment) -> None:
+def test_s20_illegal_actions_on_a_cycle_are_refused_and_change_nothing(deployment: Deployment) -> None:
     cycles = Crews(deployment, "cycle")
     workflow = cycles.begin("", 211, commands={})
     facts: dict[str, Any] = {"recipient": "ra", "input": InputKind.FEEDBACK, "actions": ("do it",)}
@@ -95,7 +95,7 @@ def test_s20_what_nobody_may_do_to_a_cycle_is_refused_and_changes_nothing(deploy
 
 
 @pytest.mark.proves("S25", "D26", "D28", "K10")
-def test_s25_a_lock_that_ran_out_is_taken_over_visibly_and_released_by_its_owner_only(
+def test_s25_an_expired_lock_is_taken_over_visibly_and_released_by_its_owner_only(
     deployment: Deployment,
 ) -> None:
     handoffs = Crews(deployment, "handoff")
@@ -122,14 +122,14 @@ def test_s25_a_lock_that_ran_out_is_taken_over_visibly_and_released_by_its_owner
 
 
 @pytest.mark.proves("S25", "D31", "K10")
-def test_s25_of_twenty_who_want_a_free_resource_at_once_one_gets_it(deployment: Deployment) -> None:
+def test_s25_one_of_twenty_simultaneous_agents_gets_a_free_resource(deployment: Deployment) -> None:
     handoffs, together = Crews(deployment, "handoff"), Barrier(RACERS)
     workflow = handoffs.begin("", 222, commands={}, limits=ENDLESS.with_(lease_seconds=60.0))
 
     def acquire(number: int) -> str:
         name = AGENTS["handoff"][number % 4]
         together.wait(90)
-        # The same agent asks five times at once; who asked first has it.
+        # The same agent asks five times at once; the first one gets it.
         event = hnd.LockAcquired(sender=name, resource=AUTH)
         applied = handoffs.engine.apply(workflow, event, operation=f"acquire-{number}")
         return f"{name} {getattr(applied.outcome, 'answer', applied.status)}"

@@ -1,4 +1,4 @@
-"""S21, S22 and S24 to S27 through real workers and a real Redis; what comes from outside comes through the engine."""
+"""S21, S22 and S24 to S27 through real workers and a real Redis; outside events go through the engine."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ def deployment(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture(scope="module")
 def begun(deployment: Deployment) -> Scenes:
-    """By name, workflows that all begin together, so that they run in parallel."""
+    """By name, workflows that all start together, to run in parallel."""
     cycles, handoffs, issues = Crews(deployment, "cycle"), Crews(deployment, "handoff"), count(1)
     slow = Limits(base_seconds=BASE_SECONDS)
 
@@ -74,7 +74,7 @@ def said(crews: Crews, workflow: str) -> list[Mapping[str, Any]]:
 
 
 def inputs(crews: Crews, workflow: str, recipient: str, kind: InputKind) -> list[Input]:
-    """What the orchestrator sent to an agent of a cycle."""
+    """The orchestrator's messages to an agent of a cycle."""
     bodies = [m.body for m in map(Message.model_validate, said(crews, workflow)) if m.recipient == recipient]
     return [body for body in bodies if isinstance(body, Input) and body.input is kind]
 
@@ -98,7 +98,7 @@ def test_s22_five_failing_rounds_give_four_feedbacks_and_one_escalation(begun: S
 
 
 @pytest.mark.proves("S22", "C58", "C59")
-def test_s22_an_agent_continues_with_a_person_s_guidance_and_nobody_else_is_asked(begun: Scenes) -> None:
+def test_s22_an_agent_continues_with_a_person_s_guidance_alone(begun: Scenes) -> None:
     cycles, workflow = begun["stuck"]
     cycles.deployment.until(lambda: cycles.state(workflow).escalations != (), about=workflow)
 
@@ -142,7 +142,7 @@ def test_s24_a_builder_that_raises_twice_is_waited_for_longer_each_time(begun: S
         ("wrong status", 3, "retries_exhausted"),
     ],
 )
-def test_s24_what_retries_cannot_settle_fetches_a_person_once(
+def test_s24_exhausted_retries_escalate_to_a_person_once(
     begun: Scenes, scene: str, attempts: int, reason: str
 ) -> None:
     handoffs, workflow = begun[scene]
@@ -187,7 +187,7 @@ def test_s26_a_question_that_blocks_nothing_lets_the_workflow_continue(begun: Sc
 
 
 @pytest.mark.proves("S27", "D50", "G11")
-def test_s27_five_reviews_with_issues_fetch_a_person_at_the_fifth(begun: Scenes) -> None:
+def test_s27_five_reviews_with_issues_escalate_to_a_person_at_the_fifth(begun: Scenes) -> None:
     handoffs, workflow = begun["five reviews"]
 
     state = handoffs.ended(workflow)
@@ -232,7 +232,7 @@ def test_s21_two_workers_report_at_one_instant_and_none_is_lost(deployment: Depl
         ("S23", HANDOFF_TICKETS, {"builder.1.1", "fixer.1.1"}),
     ],
 )
-def test_s30_worker_processes_that_die_and_messages_that_come_again_change_nothing(
+def test_s30_dead_worker_processes_and_repeated_messages_change_nothing(
     begun: Scenes, scene: str, done: list[str], dies_in: set[str]
 ) -> None:
     crews, dying = begun[f"{scene} dying"]
@@ -263,7 +263,7 @@ def test_s30_worker_processes_that_die_and_messages_that_come_again_change_nothi
 
 
 def _account(crews: Crews, workflow: str) -> dict[str, Any]:
-    """What a workflow came to, whichever it is: its events, its lines, how its agents stand, its files."""
+    """The result of any workflow: its events, its messages, its agents' statuses, its files."""
     state = crews.state(workflow)
     files = list(drawn_at_each_version(crews.deployment.store, crews.profile, workflow).values())[-1]
     own = getattr(state, "cycle_id", "handoffs")
@@ -289,6 +289,6 @@ def _outcomes(crews: Crews, workflow: str) -> Iterator[tuple[int, Any]]:
 
 
 def _started_at(deployment: Deployment, workflow: str, agent: str) -> list[float]:
-    """When each attempt of an agent began, in seconds of one clock."""
+    """When each attempt of an agent started, in seconds of one clock."""
     lines = (deployment.folder / "executions").read_text().splitlines()
     return [float(line.split()[5]) for line in lines if line.startswith(f"{workflow}.{agent}.")]

@@ -1,4 +1,4 @@
-"""Whole runs in a sandbox: what a fixer tries in vain, what the evidence says, and what declining leads to."""
+"""Whole runs in a sandbox: what a fixer cannot do, what the evidence says, and what declining leads to."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ pathlib.Path("tried.json").write_text(repr(tried))
 """
 
 
-def test_a_fixer_changes_its_workspace_and_what_is_named_and_nothing_else(tmp_path: Path) -> None:
+def test_a_fixer_can_write_only_its_workspace_and_the_configured_paths(tmp_path: Path) -> None:
     if means_in_use().name == "none":
         pytest.skip(f"no sandbox here: {means_in_use().reason}")
     folder, home, named = tmp_path / "shop", tmp_path / "home", tmp_path / "sessions"
@@ -61,14 +61,12 @@ def test_a_fixer_changes_its_workspace_and_what_is_named_and_nothing_else(tmp_pa
 
 
 @pytest.mark.parametrize("place", ["$FIXLOOP_ANSWER", ".fixloop/answer"])
-def test_a_fixer_that_declines_leads_to_a_person_with_the_test_beside_its_claim(
-    host: Host, place: str
-) -> None:
+def test_a_fixer_that_declines_escalates_with_its_claim_and_the_test(host: Host, place: str) -> None:
     answer = json.dumps({"decline": {"kind": "test-is-wrong", "text": "1 + 2 is -1 here"}})
     toml = f"[fixer]\ncommand = \"sh -c 'cp answer.json {place}'\"\n{TOML}"
     project = host.project("declining", toml=toml, files={"answer.json": answer})
 
-    told = project.hand_in()
+    told = project.submit()
 
     assert told.code == 3
     items = project.fixloop("inbox", "--json").document["items"]
@@ -79,7 +77,7 @@ def test_a_fixer_that_declines_leads_to_a_person_with_the_test_beside_its_claim(
     assert "assert calc.add(1, 2) == 3" in entries[-1]["rendered"]
 
 
-def test_an_answer_is_not_looked_for_where_a_link_leads(tmp_path: Path) -> None:
+def test_an_answer_is_not_read_through_a_link(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "answer").write_text("DECLINED test-is-wrong: no")
@@ -95,9 +93,9 @@ def items(project: Project) -> list[dict[str, Any]]:
     return list(project.fixloop("inbox", "--json").document["items"])
 
 
-def test_somebody_outside_declines_by_a_command(host: Host) -> None:
+def test_an_outside_agent_declines_with_a_command(host: Host) -> None:
     project = host.project("asking")
-    assert project.hand_in().code == 3
+    assert project.submit().code == 3
 
     refused = project.fixloop("decline", "1", "--kind", "too-hard", "--text", "it is")
     told = project.fixloop("decline", "1", "--kind", "needs-info", "--text", "which rounding?")

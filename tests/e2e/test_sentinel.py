@@ -1,4 +1,4 @@
-"""A failover in the middle of some workflows: state and messages are found again, and nothing is lost."""
+"""A failover during some workflows: state and messages are found again, and nothing is lost."""
 
 import signal
 import time
@@ -45,7 +45,7 @@ def url(sentinels: Sentinels, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.proves("R8")
-def test_a_commit_is_at_the_replica_before_it_counts_and_does_not_wait_for_one_that_is_stopped(
+def test_a_commit_waits_for_a_live_replica_and_not_for_a_stopped_one(
     url: str, sentinels: Sentinels, caplog: pytest.LogCaptureFixture
 ) -> None:
     replica = sentinels.client(sentinels.servers[1])
@@ -69,7 +69,7 @@ def test_a_commit_is_at_the_replica_before_it_counts_and_does_not_wait_for_one_t
 
 
 @pytest.mark.proves("S30", "R7", "R8", "K10")
-def test_the_master_is_killed_in_the_middle_and_all_continues_at_the_replica(
+def test_work_continues_at_the_replica_when_the_master_is_killed(
     url: str, sentinels: Sentinels, tmp_path: Path
 ) -> None:
     store = RedisStore(url, patience_seconds=20)
@@ -115,7 +115,7 @@ def test_doctor_says_that_no_replica_is_left_and_counts_the_sentinels(
     )
 
 
-def test_a_master_that_hands_over_alive_is_left_as_soon_as_it_refuses_to_write(
+def test_clients_leave_a_demoted_master_as_soon_as_it_refuses_to_write(
     url: str, sentinels: Sentinels
 ) -> None:
     store = RedisStore(url, patience_seconds=20)
@@ -134,7 +134,7 @@ def test_a_master_that_hands_over_alive_is_left_as_soon_as_it_refuses_to_write(
 
 
 def seconds(action: Callable[[], T]) -> tuple[float, T]:
-    """How long it took, and what it gave."""
+    """Its duration and its result."""
     began = time.monotonic()
     found = action()
     return time.monotonic() - began, found

@@ -21,7 +21,7 @@ from tests.fixtures.served_workflows import Played
 pytestmark = pytest.mark.slow
 
 PATIENCE_MS: Final = 40_000
-"""Polling, where no stream of events is to be had, takes ten seconds."""
+"""Polling, without a stream of events, takes ten seconds."""
 LOOKS: Final[dict[str, dict[str, Any]]] = {
     "light-1280": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
     "dark-1280": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
@@ -31,7 +31,7 @@ LOOKS: Final[dict[str, dict[str, Any]]] = {
 
 
 class World:
-    """A deployment that is served, and people who look at it."""
+    """A served deployment, and its users."""
 
     def __init__(self, played: Played, served: Server, tokens: Tokens, browser: Browser) -> None:
         self.played, self.served, self.tokens, self.browser = played, served, tokens, browser
@@ -43,7 +43,7 @@ class World:
         return context
 
     def signed_in(self, context: BrowserContext, role: str = "decider", name: str = "") -> Page:
-        """A page of the inbox, of somebody who has signed in by a token."""
+        """A page of the inbox, signed in with a token."""
         page = context.new_page()
         page.on("console", self._heard)
         page.goto("/sign-in")
@@ -90,7 +90,7 @@ def world(
         yield World(Played(store), served, Tokens(connection), browser)
 
 
-def test_a_person_with_only_a_keyboard_goes_from_the_link_to_a_decision(world: World) -> None:
+def test_a_person_with_only_a_keyboard_gets_from_the_link_to_a_decision(world: World) -> None:
     workflow = world.played.stuck()
     with world.context() as context:
         page = context.new_page()
@@ -127,7 +127,7 @@ def test_the_link_of_a_message_takes_two_actions_to_a_decision_by_keyboard(world
     assert world.played.engine.state(workflow).outcome == "aborted"
 
 
-def test_an_open_inbox_shows_what_comes_and_the_focus_stays(world: World) -> None:
+def test_an_open_inbox_shows_new_entries_and_keeps_the_focus(world: World) -> None:
     world.played.stuck(47)
     with world.context() as context:
         page = world.signed_in(context)
@@ -142,7 +142,7 @@ def test_an_open_inbox_shows_what_comes_and_the_focus_stays(world: World) -> Non
         assert page.evaluate("document.activeElement.id") == focused
 
 
-def test_a_page_that_has_become_stale_says_so_and_keeps_the_focus_and_what_was_typed(world: World) -> None:
+def test_a_stale_page_says_so_and_keeps_the_focus_and_the_typed_text(world: World) -> None:
     workflow = world.played.stuck()
     path = world.decide_path(workflow)
     with world.context() as context, world.context() as other:
@@ -190,7 +190,7 @@ def test_a_workflow_is_walked_through_and_paused_without_leaving_its_page(world:
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
-def test_no_page_has_a_barrier_or_scrolls_sideways_in_any_look(world: World, scripts: bool) -> None:
+def test_no_page_is_inaccessible_or_scrolls_sideways_in_any_theme(world: World, scripts: bool) -> None:
     paths = pages_of(world)
     PICTURES.mkdir(parents=True, exist_ok=True)
     found: list[str] = []
@@ -233,7 +233,7 @@ def pages_of(world: World) -> dict[str, str]:
     }
 
 
-def test_without_scripts_all_of_it_is_done_by_links_and_forms(world: World) -> None:
+def test_without_scripts_links_and_forms_do_everything(world: World) -> None:
     stuck, held = world.played.stuck(47), world.played.held(48)
     with world.context(java_script_enabled=False) as context:
         page = context.new_page()

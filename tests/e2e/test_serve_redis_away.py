@@ -44,7 +44,7 @@ def assert_back(client: httpx.Client) -> None:
         assert time.monotonic() < deadline, "it does not come back"
 
 
-def test_a_redis_that_is_away_is_said_within_3_s_and_its_return_needs_no_restart(
+def test_an_unreachable_redis_is_reported_within_3_s_and_its_return_needs_no_restart(
     own_redis: RedisServer, tmp_path: Path
 ) -> None:
     with serving(own_redis.url, tmp_path) as server, client_of(server, own_redis.url) as client:
@@ -58,7 +58,7 @@ def test_a_redis_that_is_away_is_said_within_3_s_and_its_return_needs_no_restart
         assert_back(client)
 
 
-def test_a_redis_that_is_frozen_is_said_within_3_s_and_its_return_needs_no_restart(
+def test_a_frozen_redis_is_reported_within_3_s_and_its_return_needs_no_restart(
     own_redis: RedisServer, tmp_path: Path
 ) -> None:
     with serving(own_redis.url, tmp_path) as server, client_of(server, own_redis.url) as client:

@@ -105,7 +105,7 @@ def test_five_features_at_once_all_end(features: list[Project]) -> None:
     }
 
 
-def test_anybody_anywhere_sees_them_all(features: list[Project], tmp_path: Path) -> None:
+def test_every_user_sees_all_workflows_from_any_directory(features: list[Project], tmp_path: Path) -> None:
     listed = features[0].fixloop("status", "--json", at=tmp_path).document["workflows"]
 
     assert {each["name"] for each in listed} >= set(CALCS)
@@ -186,9 +186,7 @@ def test_the_verified_branch_is_pushed_to_the_address_and_a_later_command_repair
 
 
 @pytest.mark.proves("R12")
-def test_flower_shows_tasks_by_names_and_arguments_a_person_can_read(
-    features: list[Project], flower: int
-) -> None:
+def test_flower_shows_tasks_with_readable_names_and_arguments(features: list[Project], flower: int) -> None:
     wanted = {
         "fixloop.validation.validate",
         "fixloop.validation.report",
@@ -205,13 +203,13 @@ def test_flower_shows_tasks_by_names_and_arguments_a_person_can_read(
 
 
 @pytest.mark.parametrize("path", ["/", "/api/tasks", "/tasks", "/workers"])
-def test_flower_lets_nobody_in_without_the_password(flower: int, path: str) -> None:
+def test_flower_refuses_access_without_the_password(flower: int, path: str) -> None:
     assert answer_of(flower, path) == 401
     assert answer_of(flower, path, "me:wrong") == 401
     assert answer_of(flower, path, "me:secret") == 200
 
 
-def test_a_worker_can_be_asked_whether_it_is_well(farm: Host, tmp_path: Path) -> None:
+def test_a_worker_answers_health_queries(farm: Host, tmp_path: Path) -> None:
     project = farm.project("asking")
 
     def well() -> int:
@@ -230,7 +228,7 @@ def test_a_worker_can_be_asked_whether_it_is_well(farm: Host, tmp_path: Path) ->
 
 
 def test_sigterm_in_the_middle_of_a_check_hands_it_to_the_next_worker(tmp_path: Path) -> None:
-    """No attempt is spent, and nothing has to wait for a lease to end."""
+    """No attempt is spent, and nothing has to wait for a lease to expire."""
     slow = "import os, time\nif not os.path.exists(os.environ['HOME'] + '/go'): time.sleep(60)\n"
     server = RedisServer().start()
     project = Project(tmp_path / "shop", calc=RIGHT, variables={"FIXLOOP_STATE_URL": server.url})
@@ -317,7 +315,7 @@ app.send_task("fixloop.validation.start", kwargs={"issue": 11, "repo": sys.argv[
 """
 
 
-def test_a_client_that_has_only_celery_can_submit_a_feature(farm: Host, tmp_path: Path) -> None:
+def test_a_client_with_only_celery_submits_a_feature(farm: Host, tmp_path: Path) -> None:
     project = farm.project("celery-only", calc=RIGHT)
     broker = farm.url.replace("unix://", "redis+socket://")
 

@@ -1,4 +1,4 @@
-"""Results of `fixloop check` that a run takes over: the same, sealed, and a moment ago, or it looks for itself."""
+"""Results of `fixloop check` that a run reuses: the same, sealed and recent; otherwise it checks itself."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ class Shop:
         return len(self.place.read_text().splitlines())
 
     def changed(self, text: str) -> Path:
-        """A tree of its own that was checked: the record of that."""
+        """The record of a separate tree that was checked."""
         self.project.write("new.py", text)
         known = set(self._records())
         assert self.project.fixloop("check").code == 0
@@ -61,7 +61,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 
 def found(shop: Shop, issue: int) -> Any:
-    """What a run's results rest on, but for times, and for what says that they were taken over."""
+    """The basis of a run's results, without times and without the note that they were reused."""
     (entry,) = (each for each in shop.project.status(issue)["specialists"] if each["applicable"])
     for evidence in entry["evidence"]:
         for name in ("checked_at", "duration_seconds"):
@@ -69,7 +69,7 @@ def found(shop: Shop, issue: int) -> Any:
     return entry
 
 
-def test_a_run_takes_over_what_was_checked_a_moment_ago_says_so_and_is_quicker(tmp_path: Path) -> None:
+def test_a_run_reuses_and_names_the_results_of_a_recent_check(tmp_path: Path) -> None:
     shop = Shop(tmp_path, seconds=6)
     assert shop.project.fixloop("check").code == 0
     ran = shop.counted
@@ -84,7 +84,7 @@ def test_a_run_takes_over_what_was_checked_a_moment_ago_says_so_and_is_quicker(t
     assert shop.project.fixloop("audit", "verify").code == 0
 
 
-def test_what_judges_a_fix_is_computed_anew(tmp_path: Path) -> None:
+def test_the_judgement_of_a_fix_is_never_reused(tmp_path: Path) -> None:
     shop = Shop(tmp_path, calc=CALC, more=f"[fixer]\ncommand = \"sh -c '{MEND}'\"\n")
     assert shop.project.fixloop("check").code == 1
     ran = shop.counted
@@ -145,7 +145,7 @@ def of_the_future(shop: Shop, record: Path) -> dict[str, str]:
         pytest.param(lambda *_: {"FIXLOOP_TAKE_OVER_SECONDS": "0"}, id="switched_off"),
     ],
 )
-def test_a_run_looks_for_itself_where_anything_differs(
+def test_a_run_checks_again_where_anything_differs(
     shop: Shop, differs: Callable[[Shop, Path], dict[str, str]], request: pytest.FixtureRequest
 ) -> None:
     record = shop.changed(f"name = {request.node.name!r}\n")
@@ -159,7 +159,7 @@ def test_a_run_looks_for_itself_where_anything_differs(
     assert TAKEN not in log
 
 
-def test_nothing_is_sealed_that_ran_without_a_sandbox(shop: Shop) -> None:
+def test_a_result_without_a_sandbox_is_not_sealed(shop: Shop) -> None:
     shop.project.write("new.py", "unconfined = 1\n")
     assert shop.project.fixloop("check", FIXLOOP_SANDBOX="off").code == 0
     ran = shop.counted

@@ -1,4 +1,4 @@
-"""A project without its own workers, whose `run` has ended where an agent outside is waited for (A56, A66, A73)."""
+"""A project without its own workers, whose `run` has ended waiting for an outside agent (A56, A66, A73)."""
 
 import os
 import re
@@ -23,7 +23,7 @@ MOST_MEMORY_KB: Final = 40_000
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Callable[..., Project]]:
-    """Makes a project whose processes are all gone at the end."""
+    """Makes a project whose processes have all ended at the end."""
     made: list[Project] = []
 
     def project(toml: str = AGENT + TOML, **variables: str) -> Project:
@@ -54,14 +54,14 @@ def gone(project: Project) -> None:
 
 
 def told(project: Project) -> str:
-    """The whole history as text, looked at without starting anything."""
+    """The whole history as text, read without starting anything."""
     said = project.fixloop("log", "1", "--all", FIXLOOP_KEEP="0")
     assert said.code == 0, said.err
     return said.out
 
 
 @pytest.mark.proves("A56", "A66", "A73")
-def test_a_reminder_and_an_escalation_come_after_run_has_ended_and_then_nothing_is_left(
+def test_a_reminder_and_an_escalation_follow_after_run_has_ended_and_leave_nothing(
     make: Callable[..., Project], tmp_path: Path
 ) -> None:
     notified = tmp_path / "notified"
@@ -77,7 +77,7 @@ def test_a_reminder_and_an_escalation_come_after_run_has_ended_and_then_nothing_
     assert "keeps the clocks running until nothing waits" in ended.err
 
 
-def test_the_next_command_starts_a_killed_timekeeper_again_and_many_at_once_start_one(
+def test_the_next_command_restarts_a_killed_timekeeper_and_several_start_only_one(
     make: Callable[..., Project],
 ) -> None:
     project = make()
@@ -98,12 +98,12 @@ def test_the_next_command_starts_a_killed_timekeeper_again_and_many_at_once_star
 
 
 def memory_kb(pid: int) -> dict[str, int]:
-    """What a process takes: all that is resident, and with what it shares divided among those who share it."""
+    """The memory of a process: all that is resident, and with shared pages divided among those who share them."""
     text = Path(f"/proc/{pid}/smaps_rollup").read_text() + Path(f"/proc/{pid}/status").read_text()
     return {name: int(number) for name, number in re.findall(r"^(\w+):\s+(\d+)(?: kB)?$", text, re.MULTILINE)}
 
 
-def test_without_a_timekeeper_status_says_that_clocks_stand_still(make: Callable[..., Project]) -> None:
+def test_without_a_timekeeper_status_says_that_clocks_have_stopped(make: Callable[..., Project]) -> None:
     project = make(FIXLOOP_KEEP="0")
 
     ended = project.run()
@@ -130,7 +130,7 @@ def test_a_timekeeper_ends_with_its_project(make: Callable[..., Project]) -> Non
     gone(project)
 
 
-def test_what_a_worker_has_to_continue_with_has_no_clocks_without_one(make: Callable[..., Project]) -> None:
+def test_work_that_needs_a_worker_has_no_clocks_without_one(make: Callable[..., Project]) -> None:
     project = make('[fixer]\ncommand = "sleep 300"\n' + TOML)
     running = project.start("run", ".", "--issue", "1")
     until(lambda: "FIXING" in project.fixloop("status", "1").out, what="the fix")

@@ -74,9 +74,7 @@ def urls() -> RedisUrls:
     return found
 
 
-def test_a_loop_goes_through_and_flower_shows_it_without_the_password_in_any_log(
-    named: str, tmp_path: Path
-) -> None:
+def test_a_loop_passes_over_tls_and_no_log_has_the_password(named: str, tmp_path: Path) -> None:
     own = Deployment(urls().state, tmp_path, FIXLOOP_STATE_URL=named, FIXLOOP_TASK_EVENTS="1")
     own._environment["FIXLOOP_BROKER_URL"] = ""  # the state's, completed by the worker itself
     page, port = "", free_port()
@@ -127,7 +125,7 @@ def test_mailboxes_and_doctor_use_the_same_certificates(
 
 
 @pytest.mark.parametrize("store", [True, False], ids=["state", "broker"])
-def test_what_is_wrong_with_certificates_is_one_sentence_with_the_remedy(
+def test_a_certificate_problem_is_one_sentence_with_its_remedy(
     store: bool, named: str, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(url: str = named, **variables: Path | None) -> str:

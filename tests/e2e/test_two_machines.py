@@ -69,7 +69,7 @@ def steps(machine: Machine) -> list[str]:
 
 
 def story(project: Project, issue: int) -> list[tuple[Any, ...]]:
-    """What was said in a workflow, without times and numbers of issues."""
+    """The messages of a workflow, without times and issue numbers."""
     entries = project.fixloop("log", str(issue), "--json").document["entries"]
     names = ("sender", "recipient", "message_type", "summary", "status_before", "status_after", "iteration")
     return [tuple(entry[name] for name in names) for entry in entries]
@@ -77,9 +77,7 @@ def story(project: Project, issue: int) -> list[tuple[Any, ...]]:
 
 @pytest.mark.proves("S30", "K40")
 @pytest.mark.parametrize("own_hosts", HOSTS)
-def test_a_worker_continues_where_another_machine_was_lost_in_mid_fix(
-    tmp_path: Path, own_hosts: bool
-) -> None:
+def test_a_worker_continues_when_another_machine_is_lost_mid_fix(tmp_path: Path, own_hosts: bool) -> None:
     needs_namespaces()
     here = tmp_path / "here"
     toml = f'[fixer]\ncommand = "{sys.executable} fixer.py"\n{TOML}'

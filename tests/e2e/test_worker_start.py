@@ -1,4 +1,4 @@
-"""How a worker's processes begin: forked from a supervisor that has loaded what they need."""
+"""How a worker's processes start: forked from a supervisor that has loaded what they need."""
 
 from pathlib import Path
 from typing import Final
@@ -22,7 +22,7 @@ os.register_at_fork(after_in_child=lambda: sys.meta_path.insert(0, Watch()))
 """
 
 
-def test_the_processes_of_a_worker_load_next_to_nothing_themselves(redis_url: str, tmp_path: Path) -> None:
+def test_the_processes_of_a_worker_load_almost_nothing_themselves(redis_url: str, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(WATCH)
     late = tmp_path / "late"
 

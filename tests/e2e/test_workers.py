@@ -25,7 +25,7 @@ def deployment(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.mark.proves("A9", "G16", "S1")
-def test_s1_a_first_run_that_passes(deployment: Deployment) -> None:
+def test_s1_a_first_run_passes(deployment: Deployment) -> None:
     story = played(deployment, "-", issue=1)
 
     assert [line.message_id for line in story.lines] == [
@@ -37,7 +37,7 @@ def test_s1_a_first_run_that_passes(deployment: Deployment) -> None:
 
 
 @pytest.mark.proves("S2", "K9")
-def test_s2_six_messages(deployment: Deployment) -> None:
+def test_s2_one_retry_sends_six_messages(deployment: Deployment) -> None:
     story = played(deployment, "a -", issue=2)
 
     assert [(line.message_id, line.before, line.after) for line in story.lines] == [
@@ -52,7 +52,7 @@ def test_s2_six_messages(deployment: Deployment) -> None:
 
 
 @pytest.mark.proves("A82", "K2", "K9", "S3")
-def test_s3_feature_47(deployment: Deployment) -> None:
+def test_s3_feature_47_sends_ten_messages(deployment: Deployment) -> None:
     story = played(deployment, "scripted 3 1 0", issue=47)
 
     counts = story.counts
@@ -81,7 +81,7 @@ def test_s4_the_fifth_failure_escalates(deployment: Deployment) -> None:
 
 
 @pytest.mark.proves("K20", "S12")
-def test_s12_extend(deployment: Deployment) -> None:
+def test_s12_extend_adds_runs(deployment: Deployment) -> None:
     extended = Answer("ESC", DecisionMade(decision=Decision.EXTEND, iterations=3))
 
     story = played(deployment, "abcde abcd abc ab a f -", extended, issue=12)
@@ -92,7 +92,7 @@ def test_s12_extend(deployment: Deployment) -> None:
 
 
 @pytest.mark.proves("K20", "S13")
-def test_s13_skip(deployment: Deployment) -> None:
+def test_s13_skip_continues_with_known_issues(deployment: Deployment) -> None:
     skipped = Answer("ESC", DecisionMade(decision=Decision.SKIP))
     script = f"test-runner: {SHRINKING}; code-quality: -"
 
@@ -103,7 +103,7 @@ def test_s13_skip(deployment: Deployment) -> None:
 
 
 @pytest.mark.proves("K20", "S13")
-def test_s13_abort(deployment: Deployment) -> None:
+def test_s13_abort_ends_the_workflow(deployment: Deployment) -> None:
     aborted = Answer("ESC", DecisionMade(decision=Decision.ABORT))
     script = f"test-runner: {SHRINKING}; code-quality: -"
 
@@ -115,7 +115,7 @@ def test_s13_abort(deployment: Deployment) -> None:
 
 
 @pytest.mark.proves("K20", "S14")
-def test_s14_manual_fix(deployment: Deployment) -> None:
+def test_s14_a_manual_fix_passes(deployment: Deployment) -> None:
     story = played(deployment, SHRINKING, *by_hand(), issue=141)
 
     assert story.lines[-1].message_id == "SUCCESS-141-test-runner-6"
@@ -134,7 +134,7 @@ def test_s14_a_manual_fix_that_fails_escalates_at_once(deployment: Deployment) -
 
 
 @pytest.mark.proves("K7", "S5")
-def test_s5_deadlock(deployment: Deployment) -> None:
+def test_s5_a_deadlock_escalates(deployment: Deployment) -> None:
     story = played(deployment, "ab", issue=5)
 
     assert len(story.lines) == 10
@@ -149,7 +149,7 @@ def test_a_person_is_notified_once_of_an_escalation(deployment: Deployment) -> N
 
 
 @pytest.mark.proves("A72", "A75", "K5", "S9")
-def test_s9_a_specialist_that_recovers(deployment: Deployment) -> None:
+def test_s9_a_specialist_recovers_at_its_second_attempt(deployment: Deployment) -> None:
     story = played(deployment, "!a -", issue=91)
 
     ids = [line.message_id for line in story.lines]
@@ -159,7 +159,7 @@ def test_s9_a_specialist_that_recovers(deployment: Deployment) -> None:
 
 
 @pytest.mark.proves("A72", "A68", "K5", "S9")
-def test_s9_a_specialist_that_does_not(deployment: Deployment) -> None:
+def test_s9_a_specialist_that_fails_twice_escalates(deployment: Deployment) -> None:
     story = played(deployment, "!", issue=92)
 
     assert [line.message_id for line in story.lines] == [
@@ -174,7 +174,7 @@ def test_s9_a_specialist_that_does_not(deployment: Deployment) -> None:
 
 
 @pytest.mark.proves("A70", "K5", "S10")
-def test_s10_a_fixer_that_cannot_be_started(deployment: Deployment) -> None:
+def test_s10_a_fixer_that_cannot_be_started_escalates(deployment: Deployment) -> None:
     story = played(deployment, "a -; fix: gone", issue=101)
 
     assert executions(deployment, 101, "fix") == 3
@@ -186,7 +186,7 @@ def test_s10_a_fixer_that_cannot_be_started(deployment: Deployment) -> None:
 
 
 @pytest.mark.proves("A70", "A75", "K5", "S10")
-def test_s10_a_third_attempt_that_succeeds(deployment: Deployment) -> None:
+def test_s10_a_third_attempt_succeeds(deployment: Deployment) -> None:
     story = played(deployment, "a -; fix: gone gone ok", issue=102)
 
     assert executions(deployment, 102, "fix") == 3
@@ -195,7 +195,7 @@ def test_s10_a_third_attempt_that_succeeds(deployment: Deployment) -> None:
 
 
 @pytest.mark.proves("A73", "K5")
-def test_a_fixer_that_fails_thrice_is_unresponsive(deployment: Deployment) -> None:
+def test_a_fixer_failing_three_times_is_unresponsive(deployment: Deployment) -> None:
     played(deployment, "a -; fix: fail", issue=103)
 
     assert executions(deployment, 103, "fix") == 3
@@ -253,7 +253,7 @@ def test_s13_a_fix_after_an_abort_changes_nothing(deployment: Deployment) -> Non
 
 
 @pytest.mark.proves("K35")
-def test_a_fixer_that_lies_gets_into_a_deadlock(deployment: Deployment) -> None:
+def test_a_fixer_that_lies_ends_in_a_deadlock(deployment: Deployment) -> None:
     story = played(deployment, "a; fix: lie", issue=35)
 
     assert last_escalation(deployment, 35).reason is Reason.DEADLOCK
@@ -261,7 +261,7 @@ def test_a_fixer_that_lies_gets_into_a_deadlock(deployment: Deployment) -> None:
 
 
 @pytest.mark.proves("S16", "U2", "K4", "K28")
-def test_s16_the_back_end_pipeline(deployment: Deployment) -> None:
+def test_s16_the_back_end_pipeline_passes(deployment: Deployment) -> None:
     script = "test-runner: abc a -; security: a -"
 
     story = played(deployment, script, issue=16, specialists=BACK_END)
@@ -278,7 +278,7 @@ def test_s16_the_back_end_pipeline(deployment: Deployment) -> None:
 
 
 @pytest.mark.proves("K37", "S31")
-def test_s31_a_later_fix_that_breaks_an_earlier_phase(deployment: Deployment) -> None:
+def test_s31_a_later_fix_that_breaks_an_earlier_phase_is_caught(deployment: Deployment) -> None:
     script = "unit-test: - a -; test-runner: abc a -; security: a -"
 
     story = played(deployment, script, issue=31, specialists=BACK_END)
@@ -301,10 +301,10 @@ def test_s31_a_later_fix_that_breaks_an_earlier_phase(deployment: Deployment) ->
 def test_a_manual_fix_replaces_the_running_fixer(deployment: Deployment) -> None:
     started = deployment.begin("a -; fix: ok~30", issue=81)
     deployment.until(lambda: executions(deployment, 81, "fix") == 1, about=started.workflow)
-    brought = Completion(iteration=1, by="ann", fixes=("by hand",), files=("a.py",), tip="c", tree="t")
+    manual = Completion(iteration=1, by="ann", fixes=("by hand",), files=("a.py",), tip="c", tree="t")
 
     deployment.engine.apply(
-        started.workflow, FixCompleted(specialist="test-runner", completion=brought), operation="brought"
+        started.workflow, FixCompleted(specialist="test-runner", completion=manual), operation="fix"
     )
 
     deployment.finished(started.workflow)

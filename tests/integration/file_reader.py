@@ -1,4 +1,4 @@
-"""A process that polls named files until it is stopped, and prints what it must never see."""
+"""A process that polls named files until it is stopped, and prints states that must never be visible."""
 
 import json
 import os
@@ -9,7 +9,7 @@ FOLDERS = ("pending", "accepted", "completed")
 
 
 def look(root: Path) -> str:
-    """A sentence about what is wrong at this moment; empty when nothing is."""
+    """A sentence about the present fault; empty if there is none."""
     state = json.loads((root / "state.json").read_text())
     if state["first"] != state["last"]:
         return f"half a state: {state['first']} and {state['last']}"

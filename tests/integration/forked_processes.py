@@ -32,7 +32,7 @@ def _leaves(role: str, options: Mapping[str, Any]) -> int:
 
 
 def _tells(role: str, options: Mapping[str, Any]) -> int:
-    """What a process finds as it begins."""
+    """The state in which a process starts."""
     given = {name: value for name, value in os.environ.items() if name.startswith("FIXLOOP_")}
     signals = [str(signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGINT)]
     blocked = list(signal.pthread_sigmask(signal.SIG_BLOCK, ()))

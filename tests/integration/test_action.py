@@ -93,7 +93,7 @@ def test_a_checkout_without_a_base_says_so_and_counts_all(runner: Runner) -> Non
     assert "::warning title=fixloop::there is no base to compare with" in done.stdout
 
 
-def test_arguments_are_handed_on(runner: Runner) -> None:
+def test_arguments_are_passed_on(runner: Runner) -> None:
     runner.project.write("calc.py", RIGHT)
 
     assert runner.run(FIXLOOP_ACTION_ARGUMENTS="--only test-runner --base none").returncode == 0

@@ -1,4 +1,4 @@
-"""Running the tests again and again, with real runs of pytest."""
+"""Repeating the tests, with real runs of pytest."""
 
 import re
 import subprocess
@@ -24,7 +24,7 @@ def test_the_other():
 """
 
 
-def test_a_test_that_is_red_once_is_named_with_its_run_and_the_exit_code_is_1(tmp_path: Path) -> None:
+def test_a_test_that_fails_once_is_named_with_its_run_and_the_exit_code_is_1(tmp_path: Path) -> None:
     (tmp_path / "test_rarely.py").write_text(RARELY_RED)
     words = ["--times", "3", "--burn", "1", "--", "-n", "0", str(tmp_path), "-p", "no:cacheprovider"]
 

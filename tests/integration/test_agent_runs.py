@@ -1,4 +1,4 @@
-"""One run of an agent as a command, on a real repository: what it sees, what is taken of it, and what is refused."""
+"""One run of an agent as a command, on a real repository: its input, its accepted results, its refusals."""
 
 import sys
 from datetime import UTC, datetime
@@ -92,7 +92,7 @@ print("PHASE_RESULT:")
 
 
 @pytest.mark.proves("C11", "C18", "R13")
-def test_what_it_writes_is_taken_its_talk_is_no_answer_and_no_secret_is_kept(
+def test_an_agent_s_files_are_taken_its_other_output_ignored_and_no_secret_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "tok-3141592653")
@@ -120,7 +120,7 @@ def test_what_it_writes_is_taken_its_talk_is_no_answer_and_no_secret_is_kept(
         ),
     ],
 )
-def test_nothing_is_taken_of_a_run_that_failed_or_wrote_what_is_not_its_own(
+def test_a_run_that_failed_or_wrote_others_files_contributes_nothing(
     tmp_path: Path, program: str, error: str, wrong: str
 ) -> None:
     site = Site(tmp_path, program)
@@ -135,7 +135,7 @@ def test_nothing_is_taken_of_a_run_that_failed_or_wrote_what_is_not_its_own(
 
 @pytest.mark.proves("C43", "K17")
 @pytest.mark.parametrize(("docs", "merged"), [("one\n\n\ntwo!\n", "one!\n\n\ntwo!\n"), ("1\n\n\ntwo\n", "")])
-def test_of_two_that_began_together_the_second_s_work_is_merged_or_begins_again(
+def test_the_second_of_two_simultaneous_runs_is_merged_or_repeated(
     tmp_path: Path, docs: str, merged: str
 ) -> None:
     def edits(text: str) -> str:

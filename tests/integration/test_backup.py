@@ -1,4 +1,4 @@
-"""A project in a file, and back: all that was stored, what lives goes on, and nothing is put where it may not be."""
+"""A project in a file, and back: everything stored, live workflows continue, and nothing is overwritten."""
 
 import gzip
 import json
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 
 class World:
-    """A Redis with a project, and commands beside it."""
+    """A Redis with a project, and commands that use it."""
 
     def __init__(self, session: Session, agents: Agents, capsys: pytest.CaptureFixture[str]) -> None:
         self.session, self.agents, self._capsys = session, agents, capsys
@@ -34,7 +34,7 @@ class World:
         return code, self._capsys.readouterr().err
 
     def everything(self) -> dict[bytes, Any]:
-        """All keys of workflows, of their kinds, without what changes by looking on."""
+        """All keys of workflows with their types, without those that change by themselves."""
         client: Any = self.session.connection
         names = client.call(lambda redis: sorted(redis.keys("fixloop:{*")))
         read = {
@@ -54,7 +54,7 @@ class World:
         return found
 
     def own(self, workflow: str, found: dict[bytes, Any] | None = None) -> list[Any]:
-        """What is kept of one workflow alone, of `everything` where that is at hand."""
+        """The stored data of one workflow, from `everything` if given."""
         names = (keys.workflow_key(workflow), keys.history_key(workflow), keys.artifacts_key(workflow))
         found = self.everything() if found is None else found
         return [found.get(name.encode()) for name in names]
@@ -94,7 +94,7 @@ def backed_up(world: World, path: Path) -> Path:
     return path
 
 
-def test_what_is_restored_is_what_there_was_and_goes_on_to_its_end(world: World, tmp_path: Path) -> None:
+def test_a_restored_workflow_is_unchanged_and_continues_to_its_end(world: World, tmp_path: Path) -> None:
     made = world.populate()
     before = {workflow: world.own(workflow) for workflow in made}
     index = world.everything()
@@ -127,7 +127,7 @@ def test_what_is_restored_is_what_there_was_and_goes_on_to_its_end(world: World,
     assert store.allocate_issue(PROJECT) == 5, "numbers that were used stay used"
 
 
-def test_restoring_twice_changes_nothing_and_work_since_is_left_alone(world: World, tmp_path: Path) -> None:
+def test_restoring_twice_changes_nothing_and_keeps_later_work(world: World, tmp_path: Path) -> None:
     world.populate()
     file = backed_up(world, tmp_path / "project.backup")
     before = world.everything()
@@ -149,7 +149,7 @@ def test_restoring_twice_changes_nothing_and_work_since_is_left_alone(world: Wor
     assert world.agents.engine.state(changed).outcome is None
 
 
-def test_a_workflow_whose_successor_lives_is_left_out(world: World, tmp_path: Path) -> None:
+def test_a_workflow_with_a_live_successor_is_not_restored(world: World, tmp_path: Path) -> None:
     workflow = world.agents.start(1)
     file = backed_up(world, tmp_path / "project.backup")
     world.flush()
@@ -162,7 +162,7 @@ def test_a_workflow_whose_successor_lives_is_left_out(world: World, tmp_path: Pa
     assert world.agents.store.live(PROJECT, 1) == f"{PROJECT}-1-2"
 
 
-def test_limits_do_not_count_the_time_in_between(world: World, tmp_path: Path) -> None:
+def test_limits_do_not_count_the_time_between_backup_and_restore(world: World, tmp_path: Path) -> None:
     workflow = world.agents.start(1, script="1 0", fixer="outside")
     world.agents.run(workflow)
     found = world.agents.store.read(workflow)
@@ -220,7 +220,7 @@ def test_a_claim_from_before_a_restore_is_stale_after_it(world: World, tmp_path:
 @pytest.mark.parametrize(
     "damage", ["cut", "edited", "flipped", "other", "unnumbered", "listed", "newer", "gone"]
 )
-def test_a_file_that_is_no_whole_backup_changes_nothing(world: World, tmp_path: Path, damage: str) -> None:
+def test_an_incomplete_backup_file_changes_nothing(world: World, tmp_path: Path, damage: str) -> None:
     world.populate()
     file = backed_up(world, tmp_path / "project.backup")
     world.flush()
@@ -232,7 +232,7 @@ def test_a_file_that_is_no_whole_backup_changes_nothing(world: World, tmp_path: 
         case "edited":
             file.write_bytes(gzip.compress(plain.replace(b'"history":["', b'"history":["A', 1)))
         case "flipped":
-            # The kind of the first block is one that there is none of.
+            # The first block has an unknown kind.
             file.write_bytes(data[:10] + bytes([data[10] | 0b110]) + data[11:])
         case "unnumbered":
             file.write_bytes(gzip.compress(b'{"fixloop": "backup"}\n{}\n'))
@@ -261,9 +261,7 @@ def test_a_backup_that_cannot_be_written_is_refused_in_one_sentence(world: World
     assert said.count("\n") == 1
 
 
-def test_a_backup_is_for_its_owner_alone_whatever_lies_where_it_is_written(
-    world: World, tmp_path: Path
-) -> None:
+def test_a_backup_is_readable_by_its_owner_alone_whatever_it_replaces(world: World, tmp_path: Path) -> None:
     world.agents.start(1)
     file, other = tmp_path / "project.backup", tmp_path / "other"
     other.write_text("precious")
@@ -278,7 +276,7 @@ def test_a_backup_is_for_its_owner_alone_whatever_lies_where_it_is_written(
     assert sorted(path.name for path in tmp_path.glob(".project*")) == [".project.backup.part"]
 
 
-def test_a_restore_that_is_killed_is_completed_by_the_next(world: World, tmp_path: Path) -> None:
+def test_a_killed_restore_is_completed_by_the_next(world: World, tmp_path: Path) -> None:
     made = world.populate()
     for issue in range(200, 400):
         made[world.agents.start(issue)] = "a first run"
@@ -304,9 +302,7 @@ def test_a_restore_that_is_killed_is_completed_by_the_next(world: World, tmp_pat
     assert kills >= 2
 
 
-def test_a_workflow_that_changes_while_it_is_written_is_as_it_was_at_one_moment(
-    world: World, tmp_path: Path
-) -> None:
+def test_a_workflow_that_changes_during_a_backup_is_saved_consistently(world: World, tmp_path: Path) -> None:
     import threading
 
     stopping = threading.Event()

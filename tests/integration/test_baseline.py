@@ -1,4 +1,4 @@
-"""What a feature broke and what was broken before: only the first fails its checks."""
+"""Failures of a feature and older ones: only the first fail its checks."""
 
 import os
 import sys
@@ -61,7 +61,7 @@ class Site:
             configuration=Configuration(specialists=(checks,)),
             cache=self.cache,
         )
-        # What `try_checks` has done by a process of its own, which takes longer to load than all of this.
+        # What `try_checks` has done by a separate process, which takes longer to load than all of this.
         [found] = tried(Asked.model_validate_json(asked.model_dump_json(by_alias=True)), Event())
         return found.result
 
@@ -77,7 +77,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     return Site(tmp_path)
 
 
-def test_a_feature_with_one_finding_more_fails_with_that_one(site: Site) -> None:
+def test_a_feature_with_one_new_finding_fails_with_that_one(site: Site) -> None:
     site.branch({"a.py": f"fine\n{OLD}BAD new\n"})
 
     found = site.lint()
@@ -89,7 +89,7 @@ def test_a_feature_with_one_finding_more_fails_with_that_one(site: Site) -> None
     )
 
 
-def test_a_feature_whose_findings_are_all_older_passes_and_says_how_many_they_are(site: Site) -> None:
+def test_a_feature_with_old_findings_only_passes_and_counts_them(site: Site) -> None:
     site.branch({"a.py": f"fine\n{OLD}", "b.py": "fine, too\n"})
 
     found = site.lint()
@@ -99,7 +99,7 @@ def test_a_feature_whose_findings_are_all_older_passes_and_says_how_many_they_ar
     assert len(found.old_failures) == 17
 
 
-def test_the_one_new_failure_is_kept_in_full_however_many_old_ones_come_before_it(site: Site) -> None:
+def test_the_one_new_failure_is_kept_in_full_after_any_number_of_old_ones(site: Site) -> None:
     site.commit({"a.py": OLD * 4})
     site.branch({"a.py": OLD * 4 + "BAD new\n"})
 
@@ -130,7 +130,7 @@ def test_a_clean_default_branch_is_its_own_base_and_its_checks_run_once(site: Si
     assert (found.outcome, found.evidence.old, site.times()) == (RunOutcome.PASSED, 17, 1)
 
 
-def test_a_check_runs_on_the_base_once_for_all_that_comes_from_there(site: Site) -> None:
+def test_a_check_runs_once_on_a_base_for_all_its_branches(site: Site) -> None:
     site.branch({"b.py": "BAD\n"})
     site.lint()
     site.commit({"b.py": "BAD\nBAD again\n"})
@@ -157,7 +157,7 @@ def test_a_check_that_passes_is_not_run_on_the_base(site: Site) -> None:
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"failures": 3}'])
-def test_a_damaged_entry_is_found_out_again(site: Site, damage: str) -> None:
+def test_a_damaged_baseline_entry_is_computed_again(site: Site, damage: str) -> None:
     site.branch({"b.py": "BAD\n"})
     site.lint()
     [kept] = (site.cache / "baselines").iterdir()
@@ -182,7 +182,7 @@ def test_a_check_that_is_broken_on_the_base_gives_none_and_everything_counts(sit
     ("specialist", "policy"),
     [("test-runner", None), ("e2e-accessibility", None), ("code-quality", Policy.ALL)],
 )
-def test_tests_and_checks_that_are_configured_so_count_everything(
+def test_tests_and_checks_configured_for_all_count_every_failure(
     site: Site, specialist: str, policy: Policy | None
 ) -> None:
     site.branch({"b.py": "BAD\n"})
@@ -192,7 +192,7 @@ def test_tests_and_checks_that_are_configured_so_count_everything(
     assert (len(found.failures), site.times()) == (18, 1)
 
 
-def test_a_test_runner_can_be_told_to_count_what_is_new(site: Site) -> None:
+def test_a_test_runner_can_be_configured_to_count_new_failures_only(site: Site) -> None:
     site.branch({"b.py": "BAD\n"})
 
     assert len(site.lint(specialist="test-runner", baseline=Policy.NEW).failures) == 1
@@ -206,7 +206,7 @@ def test_with_all_every_failure_counts() -> None:
     assert policy is Policy.ALL
 
 
-def test_none_as_the_base_compares_with_nothing(site: Site) -> None:
+def test_with_none_as_the_base_nothing_is_compared(site: Site) -> None:
     site.branch({"b.py": "BAD\n"})
 
     assert len(site.lint(wanted="none").failures) == 18
@@ -215,7 +215,7 @@ def test_none_as_the_base_compares_with_nothing(site: Site) -> None:
 # Which commit is the base.
 
 
-def test_what_the_default_branch_got_meanwhile_is_not_the_base(site: Site) -> None:
+def test_later_commits_of_the_default_branch_are_not_the_base(site: Site) -> None:
     site.branch({"b.py": "BAD\n"})
     began = git(site.repository, "rev-parse", "main")
     git(site.repository, "switch", "-q", "main")
@@ -225,7 +225,7 @@ def test_what_the_default_branch_got_meanwhile_is_not_the_base(site: Site) -> No
     assert (site.snapshot().base, site.snapshot().base_name) == (began, "main")
 
 
-def test_what_origin_calls_its_head_comes_first(site: Site) -> None:
+def test_the_head_of_origin_is_preferred_as_the_default_branch(site: Site) -> None:
     git(site.repository, "branch", "develop")
     clone = site.folder / "clone"
     git(site.repository, "switch", "-q", "develop")
@@ -238,7 +238,7 @@ def test_what_origin_calls_its_head_comes_first(site: Site) -> None:
     assert (taken.base, taken.base_name) == (git(clone, "rev-parse", "HEAD"), "origin/develop")
 
 
-def test_a_base_of_another_branch_is_taken_as_it_is_named(site: Site) -> None:
+def test_a_named_base_branch_is_used(site: Site) -> None:
     git(site.repository, "switch", "-qc", "other")
     site.commit({"b.py": "BAD\n"})
     git(site.repository, "switch", "-q", "main")
@@ -268,7 +268,7 @@ def test_a_clone_that_is_too_shallow_has_no_base_and_says_so(site: Site) -> None
     assert taken.no_base.startswith("the clone is too shallow to reach origin/main; `git fetch --unshallow`")
 
 
-def test_a_plain_folder_has_none(tmp_path: Path) -> None:
+def test_a_plain_folder_has_no_base(tmp_path: Path) -> None:
     write(tmp_path, {"plain/a.py": OLD})
     taken = take_snapshot(tmp_path / "plain", issue=0, cache=tmp_path / "cache")
 
@@ -277,7 +277,7 @@ def test_a_plain_folder_has_none(tmp_path: Path) -> None:
     assert (found.base, found.no_base) == ("", "the folder is not a git repository")
 
 
-def test_a_branch_of_a_url_is_compared_with_the_default_branch_there(site: Site) -> None:
+def test_a_branch_of_a_url_is_compared_with_its_default_branch(site: Site) -> None:
     main = git(site.repository, "rev-parse", "main")
     site.branch({"b.py": "BAD\n"})
     git(site.repository, "switch", "-q", "main")

@@ -52,9 +52,7 @@ def test_libraries_are_compiled_once_and_the_project_each_time(tmp_path: Path) -
             assert compiled(pycache, lent=False) == {"calc"}
 
 
-def test_the_first_command_of_an_interpreter_is_lent_its_libraries_and_the_next_what_that_one_read(
-    tmp_path: Path,
-) -> None:
+def test_an_interpreter_s_first_command_gets_all_bytecode_and_the_next_what_it_read(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     lend(first, tmp_path / "cache", OWN, math.inf)
     everything = sum(1 for _ in first.rglob("*.pyc"))
@@ -69,9 +67,7 @@ def test_the_first_command_of_an_interpreter_is_lent_its_libraries_and_the_next_
     assert 0 < sum(1 for _ in second.rglob("*.pyc")) < everything
 
 
-def test_the_first_command_is_lent_no_module_that_nobody_imported_since_it_was_compiled(
-    tmp_path: Path,
-) -> None:
+def test_an_interpreter_s_first_command_gets_no_bytecode_that_was_never_read(tmp_path: Path) -> None:
     compiled = tmp_path / "venv/lib/python3.11/site-packages/__pycache__"
     compiled.mkdir(parents=True)
     for name, read_seconds in (("used", 2), ("unused", 1)):
@@ -111,14 +107,14 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return library
 
 
-def test_what_a_command_wrote_is_never_lent(library: Path, tmp_path: Path) -> None:
+def test_bytecode_that_a_command_wrote_is_never_lent(library: Path, tmp_path: Path) -> None:
     lend(tmp_path / "next", tmp_path / "cache", OWN, math.inf)
 
     [lent] = [path for path in (tmp_path / "next").rglob("*") if not path.is_dir()]
     assert lent.readlink() == library / "__pycache__" / NAME
 
 
-def test_who_comes_while_there_is_one_folder_gets_another_like_it(library: Path, tmp_path: Path) -> None:
+def test_a_command_that_finds_one_folder_left_gets_an_equal_one(library: Path, tmp_path: Path) -> None:
     for name in ("next", "another"):
         lend(tmp_path / name, tmp_path / "cache", OWN, math.inf)
 
@@ -126,7 +122,7 @@ def test_who_comes_while_there_is_one_folder_gets_another_like_it(library: Path,
         assert lent.readlink() == library / "__pycache__" / NAME
 
 
-def test_who_finds_that_another_was_faster_gets_one_of_the_same(
+def test_a_command_that_loses_the_race_for_a_folder_gets_an_equal_one(
     library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders = pool(tmp_path / "cache")
@@ -147,7 +143,7 @@ def test_who_finds_that_another_was_faster_gets_one_of_the_same(
     ]
 
 
-def test_what_was_compiled_after_the_workflow_began_is_not_lent(library: Path, tmp_path: Path) -> None:
+def test_bytecode_newer_than_the_workflow_is_not_lent(library: Path, tmp_path: Path) -> None:
     began = time.time() - 60
     os.utime(library / "__pycache__" / NAME, (began - 60, began - 60))
 
@@ -179,7 +175,7 @@ def test_links_that_lead_elsewhere_and_files_are_removed(library: Path, tmp_path
     assert elsewhere.joinpath(NAME).exists()
 
 
-def test_modules_that_nothing_read_leave_room_for_one_that_was_imported(
+def test_unread_modules_are_dropped_in_favour_of_an_imported_one(
     library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bytecode, "MOST_MODULES", 1)
@@ -195,7 +191,7 @@ def test_modules_that_nothing_read_leave_room_for_one_that_was_imported(
     assert [path.name for path in (tmp_path / "next").rglob("*.pyc")] == ["other.cpython-311.pyc"]
 
 
-def test_whoever_comes_is_lent_all_that_commands_imported(library: Path, tmp_path: Path) -> None:
+def test_every_command_is_lent_all_modules_that_commands_imported(library: Path, tmp_path: Path) -> None:
     names = [f"part{number}.cpython-311.pyc" for number in range(3)]
     for number, name in enumerate(names):
         (library / "__pycache__" / name).write_bytes(b"bytecode")
@@ -210,7 +206,7 @@ def test_whoever_comes_is_lent_all_that_commands_imported(library: Path, tmp_pat
         assert {path.name for path in (tmp_path / place).rglob("*.pyc")} == {NAME, *names}
 
 
-def test_a_list_that_somebody_wrote_makes_links_to_libraries_alone(library: Path, tmp_path: Path) -> None:
+def test_a_forged_list_makes_links_to_libraries_only(library: Path, tmp_path: Path) -> None:
     [listed] = (tmp_path / "cache/imported").glob("*.modules")
     planted = tmp_path / "planted/lib/python3.11/__pycache__"
     planted.mkdir(parents=True)

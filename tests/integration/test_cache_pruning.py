@@ -52,7 +52,7 @@ class Site(Loop):
             publish(snapshot_in(self.state), issue=47, tip=self.state.tip, mirror=self.mirror("first"))
 
     def pruned(self, *, later: timedelta = SOON) -> list[str]:
-        """What goes when everything that ended until then is old enough, notes of this machine included."""
+        """What is pruned when everything that ended by then is old enough, including notes of this machine."""
         for note in self.cache.glob("mirrors/*.used/*"):
             os.utime(note, (time.time() - 60, time.time() - 60))
         return list(prune_cache(self.store, self.cache, before=datetime.now(UTC) + later))
@@ -70,7 +70,7 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def test_what_an_ended_and_published_workflow_left_goes(site: Site) -> None:
+def test_the_leftovers_of_an_ended_and_published_workflow_are_pruned(site: Site) -> None:
     site.end()
     tip, base = site.state.tip, snapshot_in(site.state).commit
 
@@ -84,7 +84,7 @@ def test_what_an_ended_and_published_workflow_left_goes(site: Site) -> None:
     assert site.pruned() == []
 
 
-def test_what_was_forgotten_comes_back_when_it_is_asked_for(site: Site) -> None:
+def test_pruned_data_is_fetched_again_on_demand(site: Site) -> None:
     site.end()
     site.pruned()
 
@@ -100,7 +100,7 @@ def test_a_live_workflow_keeps_everything(site: Site) -> None:
 
 
 @pytest.mark.parametrize("later", [timedelta(0), -SOON])
-def test_one_that_ended_only_just_now_keeps_everything(site: Site, later: timedelta) -> None:
+def test_a_workflow_that_has_just_ended_keeps_everything(site: Site, later: timedelta) -> None:
     site.end()
 
     assert site.pruned(later=later - timedelta(seconds=30)) == []
@@ -108,7 +108,7 @@ def test_one_that_ended_only_just_now_keeps_everything(site: Site, later: timede
     assert site.has_all
 
 
-def test_a_verified_tree_that_is_nowhere_else_stays(site: Site) -> None:
+def test_a_verified_tree_without_another_copy_is_kept(site: Site) -> None:
     site.end(published=False)
     assert site.pruned() == []
     git(site.folder / "shop", "update-ref", "-d", "refs/fixloop/47/tip")
@@ -118,14 +118,14 @@ def test_a_verified_tree_that_is_nowhere_else_stays(site: Site) -> None:
     assert site.has_all
 
 
-def test_one_of_which_this_redis_knows_nothing_stays(site: Site) -> None:
+def test_the_data_of_a_workflow_unknown_to_this_redis_is_kept(site: Site) -> None:
     site.end()
     site.store._workflows.clear()
 
     assert site.pruned() == []
 
 
-def test_an_archived_workflow_is_known_by_its_archive_only(site: Site, tmp_path: Path) -> None:
+def test_an_archived_workflow_is_pruned_only_with_its_archive_at_hand(site: Site, tmp_path: Path) -> None:
     site.end()
     archive = Archive(tmp_path / "archive")
     (moved,) = archive_ended(site.store, archive, before=datetime.now(UTC) + SOON, owner="me")
@@ -137,9 +137,7 @@ def test_an_archived_workflow_is_known_by_its_archive_only(site: Site, tmp_path:
     assert len(said) == 2
 
 
-def test_the_fix_of_an_archived_workflow_comes_to_a_machine_that_never_had_it(
-    site: Site, tmp_path: Path
-) -> None:
+def test_an_archived_workflow_s_fix_reaches_a_machine_that_never_had_it(site: Site, tmp_path: Path) -> None:
     site.end()
     state, archive = site.state, Archive(tmp_path / "archive")
     (moved,) = archive_ended(site.store, archive, before=datetime.now(UTC) + SOON, owner="me")
@@ -150,7 +148,7 @@ def test_the_fix_of_an_archived_workflow_comes_to_a_machine_that_never_had_it(
     assert mirror.git.text("cat-file", "blob", f"{state.tip}:price") == "right"
 
 
-def test_a_purged_one_needs_nothing_any_more(site: Site) -> None:
+def test_a_purged_workflow_keeps_nothing(site: Site) -> None:
     site.end(published=False)
     found = site.store.read(WORKFLOW)
     assert found is not None
@@ -160,13 +158,13 @@ def test_a_purged_one_needs_nothing_any_more(site: Site) -> None:
     assert not site.offer.exists()
 
 
-def test_a_cancelled_one_has_no_verified_tree(site: Site) -> None:
+def test_a_cancelled_workflow_has_no_verified_tree(site: Site) -> None:
     site.engine.apply(WORKFLOW, Cancelled(by="ann"), operation="cancel")
 
     assert len(site.pruned()) == 2
 
 
-def test_commits_that_another_workflow_needs_stay(site: Site) -> None:
+def test_commits_that_another_workflow_needs_are_kept(site: Site) -> None:
     site.end()
     base = snapshot_in(site.state).commit
     site.mirror("first").use("0a1b2c3d-48-1", base, base)
@@ -177,7 +175,7 @@ def test_commits_that_another_workflow_needs_stay(site: Site) -> None:
     assert not site.mirror("first").has(site.state.tip)
 
 
-def test_what_is_not_fixloop_s_is_not_touched(site: Site) -> None:
+def test_files_that_are_not_fixloop_s_are_not_touched(site: Site) -> None:
     site.end()
     strange = [site.cache / "offers" / "notes", site.cache / "mirrors" / "other.git"]
     for folder in strange:
@@ -204,7 +202,7 @@ def test_a_machine_prunes_once_an_hour(site: Site) -> None:
 
 
 @pytest.mark.parametrize("profile", [CYCLE, HANDOFF], ids=lambda profile: profile.name)
-def test_a_cycle_and_handoffs_leave_as_little_behind(tmp_path: Path, profile: Any) -> None:
+def test_a_cycle_and_handoffs_are_pruned_too(tmp_path: Path, profile: Any) -> None:
     store, workflow = MemoryStore(lambda: datetime.now(UTC)), "0a1b2c3d-7-1"
     engine = ProfileEngine(store, profile)
     begin: Any = SCRIPTS[profile.name].begin
@@ -219,7 +217,7 @@ def test_a_cycle_and_handoffs_leave_as_little_behind(tmp_path: Path, profile: An
     assert not is_over(store, workflow, datetime.now(UTC) - SOON)
 
 
-def test_what_was_tried_without_a_workflow_is_forgotten(site: Site) -> None:
+def test_the_commits_of_a_trial_are_pruned(site: Site) -> None:
     mirror = site.mirror("first")
     tree = tree_id(mirror.git, snapshot_in(site.state).commit)
     tried = commit_tree(mirror.git, tree, [], "tried", dated="2000-01-01T00:00:00+0000")

@@ -1,4 +1,4 @@
-"""Canaries with the tools themselves: a runner that cannot fail is seen, and an honest project never is."""
+"""Canaries with real tools: a runner that cannot fail is detected, and an honest project is never held."""
 
 import os
 import shutil
@@ -65,7 +65,7 @@ def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult
 def tried(
     folder: Path, files: Mapping[str, str], fix: Mapping[str, str], *command: str, **keys: Any
 ) -> tuple[str, list[Finding]]:
-    """What the evidence of a check says after a fix with which it passes, and why it is held."""
+    """The evidence of a check after a fix with which it passes, and why it is held."""
     repository, cache = make_repository(folder / "shop", dict(files)), with_known_imports(folder / "cache")
     snapshot = take_snapshot(repository, issue=0, cache=cache)
     site = Site(snapshot, Configuration(), cache, "canaries")
@@ -103,7 +103,7 @@ def tried(
         (TYPES, {"src/shop.py": "def total() -> int:\n    return 1\n"}, (*MYPY, "--strict")),
     ],
 )  # fmt: skip
-def test_an_honest_fix_of_a_project_is_seen_to_be_checked(
+def test_the_canaries_of_an_honest_fix_are_detected(
     tmp_path: Path, files: Mapping[str, str], fix: Mapping[str, str], command: tuple[str, ...]
 ) -> None:
     assert tried(tmp_path, files, fix, *command) == ("seen", [])
@@ -122,7 +122,7 @@ def test_an_honest_fix_of_a_project_is_seen_to_be_checked(
         (TYPES, {"mypy.ini": "[mypy]\nignore_errors = true\n"}, MYPY),
     ],
 )  # fmt: skip
-def test_a_runner_that_a_fix_keeps_from_failing_is_held(
+def test_a_fix_that_stops_the_runner_from_failing_is_held(
     tmp_path: Path, files: Mapping[str, str], fix: Mapping[str, str], command: tuple[str, ...]
 ) -> None:
     word, [found] = tried(tmp_path, files, fix, *command)
@@ -139,7 +139,7 @@ def test_a_changed_module_that_does_not_end_is_not_waited_for(tmp_path: Path) ->
     assert tried(tmp_path, SHOP | tests, {"shop.py": script}, *PYTEST) == ("seen", [])
 
 
-def test_a_project_that_runs_only_what_it_knows_is_never_held(tmp_path: Path) -> None:
+def test_a_project_that_runs_only_listed_tests_is_never_held(tmp_path: Path) -> None:
     chosen = (
         "def pytest_collection_modifyitems(items):\n"
         "    items[:] = [item for item in items if item.name == 'test_total']\n"
@@ -183,7 +183,7 @@ NODE = {
 
 @pytest.mark.skipif(not shutil.which("node"), reason="needs node")
 @pytest.mark.parametrize("kind", ["module", "commonjs"])
-def test_nodes_own_runner_is_seen_to_fail(tmp_path: Path, kind: str) -> None:
+def test_node_s_own_runner_fails_on_its_canary(tmp_path: Path, kind: str) -> None:
     files = NODE
     if kind == "commonjs":
         tests = NODE["cart.test.js"].replace("import test from", "const test = require(").replace('";', '");')
@@ -199,7 +199,7 @@ def test_nodes_own_runner_is_seen_to_fail(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.skipif(not shutil.which("node"), reason="needs node")
 @pytest.mark.parametrize("name", ["equal", "deepStrictEqual"])
-def test_an_assertion_that_the_fix_has_made_lenient_is_seen(tmp_path: Path, name: str) -> None:
+def test_an_assertion_that_the_fix_made_lenient_is_detected(tmp_path: Path, name: str) -> None:
     right = NODE["cart.js"].replace("1", "2")
     fix = {"cart.js": f'import assert from "node:assert";\nassert.{name} = () => undefined;\n{right}'}
 
@@ -229,14 +229,14 @@ RUNNER = "[target.'cfg(all())']\nrunner = 'true'\n"
         ({".cargo/config.toml": RUNNER}, "unseen"),
     ],
 )
-def test_cargos_tests_are_seen_to_fail(tmp_path: Path, fix: Mapping[str, str], word: str) -> None:
+def test_cargo_s_tests_fail_on_their_canary(tmp_path: Path, fix: Mapping[str, str], word: str) -> None:
     command = ("cargo", "test", "--no-fail-fast", "--offline")
 
     assert tried(tmp_path, CRATE, fix, *command, output="cargo-test")[0] == word
 
 
 @pytest.mark.skipif(not shutil.which("go"), reason="needs go")
-def test_gos_tests_are_seen_to_fail(tmp_path: Path) -> None:
+def test_go_s_tests_fail_on_their_canary(tmp_path: Path) -> None:
     files = {
         "go.mod": "module shop\n\ngo 1.20\n",
         "shop.go": "package shop\n\nfunc Total() int { return 1 }\n",

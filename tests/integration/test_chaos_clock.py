@@ -1,4 +1,4 @@
-"""A wall clock that is wrong: what the code of a process sees, and what it does not."""
+"""A wrong wall clock: what a process sees of it, and what not."""
 
 import json
 import os
@@ -33,7 +33,7 @@ print(json.dumps([*found, off(), time.monotonic(), round(sitecustomize.skew_seco
 
 
 @pytest.mark.proves("R6")
-def test_all_of_a_process_sees_a_wrong_clock_and_sees_it_change(tmp_path: Path) -> None:
+def test_every_part_of_a_process_sees_a_wrong_clock_and_its_changes(tmp_path: Path) -> None:
     path, place = tmp_path / "clock", tmp_path / "place"
     place.mkdir()
     shutil.copy(clock.__file__, place / "sitecustomize.py")
@@ -54,5 +54,5 @@ def test_all_of_a_process_sees_a_wrong_clock_and_sees_it_change(tmp_path: Path) 
     assert 0 <= later - at < 20
 
 
-def test_nobody_elses_clock_is_wrong() -> None:
+def test_other_processes_keep_the_right_clock() -> None:
     assert abs(clock.skew_seconds()) < 1

@@ -1,4 +1,4 @@
-"""`fixloop check`: the verdict on a checkout in one process, what has changed, and what need not run again."""
+"""`fixloop check`: the verdict on a checkout in one process, the changes, and what need not run again."""
 
 import signal
 from pathlib import Path
@@ -25,12 +25,12 @@ def shop(tmp_path: Path, toml: str = TOML) -> Project:
 
 
 def counted(project: Project) -> int:
-    """How often the check that counts has run."""
+    """How often the counting check has run."""
     place = project.folder.parent / "counted"
     return len(place.read_text().splitlines()) if place.exists() else 0
 
 
-def test_the_first_line_says_what_has_changed_and_files_and_branches_stay(tmp_path: Path) -> None:
+def test_the_first_line_counts_changes_and_files_and_branches_are_kept(tmp_path: Path) -> None:
     project = shop(tmp_path)
     refs = project.git("for-each-ref")
 
@@ -52,7 +52,7 @@ def test_the_first_line_says_what_has_changed_and_files_and_branches_stay(tmp_pa
     assert not list((project.home / "cache/fixloop/work").iterdir())
 
 
-def test_what_a_broken_import_keeps_from_running_is_not_fixed(tmp_path: Path) -> None:
+def test_tests_that_a_broken_import_stops_do_not_count_as_fixed(tmp_path: Path) -> None:
     one, two, broken = (f'<testcase name="{name}"><failure/></testcase>' for name in ("a", "b", "build"))
     project = shop(tmp_path, TOML.replace("python check.py", "cp report.xml"))
     project.write("report.xml", junit(f'{one}{two}<testcase name="c"/>'))
@@ -64,7 +64,7 @@ def test_what_a_broken_import_keeps_from_running_is_not_fixed(tmp_path: Path) ->
     assert told.out.startswith("1 failure in 1 of 1 checks; 1 new; was 2\n")
 
 
-def test_what_ran_on_the_same_tree_is_not_run_again_unless_asked(tmp_path: Path) -> None:
+def test_a_check_of_the_same_tree_is_not_rerun_unless_asked(tmp_path: Path) -> None:
     project = shop(tmp_path, COUNTED)
 
     told = [project.fixloop("check").out for _ in range(2)]
@@ -90,7 +90,7 @@ def test_another_tree_or_command_is_another_check(tmp_path: Path, change: str) -
     assert counted(project) == 2
 
 
-def test_what_failed_last_runs_first_and_with_fail_fast_the_others_wait(tmp_path: Path) -> None:
+def test_the_last_failure_runs_first_and_with_fail_fast_alone(tmp_path: Path) -> None:
     project = shop(tmp_path, COUNTED + FAILS + 'baseline = "all"\n')
     assert project.fixloop("check").code == 1
     assert counted(project) == 2
@@ -103,7 +103,7 @@ def test_what_failed_last_runs_first_and_with_fail_fast_the_others_wait(tmp_path
     assert counted(project) == 3
 
 
-def test_what_could_not_run_does_not_pass_and_is_tried_again(tmp_path: Path) -> None:
+def test_a_check_that_could_not_run_does_not_pass_and_is_tried_again(tmp_path: Path) -> None:
     project = shop(
         tmp_path, "[specialist.security]\ncommand = \"sh -c 'echo >> {counted}; kill -ABRT $$'\"\n"
     )
@@ -129,7 +129,7 @@ def test_one_failure_is_shown_in_full(tmp_path: Path) -> None:
     assert "it has F1 to F1" in project.fixloop("check", "--show", "F2").refusal
 
 
-def test_two_thousand_failures_are_told_in_four_thousand_characters() -> None:
+def test_two_thousand_failures_are_reported_in_four_thousand_characters() -> None:
     numbered = [Failure(name=f"test_{n}", file="test_a.py", message=f"wrong {'x' * n}") for n in range(1000)]
     alike = [(f"F{n}", Failure(name=f"alike_{n}", message="the same")) for n in range(1000)]
     groups = [alike, *([(f"F{n + 1000}", failure)] for n, failure in enumerate(numbered))]
@@ -155,7 +155,7 @@ def test_the_gates_are_those_of_the_base_unless_it_has_none(tmp_path: Path) -> N
     assert own.err == ""
 
 
-def test_a_project_whose_base_says_nothing_is_judged_by_what_it_says_now(tmp_path: Path) -> None:
+def test_without_settings_in_the_base_the_present_ones_apply(tmp_path: Path) -> None:
     project = shop(tmp_path)
     project.git("rm", "--quiet", "--cached", "fixloop.toml")
     project.git("commit", "--quiet", "--amend", "--message=first")
@@ -167,7 +167,7 @@ def test_a_project_whose_base_says_nothing_is_judged_by_what_it_says_now(tmp_pat
     assert told.err == ""
 
 
-def test_only_what_is_marked_as_fast_runs_with_fast(tmp_path: Path) -> None:
+def test_with_fast_only_checks_marked_as_fast_run(tmp_path: Path) -> None:
     project = shop(tmp_path, COUNTED + FAILS + 'speed = "fast"\n')
 
     told = project.fixloop("check", "--fast", "--base", "none")
@@ -178,7 +178,7 @@ def test_only_what_is_marked_as_fast_runs_with_fast(tmp_path: Path) -> None:
     assert 'speed = "fast"' in project.fixloop("check", "--fast", "--base", "none").refusal
 
 
-def test_it_checks_again_when_a_file_changes(tmp_path: Path) -> None:
+def test_watch_checks_again_when_a_file_changes(tmp_path: Path) -> None:
     project = shop(tmp_path)
     with project.start("check", "--watch") as process:
         assert process.stdout is not None
@@ -192,7 +192,7 @@ def test_it_checks_again_when_a_file_changes(tmp_path: Path) -> None:
     assert second == "passed (1 check); 1 fixed; was 1\n"
 
 
-def test_linters_run_beside_the_tests_unless_there_is_one_processor(tmp_path: Path) -> None:
+def test_linters_run_alongside_the_tests_unless_there_is_one_processor(tmp_path: Path) -> None:
     waits = "sh -c 'touch {here}; for i in $(seq 50); do test -e {other} && exit; sleep 0.1; done; exit 1'"
     here, other = str(tmp_path / "here"), str(tmp_path / "other")
     tests, lint = waits.format(here=here, other=other), waits.format(here=other, other=here)
@@ -209,7 +209,7 @@ def test_linters_run_beside_the_tests_unless_there_is_one_processor(tmp_path: Pa
 
 
 def with_mypy(tmp_path: Path, does: str) -> Project:
-    """Its linter is called mypy and does this; a scanner of another name writes what it sees of the cache."""
+    """Its linter is called mypy and does this; a scanner of another name lists the visible cache."""
     mypy = tmp_path / "bin/mypy"
     mypy.parent.mkdir()
     mypy.write_text(f"#!/bin/sh\n{does.replace('{log}', f'{tmp_path}/log')}\n")
@@ -222,9 +222,7 @@ def with_mypy(tmp_path: Path, does: str) -> Project:
 
 
 @pytest.mark.parametrize("sandbox", ["off", "auto"])
-def test_mypy_remembers_the_last_check_and_no_other_command_is_told_where(
-    tmp_path: Path, sandbox: str
-) -> None:
+def test_only_mypy_gets_the_cache_of_its_last_check(tmp_path: Path, sandbox: str) -> None:
     project = with_mypy(tmp_path, 'cd "$MYPY_CACHE_DIR" && ls >> {log}; touch seen')
 
     for _ in range(2):
@@ -235,9 +233,7 @@ def test_mypy_remembers_the_last_check_and_no_other_command_is_told_where(
 
 
 @pytest.mark.parametrize("checked", [True, False])
-def test_mypy_of_a_run_knows_what_is_older_than_the_run_and_a_fix_leaves_nothing(
-    tmp_path: Path, checked: bool
-) -> None:
+def test_a_run_s_mypy_reads_only_caches_older_than_the_run(tmp_path: Path, checked: bool) -> None:
     wrong = "$(grep -c a.-.b calc.py)"
     look = f"mkdir -p $MYPY_CACHE_DIR; echo {wrong} $(ls $MYPY_CACHE_DIR) >> {{log}}"
     project = with_mypy(tmp_path, f"{look}; touch $MYPY_CACHE_DIR/wrong-{wrong}; ! grep - calc.py")
@@ -254,7 +250,7 @@ def test_mypy_of_a_run_knows_what_is_older_than_the_run_and_a_fix_leaves_nothing
     assert [path.name for path in project.home.glob("cache/fixloop/mypy/*/*")] == ["wrong-1"]
 
 
-def test_no_two_contents_have_files_of_one_date_for_mypys_cache(tmp_path: Path) -> None:
+def test_files_with_different_contents_have_different_dates_for_mypy(tmp_path: Path) -> None:
     """For mypy a file of the same size and second is the same file: it took the feature's errors for the base's."""
     project = with_mypy(tmp_path, "stat -c %Y calc.py >> {log}; ! grep -q + calc.py")
 
@@ -267,7 +263,7 @@ def test_no_two_contents_have_files_of_one_date_for_mypys_cache(tmp_path: Path) 
     assert second != of_base
 
 
-def test_what_is_configured_and_not_installed_is_not_verified_here_as_for_run(tmp_path: Path) -> None:
+def test_check_and_run_both_name_a_configured_tool_that_is_not_installed(tmp_path: Path) -> None:
     files = {"pyproject.toml": "[tool.black]\n", "test_calc.py": "def test_it():\n    assert True\n"}
     project = Project(tmp_path / "shop", toml="", files=files, variables=NOWHERE)
 

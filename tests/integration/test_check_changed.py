@@ -29,7 +29,7 @@ def shop(tmp_path: Path, files: dict[str, str]) -> Project:
     return project
 
 
-def test_tests_named_after_what_has_changed_run_first_and_alone_where_they_fail(tmp_path: Path) -> None:
+def test_tests_named_after_changed_files_run_first_and_alone_if_they_fail(tmp_path: Path) -> None:
     wrong, right = "def total(a, b):\n    return a - b\n", FILES["shop/price.py"] + "\n"
     project = shop(tmp_path, {"shop/price.py": wrong})
 
@@ -51,7 +51,7 @@ def test_tests_named_after_what_has_changed_run_first_and_alone_where_they_fail(
 
 
 @pytest.mark.parametrize("name", ["tests/conftest.py", "shop/other.py", "README.md"])
-def test_all_run_where_it_cannot_be_told_which_are_affected(tmp_path: Path, name: str) -> None:
+def test_all_tests_run_where_the_affected_ones_are_unknown(tmp_path: Path, name: str) -> None:
     project = shop(tmp_path, {name: "# new\n"})
 
     told = project.fixloop("check", "--changed")
@@ -59,7 +59,7 @@ def test_all_run_where_it_cannot_be_told_which_are_affected(tmp_path: Path, name
     assert told.out == "passed (1 check)\n", told.err
 
 
-def test_without_a_base_it_says_that_it_makes_no_difference(tmp_path: Path) -> None:
+def test_without_a_base_changed_says_that_it_has_no_effect(tmp_path: Path) -> None:
     project = shop(tmp_path, {"shop/price.py": "def total(a, b):\n    return 3\n"})
 
     told = project.fixloop("check", "--changed", "--base", "none")
@@ -80,7 +80,7 @@ def pytest_collection_modifyitems(config, items):
 """
 
 
-def test_testmon_chooses_by_what_it_wrote_in_the_checkout(tmp_path: Path) -> None:
+def test_testmon_selects_tests_with_its_data_in_the_checkout(tmp_path: Path) -> None:
     wrong = FILES["tests/test_stock.py"].replace("1", "2")
     files = {
         "testmon.py": TESTMON,

@@ -12,7 +12,7 @@ from fixloop.commands.exit_codes import ExitCode
 pytestmark = pytest.mark.slow
 
 
-def test_a_reader_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
+def test_a_closed_pipe_ends_a_command_quietly(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
 

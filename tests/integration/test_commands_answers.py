@@ -1,4 +1,4 @@
-"""`fixloop fixed ISSUE --file ANSWER`: every answer of an agent ends as the protocol says, and nothing is lost."""
+"""`fixloop fixed ISSUE --file ANSWER`: every answer of an agent ends as in the protocol, and nothing is lost."""
 
 import io
 import sys
@@ -35,7 +35,7 @@ def valid(iteration: int = 1) -> str:
     return render_answer_format(47, iteration, "test-runner")
 
 
-def hand_in(capsys: Capsys, content: bytes | str, tmp_path: Path) -> Said:
+def submit(capsys: Capsys, content: bytes | str, tmp_path: Path) -> Said:
     """`fixed --file` with a file of this content."""
     file = tmp_path / "answer"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -48,7 +48,7 @@ def log(capsys: Capsys) -> list[str]:
 
 
 def events(agents: Agents, workflow: str) -> list[dict[str, Any]]:
-    """What the history says has happened."""
+    """The events of the history."""
     return [entry.body["event"] for entry in agents.store.history(workflow)]
 
 
@@ -57,12 +57,12 @@ def unchanged_but_for_the_time(before: State, after: State) -> bool:
 
 
 @pytest.mark.proves("A71", "G2", "S11")
-def test_what_is_missing_is_said_to_the_caller_and_to_the_agent(
+def test_the_caller_and_the_agent_are_told_what_an_answer_lacks(
     agents: Agents, capsys: Capsys, tmp_path: Path
 ) -> None:
     workflow = awaiting(agents)
 
-    told = hand_in(capsys, valid().replace("### Files Modified", "### Files"), tmp_path)
+    told = submit(capsys, valid().replace("### Files Modified", "### Files"), tmp_path)
 
     assert told.code == ExitCode.USAGE
     assert told.err == (
@@ -85,12 +85,12 @@ def test_what_is_missing_is_said_to_the_caller_and_to_the_agent(
         (b"\0" * 1000, 'missing section "Completion Summary"'),
     ],
 )
-def test_garbage_twice_is_one_notice_and_one_escalation(
+def test_two_unreadable_answers_cause_one_notice_and_one_escalation(
     agents: Agents, capsys: Capsys, tmp_path: Path, content: bytes, violation: str
 ) -> None:
     workflow = awaiting(agents)
 
-    first, second = (hand_in(capsys, content, tmp_path) for _ in range(2))
+    first, second = (submit(capsys, content, tmp_path) for _ in range(2))
 
     assert (first.code, second.code) == (ExitCode.USAGE, ExitCode.USAGE)
     assert violation in first.err
@@ -105,7 +105,7 @@ def test_garbage_twice_is_one_notice_and_one_escalation(
 
 
 @pytest.mark.proves("A71")
-def test_of_an_answer_of_100_megabytes_no_more_than_the_limit_is_read(
+def test_only_the_limit_of_an_answer_of_100_megabytes_is_read(
     agents: Agents, capsys: Capsys, tmp_path: Path
 ) -> None:
     workflow = awaiting(agents)
@@ -135,7 +135,7 @@ def test_an_answer_is_read_from_standard_input(
     assert "it is not UTF-8 text: 0xff at byte 0" in told.err
 
 
-def test_a_file_that_is_not_there_is_the_caller_s_mistake_and_no_answer(
+def test_a_missing_file_is_a_usage_error_and_no_answer(
     agents: Agents, capsys: Capsys, tmp_path: Path
 ) -> None:
     awaiting(agents)
@@ -160,7 +160,7 @@ def test_an_answer_for_another_iteration_or_specialist_is_an_invalid_response(
 ) -> None:
     workflow = awaiting(agents)
 
-    told = hand_in(capsys, valid().replace(written, instead), tmp_path)
+    told = submit(capsys, valid().replace(written, instead), tmp_path)
 
     assert told.code == ExitCode.USAGE
     assert sentence in told.err
@@ -169,15 +169,15 @@ def test_an_answer_for_another_iteration_or_specialist_is_an_invalid_response(
 
 
 @pytest.mark.proves("R8")
-def test_an_answer_that_was_taken_already_is_nothing(agents: Agents, capsys: Capsys, tmp_path: Path) -> None:
+def test_a_repeated_answer_changes_nothing(agents: Agents, capsys: Capsys, tmp_path: Path) -> None:
     workflow = awaiting(agents)
     done = Completion(iteration=1, by="agent", fixes=("it",), tip="c1", tree="tree-1")
     agents.apply(workflow, FixCompleted(specialist="test-runner", completion=done))
-    while_checking = hand_in(capsys, valid(), tmp_path)
+    while_checking = submit(capsys, valid(), tmp_path)
     agents.run(workflow)
     before = len(agents.store.history(workflow))
 
-    in_the_next_round = hand_in(capsys, valid(), tmp_path)
+    in_the_next_round = submit(capsys, valid(), tmp_path)
 
     for told in (while_checking, in_the_next_round):
         assert told.code == ExitCode.USAGE
@@ -197,7 +197,7 @@ def test_an_answer_after_abort_changes_nothing_and_is_in_the_history_once(
     before = agents.apply(workflow, DecisionMade(decision=Decision.ABORT))
     lines = log(capsys)
 
-    told = [hand_in(capsys, valid(), tmp_path) for _ in range(2)]
+    told = [submit(capsys, valid(), tmp_path) for _ in range(2)]
 
     assert {each.code for each in told} == {ExitCode.USAGE}
     assert "awaits no fix" in told[0].err
@@ -215,7 +215,7 @@ def test_an_answer_that_is_not_ready_asks_a_person_and_checks_nothing(
 ) -> None:
     workflow = awaiting(agents)
 
-    told = hand_in(
+    told = submit(
         capsys, valid().replace("Yes - please re-run test-runner.", "No - the fixture is not mine"), tmp_path
     )
 

@@ -81,7 +81,7 @@ def test_the_example_s_agents_work_through_ten_messages_and_end(
     assert log_findings(Path("log").read_text(), "log") == []
 
 
-def test_it_continues_where_the_files_are(stage: Stage, run: Run) -> None:
+def test_a_chat_continues_from_its_files(stage: Stage, run: Run) -> None:
     first = run(architect=ENDS, engineer="cat engineer.md", further=("--messages", "1"))
     second = run(architect=ENDS, engineer="cat engineer.md")
 
@@ -99,7 +99,7 @@ def test_a_role_without_a_command_is_waited_for(stage: Stage, run: Run) -> None:
 
 
 @pytest.mark.proves("E20", "E43")
-def test_the_architect_s_block_for_a_person_is_printed_and_waited_for(stage: Stage, run: Run) -> None:
+def test_the_architect_s_question_to_a_person_is_printed_and_waited_for(stage: Stage, run: Run) -> None:
     block = f"TO USER:\\nSTATUS: stuck\\nACTION NEEDED: help\\nCONTEXT: chats/{NAME}/\\n"
 
     found = run(architect=f'printf "{block}"')
@@ -116,7 +116,7 @@ def test_a_command_that_fails_is_run_three_times_and_no_more(stage: Stage, run: 
     assert Path("runs").read_text() == "x\n" * 3
 
 
-def test_an_answer_that_does_not_fit_is_asked_for_once_more_with_the_reason(stage: Stage, run: Run) -> None:
+def test_an_invalid_answer_is_requested_once_more_with_the_reason(stage: Stage, run: Run) -> None:
     mended = run(
         architect='grep -q "refused: the body lacks STATUS" && cat architect.md || echo none',
         further=("--messages", "1"),
@@ -149,7 +149,7 @@ else:
 
 
 @pytest.mark.proves("E29")
-def test_a_chat_that_somebody_else_closed_meanwhile_is_closed(stage: Stage, run: Run) -> None:
+def test_a_chat_closed_by_another_meanwhile_stays_closed(stage: Stage, run: Run) -> None:
     Path("rival.py").write_text(RIVAL)
     run(architect="cat architect.md", engineer="cat engineer.md", further=("--messages", "2"))
 
@@ -160,7 +160,7 @@ def test_a_chat_that_somebody_else_closed_meanwhile_is_closed(stage: Stage, run:
 
 
 @pytest.mark.proves("E27", "E32")
-def test_a_role_is_not_asked_again_when_somebody_else_has_answered_for_it(stage: Stage, run: Run) -> None:
+def test_a_role_is_not_asked_again_when_another_answered_for_it(stage: Stage, run: Run) -> None:
     Path("rival.py").write_text(RIVAL)
     stage.post(ARCHITECT, ENGINEER)
 
@@ -174,7 +174,7 @@ def test_a_role_is_not_asked_again_when_somebody_else_has_answered_for_it(stage:
 
 
 @pytest.mark.proves("E15", "E42", "K32")
-def test_what_commands_print_apart_from_their_answers_is_logged_by_role(stage: Stage, run: Run) -> None:
+def test_other_output_of_commands_is_logged_by_role(stage: Stage, run: Run) -> None:
     run(
         architect="echo thinking >&2; cat architect.md",
         engineer="echo broken >&2; exit 1",
@@ -186,7 +186,7 @@ def test_what_commands_print_apart_from_their_answers_is_logged_by_role(stage: S
     assert log_findings(log, "log") == []
 
 
-def test_a_command_knows_chat_role_number_and_branch(
+def test_a_command_is_given_chat_role_number_and_branch(
     stage: Stage, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("FIXLOOP_KEEP")
@@ -222,7 +222,7 @@ def test_an_invalid_command_is_reported_in_one_sentence(stage: Stage, capsys: An
     assert sys.executable not in found.err
 
 
-def test_a_blank_command_is_none(stage: Stage, capsys: Any) -> None:
+def test_a_blank_command_counts_as_no_command(stage: Stage, capsys: Any) -> None:
     found = said(capsys, "chat", "run", NAME, "--chats", "chats", "--architect", "  ")
 
     assert found.code == 3

@@ -22,13 +22,13 @@ def agents(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def waiting(agents: Agents) -> None:
-    """The other workflow, and one that works for it and waits for a person."""
+    """The parent workflow, and a child that waits for a person."""
     agents.start(47)
     agents.start(workflow=CHILD, script="a; fix: blocked", name="a; fix: blocked", parent=PARENT)
     agents.run(CHILD)
 
 
-def test_what_a_child_asks_is_in_the_inbox_and_answered_by_its_id(agents: Agents, capsys: Any) -> None:
+def test_a_child_s_question_is_in_the_inbox_and_answered_by_its_id(agents: Agents, capsys: Any) -> None:
     waiting(agents)
 
     items = json.loads(said(capsys, "inbox", "--json").out)["items"]
@@ -39,7 +39,7 @@ def test_what_a_child_asks_is_in_the_inbox_and_answered_by_its_id(agents: Agents
     assert agents.engine.state(CHILD).paused is False
 
 
-def test_the_issue_means_the_workflow_that_it_works_for_from_anywhere(agents: Agents, capsys: Any) -> None:
+def test_an_issue_means_the_parent_workflow_from_any_directory(agents: Agents, capsys: Any) -> None:
     waiting(agents)
 
     # The current directory is a project without an issue 47.

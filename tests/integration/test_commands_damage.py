@@ -1,4 +1,4 @@
-"""What commands say of a damaged workflow, and how its issue begins again."""
+"""What commands say of a damaged workflow, and how its issue starts again."""
 
 import base64
 import json
@@ -28,13 +28,13 @@ def client(redis_url: str) -> Any:
 
 
 def damaged(client: Any, workflow: str) -> str:
-    """Its state is of another kind."""
+    """Its state has the wrong type."""
     client.set(keys.workflow_key(workflow), b"garbled")
     return f"fixloop:{{{keys.shard_of(workflow):02}}}:workflow:{workflow} is a string and has to be a hash"
 
 
 @pytest.mark.parametrize("words", [("status",), ("log",), ("report",), ("cancel",), ("pause",), ("watch",)])
-def test_a_command_that_needs_it_says_what_is_wrong_and_what_to_do(
+def test_a_command_on_a_damaged_workflow_says_what_is_wrong_and_what_to_do(
     agents: Agents, client: Any, capsys: Capsys, words: tuple[str, ...]
 ) -> None:
     workflow = agents.start()
@@ -47,7 +47,7 @@ def test_a_command_that_needs_it_says_what_is_wrong_and_what_to_do(
 
 
 @pytest.mark.parametrize("words", [("status",), ("inbox",)])
-def test_lists_name_it_and_continue(
+def test_lists_name_a_damaged_workflow_and_continue(
     agents: Agents, client: Any, capsys: Capsys, words: tuple[str, ...]
 ) -> None:
     workflow, other = agents.start(47), agents.start(48, script="3", fixer="outside")
@@ -61,9 +61,7 @@ def test_lists_name_it_and_continue(
     assert f"fixloop: workflow {workflow} is damaged: " in told.err
 
 
-def test_doctor_counts_what_cannot_be_used(
-    agents: Agents, client: Any, redis_url: str, tmp_path: Path
-) -> None:
+def test_doctor_counts_damaged_workflows(agents: Agents, client: Any, redis_url: str, tmp_path: Path) -> None:
     settings = Settings(state_url=redis_url, cache_dir=tmp_path / "cache")
     workflow, _ = agents.start(47), agents.start(48)
     (well,) = (finding for finding in examine(settings, tmp_path) if finding.name == "workflows")
@@ -76,7 +74,7 @@ def test_doctor_counts_what_cannot_be_used(
     assert f"`fixloop repair {workflow}`" in wrong.remedy
 
 
-def test_what_is_whole_is_not_set_aside(agents: Agents, capsys: Capsys, tmp_path: Path) -> None:
+def test_an_undamaged_workflow_is_not_set_aside(agents: Agents, capsys: Capsys, tmp_path: Path) -> None:
     workflow = agents.start()
 
     told = said(capsys, "repair", workflow)
@@ -87,7 +85,7 @@ def test_what_is_whole_is_not_set_aside(agents: Agents, capsys: Capsys, tmp_path
     assert not (tmp_path / ".fixloop").exists()
 
 
-def test_what_was_set_aside_can_be_put_back_from_its_file(
+def test_a_workflow_set_aside_can_be_restored_from_its_file(
     agents: Agents, client: Any, capsys: Capsys
 ) -> None:
     workflow = agents.start()
@@ -123,9 +121,7 @@ def test_a_workflow_that_was_set_aside_is_reported_as_such(
 
 
 @pytest.mark.usefixtures("checkout")
-def test_an_issue_whose_workflow_is_damaged_begins_again_when_that_is_set_aside(
-    client: Any, capsys: Capsys
-) -> None:
+def test_an_issue_starts_again_once_its_damaged_workflow_is_set_aside(client: Any, capsys: Capsys) -> None:
     words = ("enqueue", "--issue", "7", "--profile", "cycle", "--task", "Log in.")
     first = said(capsys, *words).out.strip()
     why = damaged(client, first)

@@ -80,7 +80,7 @@ def leave(folder: Path, path: str, text: str) -> None:
     (folder / path).write_text(text)
 
 
-def hand_in(capsys: Capsys, tmp_path: Path, text: str, *words: str) -> Said:
+def submit(capsys: Capsys, tmp_path: Path, text: str, *words: str) -> Said:
     (tmp_path / "answer").write_text(text)
     return said(capsys, "fixed", "7", "--file", str(tmp_path / "answer"), *words)
 
@@ -121,9 +121,7 @@ def test_handoffs_are_submitted_with_their_kind_and_urgency(
     assert json.loads(Path(".claude/state.json").read_text())["current_workflow"]["type"] == "bugfix"
 
 
-def test_an_agent_s_command_that_is_not_there_is_refused_before_anything_runs(
-    profiles: Profiles, capsys: Capsys
-) -> None:
+def test_a_missing_agent_command_is_refused_before_anything_runs(profiles: Profiles, capsys: Capsys) -> None:
     Path("plan.sh").unlink()
 
     told = said(capsys, "enqueue", "--issue", "7", "--profile", "handoff")
@@ -133,7 +131,7 @@ def test_an_agent_s_command_that_is_not_there_is_refused_before_anything_runs(
     assert "`[handoff.agent.planner] command`" in told.err
 
 
-def test_an_issue_that_is_live_otherwise_is_refused_and_can_be_started_again(
+def test_an_issue_live_with_another_task_or_profile_is_refused_and_can_be_restarted(
     profiles: Profiles, capsys: Capsys
 ) -> None:
     first = enqueued(capsys, "--profile", "cycle", "--issue", "7", "--task", "Log in.")
@@ -149,7 +147,7 @@ def test_an_issue_that_is_live_otherwise_is_refused_and_can_be_started_again(
 
 
 @pytest.mark.proves("C11", "C12", "C35")
-def test_what_an_agent_leaves_in_its_directory_is_its_documents_and_its_work(
+def test_an_agent_s_directory_gives_its_documents_and_its_work(
     profiles: Profiles, capsys: Capsys, tmp_path: Path
 ) -> None:
     workflow = enqueued(capsys, "--profile", "cycle", "--issue", "7")
@@ -157,8 +155,8 @@ def test_what_an_agent_leaves_in_its_directory_is_its_documents_and_its_work(
     leave(folder, progress(state, "ra", "requirements.md"), "FR-001\n")
     leave(folder, "app.py", "print(1)\n")
 
-    none = hand_in(capsys, tmp_path, "I am done")
-    told = hand_in(capsys, tmp_path, RESULT.format("ra", "requirements.md"))
+    none = submit(capsys, tmp_path, "I am done")
+    told = submit(capsys, tmp_path, RESULT.format("ra", "requirements.md"))
 
     assert none.code == ExitCode.USAGE, "an answer that was none costs nothing that was made"
     assert (told.code, told.out) == (ExitCode.DONE, "app.py\n")
@@ -173,7 +171,7 @@ def test_what_an_agent_leaves_in_its_directory_is_its_documents_and_its_work(
 
 
 @pytest.mark.proves("D32", "D35", "D54")
-def test_an_outside_planner_leaves_its_specification_and_hands_on(
+def test_an_outside_planner_submits_its_specification_and_passes_on(
     profiles: Profiles, capsys: Capsys, tmp_path: Path
 ) -> None:
     Path("fixloop.toml").write_text("[handoff]\n")
@@ -181,7 +179,7 @@ def test_an_outside_planner_leaves_its_specification_and_hands_on(
     leave(directory(capsys, "7", "planner"), "specs/20260122-auth.md", "Log in.\n")
     answer = json.dumps({"status": "completed", "spec": "specs/20260122-auth.md"})
 
-    told = hand_in(capsys, tmp_path, answer)
+    told = submit(capsys, tmp_path, answer)
 
     state = profiles.handoffs.state(workflow)
     assert (told.code, told.out) == (ExitCode.DONE, "specs/20260122-auth.md\n")
@@ -204,31 +202,31 @@ def test_a_specification_that_is_not_a_file_of_the_work_is_not_passed_on(
     named = written if "ignored" in written else "specs/20260122-auth.md"
     answer = json.dumps({"status": "completed", "spec": named})
 
-    told = hand_in(capsys, tmp_path, answer)
+    told = submit(capsys, tmp_path, answer)
 
     assert told.code == ExitCode.USAGE
     assert f"spec '{named}' is no file of the work that was handed in; write it there" in told.err
     assert profiles.handoffs.state(workflow).agent("planner").asked
     leave(folder, "specs/20260122-auth.md", "Log in.\n")
-    assert hand_in(capsys, tmp_path, answer.replace(named, "specs/20260122-auth.md")).code == ExitCode.DONE
+    assert submit(capsys, tmp_path, answer.replace(named, "specs/20260122-auth.md")).code == ExitCode.DONE
 
 
 @pytest.mark.proves("D34")
-def test_what_each_run_left_is_taken_up_and_named_to_the_next_agent(
+def test_the_changes_of_each_run_are_kept_and_named_to_the_next_agent(
     profiles: Profiles, capsys: Capsys, tmp_path: Path
 ) -> None:
     Path("fixloop.toml").write_text("[handoff]\n")
     enqueued(capsys, "--profile", "handoff", "--issue", "7", "--task", "Log in.")
     leave(directory(capsys, "7", "planner"), "specs/20260122-auth.md", "Log in.\n")
-    hand_in(capsys, tmp_path, json.dumps({"status": "completed", "spec": "specs/20260122-auth.md"}))
+    submit(capsys, tmp_path, json.dumps({"status": "completed", "spec": "specs/20260122-auth.md"}))
     folder = directory(capsys, "7", "builder")
     for path in ("app.py", "tests/test_app.py"):
         leave(folder, path, "print(1)\n")
-    hand_in(capsys, tmp_path, json.dumps({"status": "completed", "commit": "login"}))
+    submit(capsys, tmp_path, json.dumps({"status": "completed", "commit": "login"}))
 
     request = said(capsys, "ack", "7", "--agent", "reviewer").out
     leave(directory(capsys, "7", "reviewer"), "reviews/1.md", "One issue.\n")
-    hand_in(capsys, tmp_path, json.dumps({"status": "needs_fixes", "issues": 1}))
+    submit(capsys, tmp_path, json.dumps({"status": "needs_fixes", "issues": 1}))
 
     code = ["app.py", "tests/test_app.py"]
     assert said(capsys, "status", "7", "--json").document["artifacts"] == [
@@ -242,7 +240,7 @@ def test_what_each_run_left_is_taken_up_and_named_to_the_next_agent(
 
 
 @pytest.mark.proves("K17", "C43", "C62")
-def test_work_that_others_did_meanwhile_is_kept_unless_it_contradicts(
+def test_work_done_by_others_meanwhile_is_kept_unless_it_conflicts(
     profiles: Profiles, capsys: Capsys, tmp_path: Path
 ) -> None:
     graph = {"RA": [], "front": [], "back": [], "ep": ["RA"], "cd": ["ep", "front", "back"], "vas": ["cd"]}
@@ -252,7 +250,7 @@ def test_work_that_others_did_meanwhile_is_kept_unless_it_contradicts(
         leave(directory(capsys, "7", agent), name, agent)
 
     told = [
-        hand_in(capsys, tmp_path, RESULT.format(agent, ""), "--agent", agent)
+        submit(capsys, tmp_path, RESULT.format(agent, ""), "--agent", agent)
         for agent in ("ra", "front", "back")
     ]
 
@@ -266,11 +264,11 @@ def test_work_that_others_did_meanwhile_is_kept_unless_it_contradicts(
 def test_the_checkout_itself_may_be_submitted(profiles: Profiles, capsys: Capsys, tmp_path: Path) -> None:
     workflow = enqueued(capsys, "--profile", "cycle", "--issue", "7")
     state = cycle(profiles, workflow)
-    refused = hand_in(capsys, tmp_path, RESULT.format("ra", ""))
+    refused = submit(capsys, tmp_path, RESULT.format("ra", ""))
     leave(Path(), progress(state, "ra", "requirements.md"), "FR-001\n")
     leave(Path(), "app.py", "print(1)\n")
 
-    told = hand_in(capsys, tmp_path, RESULT.format("ra", "requirements.md"), "--here")
+    told = submit(capsys, tmp_path, RESULT.format("ra", "requirements.md"), "--here")
 
     assert "ra has no directory yet; `fixloop ack 7 --agent ra` makes one" in refused.err
     assert (told.code, told.out) == (ExitCode.DONE, "app.py\n")
@@ -278,11 +276,11 @@ def test_the_checkout_itself_may_be_submitted(profiles: Profiles, capsys: Capsys
     assert main(["audit", "verify", "7"]) == ExitCode.DONE
 
 
-def test_python_submits_a_cycle_and_asks_what_became_of_it(profiles: Profiles) -> None:
-    handed_in = fixloop.enqueue(issue=7, profile="cycle", task="Log in.")
+def test_the_python_api_submits_a_cycle_and_reads_its_result(profiles: Profiles) -> None:
+    submitted = fixloop.enqueue(issue=7, profile="cycle", task="Log in.")
 
     asked = fixloop.status(7)
 
-    assert (handed_in.profile, handed_in.status, asked.owner) == ("cycle", "running", "agent")
+    assert (submitted.profile, submitted.status, asked.owner) == ("cycle", "running", "agent")
     assert [agent["name"] for agent in asked.agents if agent["asked"]] == ["ra"]
     assert asked.specialists == ()

@@ -83,7 +83,7 @@ def test_an_edit_is_reported_and_undone_and_the_exit_code_says_so(
 
 
 @pytest.mark.proves("K23", "R13")
-def test_a_redis_that_lost_its_data_is_rebuilt_when_somebody_says_so(
+def test_a_redis_that_lost_its_data_is_rebuilt_on_request(
     agents: Agents, tmp_path: Path, capsys: Capsys, redis_url: str
 ) -> None:
     begin(agents, tmp_path, "cycle")

@@ -33,7 +33,7 @@ PHASE_RESULT:
 """
 
 
-def hand_in(capsys: Capsys, tmp_path: Path, issue: str, text: str | bytes, *words: str) -> Said:
+def submit(capsys: Capsys, tmp_path: Path, issue: str, text: str | bytes, *words: str) -> Said:
     """`fixed --file` with a file of this content."""
     file = tmp_path / "answer"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -55,14 +55,14 @@ def asking(profiles: Profiles, *options: str, **further: Any) -> str:
     """Handoffs whose planner asks a person."""
     workflow = profiles.handoff()
     facts = {"reason": "spec_ambiguity", "details": "which auth?", "options": options} | further
-    profiles.bring(
+    profiles.apply(
         workflow, hnd.AgentActivated(agent="planner"), hnd.AgentEscalated(sender="planner", **facts)
     )
     return workflow
 
 
 @pytest.mark.proves("C20", "C21", "C46")
-def test_an_agent_of_a_cycle_reads_its_request_and_has_begun(profiles: Profiles, capsys: Capsys) -> None:
+def test_reading_its_request_starts_an_agent_of_a_cycle(profiles: Profiles, capsys: Capsys) -> None:
     workflow = profiles.cycle(description="People log in with OAuth.")
 
     first, again = (said(capsys, "ack", "7") for _ in range(2))
@@ -79,7 +79,7 @@ def test_an_agent_of_a_cycle_reads_its_request_and_has_begun(profiles: Profiles,
 def test_a_phase_result_from_a_file_is_reported(profiles: Profiles, capsys: Capsys, tmp_path: Path) -> None:
     workflow = profiles.cycle()
 
-    told = hand_in(capsys, tmp_path, "7", RESULT)
+    told = submit(capsys, tmp_path, "7", RESULT)
 
     assert told.code == ExitCode.DONE
     assert "issue 7 continues: waiting for ep" in told.err
@@ -112,16 +112,16 @@ def test_an_answer_may_come_on_standard_input(
         (RESULT + "- plan: mine\n", "ra reports plan 'mine', which only ep writes"),
     ],
 )
-def test_an_invalid_answer_is_said_counted_and_at_the_second_a_persons(
+def test_a_second_invalid_answer_escalates(
     profiles: Profiles, capsys: Capsys, tmp_path: Path, text: str, sentence: str
 ) -> None:
     workflow = profiles.cycle()
 
-    first = hand_in(capsys, tmp_path, "7", text)
+    first = submit(capsys, tmp_path, "7", text)
 
     refused(first, sentence)
     assert profiles.cycles.state(workflow).agent("ra").invalid == 1
-    refused(hand_in(capsys, tmp_path, "7", text), sentence)
+    refused(submit(capsys, tmp_path, "7", text), sentence)
     (item,) = said(capsys, "inbox", "--json").document["items"]
     assert (item["reason"], item["specialist"]) == ("invalid_response", "ra")
 
@@ -139,22 +139,22 @@ def test_an_answer_that_cannot_be_read_changes_nothing(
     workflow = profiles.cycle()
     before = len(profiles.store.history(workflow))
 
-    refused(hand_in(capsys, tmp_path, "7", content), sentence)
+    refused(submit(capsys, tmp_path, "7", content), sentence)
 
     assert len(profiles.store.history(workflow)) == before
 
 
-def test_whose_work_it_is_has_to_be_clear(profiles: Profiles, capsys: Capsys, tmp_path: Path) -> None:
+def test_a_result_of_an_unclear_agent_is_refused(profiles: Profiles, capsys: Capsys, tmp_path: Path) -> None:
     graph = {"ra": (), "frontend": (), "ep": ("ra",), "cd": ("ep", "frontend"), "vas": ("cd",)}
     profiles.cycle(graph=graph)
     profiles.handoff(commands={"planner": "make plan"})
 
     refused(
-        hand_in(capsys, tmp_path, "7", RESULT),
+        submit(capsys, tmp_path, "7", RESULT),
         "ra, frontend all have requests in issue 7; name one with --agent",
     )
     refused(
-        hand_in(capsys, tmp_path, "7", RESULT, "--agent", "cd"),
+        submit(capsys, tmp_path, "7", RESULT, "--agent", "cd"),
         "cd has no request in issue 7; it is idle",
     )
     refused(
@@ -207,11 +207,11 @@ def test_guidance_lets_the_agent_of_a_cycle_continue(profiles: Profiles, capsys:
         (["skip", "--escalation", "ESC-1"], "escalation ESC-1 cannot be answered now; ESC-cycle-v1"),
     ],
 )
-def test_a_decision_that_cannot_be_meant_names_what_is_possible(
+def test_an_invalid_decision_is_refused_with_the_possible_ones(
     profiles: Profiles, capsys: Capsys, words: list[str], sentence: str
 ) -> None:
     workflow = profiles.cycle()
-    profiles.bring(workflow, reported("ra", "partial", issues='["user: which?"]'))
+    profiles.apply(workflow, reported("ra", "partial", issues='["user: which?"]'))
     before = len(profiles.store.history(workflow))
 
     refused(said(capsys, "decide", "7", *words), sentence)
@@ -219,7 +219,7 @@ def test_a_decision_that_cannot_be_meant_names_what_is_possible(
     assert len(profiles.store.history(workflow)) == before
 
 
-def test_a_decision_that_nobody_waits_for_is_refused(profiles: Profiles, capsys: Capsys) -> None:
+def test_a_decision_without_an_open_question_is_refused(profiles: Profiles, capsys: Capsys) -> None:
     profiles.cycle()
     profiles.handoff()
 
@@ -230,7 +230,7 @@ def test_a_decision_that_nobody_waits_for_is_refused(profiles: Profiles, capsys:
 @pytest.mark.proves("C58")
 def test_an_agent_cannot_decide(profiles: Profiles, capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     workflow = profiles.cycle()
-    profiles.bring(workflow, reported("ra", "partial", issues='["user: which?"]'))
+    profiles.apply(workflow, reported("ra", "partial", issues='["user: which?"]'))
     monkeypatch.setenv("FIXLOOP_ROLE", "ra")
 
     refused(said(capsys, "decide", "7", "skip"), "ra cannot decide; the escalation is the user's")
@@ -239,7 +239,7 @@ def test_an_agent_cannot_decide(profiles: Profiles, capsys: Capsys, monkeypatch:
 
 
 @pytest.mark.proves("C58", "C36", "C5")
-def test_an_agent_neither_stops_a_workflow_nor_answers_for_another(
+def test_an_agent_can_neither_stop_a_workflow_nor_answer_for_another(
     profiles: Profiles, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profiles.cycle()
@@ -275,9 +275,9 @@ def test_any_text_answers_a_question_without_options(profiles: Profiles, capsys:
 
 
 @pytest.mark.proves("D42")
-def test_of_several_questions_one_has_to_be_named(profiles: Profiles, capsys: Capsys) -> None:
+def test_an_answer_to_one_of_several_questions_has_to_name_it(profiles: Profiles, capsys: Capsys) -> None:
     workflow = asking(profiles, blocking=False)
-    profiles.bring(
+    profiles.apply(
         workflow, hnd.AgentEscalated(sender="planner", reason="scope", details="mobile, too?", blocking=False)
     )
 
@@ -296,9 +296,9 @@ def test_of_several_questions_one_has_to_be_named(profiles: Profiles, capsys: Ca
 
 
 @pytest.mark.proves("D38", "K20")
-def test_what_retries_could_not_settle_is_settled_by_a_decision(profiles: Profiles, capsys: Capsys) -> None:
+def test_a_decision_resolves_what_retries_could_not(profiles: Profiles, capsys: Capsys) -> None:
     workflow = profiles.handoff()
-    profiles.bring(workflow, hnd.AgentFailed(agent="planner", reason="no memory", fatal=True))
+    profiles.apply(workflow, hnd.AgentFailed(agent="planner", reason="no memory", fatal=True))
 
     refused(said(capsys, "decide", "9", "JWT"), "choose from manual-fix, skip, abort, extend")
     assert said(capsys, "decide", "9", "abort").err == "issue 9 ended: aborted\n"
@@ -310,7 +310,7 @@ def test_an_agent_of_handoffs_accepts_by_reading_and_returns_its_result(
     profiles: Profiles, capsys: Capsys, tmp_path: Path
 ) -> None:
     workflow = profiles.handoff()
-    planned = hand_in(capsys, tmp_path, "9", 'Done.\n{"status": "completed", "spec": "specs/auth.md"}')
+    planned = submit(capsys, tmp_path, "9", 'Done.\n{"status": "completed", "spec": "specs/auth.md"}')
 
     request = said(capsys, "ack", "9")
 
@@ -318,7 +318,7 @@ def test_an_agent_of_handoffs_accepts_by_reading_and_returns_its_result(
     assert "## The handoff from planner" in request.out
     state = profiles.handoffs.state(workflow)
     assert state.messages[0].status.value == "accepted"
-    built = hand_in(capsys, tmp_path, "9", json.dumps({"status": "completed", "commit": "abc123"}))
+    built = submit(capsys, tmp_path, "9", json.dumps({"status": "completed", "commit": "abc123"}))
     assert "issue 9 continues: waiting for reviewer" in built.err
 
 
@@ -343,7 +343,7 @@ def test_an_invalid_result_changes_nothing_and_the_history_records_it(
     workflow = profiles.handoff()
     before = profiles.handoffs.state(workflow)
 
-    refused(hand_in(capsys, tmp_path, "9", text), sentence)
+    refused(submit(capsys, tmp_path, "9", text), sentence)
 
     after = profiles.handoffs.state(workflow)
     assert after.model_copy(update={"last_at": before.last_at}) == before
@@ -357,7 +357,7 @@ def test_questions_in_an_answer_are_asked_and_a_blocking_one_ends_the_run(
     workflow = profiles.handoff()
     question = {"type": "escalation", "reason": "spec_ambiguity", "details": "which?", "options": ["A", "B"]}
 
-    hand_in(capsys, tmp_path, "9", json.dumps(question | {"blocking": True}))
+    submit(capsys, tmp_path, "9", json.dumps(question | {"blocking": True}))
 
     state = profiles.handoffs.state(workflow)
     assert [(q.details, q.options, q.blocking) for q in state.questions] == [("which?", ("A", "B"), True)]
@@ -372,7 +372,7 @@ def test_a_question_that_does_not_block_goes_with_the_result(
     workflow = profiles.handoff()
     question = {"type": "escalation", "reason": "scope", "details": "which?", "blocking": False}
 
-    hand_in(capsys, tmp_path, "9", f'{json.dumps(question)}\n{{"status": "completed", "spec": "specs/a.md"}}')
+    submit(capsys, tmp_path, "9", f'{json.dumps(question)}\n{{"status": "completed", "spec": "specs/a.md"}}')
 
     state = profiles.handoffs.state(workflow)
     assert len(state.questions) == 1
@@ -381,7 +381,7 @@ def test_a_question_that_does_not_block_goes_with_the_result(
 
 @pytest.mark.proves("K21")
 @pytest.mark.parametrize("issue", ["7", "9"])
-def test_pause_and_continue_may_be_said_twice_and_stop_the_clocks(
+def test_pause_and_continue_can_be_repeated_and_stop_the_clocks(
     profiles: Profiles, capsys: Capsys, issue: str
 ) -> None:
     profiles.cycle()
@@ -399,7 +399,7 @@ def test_pause_and_continue_may_be_said_twice_and_stop_the_clocks(
 
 
 @pytest.mark.parametrize("issue", ["7", "9"])
-def test_a_cancelled_workflow_has_ended_and_takes_nothing_more(
+def test_a_cancelled_workflow_has_ended_and_accepts_nothing_more(
     profiles: Profiles, capsys: Capsys, tmp_path: Path, issue: str
 ) -> None:
     profiles.cycle()
@@ -409,7 +409,7 @@ def test_a_cancelled_workflow_has_ended_and_takes_nothing_more(
 
     assert told.code == ExitCode.DONE
     refused(said(capsys, "cancel", issue), f"issue {issue} ended already (cancelled)")
-    refused(hand_in(capsys, tmp_path, issue, RESULT), f"no outside agent has a request in issue {issue}")
+    refused(submit(capsys, tmp_path, issue, RESULT), f"no outside agent has a request in issue {issue}")
     assert "no longer needed" in said(capsys, "log", issue, "--all").out
 
 
@@ -421,7 +421,7 @@ def test_a_mailbox_shows_what_is_asked_until_it_is_answered(
 
     first = said(capsys, "mailbox", "RA", "--project", PROJECT)
     again = said(capsys, "mailbox", "ra", "--project", PROJECT, "--json").document["messages"]
-    hand_in(capsys, tmp_path, "7", RESULT)
+    submit(capsys, tmp_path, "7", RESULT)
     after = said(capsys, "mailbox", "ep", "--project", PROJECT)
     nothing = said(capsys, "mailbox", "ra", "--project", PROJECT)
     nobody = said(capsys, "mailbox", "qa", "--project", PROJECT)
@@ -440,7 +440,7 @@ def test_a_mailbox_shows_what_is_asked_until_it_is_answered(
 def test_a_mailbox_shows_the_most_urgent_handoff_first(profiles: Profiles, capsys: Capsys) -> None:
     profiles.handoff(9, priority="low")
     profiles.handoff(10, priority="critical")
-    profiles.bring(profiles.handoff(11, priority="critical"), hnd.Paused())
+    profiles.apply(profiles.handoff(11, priority="critical"), hnd.Paused())
 
     messages = said(capsys, "mailbox", "planner", "--project", PROJECT, "--json").document["messages"]
 
@@ -448,7 +448,7 @@ def test_a_mailbox_shows_the_most_urgent_handoff_first(profiles: Profiles, capsy
     assert profiles.handoffs.state(f"{PROJECT}-9-1").agent("planner").started
 
 
-def test_who_works_and_who_is_asked_for_something_is_shown() -> None:
+def test_working_and_awaited_agents_are_shown() -> None:
     assert told("", "", {"cd": "make it", "ra": ""}) == "cd at work; waiting for ra"
     assert told("", "", {}) == "no agent is at work"
     assert told("cancelled", "", {"cd": ""}) == "it ended (cancelled)"
@@ -456,11 +456,11 @@ def test_who_works_and_who_is_asked_for_something_is_shown() -> None:
 
 
 @pytest.mark.proves("D21", "D23")
-def test_nobody_is_called_active_between_two_agents(
+def test_no_agent_is_shown_as_active_between_two_agents(
     profiles: Profiles, capsys: Capsys, tmp_path: Path
 ) -> None:
     profiles.handoff()
-    hand_in(capsys, tmp_path, "9", 'Done.\n{"status": "completed", "spec": "specs/auth.md"}')
+    submit(capsys, tmp_path, "9", 'Done.\n{"status": "completed", "spec": "specs/auth.md"}')
 
     shown = said(capsys, "status", "9")
     listed = said(capsys, "inbox")

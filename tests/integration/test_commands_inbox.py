@@ -1,4 +1,4 @@
-"""What waits for a person: since when, what each answer does, and who failed in whose words."""
+"""What waits for a person: since when, the effect of each answer, and the error in its own words."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -59,11 +59,11 @@ def unable(agents: Agents, error: str) -> str:
     return workflow
 
 
-def test_since_when_a_fix_is_waited_for_does_not_move_with_the_clock(agents: Agents, tmp_path: Path) -> None:
+def test_the_start_of_a_wait_for_a_fix_does_not_move_with_the_clock(agents: Agents, tmp_path: Path) -> None:
     workflow, state = asked_of_a_person(agents)
     found = agents.store.read(workflow)
     assert found is not None
-    # An hour in which no engine ran: its clock stood still.
+    # An hour in which no engine ran: its clock had stopped.
     later = replace(found, moment=Moment(found.moment.at + timedelta(hours=1), found.moment.clock))
 
     [now], [then] = (list(PRESENTER.items(each, state, tmp_path)) for each in (found, later))
@@ -74,7 +74,7 @@ def test_since_when_a_fix_is_waited_for_does_not_move_with_the_clock(agents: Age
     assert now["since"] == iso_stamp(state.operation.asked_at)
 
 
-def test_without_a_fixer_every_command_says_so_and_what_to_add(agents: Agents, capsys: Capsys) -> None:
+def test_without_a_fixer_every_command_says_what_to_configure(agents: Agents, capsys: Capsys) -> None:
     asked_of_a_person(agents)
 
     told = said(capsys, "inbox").out
@@ -91,7 +91,7 @@ def test_a_declared_agent_is_no_missing_fixer(agents: Agents, capsys: Capsys) ->
     assert "no fixer" not in said(capsys, "inbox").out + said(capsys, "status", "47").out
 
 
-def test_what_waits_is_the_first_that_status_says(agents: Agents, capsys: Capsys) -> None:
+def test_status_begins_with_what_it_waits_for(agents: Agents, capsys: Capsys) -> None:
     asked_of_a_person(agents)
 
     lines = said(capsys, "status", "47").out.splitlines()
@@ -101,7 +101,7 @@ def test_what_waits_is_the_first_that_status_says(agents: Agents, capsys: Capsys
     assert not any(line.startswith("at work") for line in lines)
 
 
-def test_what_waits_for_a_person_is_first_in_the_list(agents: Agents, capsys: Capsys) -> None:
+def test_workflows_waiting_for_a_person_come_first_in_the_list(agents: Agents, capsys: Capsys) -> None:
     unable(agents, "the disk is full")
     agents.start(48)
 
@@ -130,7 +130,7 @@ def test_a_fixer_that_crashed_is_reported_with_its_last_output_everywhere(
     assert "exit code 1; it said last" in said(capsys, "status", "47").out
 
 
-def test_what_a_check_lacks_is_installed_and_the_same_run_made_again(agents: Agents, capsys: Capsys) -> None:
+def test_after_a_missing_tool_is_installed_the_same_run_is_repeated(agents: Agents, capsys: Capsys) -> None:
     unable(agents, "`ruff` was not found (exit code 127); install it or correct the command")
 
     lines = said(capsys, "watch", "47").out.splitlines()
@@ -144,7 +144,7 @@ def test_what_a_check_lacks_is_installed_and_the_same_run_made_again(agents: Age
     assert "# continues without Test Execution: its failures become known issues" in choices[2]
 
 
-def test_a_program_gets_the_choices_with_what_each_does(agents: Agents, capsys: Capsys) -> None:
+def test_the_json_inbox_lists_the_choices_with_reasons(agents: Agents, capsys: Capsys) -> None:
     unable(agents, "the disk is full")
 
     [item] = said(capsys, "inbox", "--json").document["items"]
@@ -154,7 +154,7 @@ def test_a_program_gets_the_choices_with_what_each_does(agents: Agents, capsys: 
     assert item["choices"][0]["command"] == "fixloop decide 47 manual-fix"
 
 
-def test_after_the_last_phase_the_log_promises_nothing(agents: Agents, capsys: Capsys) -> None:
+def test_after_the_last_phase_the_log_names_no_next_phase(agents: Agents, capsys: Capsys) -> None:
     agents.run(agents.start(script="1 0"))
 
     assert "Deployment" not in said(capsys, "log", "47", "--json").out

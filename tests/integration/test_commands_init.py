@@ -19,7 +19,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_project_that_passes_still_does_by_the_file_that_init_writes_after_trying_it(
+def test_a_passing_project_still_passes_with_the_file_that_init_wrote(
     project: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_project(project)

@@ -1,4 +1,4 @@
-"""A hold at the command line: what is shown, who may answer, and how often each rule held."""
+"""A hold at the command line: its display, who may answer, and how often each rule held."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def a_hold(agents: Agents, issue: int = 47) -> str:
 
 
 @pytest.mark.proves("I11")
-def test_inbox_and_status_show_both_sides_and_what_answers(agents: Agents, capsys: Capsys) -> None:
+def test_inbox_and_status_show_both_sides_and_the_answers_of_a_hold(agents: Agents, capsys: Capsys) -> None:
     a_hold(agents)
 
     for told in (said(capsys, "inbox").out, said(capsys, "status", "47").out):
@@ -66,7 +66,7 @@ def test_accept_and_reject_are_refused_where_nothing_is_held(agents: Agents, cap
 
 
 @pytest.mark.proves("I12")
-def test_what_held_and_how_persons_decided_is_counted_with_what_was_archived(
+def test_holds_and_their_decisions_are_counted_including_archived_ones(
     agents: Agents, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FIXLOOP_ARCHIVE_DIR", str(tmp_path / "archive"))

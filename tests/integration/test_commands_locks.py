@@ -1,4 +1,4 @@
-"""`lock`, `unlock`, `write`, `heartbeat`: one has it, others wait or skip, and who comes too late changes nothing."""
+"""`lock`, `unlock`, `write`, `heartbeat`: one agent has a lock, others wait or skip, and a late one changes nothing."""
 
 from pathlib import Path
 
@@ -21,9 +21,7 @@ AUTH = "src/auth.ts"
 
 
 @pytest.mark.proves("D24", "D26", "D30", "K10")
-def test_a_lock_is_one_agent_s_others_skip_it_and_given_back_it_is_free(
-    profiles: Profiles, capsys: Capsys
-) -> None:
+def test_a_held_lock_is_skipped_by_others_and_free_once_released(profiles: Profiles, capsys: Capsys) -> None:
     workflow = profiles.handoff()
 
     first = said(capsys, "lock", "9", AUTH, "--agent", "builder")
@@ -57,7 +55,7 @@ def test_an_expired_lock_is_taken_over_and_its_late_owner_changes_nothing(
 
 
 @pytest.mark.proves("D29", "D30", "G17")
-def test_who_waits_gets_it_when_it_is_given_back_and_fills_no_history(profiles: Profiles) -> None:
+def test_a_waiting_agent_gets_a_released_lock_and_adds_nothing_to_the_history(profiles: Profiles) -> None:
     workflow = profiles.handoff()
     with open_session() as session:
         taken(session, workflow, AUTH, "builder", wait=False)
@@ -66,7 +64,7 @@ def test_who_waits_gets_it_when_it_is_given_back_and_fills_no_history(profiles: 
         def pause(seconds: float) -> None:
             pauses.append(seconds)
             if len(pauses) == 3:
-                profiles.bring(workflow, LockReleased(sender="builder", resource=AUTH))
+                profiles.apply(workflow, LockReleased(sender="builder", resource=AUTH))
 
         held = taken(session, workflow, AUTH, "fixer", wait=True, pause=pause)
 
@@ -76,7 +74,7 @@ def test_who_waits_gets_it_when_it_is_given_back_and_fills_no_history(profiles: 
 
 
 @pytest.mark.proves("D29", "D30")
-def test_who_waits_is_told_once_who_has_it_and_no_longer_than_the_workflow_lasts(
+def test_a_waiting_agent_is_told_the_holder_once_and_stops_with_the_workflow(
     profiles: Profiles, capsys: Capsys
 ) -> None:
     workflow = profiles.handoff()
@@ -87,7 +85,7 @@ def test_who_waits_is_told_once_who_has_it_and_no_longer_than_the_workflow_lasts
         def pause(seconds: float) -> None:
             pauses.append(seconds)
             if len(pauses) == 3:
-                profiles.bring(workflow, Cancelled(reason="enough"))
+                profiles.apply(workflow, Cancelled(reason="enough"))
 
         capsys.readouterr()
         with pytest.raises(RefusedError, match="ended"):
@@ -96,7 +94,7 @@ def test_who_waits_is_told_once_who_has_it_and_no_longer_than_the_workflow_lasts
     assert capsys.readouterr().err.count("is builder's until") == 1
 
 
-def test_nobody_waits_for_a_lock_who_could_never_have_it(profiles: Profiles, capsys: Capsys) -> None:
+def test_an_agent_that_can_never_hold_a_lock_is_refused_at_once(profiles: Profiles, capsys: Capsys) -> None:
     profiles.handoff()
     said(capsys, "lock", "9", AUTH, "--agent", "builder")
 
@@ -107,12 +105,10 @@ def test_nobody_waits_for_a_lock_who_could_never_have_it(profiles: Profiles, cap
 
 
 @pytest.mark.proves("D34", "G18")
-def test_an_agent_outside_says_that_it_is_at_it_and_no_lock_lasts_longer_for_it(
-    profiles: Profiles, capsys: Capsys
-) -> None:
+def test_a_heartbeat_of_an_outside_agent_extends_no_lock(profiles: Profiles, capsys: Capsys) -> None:
     workflow = profiles.handoff()
     early = said(capsys, "heartbeat", "9", "--agent", "planner")
-    profiles.bring(workflow, AgentActivated(agent="planner"))
+    profiles.apply(workflow, AgentActivated(agent="planner"))
     said(capsys, "lock", "9", AUTH, "--agent", "planner")
     before = profiles.handoffs.state(workflow)
 
@@ -128,7 +124,7 @@ def test_an_agent_outside_says_that_it_is_at_it_and_no_lock_lasts_longer_for_it(
     assert "planner, run 1: begun by somebody outside, last heard 00:00 ago" in (
         said(capsys, "status", "9").out
     )
-    profiles.bring(workflow, Cancelled(reason="enough"))
+    profiles.apply(workflow, Cancelled(reason="enough"))
     late = said(capsys, "heartbeat", "9", "--agent", "planner")
     assert (early.code, late.code) == (ExitCode.USAGE, ExitCode.USAGE)
     assert "planner is idle; only who is active has a heartbeat" in early.err
@@ -156,7 +152,7 @@ def test_an_agent_outside_says_that_it_is_at_it_and_no_lock_lasts_longer_for_it(
         (("write", "9", "log", "x" * 16_001, "--agent", "fixer"), "a value has at most 16000 characters"),
     ],
 )
-def test_what_cannot_be_locked_or_freed_is_refused_in_one_sentence(
+def test_an_invalid_lock_or_release_is_refused_in_one_sentence(
     profiles: Profiles, capsys: Capsys, tmp_path: Path, words: tuple[str, ...], sentence: str
 ) -> None:
     profiles.handoff()
@@ -186,9 +182,7 @@ def test_the_holder_of_the_lock_writes_its_own_fields_and_the_last_write_wins(
 
 
 @pytest.mark.proves("D46", "G10")
-def test_what_the_workflow_rests_on_is_held_until_a_person_has_looked(
-    profiles: Profiles, capsys: Capsys
-) -> None:
+def test_a_write_to_a_critical_field_waits_for_a_person(profiles: Profiles, capsys: Capsys) -> None:
     workflow = profiles.handoff()
     said(capsys, "lock", "9", "state.json", "--agent", "builder")
 

@@ -1,4 +1,4 @@
-"""`fixloop log` on workflows in a real Redis: lines, full texts, data, one specialist's flow, all that happened."""
+"""`fixloop log` on workflows in a real Redis: lines, full texts, data, one specialist's flow, all events."""
 
 import pytest
 
@@ -21,7 +21,7 @@ Capsys = pytest.CaptureFixture[str]
 
 
 @pytest.mark.proves("A82", "A83", "A85")
-def test_the_log_as_json_has_every_field_the_stored_texts_and_the_statistics(
+def test_the_json_log_has_every_field_the_stored_texts_and_the_statistics(
     agents: Agents, capsys: Capsys
 ) -> None:
     agents.run(agents.start(script="1 0"))
@@ -37,7 +37,7 @@ def test_the_log_as_json_has_every_field_the_stored_texts_and_the_statistics(
     assert said(capsys, "log", "47", "--format", "json").document == document
 
 
-def test_the_log_as_text_has_one_line_for_each_message_and_the_statistics(
+def test_the_text_log_has_one_line_for_each_message_and_the_statistics(
     agents: Agents, capsys: Capsys
 ) -> None:
     agents.run(agents.start(script="1 0"))
@@ -50,9 +50,7 @@ def test_the_log_as_text_has_one_line_for_each_message_and_the_statistics(
 
 
 @pytest.mark.proves("A79", "A85")
-def test_the_log_as_markdown_is_the_full_log_and_every_message_in_full(
-    agents: Agents, capsys: Capsys
-) -> None:
+def test_the_markdown_log_is_the_full_log_with_every_message_in_full(agents: Agents, capsys: Capsys) -> None:
     agents.run(agents.start(script="1 0"))
 
     text = said(capsys, "log", "47", "--format", "markdown").out
@@ -63,7 +61,7 @@ def test_the_log_as_markdown_is_the_full_log_and_every_message_in_full(
 
 
 @pytest.mark.proves("K39")
-def test_the_whole_log_shows_in_order_what_is_not_a_line(agents: Agents, capsys: Capsys) -> None:
+def test_the_whole_log_includes_events_that_are_no_messages_in_order(agents: Agents, capsys: Capsys) -> None:
     workflow = agents.start(script="1 0", fixer="outside")
     agents.run(workflow)
     agents.apply(workflow, Cancelled(by="ann", reason="no longer needed"))
@@ -93,7 +91,7 @@ def test_each_message_in_full_is_below_its_entry(agents: Agents, capsys: Capsys)
 
 
 @pytest.mark.proves("A53", "A54", "B26", "B33")
-def test_the_whole_log_in_full_holds_the_records_that_no_line_is(agents: Agents, capsys: Capsys) -> None:
+def test_the_whole_markdown_log_includes_records_that_are_no_messages(agents: Agents, capsys: Capsys) -> None:
     workflow = agents.start(script="2 1 0", fixer="outside")
     agents.run(workflow)
 
@@ -116,7 +114,7 @@ def test_the_whole_log_in_full_holds_the_records_that_no_line_is(agents: Agents,
 
 
 @pytest.mark.proves("B53")
-def test_one_specialists_loop_is_shown_as_its_flow(agents: Agents, capsys: Capsys) -> None:
+def test_one_specialist_s_loop_is_shown_as_its_flow(agents: Agents, capsys: Capsys) -> None:
     agents.run(agents.start(script="1 0"))
 
     flow = said(capsys, "log", "47", "--specialist", "test-runner").out
@@ -155,7 +153,7 @@ def test_a_flow_shows_what_a_person_decided(agents: Agents, capsys: Capsys) -> N
         (("--specialist", "test-runner", "--all"), "--all and --specialist exclude each other"),
     ],
 )
-def test_a_specialist_that_has_no_flow_is_one_sentence(
+def test_a_specialist_without_a_flow_is_one_sentence(
     words: tuple[str, ...], sentence: str, agents: Agents, capsys: Capsys
 ) -> None:
     agents.run(agents.start(script="0"))

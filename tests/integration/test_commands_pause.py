@@ -1,4 +1,4 @@
-"""`pause` and `continue`, who calls, and what `status` says of what runs, on workflows in a real Redis."""
+"""`pause` and `continue`, their callers, and `status` of running operations, on workflows in a real Redis."""
 
 from datetime import timedelta
 
@@ -47,7 +47,7 @@ def test_a_pause_is_shown_everywhere_and_ended_by_continue(agents: Agents, capsy
 
 
 @pytest.mark.proves("A14")
-def test_both_may_be_said_twice(agents: Agents, capsys: Capsys) -> None:
+def test_pausing_or_continuing_twice_is_accepted(agents: Agents, capsys: Capsys) -> None:
     agents.run(agents.start(script="1 0", fixer="outside"))
 
     codes = [said(capsys, word, "47").code for word in ("pause", "pause", "continue", "continue")]
@@ -59,7 +59,7 @@ def test_both_may_be_said_twice(agents: Agents, capsys: Capsys) -> None:
 
 @pytest.mark.proves("A14", "K20")
 @pytest.mark.parametrize("word", ["pause", "continue"])
-def test_what_ended_is_neither_paused_nor_continued(agents: Agents, capsys: Capsys, word: str) -> None:
+def test_an_ended_workflow_is_neither_paused_nor_continued(agents: Agents, capsys: Capsys, word: str) -> None:
     workflow = agents.start(script="1 0", fixer="outside")
     agents.apply(workflow, Cancelled())
 
@@ -86,7 +86,7 @@ def test_a_decision_waits_for_the_end_of_a_pause(agents: Agents, capsys: Capsys)
 
 
 @pytest.mark.proves("A14", "G8")
-def test_what_an_agent_says_while_paused_is_kept_and_taken_up(agents: Agents, capsys: Capsys) -> None:
+def test_an_answer_during_a_pause_is_kept_and_processed_later(agents: Agents, capsys: Capsys) -> None:
     workflow = agents.start(script="1 0", fixer="outside")
     agents.run(workflow)
     said(capsys, "pause", "47")
@@ -103,7 +103,7 @@ def test_what_an_agent_says_while_paused_is_kept_and_taken_up(agents: Agents, ca
 
 
 @pytest.mark.proves("A51", "A3", "G1")
-def test_a_check_that_calls_answers_for_nobody(
+def test_a_check_cannot_answer_for_an_agent(
     agents: Agents, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workflow = agents.start(script="1 0", fixer="outside")
@@ -121,7 +121,7 @@ def test_a_check_that_calls_answers_for_nobody(
 
 @pytest.mark.proves("A51", "A13", "K27")
 @pytest.mark.parametrize("words", [("cancel", "47"), ("pause", "47"), ("decide", "47", "skip")])
-def test_a_fixer_that_calls_decides_nothing(
+def test_a_fixer_cannot_decide(
     agents: Agents, capsys: Capsys, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     workflow = agents.start(script="1 0", fixer="outside")
@@ -137,9 +137,7 @@ def test_a_fixer_that_calls_decides_nothing(
 
 
 @pytest.mark.proves("K20", "A69")
-def test_a_second_and_a_late_answer_are_refused_in_a_sentence_and_reported(
-    agents: Agents, capsys: Capsys
-) -> None:
+def test_second_and_late_answers_are_refused_and_reported(agents: Agents, capsys: Capsys) -> None:
     workflow = agents.start(script="1 0", fixer="outside")
     agents.run(workflow)
     agents.apply(workflow, BlockerSignalled(by="ann", text="no access"))
@@ -159,7 +157,7 @@ def test_a_second_and_a_late_answer_are_refused_in_a_sentence_and_reported(
 
 
 @pytest.mark.proves("A90")
-def test_what_runs_can_be_asked_for_with_its_threshold(agents: Agents, capsys: Capsys) -> None:
+def test_status_shows_running_operations_with_their_limits(agents: Agents, capsys: Capsys) -> None:
     agents.run(agents.start(script="1 0", fixer="outside"))
 
     document = said(capsys, "status", "47", "--json").document

@@ -52,8 +52,8 @@ def asks_a_person(profiles: Profiles) -> str:
     steps = [("ra", "requirements.md"), ("ep", "exploration.md")]
     for _, document in steps:
         profiles.store.put_artifact(workflow, document.encode())
-    profiles.bring(workflow, *(reported(key, "success", document) for key, document in steps))
-    profiles.bring(workflow, reported("cd", "partial", issues='["user: CSV or JSON?"]'))
+    profiles.apply(workflow, *(reported(key, "success", document) for key, document in steps))
+    profiles.apply(workflow, reported("cd", "partial", issues='["user: CSV or JSON?"]'))
     return workflow
 
 
@@ -87,7 +87,7 @@ def test_the_status_of_a_cycle_names_its_agents_what_is_asked_and_who_decides(
 @pytest.mark.proves("D20", "D50")
 def test_the_status_of_handoffs_names_agents_handoffs_and_metrics(profiles: Profiles, capsys: Capsys) -> None:
     workflow = profiles.handoff()
-    profiles.bring(
+    profiles.apply(
         workflow,
         hnd.AgentReturned(sender="planner", result=Returned(status="completed", spec="specs/auth.md")),
         hnd.AgentActivated(agent="builder"),
@@ -115,9 +115,9 @@ def test_the_status_of_handoffs_names_agents_handoffs_and_metrics(profiles: Prof
 
 
 def asked(profiles: Profiles, workflow: str, times: int = 1) -> None:
-    """Have the planner of these handoffs ask a person so often."""
+    """Have the planner of these handoffs ask a person this many times."""
     question = hnd.AgentEscalated(sender="planner", reason="spec", details="which?", blocking=False)
-    profiles.bring(workflow, hnd.AgentActivated(agent="planner"), *[question] * times)
+    profiles.apply(workflow, hnd.AgentActivated(agent="planner"), *[question] * times)
 
 
 @pytest.mark.proves("D50", "D52")
@@ -129,7 +129,7 @@ def test_the_escalation_rate_is_that_of_all_workflows_of_a_project(
     profiles.cycle(4)
     asked(profiles, first, times=2)
     asked(profiles, profiles.handoff(5, workflow="ffffffff-5-1"))
-    profiles.bring(last, hnd.Cancelled())
+    profiles.apply(last, hnd.Cancelled())
     said(capsys, "archive", "--older-than", "0")
 
     of_all = said(capsys, "status", "--json").document["metrics"]["handoff"]
@@ -144,7 +144,7 @@ def test_the_escalation_rate_is_that_of_all_workflows_of_a_project(
 
 
 @pytest.mark.proves("D52")
-def test_workflows_of_before_count_in_the_escalation_rate_by_their_events(
+def test_older_workflows_count_in_the_escalation_rate_by_their_events(
     profiles: Profiles, capsys: Capsys, redis_url: str
 ) -> None:
     known = [profiles.handoff(issue) for issue in (1, 2, 3)]
@@ -175,7 +175,7 @@ def test_workflows_of_all_profiles_are_in_one_list(profiles: Profiles, capsys: C
 def test_the_inbox_has_the_open_decisions_of_all_profiles(profiles: Profiles, capsys: Capsys) -> None:
     asks_a_person(profiles)
     asked = profiles.handoff()
-    profiles.bring(
+    profiles.apply(
         asked,
         hnd.AgentActivated(agent="planner"),
         hnd.AgentEscalated(
@@ -200,14 +200,14 @@ def test_the_inbox_has_the_open_decisions_of_all_profiles(profiles: Profiles, ca
     assert "#7 OAuth login waits for a decision since" in text
 
 
-def test_the_inbox_has_what_agents_elsewhere_are_asked_for(profiles: Profiles, capsys: Capsys) -> None:
+def test_the_inbox_has_the_requests_to_outside_agents(profiles: Profiles, capsys: Capsys) -> None:
     profiles.cycle()
     profiles.handoff()
 
     items = {item["issue"]: item for item in said(capsys, "inbox", "--json").document["items"]}
 
     assert (items[7]["waits_for"], items[7]["target"]) == ("work", "ra")
-    asked = [profiles.bring(f"{PROJECT}-{issue}-1").agents[0].asked_at for issue in (7, 9)]
+    asked = [profiles.apply(f"{PROJECT}-{issue}-1").agents[0].asked_at for issue in (7, 9)]
     assert [items[7]["since"], items[9]["since"]] == [iso_stamp(at) for at in asked]
     assert (items[9]["waits_for"], items[9]["target"]) == ("work", "planner")
     assert items[9]["commands"] == [
@@ -237,9 +237,7 @@ def test_the_log_has_every_message_as_text_markdown_and_data(
 
 
 @pytest.mark.proves("C32", "C33")
-def test_a_cycles_log_shows_feedback_and_results_as_they_were_said(
-    profiles: Profiles, capsys: Capsys
-) -> None:
+def test_a_cycle_s_log_shows_feedback_and_results_unchanged(profiles: Profiles, capsys: Capsys) -> None:
     profiles.whole("cycle")
 
     entries = said(capsys, "log", FLOW, "--json").document["entries"]
@@ -264,7 +262,9 @@ def test_the_whole_log_shows_events_refusals_and_notes_as_well_as_messages(
     assert len(text.splitlines()[: text.splitlines().index("")]) == len(history)
 
 
-def test_the_log_of_one_agent_has_what_it_said_and_was_told(profiles: Profiles, capsys: Capsys) -> None:
+def test_the_log_of_one_agent_has_its_own_messages_and_those_to_it(
+    profiles: Profiles, capsys: Capsys
+) -> None:
     profiles.whole("handoff")
 
     entries = said(capsys, "log", FLOW, "--agent", "fixer", "--json").document["entries"]
@@ -280,7 +280,9 @@ def test_the_log_of_one_agent_has_what_it_said_and_was_told(profiles: Profiles, 
 
 
 @pytest.mark.parametrize("name", ["cycle", "handoff"])
-def test_watching_what_has_ended_ends_at_once_with_0(profiles: Profiles, capsys: Capsys, name: str) -> None:
+def test_watching_an_ended_workflow_ends_at_once_with_0(
+    profiles: Profiles, capsys: Capsys, name: str
+) -> None:
     profiles.whole(name)
 
     told = said(capsys, "watch", FLOW)
@@ -289,9 +291,7 @@ def test_watching_what_has_ended_ends_at_once_with_0(profiles: Profiles, capsys:
     assert ": success (" in told.out.splitlines()[-1]
 
 
-def test_watching_what_waits_for_a_person_or_an_agent_outside_ends_with_3(
-    profiles: Profiles, capsys: Capsys
-) -> None:
+def test_watching_a_workflow_that_waits_for_others_ends_with_3(profiles: Profiles, capsys: Capsys) -> None:
     asks_a_person(profiles)
     profiles.handoff()
 
@@ -302,9 +302,9 @@ def test_watching_what_waits_for_a_person_or_an_agent_outside_ends_with_3(
     assert "#9 Add user auth waits for planner, run 1" in work.out
 
 
-def test_watching_what_was_cancelled_ends_with_1(profiles: Profiles, capsys: Capsys) -> None:
-    profiles.bring(profiles.cycle(), cyc.Cancelled())
-    profiles.bring(profiles.handoff(), hnd.Cancelled())
+def test_watching_a_cancelled_workflow_ends_with_1(profiles: Profiles, capsys: Capsys) -> None:
+    profiles.apply(profiles.cycle(), cyc.Cancelled())
+    profiles.apply(profiles.handoff(), hnd.Cancelled())
 
     assert [said(capsys, "watch", issue).code for issue in ("7", "9")] == [ExitCode.WRONG] * 2
 
@@ -314,7 +314,7 @@ def test_an_escalation_does_not_end_a_watch_while_a_command_is_at_work(
 ) -> None:
     graph = {"ra": (), "frontend": (), "ep": ("ra",), "cd": ("ep", "frontend"), "vas": ("cd",)}
     workflow = profiles.cycle(graph=graph, commands={"frontend": "make"})
-    profiles.bring(workflow, reported("ra", "partial", issues='["user: which?"]'))
+    profiles.apply(workflow, reported("ra", "partial", issues='["user: which?"]'))
 
     document = said(capsys, "status", "7", "--json").document
 
@@ -332,7 +332,7 @@ def test_audit_replays_every_decision_of_every_profile(profiles: Profiles, capsy
     assert audit["replayed"] == audit["entries"]
 
 
-def test_a_profile_that_this_version_does_not_have_is_not_shown() -> None:
+def test_a_workflow_of_an_unknown_profile_is_not_shown() -> None:
     now = Moment(datetime(2026, 3, 2, tzinfo=UTC), 0.0)
     found = Snapshot(FLOW, 1, b'{"profile":"relay","schema_version":1}', "", {}, now, 0.0, (), {})
 
@@ -357,7 +357,7 @@ def test_a_report_is_text_a_page_or_data(profiles: Profiles, capsys: Capsys, nam
 
 def test_a_report_shows_what_agents_wrote_as_text(profiles: Profiles, capsys: Capsys) -> None:
     workflow = profiles.cycle()
-    profiles.bring(workflow, reported("ra", "partial", issues='["user: <script>alert(1)</script> | # x"]'))
+    profiles.apply(workflow, reported("ra", "partial", issues='["user: <script>alert(1)</script> | # x"]'))
 
     page = said(capsys, "report", "7", "--format", "html", "--output", "-").out
     text = said(capsys, "report", "7").out
@@ -370,7 +370,7 @@ def test_a_report_shows_what_agents_wrote_as_text(profiles: Profiles, capsys: Ca
     assert data["entries"]
 
 
-def test_what_waits_for_a_workflow_that_works_for_this_one_ends_the_watch_and_is_named_by_its_id(
+def test_a_waiting_child_workflow_ends_the_watch_and_is_named_by_its_id(
     profiles: Profiles, capsys: Capsys
 ) -> None:
     workflow = profiles.handoff(9, commands={"planner": "fixloop:validation"})
@@ -392,7 +392,7 @@ def test_what_waits_for_a_workflow_that_works_for_this_one_ends_the_watch_and_is
 
 
 @pytest.mark.parametrize("name", ["cycle", "handoff"])
-def test_on_a_terminal_one_view_is_redrawn_until_it_is_over(profiles: Profiles, name: str) -> None:
+def test_on_a_terminal_one_view_is_redrawn_until_the_end(profiles: Profiles, name: str) -> None:
     workflow = profiles.cycle() if name == "cycle" else profiles.handoff()
     cancelled = cyc.Cancelled() if name == "cycle" else hnd.Cancelled()
     out = Console(file=io.StringIO(), force_terminal=True, width=120)
@@ -402,7 +402,7 @@ def test_on_a_terminal_one_view_is_redrawn_until_it_is_over(profiles: Profiles, 
             session,
             workflow,
             until=lambda now: bool(now.outcome),
-            tick=lambda: profiles.bring(workflow, cancelled),
+            tick=lambda: profiles.apply(workflow, cancelled),
             out=out,
         )
 
@@ -415,7 +415,7 @@ def test_on_a_terminal_one_view_is_redrawn_until_it_is_over(profiles: Profiles, 
 
 @pytest.mark.proves("G26")
 @pytest.mark.parametrize("name", ["cycle", "handoff"])
-def test_what_was_archived_is_read_as_before_and_can_be_purged(
+def test_an_archived_workflow_is_shown_as_before_and_can_be_purged(
     profiles: Profiles, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv("FIXLOOP_ARCHIVE_DIR", str(tmp_path / "archive"))

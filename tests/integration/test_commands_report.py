@@ -1,4 +1,4 @@
-"""`report` on workflows in a real Redis: what it prints, what it writes, and what it opens."""
+"""`report` on workflows in a real Redis: its output, its file, and the browser it opens."""
 
 import os
 import time
@@ -73,7 +73,7 @@ def test_a_report_of_a_paused_workflow_says_what_it_waits_for(agents: Agents, ca
 
 
 @pytest.mark.parametrize("format", ["markdown", "html", "json"])
-def test_a_report_goes_where_it_is_told(agents: Agents, capsys: Capsys, format: str) -> None:
+def test_a_report_is_written_to_the_given_path(agents: Agents, capsys: Capsys, format: str) -> None:
     agents.run(agents.start(script="0"))
 
     told = said(capsys, "report", "47", "--format", format, "--output", "here.txt")

@@ -30,7 +30,7 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.proves("G26", "B18")
-def test_everything_that_reads_says_the_same_of_an_archived_workflow(
+def test_every_reading_command_shows_an_archived_workflow_as_before(
     agents: Agents, archive: Path, capsys: Capsys
 ) -> None:
     workflow = agents.start()
@@ -48,7 +48,7 @@ def test_everything_that_reads_says_the_same_of_an_archived_workflow(
 
 
 @pytest.mark.proves("G26")
-def test_an_archived_workflow_is_named_where_its_archive_is_not_known(
+def test_an_archived_workflow_is_named_when_its_archive_is_not_configured(
     agents: Agents, archive: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workflow = agents.start()
@@ -68,7 +68,7 @@ def test_an_archived_workflow_is_named_where_its_archive_is_not_known(
 
 
 @pytest.mark.proves("G26")
-def test_purge_says_what_it_deletes_and_refuses_what_is_live(
+def test_purge_says_what_it_deletes_and_refuses_live_workflows(
     agents: Agents, archive: Path, capsys: Capsys
 ) -> None:
     archived = agents.start()
@@ -118,7 +118,7 @@ def test_a_history_that_does_not_verify_is_reported_with_exit_code_1(
     assert f"{PROJECT}-49-1  kept  " in told.out
 
 
-def test_an_archive_file_that_was_cut_short_is_named_by_the_audit(
+def test_a_truncated_archive_file_is_named_by_the_audit(
     agents: Agents, archive: Path, capsys: Capsys
 ) -> None:
     agents.run(agents.start())

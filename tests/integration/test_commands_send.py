@@ -1,4 +1,4 @@
-"""`send`, `reject` and `ack --handoff` on cycles and handoffs: what each does, and what is refused."""
+"""`send`, `reject` and `ack --handoff` on cycles and handoffs: their effects and refusals."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def planned(profiles: Profiles) -> str:
     """Handoffs whose builder has its task."""
     workflow = profiles.handoff()
     spec = Returned(status="completed", spec=SPEC)
-    profiles.bring(workflow, hnd.AgentReturned(sender="planner", result=spec))
+    profiles.apply(workflow, hnd.AgentReturned(sender="planner", result=spec))
     return workflow
 
 
@@ -84,7 +84,7 @@ def test_an_answer_may_reject_the_handoff(profiles: Profiles, capsys: Capsys, tm
 
 
 @pytest.mark.proves("D17", "D18")
-def test_of_two_who_take_the_same_handoff_the_second_is_refused(profiles: Profiles, capsys: Capsys) -> None:
+def test_the_second_agent_to_accept_a_handoff_is_refused(profiles: Profiles, capsys: Capsys) -> None:
     workflow = planned(profiles)
     [task] = profiles.handoffs.state(workflow).messages
 
@@ -93,7 +93,7 @@ def test_of_two_who_take_the_same_handoff_the_second_is_refused(profiles: Profil
 
 
 @pytest.mark.proves("D12", "D7")
-def test_an_agent_outside_passes_on_to_whom_the_routes_name(profiles: Profiles, capsys: Capsys) -> None:
+def test_an_outside_agent_passes_on_along_the_routes(profiles: Profiles, capsys: Capsys) -> None:
     workflow = planned(profiles)
     said(capsys, "ack", "9")
 
@@ -107,7 +107,7 @@ def test_an_agent_outside_passes_on_to_whom_the_routes_name(profiles: Profiles, 
     assert profiles.store.history(workflow)[-2].body["event"]["kind"] == "event-refused"
 
 
-def test_what_a_workflow_has_not_is_refused_in_one_sentence(profiles: Profiles, capsys: Capsys) -> None:
+def test_a_command_for_another_profile_is_refused_in_one_sentence(profiles: Profiles, capsys: Capsys) -> None:
     profiles.cycle()
     profiles.handoff()
 

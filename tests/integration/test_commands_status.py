@@ -88,7 +88,7 @@ def test_the_status_of_a_failing_issue_names_failures_owner_and_deadline(
     assert [each["name"] for each in document["specialists"][2]["failures"]] == ["test_1", "test_2"]
 
 
-def test_people_see_why_it_stopped_what_it_hides_and_what_to_do_next(agents: Agents, capsys: Capsys) -> None:
+def test_status_shows_why_it_stopped_the_failures_and_the_next_steps(agents: Agents, capsys: Capsys) -> None:
     workflow = agents.start(script="2 2 2")
     agents.run(workflow)
 
@@ -160,9 +160,7 @@ def test_a_blocker_and_a_manual_fix_are_in_the_inbox_too(agents: Agents, capsys:
     assert item["commands"] == ["fixloop fixed 47", "fixloop fixed 47 --here"]
 
 
-def test_a_workflow_that_a_person_paused_says_so_and_what_lets_it_continue(
-    agents: Agents, capsys: Capsys
-) -> None:
+def test_a_workflow_paused_by_a_person_says_how_to_continue(agents: Agents, capsys: Capsys) -> None:
     workflow = agents.start(script="1 0", fixer="outside")
     agents.run(workflow)
 
@@ -189,7 +187,7 @@ def test_an_empty_inbox_says_so(agents: Agents, capsys: Capsys) -> None:
     ("script", "code", "last"),
     [("0", ExitCode.DONE, "#47 scripted 0: passed"), ("1 1 1", ExitCode.WAITS, "fixloop decide 47 extend")],
 )
-def test_watching_what_is_over_ends_at_once_with_the_exit_code_of_run(
+def test_watching_an_ended_issue_ends_at_once_with_the_exit_code_of_run(
     script: str, code: ExitCode, last: str, agents: Agents, capsys: Capsys
 ) -> None:
     agents.run(agents.start(script=script))
@@ -211,9 +209,7 @@ def test_watching_an_aborted_issue_ends_with_1(agents: Agents, capsys: Capsys) -
     assert "aborted, not passed" in told.out
 
 
-def test_following_on_a_pipe_prints_what_happens_from_now_on_and_ends_with_the_workflow(
-    agents: Agents,
-) -> None:
+def test_following_on_a_pipe_prints_new_events_until_the_workflow_ends(agents: Agents) -> None:
     workflow = agents.start(script="1 0")
     out = io.StringIO()
 
@@ -234,7 +230,7 @@ def test_following_on_a_pipe_prints_what_happens_from_now_on_and_ends_with_the_w
     assert "\x1b" not in told
 
 
-def test_following_on_a_terminal_redraws_one_view_and_ends_with_the_workflow(agents: Agents) -> None:
+def test_following_on_a_terminal_redraws_one_view_until_the_workflow_ends(agents: Agents) -> None:
     workflow = agents.start(script="1 0")
     out = Console(file=io.StringIO(), force_terminal=True, width=100)
 
@@ -334,7 +330,7 @@ def test_an_issue_means_its_latest_workflow(agents: Agents) -> None:
         assert session.workflow_of(47, "0a1b2c3d") == second
 
 
-def test_the_current_project_comes_first_and_elsewhere_an_ambiguous_number_is_refused(agents: Agents) -> None:
+def test_the_current_project_is_preferred_and_an_ambiguous_number_refused(agents: Agents) -> None:
     agents.start(project="ledger")
     agents.start(project="shop", workflow="ffff0000-47-1")
 
@@ -348,7 +344,7 @@ def test_the_current_project_comes_first_and_elsewhere_an_ambiguous_number_is_re
         assert session.workflow_of(47) == ours
 
 
-def test_without_an_issue_it_is_the_only_live_one_else_the_latest(agents: Agents) -> None:
+def test_without_an_issue_the_only_live_one_or_the_latest_is_meant(agents: Agents) -> None:
     with open_session() as session:
         ours = session.project.hash8
         with pytest.raises(UsageError, match="no workflow here yet"):
@@ -381,7 +377,9 @@ def test_an_invalid_issue_is_one_sentence(issue: str, sentence: str, agents: Age
     assert told.err.count("\n") == 1
 
 
-def test_marks_stay_visible_in_status_and_in_the_last_line(agents: Agents, capsys: Capsys) -> None:
+def test_changed_tests_and_gates_stay_marked_in_status_and_in_the_last_line(
+    agents: Agents, capsys: Capsys
+) -> None:
     workflow = agents.start(script="1 0", fixer="outside")
     agents.run(workflow)
     completion = Completion(iteration=1, by="agent", tree="tree-1", tip="c1", marks=("tests/test_app.py",))
@@ -403,7 +401,7 @@ PYTEST = Unverified(
 RUFF = Unverified(name="ruff", specialist="code-quality", reason="not installed in .venv")
 
 
-def test_what_is_not_verified_says_what_is_missing_in_every_command(agents: Agents, capsys: Capsys) -> None:
+def test_every_command_says_why_a_result_is_not_verified(agents: Agents, capsys: Capsys) -> None:
     workflow = agents.start(script="0", specialists=("security",), unverified=(PYTEST,))
     agents.run(workflow)
 
@@ -428,7 +426,7 @@ def test_what_is_not_verified_says_what_is_missing_in_every_command(agents: Agen
     assert "all validations passed" not in report + log
 
 
-def test_where_nothing_could_run_it_says_so_and_waits_for_nobody(agents: Agents, capsys: Capsys) -> None:
+def test_a_workflow_in_which_nothing_could_run_says_so_and_ends(agents: Agents, capsys: Capsys) -> None:
     agents.start(specialists=(), unverified=(PYTEST,))
 
     watched = said(capsys, "watch", "47")
@@ -443,7 +441,7 @@ def test_where_nothing_could_run_it_says_so_and_waits_for_nobody(agents: Agents,
     assert said(capsys, "log", "47", "--all").code == ExitCode.DONE
 
 
-def test_a_pass_names_in_its_line_what_did_not_run(agents: Agents, capsys: Capsys) -> None:
+def test_the_line_of_a_pass_names_the_checks_that_did_not_run(agents: Agents, capsys: Capsys) -> None:
     agents.run(agents.start(script="0", unverified=(RUFF,)))
 
     watched = said(capsys, "watch", "47")

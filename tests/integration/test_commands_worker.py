@@ -1,4 +1,4 @@
-"""`worker` and `flower` as real processes: they start, work, and leave nothing behind however they end."""
+"""`worker` and `flower` as real processes: they start, work, and leave nothing behind whatever ends them."""
 
 import os
 import re
@@ -62,7 +62,7 @@ def program(environment: dict[str, str], *words: str) -> Iterator["subprocess.Po
 
 
 def said(environment: dict[str, str]) -> Path:
-    """What `program` said on stderr."""
+    """The stderr of `program`."""
     return Path(environment["MARK"], "stderr")
 
 
@@ -110,7 +110,7 @@ HELD: Final = (
 )
 
 
-def test_a_worker_does_what_is_submitted_reports_its_health_and_ends_in_order(
+def test_a_worker_processes_features_reports_its_health_and_exits_cleanly(
     environment: dict[str, str],
 ) -> None:
     store = RedisStore(environment["FIXLOOP_STATE_URL"])
@@ -125,7 +125,7 @@ def test_a_worker_does_what_is_submitted_reports_its_health_and_ends_in_order(
         until(lambda: bool(children(environment, "control") - killed), "it was not started again")
         (again,) = children(environment, "control") - killed
         os.kill(again, signal.SIGSTOP)
-        # A quick one had sent a heartbeat before it was held, and is well until that is old.
+        # A quick one had sent a heartbeat before it was stopped, and is healthy until that is old.
         checks: list[subprocess.CompletedProcess[str]] = []
 
         def is_noticed() -> bool:
@@ -157,7 +157,7 @@ def test_a_killed_worker_takes_everything_it_started_with_it(environment: dict[s
         until(lambda: running(environment["MARK"]) in ([], [worker.pid]), "processes were left behind")
 
 
-def test_without_a_worker_the_check_says_so_and_ends_with_1(environment: dict[str, str]) -> None:
+def test_without_a_worker_the_health_check_says_so_and_ends_with_1(environment: dict[str, str]) -> None:
     done = check(environment)
 
     assert done.returncode == ExitCode.WRONG
@@ -165,7 +165,7 @@ def test_without_a_worker_the_check_says_so_and_ends_with_1(environment: dict[st
     assert "Traceback" not in done.stderr
 
 
-def test_a_check_without_redis_ends_with_4(environment: dict[str, str]) -> None:
+def test_a_health_check_without_redis_ends_with_4(environment: dict[str, str]) -> None:
     done = check(environment | {"FIXLOOP_STATE_URL": "redis://localhost:1/0"})
 
     assert done.returncode == ExitCode.AWAY
@@ -200,7 +200,7 @@ def status(port: int) -> int:
         return 0
 
 
-def test_a_worker_for_work_that_does_not_exist_is_refused(environment: dict[str, str]) -> None:
+def test_a_worker_for_an_unknown_kind_of_work_is_refused(environment: dict[str, str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "fixloop.cli", "worker", "-Q", "fixes"],
         env=environment,

@@ -1,4 +1,4 @@
-"""The presets' commands as the real tools take them, on a project with defects and on a clean one."""
+"""The presets' commands with the real tools, on a project with defects and on a clean one."""
 
 import json
 import os
@@ -151,9 +151,7 @@ def test_a_coverage_gate_of_the_project_leaves_the_exit_code_to_the_tests(tmp_pa
     ],
 )
 @pytest.mark.proves("U3")
-def test_bandit_takes_the_projects_settings_from_where_they_lie(
-    tmp_path: Path, files: dict[str, str]
-) -> None:
+def test_bandit_reads_the_project_s_settings_from_their_file(tmp_path: Path, files: dict[str, str]) -> None:
     defects = {"src/shop/order.py": DEFECTS["src/shop/order.py"], "pyproject.toml": TOOLS, **files}
     configuration = load_configuration(written(tmp_path / "settings", defects), only="security")
     (check,) = [check for check in configuration.specialists[0].checks if check.name == "bandit"]

@@ -1,4 +1,4 @@
-"""Credentials are git's business: a helper of the user's answers for them, and none is ever stored or shown."""
+"""Credentials are left to git: the user's helper provides them, and none is ever stored or shown."""
 
 import base64
 import os
@@ -51,7 +51,7 @@ class _Answers(BaseHTTPRequestHandler):
     do_POST = do_GET
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nobody reads it."""
+        """It is not read."""
 
     def _said_by_git(self) -> bytes:
         asked = urlsplit(self.path)
@@ -110,7 +110,7 @@ def url_of(server: _Server) -> str:
     return f"http://127.0.0.1:{server.server_port}/shop.git"
 
 
-def test_a_credential_helper_lets_fetch_and_push_in_and_nothing_keeps_what_it_said(
+def test_a_credential_helper_serves_fetch_and_push_and_its_secret_is_not_stored(
     server: _Server, home: Path, tmp_path: Path
 ) -> None:
     (home / ".gitconfig").write_text("[credential]\n\thelper = store\n")
@@ -127,7 +127,7 @@ def test_a_credential_helper_lets_fetch_and_push_in_and_nothing_keeps_what_it_sa
         assert SECRET.encode() not in file.read_bytes(), file
 
 
-def test_without_a_helper_nobody_is_asked_and_one_sentence_says_so(
+def test_without_a_credential_helper_nothing_prompts_and_one_sentence_says_so(
     server: _Server, home: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(

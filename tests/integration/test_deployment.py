@@ -49,7 +49,7 @@ def guarded_redis(tmp_path: Path) -> Iterator[Path]:
     """A Redis as the Compose file starts it, but for its places; its socket."""
     [shell, option, script] = compose()["services"]["redis"]["command"]
     binary, version = server_binary()
-    # Since 7.0 nobody may use DEBUG by default; here it is the user's rights that have to refuse it.
+    # Since 7.0 DEBUG is disabled by default; here the user's rights have to refuse it.
     debug = " --enable-debug-command yes" if version.numbers >= (7, 0) else ""
     for old, new in {
         "$$": "$",
@@ -80,7 +80,7 @@ def _listens(path: Path) -> bool:
     return False
 
 
-def test_redis_serves_one_user_and_only_what_fixloop_does(guarded_redis: Path) -> None:
+def test_redis_serves_one_user_and_only_fixloop_s_commands(guarded_redis: Path) -> None:
     stranger = redis.Redis(unix_socket_path=str(guarded_redis))
     with closing(stranger), pytest.raises(redis.AuthenticationError):
         stranger.ping()
@@ -141,7 +141,7 @@ def page(address: str, credentials: str = "") -> int:
         return 0
 
 
-def test_a_real_flower_lets_nobody_in_without_the_password(tmp_path: Path) -> None:
+def test_a_real_flower_refuses_access_without_the_password(tmp_path: Path) -> None:
     port = free_port()
     with embedded_redis(tmp_path) as url:
         flower = subprocess.Popen(

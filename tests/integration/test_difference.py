@@ -1,4 +1,4 @@
-"""What a fix has written into product files, read from a real mirror."""
+"""A fix's changes to product files, read from a real mirror."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,9 +37,7 @@ def found(
 
 
 @pytest.mark.proves("I7", "I8")
-def test_what_is_new_in_product_files_is_found_and_what_the_project_named_before_is_not(
-    tmp_path: Path,
-) -> None:
+def test_new_tricks_in_product_files_are_found_and_earlier_ones_are_not(tmp_path: Path) -> None:
     assert found(Bench(tmp_path, FILES), CHEAT) == {SKIPPED, SILENCED, LEAVES, ANSWER}
 
 
@@ -65,7 +63,7 @@ def test_what_is_new_in_product_files_is_found_and_what_the_project_named_before
         ),
     ],
 )
-def test_a_project_below_the_top_allows_by_its_own_paths(
+def test_a_project_in_a_subfolder_allows_findings_by_its_own_paths(
     tmp_path: Path, settings: dict[str, Any], rest: set[tuple[Any, ...]]
 ) -> None:
     bench = Bench(tmp_path, {f"web/{name}": text for name, text in FILES.items()}, below="web")
@@ -74,7 +72,7 @@ def test_a_project_below_the_top_allows_by_its_own_paths(
     assert found(bench, fix, **settings) == {(rule, f"web/{file}", line) for rule, file, line in rest}
 
 
-def test_an_honest_fix_in_a_file_that_moves_is_found_nowhere(tmp_path: Path) -> None:
+def test_an_honest_fix_in_a_moved_file_gives_no_finding(tmp_path: Path) -> None:
     bench = Bench(tmp_path, FILES)
 
     assert (

@@ -26,7 +26,7 @@ def by_name(findings: list[Finding]) -> dict[str, Finding]:
 
 @pytest.fixture
 def away(tmp_path: Path) -> Settings:
-    """Settings that name a Redis that is not there."""
+    """Settings that name a Redis that does not run."""
     return Settings(state_url=f"unix://{tmp_path}/no.sock", cache_dir=tmp_path / "cache")
 
 
@@ -39,7 +39,7 @@ def test_a_finding_is_one_line_and_shows_its_remedy_only_when_needed() -> None:
     assert str(Finding("tools", None, "no ruff", "install it")) == "note   tools: no ruff; install it"
 
 
-def test_a_redis_that_is_away_is_wrong_and_says_how_to_start_one(away: Settings, tmp_path: Path) -> None:
+def test_an_unreachable_redis_is_wrong_and_the_remedy_starts_one(away: Settings, tmp_path: Path) -> None:
     found = by_name(examine(away, tmp_path))["redis"]
 
     assert found.ok is False
@@ -48,7 +48,7 @@ def test_a_redis_that_is_away_is_wrong_and_says_how_to_start_one(away: Settings,
     assert "\n" not in str(found)
 
 
-def test_python_git_and_venv_of_a_developers_machine_are_fine(away: Settings, tmp_path: Path) -> None:
+def test_a_developer_s_python_git_and_venv_are_accepted(away: Settings, tmp_path: Path) -> None:
     found = by_name(examine(away, tmp_path))
 
     assert [found[name].ok for name in ("python", "git", "venv", "project", "cache", "guard")] == [True] * 6
@@ -106,7 +106,7 @@ def test_a_project_that_is_a_file_is_wrong(away: Settings, tmp_path: Path) -> No
     assert by_name(examine(away, path))["project"].ok is False
 
 
-def test_data_too_new_for_the_server_is_reported_without_starting_one(tmp_path: Path) -> None:
+def test_data_too_new_for_the_server_is_reported_without_starting_it(tmp_path: Path) -> None:
     data = Place.prepare(tmp_path).data
     (data / "written-by").write_text("redis 99.0.0\n")
 
@@ -124,7 +124,7 @@ def test_the_embedded_redis_passes_every_check_and_is_gone_afterwards(tmp_path: 
     assert [found[name].ok for name in names] == [True] * 5
 
 
-def test_a_redis_that_forgets_is_wrong_with_the_line_to_set(tmp_path: Path) -> None:
+def test_a_redis_without_persistence_is_wrong_with_the_setting_to_change(tmp_path: Path) -> None:
     with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
         client.config_set("appendonly", "no")
         client.config_set("maxmemory-policy", "allkeys-lru")

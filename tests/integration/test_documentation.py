@@ -1,4 +1,4 @@
-"""The sessions that the documentation shows, typed in."""
+"""The sessions that the documentation shows, as a user types them."""
 
 import os
 import re

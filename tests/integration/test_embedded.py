@@ -105,7 +105,7 @@ def keeper_process(project: Path) -> int:
     return int((project / ".fixloop" / "redis" / "keeper.pid").read_text())
 
 
-def test_what_the_embedded_redis_6_2_wrote_is_loaded(tmp_path: Path) -> None:
+def test_data_of_an_embedded_redis_6_2_is_loaded(tmp_path: Path) -> None:
     data = Place.prepare(tmp_path).data
     shutil.copy(FOLDER / "redis-6.2" / "appendonly.aof", data)
     (data / "written-by").write_text("redis 6.2.14\n")
@@ -127,7 +127,7 @@ def test_what_the_embedded_redis_6_2_wrote_is_loaded(tmp_path: Path) -> None:
     assert read_written_by(data) == server_binary()[1]
 
 
-def test_data_survives_the_server_and_nothing_else_does(tmp_path: Path) -> None:
+def test_only_the_data_survives_the_embedded_server(tmp_path: Path) -> None:
     for expected in (1, 2, 3):
         with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
             assert client.incr("starts") == expected
@@ -141,7 +141,7 @@ def test_data_survives_the_server_and_nothing_else_does(tmp_path: Path) -> None:
     assert read_written_by(tmp_path / ".fixloop" / "redis") == server_binary()[1]
 
 
-def test_a_long_path_with_odd_characters_is_no_hindrance(tmp_path: Path) -> None:
+def test_a_long_path_with_odd_characters_works(tmp_path: Path) -> None:
     project = tmp_path / ("a long 'name' with ü, \"quotes\" and % " * 5)
     project.mkdir()
 
@@ -163,7 +163,7 @@ def test_the_socket_is_for_its_owner_only(tmp_path: Path) -> None:
     until(lambda: leftovers(tmp_path) == [])
 
 
-def test_two_processes_share_one_server_and_the_first_may_leave(tmp_path: Path, start: Start) -> None:
+def test_two_processes_share_one_server_that_outlives_the_first(tmp_path: Path, start: Start) -> None:
     first, second = start("first"), start("second")
     one, other = first.answer(), second.answer()
     assert one["server"] == other["server"]
@@ -199,7 +199,7 @@ def test_twenty_four_users_a_third_of_them_killed_share_one_start_and_lose_nothi
         assert {name: client.llen(name) for name in written} == dict.fromkeys(written, 2)
 
 
-def test_users_who_come_while_the_last_one_leaves_lose_nothing(tmp_path: Path, start: Start) -> None:
+def test_users_that_start_while_the_last_one_stops_lose_nothing(tmp_path: Path, start: Start) -> None:
     rounds = 6
     for number in range(rounds):
         users = [start("relay"), start("relay")]
@@ -225,7 +225,7 @@ def test_a_killed_server_is_started_again_on_the_same_socket_with_its_data(tmp_p
     until(lambda: leftovers(tmp_path) == [])
 
 
-def test_a_killed_keeper_takes_its_server_along_and_the_next_user_starts_both(tmp_path: Path) -> None:
+def test_the_server_ends_with_its_killed_keeper_and_the_next_user_starts_both(tmp_path: Path) -> None:
     with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
         client.set("key", "kept")
         killed = client.info("server")["process_id"]
@@ -237,7 +237,7 @@ def test_a_killed_keeper_takes_its_server_along_and_the_next_user_starts_both(tm
     until(lambda: leftovers(tmp_path) == [])
 
 
-def test_a_keeper_killed_with_its_last_user_leaves_nothing(tmp_path: Path, start: Start) -> None:
+def test_a_keeper_killed_with_its_last_user_leaves_nothing_behind(tmp_path: Path, start: Start) -> None:
     user = start()
     user.answer()
 
@@ -249,7 +249,7 @@ def test_a_keeper_killed_with_its_last_user_leaves_nothing(tmp_path: Path, start
         assert client.llen("user") == 1
 
 
-def test_a_socket_that_was_tidied_away_comes_back(tmp_path: Path) -> None:
+def test_a_deleted_socket_is_created_again(tmp_path: Path) -> None:
     with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
         before = client.info("server")["process_id"]
         socket = Place(tmp_path).recorded_socket()
@@ -259,7 +259,7 @@ def test_a_socket_that_was_tidied_away_comes_back(tmp_path: Path) -> None:
         until(lambda: serves_another(url, before))
 
 
-def test_a_log_that_cannot_be_loaded_is_reported_with_the_servers_own_words(tmp_path: Path) -> None:
+def test_an_unloadable_log_is_reported_with_the_server_s_own_message(tmp_path: Path) -> None:
     data = Place.prepare(tmp_path).data
     with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
         client.set("key", "value")
@@ -301,7 +301,7 @@ def serves_another(url: str, process: int) -> bool:
         return False
 
 
-def test_data_that_were_removed_in_use_leave_those_after_them_alone(tmp_path: Path) -> None:
+def test_a_server_whose_data_was_removed_does_not_touch_the_next_server_s_data(tmp_path: Path) -> None:
     with ExitStack() as after:
         with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as old:
             pid = old.info("server")["process_id"]

@@ -1,4 +1,4 @@
-"""Many features that are handed in by one call, on real repositories and a real Redis."""
+"""Many features submitted by one call, on real repositories and a real Redis."""
 
 import json
 import os
@@ -28,7 +28,7 @@ CHECKS = '[specialist.test-runner]\ncommand = "true"\n'
 
 @pytest.fixture
 def store(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisStore]:
-    """An empty Redis; the current directory is a checkout, and beside it is another."""
+    """An empty Redis; the current directory is a checkout, next to another."""
     with redis.Redis.from_url(redis_url) as client:
         client.flushall()
     for name in ("shop", "bank"):
@@ -52,7 +52,7 @@ def git(folder: Path, *words: str) -> str:
     ).stdout.strip()
 
 
-def test_each_line_is_a_workflow_and_the_same_file_again_the_same_workflows(
+def test_each_line_is_one_workflow_and_a_repeated_file_creates_no_more(
     store: RedisStore, tmp_path: Path, capsys: Capsys
 ) -> None:
     file = lines(
@@ -74,7 +74,7 @@ def test_each_line_is_a_workflow_and_the_same_file_again_the_same_workflows(
         assert store.verify(name) == []
 
 
-def test_a_line_that_cannot_be_used_is_told_and_the_others_are_handed_in(
+def test_an_unusable_line_is_reported_and_the_others_are_submitted(
     store: RedisStore, tmp_path: Path, capsys: Capsys
 ) -> None:
     file = tmp_path / "many"
@@ -93,7 +93,7 @@ def test_a_line_that_cannot_be_used_is_told_and_the_others_are_handed_in(
     assert "2 submitted, 0 already submitted, 5 refused" in told.err
 
 
-def test_what_is_live_on_another_tree_is_refused_and_keeps_its_base(
+def test_an_issue_live_on_another_tree_is_refused_and_keeps_its_base(
     store: RedisStore, tmp_path: Path, capsys: Capsys
 ) -> None:
     file = lines(tmp_path / "many", {"issue": 1})
@@ -111,9 +111,7 @@ def test_what_is_live_on_another_tree_is_refused_and_keeps_its_base(
     assert git(tmp_path / "shop", "rev-parse", "refs/fixloop/1/base") != kept
 
 
-def test_options_hold_for_lines_that_do_not_say_otherwise(
-    store: RedisStore, tmp_path: Path, capsys: Capsys
-) -> None:
+def test_options_are_defaults_for_the_lines(store: RedisStore, tmp_path: Path, capsys: Capsys) -> None:
     file = lines(tmp_path / "many", {"issue": 1}, {"issue": 2, "name": "own"})
 
     told = said(capsys, "enqueue", "--from", file, "--name", "usual")
@@ -125,7 +123,7 @@ def test_options_hold_for_lines_that_do_not_say_otherwise(
     assert (both.code, neither.code) == (ExitCode.USAGE, ExitCode.USAGE)
 
 
-def test_python_is_told_of_each_and_hints_are_sent_together(
+def test_the_python_api_yields_each_workflow_and_sends_hints_together(
     store: RedisStore, redis_url: str, tmp_path: Path
 ) -> None:
     features = ({"issue": number} for number in range(1, 1202))
@@ -152,7 +150,7 @@ def test_an_issue_that_is_named_twice_is_one_workflow(
     assert dict(store.workflows())[first]["name"] == "first"
 
 
-def test_a_repository_that_cannot_be_written_to_is_told_for_its_lines_alone(
+def test_an_unwritable_repository_fails_only_its_own_lines(
     store: RedisStore, tmp_path: Path, capsys: Capsys
 ) -> None:
     refs = tmp_path / "bank" / ".git" / "refs"
@@ -166,7 +164,7 @@ def test_a_repository_that_cannot_be_written_to_is_told_for_its_lines_alone(
     assert "1 submitted, 0 already submitted, 1 refused" in told.err
 
 
-def test_what_goes_with_another_profile_is_refused_and_not_passed_over(
+def test_an_option_of_another_profile_is_refused_and_not_ignored(
     store: RedisStore, tmp_path: Path, capsys: Capsys
 ) -> None:
     file = lines(tmp_path / "many", {"issue": 1, "task": "a login"})
@@ -177,7 +175,7 @@ def test_what_goes_with_another_profile_is_refused_and_not_passed_over(
     assert "line 1: 'task' goes with profile cycle or handoff, not with validation" in told.err
 
 
-def test_features_that_name_no_repository_are_of_the_directory(
+def test_features_without_a_repository_use_the_directory(
     store: RedisStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -187,7 +185,7 @@ def test_features_that_name_no_repository_are_of_the_directory(
     assert store.history(told.workflow)[0].body["event"]["project"] == str(tmp_path / "bank")
 
 
-def test_a_broker_that_goes_away_meanwhile_loses_nothing_but_hints(
+def test_a_broker_that_fails_meanwhile_loses_only_hints(
     store: RedisStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = RedisServer().start()
@@ -204,7 +202,7 @@ def test_a_broker_that_goes_away_meanwhile_loses_nothing_but_hints(
     assert all(store.live(each.workflow.partition("-")[0], each.issue) for each in told)
 
 
-def test_workflows_go_to_the_file_that_stdout_is_while_the_terminal_has_the_count(
+def test_a_redirected_stdout_gets_the_workflows_and_the_terminal_the_count(
     store: RedisStore, tmp_path: Path
 ) -> None:
     file, out = lines(tmp_path / "many", {"issue": 1}, {"issue": 2}), tmp_path / "out"

@@ -38,7 +38,7 @@ def workspace(tmp_path: Path) -> Workspace:
     return open_workspace(tmp_path / "cache", mirror, snapshot.commit, name="t.1")
 
 
-def test_only_what_is_allowed_or_named_is_seen() -> None:
+def test_a_check_sees_only_allowed_or_named_variables() -> None:
     assert set(allowed_variables(GIVEN)) == {
         "PATH", "HOME", "LC_TIME", "XDG_CACHE_HOME", "https_proxy", "SSL_CERT_FILE", "CI",
     }  # fmt: skip
@@ -54,7 +54,7 @@ def test_a_shared_worker_gives_only_what_its_operator_allows() -> None:
     assert allowed_names(["AWS_SECRET"], shared=False, operators=operators) == ("AWS_SECRET",)
 
 
-def test_caches_are_fresh_for_each_run_and_outside_the_tree(workspace: Workspace) -> None:
+def test_each_run_has_new_caches_outside_the_tree(workspace: Workspace) -> None:
     one, two = (environment_for(workspace, Interpreter("", "", "none"), variables=GIVEN) for _ in range(2))
 
     names = (
@@ -70,9 +70,7 @@ def test_caches_are_fresh_for_each_run_and_outside_the_tree(workspace: Workspace
     assert one["XDG_CACHE_HOME"] == "/home/u/.cache"
 
 
-def test_pytest_is_asked_for_what_failing_tests_print_and_for_nothing_of_the_worker_s(
-    workspace: Workspace,
-) -> None:
+def test_pytest_gets_only_the_option_for_the_output_of_failing_tests(workspace: Workspace) -> None:
     nobody = Interpreter("", "", "none")
 
     own = environment_for(workspace, nobody, variables=GIVEN)
@@ -92,7 +90,7 @@ def test_cargo_builds_outside_the_checkout_and_apart_from_other_workspaces(works
     assert Path(found["CARGO_TARGET_DIR"]).parent == workspace.scratch
 
 
-def test_go_and_cargo_find_what_they_have_fetched() -> None:
+def test_go_and_cargo_find_their_downloads() -> None:
     given = {
         "GOMODCACHE": "/m",
         "GOPATH": "/g",
@@ -129,7 +127,7 @@ def test_the_chosen_interpreter_comes_first_on_the_path(workspace: Workspace) ->
     assert found["VIRTUAL_ENV"] == "/v"
 
 
-def test_python_is_there_by_that_name_even_if_the_machine_calls_it_otherwise(
+def test_python_is_on_the_path_even_if_the_machine_names_it_differently(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     (tmp_path / "bin").mkdir()

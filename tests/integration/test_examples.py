@@ -55,7 +55,7 @@ class Project:
         return table
 
     def play(self, fixes: int = MAX_RUNS) -> None:
-        """All specialists in order, each until it passes or the fixer has had its turns."""
+        """All specialists in order, each until it passes or the fixer's attempts are used up."""
         for specialist in self.configuration()["specialist"]:
             runs = self.runs.setdefault(specialist, [])
             runs.append(self.validate(specialist))
@@ -249,7 +249,7 @@ def test_a_prepared_patch_applies_below_the_top_of_a_repository(tmp_path: Path) 
     assert project.sources()["src/ledger/statement.py"] != before
 
 
-def test_a_request_without_a_prepared_fix_is_an_error(tmp_path: Path) -> None:
+def test_a_request_without_a_prepared_patch_is_an_error(tmp_path: Path) -> None:
     assert Project("ledger", tmp_path).fix("test-runner", 4) == 1
 
 

@@ -1,4 +1,4 @@
-"""What failed runs once more on the same tree before an agent is asked: a test that then passes is no bug."""
+"""Failures run once more on the same tree before an agent is asked: a test that then passes is no bug."""
 
 import sys
 from datetime import UTC, datetime, timedelta
@@ -53,11 +53,11 @@ def project(tmp_path: Path, *, calc: str = RIGHT, passes: str = "count > 0", qua
 
 
 def asked(state: State) -> list[list[str]]:
-    """The failures of each run that an agent was asked to mend."""
+    """The failures of each run that an agent was asked to fix."""
     return [[ref.name for ref in run.failures] for run in state.active.runs if not run.passed]
 
 
-def test_a_test_that_passes_on_the_same_tree_is_held_and_no_agent_is_asked(tmp_path: Path) -> None:
+def test_a_test_that_also_passes_on_the_same_tree_is_held_without_a_fix_request(tmp_path: Path) -> None:
     fixing = project(tmp_path)
 
     state = fixing.run()
@@ -71,7 +71,7 @@ def test_a_test_that_passes_on_the_same_tree_is_held_and_no_agent_is_asked(tmp_p
     assert fixing.decide(Decision.ACCEPT).outcome is WorkflowOutcome.SUCCESS
 
 
-def test_an_agent_is_asked_for_the_other_failures_alone(tmp_path: Path) -> None:
+def test_only_the_other_failures_are_sent_to_the_agent(tmp_path: Path) -> None:
     fixing = project(tmp_path, calc=WRONG)
 
     state = fixing.run()
@@ -105,7 +105,7 @@ def test_a_test_that_fails_only_after_another_is_a_bug(tmp_path: Path) -> None:
     assert state.outcome is WorkflowOutcome.SUCCESS
 
 
-def test_what_failed_before_a_fix_is_not_run_again_after_it(tmp_path: Path) -> None:
+def test_tests_that_failed_before_a_fix_are_not_rerun_after_it(tmp_path: Path) -> None:
     fixing = project(tmp_path, passes="count > 4")
 
     state = fixing.run()
@@ -116,7 +116,7 @@ def test_what_failed_before_a_fix_is_not_run_again_after_it(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("given", [False, True])
-def test_a_test_that_fails_only_where_ci_is_set_fails_where_it_is_set_by_hand(
+def test_a_test_that_fails_only_with_ci_set_fails_when_a_person_sets_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: bool
 ) -> None:
     monkeypatch.delenv("CI", raising=False)
@@ -178,7 +178,7 @@ def test_a_runner_without_an_adapter_runs_again_as_a_whole_where_it_is_quick(tmp
     assert fixing.rules == ["flaky"]
 
 
-def test_what_is_right_every_second_time_is_held_with_any_runner(tmp_path: Path) -> None:
+def test_a_result_that_is_right_every_second_time_is_held_with_any_runner(tmp_path: Path) -> None:
     # It runs twice before the fix: in its order, and again.
     passes = "count > 1 and pathlib.Path('fixed').exists() and count % 2 == 0"
     fixing = other_runner(tmp_path, passes, fixed="yes\n")

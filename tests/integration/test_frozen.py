@@ -1,4 +1,4 @@
-"""What a run keeps of its environment, and what a later one has to find: real workspaces, no workflow around them."""
+"""What a run records of its environment, and what a later one has to find: real workspaces without a workflow."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 
 class Runs:
-    """Runs of one workflow on one machine, each on a ground of its own."""
+    """Runs of one workflow on one machine, each in a separate folder."""
 
     def __init__(self, folder: Path) -> None:
         self.cache, self.top = folder / "cache", make_repository(folder / "shop", {".gitignore": ".venv\n"})
@@ -82,7 +82,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 
 @pytest.mark.proves("I4")
-def test_after_a_failure_a_run_has_to_find_what_the_runs_before_it_left(runs: Runs) -> None:
+def test_after_a_failure_the_environment_may_not_change(runs: Runs) -> None:
     venv = make_venv(runs.top / ".venv")
     kept = runs.kept()
     assert runs.problem(kept) == ""
@@ -98,7 +98,7 @@ def test_after_a_failure_a_run_has_to_find_what_the_runs_before_it_left(runs: Ru
     assert runs.problem(kept) == ""
 
 
-def test_until_a_run_fails_checks_may_fill_the_environment(runs: Runs) -> None:
+def test_before_the_first_failure_checks_may_add_to_the_environment(runs: Runs) -> None:
     venv = make_venv(runs.top / ".venv")
     kept = runs.kept()
 
@@ -112,7 +112,7 @@ def test_until_a_run_fails_checks_may_fill_the_environment(runs: Runs) -> None:
 
 
 @pytest.mark.proves("I4")
-def test_an_environment_that_was_not_there_is_told(runs: Runs) -> None:
+def test_a_new_environment_is_reported(runs: Runs) -> None:
     kept = runs.kept()
 
     made = make_venv(runs.top / ".venv")
@@ -123,9 +123,7 @@ def test_an_environment_that_was_not_there_is_told(runs: Runs) -> None:
 
 
 @pytest.mark.proves("I4")
-def test_another_program_that_a_check_names_and_new_settings_above_are_told(
-    runs: Runs, tmp_path: Path
-) -> None:
+def test_a_changed_program_of_a_check_and_new_settings_above_are_reported(runs: Runs, tmp_path: Path) -> None:
     kept = runs.kept()
 
     write(tmp_path, {"bin/tool": "#!/bin/sh\nexit 0\n", "ruff.toml": ""})
@@ -145,11 +143,11 @@ def test_many_differences_are_counted(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("more", [{"off": ("environment",)}, {"off": ("all",)}, {"trusted": ""}])
-def test_nothing_is_kept_where_nothing_is_to_be_compared(runs: Runs, more: dict[str, Any]) -> None:
+def test_no_listing_is_kept_where_nothing_is_compared(runs: Runs, more: dict[str, Any]) -> None:
     assert runs.kept(**more) == {}
 
 
-def test_a_listing_that_is_lost_is_said_to_be(runs: Runs) -> None:
+def test_a_lost_listing_is_reported(runs: Runs) -> None:
     (key,) = runs.kept()
 
     with pytest.raises(InfrastructureError, match="the listing 000000000000 of the environment is missing"):

@@ -1,4 +1,4 @@
-"""A real virtual environment is listed; what somebody does to it shows, what checks do to it by running does not."""
+"""The listing of a real virtual environment: deliberate changes show, those by running checks do not."""
 
 import os
 import subprocess
@@ -62,7 +62,7 @@ def replace_python(venv: Path) -> None:
         (replace_python, ".venv/bin/python was changed"),
     ],
 )  # fmt: skip
-def test_what_is_done_to_an_environment_is_told_with_its_file(
+def test_a_change_to_an_environment_is_reported_with_its_file(
     venv: Path, act: Callable[[Path], object], told: str
 ) -> None:
     before = listed(venv)
@@ -73,7 +73,7 @@ def test_what_is_done_to_an_environment_is_told_with_its_file(
 
 
 @pytest.mark.proves("I4")
-def test_what_runs_and_what_is_installed_again_as_it_was_changes_nothing(venv: Path) -> None:
+def test_importing_or_reinstalling_the_same_files_changes_nothing(venv: Path) -> None:
     before = listed(venv)
 
     subprocess.run([venv / "bin/python", "-c", "import tool.core"], check=True)
@@ -87,7 +87,7 @@ def test_what_runs_and_what_is_installed_again_as_it_was_changes_nothing(venv: P
     assert [*changes(before, now)] == []
 
 
-def test_a_newer_version_of_a_package_is_told(venv: Path) -> None:
+def test_a_newer_version_of_a_package_is_reported(venv: Path) -> None:
     before = listed(venv)
 
     lay_package(site_packages(venv), "tool", {**FILES, "tool/core.py": "x = 22\n"})

@@ -45,7 +45,7 @@ def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 
 def are_there(folder: Path) -> bool:
-    """Whether all of a family have begun."""
+    """Whether all of a family have started."""
     return len(list(folder.iterdir())) == 4
 
 
@@ -66,7 +66,7 @@ def test_exit_code_and_output_of_both_streams_are_reported() -> None:
     assert (result.exit_code, result.output, result.signal) == (3, "out\nerr\n", None)
 
 
-def test_what_is_printed_apart_from_an_answer_can_be_kept_apart_each_with_the_limit() -> None:
+def test_stdout_and_stderr_can_be_kept_separately_each_with_the_limit() -> None:
     result = guarded("sh", "-c", "printf 12345678; printf abcdefgh >&2", apart=True, output_limit_bytes=4)
 
     assert (result.output, result.talk) == (
@@ -173,7 +173,7 @@ def test_an_error_while_asking_about_cancellation_leaves_nothing_behind(tmp_path
     assert running(tmp_path) == []
 
 
-def test_what_a_command_leaves_behind_is_killed_when_it_ends(tmp_path: Path) -> None:
+def test_processes_that_a_command_leaves_are_killed_when_it_ends(tmp_path: Path) -> None:
     result = guarded(
         "sh", "-c", family(tmp_path) + f'while [ "$(ls {tmp_path} | wc -l)" -lt 4 ]; do sleep 0.05; done'
     )
@@ -208,7 +208,7 @@ def test_a_limit_runs_from_the_last_sign_of_life() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the parent death signal")
-def test_a_killed_guard_is_an_injury_and_leaves_no_survivor(tmp_path: Path) -> None:
+def test_a_killed_guard_is_an_injury_and_leaves_no_process(tmp_path: Path) -> None:
     def kill() -> bool:
         guards = set(running("guard_program")) & set(running(tmp_path)) if are_there(tmp_path) else set()
         for pid in guards:

@@ -1,4 +1,4 @@
-"""The Helm chart, rendered by Helm and checked against Kubernetes' own schemas; no cluster is asked."""
+"""The Helm chart, rendered by Helm and checked against Kubernetes' own schemas, without a cluster."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ KUBERNETES = "1.30"
 
 
 def rendered(*values: str) -> dict[tuple[str, str], Any]:
-    """Kind and name → what Helm makes of the chart with these values."""
+    """Kind and name → what Helm renders with these values."""
     helm = shutil.which("helm", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if helm is None:
         pytest.skip("no helm here; helm-binary brings it on Linux x86-64")
@@ -38,7 +38,7 @@ def rendered(*values: str) -> dict[tuple[str, str], Any]:
 
 
 @pytest.mark.parametrize("values", [(), EVERYTHING])
-def test_what_the_chart_makes_is_what_kubernetes_takes(values: tuple[str, ...]) -> None:
+def test_the_rendered_chart_is_valid_for_kubernetes(values: tuple[str, ...]) -> None:
     found = rendered(*values)
 
     unknown = []
@@ -52,7 +52,7 @@ def test_what_the_chart_makes_is_what_kubernetes_takes(values: tuple[str, ...]) 
     assert unknown == (["ScaledObject"] if values else [])
 
 
-def test_every_container_is_confined_and_only_who_needs_it_knows_redis() -> None:
+def test_every_container_is_confined_and_only_those_that_need_it_reach_redis() -> None:
     found = rendered(*EVERYTHING)
 
     for name in ("fix-worker", "fix-serve"):

@@ -1,4 +1,4 @@
-"""`fixloop hook`: what an agent is answered when it wants to stop, and what is put into its settings."""
+"""`fixloop hook`: the answer to an agent that wants to stop, and the hooks in its settings."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def hook(project: Project, *words: str, sent: str | None = None, role: str = "")
     return answer
 
 
-def test_an_agent_is_told_to_go_on_until_the_checks_pass(shop: Project) -> None:
+def test_an_agent_is_made_to_continue_until_the_checks_pass(shop: Project) -> None:
     blocked = hook(shop)
     shop.write("calc.py", RIGHT)
     passed = hook(shop)
@@ -45,7 +45,7 @@ def test_an_agent_is_told_to_go_on_until_the_checks_pass(shop: Project) -> None:
     assert passed == {"systemMessage": "fixloop: passed (1 check); 1 fixed; was 1"}
 
 
-def test_every_dialect_is_answered_in_its_words(shop: Project) -> None:
+def test_every_dialect_is_answered_in_its_own_format(shop: Project) -> None:
     for name, dialect in DIALECTS.items():
         answer = hook(shop, name)
 
@@ -63,7 +63,7 @@ def test_a_session_that_changed_nothing_may_stop_at_once(shop: Project) -> None:
     assert hook(shop)["decision"] == "block"
 
 
-def test_a_stubborn_agent_is_let_go_and_a_person_is_told_until_checks_pass(shop: Project) -> None:
+def test_an_agent_that_fails_alike_may_stop_and_a_person_is_told_until_checks_pass(shop: Project) -> None:
     answers = [hook(shop, "claude", "--alike", "2") for _ in range(3)]
     listed = shop.fixloop("inbox", "--json").document["items"]
 
@@ -85,7 +85,7 @@ def test_a_stubborn_agent_is_let_go_and_a_person_is_told_until_checks_pass(shop:
         ('[specialist.test-runner]\ncommand = "no-such-tool"\n', "no-such-tool"),
     ],
 )
-def test_a_broken_configuration_or_a_missing_tool_never_keeps_an_agent(
+def test_a_broken_configuration_or_a_missing_tool_never_stops_an_agent_from_ending(
     tmp_path: Path, toml: str, said: str
 ) -> None:
     answer = hook(Project(tmp_path / "shop", toml=toml))
@@ -96,14 +96,14 @@ def test_a_broken_configuration_or_a_missing_tool_never_keeps_an_agent(
 
 
 @pytest.mark.parametrize("sent", ["nothing", "[]", '{"cwd": "/no/such/folder"}'])
-def test_what_cannot_be_read_never_keeps_an_agent(shop: Project, sent: str) -> None:
+def test_unreadable_input_never_stops_an_agent_from_ending(shop: Project, sent: str) -> None:
     answer = hook(shop, sent=sent)
 
     assert list(answer) == ["systemMessage"]
     assert answer["systemMessage"].startswith("fixloop could not check: ")
 
 
-def test_what_cannot_be_counted_never_keeps_an_agent(shop: Project) -> None:
+def test_an_unwritable_session_never_stops_an_agent_from_ending(shop: Project) -> None:
     hook(shop)
     (place,) = (shop.home / "cache/fixloop/hooks").iterdir()
     sessions = place / "sessions"
@@ -118,7 +118,7 @@ def test_what_cannot_be_counted_never_keeps_an_agent(shop: Project) -> None:
     assert "could not check" in answer["systemMessage"]
 
 
-def test_a_check_that_is_killed_never_keeps_an_agent(tmp_path: Path) -> None:
+def test_a_killed_check_never_stops_an_agent_from_ending(tmp_path: Path) -> None:
     place = tmp_path / "started"
     shop = Project(tmp_path / "shop", toml=SLEEPS.replace("{place}", str(place)))
     with subprocess.Popen(
@@ -142,7 +142,7 @@ def test_a_check_that_is_killed_never_keeps_an_agent(tmp_path: Path) -> None:
     assert answer == {"systemMessage": "fixloop could not check: the check ended with exit code -9"}
 
 
-def test_what_takes_too_long_is_left_out_and_said(tmp_path: Path) -> None:
+def test_checks_that_take_too_long_are_left_out_and_named(tmp_path: Path) -> None:
     place = tmp_path / "started"
     shop = Project(tmp_path / "shop", toml=TOML + SLEEPS.replace("{place}", str(place)), calc=RIGHT)
 
@@ -157,17 +157,17 @@ def test_what_takes_too_long_is_left_out_and_said(tmp_path: Path) -> None:
     assert len(place.read_text().splitlines()) == tried
 
 
-def test_of_what_is_done_for_a_workflow_nothing_is_asked(shop: Project) -> None:
+def test_the_hook_asks_nothing_of_a_workflow_s_own_agent(shop: Project) -> None:
     assert hook(shop, role="fixer") == {}
 
 
-def test_a_person_who_ended_the_turn_is_not_contradicted(shop: Project) -> None:
+def test_the_hook_accepts_that_a_person_ended_the_turn(shop: Project) -> None:
     sent = {"conversation_id": "c", "status": "aborted", "workspace_roots": [str(shop.folder)]}
 
     assert hook(shop, "cursor", sent=json.dumps(sent)) == {}
 
 
-def test_hooks_are_installed_shown_by_doctor_and_taken_out_again(shop: Project) -> None:
+def test_hooks_are_installed_shown_by_doctor_and_removed(shop: Project) -> None:
     before = '{\n  "model": "x",\n  "hooks": {\n    "Stop": [\n      {\n        "hooks": []\n      }\n    ]\n  }\n}\n'
     shop.write(".claude/settings.json", before)
     shop.write("AGENTS.md", "# Shop\n")
@@ -209,7 +209,7 @@ def test_settings_that_cannot_be_read_are_left_as_they_are(shop: Project, settin
     assert not (shop.folder / ".codex").exists()
 
 
-def test_a_page_that_is_no_text_is_left_as_it_is(shop: Project) -> None:
+def test_an_agents_page_that_is_no_text_is_left_as_it_is(shop: Project) -> None:
     (shop.folder / "AGENTS.md").write_bytes(b"\xff\xfe")
 
     assert "AGENTS.md as text" in shop.fixloop("hook", "install", "--agent", "claude").refusal

@@ -111,9 +111,7 @@ def test_an_import_hook_that_wins_over_the_workspace_is_an_error_with_both_paths
         assert problem is None
 
 
-def test_packages_in_a_namespace_are_looked_for_too(
-    workspace: Workspace, checkout: Path, tmp_path: Path
-) -> None:
+def test_namespace_packages_are_checked_too(workspace: Workspace, checkout: Path, tmp_path: Path) -> None:
     write(workspace.path, {"src/team/tool/__init__.py": "raise SystemExit('imported')\n"})
     venv = make_venv(tmp_path / "venv")
     interpreter = Interpreter(str(venv / "bin/python"), str(venv), "checkout")
@@ -128,7 +126,7 @@ def test_packages_in_a_namespace_are_looked_for_too(
     assert "imports team.tool from" in problem
 
 
-def test_an_interpreter_that_does_not_run_is_a_sentence(workspace: Workspace, tmp_path: Path) -> None:
+def test_an_interpreter_that_does_not_run_is_one_sentence(workspace: Workspace, tmp_path: Path) -> None:
     broken = fake_venv(tmp_path / "v")
 
     assert "does not run" in str(probe(workspace, Interpreter(str(tmp_path / "absent"), "", "PATH")))

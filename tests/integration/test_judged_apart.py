@@ -1,4 +1,4 @@
-"""What is found when a fix is judged with what it could not choose: real trees and checks, no workflow around them."""
+"""Findings when a fix is judged with files it could not choose: real trees and checks without a workflow."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ FILES: Final = {
 
 
 class Seen(NamedTuple):
-    """What came of a claim."""
+    """The result of a claim."""
 
     findings: tuple[Finding, ...]
     runs: int
@@ -53,7 +53,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ApartBench:
 
 
 @pytest.mark.proves("I2")
-def test_where_only_product_files_changed_nothing_runs_and_nothing_is_found(bench: ApartBench) -> None:
+def test_if_only_product_files_changed_nothing_runs_or_is_found(bench: ApartBench) -> None:
     assert bench.seen({"sum": "5", "new": "x"}) == ((), 0)
 
 
@@ -67,7 +67,7 @@ def test_where_only_product_files_changed_nothing_runs_and_nothing_is_found(benc
         ({"check.sh": "true\n"}, "check.sh"),
     ],
 )
-def test_what_passes_only_with_judges_of_its_own_is_found_with_both_sides(
+def test_a_pass_that_needs_the_fix_s_own_judges_is_found_with_both_sides(
     bench: ApartBench, fix: dict[str, str], file: str
 ) -> None:
     seen = bench.seen(fix)
@@ -81,7 +81,7 @@ def test_what_passes_only_with_judges_of_its_own_is_found_with_both_sides(
     assert (len(seen.findings), seen.runs) == (len(fix), 1)
 
 
-def test_a_removed_judge_is_back_and_shown_whole(bench: ApartBench) -> None:
+def test_a_removed_judging_file_is_restored_and_shown_in_full(bench: ApartBench) -> None:
     seen = bench.seen({"tests/run.sh": "", "tests/other.sh": "true\n", "check.sh": "sh tests/other.sh\n"})
 
     assert [(each.file, each.old, each.new) for each in seen.findings] == [
@@ -98,7 +98,7 @@ def test_an_honest_fix_with_new_tests_and_better_ones_passes_with_both(bench: Ap
     assert bench.seen(better) == ((), 1)
 
 
-def test_what_a_project_lets_a_fix_change_judges_as_the_fix_left_it(bench: ApartBench) -> None:
+def test_files_that_a_project_lets_a_fix_change_judge_as_changed(bench: ApartBench) -> None:
     fix = {"sum": "6", "tests/cases.csv": "6"}
 
     assert bench.seen(fix).files == ["tests/cases.csv"]
@@ -106,7 +106,7 @@ def test_what_a_project_lets_a_fix_change_judges_as_the_fix_left_it(bench: Apart
 
 
 @pytest.mark.proves("I1")
-def test_a_project_adds_to_what_judges_and_takes_from_it(bench: ApartBench) -> None:
+def test_a_project_adds_and_removes_judging_files(bench: ApartBench) -> None:
     script = ("sh", "-c", "grep -q wrong ignore.cfg || sh tests/run.sh")
 
     assert bench.seen({"ignore.cfg": "wrong"}, script) == ((), 0)
@@ -122,20 +122,20 @@ def test_the_first_check_that_fails_is_named_and_no_other_runs(bench: ApartBench
     assert seen.runs == 2
 
 
-def test_a_check_that_cannot_run_with_the_former_judges_is_told(bench: ApartBench) -> None:
+def test_a_check_that_cannot_run_with_the_earlier_judges_is_reported(bench: ApartBench) -> None:
     seen = bench.seen({"tests/tool.sh": "#!/bin/sh\n"}, ("sh", "-c", "test -e tests/tool.sh || exit 127"))
 
     assert "`check-0` fails: " in seen.findings[0].text
     assert seen.files == ["tests/tool.sh"]
 
 
-def test_a_linter_looks_at_tests_as_at_other_code(bench: ApartBench) -> None:
+def test_a_linter_checks_tests_like_other_code(bench: ApartBench) -> None:
     lint = ("sh", "-c", "! grep -Hn 5 tests/cases.csv")
 
     assert bench.seen({"tests/cases.csv": "4"}, lint, specialist="code-quality") == ((), 0)
 
 
-def test_in_a_part_of_a_repository_patterns_start_there(tmp_path: Path) -> None:
+def test_in_a_subfolder_of_a_repository_patterns_are_relative_to_it(tmp_path: Path) -> None:
     below = ApartBench(tmp_path, {f"web/{name}": text for name, text in FILES.items()}, below="web")
 
     fix = {"web/check.sh": "true\n", "web/tests/cases.csv": "4"}
@@ -143,5 +143,5 @@ def test_in_a_part_of_a_repository_patterns_start_there(tmp_path: Path) -> None:
     assert below.seen({"web/new": "x"}, tests_may_change=("tests/**",), product=("check.sh",)) == ((), 0)
 
 
-def test_nothing_is_found_where_nobody_wants_it_any_more(bench: ApartBench) -> None:
+def test_a_withdrawn_judgement_finds_nothing(bench: ApartBench) -> None:
     assert bench.seen({"tests/cases.csv": "4"}, withdrawn=True) == ((), 1)

@@ -1,4 +1,4 @@
-"""Which files of a real change judge: where a path does not tell, their content and who names them do."""
+"""Which files of a real change judge: by path, else by content and by the files that name them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 def kinds(
     folder: Path, before: Mapping[str, str], after: Mapping[str, str], trust: Trust = UNTOLD
 ) -> dict[str, str]:
-    """What of a change judges; an empty text removes a file."""
+    """Which files of a change judge; an empty text removes a file."""
     top = make_repository(folder / "shop", {**before, "kept": ""})
     old = git(top, "rev-parse", "HEAD")
     write(top, dict(after))
@@ -67,7 +67,7 @@ CHANGED = {"rows.csv": "1,1\n"}
 
 
 @pytest.mark.proves("I1")
-def test_data_that_only_tests_name_is_the_tests_own(tmp_path: Path) -> None:
+def test_data_that_only_tests_name_belongs_to_the_tests(tmp_path: Path) -> None:
     assert kinds(tmp_path, {**DATA, "README.md": "see rows.csv"}, CHANGED) == {"rows.csv": "test"}
 
 
@@ -88,7 +88,7 @@ HELPER = {
 LOOSE = {"checking.py": "def equal(a, b):\n    pass\n"}
 
 
-def test_assertions_that_only_tests_import_are_the_tests_own(tmp_path: Path) -> None:
+def test_assertions_that_only_tests_import_belong_to_the_tests(tmp_path: Path) -> None:
     assert kinds(tmp_path, HELPER, LOOSE) == {"checking.py": "test"}
     assert kinds(tmp_path / "used", {**HELPER, "shop.py": "import checking\n"}, LOOSE) == {}
 
@@ -99,13 +99,13 @@ def test_a_module_that_only_tests_import_is_judged_as_any_other(tmp_path: Path) 
     assert kinds(tmp_path, before, {"calc.py": "assert 1\n"}) == {}
 
 
-def test_a_module_that_was_there_is_no_shadow_and_a_new_one_is(tmp_path: Path) -> None:
+def test_only_a_new_module_can_shadow_the_library(tmp_path: Path) -> None:
     found = kinds(tmp_path, {"calendar.py": "a = 1\n"}, {"calendar.py": "a = 2\n", "random.py": "b = 1\n"})
 
     assert found == {"random.py": "runner"}
 
 
-def test_a_tree_with_some_files_as_they_were_also_where_a_file_became_a_folder(tmp_path: Path) -> None:
+def test_files_are_restored_even_where_a_file_became_a_folder(tmp_path: Path) -> None:
     top = make_repository(tmp_path / "shop", {"a": "1", "tests": "2", "gone/b": "3"})
     own, old = Git(top), git(top, "rev-parse", "HEAD")
     for name in ("tests", "gone/b"):

@@ -53,7 +53,7 @@ pytestmark = pytest.mark.slow
         "**Fixes Applied**:\n",
     ],
 )
-def test_what_is_wrong_with_a_hostile_answer_is_said_in_a_few_words(line: str) -> None:
+def test_the_error_about_a_hostile_answer_is_short(line: str) -> None:
     found = violations("### Fixes Applied\n" + line * (LIMIT_LINES // 10))
 
     assert len(found) <= 10
@@ -86,7 +86,7 @@ def test_a_thousandth_message_is_refused(tmp_path: Path) -> None:
     refuse(stage, written(), "has 999 messages, and no more fit")
 
 
-def test_a_large_history_is_diagnosed_in_no_time() -> None:
+def test_a_large_history_is_diagnosed_quickly() -> None:
     many = [fails(*(f"t{number}" for number in range(shift, 3000 + shift))) for shift in range(4)]
 
     report = escalated(*many, max_iterations=4)
@@ -111,7 +111,7 @@ def test_a_large_history_is_diagnosed_in_no_time() -> None:
     ],
     ids=["entities", "depth", "elements of a test", "elements of a suite", "containers"],
 )
-def test_a_file_made_to_fill_memory_costs_a_bounded_amount(
+def test_a_file_made_to_fill_memory_takes_bounded_memory(
     tmp_path: Path, kind: str, content: str, reason: str
 ) -> None:
     path = tmp_path / "made"
@@ -147,7 +147,7 @@ def test_xml_of_great_depth_proves_nothing(tmp_path: Path) -> None:
     assert "root:" not in report.model_dump_json()
 
 
-def test_a_long_output_is_a_matter_of_seconds() -> None:
+def test_a_long_output_is_redacted_in_seconds() -> None:
     redaction = Redaction(["tok-3141592653", "another secret value"])
     line = "tests/unit/test_task.py::test_a PASSED [ 12%] task-sk-PASSWORD eyJ npm_ AKIA 3f2a9c1d7b6e5f4a3b2c1d0e\n"
     text = line * (8 * 1024 * 1024 // len(line)) + "ghp_" + LETTERS[:36]
@@ -179,7 +179,7 @@ def hostile() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("text", tuple(hostile()), ids=lambda text: text[:12])
-def test_no_text_makes_it_slow(text: str) -> None:
+def test_no_text_makes_redaction_slow(text: str) -> None:
     started = time.process_time()
 
     Redaction().text(text)
@@ -224,7 +224,7 @@ def test_a_request_has_at_most_ten_thousand_tokens_for_any_failures(others: str)
         assert report.body.total == 999
 
 
-def test_a_long_text_stays_whole() -> None:
+def test_a_long_text_is_kept_whole() -> None:
     trace = "\n".join(f"  line {number}" for number in range(5000))
     report = said_with(REPORT, trace)
 
@@ -232,7 +232,7 @@ def test_a_long_text_stays_whole() -> None:
 
 
 def test_a_long_run_of_spaces_is_escaped_in_one_pass() -> None:
-    # With a pattern that looks at each space again this takes minutes; no clock is needed to notice.
+    # With a pattern that scans each space again this takes minutes; no clock is needed to notice.
     for text in ("a" + " " * 200_000 + "*", "*" + "\t" * 200_000, "|" + " #" * 100_000):
         assert markdown.unescape(markdown.line(text)) == text
         assert markdown.unescape(markdown.cell(text)) == text

@@ -1,4 +1,4 @@
-"""A Redis that lost its data, or is another one: commands and workers say so in one sentence; who sweeps it."""
+"""A Redis that lost its data, or is another one: commands and workers say so; who sweeps it."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ agents = pytest.fixture(on_redis)
 Capsys = pytest.CaptureFixture[str]
 
 
-def handed_in(folder: Path, *issues: int) -> Path:
+def submitted(folder: Path, *issues: int) -> Path:
     """A repository from which these issues were submitted."""
     made = make_repository(folder, {"a.py": "1\n"})
     for issue in issues:
@@ -29,7 +29,7 @@ def handed_in(folder: Path, *issues: int) -> Path:
 
 
 def test_a_repository_shows_which_issues_were_submitted(tmp_path: Path) -> None:
-    repository = handed_in(tmp_path / "shop", 47, 5)
+    repository = submitted(tmp_path / "shop", 47, 5)
     git(repository, "update-ref", "refs/fixloop/kept/base", "HEAD")
 
     assert issues_handed_in(repository) == [5, 47]
@@ -37,10 +37,10 @@ def test_a_repository_shows_which_issues_were_submitted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("status", "47"), ("resume", "47"), ("log", "47"), ("resume",)])
-def test_an_issue_that_was_submitted_and_is_unknown_is_not_merely_an_unknown_issue(
+def test_a_submitted_issue_that_redis_lost_is_reported_as_lost(
     agents: Agents, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
-    monkeypatch.chdir(handed_in(tmp_path / "shop", 47))
+    monkeypatch.chdir(submitted(tmp_path / "shop", 47))
 
     told = said(capsys, *words)
 
@@ -58,7 +58,7 @@ def test_an_issue_that_was_submitted_and_is_unknown_is_not_merely_an_unknown_iss
 def test_an_issue_whose_files_are_there_can_be_rebuilt_and_the_sentence_says_so(
     agents: Agents, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop = handed_in(tmp_path / "shop", 47, 48)
+    shop = submitted(tmp_path / "shop", 47, 48)
     monkeypatch.chdir(shop)
     for number, ended in ((47, True), (48, False)):
         stamp = Stamp(workflow=f"0a1b2c3d-{number}-1", issue=number, version=1, ended=ended)
@@ -72,10 +72,10 @@ def test_an_issue_whose_files_are_there_can_be_rebuilt_and_the_sentence_says_so(
     )
 
 
-def test_a_list_of_nothing_says_what_is_missing(
+def test_an_empty_list_names_the_issues_that_redis_lost(
     agents: Agents, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(handed_in(tmp_path / "shop", 47, 48))
+    monkeypatch.chdir(submitted(tmp_path / "shop", 47, 48))
 
     told = said(capsys, "status")
 
@@ -83,10 +83,10 @@ def test_a_list_of_nothing_says_what_is_missing(
     assert "has no workflow of issue 47, 48, although" in told.err
 
 
-def test_an_embedded_redis_whose_folder_was_removed_is_missed(
+def test_a_removed_folder_of_an_embedded_redis_is_reported(
     capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(handed_in(tmp_path / "shop", 47))
+    monkeypatch.chdir(submitted(tmp_path / "shop", 47))
 
     told = said(capsys, "resume", "47")
 
@@ -94,7 +94,7 @@ def test_an_embedded_redis_whose_folder_was_removed_is_missed(
     assert f"the embedded Redis in {tmp_path / 'shop'} has no workflow of issue 47" in told.err
 
 
-def test_a_sweeper_says_that_redis_lost_its_data_and_says_it_once(
+def test_a_sweeper_reports_once_that_redis_lost_its_data(
     redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     store, client = RedisStore(redis_url), redis.Redis.from_url(redis_url)
@@ -113,7 +113,7 @@ def test_a_sweeper_says_that_redis_lost_its_data_and_says_it_once(
     client.close()
 
 
-def test_a_sweeper_leaves_alone_what_another_one_has_swept_since_its_last_look(redis_url: str) -> None:
+def test_a_sweeper_skips_shards_that_another_swept_since_its_last_round(redis_url: str) -> None:
     store, client = RedisStore(redis_url), redis.Redis.from_url(redis_url)
     client.flushdb()
     sweeper = Sweeper(store, ["fixloop.fix"], "fixloop.control")

@@ -1,4 +1,4 @@
-"""`fixloop mcp` as agents use it: a real process, asked by the SDK's own client in both ways to begin."""
+"""`fixloop mcp` as agents use it: a real process, called by the SDK's own client with both handshakes."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ ERAS = ["legacy", "2026-07-28"]
 
 
 def asked(stage: Stage, mode: str, act: Callable[[Client], Coroutine[Any, Any, Any]]) -> Any:
-    """What `act` comes to with a client of `fixloop mcp` in this directory."""
+    """The result of `act` with a client of `fixloop mcp` in this directory."""
 
     async def talk() -> Any:
         words = ["-m", "fixloop.cli", "mcp", "--agent", "coder"]
@@ -85,7 +85,7 @@ def test_work_is_claimed_read_and_declined(stage: Stage, own_project: str, mode:
 
 
 @pytest.mark.parametrize("mode", ERAS)
-def test_there_are_seven_tools_in_few_words_and_none_decides(stage: Stage, mode: str) -> None:
+def test_there_are_seven_short_tools_and_none_decides(stage: Stage, mode: str) -> None:
     async def act(client: Client) -> list[Any]:
         return [tool.model_dump(mode="json", exclude_none=True) for tool in (await client.list_tools()).tools]
 
@@ -96,7 +96,7 @@ def test_there_are_seven_tools_in_few_words_and_none_decides(stage: Stage, mode:
     assert len(json.dumps(tools)) / 4 <= MOST_TOKENS
 
 
-def test_a_check_looks_at_this_directory_and_at_nothing_above(stage: Stage) -> None:
+def test_a_check_covers_this_directory_and_nothing_above(stage: Stage) -> None:
     (Path.cwd() / "fixloop.toml").write_text('base = "none"\n[specialist.test-runner]\ncommand = "true"\n')
 
     async def act(client: Client) -> list[dict[str, Any]]:

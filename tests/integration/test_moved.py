@@ -1,4 +1,4 @@
-"""Work that was moved away, read from a real mirror."""
+"""Code that was moved out of checked paths, read from a real mirror."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +32,7 @@ FIX: Final = {
         ("test-runner", "coverage", "true --cov=archiver", 1),
     ],
 )
-def test_lines_that_left_what_a_check_names_are_found(
+def test_lines_moved_out_of_a_check_s_paths_are_found(
     tmp_path: Path, specialist: str, failed: str, command: str, count: int
 ) -> None:
     bench = Bench(tmp_path, FILES)
@@ -47,7 +47,7 @@ def test_lines_that_left_what_a_check_names_are_found(
     ] * count
 
 
-def test_lines_that_went_where_settings_have_the_check_not_look_are_found(tmp_path: Path) -> None:
+def test_lines_moved_to_paths_that_settings_exclude_are_found(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {**FILES, "pyproject.toml": "[tool.true]\nexclude = ['vendor']\n"})
 
     with bench.claim(FIX, ["true", "."], specialist="code-quality") as claim:
@@ -56,7 +56,7 @@ def test_lines_that_went_where_settings_have_the_check_not_look_are_found(tmp_pa
     assert [(each.rule, each.file) for each in found] == [("moved-away", "vendor/names.py")]
 
 
-def test_below_the_top_paths_are_those_of_the_checks(tmp_path: Path) -> None:
+def test_in_a_subfolder_paths_are_those_of_the_checks(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {f"web/{name}": text for name, text in FILES.items()}, below="web")
     fix = {f"web/{name}": text for name, text in FIX.items()}
 
@@ -80,7 +80,7 @@ def test_below_the_top_paths_are_those_of_the_checks(tmp_path: Path) -> None:
         ({"shop.py": SHOP.replace("2", "3"), "tests/test_more.py": "def test_more(): ...\n"}, 0),
     ],
 )
-def test_coverage_that_no_test_has_earned_is_found(tmp_path: Path, fix: dict[str, str], count: int) -> None:
+def test_coverage_raised_without_a_test_is_found(tmp_path: Path, fix: dict[str, str], count: int) -> None:
     measure = (
         "import json, sys; text = open('shop.py').read(); is_new = 'return 2' not in text or 'CLOSED' in text;"
         "json.dump({'files': {'shop.py': {'executed_lines': [1, 2, 5, 6] if is_new else [1, 2, 5],"
@@ -102,7 +102,7 @@ def test_coverage_that_no_test_has_earned_is_found(tmp_path: Path, fix: dict[str
     ("target", "is_found"),
     [("/etc/hosts", True), ("../../else.py", True), ("where.py", False), ("../x.py", False)],
 )
-def test_a_link_that_leads_out_of_the_project_is_found(tmp_path: Path, target: str, is_found: bool) -> None:
+def test_a_link_out_of_the_project_is_found(tmp_path: Path, target: str, is_found: bool) -> None:
     bench = Bench(tmp_path, FILES)
     (bench.top / "archiver" / "more.py").symlink_to(target)
 

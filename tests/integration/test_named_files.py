@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from fixloop.statefiles.named_files import NamedFiles
-from tests.unit.test_named_files import bring
+from tests.unit.test_named_files import write_version
 
 pytestmark = pytest.mark.slow
 READER = Path(__file__).with_name("file_reader.py")
 
 
 @pytest.mark.proves("K23", "D15", "R13")
-def test_a_reader_that_polls_never_sees_half_a_file_nor_a_handoff_in_two_places(tmp_path: Path) -> None:
+def test_a_polling_reader_never_sees_half_a_file_or_a_handoff_twice(tmp_path: Path) -> None:
     files = NamedFiles(tmp_path, "w")
-    bring(files, 1)
+    write_version(files, 1)
     with subprocess.Popen(
         [sys.executable, str(READER), str(tmp_path)], stdout=subprocess.PIPE, text=True
     ) as reader:
@@ -24,7 +24,7 @@ def test_a_reader_that_polls_never_sees_half_a_file_nor_a_handoff_in_two_places(
         assert reader.stdout.readline() == "reading\n"
 
         for version in range(2, 60):
-            bring(files, version)
+            write_version(files, version)
 
         (tmp_path / "stop").touch()
         looks, _ = reader.communicate(timeout=60)

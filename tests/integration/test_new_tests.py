@@ -1,4 +1,4 @@
-"""New tests have to be able to fail: before the fix, or at least where the product does nothing."""
+"""New tests have to be able to fail: before the fix, or at least if the product does nothing."""
 
 import sys
 from pathlib import Path
@@ -81,7 +81,7 @@ def test_a_new_test_has_its_new_fixtures_where_it_runs_before_the_fix(tmp_path: 
     assert (evidence(fixing).new_tests, evidence(fixing).new_tests_failed_before) == (1, 1)
 
 
-def test_a_test_that_was_renamed_is_no_new_one(tmp_path: Path) -> None:
+def test_a_renamed_test_is_not_new(tmp_path: Path) -> None:
     fix = {"calc.py": RIGHT, "tests/test_calc.py": ADDS.replace("test_adds", "test_sum")}
     fixing = Fixing(tmp_path, {"calc.py": BROKEN, "tests/test_calc.py": ADDS}, PYTEST, fix)
 

@@ -89,7 +89,7 @@ FAILED: dict[str, Event] = {
 
 @pytest.mark.proves("K20", "R8")
 @pytest.mark.parametrize("profile", AGENT)
-def test_the_command_reads_whose_turn_it_is_and_why_and_its_one_attempt_is_recorded_once(
+def test_the_notification_says_who_is_awaited_and_why_and_is_recorded_once(
     profile: str, tmp_path: Path
 ) -> None:
     waiting = Waiting(tmp_path, profile, "sh -c 'cat >> $HOME/told'")
@@ -130,7 +130,7 @@ def test_a_command_that_fails_changes_nothing_but_a_note(
 
 @pytest.mark.parametrize(("queue", "seen"), [("", False), ("run-0a1b2c3d-7-1", True)])
 @pytest.mark.parametrize("profile", AGENT)
-def test_a_worker_for_everybody_keeps_its_variables_from_the_command(
+def test_a_shared_worker_hides_its_variables_from_the_command(
     profile: str, queue: str, seen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FIXLOOP_STATE_URL", "redis://:of-all@queue:6379")

@@ -1,4 +1,4 @@
-"""A Redis that an older version filled: what is in it verifies, ends up in the archive, is purged, and continues."""
+"""A Redis that an older version filled: its workflows verify, are archived, are purged, and continue."""
 
 import base64
 import json
@@ -49,7 +49,7 @@ def store(
 
 
 @pytest.mark.proves("B18")
-def test_what_version_1_wrote_verifies(store: Store, capsys: Capsys) -> None:
+def test_a_history_of_version_1_verifies(store: Store, capsys: Capsys) -> None:
     told = said(capsys, "audit", "verify", "--project", "0a1b2c3d")
 
     assert (told.code, told.err) == (ExitCode.DONE, "")
@@ -60,7 +60,7 @@ def test_what_version_1_wrote_verifies(store: Store, capsys: Capsys) -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("verdict", "lost"), ("updated_at", "2026-11-22T20:15:40+00:00")]
 )
-def test_a_field_that_somebody_changed_since_is_still_named(
+def test_a_field_changed_since_is_still_named(
     store: Store, redis_url: str, capsys: Capsys, name: str, value: str
 ) -> None:
     with redis.Redis.from_url(redis_url) as client:
@@ -76,7 +76,7 @@ def test_a_field_that_somebody_changed_since_is_still_named(
     ("command", "done", "verifies"),
     [("archive", "archived", ExitCode.DONE), ("purge", "purged", ExitCode.USAGE)],
 )
-def test_what_ended_under_version_1_is_put_away_by_its_age(
+def test_a_workflow_that_ended_under_version_1_is_archived_or_purged_by_age(
     store: Store, capsys: Capsys, command: str, done: str, verifies: ExitCode
 ) -> None:
     young = said(capsys, command, "--older-than", "100000d")
@@ -89,7 +89,7 @@ def test_what_ended_under_version_1_is_put_away_by_its_age(
     assert [name for name, _ in store.workflows()] == [LIVE]
 
 
-def test_what_version_1_began_continues_to_its_end(store: Store, capsys: Capsys) -> None:
+def test_a_workflow_started_under_version_1_continues_to_its_end(store: Store, capsys: Capsys) -> None:
     assert Agents(store).run(LIVE).ended
 
     assert said(capsys, "audit", "verify", LIVE).code == ExitCode.DONE

@@ -1,4 +1,4 @@
-"""What a killed guard leaves behind is ended by the process above, however much it is."""
+"""The processes that a killed guard leaves, in any number, are ended by the process above."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ for _ in range({MANY}):
 """
 
 
-def test_thousands_that_have_ended_are_collected_before_time_is_up() -> None:
+def test_thousands_of_ended_processes_are_reaped_in_time() -> None:
     """What moves on from process to process leaves as many behind a guard that was not let run."""
     before = children(os.getpid())
     with adopting() as ward:

@@ -44,7 +44,7 @@ class Runs:
         self.pycache = self.top = tmp_path
 
     def play(self, *options: str, before: float = math.inf, rest: bool = True) -> str:
-        """What pytest prints in the next workspace; which modules it did not compile is noted."""
+        """The output of pytest in the next workspace; the modules it did not compile are recorded."""
         self.count += 1
         self.top, self.pycache = self.tmp_path / f"{self.count}/calc", self.tmp_path / f"{self.count}/pycache"
         self.top.mkdir(parents=True)
@@ -97,7 +97,7 @@ def test_modules_that_were_imported_are_compiled_once(runs: Runs) -> None:
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
 
-def test_a_changed_module_of_the_same_size_and_date_runs_as_it_is(runs: Runs) -> None:
+def test_a_changed_module_of_the_same_size_and_date_runs_changed(runs: Runs) -> None:
     for _ in range(3):
         runs.play()
 
@@ -109,7 +109,7 @@ def test_a_changed_module_of_the_same_size_and_date_runs_as_it_is(runs: Runs) ->
     assert "1 failed" in runs.play()
 
 
-def test_a_test_that_is_changed_in_its_workspace_runs_as_it_is(runs: Runs) -> None:
+def test_a_test_changed_in_its_workspace_runs_changed(runs: Runs) -> None:
     for _ in range(3):
         runs.play(rest=False) if runs.count == 2 else runs.play()
     assert runs.lent == {"calc", "test_calc"}
@@ -122,7 +122,7 @@ def test_a_test_that_is_changed_in_its_workspace_runs_as_it_is(runs: Runs) -> No
 
 def test_bytecode_that_a_command_wrote_is_never_kept(runs: Runs) -> None:
     runs.play()
-    # What forges its own module where it is looked for.
+    # A test that plants a forged module.
     forged = "import sys, importlib.util as u, marshal\n" + (
         "c = compile('def add(a, b): return 3', 'calc.py', 'exec')\n"
         "h = u.MAGIC_NUMBER + (1).to_bytes(4, 'little') + bytes(8)\n"
@@ -139,7 +139,7 @@ def test_bytecode_that_a_command_wrote_is_never_kept(runs: Runs) -> None:
         assert "1 failed" in runs.play()
 
 
-def test_what_was_kept_after_a_workflow_began_is_compiled_for_it_again(runs: Runs) -> None:
+def test_bytecode_newer_than_a_workflow_is_compiled_again_for_it(runs: Runs) -> None:
     runs.play()
     runs.play()
     source = runs.files["calc.py"].encode()
@@ -152,7 +152,7 @@ def test_what_was_kept_after_a_workflow_began_is_compiled_for_it_again(runs: Run
     assert "1 passed" in runs.play(before=time.time() - 60)
 
 
-def test_what_a_process_has_compiled_it_lends_to_all_commands_of_a_workflow(runs: Runs) -> None:
+def test_bytecode_that_a_process_compiled_is_lent_to_the_workflow_s_commands(runs: Runs) -> None:
     began = time.time() - 60
     runs.play(before=began)
     runs.play(before=began)
@@ -163,7 +163,7 @@ def test_what_a_process_has_compiled_it_lends_to_all_commands_of_a_workflow(runs
     assert links == {"calc", "test_calc"}
 
 
-def test_what_somebody_has_put_in_the_place_of_what_a_process_compiled_is_not_lent(runs: Runs) -> None:
+def test_planted_bytecode_is_not_lent(runs: Runs) -> None:
     began = time.time() - 60
     runs.play(before=began)
     runs.play(before=began)
@@ -175,7 +175,7 @@ def test_what_somebody_has_put_in_the_place_of_what_a_process_compiled_is_not_le
     assert "1 passed" in runs.play(before=began)
 
 
-def test_a_failure_is_shown_where_it_is(runs: Runs) -> None:
+def test_a_failure_is_shown_at_its_place(runs: Runs) -> None:
     runs.files["calc.py"] = runs.files["calc.py"].replace("a + b", "a - b")
     for _ in range(3):
         printed = runs.play("--tb=native")
@@ -184,7 +184,7 @@ def test_a_failure_is_shown_where_it_is(runs: Runs) -> None:
     assert "assert -1 == 3" in printed
 
 
-def test_a_module_that_gives_a_warning_gives_it_each_time(runs: Runs) -> None:
+def test_a_module_s_warning_is_given_each_time(runs: Runs) -> None:
     runs.files["calc.py"] = "assert (1, 'always true')\n" + runs.files["calc.py"]
     for _ in range(3):
         assert "SyntaxWarning" in runs.play()
@@ -192,7 +192,7 @@ def test_a_module_that_gives_a_warning_gives_it_each_time(runs: Runs) -> None:
     assert runs.lent == {"test_calc"}
 
 
-def test_what_pytest_compiles_for_a_hook_is_left_to_it(runs: Runs) -> None:
+def test_modules_that_pytest_compiles_for_a_hook_are_not_lent(runs: Runs) -> None:
     runs.files["pytest.ini"] = "[pytest]\nenable_assertion_pass_hook = true\n"
     runs.files["conftest.py"] = (
         "def pytest_assertion_pass(item, lineno, orig, expl):\n    print('seen', orig)\n"
@@ -203,7 +203,7 @@ def test_what_pytest_compiles_for_a_hook_is_left_to_it(runs: Runs) -> None:
     assert "test_calc" not in runs.lent
 
 
-def test_anything_may_lie_where_bytecode_and_modules_are_looked_for(runs: Runs) -> None:
+def test_odd_files_among_bytecode_and_modules_do_no_harm(runs: Runs) -> None:
     for _ in range(3):
         runs.play(rest=runs.count < 2)
     os.mkfifo(Path(f"{runs.pycache}{runs.top}") / "fifo.cpython-311.pyc")
@@ -218,7 +218,7 @@ def test_anything_may_lie_where_bytecode_and_modules_are_looked_for(runs: Runs) 
     ]
 
 
-def test_what_is_installed_for_an_interpreter_is_confined_while_it_compiles(
+def test_an_interpreter_s_startup_code_is_confined_while_modules_are_compiled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("FIXLOOP_SANDBOX_WRITABLE")

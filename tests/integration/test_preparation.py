@@ -1,4 +1,4 @@
-"""What `[workspace] setup` makes: once for each state of the dependency files, whole or not at all."""
+"""The environment of `[workspace] setup`: made once for each state of the dependency files, whole or not at all."""
 
 import os
 import subprocess
@@ -74,7 +74,7 @@ def test_a_killed_or_cancelled_setup_is_an_injury(project: Project) -> None:
 
 
 @pytest.mark.proves("K40")
-def test_what_a_killed_worker_left_half_made_is_never_used(
+def test_an_environment_that_a_killed_worker_left_unfinished_is_never_used(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # From inside a namespace, setup could not kill its worker.

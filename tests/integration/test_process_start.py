@@ -1,4 +1,4 @@
-"""A process that was forked from its supervisor: it begins as a program would, and its end is reported as one's."""
+"""A process forked from its supervisor: it starts like a program, and its end is reported like one's."""
 
 import json
 import os
@@ -53,28 +53,28 @@ def said_by(*words: str, **further: str) -> "subprocess.CompletedProcess[str]":
         ("dies", "killed by SIGKILL", 0),
     ],
 )
-def test_why_a_forked_process_ended_is_known_and_nothing_else_ends_with_it(
+def test_the_end_of_a_forked_process_has_a_reason_and_ends_no_other(
     name: str, death: str, tracebacks: int
 ) -> None:
     done = said_by("-m", "tests.integration.forked_processes", name)
 
-    # Said once: no process continues as another supervisor.
+    # Printed once: no process continues as another supervisor.
     assert done.stdout.splitlines() == [death]
     assert done.stderr.count("Traceback") == tracebacks
 
 
-def test_a_forked_process_begins_with_what_a_program_would_have() -> None:
+def test_a_forked_process_starts_in_the_state_of_a_new_program() -> None:
     *told, death = said_by("-m", "tests.integration.forked_processes", "tells").stdout.splitlines()
 
     assert death == "exit code 0"
     first, second = sorted((json.loads(line) for line in told), key=lambda found: found["words"])
-    assert_is_anew(first, "first")
-    assert_is_anew(second, "second")
+    assert_is_fresh(first, "first")
+    assert_is_fresh(second, "second")
     assert not pipes(first) & pipes(second)
 
 
-def assert_is_anew(found: dict[str, Any], role: str) -> None:
-    """Nothing of it is its supervisor's or its sibling's."""
+def assert_is_fresh(found: dict[str, Any], role: str) -> None:
+    """It shares nothing with its supervisor or its sibling."""
     given = found["given"]
     assert found["words"] == [role, '{"queues": ["own"]}']
     assert found["signals"] == ["0", "<built-in function default_int_handler>"]
@@ -85,7 +85,7 @@ def assert_is_anew(found: dict[str, Any], role: str) -> None:
 
 
 def pipes(found: dict[str, Any]) -> set[str]:
-    """But for stdout, which all have in common."""
+    """Except for stdout, which all share."""
     return {what for number, what in found["open"].items() if number not in "01"}
 
 
@@ -97,7 +97,7 @@ def pipes(found: dict[str, Any]) -> set[str]:
         ({"FIXLOOP_CREW": "fixloop.not_there:crew"}, []),
     ],
 )
-def test_what_is_loaded_before_the_fork_gives_processes_nothing_in_common(
+def test_modules_loaded_before_the_fork_leave_no_shared_state(
     further: dict[str, str], crew: list[str]
 ) -> None:
     found = json.loads(said_by("-c", LOADED, **further).stdout)

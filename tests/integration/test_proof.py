@@ -1,4 +1,4 @@
-"""What made failing tests pass has to do so again, in other conditions, and not whatever they expect."""
+"""A fix has to make failing tests pass again, in other conditions, and only for what they expect."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -87,20 +87,18 @@ STARTED = (
 """Written by each process in which tests are collected."""
 
 
-def test_after_a_fix_pytest_starts_for_the_check_and_once_more_for_all_that_is_asked_of_it(
-    tmp_path: Path,
-) -> None:
+def test_after_a_fix_pytest_starts_for_the_check_and_once_for_all_proofs(tmp_path: Path) -> None:
     (tmp_path / "started").mkdir()
     fixing = project(tmp_path, HONEST, conftest=STARTED.format(str(tmp_path / "started")))
 
     fixing.run()
 
     assert [each.canary for each in fixing.runs[-1].evidence] == ["seen"]
-    # The red check, its failures once more, the green check, and the canary with the tests that failed behind it.
+    # The failing check, its failures once more, the passing check, then the canary with the tests that had failed.
     assert len(list((tmp_path / "started").iterdir())) == 4
 
 
-def test_fixtures_of_a_conftest_are_there_each_time_that_a_test_runs(tmp_path: Path) -> None:
+def test_conftest_fixtures_are_set_up_each_time_a_test_runs(tmp_path: Path) -> None:
     (tmp_path / "started").mkdir()
     fixture = "\nimport pytest\n\n@pytest.fixture(scope='session')\ndef one():\n    return 1\n"
     conftest = STARTED.format(str(tmp_path / "started")) + fixture
@@ -123,7 +121,7 @@ def test_fixtures_of_a_conftest_are_there_each_time_that_a_test_runs(tmp_path: P
         "    os.environ['once'] = ''\n",
     ],
 )
-def test_where_a_project_bears_no_second_session_its_tests_run_in_a_process_of_their_own(
+def test_a_project_that_allows_no_second_session_is_tested_in_another_process(
     tmp_path: Path, ending: str
 ) -> None:
     (tmp_path / "started").mkdir()
@@ -137,7 +135,7 @@ def test_where_a_project_bears_no_second_session_its_tests_run_in_a_process_of_t
     assert len(list((tmp_path / "started").iterdir())) == 5
 
 
-def test_a_result_that_equals_everything_is_held_with_the_line_that_it_passed(tmp_path: Path) -> None:
+def test_a_result_equal_to_everything_is_held_with_the_assertion_it_passed(tmp_path: Path) -> None:
     fixing = project(tmp_path, LENIENT)
 
     state = fixing.run()
@@ -152,7 +150,7 @@ def test_a_result_that_equals_everything_is_held_with_the_line_that_it_passed(tm
     assert {found.file for found in flips} == {"tests/test_calc.py"}
 
 
-def test_a_test_that_no_longer_comes_to_the_assertion_that_failed_is_held(tmp_path: Path) -> None:
+def test_a_test_that_no_longer_reaches_the_failed_assertion_is_held(tmp_path: Path) -> None:
     tests = (
         "import calc\n\n\ndef test_adds():\n    assert calc.twice(0) == 0\n"
         "    if getattr(calc, 'IS_EXACT', True):\n        assert calc.add(1, 2) == 3\n"
@@ -169,7 +167,7 @@ def test_a_test_that_no_longer_comes_to_the_assertion_that_failed_is_held(tmp_pa
     assert mended.rules == []
 
 
-def test_a_result_that_equals_what_is_nearly_right_is_held(tmp_path: Path) -> None:
+def test_a_result_equal_to_nearly_right_values_is_held(tmp_path: Path) -> None:
     nearly = LENIENT.replace("return True", "return abs(other - 3) < 3")
     fixing = project(tmp_path, nearly)
 
@@ -216,7 +214,7 @@ def test_a_fix_that_depends_on_the_order_of_the_tests_is_held(tmp_path: Path) ->
     assert "flaky" not in fixing.rules
 
 
-def test_a_fix_that_rests_on_files_that_no_commit_has_is_not_held(tmp_path: Path) -> None:
+def test_a_fix_that_needs_uncommitted_files_is_not_held(tmp_path: Path) -> None:
     made = "import pathlib\n\ndef test_b_file():\n    pathlib.Path('made.txt').write_text('4')\n"
     fixing = Fixing(
         tmp_path,
@@ -251,7 +249,7 @@ def test_a_test_that_passes_only_once_in_a_process_is_not_held(tmp_path: Path) -
     assert state.outcome is WorkflowOutcome.SUCCESS
 
 
-def test_where_the_tests_cannot_be_run_once_more_nothing_is_held(tmp_path: Path) -> None:
+def test_if_the_tests_cannot_be_rerun_nothing_is_held(tmp_path: Path) -> None:
     conftest = (
         "def pytest_configure(config):\n"
         "    if config.pluginmanager.has_plugin('fixloop_proof'):\n        raise RuntimeError('no')\n"
@@ -275,9 +273,7 @@ def test_rules_that_are_switched_off_start_nothing(tmp_path: Path) -> None:
     assert count.read_text() == "x"
 
 
-def test_a_process_that_waits_for_its_tests_while_a_check_runs_has_loaded_nothing_of_the_project(
-    tmp_path: Path,
-) -> None:
+def test_a_process_waiting_for_its_tests_has_loaded_nothing_of_the_project(tmp_path: Path) -> None:
     (started := tmp_path / "started").mkdir()
     files = {
         "tests/conftest.py": STARTED.format(str(started)),

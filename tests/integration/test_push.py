@@ -1,4 +1,4 @@
-"""The way out to a URL: what is asked for is pushed before the end, and nobody's commits are covered."""
+"""Pushing to a URL: what is asked for is pushed before the end, and no commits are overwritten."""
 
 import json
 from datetime import UTC, datetime
@@ -137,7 +137,7 @@ def test_a_workflow_that_is_to_push_does_so_before_it_ends(deployment: Deploymen
     assert list(remarks(state)) == ["pushed as fixloop/47"]
 
 
-def test_one_that_is_not_ends_at_once(deployment: Deployment) -> None:
+def test_a_workflow_without_a_push_ends_at_once(deployment: Deployment) -> None:
     workflow = deployment.begin(push=False)
 
     state = deployment.fixed(workflow, {"price": "right\n"})
@@ -146,7 +146,7 @@ def test_one_that_is_not_ends_at_once(deployment: Deployment) -> None:
     assert deployment.steps(workflow) == []
 
 
-def test_a_url_that_is_away_is_tried_three_times_and_the_pass_stands(deployment: Deployment) -> None:
+def test_an_unreachable_url_is_tried_three_times_and_the_pass_stands(deployment: Deployment) -> None:
     workflow = deployment.begin()
     deployment.fixed(workflow, {"price": "right\n"})
     delays = []
@@ -175,7 +175,7 @@ def test_a_refusal_is_final_until_a_person_tries_again(deployment: Deployment) -
     assert deployment.store.verify(workflow) == []
 
 
-def test_nothing_is_pushed_of_what_did_not_pass(deployment: Deployment) -> None:
+def test_a_workflow_that_did_not_pass_pushes_nothing(deployment: Deployment) -> None:
     live, other = deployment.begin(), "main-agent"
 
     with pytest.raises(Unexpected, match="has no verified branch to push"):
@@ -208,7 +208,7 @@ def test_the_same_push_twice_changes_nothing_and_a_lost_cache_does_not_matter(de
     assert first == deployment.branch() == state.tip
 
 
-def test_commits_of_somebody_else_are_never_covered(deployment: Deployment) -> None:
+def test_commits_of_others_are_never_overwritten(deployment: Deployment) -> None:
     workflow = deployment.begin()
     deployment.fixed(workflow, {"price": "right\n"})
     git(deployment.remote, "checkout", "-q", "-b", "fixloop/47")
@@ -224,7 +224,7 @@ def test_commits_of_somebody_else_are_never_covered(deployment: Deployment) -> N
     assert deployment.pushed(workflow) == "fixloop/47"
 
 
-def test_what_an_earlier_workflow_of_the_issue_pushed_is_replaced(deployment: Deployment) -> None:
+def test_a_branch_pushed_by_the_issue_s_earlier_workflow_is_replaced(deployment: Deployment) -> None:
     first = deployment.begin()
     deployment.fixed(first, {"price": "right\n"})
     deployment.tell(first, BranchPushed(branch=deployment.pushed(first)))
@@ -239,7 +239,7 @@ def test_what_an_earlier_workflow_of_the_issue_pushed_is_replaced(deployment: De
     assert deployment.branch() == state.tip
 
 
-def test_the_servers_own_words_are_in_the_refusal(deployment: Deployment) -> None:
+def test_the_server_s_own_message_is_in_the_refusal(deployment: Deployment) -> None:
     workflow = deployment.begin()
     deployment.fixed(workflow, {"price": "right\n"})
     hook = deployment.remote / ".git/hooks/pre-receive"
@@ -255,7 +255,7 @@ def test_the_servers_own_words_are_in_the_refusal(deployment: Deployment) -> Non
     assert "branches need a ticket; see https://wiki.example/x" in str(refused.value)
 
 
-def test_a_url_that_does_not_answer_is_the_operators_business(deployment: Deployment) -> None:
+def test_a_url_that_does_not_answer_is_an_infrastructure_error(deployment: Deployment) -> None:
     workflow = deployment.begin()
     deployment.fixed(workflow, {"price": "right\n"})
     deployment.remote.rename(deployment.remote.with_name("moved"))
@@ -264,7 +264,7 @@ def test_a_url_that_does_not_answer_is_the_operators_business(deployment: Deploy
         deployment.pushed(workflow)
 
 
-def test_what_was_submitted_by_path_is_pushed_from_there(deployment: Deployment) -> None:
+def test_a_repository_submitted_by_path_is_pushed_from_there(deployment: Deployment) -> None:
     snapshot = Snapshot(source="/srv/shop", commit="c", tree="t")
     workflow = deployment.begin()
     state = deployment.engine.state(workflow).model_copy(update={"snapshot": snapshot.model_dump_json()})
@@ -282,7 +282,7 @@ def test_push_with_a_path_is_refused_before_anything_is_written(deployment: Depl
         enqueue(deployment.engine, feature, cache=deployment.cache)
 
 
-def test_a_live_workflow_that_pushes_is_not_joined_by_a_call_that_does_not(deployment: Deployment) -> None:
+def test_a_call_without_push_does_not_join_a_workflow_with_push(deployment: Deployment) -> None:
     write(deployment.remote, {"fixloop.toml": '[specialist.test-runner]\ncommand = "true"\n'})
     git(deployment.remote, "add", "-A")
     git(deployment.remote, "commit", "-q", "-m", "gates")
@@ -304,13 +304,11 @@ def test_a_live_workflow_that_pushes_is_not_joined_by_a_call_that_does_not(deplo
         ("mail me@host", "mail me@host"),
     ],
 )
-def test_users_and_passwords_are_cut_out_of_urls(text: str, shown: str) -> None:
+def test_users_and_passwords_are_removed_from_urls(text: str, shown: str) -> None:
     assert without_userinfo(text) == shown
 
 
-def test_an_event_for_an_ended_workflow_changes_it_only_when_a_branch_was_pushed(
-    deployment: Deployment,
-) -> None:
+def test_an_ended_workflow_is_changed_only_by_the_push_of_its_branch(deployment: Deployment) -> None:
     workflow = deployment.begin(push=False)
     ended = deployment.fixed(workflow, {"price": "right\n"})
     assert ended.outcome is WorkflowOutcome.SUCCESS
@@ -323,7 +321,7 @@ def test_an_event_for_an_ended_workflow_changes_it_only_when_a_branch_was_pushed
 
 
 @pytest.mark.parametrize(("is_url", "command"), [(True, "fixloop push 47"), (False, "fixloop apply 47")])
-def test_what_is_named_next_is_where_the_work_can_go(is_url: bool, command: str) -> None:
+def test_the_suggested_next_command_fits_the_kind_of_source(is_url: bool, command: str) -> None:
     facts: dict[str, object] = {"issue": 47, "outcome": "success", "tip": "b", "pushed": "", "push_error": ""}
     snapshot = json.dumps({"commit": "a", "is_url": is_url})
 

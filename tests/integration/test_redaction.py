@@ -1,4 +1,4 @@
-"""Secrets of this environment in what comes from no worker's command: a task, a name, a role of a chat."""
+"""Secrets of this environment in texts that no worker's command prints: a task, a name, a role of a chat."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEPLOY_TOKEN", SECRET)
 
 
-def test_a_task_and_a_name_are_kept_without_them(tmp_path: Path) -> None:
+def test_a_task_and_a_name_are_stored_without_secrets(tmp_path: Path) -> None:
     make_repository(
         tmp_path / "shop", {"a.py": "a = 1\n", "fixloop.toml": "[handoff.agent.planner]\noutside = true\n"}
     )
@@ -49,7 +49,7 @@ def test_a_task_and_a_name_are_kept_without_them(tmp_path: Path) -> None:
     assert (again.workflow, again.created) == (made.workflow, False)
 
 
-def test_a_role_of_a_chat_posts_its_answer_without_them(tmp_path: Path) -> None:
+def test_a_role_of_a_chat_answers_without_secrets(tmp_path: Path) -> None:
     program = "import os, sys; token = os.environ['DEPLOY_TOKEN']; print('is', token); print(token, file=sys.stderr)"
 
     done = run_agent([sys.executable, "-c", program], "", cwd=tmp_path, env=dict(os.environ))

@@ -1,4 +1,4 @@
-"""No text becomes markup of a report, and a long workflow stays a page that can be opened (U18)."""
+"""No text becomes markup of a report, and the page of a long workflow can be opened (U18)."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -93,7 +93,7 @@ def plain_layout() -> Counter[str]:
 
 
 def long_workflow(text: str) -> Summary:
-    """A hundred runs with fifty failures each, and what is said about them."""
+    """A hundred runs with fifty failures each, and their messages."""
     short = report_on(Stage([fails("a"), passes()], issue=10).run())
     phase = short.phases[2]
     finding = Finding(name=text[:160], location=text[:160], headline=text[:160])
@@ -108,7 +108,7 @@ def long_workflow(text: str) -> Summary:
 
 @pytest.mark.proves("U18", "K41")
 @pytest.mark.parametrize("said", ["it broke", "'<&>\"" * 2000], ids=["usual", "hostile"])
-def test_a_long_workflow_stays_a_page_that_can_be_opened(said: str) -> None:
+def test_the_page_of_a_long_workflow_stays_small(said: str) -> None:
     summary = long_workflow(said)
     text = as_html(summary)
 
@@ -119,7 +119,7 @@ def test_a_long_workflow_stays_a_page_that_can_be_opened(said: str) -> None:
     assert "run-test-runner-100" in page.ids
 
 
-def test_what_is_cut_off_is_counted() -> None:
+def test_omitted_characters_are_counted() -> None:
     summary = long_workflow("'<&>\"" * 2000)
 
     page = Page(as_html(summary))

@@ -1,4 +1,4 @@
-"""The readers on what the tools of a Python project write and say today."""
+"""The readers on the present output of the tools of a Python project."""
 
 import os
 import subprocess
@@ -63,7 +63,7 @@ def test_skipped():
 
 
 def run(project: Path, command: tuple[str, ...], **gates: float) -> CheckResult:
-    """What a check with `command` comes to in `project`."""
+    """The result of a check with `command` in `project`."""
     check = Check(name="check", command=command, coverage_percent=gates.get("coverage_percent"))
     reports = {kind: project.parent / f"{project.name}.{kind}" for kind in check.report_kinds()}
     for path in reports.values():

@@ -1,4 +1,4 @@
-"""The way back: as uncommitted changes, as refs, and what is taken from a checkout."""
+"""The way back: as uncommitted changes, as refs, and from a checkout."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ class Work:
         self.mirror: Mirror = mirror_of(self.snapshot, self.cache)
 
     def check_out(self) -> Path:
-        """What an agent gets: the snapshot in its own directory."""
+        """An agent's input: the snapshot in its own directory."""
         self.agent.mkdir()
         git(
             self.mirror.path,
@@ -128,7 +128,7 @@ def test_the_same_call_twice_changes_nothing_more(tmp_path: Path) -> None:
     assert fingerprint(work.repository) == before
 
 
-def test_a_checkout_that_moved_on_is_merged(tmp_path: Path) -> None:
+def test_a_checkout_that_changed_meanwhile_is_merged(tmp_path: Path) -> None:
     work = Work(tmp_path, {"a": LINES, "b": "1"})
     write(work.check_out(), {"a": LINES + "fixed\n"})
     tip = work.fix()
@@ -172,7 +172,7 @@ def test_ignored_files_and_links_in_the_way_are_never_overwritten(tmp_path: Path
     assert not (tmp_path / "file").exists()
 
 
-def test_a_failed_write_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_apply_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = Work(tmp_path, {"a": "1", "b": "1", "c": "1"})
     agent = work.check_out()
     write(agent, {"a": "2", "new/x": "2", "z": "2"})
@@ -209,7 +209,7 @@ def test_a_call_killed_at_any_rename_is_completed_by_the_next_one(tmp_path: Path
         "def dying(real):\n"
         "    def call(*args, **named):\n"
         "        global left\n"
-        # Of the removal of what was staged, no call counts.
+        # Calls that remove staged files do not count.
         "        left -= not str(args[0]).startswith(('new-', 'old-'))\n"
         "        if left < 0: os.kill(os.getpid(), signal.SIGKILL)\n"
         "        real(*args, **named)\n"
@@ -234,7 +234,7 @@ def test_a_call_killed_at_any_rename_is_completed_by_the_next_one(tmp_path: Path
         assert not list((work.repository / ".fixloop").glob("applying-*"))
 
 
-def test_the_users_line_endings_are_kept(tmp_path: Path) -> None:
+def test_the_user_s_line_endings_are_kept(tmp_path: Path) -> None:
     work = Work(tmp_path, {".gitattributes": "*.txt text eol=crlf\n", "a.txt": "one\r\n"})
     agent = work.check_out()
     (agent / "a.txt").write_bytes(b"one\r\ntwo\r\n")
@@ -309,9 +309,7 @@ def test_a_plain_folder_has_nothing_to_publish(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_a_checkout_is_taken_exactly_as_it_stands_and_what_it_lacks_is_named(
-    tmp_path: Path, plain: bool
-) -> None:
+def test_a_checkout_is_taken_exactly_and_missing_files_are_named(tmp_path: Path, plain: bool) -> None:
     work = Work(tmp_path, {"a": "1\n", "b": "1\n", "both": "1\n", "gone": ""}, plain=plain)
     agent = work.check_out()
     write(agent, {"a": "agent\n", "junk.py": "", "both": "same\n"})
@@ -375,7 +373,7 @@ def test_a_revision_must_build_on_the_work_so_far(tmp_path: Path) -> None:
         resolve_descendant("absent", path=work.repository, tip=tip, mirror=work.mirror)
 
 
-def test_what_judges_is_marked_and_what_is_judged_is_not(tmp_path: Path) -> None:
+def test_changed_judging_files_are_marked_and_others_are_not(tmp_path: Path) -> None:
     pyproject = "[project]\nname = 'a'\n[tool.ruff]\nline-length = 99\n"
     work = Work(tmp_path, {"pyproject.toml": pyproject, "a.py": "", "sub/pyproject.toml": pyproject})
     write(

@@ -1,4 +1,4 @@
-"""A repository that wants to run something: nothing that it configures or holds is ever started by fixloop."""
+"""A hostile repository: fixloop never starts anything that it configures or holds."""
 
 import os
 import subprocess
@@ -77,7 +77,7 @@ PROGRAMS = (
 
 @pytest.fixture
 def mark(tmp_path: Path) -> Path:
-    """What a program of the attacker's would make."""
+    """The file that the attacker's program would create."""
     return tmp_path / "ran"
 
 
@@ -138,7 +138,7 @@ def test_no_hook_and_no_program_of_a_repositorys_configuration_is_started(
     assert not mark.exists(), mark.read_text()
 
 
-def test_a_commit_made_by_hand_starts_nothing_either(repository: Path, mark: Path, tmp_path: Path) -> None:
+def test_a_commit_by_a_person_starts_nothing_either(repository: Path, mark: Path, tmp_path: Path) -> None:
     snapshot = take_snapshot(repository, issue=1, cache=tmp_path / "cache")
     mirror = mirror_of(snapshot, tmp_path / "cache")
     tree = git(repository, "-c", "core.hooksPath=/dev/null", "rev-parse", f"{snapshot.commit}^{{tree}}")
@@ -184,7 +184,7 @@ def test_a_remote_that_is_called_like_a_path_is_refused(tmp_path: Path) -> None:
         take_snapshot(repository, issue=1, cache=tmp_path / "cache")
 
 
-def test_the_users_own_filters_are_not_the_repositorys(
+def test_the_user_s_own_filters_are_not_the_repository_s(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = tmp_path / "home" / ".gitconfig"
@@ -200,7 +200,7 @@ def test_the_users_own_filters_are_not_the_repositorys(
     assert git(repository, "show", f"{snapshot.commit}:a.txt") == "ABC"
 
 
-def test_no_filter_of_the_users_rewrites_what_is_checked_out(
+def test_no_filter_of_the_user_rewrites_checked_out_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository = make_repository(
@@ -249,7 +249,7 @@ def test_an_address_that_would_run_something_is_refused(url: str, mark: Path, tm
 @pytest.mark.parametrize(
     "ref", ["--upload-pack=touch ran", "-x", "--output=ran", "--all", "HEAD --", "", "a b", "@{-1}x"]
 )
-def test_a_ref_that_looks_like_an_option_is_only_a_ref_that_is_not_there(
+def test_a_ref_that_looks_like_an_option_is_just_an_unknown_ref(
     ref: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository = make_repository(tmp_path / "r", {"a": "1"})
@@ -303,7 +303,7 @@ def test_a_submodule_whose_address_is_an_option_is_not_fetched(tmp_path: Path, m
     assert not mark.exists()
 
 
-def test_an_agent_that_configures_its_workspace_runs_nothing_in_fixloops_name(
+def test_an_agent_s_git_configuration_starts_nothing_in_fixloop(
     tmp_path: Path, mark: Path, program: Path
 ) -> None:
     repository = make_repository(tmp_path / "r", {"a": "1", ".gitattributes": "* filter=evil\n"})
@@ -323,7 +323,7 @@ def test_an_agent_that_configures_its_workspace_runs_nothing_in_fixloops_name(
 
 
 def test_the_attack_would_work_with_plain_git(repository: Path, mark: Path) -> None:
-    """The contrast: if git started none of it either, the tests above would show nothing."""
+    """The counter-test: if git started none of it either, the tests above would prove nothing."""
     subprocess.run(["git", "add", "-A"], cwd=repository, check=False, capture_output=True)
 
     assert mark.exists()
@@ -346,7 +346,7 @@ def test_a_partial_clone_fetches_what_it_lacks(partial: Path, tmp_path: Path) ->
     assert git(mirror_of(snapshot, tmp_path / "cache").path, "show", f"{snapshot.commit}~:b") == "old"
 
 
-def test_a_partial_clone_does_not_choose_what_it_fetches_with(
+def test_a_partial_clone_does_not_choose_its_fetch_command(
     partial: Path, tmp_path: Path, mark: Path, program: Path
 ) -> None:
     git(partial, "config", "remote.origin.uploadpack", str(program))

@@ -1,4 +1,4 @@
-"""What goes along with a snapshot: ignored modules that tracked ones import, `copy`, and what submodules hold."""
+"""What a snapshot also copies: ignored modules that tracked ones import, `copy`, and submodules."""
 
 import time
 from pathlib import Path
@@ -39,7 +39,7 @@ def opened(snapshot: Snapshot, cache: Path) -> Workspace:
     return open_workspace(cache, mirror, snapshot.commit, name="t.1", copied=snapshot.copied)
 
 
-def test_a_version_file_that_git_ignores_and_the_package_imports_goes_along(tmp_path: Path) -> None:
+def test_an_ignored_version_file_that_the_package_imports_is_copied(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", HUMAN)
     write(repository, {"src/human/_version.py": "__version__ = '1'\n"})
 
@@ -67,7 +67,7 @@ def test_a_version_file_that_git_ignores_and_the_package_imports_goes_along(tmp_
         ("app.py", "import parser_gen\n", "src/parser_gen.py"),
     ],
 )  # fmt: skip
-def test_every_way_to_import_is_followed(tmp_path: Path, importer: str, text: str, module: str) -> None:
+def test_every_form_of_import_is_followed(tmp_path: Path, importer: str, text: str, module: str) -> None:
     ignored = "_version.py\n*_pb2.py\nmade.py\nparser_gen.py\n"
     files = {".gitignore": ignored, "pkg/__init__.py": "", "lib/python/pkg/__init__.py": ""}
     repository = make_repository(tmp_path / "r", {**files, importer: text})
@@ -91,7 +91,7 @@ def test_generated_packages_come_with_what_they_import_themselves(tmp_path: Path
     )
 
 
-def test_an_extension_built_in_place_goes_along_unless_its_source_is_a_module(tmp_path: Path) -> None:
+def test_an_extension_built_in_place_is_copied_unless_its_source_is_a_module(tmp_path: Path) -> None:
     text = "try:\n    from ._fast import f\nexcept ImportError:\n    pass\nfrom . import slow\n"
     repository = make_repository(
         tmp_path / "r", {**HUMAN, "src/human/__init__.py": text, "src/human/slow.py": ""}
@@ -101,7 +101,7 @@ def test_an_extension_built_in_place_goes_along_unless_its_source_is_a_module(tm
     assert copied(repository) == ["src/human/_fast.cpython-311-x86_64-linux-gnu.so"]
 
 
-def test_what_nothing_imports_and_what_sounds_like_a_secret_stays_where_it_is(tmp_path: Path) -> None:
+def test_unimported_files_and_likely_secrets_are_not_copied(tmp_path: Path) -> None:
     files = {
         ".gitignore": "local_settings.py\nscratch.py\n",
         "app.py": "from local_settings import *  # scratch\n",
@@ -145,7 +145,7 @@ def test_a_version_file_that_is_declared_and_missing_is_named(tmp_path: Path, ta
     assert taken(repository).notes == ()
 
 
-def test_what_a_tool_or_an_agent_does_to_copied_files_is_no_change(tmp_path: Path) -> None:
+def test_changes_to_copied_files_do_not_count(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", {"a.py": "", ".gitignore": ""})
     (repository / ".git/info").mkdir(exist_ok=True)
     (repository / ".git/info/exclude").write_text("made/\n")
@@ -179,7 +179,7 @@ def test_copied_files_reach_another_machine_and_leave_the_branch_alone(tmp_path:
     assert git(repository, "rev-parse", "refs/fixloop/7/copied") == snapshot.copied
 
 
-def test_a_plain_folder_whose_mirror_is_lost_is_taken_again_with_what_it_copies(tmp_path: Path) -> None:
+def test_a_plain_folder_with_a_lost_mirror_is_copied_again_completely(tmp_path: Path) -> None:
     folder = tmp_path / "plain"
     write(folder, {"a.py": "1", ".gitignore": "made/\n", "made/one.json": "1"})
     snapshot = taken(folder, "made/**")
@@ -202,7 +202,7 @@ def with_submodules(folder: Path) -> Path:
     return repository
 
 
-def test_submodules_are_filled_with_what_is_checked_out_there(tmp_path: Path) -> None:
+def test_submodules_are_filled_with_their_checked_out_commits(tmp_path: Path) -> None:
     repository = with_submodules(tmp_path)
     write(repository, {"sub/i.py": "edited", "sub/new.py": "1", "sub/x.log": "ignored"})
 
@@ -237,7 +237,7 @@ def test_submodules_that_cannot_be_filled_are_named_with_a_remedy(tmp_path: Path
     assert "clone with `--recurse-submodules`" in of_url.notes[0]
 
 
-def test_a_submodule_that_is_at_another_commit_is_not_taken_for_a_ref(tmp_path: Path) -> None:
+def test_a_ref_does_not_take_a_submodule_checked_out_at_another_commit(tmp_path: Path) -> None:
     repository = with_submodules(tmp_path)
     write(repository / "sub", {"i.py": "2"})
     git(repository / "sub", "commit", "-q", "-a", "-m", "further")
@@ -246,7 +246,7 @@ def test_a_submodule_that_is_at_another_commit_is_not_taken_for_a_ref(tmp_path: 
     assert taken(repository).submodules == ()
 
 
-def test_ten_thousand_modules_are_searched_in_a_moment(tmp_path: Path) -> None:
+def test_ten_thousand_modules_are_searched_quickly(tmp_path: Path) -> None:
     text = "import os\nfrom typing import Any\n\n\ndef f(x: Any) -> Any:\n    return os.fspath(x)\n" * 20
     write(tmp_path / "r", {f"pkg/p{n % 100}/m{n}.py": text for n in range(10_000)})
     write(tmp_path / "r", {".gitignore": "_version.py\n", "pkg/__init__.py": "from ._version import v\n"})

@@ -1,4 +1,4 @@
-"""The snapshot is what the user sees, and taking it leaves no trace but its own ref."""
+"""The snapshot matches what the user sees, and taking it leaves only its own ref."""
 
 import os
 import socket
@@ -138,7 +138,7 @@ def test_copy_adds_ignored_files(tmp_path: Path) -> None:
     assert names(mirror, snapshot.copied) == ["p/src/deep/_version.py"]
 
 
-def test_caches_and_fixloops_own_folder_never_enter(tmp_path: Path) -> None:
+def test_caches_and_fixloop_s_own_folder_are_never_included(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", {"a": "1"})
     write(repository, {".fixloop/x": "", ".venv/x": "", "n/node_modules/x": "", "b.pyc": "", ".coverage": ""})
 
@@ -157,7 +157,7 @@ def test_symlinks_executable_bits_and_odd_names_survive(tmp_path: Path) -> None:
     (repository / "link").symlink_to("/nowhere")
     odd = os.fsencode(repository) + b"/new\nline \xff\xfe"
     Path(os.fsdecode(odd)).write_text("odd")
-    # A folder that became a link: what was tracked below it must not be read through the link.
+    # A folder that became a link: tracked files below it must not be read through the link.
     (repository / "dir/x").unlink()
     (repository / "dir").rmdir()
     (repository / "dir").symlink_to(tmp_path)
@@ -237,7 +237,7 @@ def test_a_ref_is_taken_as_it_was_committed(tmp_path: Path) -> None:
         take_snapshot(repository, issue=1, cache=tmp_path / "cache", ref="absent")
 
 
-def test_a_repository_without_commits_is_taken_as_it_stands(tmp_path: Path) -> None:
+def test_a_repository_without_commits_is_taken_unchanged(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "-b", "first", "r")
     write(tmp_path / "r", {"a": "1", "b": "1", ".gitignore": "*.log\n", "x.log": ""})
     git(tmp_path / "r", "add", "a")
@@ -448,7 +448,7 @@ def test_a_url_with_credentials_is_refused_without_repeating_them(tmp_path: Path
 
 
 @pytest.mark.parametrize("url", ["--upload-pack=touch x", "ext::sh -c touch% x", "/local/path"])
-def test_what_is_no_url_is_refused(tmp_path: Path, url: str) -> None:
+def test_an_invalid_url_is_refused(tmp_path: Path, url: str) -> None:
     with pytest.raises(UsageError, match="is not a git URL"):
         take_snapshot_of_url(url, issue=1, cache=tmp_path)
 
@@ -555,7 +555,7 @@ def test_a_worker_killed_while_it_takes_snapshots_leaves_a_mirror_that_works(tmp
         with subprocess.Popen([sys.executable, "-c", program, str(turn)], stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             process.stdout.readline()
-            # Another moment of the same work each time.
+            # A different moment of the same work each time.
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(timeout=0.02 + 0.037 * turn)
             process.kill()

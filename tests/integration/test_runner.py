@@ -1,4 +1,4 @@
-"""Commands that run in the runner: guarded as those below a worker are, and without what the worker knows."""
+"""Commands in the runner: guarded like those below a worker, and without the worker's variables."""
 
 import inspect
 import os
@@ -21,15 +21,15 @@ mode = test_guard.mode
 #: What those of a guard promise that does not depend on whose child it is.
 SAME: Final = (
     test_guard.test_exit_code_and_output_of_both_streams_are_reported,
-    test_guard.test_what_is_printed_apart_from_an_answer_can_be_kept_apart_each_with_the_limit,
+    test_guard.test_stdout_and_stderr_can_be_kept_separately_each_with_the_limit,
     test_guard.test_a_command_that_does_not_exist_is_reported,
     test_guard.test_a_large_stdin_and_a_large_output_do_not_block_each_other,
     test_guard.test_a_command_that_does_not_read_its_stdin_is_no_problem,
     test_guard.test_time_is_limited,
     test_guard.test_a_cancelled_command_is_killed_with_everything_it_started,
-    test_guard.test_what_a_command_leaves_behind_is_killed_when_it_ends,
+    test_guard.test_processes_that_a_command_leaves_are_killed_when_it_ends,
     test_guard.test_everything_dies_with_a_worker_that_is_killed,
-    test_guard.test_a_killed_guard_is_an_injury_and_leaves_no_survivor,
+    test_guard.test_a_killed_guard_is_an_injury_and_leaves_no_process,
     test_guard.test_a_command_inherits_none_of_the_guards_pipes,
 )
 
@@ -48,7 +48,7 @@ def serving(place: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 @pytest.fixture(scope="module")
 def socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where one runner serves all that leave it alive: it is told with each command how to guard that one."""
+    """Where one runner serves all that leave it alive: each command comes with its guard settings."""
     place = tmp_path_factory.mktemp("runner") / "socket"
     with serving(place):
         yield place

@@ -1,4 +1,4 @@
-"""How runners are judged by their canaries: real trees, and a runner that only says what it is told to."""
+"""How runners are judged by their canaries: real trees, and a scripted runner."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ class Bench:
         self._number = 0
 
     def held(self, says: Says, check: Check = PYTEST, **fix: str) -> list[Finding]:
-        """Why the fix, by its files, is held where the runner says so."""
+        """Why a fix of these files is held with the runner's answers."""
         self._number += 1
         mirror = mirror_of(self.snapshot, self.cache)
         names = {"conftest": "conftest.py", "shop": "shop.py"}
@@ -99,13 +99,13 @@ def lenient(cwd: Path, token: str) -> tuple[int, tuple[str, ...]]:
     return (0, ()) if "lie" in (cwd / "conftest.py").read_text() else (1, ("b",))
 
 
-def test_a_runner_that_finds_what_is_put_there_is_asked_once(bench: Bench) -> None:
+def test_a_runner_that_finds_the_canary_is_run_once(bench: Bench) -> None:
     assert bench.held(honest, shop="number = 1\n") == []
     assert bench.words == {"pytest": "seen"}
     assert len(bench.asked) == 1
 
 
-def test_one_that_does_not_and_did_before_is_held_with_what_it_said(bench: Bench) -> None:
+def test_a_runner_that_no_longer_finds_the_canary_is_held_with_its_output(bench: Bench) -> None:
     [found] = bench.held(lenient, conftest="# lie\n")
 
     assert (found.rule, found.check, found.file) == ("runner-lies", "pytest", "conftest.py")
@@ -115,14 +115,14 @@ def test_one_that_does_not_and_did_before_is_held_with_what_it_said(bench: Bench
     assert len(bench.asked) == 2
 
 
-def test_an_exit_code_of_success_beside_a_failure_is_a_lie(bench: Bench) -> None:
+def test_an_exit_code_of_success_despite_a_failure_is_a_lie(bench: Bench) -> None:
     def says(cwd: Path, token: str) -> tuple[int, tuple[str, ...]]:
         return lenient(cwd, token)[0], ("b",)
 
     assert [found.rule for found in bench.held(says, conftest="# lie\n")] == ["runner-lies"]
 
 
-def test_one_that_passes_nothing_any_more_is_held(bench: Bench) -> None:
+def test_a_runner_that_no_longer_passes_anything_is_held(bench: Bench) -> None:
     def says(cwd: Path, token: str) -> tuple[int, tuple[str, ...]]:
         return 1, ("a", "b") if "lie" in (cwd / "conftest.py").read_text() else ("b",)
 
@@ -131,7 +131,7 @@ def test_one_that_passes_nothing_any_more_is_held(bench: Bench) -> None:
     assert "does not pass what passes" in found.text
 
 
-def test_an_unusual_project_is_never_held_and_its_snapshot_is_asked_once(bench: Bench) -> None:
+def test_an_unusual_project_is_never_held_and_its_snapshot_is_run_once(bench: Bench) -> None:
     def says(cwd: Path, token: str) -> tuple[int, tuple[str, ...]]:
         return 0, ()
 
@@ -143,7 +143,7 @@ def test_an_unusual_project_is_never_held_and_its_snapshot_is_asked_once(bench: 
     assert len(bench.asked) == 3
 
 
-def test_what_breaks_down_once_is_asked_again(bench: Bench) -> None:
+def test_a_runner_that_crashes_once_is_run_again(bench: Bench) -> None:
     def says(cwd: Path, token: str) -> tuple[int, tuple[str, ...]]:
         return (-1, ()) if len(bench.asked) == 1 else (1, ("b",))
 
@@ -151,14 +151,14 @@ def test_what_breaks_down_once_is_asked_again(bench: Bench) -> None:
     assert len(bench.asked) == 3
 
 
-def test_what_always_breaks_down_is_held(bench: Bench) -> None:
+def test_a_runner_that_always_crashes_is_held(bench: Bench) -> None:
     def says(cwd: Path, token: str) -> tuple[int, tuple[str, ...]]:
         return (-1, ()) if "number" in (cwd / "shop.py").read_text() else (1, ("b",))
 
     assert [found.rule for found in bench.held(says, shop="number = 1\n")] == ["runner-lies"]
 
 
-def test_a_command_that_is_no_known_tool_is_not_asked(bench: Bench) -> None:
+def test_a_command_that_is_no_known_tool_is_not_run(bench: Bench) -> None:
     check = Check(name="make", command=("make", "test"))
 
     assert bench.held(honest, check, shop="number = 1\n") == []

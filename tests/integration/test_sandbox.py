@@ -1,4 +1,4 @@
-"""The sandbox: what a check or a fixer is refused, and what it needs and gets, by each means that the system has."""
+"""The sandbox: what a check or a fixer cannot and can access, with each means that the system has."""
 
 import os
 import shlex
@@ -38,7 +38,7 @@ with socket.socket(socket.AF_UNIX) as asking:
 
 
 class Scene(NamedTuple):
-    """A project with a workspace, as a step has it, and what is not the step's."""
+    """A project with a workspace, as a step has it, and files that are not the step's."""
 
     site: Site
     ground: Ground
@@ -58,7 +58,7 @@ class Scene(NamedTuple):
 
 @pytest.fixture(params=["landlock", "bubblewrap"])
 def means(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Each test by both means, where the system has them."""
+    """Each test with both means, if the system has them."""
     monkeypatch.setenv("FIXLOOP_SANDBOX", request.param)
     monkeypatch.delenv("FIXLOOP_SANDBOX_WRITABLE")
     found = means_in_use()
@@ -110,7 +110,7 @@ FORBIDDEN = {
 }
 
 
-def test_what_is_not_its_own_is_refused_to_a_command(scene: Scene, mode: str) -> None:
+def test_a_command_cannot_access_what_is_not_its_own(scene: Scene, mode: str) -> None:
     temporary = own_temporary(Path("another"))
     temporary.mkdir(parents=True, exist_ok=True, mode=0o700)
     cache = scene.site.cache
@@ -129,14 +129,14 @@ def test_what_is_not_its_own_is_refused_to_a_command(scene: Scene, mode: str) ->
             assert (what, scene.unconfined(told).exit_code) == (what, 0)
 
 
-def test_the_embedded_server_is_refused_to_a_command(scene: Scene, mode: str) -> None:
+def test_a_command_cannot_reach_the_embedded_server(scene: Scene, mode: str) -> None:
     with embedded_redis(scene.project):
         reached = Place(scene.project).recorded_socket()
 
         assert scene.run(f"{sys.executable} -c {shlex.quote(ASKS)} {reached}").exit_code == 1
 
 
-def test_a_command_has_what_it_needs(scene: Scene, mode: str) -> None:
+def test_a_command_can_access_what_it_needs(scene: Scene, mode: str) -> None:
     python = shlex.quote(sys.executable)
     needs = (
         "echo 1 > new && mkdir -p a/b && mv new a/b/moved && ln a/b/moved a/link && rm -r a",
@@ -156,7 +156,7 @@ def test_a_command_has_what_it_needs(scene: Scene, mode: str) -> None:
         assert ran.sandbox == means_in_use().name
 
 
-def test_everybodys_folder_for_temporary_files_is_its_own_where_nothing_it_needs_is_in_there(
+def test_a_command_has_its_own_tmp_unless_it_needs_files_in_the_shared_one(
     mode: str, means: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if (mode, means) == ("watched", "landlock"):
@@ -190,7 +190,7 @@ def test_everybodys_folder_for_temporary_files_is_its_own_where_nothing_it_needs
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_what_is_named_is_writable_and_what_is_hidden_in_it_is_not(scene: Scene) -> None:
+def test_configured_paths_are_writable_and_hidden_ones_in_them_are_not(scene: Scene) -> None:
     named = str(scene.project)
 
     assert scene.run(f"echo 1 > {named}/shop.py", named).exit_code == 0
@@ -198,7 +198,7 @@ def test_what_is_named_is_writable_and_what_is_hidden_in_it_is_not(scene: Scene)
 
 
 @pytest.mark.parametrize("named", [".fixloop", ".fixloop/redis/seal.key", "link/redis"])
-def test_what_is_hidden_is_not_shown_because_a_project_names_it(scene: Scene, named: str) -> None:
+def test_a_project_cannot_reveal_hidden_paths(scene: Scene, named: str) -> None:
     (scene.project / "link").symlink_to(".fixloop")
     place = str(scene.project / named)
 
@@ -235,7 +235,7 @@ def test_without_a_network_nothing_is_reached(scene: Scene) -> None:
         assert scene.run(command, network=False).exit_code == 1
 
 
-def test_how_a_command_ends_is_seen_through_the_sandbox(scene: Scene, mode: str) -> None:
+def test_the_exit_of_a_command_is_reported_through_the_sandbox(scene: Scene, mode: str) -> None:
     assert scene.run("exit 7").exit_code == 7
     assert scene.run("kill -KILL $$").injured
     assert scene.run("ulimit -c 0; kill -ABRT $$").signal == signal.SIGABRT
@@ -280,7 +280,7 @@ with socket.socket(socket.AF_UNIX) as asking:
         assert scene.run(f"{sys.executable} -c {shlex.quote(asks)} {place}").exit_code == 0
 
 
-def test_one_that_is_required_and_missing_is_a_problem_of_the_workspace(
+def test_a_required_sandbox_that_is_missing_is_a_problem_of_the_workspace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
@@ -294,7 +294,7 @@ def test_one_that_is_required_and_missing_is_a_problem_of_the_workspace(
         )
 
 
-def test_the_embedded_server_answers_only_who_can_read_its_data(tmp_path: Path) -> None:
+def test_the_embedded_server_answers_only_those_who_can_read_its_data(tmp_path: Path) -> None:
     with embedded_redis(tmp_path) as url:
         place = Place(tmp_path)
         with closing(redis.Redis.from_url(url)) as client:

@@ -1,4 +1,4 @@
-"""What passed before a fix has to be seen to pass after it, test by test, under whatever name."""
+"""Every test that passed before a fix has to pass after it, under any name."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from tests.fixtures.fixing_stage import Fixing
 
 pytestmark = pytest.mark.slow
 
-# The report is a file of the project: what is looked at here is what becomes of it.
+# The report is a file of the project: only its interpretation is tested here.
 CHECK = ("sh", "-c", "cp report.xml {junit}; ! grep -q failure report.xml")
 TESTS = """
 from calc import add
@@ -45,7 +45,7 @@ def project(tmp_path: Path, *fixes: dict[str, str | None], first: str = "") -> F
     return Fixing(tmp_path, {"tests/test_calc.py": TESTS, "report.xml": begun}, CHECK, *fixes)
 
 
-def test_a_fix_after_which_all_that_passed_passes_is_not_held(tmp_path: Path) -> None:
+def test_a_fix_that_keeps_all_passing_tests_passing_is_not_held(tmp_path: Path) -> None:
     fixing = project(tmp_path, {"report.xml": report(test_adds="", test_is_fine="", test_more="")})
 
     state = fixing.run()
@@ -68,7 +68,7 @@ def test_a_test_that_passed_before_and_is_gone_or_skipped_holds_the_run(tmp_path
     assert found.old == "tests/test_calc.py::test_is_fine"
 
 
-def test_what_a_person_has_accepted_is_what_later_runs_are_compared_with(tmp_path: Path) -> None:
+def test_later_runs_are_compared_with_what_a_person_accepted(tmp_path: Path) -> None:
     fixing = project(tmp_path, {"report.xml": report(test_adds="")})
     fixing.run()
 
@@ -80,7 +80,7 @@ def test_what_a_person_has_accepted_is_what_later_runs_are_compared_with(tmp_pat
     assert kept == b'["tests/test_calc.py::test_adds"]'
 
 
-def test_a_failing_test_that_is_renamed_is_seen_to_pass(tmp_path: Path) -> None:
+def test_a_renamed_failing_test_is_recognised_when_it_passes(tmp_path: Path) -> None:
     renamed = TESTS.replace("test_adds", "test_sums")
     now = report(test_sums="", test_is_fine="")
     fixing = project(tmp_path, {"tests/test_calc.py": renamed, "report.xml": now})
@@ -93,7 +93,7 @@ def test_a_failing_test_that_is_renamed_is_seen_to_pass(tmp_path: Path) -> None:
     assert "not-seen-again" not in fixing.rules
 
 
-def test_a_failing_test_that_is_renamed_and_asserts_less_stays_owed(tmp_path: Path) -> None:
+def test_a_renamed_failing_test_that_asserts_less_stays_owed(tmp_path: Path) -> None:
     weaker = TESTS.replace("test_adds", "test_sums").replace("== 4", ">= 4")
     now = report(test_sums="", test_is_fine="")
     fixing = project(tmp_path, {"tests/test_calc.py": weaker, "report.xml": now})
@@ -104,7 +104,7 @@ def test_a_failing_test_that_is_renamed_and_asserts_less_stays_owed(tmp_path: Pa
     assert fixing.runs[-1].passed == ()
 
 
-def test_tests_that_move_to_another_file_are_seen(tmp_path: Path) -> None:
+def test_tests_moved_to_another_file_are_recognised(tmp_path: Path) -> None:
     now = report(test_sums__test_adds="", test_sums__test_is_fine="")
     fixing = project(tmp_path, {"tests/test_calc.py": None, "tests/test_sums.py": TESTS, "report.xml": now})
 

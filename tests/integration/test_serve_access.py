@@ -131,7 +131,7 @@ def test_an_administrator_of_some_projects_makes_and_sees_no_token_of_others(sta
     assert own.get("/metrics").status_code == 403
 
 
-def test_whoever_made_the_fix_does_not_accept_its_hold(stage: Stage) -> None:
+def test_the_author_of_a_fix_cannot_accept_its_hold(stage: Stage) -> None:
     workflow = stage.held(fixed_by="anna")
     found = stage.agents.engine.state(workflow)
     assert found.escalation is not None
@@ -186,7 +186,7 @@ def test_a_repository_that_is_not_listed_is_never_reached(stage: Stage, repo: st
     assert stage.client("viewer").get("/v1/workflows").json()["workflows"] == []
 
 
-def test_a_guessed_token_is_refused_and_soon_not_even_looked_at(stage: Stage) -> None:
+def test_guessed_tokens_are_refused_and_soon_rate_limited(stage: Stage) -> None:
     wrong = {"Authorization": f"Bearer fl_00000000_{'x' * 43}"}
     nobody = stage.client("")
 
@@ -196,7 +196,7 @@ def test_a_guessed_token_is_refused_and_soon_not_even_looked_at(stage: Stage) ->
     assert 429 in codes[FAILED_PER_MINUTE:]
 
 
-def test_a_token_has_so_many_requests_a_minute(stage: Stage) -> None:
+def test_a_token_has_a_limit_of_requests_per_minute(stage: Stage) -> None:
     client = stage.client("viewer")
     [token] = stage.tokens.all()
     stage.exhaust(token.id, PER_MINUTE)

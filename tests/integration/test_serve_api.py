@@ -62,7 +62,7 @@ def test_a_decision_is_taken_once_for_each_key_and_repeated_with_the_first_answe
     assert state.outcome == "aborted"
 
 
-def test_a_key_that_went_with_another_request_is_refused(stage: Stage) -> None:
+def test_an_idempotency_key_of_another_request_is_refused(stage: Stage) -> None:
     workflow = stage.escalated()
     client = stage.client("decider")
     headers = {"If-Match": client.get(f"/v1/workflows/{workflow}").headers["etag"], "Idempotency-Key": "one"}
@@ -75,7 +75,7 @@ def test_a_key_that_went_with_another_request_is_refused(stage: Stage) -> None:
     assert problem(other)["type"] == "/problems/key-used"
 
 
-def test_of_twenty_deciders_one_wins_and_the_others_are_told_by_whom_and_what(stage: Stage) -> None:
+def test_one_of_twenty_deciders_wins_and_the_others_learn_who_decided_what(stage: Stage) -> None:
     workflow = stage.escalated()
     given = decision(stage, workflow)
     clients = [stage.client("decider", f"person{number}") for number in range(20)]
@@ -107,7 +107,7 @@ def test_a_decision_without_a_version_is_asked_for_one(stage: Stage) -> None:
     assert (answer.status_code, problem(answer)["type"]) == (428, "/problems/no-version")
 
 
-def test_commands_pause_and_go_on_and_cancel(stage: Stage) -> None:
+def test_the_api_pauses_continues_and_cancels(stage: Stage) -> None:
     workflow = stage.agents.start()
     client = stage.client("operator")
     path = f"/v1/workflows/{workflow}/commands"
@@ -150,14 +150,14 @@ def test_a_body_of_more_than_8_mib_is_refused_unread(stage: Stage) -> None:
     assert (answer.status_code, problem(answer)["type"]) == (413, "/problems/too-large")
 
 
-def test_without_a_token_nothing_is_answered_but_what_to_send(stage: Stage) -> None:
+def test_without_a_token_the_answer_says_only_what_to_send(stage: Stage) -> None:
     answer = stage.client("").get("/v1/inbox")
 
     assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
     assert problem(answer)["type"] == "/problems/not-signed-in"
 
 
-def test_a_workflow_of_another_project_is_as_if_it_were_not_there(stage: Stage) -> None:
+def test_a_workflow_of_another_project_is_not_found(stage: Stage) -> None:
     workflow = stage.escalated()
     client = stage.client("admin", projects=("ffffffff",))
 

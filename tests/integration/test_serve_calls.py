@@ -1,4 +1,4 @@
-"""People are called about what waits, by real requests of apprise, and decide by the link that they were sent."""
+"""People are called about what waits, by real requests of apprise, and decide by the link in the message."""
 
 import re
 from collections.abc import Iterator
@@ -81,7 +81,7 @@ def test_an_escalation_is_one_message_a_reminder_the_next_person_and_the_outcome
     assert re.search(r"carl \(token [0-9a-f]{8}\) decided skip at ", office.rings()[3][1])
 
 
-def test_of_two_servers_one_calls_and_the_other_goes_on_when_it_is_gone(
+def test_one_of_two_servers_calls_and_the_other_takes_over_when_it_dies(
     stage: Stage, phone: Receiver
 ) -> None:
     stage.escalated()
@@ -97,7 +97,7 @@ def test_of_two_servers_one_calls_and_the_other_goes_on_when_it_is_gone(
     assert [title.startswith("Still open") for title, _ in office.rings()] == [False, True]
 
 
-def test_who_cannot_be_reached_is_tried_again(stage: Stage, phone: Receiver) -> None:
+def test_an_unreachable_contact_is_tried_again(stage: Stage, phone: Receiver) -> None:
     stage.escalated()
     office, phone.answers = Office(stage, phone, anna={}), [500]
     server = office.server()
@@ -121,7 +121,7 @@ def test_a_contact_is_called_about_the_projects_it_names(stage: Stage, phone: Re
     assert office.rings() == []
 
 
-def test_what_opens_a_link_decides_nothing_and_a_person_decides_once(stage: Stage, phone: Receiver) -> None:
+def test_opening_a_link_decides_nothing_and_a_person_decides_once(stage: Stage, phone: Receiver) -> None:
     workflow, office = stage.escalated(), Office(stage, phone, anna={})
     office.server().look()
     link, client = link_in(office.rings()[0][1]), stage.client("")
@@ -150,7 +150,7 @@ def test_what_opens_a_link_decides_nothing_and_a_person_decides_once(stage: Stag
     assert state.outcome == "skipped"
 
 
-def test_of_many_who_use_one_link_at_once_one_decides(stage: Stage, phone: Receiver) -> None:
+def test_one_of_many_simultaneous_users_of_a_link_decides(stage: Stage, phone: Receiver) -> None:
     workflow, office = stage.escalated(), Office(stage, phone, anna={})
     office.server().look()
     link = link_in(office.rings()[0][1])
@@ -168,7 +168,7 @@ def test_of_many_who_use_one_link_at_once_one_decides(stage: Stage, phone: Recei
     assert set(statuses) <= {303, 412}
 
 
-def test_a_link_is_for_the_state_that_it_was_sent_for(stage: Stage, phone: Receiver) -> None:
+def test_a_link_is_valid_only_for_its_state(stage: Stage, phone: Receiver) -> None:
     workflow, office = stage.escalated(), Office(stage, phone, anna={})
     office.server().look()
     link = link_in(office.rings()[0][1])
@@ -184,7 +184,7 @@ def test_a_link_is_for_the_state_that_it_was_sent_for(stage: Stage, phone: Recei
     assert stage.session.engine.state(workflow).outcome is None
 
 
-def test_a_link_leads_nowhere_else_and_a_viewer_s_only_shows(stage: Stage, phone: Receiver) -> None:
+def test_a_link_opens_nothing_else_and_a_viewer_s_is_read_only(stage: Stage, phone: Receiver) -> None:
     stage.escalated()
     other = stage.escalated(48)
     office = Office(stage, phone, anna={"role": "viewer"})
@@ -205,7 +205,7 @@ def test_a_link_leads_nowhere_else_and_a_viewer_s_only_shows(stage: Stage, phone
     assert answers == [403, 303, 303, 410, 404]
 
 
-def test_a_link_is_for_the_answers_that_it_was_made_with(stage: Stage, phone: Receiver) -> None:
+def test_a_link_accepts_only_the_answers_it_was_made_with(stage: Stage, phone: Receiver) -> None:
     workflow, office = stage.escalated(), Office(stage, phone, anna={})
     office.server().look()
 
@@ -215,7 +215,7 @@ def test_a_link_is_for_the_answers_that_it_was_made_with(stage: Stage, phone: Re
     assert stage.session.engine.state(workflow).outcome is None
 
 
-def test_what_was_mistyped_by_a_link_may_be_sent_again(stage: Stage, phone: Receiver) -> None:
+def test_an_invalid_answer_by_a_link_can_be_corrected(stage: Stage, phone: Receiver) -> None:
     workflow, office = stage.escalated(), Office(stage, phone, anna={})
     office.server().look()
     link, client = link_in(office.rings()[0][1]), stage.client("")
@@ -228,7 +228,7 @@ def test_what_was_mistyped_by_a_link_may_be_sent_again(stage: Stage, phone: Rece
     assert stage.session.engine.state(workflow).outcome == "skipped"
 
 
-def test_who_is_called_no_more_has_no_link_and_a_new_viewer_s_only_shows(
+def test_a_removed_contact_s_link_is_void_and_a_new_viewer_s_is_read_only(
     stage: Stage, phone: Receiver
 ) -> None:
     stage.escalated()
@@ -247,7 +247,7 @@ def test_who_is_called_no_more_has_no_link_and_a_new_viewer_s_only_shows(
     assert client.get(link, headers=HTML).status_code == 410
 
 
-def test_what_a_link_is_for_cannot_be_widened_in_redis(stage: Stage, phone: Receiver) -> None:
+def test_editing_redis_cannot_widen_a_link(stage: Stage, phone: Receiver) -> None:
     stage.escalated()
     office = Office(stage, phone, anna={"role": "viewer"})
     office.server().look()

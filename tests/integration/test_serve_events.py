@@ -1,4 +1,4 @@
-"""Live events of a real `fixloop serve`: whom they are for, where they go on, and what says that some are missing."""
+"""Live events of a real `fixloop serve`: their recipients, resuming, and the report of a gap."""
 
 import json
 import threading
@@ -56,7 +56,7 @@ def listen(scene: Scene, client: httpx.Client | None = None, after: str = "") ->
 
 
 def events(answer: httpx.Response) -> Iterator[Told]:
-    """What comes, without the comments."""
+    """The received lines, without comments."""
     fields: dict[str, str] = {}
     for line in answer.iter_lines():
         if line and not line.startswith(":"):
@@ -68,7 +68,7 @@ def events(answer: httpx.Response) -> Iterator[Told]:
 
 
 def begun(answer: httpx.Response) -> Iterator[Told]:
-    """What comes after the first event, which says that all is to be read once."""
+    """The events after the first, which says to read everything once."""
     assert answer.status_code == 200
     lines = events(answer)
     first = next(lines)
@@ -80,7 +80,7 @@ def change(workflow: str, version: int) -> dict[str, Any]:
     return {"workflow": workflow, "version": version}
 
 
-def test_a_change_is_told_with_the_version_that_it_made(scene: Scene) -> None:
+def test_a_change_is_sent_with_its_new_version(scene: Scene) -> None:
     with listen(scene) as answer:
         lines = begun(answer)
         assert answer.headers["content-type"].startswith("text/event-stream")
@@ -91,7 +91,7 @@ def test_a_change_is_told_with_the_version_that_it_made(scene: Scene) -> None:
         assert (told.kind, told.data) == ("change", change(workflow, 1))
 
 
-def test_what_happened_while_nobody_listened_is_told_from_the_last_id_on(scene: Scene) -> None:
+def test_missed_events_are_sent_from_the_last_id_on(scene: Scene) -> None:
     with listen(scene) as answer:
         lines = begun(answer)
         first = scene.agents.start(1)
@@ -108,7 +108,7 @@ def test_what_happened_while_nobody_listened_is_told_from_the_last_id_on(scene: 
     assert found == {second, third}
 
 
-def test_another_server_goes_on_from_the_same_id(scene: Scene, tmp_path: Path) -> None:
+def test_another_server_continues_from_the_same_id(scene: Scene, tmp_path: Path) -> None:
     with listen(scene) as answer:
         lines = begun(answer)
         scene.agents.start(1)
@@ -124,7 +124,7 @@ def test_another_server_goes_on_from_the_same_id(scene: Scene, tmp_path: Path) -
         assert next(events(answer)).data == change(workflow, 1)
 
 
-def test_who_was_away_for_too_long_is_told_to_read_all_again(scene: Scene) -> None:
+def test_a_client_away_for_too_long_is_told_to_reload(scene: Scene) -> None:
     with listen(scene) as answer:
         lines = begun(answer)
         workflow = scene.agents.start(1)
@@ -136,13 +136,13 @@ def test_who_was_away_for_too_long_is_told_to_read_all_again(scene: Scene) -> No
         assert next(events(answer)).kind == "reset"
 
 
-def test_an_id_that_is_none_is_refused(scene: Scene) -> None:
+def test_an_invalid_event_id_is_refused(scene: Scene) -> None:
     answer = scene.client.get("/v1/events", headers={"Last-Event-ID": "yesterday"})
 
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/invalid")
 
 
-def test_nobody_is_told_of_another_project_s_workflows(scene: Scene) -> None:
+def test_events_of_another_project_are_not_sent(scene: Scene) -> None:
     with closing(Connection(scene.redis_url)) as connection:
         token = Tokens(connection).create("eve", scopes_of("admin", ""), ("ffffffff",), days=1)
     with (
@@ -166,7 +166,7 @@ def test_a_stream_without_a_token_is_refused(scene: Scene) -> None:
     assert httpx.get(f"{scene.server.url}/v1/events", timeout=30).status_code == 401
 
 
-def test_many_who_listen_are_all_told(scene: Scene) -> None:
+def test_all_of_many_listeners_get_the_event(scene: Scene) -> None:
     told: list[Told] = []
     ready = threading.Barrier(21)
 

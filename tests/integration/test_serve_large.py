@@ -1,4 +1,4 @@
-"""Pages of much: ten thousand workflows, five hundred open decisions, a thousand messages, a failure of 1 MB."""
+"""Large pages: ten thousand workflows, five hundred open decisions, a thousand messages, a failure of 1 MB."""
 
 import time
 from typing import Final
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.slow
 stage = pytest.fixture(on_redis)
 
 SECONDS: Final = 0.5
-"""Of a processor at its usual speed. Alone each page takes less than 0.2; beside others its memory is slower, too."""
+"""Of a processor at its usual speed. Alone each page takes less than 0.2; with others its memory is slower, too."""
 USUAL_SECONDS: Final = 0.05
-"""What `slowness` computes takes there."""
+"""The time of `slowness`'s computation there."""
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_conversation_of_a_thousand_messages_is_shown_in_pages_with_its_count(
     assert "998 messages, 1 to 100 here" in earlier
 
 
-def test_a_failure_and_a_difference_of_a_megabyte_are_cut_with_their_counts(
+def test_a_failure_and_a_difference_of_a_megabyte_are_shortened_and_counted(
     stage: Stage, client: TestClient
 ) -> None:
     played = Played(stage.agents.store)

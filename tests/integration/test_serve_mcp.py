@@ -115,7 +115,7 @@ def test_each_request_is_its_own_token_s(world: World, mode: str) -> None:
     assert workflows[1] in {each["workflow_id"] for each in bens}
 
 
-def test_an_agent_of_another_project_finds_nothing_and_a_viewer_takes_nothing(world: World) -> None:
+def test_an_agent_of_another_project_finds_nothing_and_a_viewer_claims_nothing(world: World) -> None:
     world.waiting(47)
 
     async def act(client: Client) -> Any:
@@ -133,7 +133,7 @@ def test_an_agent_of_another_project_finds_nothing_and_a_viewer_takes_nothing(wo
     assert [each["workflow_id"] for each in viewer[1]["workflows"]] == [f"{PROJECT}-47-1"]
 
 
-def test_nobody_is_known_by_anything_but_a_token(world: World) -> None:
+def test_only_a_token_authenticates_an_mcp_client(world: World) -> None:
     with httpx.Client(base_url=world.served.url) as client:
         headers = {"Accept": "application/json, text/event-stream"}
         sign_in = client.get("/sign-in")

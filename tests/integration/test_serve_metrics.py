@@ -1,4 +1,4 @@
-"""What operators are told: figures that Prometheus reads, alerts on them, and whether server and Redis answer."""
+"""Monitoring for operators: metrics for Prometheus, alerts on them, and whether server and Redis answer."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def scraped(stage: Stage) -> dict[tuple[str, tuple[tuple[str, str], ...]], float
     return {(each.name, tuple(sorted(each.labels.items()))): each.value for each in samples}
 
 
-def test_the_figures_are_those_of_redis(stage: Stage) -> None:
+def test_the_metrics_match_redis(stage: Stage) -> None:
     stage.escalated(1)
     stage.held(2)
     stage.agents.start(3)
@@ -46,7 +46,7 @@ def test_the_figures_are_those_of_redis(stage: Stage) -> None:
     assert 0 <= found["fixloop_escalation_oldest_seconds", ()] < 3600
 
 
-def test_how_long_things_took_is_counted_once_from_the_histories(stage: Stage) -> None:
+def test_durations_are_counted_once_from_the_histories(stage: Stage) -> None:
     workflow = stage.escalated(1)
     before = scraped(stage)
     item = stage.client().get("/v1/inbox").json()["items"][0]
@@ -76,7 +76,7 @@ def test_how_long_things_took_is_counted_once_from_the_histories(stage: Stage) -
         assert each["fixloop_histories_unread", ()] == 0
 
 
-def test_what_a_label_holds_stays_one_label() -> None:
+def test_a_hostile_label_value_stays_one_label() -> None:
     hostile = 'a"b\\c\nfixloop_up 1'
     text = exposition([gauge("steps", "Steps.", ["queue"], {(hostile,): 2})]).decode()
 
@@ -85,7 +85,7 @@ def test_what_a_label_holds_stays_one_label() -> None:
     assert [(sample.labels, sample.value) for sample in family.samples] == [({"queue": hostile}, 2.0)]
 
 
-def test_every_name_in_alerts_and_dashboard_is_one_that_is_told(stage: Stage) -> None:
+def test_every_metric_in_alerts_and_dashboard_exists(stage: Stage) -> None:
     stage.escalated(1)
     stage.agents.start(2)
     stage.settle()
@@ -107,7 +107,7 @@ def test_every_name_in_alerts_and_dashboard_is_one_that_is_told(stage: Stage) ->
     assert {"fixloop_clock_runs", "fixloop_steps"} <= named
 
 
-def test_prometheus_own_tool_takes_the_rules_and_the_figures(stage: Stage, tmp_path: Path) -> None:
+def test_promtool_accepts_the_rules_and_the_metrics(stage: Stage, tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("no promtool here (Debian: apt install prometheus)")
@@ -122,12 +122,12 @@ def test_prometheus_own_tool_takes_the_rules_and_the_figures(stage: Stage, tmp_p
     assert figures.returncode == 0, figures.stdout + figures.stderr
 
 
-def test_the_figures_are_of_all_projects_and_for_no_caller_of_some(stage: Stage) -> None:
+def test_the_metrics_cover_all_projects_and_are_refused_to_callers_of_some(stage: Stage) -> None:
     assert stage.client("viewer", projects=("0a1b2c3d",)).get("/metrics").status_code == 403
     assert stage.client("").get("/metrics").status_code == 401
 
 
-def test_whether_it_answers_and_whether_redis_does_is_told_to_everybody(stage: Stage) -> None:
+def test_liveness_and_readiness_need_no_token(stage: Stage) -> None:
     nobody = stage.client("")
 
     assert [nobody.get(path).text for path in ("/healthz", "/readyz")] == ["ok\n", "ok\n"]

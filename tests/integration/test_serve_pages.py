@@ -1,4 +1,4 @@
-"""The pages of `fixloop serve` as a browser without scripts has them: forms, cookies, and all text as text."""
+"""The pages of `fixloop serve` in a browser without scripts: forms, cookies, and all text as text."""
 
 import re
 from html.parser import HTMLParser
@@ -23,7 +23,7 @@ HOSTILE: Final = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202
 
 
 class Page(HTMLParser):
-    """What a page consists of."""
+    """The elements of a page."""
 
     def __init__(self, response: Any) -> None:
         super().__init__()
@@ -87,9 +87,7 @@ def all_pages(stage: Stage, workflow: str) -> list[str]:
     ]
 
 
-def test_every_page_has_a_language_headings_in_order_one_main_part_and_no_style_of_its_own(
-    stage: Stage,
-) -> None:
+def test_every_page_has_a_language_ordered_headings_one_main_and_no_inline_style(stage: Stage) -> None:
     workflow = Played(stage.agents.store).stuck()
     browser = Browser(stage, "admin")
 
@@ -109,7 +107,7 @@ def test_every_page_has_a_language_headings_in_order_one_main_part_and_no_style_
         assert "style" not in page.tags, path
 
 
-def test_what_others_wrote_is_text_on_every_page_and_nothing_in_it_is_hidden(stage: Stage) -> None:
+def test_foreign_text_is_shown_as_text_with_nothing_hidden_on_every_page(stage: Stage) -> None:
     workflow = hostile(Played(stage.agents.store))
     browser = Browser(stage, "admin")
 
@@ -127,7 +125,7 @@ def test_what_others_wrote_is_text_on_every_page_and_nothing_in_it_is_hidden(sta
 
 
 def hostile(played: Played) -> str:
-    """A workflow in which everybody writes what acts on a page."""
+    """A workflow in which every text is hostile to a page."""
     from fixloop.protocol.failures import Failure
     from tests.fixtures.script import Fix, fails
 
@@ -136,7 +134,7 @@ def hostile(played: Played) -> str:
     return played.play(66, [fails(found, coverage=HOSTILE)] * 3, [fix] * 3, name=HOSTILE, project=HOSTILE)
 
 
-def test_a_decision_is_confirmed_by_a_form_and_its_page_says_then_who_decided(stage: Stage) -> None:
+def test_a_form_confirms_a_decision_and_its_page_then_says_who_decided(stage: Stage) -> None:
     workflow = Played(stage.agents.store).stuck()
     browser = Browser(stage, "decider", "anna")
     path = decide_path(stage, workflow)
@@ -164,7 +162,7 @@ def test_the_same_form_sent_twice_decides_once(stage: Stage) -> None:
     assert kinds.count("decision-made") == 1
 
 
-def test_who_confirms_a_stale_page_is_told_who_decided_what_and_keeps_what_they_wrote(stage: Stage) -> None:
+def test_confirming_a_stale_page_shows_who_decided_and_keeps_the_typed_text(stage: Stage) -> None:
     workflow = Played(stage.agents.store).stuck()
     anna, bob = Browser(stage, "decider", "anna"), Browser(stage, "decider", "bob")
     path = decide_path(stage, workflow)
@@ -196,7 +194,7 @@ def test_looking_at_a_decision_decides_nothing(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("csrf", [{}, {"csrf": ""}, {"csrf": "x" * 43}], ids=["missing", "empty", "wrong"])
-def test_a_form_of_another_site_is_refused(stage: Stage, csrf: dict[str, str]) -> None:
+def test_a_form_from_another_site_is_refused(stage: Stage, csrf: dict[str, str]) -> None:
     workflow = Played(stage.agents.store).stuck()
     browser = Browser(stage, "admin")
     path = decide_path(stage, workflow)
@@ -211,7 +209,7 @@ def test_a_form_of_another_site_is_refused(stage: Stage, csrf: dict[str, str]) -
     assert stage.agents.engine.state(workflow).outcome is None
 
 
-def test_operators_pause_continue_and_cancel_by_forms_and_viewers_see_none(stage: Stage) -> None:
+def test_operators_have_forms_to_pause_continue_and_cancel_and_viewers_none(stage: Stage) -> None:
     workflow = stage.agents.start()
     operator, viewer = Browser(stage, "operator"), Browser(stage, "viewer")
     path = f"/w/{workflow}"
@@ -227,7 +225,7 @@ def test_operators_pause_continue_and_cancel_by_forms_and_viewers_see_none(stage
     assert f"{path}/commands" not in viewer.get(path).text
 
 
-def test_a_browser_that_nobody_is_known_by_signs_in_and_comes_back_to_where_it_was(stage: Stage) -> None:
+def test_an_unknown_browser_signs_in_and_returns_to_its_page(stage: Stage) -> None:
     browser = Browser(stage)
 
     asked = browser.get("/fleet?state=live")
@@ -254,7 +252,7 @@ def test_signing_in_leads_to_no_other_site(stage: Stage, address: str) -> None:
     assert answer.headers["location"] == "/"
 
 
-def test_each_sign_in_has_a_session_of_its_own_and_ends_the_one_before(stage: Stage) -> None:
+def test_each_sign_in_has_a_new_session_and_ends_the_previous_one(stage: Stage) -> None:
     browser = Browser(stage, "viewer")
     first = browser.client.cookies["fixloop_session"]
 
@@ -264,7 +262,7 @@ def test_each_sign_in_has_a_session_of_its_own_and_ends_the_one_before(stage: St
     assert with_session(stage, first).get("/").status_code == 303
 
 
-def test_a_session_that_somebody_else_has_chosen_is_never_signed_in(stage: Stage) -> None:
+def test_a_session_chosen_by_another_is_never_signed_in(stage: Stage) -> None:
     browser = with_session(stage, "chosen-by-somebody-else")
 
     browser.sign_in(token=stage.token("admin"))
@@ -278,7 +276,7 @@ def with_session(stage: Stage, cookie: str) -> Browser:
     return browser
 
 
-def test_the_session_s_cookie_is_for_no_script_and_no_other_site(stage: Stage) -> None:
+def test_the_session_cookie_is_hidden_from_scripts_and_other_sites(stage: Stage) -> None:
     answer = Browser(stage).sign_in(token=stage.token())
 
     cookie = next(
@@ -311,7 +309,7 @@ def test_the_terminal_s_code_is_filled_in_by_a_link_and_redeemed_once_by_the_for
     assert "used already" in second.text
 
 
-def test_people_sign_in_with_a_password_and_a_wrong_one_is_told_in_words(stage: Stage) -> None:
+def test_people_sign_in_with_a_password_and_a_wrong_one_is_explained(stage: Stage) -> None:
     stage.people.add("bob", "decider", frozenset(), "a long password")
     browser = Browser(stage)
 
@@ -323,7 +321,7 @@ def test_people_sign_in_with_a_password_and_a_wrong_one_is_told_in_words(stage: 
     assert "bob" in browser.get("/").text
 
 
-def test_after_signing_out_the_cookie_proves_nothing(stage: Stage) -> None:
+def test_after_signing_out_the_cookie_is_void(stage: Stage) -> None:
     browser = Browser(stage, "viewer")
     cookie = browser.client.cookies["fixloop_session"]
 
@@ -343,7 +341,7 @@ def test_a_revoked_token_ends_the_sessions_that_it_began(stage: Stage) -> None:
     assert (before, browser.get("/").status_code) == (200, 303)
 
 
-def test_no_page_can_be_framed_or_run_what_it_does_not_load(stage: Stage) -> None:
+def test_no_page_can_be_framed_or_run_inline_scripts(stage: Stage) -> None:
     answer = Browser(stage, "viewer").get("/")
 
     policy = answer.headers["content-security-policy"]
@@ -352,7 +350,7 @@ def test_no_page_can_be_framed_or_run_what_it_does_not_load(stage: Stage) -> Non
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_programs_still_get_problems_as_json(stage: Stage) -> None:
+def test_programs_get_problems_as_json(stage: Stage) -> None:
     browser = Browser(stage)
 
     api, page = browser.get("/v1/inbox"), browser.client.get("/", headers={"Accept": "application/json"})
@@ -369,7 +367,7 @@ def test_every_problem_s_type_leads_to_a_page(stage: Stage, kind: str) -> None:
     assert KINDS[kind].title in Page(answer).text
 
 
-def test_the_comparison_tells_what_is_fixed_new_and_persisting_beside_the_code(stage: Stage) -> None:
+def test_the_comparison_shows_fixed_new_and_persisting_failures_next_to_the_code(stage: Stage) -> None:
     workflow = Played(stage.agents.store).stuck()
 
     said = Page(Browser(stage, "viewer").get(f"/w/{workflow}/compare/1..2")).text
@@ -392,7 +390,7 @@ def test_the_comparison_tells_what_is_fixed_new_and_persisting_beside_the_code(s
     ]
 
 
-def test_a_hold_shows_both_sides_and_is_counted_as_people_decide(stage: Stage) -> None:
+def test_a_hold_shows_both_sides_and_its_decision_is_counted(stage: Stage) -> None:
     workflow = Played(stage.agents.store).held()
     browser = Browser(stage, "decider", "anna")
     path = decide_path(stage, workflow)
@@ -421,7 +419,7 @@ def test_workflows_of_other_profiles_have_their_pages_and_are_answered_there(sta
     assert browser.get(f"/w/{workflow}/compare/1..2").status_code == 404
 
 
-def test_what_waits_for_others_is_told_apart_and_a_viewer_is_offered_no_button(stage: Stage) -> None:
+def test_waits_for_others_are_listed_separately_and_viewers_have_no_button(stage: Stage) -> None:
     workflow = Played(stage.agents.store).stuck()
 
     viewer, decider = Browser(stage, "viewer").get("/"), Browser(stage, "decider").get("/")
@@ -431,7 +429,7 @@ def test_what_waits_for_others_is_told_apart_and_a_viewer_is_offered_no_button(s
     assert f"/w/{workflow}" in viewer.text
 
 
-def test_an_empty_inbox_says_what_runs(stage: Stage) -> None:
+def test_an_empty_inbox_shows_what_is_running(stage: Stage) -> None:
     stage.agents.start(5, name="Round to cents", script="1 0")
 
     said = Page(Browser(stage, "decider").get("/")).text
@@ -440,9 +438,7 @@ def test_an_empty_inbox_says_what_runs(stage: Stage) -> None:
     assert "Round to cents" in said
 
 
-def test_where_redis_is_away_a_browser_is_told_so_in_words_and_when_to_come_back(
-    stage: Stage,
-) -> None:
+def test_without_redis_a_browser_gets_an_explanation_and_a_retry_time(stage: Stage) -> None:
     browser = Browser(stage, "viewer")
 
     def away() -> None:
@@ -456,7 +452,7 @@ def test_where_redis_is_away_a_browser_is_told_so_in_words_and_when_to_come_back
     assert "Nothing is lost" in Page(answer).text
 
 
-def test_the_fleet_shows_queues_agents_and_hooks_to_who_is_for_all_projects(stage: Stage) -> None:
+def test_the_fleet_shows_queues_agents_and_hooks_to_users_of_all_projects(stage: Stage) -> None:
     workflow = Played(stage.agents.store).stuck()
     stage.agents.start(48)
     keep_heartbeat(stage.session.settings.cache_dir, "claude", Path("/home/me/shop"), "blocked: 2 fail")

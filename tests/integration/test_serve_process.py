@@ -10,7 +10,7 @@ from tests.fixtures.serve_process import client_of, serving
 pytestmark = pytest.mark.slow
 
 ACKNOWLEDGED_SECONDS = 0.04
-"""How long Linux waits before it acknowledges what came."""
+"""How long Linux waits before it acknowledges data."""
 
 
 def test_an_answer_does_not_wait_until_the_client_has_acknowledged_its_first_part(

@@ -29,7 +29,7 @@ EXAMPLES = 25
 
 
 @pytest.mark.parametrize("role", ["admin", "decider", "agent"])
-def test_every_answer_is_one_that_the_description_has(stage: Stage, role: str) -> None:
+def test_every_answer_conforms_to_the_openapi_document(stage: Stage, role: str) -> None:
     workflow = stage.escalated()
     known = {"Authorization": f"Bearer {stage.token(role)}"}
     described = schemathesis.openapi.from_asgi("/v1/openapi.json", stage.app)
@@ -45,7 +45,7 @@ def test_every_answer_is_one_that_the_description_has(stage: Stage, role: str) -
         def call(case: Any) -> None:
             if "workflow" in case.path_parameters and len(case.path_parameters["workflow"]) % 2:
                 case.path_parameters["workflow"] = workflow
-            # Nobody here brings what a long wait would wait for.
+            # Nothing here would end a long wait.
             case.query.pop("wait_seconds", None)
             case.call_and_validate(headers=known, checks=CHECKS)
 

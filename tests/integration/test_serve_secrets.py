@@ -1,4 +1,4 @@
-"""What proves somebody, or signs, is in no log and no refusal, whatever fails while it is used."""
+"""Credentials and signing keys are in no log and no refusal, whatever fails while they are used."""
 
 import json
 import logging

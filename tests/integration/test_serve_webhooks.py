@@ -51,7 +51,7 @@ def deliverer(stage: Stage, targets: tuple[str, ...] = LOOPBACK, clock: Any = No
     return Deliverer(*told, "https://fix.example", *((clock,) if clock else ()))
 
 
-def test_what_happens_is_told_once_in_its_order_and_signed(stage: Stage, receiver: Receiver) -> None:
+def test_events_are_sent_once_in_order_and_signed(stage: Stage, receiver: Receiver) -> None:
     stage.agents.start(46, script="0")
     endpoint = added(stage, receiver)
     workflow = stage.escalated()
@@ -83,7 +83,7 @@ def test_what_happens_is_told_once_in_its_order_and_signed(stage: Stage, receive
     )
 
 
-def test_a_receiver_that_was_away_is_told_all_of_it_later(stage: Stage, receiver: Receiver) -> None:
+def test_a_receiver_that_was_away_gets_every_event_later(stage: Stage, receiver: Receiver) -> None:
     endpoint, clock = added(stage, receiver), Clock()
     stage.escalated()
     receiver.answers = [200, 200, 503]
@@ -94,7 +94,7 @@ def test_a_receiver_that_was_away_is_told_all_of_it_later(stage: Stage, receiver
     told.deliver(endpoint)
     unmoved = receiver.kinds()
     clock.now += timedelta(seconds=6)
-    # Another server goes on where this one was, or died.
+    # Another server continues where this one stopped or died.
     deliverer(stage, clock=clock).deliver(endpoint)
     assert receiver.kinds() == before, "the turn is still that of the first"
     stage.webhooks.turns.end(endpoint.id)
@@ -108,12 +108,12 @@ def test_a_receiver_that_was_away_is_told_all_of_it_later(stage: Stage, receiver
     assert stage.webhooks.standing(endpoint.id).failures == 0
 
 
-def test_one_that_refuses_for_hours_is_disabled_with_a_line_in_the_inbox_and_can_be_replayed(
+def test_a_receiver_that_refuses_for_hours_is_disabled_listed_and_can_be_replayed(
     stage: Stage, receiver: Receiver
 ) -> None:
     endpoint, clock = added(stage, receiver), Clock()
     stage.escalated()
-    # Its own clock does not go on with this one.
+    # Its own clock does not advance with this one.
     receiver.secret = ""
     receiver.answers = [500] * 7
     told = deliverer(stage, clock=clock)
@@ -160,7 +160,7 @@ def test_a_receiver_that_is_gone_is_disabled_at_once_and_a_redirect_is_not_follo
     assert len(receiver.seen) == 2
 
 
-def test_nothing_is_sent_inside_that_is_not_listed(stage: Stage, receiver: Receiver) -> None:
+def test_nothing_is_sent_to_an_unlisted_internal_address(stage: Stage, receiver: Receiver) -> None:
     endpoint = added(stage, receiver)
     stage.agents.start(48)
     stage.settle()
@@ -173,7 +173,7 @@ def test_nothing_is_sent_inside_that_is_not_listed(stage: Stage, receiver: Recei
     assert problem(answer)["detail"].startswith("169.254.169.254 is 169.254.169.254, which is not")
 
 
-def test_types_and_projects_are_all_that_is_told(stage: Stage, receiver: Receiver) -> None:
+def test_a_webhook_gets_only_its_types_and_projects(stage: Stage, receiver: Receiver) -> None:
     other = added(stage, receiver, projects=("ffffffff",))
     some = added(stage, receiver, "dev.fixloop.escalation", projects=("0a1b2c3d",))
     stage.escalated()
@@ -185,7 +185,7 @@ def test_types_and_projects_are_all_that_is_told(stage: Stage, receiver: Receive
     assert receiver.kinds() == ["escalation.opened"]
 
 
-def test_two_secrets_sign_while_one_takes_the_place_of_the_other(stage: Stage, receiver: Receiver) -> None:
+def test_both_secrets_sign_during_a_rotation(stage: Stage, receiver: Receiver) -> None:
     endpoint = added(stage, receiver)
     rotated = stage.webhooks.rotate(endpoint.id)
     stage.agents.start(48)
@@ -199,7 +199,7 @@ def test_two_secrets_sign_while_one_takes_the_place_of_the_other(stage: Stage, r
     assert rotated.good_secrets(later) == [rotated.secrets[0][0]] != [receiver.secret]
 
 
-def test_a_project_s_administrator_has_the_webhooks_of_that_project_alone(stage: Stage) -> None:
+def test_a_project_s_administrator_manages_only_that_project_s_webhooks(stage: Stage) -> None:
     mine, others = (
         stage.webhooks.add("out", "https://a.example", (), (each,)) for each in ("0a1b2c3d", "ffffffff")
     )
@@ -241,7 +241,7 @@ def asked(stage: Stage, tmp_path: Path) -> tuple[str, Path]:
     return workflow, repository
 
 
-def test_a_source_says_that_a_fix_is_done_and_it_is_taken_once(stage: Stage, asked: tuple[str, Path]) -> None:
+def test_an_incoming_fix_event_is_processed_once(stage: Stage, asked: tuple[str, Path]) -> None:
     workflow, repository = asked
     (repository / "calc.py").write_text(CALC.replace("-", "+"))
     git(repository, "checkout", "-qb", "fix")
@@ -265,7 +265,7 @@ def test_a_source_says_that_a_fix_is_done_and_it_is_taken_once(stage: Stage, ask
     assert fixes[0]["completion"]["files"] == ["calc.py"]
 
 
-def test_what_is_not_signed_changed_or_late_is_refused(stage: Stage, asked: tuple[str, Path]) -> None:
+def test_unsigned_altered_and_late_events_are_refused(stage: Stage, asked: tuple[str, Path]) -> None:
     workflow, _ = asked
     secret = stage.webhooks.add("in", "ci").secrets[0][0]
     event = {"type": "fix.done", "data": {"workflow_id": workflow, "patch": PATCH}}
@@ -290,9 +290,7 @@ def test_what_is_not_signed_changed_or_late_is_refused(stage: Stage, asked: tupl
     assert stage.session.engine.state(workflow).active.iteration == 1
 
 
-def test_a_result_of_a_ci_elsewhere_is_in_the_log_and_decides_nothing(
-    stage: Stage, asked: tuple[str, Path]
-) -> None:
+def test_an_external_ci_result_is_logged_and_decides_nothing(stage: Stage, asked: tuple[str, Path]) -> None:
     workflow, _ = asked
     secret = stage.webhooks.add("in", "github", (), (workflow[:8],)).secrets[0][0]
     result = {"commit": "abc1234", "name": "build", "conclusion": "success", "url": "https://ci.example/1"}
@@ -332,7 +330,7 @@ def test_a_result_of_a_ci_elsewhere_is_in_the_log_and_decides_nothing(
         {"type": "ci.completed", "data": {"workflow_id": "x", "commit": "y", "name": "", "conclusion": ""}},
     ],
 )
-def test_an_event_that_is_none_is_refused_in_a_sentence(stage: Stage, body: Any) -> None:
+def test_an_invalid_event_is_refused_in_one_sentence(stage: Stage, body: Any) -> None:
     secret = stage.webhooks.add("in", "ci").secrets[0][0]
 
     answer = stage.client("").post("/v1/hooks/ci", **signed(secret, body))

@@ -1,4 +1,4 @@
-"""Fixes by agents from elsewhere: claims under a lease, patches onto the work so far, and honest ways out."""
+"""Fixes by remote agents: claims under a lease, patches onto the work so far, and declining."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -85,7 +85,7 @@ def test_a_claim_has_the_request_and_claiming_twice_gives_the_same(stage: Stage,
     assert stage.agents.engine.state(asked).active.status == "FIXING"
 
 
-def test_of_two_agents_one_has_the_work_until_its_lease_is_over(stage: Stage, asked: str) -> None:
+def test_one_of_two_agents_has_the_work_until_its_lease_ends(stage: Stage, asked: str) -> None:
     first, second = stage.client("agent", "one"), stage.client("agent", "two")
     claim = claimed(first)
 
@@ -102,7 +102,7 @@ def test_of_two_agents_one_has_the_work_until_its_lease_is_over(stage: Stage, as
     assert submit(second, taken)["status"] == "accepted"
 
 
-def test_a_patch_becomes_the_fix_under_the_name_of_who_sent_it(stage: Stage, asked: str) -> None:
+def test_a_patch_becomes_the_fix_under_its_sender_s_name(stage: Stage, asked: str) -> None:
     client = stage.client("agent", "robot")
     claim = claimed(client)
 
@@ -121,7 +121,7 @@ def test_a_patch_becomes_the_fix_under_the_name_of_who_sent_it(stage: Stage, ask
     assert (fix["by"].startswith("robot (token "), fix["summary"]) == (True, "adds instead")
 
 
-def test_the_same_key_gets_the_first_answer_and_another_body_none(stage: Stage, asked: str) -> None:
+def test_a_repeated_key_gets_the_first_answer_only_for_the_same_body(stage: Stage, asked: str) -> None:
     client = stage.client("agent")
     claim = claimed(client)
 
@@ -137,7 +137,7 @@ def test_the_same_key_gets_the_first_answer_and_another_body_none(stage: Stage, 
     assert (other.status_code, problem(other)["type"]) == (422, "/problems/key-used")
 
 
-def test_a_fence_that_another_has_guessed_is_worth_nothing(stage: Stage, asked: str) -> None:
+def test_a_fence_guessed_by_another_agent_is_refused(stage: Stage, asked: str) -> None:
     holder, other = stage.client("agent", "one"), stage.client("agent", "two")
     claim = claimed(holder)
 
@@ -149,7 +149,7 @@ def test_a_fence_that_another_has_guessed_is_worth_nothing(stage: Stage, asked: 
     assert submit(holder, claim)["status"] == "accepted"
 
 
-def test_a_wrong_fence_is_told_and_the_claim_stands(stage: Stage, asked: str) -> None:
+def test_a_wrong_fence_is_refused_and_the_claim_stands(stage: Stage, asked: str) -> None:
     client = stage.client("agent")
     claim = claimed(client)
 
@@ -159,7 +159,7 @@ def test_a_wrong_fence_is_told_and_the_claim_stands(stage: Stage, asked: str) ->
     assert submit(client, claim, key="right")["status"] == "accepted"
 
 
-def test_what_is_sent_after_the_fix_is_too_late(stage: Stage, asked: str) -> None:
+def test_a_patch_after_the_fix_is_too_late(stage: Stage, asked: str) -> None:
     client = stage.client("agent")
     claim = claimed(client)
     submit(client, claim)
@@ -232,12 +232,12 @@ def test_a_failure_is_read_in_full_by_its_number(stage: Stage, asked: str) -> No
     assert none.status_code == 422
 
 
-def test_who_may_not_work_gets_none_and_another_project_s_is_none(stage: Stage, asked: str) -> None:
+def test_a_caller_without_the_right_or_of_another_project_gets_no_work(stage: Stage, asked: str) -> None:
     assert stage.client("viewer").post("/v1/claims").status_code == 403
     assert claimed(stage.client("agent", projects=("ffffffff",)))["status"] == "none"
 
 
-def test_of_ten_that_claim_at_once_one_gets_it(stage: Stage, asked: str) -> None:
+def test_one_of_ten_simultaneous_claims_gets_the_work(stage: Stage, asked: str) -> None:
     clients = [stage.client("agent", f"agent{number}") for number in range(10)]
 
     with ThreadPoolExecutor(10) as pool:

@@ -27,7 +27,7 @@ NEVER: Final = {
     "junitparser",
     "asyncio",
 }
-"""What takes long to load, and no call that answers at once needs."""
+"""Modules that take long to load and that no quick call needs."""
 
 
 def loaded_by(words: list[str], directory: Path) -> set[str]:
@@ -59,7 +59,7 @@ def test_a_call_loads_no_more_than_it_needs(words: list[str], not_needed: set[st
     assert loaded_by(words, tmp_path) & not_needed == set()
 
 
-def test_no_command_but_those_of_the_server_loads_what_the_server_needs() -> None:
+def test_only_server_commands_load_the_server_s_modules() -> None:
     program = (
         "import sys; from fixloop.commands.program import app; import typer\n"
         "group = typer.main.get_command(app); context = group.make_context('fixloop', [], resilient_parsing=True)\n"

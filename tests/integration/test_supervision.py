@@ -9,7 +9,7 @@ from workers.processes.child import Child
 pytestmark = pytest.mark.slow
 
 
-def test_a_process_that_ends_by_itself_is_reported_with_its_last_line(
+def test_a_process_that_exits_by_itself_is_reported_with_its_last_line(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     child = Child("no-such-role", {})

@@ -1,4 +1,4 @@
-"""A fix that answers rightly only what the tests ask, in whatever way, is held; one that mends a rule is not."""
+"""A fix that is right only for the tests' values is held in every form; one that corrects a rule is not."""
 
 import json
 import os
@@ -53,12 +53,12 @@ def by_pytest(tmp_path: Path, broken: str, fixed: str, tests: str) -> Fixing:
 
 
 def checksums() -> str:
-    """The fix by checksums, with those of these values."""
+    """The fix by checksums of these values."""
     sums = [zlib.crc32(repr(values).encode()) % 1000 for values in ([3.5, 4.25], [7.25, 8.0])]
     return BY_CHECKSUM.replace("711", str(sums[0])).replace("205", str(sums[1]))
 
 
-def test_answers_by_the_checksum_of_what_is_asked_are_held_with_the_call(tmp_path: Path) -> None:
+def test_answers_chosen_by_a_checksum_of_the_input_are_held_with_the_call(tmp_path: Path) -> None:
     fixing = by_pytest(tmp_path, MEAN, checksums(), TESTS)
 
     state = fixing.run()
@@ -71,7 +71,7 @@ def test_answers_by_the_checksum_of_what_is_asked_are_held_with_the_call(tmp_pat
     assert "mean([3.5, 4.25])" in found.text
 
 
-def test_a_rule_that_is_mended_is_not_held(tmp_path: Path) -> None:
+def test_a_corrected_rule_is_not_held(tmp_path: Path) -> None:
     fixing = by_pytest(tmp_path, MEAN, HONEST, TESTS)
 
     fixing.run()
@@ -79,7 +79,7 @@ def test_a_rule_that_is_mended_is_not_held(tmp_path: Path) -> None:
     assert fixing.rules == []
 
 
-def test_what_a_script_asks_is_recorded_too(tmp_path: Path) -> None:
+def test_calls_of_a_script_are_recorded_too(tmp_path: Path) -> None:
     script = (
         "from stats import mean\n\nassert mean([3.5, 4.25]) == 3.875\nassert mean([7.25, 8.0]) == 7.625\n"
     )
@@ -92,7 +92,7 @@ def test_what_a_script_asks_is_recorded_too(tmp_path: Path) -> None:
 
 
 def told_by_both(folder: Path, broken: str, fixed: str, tests: str) -> list[list[str]]:
-    """What the recorder and the replay, in processes of their own, say of a script's calls: before and after."""
+    """The records of a script's calls by the recorder and the replay in separate processes: before and after."""
     for name in ("calls", "site"):
         (folder / name).mkdir()
     module, script = folder / "stats.py", folder / "verify.py"
@@ -117,7 +117,7 @@ def told_by_both(folder: Path, broken: str, fixed: str, tests: str) -> list[list
 
 
 def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Special]:
-    """The functions of which these lines say that they answer otherwise only what the tests ask."""
+    """The functions that, by these lines, answer differently only for the tests' values."""
     lines = told_by_both(folder, broken, fixed, tests)
     old, new = [Source("stats.py", broken)], [Source("stats.py", fixed)]
     values = values_of(old, new)
@@ -248,9 +248,7 @@ def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Speci
         ),
     ],
 )
-def test_an_honest_case_of_its_own_is_not_special(
-    tmp_path: Path, broken: str, fixed: str, tests: str
-) -> None:
+def test_an_honest_separate_case_is_not_special(tmp_path: Path, broken: str, fixed: str, tests: str) -> None:
     assert asked_again(tmp_path, broken, fixed, tests) == []
 
 
@@ -372,7 +370,7 @@ def test_an_honest_case_of_its_own_is_not_special(
         ),
     ],
 )
-def test_a_special_case_without_a_branch_for_it_is_seen(
+def test_a_special_case_without_a_branch_is_detected(
     tmp_path: Path, broken: str, fixed: str, tests: str, asked: str | None
 ) -> None:
     [found] = asked_again(tmp_path, broken, fixed, tests)
@@ -417,7 +415,7 @@ TRIPS = "for text in ('abcd', 'xyxyx', 'fix'):\n    assert unpack(pack(text)) ==
         ),
     ],
 )
-def test_an_answer_that_was_remembered_is_seen(tmp_path: Path, fixed: str, by: str) -> None:
+def test_a_remembered_answer_is_detected(tmp_path: Path, fixed: str, by: str) -> None:
     lines = told_by_both(tmp_path, PACKED, fixed, TRIPS)
 
     [found] = carried(*lines, has_state=False)
@@ -473,13 +471,13 @@ def test_an_answer_that_was_remembered_is_seen(tmp_path: Path, fixed: str, by: s
         ),
     ],
 )
-def test_what_is_answered_alike_in_any_order_is_not_remembered(
+def test_an_answer_that_is_the_same_in_any_order_is_not_remembered(
     tmp_path: Path, broken: str, fixed: str, tests: str
 ) -> None:
     assert not [*carried(*told_by_both(tmp_path, broken, fixed, tests), has_state=False)]
 
 
-def test_where_the_product_kept_something_before_order_may_matter() -> None:
+def test_order_may_matter_where_the_product_already_kept_state() -> None:
     line = {"file": "a.py", "name": "a.f", "shown": "f()", "answer": "1", "alone": "2", "by": "order"}
     lines = [json.dumps(line), "{", "[]", '"text"', '{"call": 1}']
 
@@ -569,7 +567,9 @@ def test_a_remembered_answer_is_held_with_both_answers(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_test_s_answer_given_to_others_is_seen(tmp_path: Path, broken: str, fixed: str, tests: str) -> None:
+def test_a_test_s_answer_given_for_other_values_is_detected(
+    tmp_path: Path, broken: str, fixed: str, tests: str
+) -> None:
     assert asked_again(tmp_path, broken, fixed, tests)
 
 
@@ -591,9 +591,7 @@ def read(path):
         ("if len(parts) > 2: parts[1] = '='.join(parts[1:])", []),
     ],
 )
-def test_what_a_file_of_a_test_says_is_asked_otherwise_too(
-    tmp_path: Path, more: str, rules: list[str]
-) -> None:
+def test_the_contents_of_a_test_s_file_are_varied_too(tmp_path: Path, more: str, rules: list[str]) -> None:
     tests = (
         "from stats import read\n\n\ndef test_values(tmp_path):\n    file = tmp_path / 'app.conf'\n"
         "    file.write_text('name=shop\\nurl=a?b=c\\n')\n"
@@ -618,7 +616,7 @@ def test_calls_that_write_are_not_made_again(tmp_path: Path) -> None:
     assert kept.read_text().split() == ["tea"]
 
 
-def test_a_call_whose_values_cannot_be_told_apart_does_not_end_the_others(tmp_path: Path) -> None:
+def test_a_call_with_indistinguishable_values_does_not_stop_the_others(tmp_path: Path) -> None:
     odd = "class Odd:\n    def __repr__(self):\n        raise RuntimeError\n\n\ndef seen(odd):\n    return 1\n\n\n"
     broken = f"{odd}def leap(year):\n    return year % 4 == 0\n"
     fixed = f"{odd}SEEN = {{1900: False}}\n\n\ndef leap(year):\n    return SEEN.get(year, year % 4 == 0)\n"
@@ -629,7 +627,7 @@ def test_a_call_whose_values_cannot_be_told_apart_does_not_end_the_others(tmp_pa
     assert found.shown == "leap(1900)"
 
 
-def test_what_writes_to_show_a_value_is_refused_too(tmp_path: Path) -> None:
+def test_a_write_while_a_value_is_shown_is_refused_too(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     sign = (
         f"class Sign:\n    def __repr__(self):\n        open({str(kept)!r}, 'a').write('x')\n        return 'sign'\n"
@@ -642,7 +640,7 @@ def test_what_writes_to_show_a_value_is_refused_too(tmp_path: Path) -> None:
     assert not kept.exists()
 
 
-def test_a_test_that_minds_being_recorded_is_not_taken_for_a_flaky_one(tmp_path: Path) -> None:
+def test_a_test_that_fails_when_recorded_is_not_taken_for_flaky(tmp_path: Path) -> None:
     watched = (
         "import sys\n\n\ndef is_watched():\n    if sys.version_info >= (3, 12):\n"
         "        return any(map(sys.monitoring.get_tool, (3, 4)))\n    return sys.getprofile() is not None\n"
@@ -661,7 +659,7 @@ def test_a_test_that_minds_being_recorded_is_not_taken_for_a_flaky_one(tmp_path:
     assert (fixing.rules, by_script.rules) == ([], [])
 
 
-def test_who_switches_it_off_gets_the_pass(tmp_path: Path) -> None:
+def test_with_the_rule_off_the_fix_passes(tmp_path: Path) -> None:
     fixing = by_pytest(tmp_path, MEAN, checksums(), TESTS)
     fixing.configuration = fixing.configuration.model_copy(
         update={"integrity": fixing.configuration.integrity.model_copy(update={"off": (RULE,)})}

@@ -11,7 +11,7 @@ from tests.fixtures.repositories import git, make_repository
 pytestmark = pytest.mark.slow
 
 
-def test_texts_are_read_by_blob_or_by_path_and_what_is_no_text_is_left_out(tmp_path: Path) -> None:
+def test_texts_are_read_by_blob_or_by_path_and_binary_files_are_left_out(tmp_path: Path) -> None:
     content = {"a.py": "one\n", "b c.py": "", "d/é.py": "\n\ntwo\n", "large.py": "x" * 101, "binary": "a\0b"}
     top = make_repository(tmp_path / "shop", content)
     blob = git(top, "rev-parse", "HEAD:a.py")

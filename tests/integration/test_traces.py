@@ -1,4 +1,4 @@
-"""Workflows as traces: of a real run whose commands join it, and for a collector that comes and goes."""
+"""Workflows as traces: of a real run whose commands join it, and for a collector that is sometimes away."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -96,7 +96,7 @@ def ended(stage: Stage, issue: int) -> str:
     return f"{trace_id(workflow):032x}"
 
 
-def test_what_ends_is_told_once_and_what_ended_before_is_not(stage: Stage, collector: TraceCollector) -> None:
+def test_an_end_is_exported_once_and_earlier_ones_are_not(stage: Stage, collector: TraceCollector) -> None:
     ended(stage, 1)
     one = tracer(stage, collector)
     one.tell()
@@ -116,7 +116,7 @@ def test_what_ends_is_told_once_and_what_ended_before_is_not(stage: Stage, colle
     assert len({span.span_id for span in collector.spans}) == len(collector.spans)
 
 
-def test_a_collector_that_was_away_gets_all_of_it_later(stage: Stage, collector: TraceCollector) -> None:
+def test_a_collector_that_was_away_gets_every_span_later(stage: Stage, collector: TraceCollector) -> None:
     one = tracer(stage, collector)
     one.tell()
     traces = [ended(stage, issue) for issue in (1, 2)]
@@ -128,7 +128,7 @@ def test_a_collector_that_was_away_gets_all_of_it_later(stage: Stage, collector:
     assert sorted(collector.traces()) == sorted(traces)
 
 
-def test_the_spans_are_the_stretches_of_the_history_with_who_worked_and_what_came_of_it(stage: Stage) -> None:
+def test_the_spans_are_the_phases_of_the_history_with_worker_and_result(stage: Stage) -> None:
     workflow = Played(stage.agents.store).stuck()
     found = stage.agents.store.read(workflow)
     assert found is not None

@@ -1,4 +1,4 @@
-"""The work of a workflow comes to any machine: the base from its repository, each fix as a bundle from the store."""
+"""A workflow's work reaches any machine: the base from its repository, each fix as a bundle from the store."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,7 +86,7 @@ def loop(tmp_path: Path) -> Loop:
     return Loop(tmp_path)
 
 
-def test_fixes_made_on_several_machines_come_to_another_one(loop: Loop) -> None:
+def test_fixes_made_on_several_machines_reach_another_one(loop: Loop) -> None:
     loop.fix("first", {"price": "right\n"})
     loop.fix("second", {"stock": "right\n"})
 
@@ -107,7 +107,7 @@ def test_a_run_keeps_the_diff_of_its_fix_and_what_the_agent_said(loop: Loop) -> 
     assert loop.store.get_artifact(WORKFLOW, run.diff_artifacts[0]) == run.diff.encode()
 
 
-def test_of_a_long_diff_a_run_keeps_the_beginning_and_the_store_all(loop: Loop) -> None:
+def test_a_run_keeps_the_beginning_of_a_long_diff_and_the_store_all_of_it(loop: Loop) -> None:
     loop.fix("first", {"price": "".join(f"line {number}\n" for number in range(5000))})
 
     run = loop.state.active.runs[-1]
@@ -149,7 +149,7 @@ def test_a_machine_takes_only_the_bundles_that_it_lacks(loop: Loop) -> None:
     assert len(list(mirror.path.glob("objects/pack/*.pack"))) == 3
 
 
-def test_the_history_vouches_for_the_bundles(loop: Loop) -> None:
+def test_the_history_verifies_the_bundles(loop: Loop) -> None:
     bundle = loop.fix("first", {"price": "right\n"})
 
     named = [entry.body.get("artifacts", []) for entry in loop.store.history(WORKFLOW)]

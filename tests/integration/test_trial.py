@@ -113,7 +113,7 @@ def test_the_command_to_run_again_is_run_by_the_interpreter_of_the_check(site: S
     assert (done.returncode, done.stdout) == (1, b"own\n")
 
 
-def test_neither_a_ref_nor_a_workspace_is_left(site: Site) -> None:
+def test_a_trial_leaves_neither_a_ref_nor_a_workspace(site: Site) -> None:
     before = git(site.repository, "for-each-ref")
 
     site.tried(Configuration(specialists=checks(security=(shell("echo more >> price.new"),))))
@@ -192,7 +192,7 @@ open(sys.argv[1], "w").write(f"<testsuite>{cases}</testsuite>")
 """
 
 
-def test_what_runs_beside_says_its_long_results_whole_and_as_soon_as_they_are_there(site: Site) -> None:
+def test_a_parallel_trial_returns_long_results_whole_and_at_once(site: Site) -> None:
     many = (sys.executable, "-c", MANY, "{junit}")
     first = Configuration(specialists=checks(test_runner=(many,) * 6))
     beside = Configuration(specialists=checks(security=(many,) * 6))
@@ -204,7 +204,7 @@ def test_what_runs_beside_says_its_long_results_whole_and_as_soon_as_they_are_th
     assert {len(each.result.passed_names) for each in found} == {5000}
 
 
-def test_where_what_runs_beside_cannot_that_is_said(site: Site) -> None:
+def test_a_parallel_trial_that_cannot_run_is_reported(site: Site) -> None:
     first = Configuration(specialists=checks(test_runner=(shell("sleep 600"),)))
     lost = Configuration(
         specialists=checks(security=(shell("true"),)), workspace=WorkspaceSettings(setup=("false",))
@@ -217,7 +217,7 @@ def test_where_what_runs_beside_cannot_that_is_said(site: Site) -> None:
     assert site.workspaces() == []
 
 
-def test_a_process_that_was_started_ahead_ends_where_nothing_is_asked_of_it() -> None:
+def test_a_process_started_early_ends_if_it_is_not_needed() -> None:
     with taken("try").ending() as process:
         assert process.poll() is None
 

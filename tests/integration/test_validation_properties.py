@@ -67,7 +67,7 @@ class Loop(RuleBasedStateMachine):
     @precondition(lambda self: self.stage.pending)
     @rule(result=RESULTS, answer=ANSWERS)
     def do_the_next_step(self, result: Any, answer: Any) -> None:
-        """The oldest ticket; where a wild event came before its result, that is refused."""
+        """The oldest ticket; if a wild event came before its result, that is refused."""
         stage = self.stage
         name = stage.pending[0].specialist
         stage.script.runs[name] = [result]
@@ -84,7 +84,7 @@ class Loop(RuleBasedStateMachine):
     def it_goes_on_for_a_while(
         self, results: list[Any], confirmations: list[Any], answers: list[Any], then: bool
     ) -> None:
-        """Several rounds without a disturbance; then one party is silent, or all goes well."""
+        """Several rounds without a disturbance; then one party is silent, or all succeed."""
         stage, name = self.stage, self.stage.state.current
         stage.script.runs = {name: [*results, *([SILENT] if then else [])]}
         stage.script.confirmations = {name: list(confirmations) for name in SPECIALISTS[:2]}
@@ -143,7 +143,7 @@ class Loop(RuleBasedStateMachine):
 
     @rule(event=WILD, is_near=st.booleans())
     def anything_happens(self, event: ev.Event, is_near: bool) -> None:
-        """Made up from nothing, or close to what is expected."""
+        """Invented, or close to what is expected."""
         name = self.stage.state.current
         event = near(event, self.stage.state) if is_near else event
         if self.tell(event) and isinstance(event, ev.ManualFixDone):
@@ -157,11 +157,11 @@ class Loop(RuleBasedStateMachine):
 
     @precondition(lambda self: len(self.stage.applied) > 30)
     @rule()
-    def somebody_cancels(self) -> None:
+    def a_person_cancels(self) -> None:
         self.tell(ev.Cancelled(by="ann"))
 
     @invariant()
-    def no_run_is_beyond_what_was_allowed(self) -> None:
+    def no_run_exceeds_its_limit(self) -> None:
         for entry in self.stage.state.specialists:
             if entry.name in SPECIALISTS:
                 assert entry.max_iterations == self.allowed[entry.name]
@@ -180,7 +180,7 @@ class Loop(RuleBasedStateMachine):
         assert any(entry.applicable for entry in state.specialists)
 
     @invariant()
-    def an_end_is_an_end(self) -> None:
+    def nothing_is_pending_after_the_end(self) -> None:
         if self.is_over:
             assert not self.stage.pending
             assert not self.stage.deadlines
@@ -191,7 +191,7 @@ class Loop(RuleBasedStateMachine):
 
 
 @pytest.mark.proves("K37", "A92", "R4", "A69")
-def test_whatever_happens_the_invariants_hold() -> None:
+def test_the_invariants_hold_for_any_events() -> None:
     run_state_machine_as_test(
         Loop, settings=settings(max_examples=100, stateful_step_count=40, deadline=None, derandomize=True)
     )

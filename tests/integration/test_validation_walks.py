@@ -51,15 +51,15 @@ def walk(seed: int) -> Loop:
     mood = random.choice(MOODS)
     for _ in range(ACTIONS):
         _act(loop, random, mood)
-        loop.no_run_is_beyond_what_was_allowed()
+        loop.no_run_exceeds_its_limit()
         loop.success_means_evidence_on_the_final_tree()
-        loop.an_end_is_an_end()
+        loop.nothing_is_pending_after_the_end()
     loop.teardown()
     return loop
 
 
 @pytest.mark.proves("K37", "A92", "R4", "A69")
-def test_on_long_walks_that_reach_what_lies_deep_the_invariants_hold() -> None:
+def test_the_invariants_hold_on_long_walks() -> None:
     stages = [walk(seed).stage for seed in range(WALKS)]
 
     assert len([stage for stage in stages if stage.state.ended]) > WALKS // 2
@@ -104,7 +104,7 @@ def _act(loop: Loop, random: Random, mood: Answer) -> None:
     elif random.random() < 0.1:
         loop.something_happens_again(index=random.randrange(100))
     elif random.random() < 0.02:
-        loop.somebody_cancels()
+        loop.a_person_cancels()
     elif loop.stage.pending:
         loop.do_the_next_step(result=_result(loop, random), answer=_fix(random, mood))
     else:

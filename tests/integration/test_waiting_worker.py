@@ -1,4 +1,4 @@
-"""What is started before anybody knows what for: a worker by `fixloop run`, a check's process, an embedded server."""
+"""Processes started before they are needed: a worker by `fixloop run`, a check's process, an embedded server."""
 
 import socket
 import subprocess
@@ -24,7 +24,7 @@ STARTS = (
 
 
 @pytest.mark.parametrize("said", [b"", b'{"options": {"concur'])
-def test_a_worker_that_nobody_tells_what_it_is_ends_as_one_that_is_not_wanted(said: bytes) -> None:
+def test_a_waiting_worker_that_gets_no_role_ends(said: bytes) -> None:
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(launching("supervise"), stdin=theirs.fileno(), stdout=PIPE, stderr=PIPE)
@@ -39,7 +39,7 @@ def test_a_worker_that_nobody_tells_what_it_is_ends_as_one_that_is_not_wanted(sa
     "then", ["", "import os; os._exit(0)", "raise SystemExit(2)", "import time; time.sleep(400)"]
 )
 @pytest.mark.parametrize("role", ["supervise", "try"])
-def test_it_ends_with_whoever_started_it_however_that_happens(role: str, then: str, tmp_path: Path) -> None:
+def test_a_waiting_worker_ends_with_its_starter(role: str, then: str, tmp_path: Path) -> None:
     mark = f"unused={tmp_path.name}"
     starter = subprocess.Popen(
         [sys.executable, "-c", STARTS.format(role=role, then=then)],
@@ -67,13 +67,13 @@ def of(mark: str) -> list[Path]:
     return found
 
 
-def test_a_run_has_one_worker_the_one_that_loaded_while_it_did(tmp_path: Path) -> None:
+def test_a_run_uses_only_the_worker_that_loaded_alongside_it(tmp_path: Path) -> None:
     slow = f"sh -c 'until test -e {tmp_path}/go; do sleep 0.05; done'"
     project = Project(tmp_path / "calc", toml=f'[specialist.test-runner]\ncommand = "{slow}"\n', calc=RIGHT)
     run = project.start("run")
     until(lambda: running(f"{tmp_path}/go"))
 
-    # Of the supervisor its children are forks, with the same words.
+    # The supervisor's children are forks with the same command line.
     words = {said_by(pid) for pid in below(run.pid)}
     (tmp_path / "go").touch()
     run.communicate(timeout=400)
@@ -96,14 +96,14 @@ def said_by(pid: int) -> bytes:
 
 
 def read(path: Path) -> bytes:
-    """Nothing where the process has ended meanwhile."""
+    """Empty if the process has ended meanwhile."""
     try:
         return path.read_bytes()
     except OSError:
         return b""
 
 
-def test_a_worker_that_has_died_meanwhile_is_started_again(tmp_path: Path) -> None:
+def test_a_waiting_worker_that_died_is_started_again(tmp_path: Path) -> None:
     project = Project(tmp_path / "calc", calc=RIGHT)
     run = project.start("run")
     deadline = time.monotonic() + 60
@@ -135,14 +135,14 @@ with child.ending():
 """
 
 
-def test_its_log_may_be_renamed_before_it_has_loaded(tmp_path: Path) -> None:
+def test_a_waiting_worker_s_log_may_be_renamed_before_it_has_loaded(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", TELLS], cwd=tmp_path, timeout=400, check=True)
 
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".log"] == ["after.log"]
     assert "127.0.0.1:1" in (tmp_path / "after.log").read_text()
 
 
-def test_a_check_has_one_process_the_one_that_loaded_while_it_did(tmp_path: Path) -> None:
+def test_a_check_uses_only_the_process_that_loaded_alongside_it(tmp_path: Path) -> None:
     slow = f"sh -c 'until test -e {tmp_path}/go; do sleep 0.05; done'"
     project = Project(tmp_path / "calc", toml=f'[specialist.test-runner]\ncommand = "{slow}"\n', calc=RIGHT)
     check = project.start("check")
@@ -174,7 +174,7 @@ def test_the_server_of_a_project_that_had_one_is_started(place: str, tmp_path: P
         starter.kill()
 
 
-def test_no_server_is_started_where_a_variable_names_another(tmp_path: Path) -> None:
+def test_no_server_is_started_if_a_variable_names_another(tmp_path: Path) -> None:
     with embedded_redis(tmp_path):
         pass
     told = "from fixloop.servers.embedded import *; start_ahead(); print(threading.active_count())"
@@ -184,7 +184,7 @@ def test_no_server_is_started_where_a_variable_names_another(tmp_path: Path) -> 
     assert done.stdout == b"1\n"
 
 
-def test_no_server_is_started_where_there_was_none(tmp_path: Path) -> None:
+def test_no_server_is_started_for_a_project_without_one(tmp_path: Path) -> None:
     told = (
         "from fixloop.servers.embedded import *; start_ahead(); [t.join() for t in threading.enumerate()[1:]]"
     )

@@ -1,4 +1,4 @@
-"""Skips that have a last day: the inbox names them in time, until the feature is handed in again."""
+"""Skips with a last day: the inbox names them in time, until the feature is submitted again."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -20,7 +20,7 @@ def day(days: int) -> str:
 
 
 def skipped(stage: Stage, until: str, issue: int = 47, number: int = 1) -> str:
-    """A workflow that a person has skipped until then."""
+    """A workflow that a person has skipped until that day."""
     workflow = stage.escalated(issue, number=number)
     item = next(each for each in stage.client().get("/v1/inbox").json()["items"] if each["issue"] == issue)
     answer = stage.client("decider", "anna").post(
@@ -37,7 +37,7 @@ def notices(stage: Stage, role: str = "viewer", **more: Any) -> list[str]:
     return [each["text"] for each in stage.client(role, **more).get("/v1/inbox").json()["notices"]]
 
 
-def test_the_inbox_names_a_waiver_that_runs_out_and_none_that_has_time(
+def test_the_inbox_names_only_waivers_that_expire_soon(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     near, _ = skipped(stage, day(3)), skipped(stage, day(60), issue=48)
@@ -53,7 +53,7 @@ def test_the_inbox_names_a_waiver_that_runs_out_and_none_that_has_time(
     assert f"accepted until {day(3)}, ben is responsible" in capsys.readouterr().out
 
 
-def test_one_that_has_run_out_stays_until_the_feature_is_handed_in_again(stage: Stage) -> None:
+def test_an_expired_waiver_stays_until_the_feature_is_submitted_again(stage: Stage) -> None:
     workflow = skipped(stage, day(1))
     store, connection = stage.session.store, stage.session.connection
     later = datetime.now(UTC).date() + timedelta(days=30)
@@ -66,7 +66,7 @@ def test_one_that_has_run_out_stays_until_the_feature_is_handed_in_again(stage: 
     assert after == []
 
 
-def test_one_is_found_when_its_workflow_is_archived_and_forgotten_when_it_is_purged(stage: Stage) -> None:
+def test_a_waiver_survives_archiving_and_is_deleted_by_purging(stage: Stage) -> None:
     store, connection = stage.session.store, stage.session.connection
     archived, purged = skipped(stage, day(3)), skipped(stage, day(3), issue=48)
     for workflow, how in ((archived, "archived"), (purged, "purged")):
@@ -77,7 +77,7 @@ def test_one_is_found_when_its_workflow_is_archived_and_forgotten_when_it_is_pur
     assert [each.workflow for each in due_waivers(store, connection)] == [archived]
 
 
-def test_what_was_written_before_a_decision_that_never_came_is_no_waiver(stage: Stage) -> None:
+def test_a_waiver_without_its_decision_does_not_count(stage: Stage) -> None:
     workflow = stage.escalated()
     connection = stage.session.connection
     keep_waiver(connection, Waiver(workflow, "test-runner", day(1), "ben", "never"))
@@ -100,7 +100,7 @@ def test_what_was_written_before_a_decision_that_never_came_is_no_waiver(stage: 
         ),
     ],
 )
-def test_what_is_no_waiver_is_refused_in_a_sentence(stage: Stage, given: dict[str, str], said: str) -> None:
+def test_an_invalid_waiver_is_refused_in_one_sentence(stage: Stage, given: dict[str, str], said: str) -> None:
     workflow = stage.escalated()
     item = stage.client().get("/v1/inbox").json()["items"][0]
 

@@ -35,7 +35,7 @@ def workspace(snapshot: Snapshot, mirror: Mirror, tmp_path: Path) -> Workspace:
     return open_workspace(tmp_path / "cache", mirror, snapshot.commit, name="t.1")
 
 
-def test_a_workspace_is_a_detached_clone_outside_the_users_checkout(
+def test_a_workspace_is_a_detached_clone_outside_the_user_s_checkout(
     workspace: Workspace, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     assert workspace.folder == tmp_path / "cache/work/t.1"
@@ -125,7 +125,7 @@ def test_files_that_take_minutes_to_read_are_refused_before_they_are_read(worksp
         workspace.capture(workspace.commit, "fixed\n")
 
 
-def test_a_tracked_file_that_grew_as_much_is_refused_likewise(workspace: Workspace) -> None:
+def test_a_tracked_file_that_grew_too_much_is_refused_too(workspace: Workspace) -> None:
     enlarge(workspace, "tests/test_shop.py")
 
     with pytest.raises(UsageError, match=r"^3 GB of files are new or have grown, tests/test_shop\.py"):
@@ -133,7 +133,7 @@ def test_a_tracked_file_that_grew_as_much_is_refused_likewise(workspace: Workspa
 
 
 def enlarge(workspace: Workspace, name: str) -> None:
-    """Let a file show a size of 3 GB, and take nearly nothing of the disk."""
+    """Make a file with a size of 3 GB that takes almost no disk space."""
     (workspace.path / name).touch()
     os.truncate(workspace.path / name, 3_000_000_000)
 
@@ -176,7 +176,7 @@ def test_pipes_sockets_and_devices_do_not_hang(workspace: Workspace, monkeypatch
 
 
 @pytest.mark.parametrize("name", [".gitignore", "new/.gitattributes", "new/.git/HEAD"])
-def test_a_pipe_that_git_would_wait_for_is_a_sentence(workspace: Workspace, name: str) -> None:
+def test_a_pipe_that_git_would_wait_for_is_one_sentence(workspace: Workspace, name: str) -> None:
     (workspace.path / name).parent.mkdir(parents=True, exist_ok=True)
     (workspace.path / name).unlink(missing_ok=True)
     os.mkfifo(workspace.path / name)
@@ -185,14 +185,14 @@ def test_a_pipe_that_git_would_wait_for_is_a_sentence(workspace: Workspace, name
         workspace.capture(workspace.commit, "a fix")
 
 
-def test_a_pipe_in_the_agents_own_repository_does_not_hang(workspace: Workspace) -> None:
+def test_a_pipe_in_the_agent_s_own_repository_does_not_hang(workspace: Workspace) -> None:
     (workspace.path / ".git/index").unlink()
     os.mkfifo(workspace.path / ".git/index")
 
     assert workspace.tracked_changes() == ()
 
 
-def test_an_agents_own_commits_become_one(workspace: Workspace, mirror: Mirror) -> None:
+def test_an_agent_s_own_commits_are_squashed_into_one(workspace: Workspace, mirror: Mirror) -> None:
     parent = workspace.commit
     for number in range(3):
         write(workspace.path, {"src/shop/__init__.py": f"price = {number + 5}\n", f"new{number}": ""})
@@ -221,14 +221,14 @@ def test_nothing_changed_is_a_valid_capture(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("harm", ["rm -rf .git", "echo nonsense > .git/config", "echo nonsense > .git/index"])
-def test_what_an_agent_does_to_git_itself_changes_nothing(workspace: Workspace, harm: str) -> None:
+def test_an_agent_s_changes_to_git_itself_have_no_effect(workspace: Workspace, harm: str) -> None:
     write(workspace.path, {"src/shop/__init__.py": "price = 2\n"})
     subprocess.run(["sh", "-c", harm], cwd=workspace.path, check=True)
 
     assert workspace.capture(workspace.commit, "a fix").files == ("src/shop/__init__.py",)
 
 
-def test_hidden_flags_and_filters_of_an_agent_are_not_believed(workspace: Workspace, tmp_path: Path) -> None:
+def test_an_agent_cannot_hide_changes_with_flags_or_filters(workspace: Workspace, tmp_path: Path) -> None:
     git(workspace.path, "update-index", "--assume-unchanged", "src/shop/__init__.py")
     git(workspace.path, "config", "core.fsmonitor", f"touch {tmp_path}/ran")
     (workspace.path / ".git/info/exclude").write_text("*\n")
@@ -238,7 +238,7 @@ def test_hidden_flags_and_filters_of_an_agent_are_not_believed(workspace: Worksp
     assert not (tmp_path / "ran").exists()
 
 
-def test_the_users_repository_may_be_pruned_meanwhile(
+def test_the_user_s_repository_may_be_pruned_meanwhile(
     workspace: Workspace, snapshot: Snapshot, mirror: Mirror
 ) -> None:
     write(workspace.path, {"a": "2"})
@@ -250,7 +250,7 @@ def test_the_users_repository_may_be_pruned_meanwhile(
     assert git(mirror.path, "show", f"{change.commit}:a") == "2"
 
 
-def test_closing_removes_everything_also_what_is_read_only(workspace: Workspace) -> None:
+def test_closing_removes_everything_including_read_only_files(workspace: Workspace) -> None:
     write(workspace.path, {"locked/file": ""})
     (workspace.path / "locked").chmod(0o500)
 

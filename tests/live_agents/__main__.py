@@ -65,7 +65,7 @@ cat > $call.sent
 
 
 class Place:
-    """A home folder with a project in which one test is red, and an agent set up for a model at `url`."""
+    """A home folder with a project in which one test fails, and an agent set up for a model at `url`."""
 
     def __init__(self, home: Path, name: str, url: str) -> None:
         self.home, self.agent, self.folder = home, AGENTS[name], home / "shop"
@@ -115,7 +115,7 @@ class Place:
         self.run(*(self._filled(word) for word in self.agent["works"]))
 
     def told(self) -> list[str]:
-        """What each call of its hooks answered, in their order."""
+        """The answer of each call of its hooks, in order."""
         return [file.read_text() for file in sorted(self.calls.glob("*.told"))]
 
     def _filled(self, text: str) -> str:
@@ -139,7 +139,7 @@ def script_of(name: str, *turns: str, into: str = MODULE) -> Script:
             values = {"file": file, "text": text}
             calls = AGENTS[name]["edit"]
             planned += [Turn(tool=tool, arguments=_set_in(how, values)) for tool, how in calls if text]
-            # Aider has no tools: it reads what is said, and asks again when a file was named that it had not read.
+            # Aider has no tools: it reads the text, and asks again if an unread file was named.
             planned += [DONE] if not text else [] if calls else [Turn(f"{into}\n```\n{text}```\n")] * 2
         return planned[before] if before < len(planned) else DONE
 
@@ -164,7 +164,7 @@ def place_of(name: str, script: Script) -> Iterator[Place]:
 
 
 def as_fixer(name: str, script: Script, ends: str) -> str:
-    """What came of `fixloop run` with the fixer that `fixloop init --agent` writes; empty where it says `ends`."""
+    """The result of `fixloop run` with the fixer that `fixloop init --agent` writes; empty if it is `ends`."""
     with place_of(name, script) as place:
         place.run("fixloop", "init", "--agent", name)
         written = place.folder / "fixloop.toml"
@@ -176,7 +176,7 @@ def as_fixer(name: str, script: Script, ends: str) -> str:
 
 
 def behind_its_hook(name: str, recorded: Path | None) -> str:
-    """What is wrong with what its hook did: told it to go on until it mends, and let go where it never does."""
+    """Faults of its hook, which makes it continue until it fixes the test, and lets it stop if it never does."""
     with place_of(name, script_of(name, WORSE, "", RIGHT, "")) as place:
         place.run("fixloop", "hook", "install", "--agent", name)
         place.works()
@@ -195,7 +195,7 @@ def behind_its_hook(name: str, recorded: Path | None) -> str:
 
 
 def by_mcp(name: str) -> str:
-    """What came of a run whose request the agent claims and answers with the tools of `fixloop mcp`."""
+    """The result of a run whose request the agent claims and answers with the tools of `fixloop mcp`."""
 
     def script(sent: str, before: int) -> Turn:
         plain = sent.replace("\\", "")
@@ -254,7 +254,7 @@ def version_of(name: str) -> str:
 
 
 def main() -> int:
-    """Print a line for each agent; 1 where one of them did not come to its end."""
+    """Print a line for each agent; 1 if one of them did not finish."""
     parser = argparse.ArgumentParser(prog="python -m tests.live_agents")
     parser.add_argument("names", nargs="*", metavar="NAME", choices=[*AGENTS, []], help="of agents.toml")
     parser.add_argument("--record", action="store_true", help="keep what they send")

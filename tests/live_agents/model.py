@@ -14,11 +14,11 @@ Document = dict[str, Any]
 Events = list[tuple[str, Document]]
 USAGE: Final = {"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10}
 ROUTE: Final = {"next_speaker": "user", "model_choice": "flash", "reasoning": "", "complexity_reasoning": ""}
-"""What Gemini CLI asks beside its work, for itself."""
+"""Gemini CLI's own side requests."""
 
 
 class Turn(NamedTuple):
-    """What the model says, or the tool that it uses."""
+    """The model's text, or the tool that it uses."""
 
     text: str = ""
     tool: str = ""

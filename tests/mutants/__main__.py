@@ -27,7 +27,7 @@ LIMIT_SECONDS: Final = 300
 WHOLE_SECONDS: Final = 1800
 """Of the tests of all rules at once, before any is switched off."""
 GUARDED: Final = 0.98
-"""So much of the rules has to turn a test red."""
+"""The share of the rules that has to make a test fail."""
 COPIED: Final = ("src", "tests", "bench", "workers", "workflows", "config", "docs", "pyproject.toml")
 PASSED, FAILED, ENDLESS = 0, 1, -1
 """pytest's exit codes, and that it had no end in time; every other one means that the tests could not be run."""

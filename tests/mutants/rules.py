@@ -29,7 +29,7 @@ class Rule(NamedTuple):
     hangs: bool = False
     """Without it the tests have no end, which is how they show it."""
     tests: Sequence[str] = ()
-    """The names of those that have to turn red, for what no requirement says."""
+    """The names of tests that have to fail, where no requirement covers the rule."""
 
 
 def rules() -> list[Rule]:
@@ -81,6 +81,6 @@ def _named() -> Mapping[str, Sequence[int]]:
 
 
 def asked_first(rule: Rule) -> list[str]:
-    """The rule's quick tests; the slow ones if it has no others, or none would be seen green."""
+    """The rule's quick tests; the slow ones if it has no others, or none would pass before."""
     proofs = proofs_of(rule)
     return [proof.node for proof in proofs if proof.is_slow == proofs[0].is_slow]

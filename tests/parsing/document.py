@@ -147,7 +147,7 @@ class Part:
         return "\n".join(self._rows[1 if self.title else 0 : end]).strip("\n")
 
     def field(self, label: str) -> str:
-        """The words after `**{label}**:`, on its line or in the fence below; UnreadableMessage without it."""
+        """The text after `**{label}**:`, on its line or in the fence below; UnreadableMessage without it."""
         if not self.has(label):
             raise UnreadableMessage(f'{self} lacks the field "{label}"')
         return self.optional(label)

@@ -43,7 +43,7 @@ SECOND_FIX = Fix(
 
 
 def play_feature_47() -> Stage:
-    """Run the example through to Code Quality and beyond."""
+    """Run the example to Code Quality and beyond."""
     first = fails(*FAILURES, coverage="73.2% (target: ≥80%)")
     second = fails(FAILURES[1], coverage="79.0% (target: ≥80%)", takes_seconds=100.0)
     third = passes(coverage="87.3% (target: ≥80%)", takes_seconds=143.0)

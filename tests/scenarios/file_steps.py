@@ -17,7 +17,7 @@ def artifacts_of(*texts: str) -> dict[str, bytes]:
 
 
 def on_disk(root: Path) -> dict[str, bytes]:
-    """What a reader finds below a folder, by path."""
+    """The files below a folder, by path."""
     found = (Path(folder, name) for folder, _, names in os.walk(root, followlinks=True) for name in names)
     paths = ((path, path.relative_to(root).as_posix()) for path in found)
     hidden = (".fixloop/", ".claude/.", ".workflow/.cycle/.gitignore")
@@ -27,7 +27,7 @@ def on_disk(root: Path) -> dict[str, bytes]:
 def steps_on_disk(
     root: Path, outcomes: Iterable[Any], artifacts: Mapping[str, bytes]
 ) -> Iterator[tuple[Any, dict[str, bytes]]]:
-    """Each state of a run, and what is on the disk once its files are written."""
+    """Each state of a run, and the files on disk once they are written."""
     files = NamedFiles(root, "place")
     for version, outcome in enumerate(outcomes, start=1):
         snapshot = outcome.state.model_dump_json(exclude_defaults=True).encode()

@@ -1,4 +1,4 @@
-"""A process that polls the named files of a workflow until it is stopped, and ends with what must never be seen.
+"""A process that polls a workflow's named files until it is stopped, and ends with any forbidden state it saw.
 
 It reads as an agent would: the state file first, then what that names. It knows no fixloop.
 """
@@ -15,7 +15,7 @@ FOLDERS = ("pending", "accepted", "completed")
 
 
 class Wrong(Exception):
-    """What a reader must never see."""
+    """A state that a reader must never see."""
 
 
 def need(holds: bool, said: str) -> None:

@@ -12,7 +12,7 @@ from tests.fixtures.validation_stage import START, Stage
 
 
 class ToldStore(MemoryStore):
-    """Its time is what it was given last, wall and engine's (K34)."""
+    """Its time is the last one given, wall and engine's (K34)."""
 
     def __init__(self) -> None:
         self.moment = Moment(START, 0.0)

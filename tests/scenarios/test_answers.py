@@ -1,4 +1,4 @@
-"""What an agent may answer, and how each answer ends (A8, A33, A71, G2, G8, K35, R8, S11, S13)."""
+"""The answers of an agent, and how each ends (A8, A33, A71, G2, G8, K35, R8, S11, S13)."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def answer(stage: Stage, text: str) -> None:
 
 
 def valid(stage: Stage) -> str:
-    """The example of the request, sent back as it stands."""
+    """The example of the request, returned unchanged."""
     active = stage.active
     return render_answer_format(stage.state.issue, active.iteration, active.name)
 
@@ -116,7 +116,7 @@ def test_an_answer_for_another_specialist_is_an_invalid_response() -> None:
 
 
 @pytest.mark.proves("R8")
-def test_the_same_answer_twice_is_taken_once() -> None:
+def test_a_repeated_answer_counts_once() -> None:
     stage = Stage([fails("a"), fails("b")], answers=None).run()
     text = valid(stage)
     answer(stage, text)
@@ -148,7 +148,7 @@ def test_an_answer_that_is_kept_during_a_pause_is_kept_once() -> None:
 
 @pytest.mark.proves("S13", "A8")
 @pytest.mark.parametrize("decision", ["abort", "skip"])
-def test_an_answer_after_the_end_is_written_down_and_changes_nothing(decision: str) -> None:
+def test_an_answer_after_the_end_is_recorded_and_changes_nothing(decision: str) -> None:
     stage = Stage([fails("a")], answers=None).run()
     late = stage.completed(Fix(), 1, "test-runner")
     stage.apply(ev.BlockerSignalled(by="agent", text="no key"))
@@ -168,7 +168,7 @@ def test_an_answer_after_the_end_is_written_down_and_changes_nothing(decision: s
 
 
 @pytest.mark.proves("G8")
-def test_who_declines_is_asked_about_at_once_and_no_iteration_is_counted() -> None:
+def test_a_declined_request_escalates_at_once_and_counts_no_iteration() -> None:
     stage = Stage([fails("a"), passes()], answers=None).run()
     before = stage.active.iteration
 
@@ -185,7 +185,7 @@ def test_who_declines_is_asked_about_at_once_and_no_iteration_is_counted() -> No
 
 
 @pytest.mark.proves("A33", "G8")
-def test_an_answer_that_is_not_ready_is_a_signalled_issue() -> None:
+def test_an_answer_that_is_not_ready_signals_an_issue() -> None:
     stage = Stage([fails("a"), passes()], answers=None).run()
 
     answer(

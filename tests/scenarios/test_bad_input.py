@@ -1,4 +1,4 @@
-"""Wrong input of agents, people and files to a cycle, to handoffs and to a chat: named, and nothing changes.
+"""Wrong input of agents, people and files to a cycle, handoffs or a chat is named and changes nothing.
 
 Each sentence has what it is about (a file where there is one), the field and the value.
 """
@@ -81,10 +81,10 @@ def test_a_field_that_occurs_twice_in_a_front_matter_is_named(tmp_path: Path) ->
 
 
 def refused(stage: CycleStage | HandoffStage, event: Any) -> str:
-    """The sentence; the state is as it was, and nothing was made of it."""
+    """The sentence; the state is unchanged, and nothing followed."""
     before, outcomes = stage.state, len(stage.outcomes)
     with pytest.raises(UsageError) as found:
-        stage.bring(event)
+        stage.apply(event)
     assert (stage.state, len(stage.outcomes)) == (before, outcomes)
     return str(found.value)
 
@@ -134,7 +134,7 @@ def test_a_write_to_the_state_of_a_cycle_is_refused_with_its_field() -> None:
         ("fixer", "notes", "fixer writes notes without the lock of state.json; take it with `fixloop lock"),
     ],
 )
-def test_a_write_by_nobody_or_to_what_is_the_engines_is_refused(sender: str, field: str, said: str) -> None:
+def test_a_write_by_no_agent_or_to_the_engine_s_fields_is_refused(sender: str, field: str, said: str) -> None:
     stage = HandoffStage()
     stage.lock("builder", "state.json")
 
@@ -175,7 +175,7 @@ def test_a_circle_in_a_configuration_is_refused_where_it_is_written(
         load_configuration(tmp_path, profile="cycle")
 
 
-def test_an_order_without_a_circle_is_taken(tmp_path: Path) -> None:
+def test_an_order_without_a_circle_is_accepted(tmp_path: Path) -> None:
     text = '[cycle.agent.fe]\noutside = true\ndepends_on = ["ra"]\n[cycle.agent.vas]\noutside = true\n'
     (tmp_path / "fixloop.toml").write_text(f'{text}depends_on = ["cd", "fe"]\n')
 
@@ -203,7 +203,7 @@ def test_a_circle_of_tasks_is_refused_with_its_members() -> None:
 
 @pytest.mark.proves("D27", "S25", "K10")
 @pytest.mark.parametrize("event", [LockReleased, LockExtended])
-def test_a_lock_is_let_go_by_nobody_but_its_owner(event: Any) -> None:
+def test_a_lock_is_released_only_by_its_owner(event: Any) -> None:
     stage = HandoffStage()
 
     assert refused(stage, event(sender="fixer", resource=AUTH)) == (

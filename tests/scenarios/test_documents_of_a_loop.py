@@ -65,7 +65,7 @@ def told_by(stage: Stage, message_id: str) -> tuple[str, str, str, str]:
 
 
 @pytest.mark.proves("A23", "A27", "A31", "A35")
-def test_what_goes_to_and_from_the_main_agent_says_who_and_how_urgent(loop: Stage, given_up: Stage) -> None:
+def test_the_main_agent_s_messages_have_sender_recipient_and_priority(loop: Stage, given_up: Stage) -> None:
     report = told_by(Stage([fails("a"), passes()]).run(), "VFR-101-test-runner-1")
 
     assert report == ("## Validation Failure Report", ENGINE, AGENT, "High")
@@ -80,7 +80,7 @@ def test_what_goes_to_and_from_the_main_agent_says_who_and_how_urgent(loop: Stag
 
 
 @pytest.mark.proves("A38", "A42", "A44", "G3")
-def test_results_and_ends_say_who_and_how_urgent(loop: Stage, given_up: Stage) -> None:
+def test_results_and_endings_have_sender_recipient_and_priority(loop: Stage, given_up: Stage) -> None:
     detected = told_by(loop, "DETECT-101-test-runner-1")
     escalation = told_by(given_up, "ESC-101-test-runner-20260302T090000Z")
 
@@ -171,7 +171,7 @@ def test_a_failure_report_has_place_error_and_context_of_each_failure_unchanged(
 
 
 @pytest.mark.proves("B7", "B22", "B8")
-def test_a_failure_report_suggests_a_fix_for_each_failure_and_says_how_urgent_it_is(loop: Stage) -> None:
+def test_a_failure_report_has_a_suggested_fix_and_a_priority_for_each_failure(loop: Stage) -> None:
     report = text(loop, "VFR-101-test-runner-1")
     fixes = re.split(r"^#### Fix for Failure \d+$", section(report, "Suggested Fixes"), flags=re.MULTILINE)[
         1:
@@ -231,7 +231,7 @@ def test_a_fix_request_counts_down_what_is_left(given_up: Stage) -> None:
 
 
 @pytest.mark.proves("A29", "B59")
-def test_what_is_asked_for_has_places_errors_suggestions_and_an_expected_outcome(loop: Stage) -> None:
+def test_a_request_has_places_errors_suggestions_and_an_expected_outcome(loop: Stage) -> None:
     asked = render_whole(loop.message("VFR-101-test-runner-1"))
     trigger = text(loop, "REVAL-101-test-runner-2")
 
@@ -367,7 +367,7 @@ def test_an_escalation_lists_each_run_and_each_persistent_failure(given_up: Stag
 
 
 @pytest.mark.proves("B51", "A47", "B63")
-def test_an_escalation_offers_four_ways_each_with_steps_and_a_risk(given_up: Stage) -> None:
+def test_an_escalation_offers_four_options_each_with_steps_and_a_risk(given_up: Stage) -> None:
     actions = section(of_kind(given_up, "escalation"), "Recommended Actions")
 
     options = re.split(r"^\*\*Option (?=\d)", actions, flags=re.MULTILINE)[1:]

@@ -1,4 +1,4 @@
-"""The facts that decisions put into messages, in addition to what the scenarios of each flow prove."""
+"""The facts that decisions put into messages, in addition to the scenarios of each flow."""
 
 from typing import Any
 
@@ -30,9 +30,7 @@ def request(stage: Stage, run: int = 1) -> FixRequest:
 
 
 @pytest.mark.proves("A28", "B10", "B59")
-def test_a_request_numbers_each_failure_with_its_place_and_priority_and_leaves_the_rest_to_the_report() -> (
-    None
-):
+def test_a_request_numbers_failures_with_place_and_priority_only() -> None:
     grave = failure("a", severity=Severity.CRITICAL, suggestion="call it once")
     stage = Stage([fails(grave, "b")], answers=None).run()
 
@@ -106,7 +104,7 @@ def test_a_request_names_the_command_that_has_to_pass() -> None:
         (None, "", "All tests pass"),
     ],
 )
-def test_the_expected_outcome_states_the_coverage_that_is_really_asked_for(
+def test_the_expected_outcome_states_the_configured_coverage(
     gate: float | None, coverage: str, expected: str
 ) -> None:
     assert request(measured(gate, coverage)).expected == expected

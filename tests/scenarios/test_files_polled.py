@@ -53,7 +53,7 @@ def long_handoffs() -> tuple[list[Any], dict[str, bytes]]:
     return stage.outcomes, {}
 
 
-def bring_all(root: Path, outcomes: list[Any], artifacts: dict[str, bytes]) -> int:
+def write_all(root: Path, outcomes: list[Any], artifacts: dict[str, bytes]) -> int:
     """All versions in their order; how many of them this writer wrote itself."""
     files, done = NamedFiles(root, "place"), 0
     for version, outcome in enumerate(outcomes, start=1):
@@ -67,28 +67,28 @@ def bring_all(root: Path, outcomes: list[Any], artifacts: dict[str, bytes]) -> i
 
 @pytest.mark.proves("K23", "D15", "R13", "C15")
 @pytest.mark.parametrize(("name", "run"), [("cycle", long_cycle), ("handoff", long_handoffs)])
-def test_a_reader_never_sees_half_nor_a_contradiction_while_several_write(
+def test_a_reader_sees_only_complete_consistent_files_while_several_write(
     tmp_path: Path, name: str, run: Any
 ) -> None:
     outcomes, artifacts = run()
     root, alone = tmp_path / "polled", tmp_path / "alone"
     root.mkdir()
     alone.mkdir()
-    bring_all(root, outcomes[:1], artifacts)
+    write_all(root, outcomes[:1], artifacts)
     command = [sys.executable, str(READER), str(root), name]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
         assert reader.stdout is not None
         assert reader.stdout.readline() == "reading\n"
 
         with ThreadPoolExecutor(WRITERS) as writers:
-            written = list(writers.map(lambda _: bring_all(root, outcomes, artifacts), range(WRITERS)))
+            written = list(writers.map(lambda _: write_all(root, outcomes, artifacts), range(WRITERS)))
 
         (root / "stop").touch()
         looks, problem = reader.communicate(timeout=60)
     assert reader.returncode == 0, problem
     assert int(looks) > 10
-    # Who is late writes nothing; who is first skips nothing that a reader would miss at the end.
+    # A late writer writes nothing; the first skips nothing that a reader would miss at the end.
     assert sum(written) <= len(outcomes) - 1
     (root / "stop").unlink()
-    bring_all(alone, outcomes[-1:], artifacts)
+    write_all(alone, outcomes[-1:], artifacts)
     assert on_disk(root) == on_disk(alone)

@@ -31,21 +31,21 @@ def check(name: str, told: str) -> None:
 
 
 @pytest.mark.proves("S17", "K23", "C10", "C14")
-def test_s17_every_file_of_the_cycle_is_what_it_should_be_after_every_event(tmp_path: Path) -> None:
+def test_s17_every_file_of_the_cycle_is_right_after_every_event(tmp_path: Path) -> None:
     *_, (_, stage) = the_seeds_cycle()
 
     check("s17-files.diff", account(steps_on_disk(tmp_path, stage.outcomes, DOCUMENTS)))
 
 
 @pytest.mark.proves("S23", "K23", "D14", "D20")
-def test_s23_every_file_of_the_handoffs_is_what_it_should_be_after_every_event(tmp_path: Path) -> None:
+def test_s23_every_file_of_the_handoffs_is_right_after_every_event(tmp_path: Path) -> None:
     stage = the_seeds_example()
 
     check("s23-files.diff", account(steps_on_disk(tmp_path, stage.outcomes, {})))
 
 
 @pytest.mark.proves("C15", "C14", "C16")
-def test_s17_on_the_disk_logs_only_grow_and_no_version_of_a_document_is_ever_missing(tmp_path: Path) -> None:
+def test_s17_on_disk_logs_only_grow_and_no_document_version_is_missing(tmp_path: Path) -> None:
     *_, (_, stage) = the_seeds_cycle()
     before: dict[str, bytes] = {}
     issued: set[tuple[str, bytes]] = set()
@@ -64,7 +64,7 @@ def test_s17_on_the_disk_logs_only_grow_and_no_version_of_a_document_is_ever_mis
 
 
 @pytest.mark.proves("D15", "D22", "D23", "D49")
-def test_s23_on_the_disk_the_state_file_names_what_is_there(tmp_path: Path) -> None:
+def test_s23_on_disk_the_state_file_names_existing_files(tmp_path: Path) -> None:
     stage = the_seeds_example()
 
     for now, files in steps_on_disk(tmp_path, stage.outcomes, {}):

@@ -1,4 +1,4 @@
-"""A run that passed and is held: what a person is shown, and what becomes of it (issue 15, decision 0044)."""
+"""A run that passed and is held: what a person sees, and the result of each answer (issue 15, decision 0044)."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def texts(state: State) -> list[str]:
 
 
 @pytest.mark.proves("I11", "A69")
-def test_a_run_that_passed_with_findings_is_recorded_as_nothing_and_escalates() -> None:
+def test_a_passing_run_with_findings_is_neither_pass_nor_failure_and_escalates() -> None:
     stage = staged(fails("a"), held("words", "changed-test"))
 
     opened, report = stage.state.escalation, stage.escalation
@@ -50,7 +50,7 @@ def test_the_report_says_what_the_verdict_would_be_without_a_rule() -> None:
 
 
 @pytest.mark.proves("I11")
-def test_what_is_accepted_judges_from_now_on_and_the_same_run_is_made_again() -> None:
+def test_accepted_changes_judge_from_now_on_and_the_run_is_repeated() -> None:
     stage = staged(fails("a"), WORDS)
     tree, tip = stage.state.tree, stage.state.tip
 
@@ -68,7 +68,7 @@ def test_what_is_accepted_judges_from_now_on_and_the_same_run_is_made_again() ->
 
 
 @pytest.mark.proves("I11")
-def test_an_accepted_tree_stands_for_every_phase_and_another_tree_for_none() -> None:
+def test_an_accepted_tree_counts_for_every_phase_and_another_tree_for_none() -> None:
     runs = {"unit-test": [fails("a"), WORDS, passes()], "security": [WORDS, fails("s"), WORDS]}
     stage = Stage(runs, trusted="commit-0").run()
     stage.decide("accept")
@@ -81,7 +81,7 @@ def test_an_accepted_tree_stands_for_every_phase_and_another_tree_for_none() -> 
 
 
 @pytest.mark.proves("I11", "B44")
-def test_what_is_rejected_is_a_failure_that_goes_back_with_the_reason() -> None:
+def test_a_rejected_finding_is_a_failure_sent_back_with_the_reason() -> None:
     stage = staged(fails("a"), held("words", "changed-test"))
     stage.script.answers = None
 
@@ -120,7 +120,7 @@ def test_findings_of_one_rule_in_one_file_are_one_failure() -> None:
 
 
 @pytest.mark.proves("I11", "B45")
-def test_in_the_last_iteration_a_hold_is_accepted_or_uses_the_limit_up() -> None:
+def test_in_the_last_iteration_a_rejected_hold_reaches_the_limit() -> None:
     accepted = staged(fails("a"), WORDS, max_iterations=2)
     accepted.decide("accept")
     assert accepted.run().state.outcome is WorkflowOutcome.SUCCESS
@@ -132,7 +132,7 @@ def test_in_the_last_iteration_a_hold_is_accepted_or_uses_the_limit_up() -> None
 
 
 @pytest.mark.proves("I11", "K37")
-def test_a_confirmation_is_held_too_and_stays_one() -> None:
+def test_a_held_confirmation_stays_a_confirmation() -> None:
     runs = {"unit-test": [passes()], "security": [fails("s")]}
     stage = Stage(runs, confirmations={"unit-test": [WORDS]}, trusted="commit-0").run()
     assert stage.active.name == "unit-test"
@@ -168,7 +168,7 @@ def test_a_hold_that_is_skipped_leaves_its_rules_as_known_issues() -> None:
 
 
 @pytest.mark.proves("I11", "K20")
-def test_after_a_manual_fix_a_hold_keeps_that_the_next_failure_escalates() -> None:
+def test_after_a_manual_fix_and_a_hold_the_next_failure_still_escalates() -> None:
     stage = staged(*[fails("a")] * 3)
     assert [stage.escalation.reason] == [Reason.DEADLOCK]
     stage.decide("manual-fix")
@@ -184,7 +184,7 @@ def test_after_a_manual_fix_a_hold_keeps_that_the_next_failure_escalates() -> No
 
 
 @pytest.mark.proves("I11", "A14")
-def test_a_hold_outlives_a_pause_and_all_of_it_can_be_decided_again() -> None:
+def test_a_hold_survives_a_pause_and_an_extension_repeats_it() -> None:
     stage = staged(fails("a"), WORDS)
     opened = stage.state.escalation
 
@@ -203,7 +203,7 @@ def test_a_hold_outlives_a_pause_and_all_of_it_can_be_decided_again() -> None:
 
 
 @pytest.mark.proves("I11", "K20")
-def test_what_a_person_alone_has_changed_judges_too() -> None:
+def test_changes_by_a_person_alone_judge_too() -> None:
     alone = staged(errs(), errs())
     alone.decide("manual-fix", tip="theirs", tree="tree-theirs")
     assert alone.state.trusted == "theirs"
@@ -220,7 +220,7 @@ def test_what_a_person_alone_has_changed_judges_too() -> None:
 
 
 @pytest.mark.proves("I11")
-def test_what_persons_decided_stands_in_the_last_lines() -> None:
+def test_people_s_decisions_are_in_the_last_lines() -> None:
     stage = staged(errs(), errs())
     stage.decide("manual-fix", configuration="other")
     stage.script.runs["test-runner"] = [WORDS]
@@ -245,7 +245,7 @@ def test_the_same_tree_that_failed_and_then_passes_is_held() -> None:
 
 
 @pytest.mark.proves("I9")
-def test_a_tree_that_comes_back_in_a_later_run_or_a_confirmation_is_held() -> None:
+def test_a_tree_that_reappears_in_a_later_run_or_a_confirmation_is_held() -> None:
     later = staged(fails("a"), fails("b"), passes(), answers=[Fix(), Fix(tree="tree-0")])
     assert later.escalation.reason is Reason.INTEGRITY_HOLD
 
@@ -267,7 +267,7 @@ def test_a_tree_that_a_person_rejected_is_held_even_if_no_rule_sees_it_again() -
 
 
 @pytest.mark.proves("I9", "K36")
-def test_a_run_whose_checks_could_not_run_says_nothing_of_its_tree() -> None:
+def test_a_run_whose_checks_could_not_run_does_not_count_against_its_tree() -> None:
     stage = staged(fails("a"), errs(), errs(), passes(), answers=[Fix(tree="x"), Fix(tree="x")])
 
     assert stage.active.runs[1].could_not_run
@@ -276,7 +276,7 @@ def test_a_run_whose_checks_could_not_run_says_nothing_of_its_tree() -> None:
 
 @pytest.mark.proves("I9", "I12")
 @pytest.mark.parametrize("off", [("same-tree", "words"), ("all",)])
-def test_what_a_project_switches_off_holds_nothing(off: tuple[str, ...]) -> None:
+def test_a_rule_that_a_project_switches_off_holds_nothing(off: tuple[str, ...]) -> None:
     stage = staged(fails("a"), WORDS, answers=[Fix(tree="tree-0")], rules_off=off)
 
     assert stage.state.outcome is WorkflowOutcome.SUCCESS
@@ -284,7 +284,7 @@ def test_what_a_project_switches_off_holds_nothing(off: tuple[str, ...]) -> None
 
 
 @pytest.mark.proves("I9", "I11")
-def test_in_a_workflow_from_before_nothing_is_held() -> None:
+def test_a_workflow_older_than_holds_is_not_held() -> None:
     stage = staged(fails("a"), WORDS, answers=[Fix(tree="tree-0")], trusted="")
 
     assert stage.state.outcome is WorkflowOutcome.SUCCESS

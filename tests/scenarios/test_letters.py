@@ -1,4 +1,4 @@
-"""Letters to agents outside, of cycles and handoffs: each is a step, tried three times, then a person is asked."""
+"""Letters of cycles and handoffs to outside agents: each is a step, tried three times, then a person is asked."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def begun(profile: str) -> tuple[Any, Any, str]:
 
 def undelivered(stage: Any, events: Any, *attempts: int) -> None:
     for _ in attempts:
-        stage.bring(events.DeliveryFailed(number=1, error="no mailbox"))
+        stage.apply(events.DeliveryFailed(number=1, error="no mailbox"))
 
 
 def waiting(stage: Any) -> list[str]:
@@ -34,7 +34,7 @@ def waiting(stage: Any) -> list[str]:
 
 @pytest.mark.proves("K5", "A70")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_letter_that_no_mailbox_takes_is_the_same_letter_each_time_and_then_a_persons(profile: str) -> None:
+def test_an_undeliverable_letter_stays_the_same_and_then_escalates_to_a_person(profile: str) -> None:
     stage, events, agent = begun(profile)
     (letter,) = stage.state.letters
     (first,) = stage.last.steps
@@ -57,11 +57,11 @@ def test_a_letter_that_no_mailbox_takes_is_the_same_letter_each_time_and_then_a_
 
 @pytest.mark.proves("K20", "K12")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_extending_after_a_lost_letter_asks_again_with_a_new_one(profile: str) -> None:
+def test_extend_after_a_lost_letter_sends_a_new_one(profile: str) -> None:
     stage, events, agent = begun(profile)
     undelivered(stage, events, 1, 2, 3)
 
-    stage.bring(events.DecisionMade(decision="extend"))
+    stage.apply(events.DecisionMade(decision="extend"))
 
     assert stage.state.agent(agent).asked
     assert [(letter.number, letter.attempt) for letter in stage.state.letters] == [(2, 1)]
@@ -69,11 +69,11 @@ def test_extending_after_a_lost_letter_asks_again_with_a_new_one(profile: str) -
 
 @pytest.mark.proves("A70", "G1")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_an_agent_that_began_without_its_letter_is_left_alone(profile: str) -> None:
+def test_an_agent_that_started_without_its_letter_is_not_interrupted(profile: str) -> None:
     stage, events, agent = begun(profile)
     undelivered(stage, events, 1, 2)
     began = cyc.AgentStarted(agent=agent) if profile == "cycle" else hnd.AgentActivated(agent=agent)
-    stage.bring(began)
+    stage.apply(began)
 
     undelivered(stage, events, 3)
 
@@ -82,13 +82,13 @@ def test_an_agent_that_began_without_its_letter_is_left_alone(profile: str) -> N
 
 @pytest.mark.proves("R8")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_what_comes_of_a_letter_that_was_delivered_before_changes_nothing(profile: str) -> None:
+def test_a_second_outcome_of_a_delivered_letter_changes_nothing(profile: str) -> None:
     stage, events, _ = begun(profile)
-    stage.bring(events.MessageStored(number=1))
+    stage.apply(events.MessageStored(number=1))
     before = stage.state
 
-    stage.bring(events.MessageStored(number=1))
-    stage.bring(events.DeliveryFailed(number=1, error="late"))
+    stage.apply(events.MessageStored(number=1))
+    stage.apply(events.DeliveryFailed(number=1, error="late"))
 
     assert (stage.state, stage.last.steps) == (before, ())
 
@@ -111,9 +111,9 @@ def test_an_answer_voids_the_letter_that_asks_for_it(profile: str) -> None:
 @pytest.mark.proves("C48", "G15")
 def test_a_request_to_converge_is_a_separate_letter() -> None:
     stage = CycleStage(commands={**CYCLE_COMMANDS, "ra": ""})
-    stage.bring(cyc.MessageStored(number=1))
+    stage.apply(cyc.MessageStored(number=1))
 
-    stage.at("10:31").bring(cyc.DeadlineReached(name="run/ra", due=stage.moment.clock - 60))
+    stage.at("10:31").apply(cyc.DeadlineReached(name="run/ra", due=stage.moment.clock - 60))
 
     (letter,) = stage.state.letters
     assert (letter.number, letter.kind) == (2, "cycle.input")
@@ -128,7 +128,7 @@ def test_a_workflow_rebuilt_from_its_files_has_its_letters_delivered(profile: st
     kept = stage.state
 
     stage._state = None
-    stage.bring(getattr(events, restored)(workflow=kept.workflow, state=kept.model_dump(mode="json")))
+    stage.apply(getattr(events, restored)(workflow=kept.workflow, state=kept.model_dump(mode="json")))
 
     delivered = [step.id for step in stage.last.steps if step.step == "deliver"]
     assert f"{kept.workflow}.letter.{kept.letters[0].agent}.1.1" in delivered

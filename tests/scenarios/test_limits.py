@@ -27,7 +27,7 @@ def reminders(stage: Stage) -> list[TimeoutReminder]:
 
 
 @pytest.mark.proves("K29", "B61", "A89")
-def test_the_reminder_may_go_out_before_the_limit_and_the_escalation_waits_for_both() -> None:
+def test_the_reminder_may_precede_the_limit_and_the_escalation_waits_for_both() -> None:
     stage = waiting(reminder_seconds=20 * MINUTE)
 
     stage.advance_to(20 * MINUTE + 1)
@@ -54,7 +54,7 @@ def test_the_window_after_an_early_reminder_is_never_cut_short() -> None:
 
 
 @pytest.mark.proves("K29")
-def test_a_reminder_later_than_the_limit_goes_out_at_the_limit() -> None:
+def test_a_reminder_later_than_the_limit_is_sent_at_the_limit() -> None:
     stage = waiting(reminder_seconds=90 * MINUTE).advance_to(30 * MINUTE + 1)
 
     assert len(reminders(stage)) == 1
@@ -85,7 +85,7 @@ def test_an_early_reminder_does_not_hold_up_the_cap() -> None:
 
 
 @pytest.mark.proves("K6", "B61")
-def test_without_a_window_a_reminder_is_all_that_follows() -> None:
+def test_without_a_window_only_a_reminder_follows() -> None:
     stage = waiting(reminder_window_seconds=None)
 
     stage.advance_to(500 * MINUTE)
@@ -134,7 +134,7 @@ def test_without_a_deadlock_window_only_the_number_of_runs_ends_a_loop() -> None
 
 @pytest.mark.proves("K7")
 @pytest.mark.parametrize("window", [1, 2, 4])
-def test_the_deadlock_window_is_a_setting(window: int) -> None:
+def test_the_deadlock_window_can_be_configured(window: int) -> None:
     stage = Stage([fails("a")] * 5, limits=Limits(deadlock_window=window)).run()
 
     assert stage.escalation.reason is Reason.DEADLOCK
@@ -142,7 +142,7 @@ def test_the_deadlock_window_is_a_setting(window: int) -> None:
 
 
 @pytest.mark.proves("K5")
-def test_the_numbers_of_attempts_are_settings() -> None:
+def test_the_numbers_of_attempts_can_be_configured() -> None:
     limits = Limits(specialist_attempts=3, fix_attempts=1, answer_attempts=3)
 
     errors = Stage([errs(), errs(), errs()], limits=limits).run()
@@ -156,7 +156,7 @@ def test_the_numbers_of_attempts_are_settings() -> None:
 
 
 @pytest.mark.proves("K20")
-def test_what_extend_gives_by_default_is_a_setting() -> None:
+def test_the_default_of_extend_can_be_configured() -> None:
     limits = Limits(extra_iterations=1, extend_minutes=7.0)
     exhausted = Stage([fails("a"), fails("b")], max_iterations=2, limits=limits).run()
     late = Stage([fails("a")], answers=None, limits=limits).run().advance_to(35 * MINUTE + 1)
@@ -210,7 +210,7 @@ def test_a_timeout_is_logged_with_operation_elapsed_time_and_expected_completion
 
 
 @pytest.mark.proves("G8", "A63")
-def test_an_answer_that_does_not_fit_answers_no_reminder() -> None:
+def test_an_invalid_answer_does_not_answer_a_reminder() -> None:
     stage = waiting().advance_to(31 * MINUTE)
 
     stage.apply(ev.AnswerRejected(specialist="test-runner", iteration=1, violations=("no Files Modified",)))

@@ -1,4 +1,4 @@
-"""The notify command of cycles and handoffs: one step for each time that a person is asked, and nothing rests on it."""
+"""The notify command of cycles and handoffs: one step for each question to a person; nothing depends on it."""
 
 from typing import Any
 
@@ -21,18 +21,18 @@ def waiting(profile: str, **settings: Any) -> tuple[Any, Any]:
     events: Any = cyc if profile == "cycle" else hnd
     agent = "ra" if profile == "cycle" else "planner"
     stage.start(agent)
-    stage.bring(events.AgentFailed(agent=agent, reason="out of credit", fatal=True))
+    stage.apply(events.AgentFailed(agent=agent, reason="out of credit", fatal=True))
     return stage, events
 
 
 def notices(stage: Any) -> list[Ticket]:
-    """All that a person was to be notified of, so far."""
+    """All notifications of a person so far."""
     return [step for outcome in stage.outcomes for step in outcome.steps if step.step == "notify"]
 
 
 @pytest.mark.proves("K20", "K12")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_person_is_notified_once_of_what_waits_and_before_all_other_work(profile: str) -> None:
+def test_a_person_is_notified_once_and_before_all_other_work(profile: str) -> None:
     stage, _ = waiting(profile, notify=True)
 
     (ticket,) = notices(stage)
@@ -42,7 +42,7 @@ def test_a_person_is_notified_once_of_what_waits_and_before_all_other_work(profi
 
 @pytest.mark.proves("K20")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_without_a_command_nobody_is_notified(profile: str) -> None:
+def test_without_a_command_no_person_is_notified(profile: str) -> None:
     stage, _ = waiting(profile)
 
     assert notices(stage) == []
@@ -50,11 +50,11 @@ def test_without_a_command_nobody_is_notified(profile: str) -> None:
 
 @pytest.mark.proves("K20", "R8")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_what_comes_of_the_command_is_a_note_and_nothing_else(profile: str) -> None:
+def test_the_notification_s_result_is_only_a_note(profile: str) -> None:
     stage, events = waiting(profile, notify=True)
     before = stage.state
 
-    outcome = stage.bring(events.PersonNotified(detail="mail ended with exit code 1"))
+    outcome = stage.apply(events.PersonNotified(detail="mail ended with exit code 1"))
 
     assert outcome.notes == ("notified: mail ended with exit code 1",)
     assert (outcome.state, outcome.steps, outcome.messages) == (before, (), ())
@@ -62,22 +62,22 @@ def test_what_comes_of_the_command_is_a_note_and_nothing_else(profile: str) -> N
 
 @pytest.mark.proves("K20")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_what_is_cancelled_notifies_nobody_any_more(profile: str) -> None:
+def test_a_cancelled_workflow_notifies_nobody(profile: str) -> None:
     stage, events = waiting(profile, notify=True)
 
-    outcome = stage.bring(events.Cancelled(reason="no longer wanted"))
+    outcome = stage.apply(events.Cancelled(reason="no longer wanted"))
 
     assert outcome.withdraws_tickets
     assert outcome.steps == ()
     with pytest.raises(Unexpected, match="person-notified came after"):
-        stage.bring(events.PersonNotified(detail="late"))
+        stage.apply(events.PersonNotified(detail="late"))
 
 
 @pytest.mark.proves("K8", "K20")
-def test_an_escalation_of_a_cycle_that_comes_after_another_is_notified_in_its_turn() -> None:
+def test_a_cycle_s_second_escalation_is_notified_in_its_turn() -> None:
     stage, _ = waiting("cycle", notify=True, **BESIDE)
     stage.start("ep")
-    stage.bring(cyc.AgentFailed(agent="ep", reason="out of memory", fatal=True))
+    stage.apply(cyc.AgentFailed(agent="ep", reason="out of memory", fatal=True))
     before = len(notices(stage))
 
     stage.decide("extend")

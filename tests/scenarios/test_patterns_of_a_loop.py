@@ -106,7 +106,7 @@ def test_a_specialist_has_no_third_result() -> None:
 
 
 @pytest.mark.proves("A11", "B16")
-def test_an_escalation_is_said_then_the_workflow_is_paused_and_waits() -> None:
+def test_an_escalation_is_sent_then_the_workflow_pauses_and_waits() -> None:
     stage = Stage([fails("a")], answers=[SILENT]).run().advance(2101.0)
 
     assert [i.split("-")[0] for i in stage.ids][-1] == "ESC"
@@ -127,7 +127,7 @@ CONDITIONS: dict[str, Callable[[], Stage]] = {
 
 @pytest.mark.proves("A65", "A66", "A67", "A68")
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_each_condition_has_its_words_and_its_recipient(condition: str) -> None:
+def test_each_condition_has_its_own_text_and_recipient(condition: str) -> None:
     stage = CONDITIONS[condition]()
 
     (report,) = stage.said("escalation")
@@ -147,7 +147,7 @@ def test_two_conditions_at_once_are_one_escalation() -> None:
 
 
 @pytest.mark.proves("A13", "A88")
-def test_another_word_is_neither_a_decision_nor_a_status() -> None:
+def test_an_unknown_word_is_neither_a_decision_nor_a_status() -> None:
     stage = CONDITIONS["Deadlock - no progress"]()
 
     with pytest.raises(ValueError, match="retry"):
@@ -160,7 +160,7 @@ def test_another_word_is_neither_a_decision_nor_a_status() -> None:
 
 
 @pytest.mark.proves("A54", "A55", "A85", "B18")
-def test_every_transition_is_in_the_history_in_the_entry_that_caused_it() -> None:
+def test_every_transition_is_in_the_history_entry_that_caused_it() -> None:
     store = MemoryStore(lambda: START)
     engine = Engine(store)
     engine.start(started({"test-runner": ()}, {}))
@@ -186,7 +186,7 @@ def rendered(message: Message) -> str:
 
 
 @pytest.mark.proves("A7")
-def test_a_request_without_an_item_is_invalid_and_a_failure_without_a_name_still_makes_one() -> None:
+def test_a_request_without_items_is_invalid_and_an_unnamed_failure_is_an_item() -> None:
     with pytest.raises(ValidationError):
         FixRequest(items=(), expected="All tests pass", remaining_iterations=4)
 
@@ -230,7 +230,7 @@ def test_each_status_has_its_meaning() -> None:
 
 
 def _situation(stage: Stage) -> tuple[str, str, list[str]]:
-    """The status, whose turn it is, and what is being done."""
+    """The status, its owner, and the present work."""
     return stage.active.status, stage.state.owner, [ticket.step for ticket in stage.pending]
 
 
@@ -253,7 +253,7 @@ def test_a_workflow_s_record_carries_the_protocol_s_version() -> None:
 
 
 @pytest.mark.proves("B1", "B2")
-def test_the_communicator_begins_by_itself_and_works_apart_from_checks_and_fixes() -> None:
+def test_the_communicator_starts_by_itself_separately_from_checks_and_fixes() -> None:
     stage = Stage([fails("a")], answers=None)
     stage.step()
 
@@ -335,7 +335,7 @@ def test_the_communicator_acts_on_each_of_its_eight_occasions(occasion: str) -> 
 
 
 @pytest.mark.proves("B3", "B4")
-def test_a_pass_is_no_occasion() -> None:
+def test_the_communicator_sends_nothing_after_a_pass() -> None:
     stage = Stage([passes()]).run()
 
     assert not {"failure-report", "fix-request", "revalidation-trigger"} & {
@@ -346,7 +346,7 @@ def test_a_pass_is_no_occasion() -> None:
 
 @pytest.mark.proves("B13", "A55")
 @pytest.mark.parametrize(("second", "told"), [(passes(), "success"), (fails("b"), "failure-report")])
-def test_every_party_is_told_the_result_of_a_re_validation(second: Result, told: str) -> None:
+def test_every_party_gets_the_result_of_a_re_validation(second: Result, told: str) -> None:
     stage = Stage([fails("a"), second], answers=None).run()
     stage.complete()
     stage.run()
@@ -435,7 +435,7 @@ def test_each_specialist_has_its_own_iterations() -> None:
 
 
 @pytest.mark.proves("A8", "R8")
-def test_a_completion_that_nobody_asked_for_changes_nothing() -> None:
+def test_an_unrequested_completion_changes_nothing() -> None:
     stage = Stage([fails("a")], answers=None)
 
     refusal = stage.refused(lambda: stage.complete())

@@ -1,4 +1,4 @@
-"""A person's own pause: nothing begins, nothing is sent, clocks stand still, and then it continues where it was."""
+"""A person's own pause: nothing starts, nothing is sent, clocks stop, and then it continues where it was."""
 
 from collections.abc import Callable
 
@@ -68,7 +68,7 @@ def test_a_fix_that_comes_while_paused_triggers_nothing_until_it_continues() -> 
 
 
 @pytest.mark.proves("A14", "K34", "A64")
-def test_every_clock_of_a_paused_workflow_stands_still() -> None:
+def test_every_clock_of_a_paused_workflow_stops() -> None:
     stage = waiting().advance_to(20 * MINUTE)
 
     stage.pause()
@@ -88,7 +88,7 @@ def test_every_clock_of_a_paused_workflow_stands_still() -> None:
 
 
 @pytest.mark.proves("K34", "A62")
-def test_the_window_after_a_reminder_stands_still_too() -> None:
+def test_the_window_after_a_reminder_stops_during_a_pause_too() -> None:
     stage = waiting().advance_to(32 * MINUTE)
     stage.pause()
     stage.advance(60 * MINUTE)
@@ -102,7 +102,7 @@ def test_the_window_after_a_reminder_stands_still_too() -> None:
 
 
 @pytest.mark.proves("K34", "A57", "K6")
-def test_the_cap_on_an_iteration_stands_still_too() -> None:
+def test_the_cap_on_an_iteration_stops_during_a_pause_too() -> None:
     limits = Limits(fix_seconds=None)
     stage = waiting(limits=limits).advance_to(20 * MINUTE)
     stage.pause()
@@ -117,7 +117,7 @@ def test_the_cap_on_an_iteration_stands_still_too() -> None:
 
 
 @pytest.mark.proves("K34", "B33", "B40")
-def test_no_duration_counts_a_pause() -> None:
+def test_durations_do_not_include_pauses() -> None:
     stage = waiting().advance_to(10 * MINUTE)
     stage.pause()
     stage.advance(60 * MINUTE)
@@ -134,7 +134,7 @@ def test_no_duration_counts_a_pause() -> None:
 
 
 @pytest.mark.proves("A14", "K34")
-def test_the_limit_of_a_check_that_runs_on_is_moved_by_the_pause() -> None:
+def test_the_limit_of_a_running_check_is_postponed_by_the_pause() -> None:
     stage = Stage([SILENT]).run().advance_to(20 * MINUTE)
     stage.pause()
     stage.advance(60 * MINUTE)
@@ -160,7 +160,7 @@ def test_a_deadline_is_not_due_while_paused(name: str) -> None:
 
 
 @pytest.mark.proves("A14")
-def test_pause_and_continue_may_be_said_twice() -> None:
+def test_pause_and_continue_can_be_repeated() -> None:
     stage = waiting()
     stage.pause(by="ann")
     held = stage.state.held
@@ -189,7 +189,7 @@ def test_a_paused_escalation_is_decided_after_the_pause(decision: str) -> None:
 
 
 @pytest.mark.proves("A8", "A14", "R8")
-def test_what_would_be_refused_later_is_refused_at_once() -> None:
+def test_during_a_pause_an_invalid_event_is_refused_at_once() -> None:
     stage = waiting()
     stage.pause()
     stage.complete(Fix(tree="tree-first"))
@@ -202,7 +202,7 @@ def test_what_would_be_refused_later_is_refused_at_once() -> None:
 
 
 @pytest.mark.proves("A14", "A71")
-def test_all_that_happened_while_paused_happens_in_its_order() -> None:
+def test_events_received_during_a_pause_are_processed_in_order() -> None:
     stage = waiting()
     stage.pause()
     stage.acknowledge()

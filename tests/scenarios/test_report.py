@@ -189,7 +189,7 @@ STANDINGS: Final[list[tuple[Callable[[], Stage], Standing, str | None, str]]] = 
 
 @pytest.mark.proves("U18")
 @pytest.mark.parametrize(("play", "standing", "verdict", "sentence"), STANDINGS)
-def test_a_report_says_how_far_the_workflow_is(
+def test_a_report_shows_the_progress_of_the_workflow(
     play: Callable[[], Stage], standing: Standing, verdict: str | None, sentence: str
 ) -> None:
     summary = report_on(play())
@@ -259,7 +259,7 @@ DECISION: Final = st.sampled_from(["manual-fix", "skip", "abort", "extend", "ext
     answers=st.lists(ANSWER, max_size=8),
     decisions=st.lists(DECISION, max_size=3),
 )
-def test_whatever_happens_there_is_a_report_that_adds_up(
+def test_any_workflow_has_a_report_that_adds_up(
     runs: dict[str, Runs],
     confirmations: dict[str, Runs],
     answers: Answers,
@@ -294,13 +294,13 @@ def test_whatever_happens_there_is_a_report_that_adds_up(
 
 
 def outside(summary: Summary) -> float:
-    """What no specialist had a part in."""
+    """Time in which no specialist took part."""
     names = {phase.name for phase in summary.phases}
     return sum(bar.seconds + bar.away_seconds for bar in summary.bars if bar.specialist not in names)
 
 
 @pytest.mark.proves("A90")
-def test_what_is_at_work_is_shown_with_its_threshold() -> None:
+def test_running_operations_are_shown_with_their_limits() -> None:
     summary = report_on(running())
 
     assert summary.at_work is not None
@@ -348,7 +348,7 @@ def test_a_fix_by_hand_is_no_fix_cycle_of_the_main_agent() -> None:
 
 
 @pytest.mark.proves("K34")
-def test_the_time_the_engine_was_away_is_nobodys() -> None:
+def test_the_engine_s_absence_counts_for_no_participant() -> None:
     stage = Stage([fails("a"), passes()], answers=None).run()
     stage.advance(600)
     stage.away(14 * 3600)
@@ -363,7 +363,7 @@ def test_the_time_the_engine_was_away_is_nobodys() -> None:
 
 
 @pytest.mark.proves("A14", "K21")
-def test_a_pause_by_a_person_is_reported_and_its_time_is_theirs() -> None:
+def test_a_pause_by_a_person_is_reported_and_counts_as_their_time() -> None:
     summary = report_on(held())
 
     assert summary.standing is Standing.PAUSED
@@ -424,7 +424,7 @@ def test_a_pause_in_which_nothing_ended_interrupts_the_wait_for_the_agent() -> N
 
 
 @pytest.mark.proves("A51")
-def test_what_is_refused_after_the_end_does_not_make_it_longer() -> None:
+def test_refusals_after_the_end_do_not_lengthen_a_workflow() -> None:
     stage = back_end()
     before = report_on(stage)
 
@@ -439,7 +439,7 @@ def gate_states(summary: Summary) -> dict[str, str]:
 
 
 @pytest.mark.proves("U3")
-def test_eleven_gates_are_tracked_and_what_no_check_decided_does_not_pass() -> None:
+def test_eleven_gates_are_tracked_and_an_undecided_one_does_not_pass() -> None:
     states = gate_states(report_on(Stage(dict.fromkeys(NAMES, ())).run()))
 
     assert states == {
@@ -528,7 +528,7 @@ def test_a_check_decides_the_gate_that_its_name_or_command_means(
 
 
 @pytest.mark.proves("U3")
-def test_of_one_run_some_gates_pass_and_others_fail() -> None:
+def test_one_run_can_pass_some_gates_and_fail_others() -> None:
     found = Failure(name="F401", file="a.py", line=1, check="lint")
 
     states = gate_states(
@@ -567,7 +567,7 @@ def test_a_gate_whose_check_was_skipped_does_not_apply() -> None:
 
 
 @pytest.mark.proves("U3")
-def test_a_failure_of_no_known_check_lets_no_gate_of_the_specialist_pass() -> None:
+def test_a_failure_of_an_unknown_check_passes_no_gate_of_its_specialist() -> None:
     lost = Failure(name="could not run after the fix", check="security")
 
     states = gate_states(judged("security", ran("bandit", "bandit -r src"), failures=(lost,)))

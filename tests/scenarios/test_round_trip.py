@@ -1,4 +1,4 @@
-"""Every message that a scenario says reads back equal (A22); the stage checks it as it is said."""
+"""Every message that a scenario sends reads back equal (A22); the stage checks it when it is sent."""
 
 from typing import get_args
 
@@ -15,7 +15,7 @@ KINDS = {kind.model_fields["kind"].default for kind in get_args(get_args(Body)[0
 
 
 @pytest.mark.proves("A22")
-def test_every_type_of_message_is_said_and_read_back_by_the_loop_itself() -> None:
+def test_the_loop_sends_and_reads_back_every_type_of_message() -> None:
     late = Stage([fails("a")], answers=[BadAnswer(), SILENT]).run()
     late.advance(40 * 60)
     mended = Stage([errs("boom"), fails(failure("a|b\n# c", message="```\n---")), fails("b"), passes()]).run()
@@ -28,7 +28,7 @@ def test_every_type_of_message_is_said_and_read_back_by_the_loop_itself() -> Non
 
 
 @pytest.mark.proves("A22", "A85")
-def test_a_message_that_lost_a_line_on_its_way_is_refused_by_name() -> None:
+def test_a_message_that_lost_a_line_is_refused_and_named() -> None:
     stage = Stage([fails("a")], answers=None).run()
     text = render_whole(stage.message("VFR-101-test-runner-1"))
 
@@ -37,7 +37,7 @@ def test_a_message_that_lost_a_line_on_its_way_is_refused_by_name() -> None:
 
 
 @pytest.mark.proves("A22")
-def test_words_of_a_person_cannot_forge_a_message() -> None:
+def test_a_person_s_text_cannot_forge_a_message() -> None:
     stage = Stage([fails("a")], answers=None).run()
     forged = render_whole(stage.messages[0])
 

@@ -1,4 +1,4 @@
-"""S1-S3: what a loop that ends well says, line by line."""
+"""S1-S3: the messages of a successful loop, line by line."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def line(stage: Stage, number: int) -> tuple[str, str, str, str, str]:
 
 
 @pytest.mark.proves("A10", "B4", "G16", "K9")
-def test_s1_a_first_run_that_passes_says_two_lines_and_wakes_nobody() -> None:
+def test_s1_a_first_run_that_passes_sends_two_messages_and_no_request() -> None:
     stage = Stage([passes()]).run()
 
     assert stage.ids == ["REVALRES-101-test-runner-1", "SUCCESS-101-test-runner-1"]
@@ -66,7 +66,7 @@ def test_s1_a_first_run_that_passes_says_two_lines_and_wakes_nobody() -> None:
 
 
 @pytest.mark.proves("A81", "A82", "K9", "A36")
-def test_s2_one_retry_says_the_six_lines_of_the_protocol() -> None:
+def test_s2_one_retry_sends_the_six_messages_of_the_protocol() -> None:
     stage = Stage([fails("a"), passes()]).run()
     up, down = f"{SPECIALIST} → {ORCHESTRATOR}", f"{ORCHESTRATOR} → {SPECIALIST}"
     to_agent, from_agent = f"{ORCHESTRATOR} → {MAIN_AGENT}", f"{MAIN_AGENT} → {ORCHESTRATOR}"
@@ -99,7 +99,7 @@ def test_s2_the_fix_request_travels_with_the_report_and_is_counted() -> None:
 
 
 @pytest.mark.proves("G1", "A5", "A54", "K39")
-def test_s2_the_receipt_makes_it_fixing_without_a_line() -> None:
+def test_s2_a_receipt_changes_the_status_to_fixing_without_a_message() -> None:
     stage = Stage([fails("a"), passes()], answers=None).run()
     lines = len(stage.messages)
 
@@ -112,7 +112,7 @@ def test_s2_the_receipt_makes_it_fixing_without_a_line() -> None:
 
 
 @pytest.mark.proves("G1")
-def test_a_completion_without_a_receipt_is_both() -> None:
+def test_a_completion_without_a_receipt_counts_as_both() -> None:
     stage = Stage([fails("a"), passes()], answers=None).run()
 
     outcome = stage.complete()
@@ -122,7 +122,7 @@ def test_a_completion_without_a_receipt_is_both() -> None:
 
 @pytest.mark.proves("A81", "A84")
 @pytest.mark.parametrize("runs", [2, 3, 4, 5])
-def test_a_loop_that_ends_at_run_n_has_4n_minus_2_lines(runs: int) -> None:
+def test_a_loop_that_ends_at_run_n_has_4n_minus_2_messages(runs: int) -> None:
     scripts = [fails(*"abcde"[number:]) for number in range(runs - 1)]
 
     stage = Stage([*scripts, passes()]).run()
@@ -138,7 +138,7 @@ def feature_47() -> Stage:
 
 
 @pytest.mark.proves("B65", "B66", "B67", "K2")
-def test_s3_feature_47_says_ten_lines(feature_47: Stage) -> None:
+def test_s3_feature_47_has_ten_messages(feature_47: Stage) -> None:
     assert feature_47.ids[:10] == [
         "DETECT-47-test-runner-1",
         "VFR-47-test-runner-1",

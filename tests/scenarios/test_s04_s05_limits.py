@@ -1,4 +1,4 @@
-"""S4, S5 and S32: when a loop gives up, and when it must not."""
+"""S4, S5 and S32: when a loop escalates, and when it must not."""
 
 import pytest
 
@@ -73,7 +73,7 @@ def test_s4_the_report_contains_the_whole_history() -> None:
 
 @pytest.mark.proves("K1", "A65", "B39", "B44")
 @pytest.mark.parametrize(("n", "reached"), [(4, False), (5, True), (6, True)])
-def test_both_phrasings_of_the_limit_are_one_rule(n: int, reached: bool) -> None:
+def test_both_phrasings_of_the_limit_agree(n: int, reached: bool) -> None:
     assert analysis.limit_reached(n, 5) is reached
     assert (n + 1 > 5) is reached
 
@@ -108,7 +108,7 @@ def test_s5_three_runs_that_fail_alike_are_a_deadlock() -> None:
 @pytest.mark.parametrize(
     "sets", [("ab", "ab", "a"), ("ab", "c", "ab"), ("ab", "ab", "abc"), ("a", "ab", "ab")]
 )
-def test_s5_anything_else_continues(sets: tuple[str, ...]) -> None:
+def test_s5_other_sequences_of_failures_continue(sets: tuple[str, ...]) -> None:
     stage = Stage([*(fails(*names) for names in sets), passes()]).run()
 
     assert stage.state.outcome is WorkflowOutcome.SUCCESS
@@ -185,7 +185,7 @@ def test_s32_the_same_measure_three_times_is_a_deadlock(run: Result) -> None:
 
 
 @pytest.mark.proves("K7", "B42")
-def test_counts_of_one_rule_in_one_file_are_with_multiplicity() -> None:
+def test_findings_of_one_rule_in_one_file_count_with_multiplicity() -> None:
     stage = Stage([lines(3), lines(2), passes()]).run()
 
     (result,) = [m.body for m in stage.messages if m.message_id == "REVALRES-101-test-runner-2"]

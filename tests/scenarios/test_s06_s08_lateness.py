@@ -64,7 +64,7 @@ def test_s6_a_deadline_acted_on_at_30_01_says_30_01() -> None:
 
 
 @pytest.mark.proves("A61", "A62", "A66", "B31")
-def test_s6_five_more_minutes_fetch_the_user() -> None:
+def test_s6_five_more_minutes_escalate_to_the_user() -> None:
     stage = waiting().advance_to(35 * MINUTE)
     assert not stage.state.paused
 
@@ -83,7 +83,7 @@ def test_s6_five_more_minutes_fetch_the_user() -> None:
 
 
 @pytest.mark.proves("A56", "K6", "A89", "S6")
-def test_s6_a_silent_fixer_command_is_reminded_just_the_same() -> None:
+def test_s6_a_silent_fixer_command_is_reminded_too() -> None:
     stage = Stage([fails("a")], answers=[SILENT], fixer="command").run()
 
     stage.advance_to(35 * MINUTE)
@@ -95,7 +95,7 @@ def test_s6_a_silent_fixer_command_is_reminded_just_the_same() -> None:
 
 
 @pytest.mark.proves("G7", "K34")
-def test_a_deadline_is_not_due_at_its_own_instant() -> None:
+def test_a_deadline_is_due_only_after_its_instant() -> None:
     stage = waiting()
     stage.clock = 1800.0
 
@@ -180,7 +180,7 @@ def test_a_receipt_alone_answers_no_reminder() -> None:
 
 
 @pytest.mark.proves("R6", "A61", "K8")
-def test_an_old_escalation_timer_does_not_hit_the_next_iteration() -> None:
+def test_an_old_escalation_timer_does_not_affect_the_next_iteration() -> None:
     stage = waiting()
     stage.script.runs["test-runner"] = [fails("b")]
     stage.advance_to(33 * MINUTE).complete()
@@ -196,7 +196,7 @@ def test_an_old_escalation_timer_does_not_hit_the_next_iteration() -> None:
 
 @pytest.mark.proves("R6", "A58")
 @pytest.mark.parametrize("name", ["main-agent-fix", "total-iteration"])
-def test_an_old_timer_of_the_same_name_leaves_the_new_one_alone(name: str) -> None:
+def test_an_old_timer_of_the_same_name_does_not_affect_the_new_one(name: str) -> None:
     stage = waiting()
     stage.script.runs["test-runner"] = [fails("b")]
     stage.advance_to(20 * MINUTE).complete()
@@ -245,7 +245,7 @@ def test_s8_a_silent_first_validation_is_reminded_first() -> None:
 
 
 @pytest.mark.proves("K6", "A56")
-def test_a_recheck_late_by_itself_is_reminded_of_before_the_longer_cap() -> None:
+def test_a_late_recheck_is_reminded_before_the_longer_cap() -> None:
     limits = Limits(iteration_seconds=3 * 3600.0)
     stage = Stage([fails("a"), SILENT], limits=limits).run()
 
@@ -277,7 +277,7 @@ def test_without_a_fix_limit_the_cap_alone_escalates() -> None:
 
 
 @pytest.mark.proves("R6", "K6")
-def test_a_cap_that_fires_though_none_is_set_means_nothing() -> None:
+def test_a_cap_that_fires_without_being_set_changes_nothing() -> None:
     stage = waiting(limits=Limits(iteration_seconds=None))
     stage.clock = 31 * MINUTE
 
@@ -287,7 +287,7 @@ def test_a_cap_that_fires_though_none_is_set_means_nothing() -> None:
 
 
 @pytest.mark.proves("A61", "A72", "A89")
-def test_a_second_attempt_after_a_reminder_is_not_reminded_of_again_but_ends() -> None:
+def test_a_second_attempt_after_a_reminder_ends_without_another_reminder() -> None:
     stage = Stage([errs(takes_seconds=31 * MINUTE), SILENT]).run()
 
     stage.advance_to(31 * MINUTE + 2 + 30 * MINUTE + 1)
@@ -300,7 +300,7 @@ def test_a_second_attempt_after_a_reminder_is_not_reminded_of_again_but_ends() -
 
 
 @pytest.mark.proves("K34", "K6")
-def test_a_fix_that_waits_in_the_queue_is_nobodys_lateness() -> None:
+def test_a_fix_that_waits_in_the_queue_is_not_late() -> None:
     stage = Stage([fails("a"), passes()], fixer="command")
     while stage.pending and stage.pending[0].step != "fix":
         stage.step()

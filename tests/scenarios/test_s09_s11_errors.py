@@ -1,4 +1,4 @@
-"""S9, S10, S11 and S33: what cannot be run, delivered or read, and what the agent broke itself."""
+"""S9, S10, S11 and S33: what cannot be run, delivered or read, and what the agent itself broke."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_s9_a_specialist_that_recovers_costs_no_iteration() -> None:
 
 
 @pytest.mark.proves("A72", "A68", "K27", "K5")
-def test_s9_a_second_error_fetches_the_main_orchestrator() -> None:
+def test_s9_a_second_error_escalates_to_the_main_orchestrator() -> None:
     stage = Stage([errs("boom"), errs("boom again", stack_trace="Traceback: line 7")]).run()
 
     assert executions(stage, "validate") == 2
@@ -52,7 +52,7 @@ def test_s9_a_second_error_fetches_the_main_orchestrator() -> None:
 
 
 @pytest.mark.proves("A72", "K36")
-def test_what_would_end_the_same_way_again_is_tried_once() -> None:
+def test_an_error_that_would_repeat_is_tried_once() -> None:
     stage = Stage([errs("unrecognized arguments: --cov", is_final=True)]).run()
 
     assert executions(stage, "validate") == 1
@@ -212,7 +212,7 @@ def test_a_completion_that_was_taken_already_changes_nothing() -> None:
 
 
 @pytest.mark.proves("R8", "G2")
-def test_a_bad_answer_to_an_earlier_request_is_not_held_against_the_open_one() -> None:
+def test_a_bad_answer_to_an_earlier_request_does_not_count_for_the_open_one() -> None:
     stage = Stage([fails("a"), fails("b")], answers=None).run()
     stage.complete()
     stage.run()
@@ -224,7 +224,7 @@ def test_a_bad_answer_to_an_earlier_request_is_not_held_against_the_open_one() -
 
 
 @pytest.mark.proves("K36", "A72", "S33")
-def test_s33_what_the_agent_broke_the_agent_may_fix() -> None:
+def test_s33_an_agent_may_fix_what_it_broke() -> None:
     broken = errs("ImportError in conftest.py", stack_trace="E   SyntaxError")
     stage = Stage([fails("a"), broken, broken, passes()]).run()
 
@@ -242,7 +242,7 @@ def test_s33_what_the_agent_broke_the_agent_may_fix() -> None:
 
 
 @pytest.mark.proves("K36", "A75")
-def test_nobody_claims_a_recovery_that_was_none() -> None:
+def test_no_recovery_is_reported_where_none_happened() -> None:
     broken = errs("ImportError in conftest.py")
 
     stage = Stage([fails("a"), broken, broken, passes()]).run()
@@ -252,7 +252,7 @@ def test_nobody_claims_a_recovery_that_was_none() -> None:
 
 
 @pytest.mark.proves("K36", "A72")
-def test_on_an_unchanged_tree_it_is_an_error_of_the_specialist() -> None:
+def test_a_broken_check_on_an_unchanged_tree_is_an_error_of_the_specialist() -> None:
     stage = Stage([fails("a"), errs(), errs()], answers=[Fix(tree="tree-0", files=())]).run()
 
     assert stage.escalation.reason is Reason.SPECIALIST_ERROR
@@ -341,7 +341,7 @@ def test_a_test_that_vanished_is_still_owed() -> None:
 
 
 @pytest.mark.proves("K7", "B50")
-def test_a_vanished_test_stood_in_the_runs_before_it_vanished() -> None:
+def test_a_vanished_test_is_persistent_since_its_first_failure() -> None:
     first = fails(failure("a", check="test-runner"), lists_passes=LISTS)
     stage = Stage([first, passes(lists_passes=LISTS)], answers=[Fix(), SILENT]).run()
 
@@ -352,7 +352,7 @@ def test_a_vanished_test_stood_in_the_runs_before_it_vanished() -> None:
 
 
 @pytest.mark.proves("K7", "K36")
-def test_a_check_that_is_skipped_for_a_while_does_not_settle_what_is_owed() -> None:
+def test_a_temporarily_skipped_check_does_not_settle_owed_tests() -> None:
     first = fails(failure("a", check="test-runner"), lists_passes=LISTS)
     skipping = passes(lists_passes=("another",), skipped_checks=LISTS)
     back_without_it = passes(lists_passes=LISTS)

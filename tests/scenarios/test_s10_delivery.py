@@ -1,4 +1,4 @@
-"""S10 with a declared outside agent: what its mailbox does not take, and receipts it does not give (A5, A70, G1)."""
+"""S10 with a declared outside agent: failed deliveries to its mailbox, and missing receipts (A5, A70, G1)."""
 
 from typing import Any
 
@@ -25,12 +25,12 @@ def errors(stage: Stage) -> list[ErrorNotification]:
 
 
 def deliveries(stage: Stage, step: str = "deliver") -> list[tuple[int, float]]:
-    """Attempt and delay of each that was begun."""
+    """Attempt and delay of each delivery."""
     return [(t.attempt, t.delay_seconds) for t in stage.executed if t.step == step]
 
 
 @pytest.mark.proves("A70", "K5", "G19", "S10")
-def test_s10_an_unreachable_agent_is_tried_three_times_and_then_a_person_is_fetched() -> None:
+def test_s10_an_unreachable_agent_is_tried_three_times_and_then_escalated() -> None:
     stage = staged([AWAY] * 3).run()
 
     assert deliveries(stage) == [(1, 0.0), (2, 2.0), (3, 4.0)]
@@ -112,7 +112,7 @@ def test_a_second_receipt_changes_nothing() -> None:
 
 @pytest.mark.proves("G1", "A5")
 @pytest.mark.parametrize("fixer", ["command", "outside"])
-def test_a_completion_without_a_receipt_is_both(fixer: str) -> None:
+def test_a_completion_without_a_receipt_counts_as_both(fixer: str) -> None:
     stage = Stage([fails("a"), passes()], answers=[Fix()], fixer=fixer).run()
 
     run = stage.active.runs[0]
@@ -132,7 +132,7 @@ def test_a_receipt_of_another_message_acknowledges_nothing() -> None:
 
 
 @pytest.mark.proves("A70", "G1")
-def test_an_agent_that_has_to_give_receipts_and_gives_none_is_unreachable() -> None:
+def test_an_agent_that_owes_receipts_and_sends_none_is_unreachable() -> None:
     stage = staged(acks=True).run()
     stage.advance(60.4)
     assert deliveries(stage) == [(1, 0.0)]
@@ -162,7 +162,7 @@ def test_a_receipt_ends_the_wait_for_one(late_seconds: float) -> None:
 
 
 @pytest.mark.proves("R6", "A70")
-def test_the_receipt_of_an_earlier_attempt_that_is_missed_again_means_nothing() -> None:
+def test_a_second_timeout_of_an_earlier_attempt_s_receipt_changes_nothing() -> None:
     stage = staged(acks=True).run().advance(61.0).run().advance(10.0)
     again = ev.DeadlineReached(name="receipt", due=60.0)
 
@@ -193,7 +193,7 @@ def test_without_receipts_a_stored_message_is_a_delivered_one() -> None:
 
 
 @pytest.mark.proves("A70", "A61")
-def test_the_clock_of_the_fix_runs_on_while_the_delivery_is_tried_again() -> None:
+def test_the_fix_s_clock_runs_while_its_delivery_is_retried() -> None:
     stage = staged(acks=True, limits=Limits(fix_seconds=90.0)).run().advance(61.0).run()
 
     stage.advance_to(91.0)
@@ -235,7 +235,7 @@ def test_an_extension_delivers_the_open_report_again_with_fresh_attempts() -> No
 
 
 @pytest.mark.proves("A14", "K27", "A70")
-def test_the_main_orchestrator_learns_of_the_escalation_through_its_mailbox_too() -> None:
+def test_the_escalation_is_delivered_to_the_main_orchestrator_s_mailbox_too() -> None:
     stage = staged([AWAY] * 3, notify=True).run()
 
     told = {ticket.step: ticket.priority for ticket in stage.pending}
@@ -258,7 +258,7 @@ def test_an_escalation_that_cannot_be_delivered_is_not_escalated() -> None:
 
 
 @pytest.mark.proves("G1", "K39")
-def test_a_receipt_of_an_escalation_is_kept_and_is_no_line() -> None:
+def test_a_receipt_of_an_escalation_is_kept_and_is_no_message() -> None:
     stage = staged([AWAY] * 3).run()
     report = stage.messages[-1]
     count = len(stage.messages)

@@ -1,4 +1,4 @@
-"""S12, S13 and S14: what a person may answer, and what follows."""
+"""S12, S13 and S14: a person's answers, and what follows."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_s12_a_second_decision_on_the_same_escalation_is_refused() -> None:
 
 
 @pytest.mark.proves("K20", "R8")
-def test_a_repeated_decision_does_not_hit_the_next_escalation() -> None:
+def test_a_repeated_decision_does_not_affect_the_next_escalation() -> None:
     stage = escalated(*[fails(*names) for names in ("ab", "a", "b")])
     first = stage.messages[-1].message_id
     stage.decide("extend", escalation=first)
@@ -87,7 +87,7 @@ def test_an_extension_that_is_used_up_escalates_again() -> None:
 
 
 @pytest.mark.proves("K20", "B51", "K28", "K21")
-def test_s13_skip_proceeds_with_known_issues() -> None:
+def test_s13_skip_goes_to_the_next_phase_with_known_issues() -> None:
     stage = escalated()
 
     stage.decide("skip", reason="known flake")
@@ -106,7 +106,7 @@ def test_s13_skip_proceeds_with_known_issues() -> None:
 
 
 @pytest.mark.proves("K20", "B51", "K19", "S13")
-def test_s13_abort_ends_it_where_it_stands() -> None:
+def test_s13_abort_ends_the_workflow_in_its_status() -> None:
     stage = escalated()
     late = stage.completed(Fix(), iteration=5, specialist="test-runner")
 
@@ -125,7 +125,7 @@ def test_s13_abort_ends_it_where_it_stands() -> None:
 
 
 @pytest.mark.proves("K20", "K19", "A51", "S14")
-def test_s14_a_manual_fix_waits_for_its_end_and_grows_the_limit_by_one() -> None:
+def test_s14_a_manual_fix_is_waited_for_and_raises_the_limit_by_one() -> None:
     stage = escalated(passes())
 
     stage.decide("manual-fix")
@@ -192,7 +192,7 @@ def test_after_a_manual_fix_that_passed_the_next_failure_is_an_ordinary_one() ->
 
 
 @pytest.mark.proves("K20")
-def test_done_by_hand_needs_the_decision_first() -> None:
+def test_a_manual_fix_needs_its_decision_first() -> None:
     stage = escalated()
 
     assert "decide `manual-fix` first" in stage.refused(stage.done_by_hand)

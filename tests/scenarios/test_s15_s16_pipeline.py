@@ -54,7 +54,7 @@ def test_s15_a_run_with_only_a_new_failure_has_failed() -> None:
 
 
 def covered(percent: float) -> Result:
-    """What a reader makes of a run without failing tests: below the gate one synthetic failure (G24)."""
+    """A reader's result for a run without failing tests: below the gate one synthetic failure (G24)."""
     shown = f"{percent}% (target: ≥80%)"
     if percent >= 80.0:
         return passes(coverage=shown)
@@ -160,7 +160,7 @@ def test_a_fix_that_changed_no_tree_needs_no_confirmation() -> None:
 
 
 @pytest.mark.proves("K38")
-def test_a_specialist_all_of_whose_checks_were_skipped_has_no_place_in_the_flow() -> None:
+def test_a_specialist_with_only_skipped_checks_is_not_in_the_flow() -> None:
     stage = Stage({"unit-test": [Result("skipped", skipped_checks=("pytest",))], "security": []}).run()
 
     entry = stage.state.specialist("unit-test")

@@ -68,7 +68,7 @@ def facts(stage: CycleStage) -> dict[str, Any]:
 
 
 @pytest.mark.proves("S17", "C46", "C10", "K25")
-def test_the_state_follows_the_seeds_table_row_by_row() -> None:
+def test_the_state_follows_the_seed_s_table_row_by_row() -> None:
     rows = {time: facts(stage) for time, stage in the_seeds_cycle()}
 
     running = {"status": "running", "iteration": 1}
@@ -92,7 +92,7 @@ def test_the_state_follows_the_seeds_table_row_by_row() -> None:
 
 
 @pytest.mark.proves("C47", "C48", "C49", "C52")
-def test_blocker_clarification_and_feedback_stand_in_the_state_when_the_table_says_so() -> None:
+def test_blocker_clarification_and_feedback_enter_the_state_as_in_the_table() -> None:
     seen = {time: state_document(stage.state) for time, stage in the_seeds_cycle()}
 
     assert [blocker["status"] for blocker in seen["10:30"]["coordination"]["blockers"]] == ["open"]
@@ -105,7 +105,7 @@ def test_blocker_clarification_and_feedback_stand_in_the_state_when_the_table_sa
 
 
 @pytest.mark.proves("C14", "C50", "C63", "K11")
-def test_the_cycle_ends_completed_with_all_documents_at_one_version_and_the_first_ones_archived() -> None:
+def test_a_completed_cycle_has_all_documents_at_one_version_and_archives_the_first() -> None:
     *_, (_, stage) = the_seeds_cycle()
 
     state = stage.state
@@ -119,7 +119,7 @@ def test_the_cycle_ends_completed_with_all_documents_at_one_version_and_the_firs
 
 
 @pytest.mark.proves("C37", "C38", "C39")
-def test_nobody_is_asked_for_work_before_what_it_depends_on_is_complete() -> None:
+def test_no_agent_starts_before_its_dependencies_are_complete() -> None:
     began: dict[str, str] = {}
 
     for time, stage in the_seeds_cycle():
@@ -171,7 +171,7 @@ def test_decision_and_blocker_are_recorded_with_their_reasons() -> None:
 
 
 @pytest.mark.proves("C4", "C8", "C11", "C60")
-def test_the_named_files_stand_where_the_protocol_says_and_their_times_are_utc_plus_8() -> None:
+def test_the_named_files_have_their_protocol_places_and_times_in_utc_plus_8() -> None:
     *_, (_, stage) = the_seeds_cycle()
 
     files = {file.path: file.parts for file in named_files(stage.state)}
@@ -186,7 +186,7 @@ def test_the_named_files_stand_where_the_protocol_says_and_their_times_are_utc_p
 
 
 @pytest.mark.proves("C9", "C15")
-def test_nothing_is_ever_taken_out_of_the_state_and_logs_only_grow() -> None:
+def test_nothing_is_ever_removed_from_the_state_and_logs_only_grow() -> None:
     logs: dict[str, str] = {}
     keys: set[str] = set()
     fields = 0
@@ -218,7 +218,7 @@ def test_agents_blockers_and_feedback_can_be_read_at_any_time() -> None:
 
 
 @pytest.mark.proves("C12", "C19", "C30", "C31")
-def test_an_agents_entry_looks_like_the_seeds_example() -> None:
+def test_an_agent_s_entry_looks_like_the_seed_s_example() -> None:
     stage = CycleStage("10:05")
 
     stage.start("ra")
@@ -252,7 +252,7 @@ def test_every_completion_in_the_timeline_names_the_version_that_is_complete() -
 
 
 @pytest.mark.proves("C30")
-def test_an_agents_entry_counts_the_iterations_that_it_completed() -> None:
+def test_an_agent_s_entry_counts_the_iterations_that_it_completed() -> None:
     counted = [
         tuple(agent["iterations_completed"] for agent in state_document(stage.state)["agents"].values())
         for _, stage in the_seeds_cycle()

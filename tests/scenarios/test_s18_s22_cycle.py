@@ -49,7 +49,7 @@ def validating(**settings: Any) -> CycleStage:
 
 
 @pytest.mark.proves("S18", "C52", "C3", "C23")
-def test_an_unclear_requirement_goes_to_its_author_and_the_clarification_comes_back() -> None:
+def test_an_unclear_requirement_goes_to_its_author_and_is_clarified() -> None:
     stage = developing()
 
     stage.at("10:30").report("cd", "partial", "issues.md=x", issues='["FR-003: OAuth optional?"]')
@@ -155,7 +155,7 @@ def test_a_blocker_that_only_a_person_can_clear_is_a_recorded_conflict() -> None
 
 @pytest.mark.proves("C55")
 @pytest.mark.parametrize("decision", ["skip", "abort"])
-def test_no_conflict_is_left_without_what_became_of_it(decision: str) -> None:
+def test_every_conflict_gets_a_resolution(decision: str) -> None:
     stage = validating(max_iterations=1)
 
     stage.report("vas", "failed", "validation.md=v1", issues="[login fails]")
@@ -188,7 +188,7 @@ def test_a_test_failure_is_closed_with_all_its_steps_when_the_validation_passes(
 
 
 @pytest.mark.proves("C47", "C55", "C56")
-def test_what_is_named_with_a_success_is_kept_in_every_record_and_stops_nobody() -> None:
+def test_issues_reported_with_a_success_are_recorded_and_block_no_agent() -> None:
     stage = developing()
 
     stage.report("cd", "success", "implementation.md=i1", issues='["FR-009 is slow", "minor: a typo"]')
@@ -204,7 +204,7 @@ def test_what_is_named_with_a_success_is_kept_in_every_record_and_stops_nobody()
 
 
 @pytest.mark.proves("C52")
-def test_an_issue_that_was_named_before_may_still_become_a_blocker() -> None:
+def test_an_issue_reported_before_may_still_become_a_blocker() -> None:
     stage = validating()
     stage.report("vas", "failed", "validation.md=v1", issues="[login fails]")
     stage.work("cd", "success", "implementation.md=i2", issues='["FR-003: OAuth optional?"]')
@@ -230,7 +230,7 @@ def test_a_test_failure_goes_to_development_and_is_validated_again() -> None:
 
 
 @pytest.mark.proves("C56", "G23")
-def test_what_blocks_nothing_is_recorded_and_restarts_nobody() -> None:
+def test_an_issue_that_blocks_nothing_is_recorded_and_restarts_no_agent() -> None:
     stage = validating()
 
     stage.report("vas", "partial", "validation.md=v1", issues='["minor: a typo", "[major] slow start"]')
@@ -242,7 +242,7 @@ def test_what_blocks_nothing_is_recorded_and_restarts_nobody() -> None:
 
 
 @pytest.mark.proves("C50", "U13")
-def test_a_success_that_its_own_figures_deny_is_a_failure() -> None:
+def test_a_success_that_its_own_figures_contradict_is_a_failure() -> None:
     stage = validating()
 
     stage.report(
@@ -254,7 +254,7 @@ def test_a_success_that_its_own_figures_deny_is_a_failure() -> None:
 
 
 @pytest.mark.proves("C53", "C61")
-def test_a_failure_that_lies_in_the_requirements_goes_to_their_author_and_then_through_development() -> None:
+def test_a_failure_of_the_requirements_goes_to_their_author_then_development() -> None:
     stage = validating()
 
     stage.report("vas", "failed", "validation.md=v1", issues='["requirement: FR-002 contradicts FR-005"]')
@@ -305,12 +305,12 @@ def test_a_refused_answer_leaves_nothing_in_the_timeline() -> None:
     stage = CycleStage(commands={})
     refused = AnswerInvalid(agent="ra", problem="no PHASE_RESULT")
 
-    stage.bring(refused)
+    stage.apply(refused)
     stage.work("ra", "success", "requirements.md=r1")
     stage.work("ep", "success", "plan.json=p1", tasks=PLAN)
     stage.work("cd", "partial", issues='["FR-003: OAuth optional?"]')
     stage.start("ra")
-    stage.bring(refused)
+    stage.apply(refused)
     stage.start("ra")
 
     said = [entry.text for entry in stage.state.timeline if entry.actor == "RA"]
@@ -320,7 +320,7 @@ def test_a_refused_answer_leaves_nothing_in_the_timeline() -> None:
 def _refused(stage: CycleStage, event: Event) -> str:
     before = stage.state
     with pytest.raises(UsageError) as refused:
-        stage.bring(event)
+        stage.apply(event)
     assert stage.state == before
     return str(refused.value)
 
@@ -338,13 +338,13 @@ def _feedback(**facts: Any) -> InputRequested:
 @pytest.mark.proves("S20", "C22", "K15")
 def test_a_second_feedback_to_one_agent_in_one_iteration_is_refused() -> None:
     stage = developing()
-    stage.bring(_feedback())
+    stage.apply(_feedback())
 
     assert "cd has had its feedback for iteration 1" in _refused(stage, _feedback(summary="and a third"))
 
 
 @pytest.mark.proves("C20", "C21")
-def test_only_the_orchestrator_sends_and_never_without_something_to_do() -> None:
+def test_only_the_orchestrator_sends_and_always_with_an_action() -> None:
     stage = developing()
 
     assert "send_input is the orchestrator's" in _refused(stage, _feedback(sender="vas"))
@@ -362,11 +362,11 @@ def test_only_the_orchestrator_sends_and_never_without_something_to_do() -> None
         (lambda: reported("cd", tasks_completed="[TASK-099]"), "TASK-099, which plan.json does not have"),
     ],
 )
-def test_a_report_that_oversteps_is_refused_naming_what(event: Any, words: str) -> None:
+def test_a_report_beyond_its_authority_is_refused_by_name(event: Any, words: str) -> None:
     stage = developing()
 
     with pytest.raises(UsageError, match=words):
-        stage.bring(event())
+        stage.apply(event())
 
 
 @pytest.mark.proves("C15", "C13")
@@ -408,7 +408,7 @@ def test_a_graph_that_no_cycle_can_follow_is_refused_at_the_start(graph: Any, wo
 
 
 @pytest.mark.proves("C51")
-def test_a_cycle_is_not_completed_while_an_agent_is_not() -> None:
+def test_a_cycle_is_not_completed_before_all_its_agents() -> None:
     stage = validating()
 
     with pytest.raises(UsageError, match="vas is not completed"):
@@ -462,7 +462,7 @@ def test_five_failing_rounds_give_four_feedbacks_and_one_escalation() -> None:
 
 
 @pytest.mark.proves("C57", "C58", "C59", "S22")
-def test_a_blocker_nobody_can_clear_waits_for_a_person_and_only_its_agent_does() -> None:
+def test_only_the_blocked_agent_waits_for_a_person() -> None:
     graph = {**DEFAULT_GRAPH, "frontend": ()}
     stage = developing(graph=graph, commands={})
     stage.start("frontend")
@@ -499,9 +499,9 @@ def test_two_escalations_wait_for_a_person_one_after_the_other() -> None:
 def test_a_silent_agent_is_asked_once_to_converge_and_then_a_person_decides() -> None:
     stage = developing()
 
-    stage.at("10:45:01").bring(DeadlineReached(name="run/cd", due=stage.moment.clock - 0.5))
+    stage.at("10:45:01").apply(DeadlineReached(name="run/cd", due=stage.moment.clock - 0.5))
     converge = stage.inputs("cd")[-1]
-    stage.at("11:00:02").bring(DeadlineReached(name="converge/cd", due=stage.moment.clock - 0.5))
+    stage.at("11:00:02").apply(DeadlineReached(name="converge/cd", due=stage.moment.clock - 0.5))
 
     assert converge.input is InputKind.CONVERGENCE
     assert stage.state.escalation is not None
@@ -515,10 +515,10 @@ def test_an_agent_that_fails_is_tried_three_times_with_growing_pauses() -> None:
     delays = []
 
     for _ in range(2):
-        stage.bring(AgentFailed(agent="cd", reason="exit code 1"))
+        stage.apply(AgentFailed(agent="cd", reason="exit code 1"))
         delays += [ticket.delay_seconds for ticket in stage.last.steps]
         stage.start("cd")
-    stage.bring(AgentFailed(agent="cd", reason="exit code 1"))
+    stage.apply(AgentFailed(agent="cd", reason="exit code 1"))
 
     assert delays == [2.0, 4.0]
     assert stage.state.escalation is not None
@@ -530,10 +530,10 @@ def test_an_answer_without_a_phase_result_is_asked_for_once_more() -> None:
     stage = developing()
     empty = AnswerInvalid(agent="cd", problem="the answer has no PHASE_RESULT")
 
-    stage.bring(empty)
+    stage.apply(empty)
     assert stage.agent("cd").asked
     stage.start("cd")
-    stage.bring(empty)
+    stage.apply(empty)
 
     assert stage.state.escalation is not None
     assert stage.state.escalation.reason == "invalid_response"
@@ -562,7 +562,7 @@ def test_a_feedback_has_its_six_sections_and_reads_back() -> None:
 
 
 @pytest.mark.proves("K16")
-def test_the_seeds_short_form_is_read_too() -> None:
+def test_the_seed_s_short_form_is_read_too() -> None:
     short = (
         "## FEEDBACK FROM VALIDATION\n\nTest failures detected: login\n\n## REQUIRED ACTION\n\nFix the following:\n"
         "login\n\n## NEXT STEP\nUpdate implementation.md with fixes, then re-run tests.\n"
@@ -576,7 +576,7 @@ def test_the_seeds_short_form_is_read_too() -> None:
 
 
 @pytest.mark.proves("C57")
-def test_two_agents_that_would_wait_for_each_other_ask_a_person_instead() -> None:
+def test_two_agents_that_would_wait_for_each_other_escalate_instead() -> None:
     stage = CycleStage(commands={})
     stage.report("ra", "partial", issues='["TASK-001 is missing"]')
 
@@ -591,9 +591,7 @@ def test_two_agents_that_would_wait_for_each_other_ask_a_person_instead() -> Non
 
 @pytest.mark.proves("C62", "C9", "K11")
 @given(st.lists(st.tuples(st.sampled_from(("ra", "ep", "cd", "vas")), st.integers(0, 5)), max_size=40))
-def test_whatever_agents_report_nothing_is_lost_and_versions_stay_together(
-    moves: list[tuple[str, int]],
-) -> None:
+def test_any_reports_lose_nothing_and_keep_versions_together(moves: list[tuple[str, int]]) -> None:
     stage = CycleStage(commands={})
     archived = 0
 

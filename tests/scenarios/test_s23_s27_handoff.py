@@ -61,13 +61,13 @@ def the_seeds_example() -> HandoffStage:
 def _refused(stage: HandoffStage, event: Event) -> str:
     before = stage.state
     with pytest.raises(UsageError) as refused:
-        stage.bring(event)
+        stage.apply(event)
     assert stage.state == before
     return str(refused.value)
 
 
 @pytest.mark.proves("S23", "D53", "D6", "D7")
-def test_the_seeds_example_passes_its_four_handoffs_in_order() -> None:
+def test_the_seed_s_example_passes_its_four_handoffs_in_order() -> None:
     stage = the_seeds_example()
 
     handoffs = stage.routes("task_handoff", "review_request", "fix_request", "rereview_request")
@@ -102,7 +102,7 @@ def test_the_example_leaves_its_events_and_metrics_follow_from_them() -> None:
 
 
 @pytest.mark.proves("D51", "D50")
-def test_the_metrics_follow_from_the_file_of_events_alone_and_are_those_that_are_stored() -> None:
+def test_the_stored_metrics_follow_from_the_file_of_events_alone() -> None:
     stage = the_seeds_example()
     calm, file = HANDOFF.fields(stage.state), _events_file(stage)
     asking = HandoffStage().plan()
@@ -147,7 +147,7 @@ def test_the_iteration_is_1_until_the_re_review() -> None:
 
 
 @pytest.mark.proves("D14", "D22")
-def test_ids_in_the_shared_state_and_in_names_of_files_are_uuids_behind_their_prefix() -> None:
+def test_ids_in_the_shared_state_and_in_file_names_are_prefixed_uuids() -> None:
     stage = the_seeds_example()
 
     document = state_document(stage.state)
@@ -210,7 +210,7 @@ def test_an_agent_passes_on_then_completes_then_reports() -> None:
 
 
 @pytest.mark.proves("D1", "D2", "D4", "D5")
-def test_a_message_has_the_seeds_envelope_and_another_is_refused() -> None:
+def test_a_message_has_the_seed_s_envelope_and_another_is_refused() -> None:
     stage = HandoffStage().plan()
     document = json.loads(next(file.text for file in named_files(stage.state) if "pending" in file.path))
 
@@ -262,7 +262,7 @@ def test_a_builder_that_fails_twice_succeeds_at_the_third_attempt() -> None:
 @pytest.mark.parametrize(
     ("fatal", "executions", "reason"), [(False, 3, "retries_exhausted"), (True, 1, "fatal_error")]
 )
-def test_exhausted_retries_and_fatal_errors_fetch_a_person(fatal: bool, executions: int, reason: str) -> None:
+def test_exhausted_retries_and_fatal_errors_escalate(fatal: bool, executions: int, reason: str) -> None:
     stage = HandoffStage().plan()
 
     for _ in range(executions):
@@ -307,7 +307,7 @@ def test_a_lock_is_granted_once_and_others_wait_until_it_expires() -> None:
 
 @pytest.mark.proves("D31", "K10")
 @pytest.mark.parametrize("order", list(permutations(("planner", "builder", "reviewer", "fixer"))))
-def test_of_all_who_want_a_free_resource_at_one_instant_the_first_wins(order: tuple[str, ...]) -> None:
+def test_the_first_of_simultaneous_requests_gets_a_free_resource(order: tuple[str, ...]) -> None:
     stage = HandoffStage()
 
     answers = [stage.lock(name, AUTH) for name in order]
@@ -331,7 +331,7 @@ def test_an_expired_lock_is_taken_over_visibly_and_its_late_release_is_lost() ->
 
 
 @pytest.mark.proves("D27", "D34")
-def test_a_stranger_releases_nothing_and_a_heartbeat_extends_nothing() -> None:
+def test_a_non_owner_releases_no_lock_and_a_heartbeat_extends_none() -> None:
     stage = HandoffStage()
     stage.start("planner")
     stage.lock("planner", AUTH)
@@ -339,10 +339,10 @@ def test_a_stranger_releases_nothing_and_a_heartbeat_extends_nothing() -> None:
     stage.at(5)
 
     assert "it is planner's" in _refused(stage, _release("fixer"))
-    stage.bring(Heartbeat(sender="planner"))
+    stage.apply(Heartbeat(sender="planner"))
     assert stage.state.locks[AUTH].expires == expires
     assert stage.state.agent("planner").last_active == stage.now
-    assert stage.bring(LockExtended(sender="planner", resource=AUTH)).answer == "extended"
+    assert stage.apply(LockExtended(sender="planner", resource=AUTH)).answer == "extended"
     assert stage.state.locks[AUTH].expires > expires
 
 
@@ -389,19 +389,19 @@ def test_a_question_that_does_not_block_lets_the_workflow_continue() -> None:
         ("hello", "planner", "builder"),
     ],
 )
-def test_what_is_on_no_route_is_refused(kind: str, sender: str, recipient: str) -> None:
+def test_a_handoff_on_no_route_is_refused(kind: str, sender: str, recipient: str) -> None:
     with pytest.raises(UsageError, match=r"is on no route|is no type of message"):
         check_route(kind, sender, recipient)
 
 
 @pytest.mark.proves("D12", "D55")
-def test_an_agent_at_work_passes_on_by_itself_only_where_a_route_leads() -> None:
+def test_a_working_agent_passes_on_only_along_a_route() -> None:
     stage = HandoffStage().plan()
     stage.start("builder")
 
     wrong = HandoffSent(sender="builder", to="fixer", type="fix_request")
     assert "it goes from reviewer to fixer" in _refused(stage, wrong)
-    stage.bring(
+    stage.apply(
         HandoffSent(sender="builder", to="reviewer", type="review_request", payload={"commit": "abc"})
     )
     stage.result("builder", status="completed", commit="abc")
@@ -434,7 +434,7 @@ def test_a_handoff_is_accepted_once_by_its_addressee_only() -> None:
     (message,) = stage.state.messages
 
     assert "is for builder; planner cannot" in _refused(stage, _accept("planner", message))
-    stage.bring(_accept("builder", message))
+    stage.apply(_accept("builder", message))
     assert "is accepted already" in _refused(stage, _accept("builder", message))
     assert stage.events()["handoff_accepted"] == 1
 
@@ -444,11 +444,11 @@ def _accept(name: str, message: Message) -> Event:
 
 
 @pytest.mark.proves("G9", "D16")
-def test_a_rejected_handoff_lies_among_the_completed_with_its_reason() -> None:
+def test_a_rejected_handoff_is_filed_as_completed_with_its_reason() -> None:
     stage = HandoffStage(commands={}).plan()
     (message,) = stage.state.messages
 
-    stage.bring(HandoffRejected(sender="builder", message_id=message.message_id, reason="no such framework"))
+    stage.apply(HandoffRejected(sender="builder", message_id=message.message_id, reason="no such framework"))
 
     (file,) = [file for file in named_files(stage.state) if "/handoffs/" in file.path]
     assert "/completed/" in file.path
@@ -458,7 +458,7 @@ def test_a_rejected_handoff_lies_among_the_completed_with_its_reason() -> None:
 
 
 @pytest.mark.proves("D50", "G11")
-def test_five_reviews_with_issues_fetch_a_person_at_the_fifth() -> None:
+def test_five_reviews_with_issues_escalate_to_a_person_at_the_fifth() -> None:
     stage = HandoffStage().plan().build()
 
     for round_ in range(1, 6):
@@ -474,7 +474,7 @@ def test_five_reviews_with_issues_fetch_a_person_at_the_fifth() -> None:
 
 
 @pytest.mark.proves("D26", "D30", "K10")
-def test_asking_for_a_lock_that_is_kept_leaves_nothing_to_commit() -> None:
+def test_a_request_for_a_held_lock_commits_nothing() -> None:
     stage = HandoffStage()
     stage.lock("builder", AUTH)
     before = stage.state
@@ -485,25 +485,25 @@ def test_asking_for_a_lock_that_is_kept_leaves_nothing_to_commit() -> None:
 
 
 @pytest.mark.proves("D19", "D45", "K10")
-def test_the_last_write_wins_for_what_is_not_critical_if_the_state_is_locked() -> None:
+def test_the_last_write_to_an_uncritical_field_of_a_locked_state_wins() -> None:
     stage = HandoffStage()
     note: dict[str, Any] = {"field": "notes.auth", "value": "JWT"}
 
     assert "without the lock of state.json" in _refused(stage, StateWritten(sender="builder", **note))
     stage.lock("builder", "state.json")
-    stage.bring(StateWritten(sender="builder", **note))
-    stage.bring(StateWritten(sender="builder", field="notes.auth", value="OAuth"))
+    stage.apply(StateWritten(sender="builder", **note))
+    stage.apply(StateWritten(sender="builder", field="notes.auth", value="OAuth"))
 
     assert state_document(stage.state)["notes.auth"] == "OAuth"
     assert "the last write wins" in stage.last.notes[0]
 
 
 @pytest.mark.proves("D44", "D46", "G10")
-def test_a_write_to_what_is_critical_is_held_until_a_person_has_looked() -> None:
+def test_a_write_to_a_critical_field_is_held_for_a_person() -> None:
     stage = HandoffStage()
     stage.lock("builder", "state.json")
 
-    held = stage.bring(StateWritten(sender="builder", field="iteration", value=4))
+    held = stage.apply(StateWritten(sender="builder", field="iteration", value=4))
     assert (held.answer, stage.state.iteration) == ("held", 1)
     stage.answer("drop")
 
@@ -512,12 +512,12 @@ def test_a_write_to_what_is_critical_is_held_until_a_person_has_looked() -> None
 
 
 @pytest.mark.proves("G15")
-def test_an_agent_that_does_not_return_within_its_lease_fetches_a_person() -> None:
+def test_an_agent_that_exceeds_its_lease_escalates_to_a_person() -> None:
     stage = HandoffStage()
     stage.start("planner")
 
     due = stage.moment.clock + 1800
-    stage.at(30, 1).bring(DeadlineReached(name="run/planner", due=due))
+    stage.at(30, 1).apply(DeadlineReached(name="run/planner", due=due))
 
     assert stage.last.dropped == ("be9c4a11-9-1.planner.1.1",)
     assert [question.reason for question in stage.state.questions] == ["timeout"]
@@ -560,7 +560,7 @@ _MOVES: dict[str, Callable[[HandoffStage], object]] = {
 
 @pytest.mark.proves("D15", "D23", "D36", "D49")
 @given(st.lists(st.sampled_from(sorted(_MOVES)), max_size=40))
-def test_whatever_happens_no_handoff_is_lost_and_one_agent_works_at_most(moves: list[str]) -> None:
+def test_any_events_lose_no_handoff_and_keep_at_most_one_agent_active(moves: list[str]) -> None:
     stage = HandoffStage()
     known: dict[str, int] = {}
     order = {"pending": 0, "accepted": 1, "completed": 2, "rejected": 2}

@@ -47,7 +47,7 @@ def test_twin_architect_and_engineer_work_through_a_chat_in_turn(tmp_path: Path)
 
 
 @pytest.mark.proves("S28", "K18", "E10")
-def test_eight_nine_and_ten_read_as_eight_nine_and_ten(tmp_path: Path) -> None:
+def test_numbers_eight_to_ten_are_read_as_decimal(tmp_path: Path) -> None:
     stage = Stage(tmp_path).open()
 
     play(stage)
@@ -89,7 +89,7 @@ def test_nothing_is_posted_after_the_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("S28", "E11", "K14")
-def test_every_time_is_that_of_the_clock_in_iso_8601_and_z(tmp_path: Path) -> None:
+def test_every_time_is_the_clock_s_in_iso_8601_utc(tmp_path: Path) -> None:
     stage = Stage(tmp_path).open()
 
     stage.let(ChatRead(ARCHITECT))

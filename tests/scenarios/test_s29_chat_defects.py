@@ -1,4 +1,4 @@
-"""S29: one defect each, one error each, also among other defects."""
+"""S29: one defect each, one error each, even among other defects."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def errors(tmp_path: Path, *files: tuple[str, str], **contract: str) -> list[Fin
     return errors_of(stage.findings())
 
 
-def test_a_chat_by_hand_without_a_defect_has_no_finding(tmp_path: Path) -> None:
+def test_a_handwritten_chat_without_a_defect_has_no_finding(tmp_path: Path) -> None:
     stage = Stage(tmp_path).put("meta.yaml", meta()).put(*FIRST).put(*SECOND)
 
     assert stage.findings() == []
@@ -188,7 +188,7 @@ def test_old_messages_are_warnings_and_a_new_bad_one_is_an_error(tmp_path: Path)
 
 
 @pytest.mark.proves("E45", "E46", "U9")
-def test_a_chat_from_before_reads_as_old_without_anybody_saying_so(tmp_path: Path) -> None:
+def test_a_chat_older_than_the_format_is_recognised_as_legacy(tmp_path: Path) -> None:
     stage = Stage(tmp_path).put("meta.yaml", meta())
     stage.put("001-to-engineer.md", "Hello.\n").put("002-to-architect.md", "Hello yourself.\n")
 

@@ -48,7 +48,7 @@ def test_s31_a_failing_confirmation_is_run_two() -> None:
 
 
 @pytest.mark.proves("K37", "K19", "S31")
-def test_s31_confirming_starts_over_and_ends_on_one_tree() -> None:
+def test_s31_confirmations_restart_and_end_on_one_tree() -> None:
     stage = Stage(BACK_END, issue=47, confirmations={"unit-test": [fails("u")]}).run()
 
     assert confirmed(stage) == ["unit-test", "integration-test", "test-runner", "code-quality", "security"]
@@ -146,7 +146,7 @@ def test_a_manual_fix_of_a_failed_confirmation_is_run_n_plus_1() -> None:
 
 
 def stuck(*confirmations: Result | Silent) -> Stage:
-    """The confirmation of unit-test does not come to a result."""
+    """The confirmation of unit-test gives no result."""
     return Stage(
         {"unit-test": [passes()], "security": [fails("s")]}, confirmations={"unit-test": confirmations}
     ).run()
@@ -166,7 +166,7 @@ def test_a_manual_fix_of_a_late_confirmation_is_run_two() -> None:
 
 
 @pytest.mark.proves("K37", "K20", "A87")
-def test_more_time_for_a_confirmation_confirms_again_without_a_message() -> None:
+def test_extending_a_late_confirmation_repeats_it_without_a_message() -> None:
     stage = stuck(SILENT)
     stage.advance(3600.0)
     assert stage.escalation.reason is Reason.TIMEOUT
@@ -205,7 +205,7 @@ def test_a_confirmation_given_more_time_may_still_fail_and_is_run_two() -> None:
 
 
 @pytest.mark.proves("K36", "K37")
-def test_a_confirmation_that_a_later_fix_keeps_from_running_has_failed() -> None:
+def test_a_confirmation_that_cannot_run_after_a_later_fix_has_failed() -> None:
     stage = stuck(errs("broken"), errs("broken"))
 
     run = stage.state.specialist("unit-test").runs[1]
@@ -231,7 +231,7 @@ def finished(step: Literal["validate", "recheck", "confirm"], name: str, iterati
 
 
 @pytest.mark.proves("K37", "R8")
-def test_a_confirmation_nobody_asked_for_is_refused() -> None:
+def test_an_unrequested_confirmation_is_refused() -> None:
     stage = Stage([fails("a"), SILENT]).run()
     assert stage.active.status is Status.RE_CHECKING
 

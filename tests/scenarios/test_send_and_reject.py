@@ -1,4 +1,4 @@
-"""What a person says to agents of a cycle in the orchestrator's place, and handoffs that their addressee rejects."""
+"""A person's instructions to agents of a cycle, and handoffs that their addressee rejects."""
 
 import pytest
 
@@ -19,12 +19,12 @@ def clarification(to: str, kind: InputKind = InputKind.CLARIFICATION, about: str
 
 
 @pytest.mark.proves("C20", "C23", "K15")
-def test_an_agent_that_has_completed_works_again_on_a_persons_instruction() -> None:
+def test_a_completed_agent_works_again_on_a_person_s_instruction() -> None:
     stage = CycleStage()
     stage.work("ra")
     before = stage.agent("ra").runs
 
-    stage.bring(clarification("ra"))
+    stage.apply(clarification("ra"))
 
     assert (stage.agent("ra").asked, stage.agent("ra").runs) == (True, before + 1)
     assert stage.inputs("ra")[-1].actions == ("use PKCE",)
@@ -38,7 +38,7 @@ def test_an_instruction_to_a_completed_agent_is_validated_before_the_cycle_ends(
     stage.start("vas")
     under_way = stage.state
 
-    stage.bring(clarification("cd"))
+    stage.apply(clarification("cd"))
     assert stage.last.dropped == (f"{under_way.workflow}.vas.1.1",)
     assert stage.agent("vas").status is AgentStatus.WAITING
     stage.work("cd")
@@ -49,26 +49,26 @@ def test_an_instruction_to_a_completed_agent_is_validated_before_the_cycle_ends(
 
 
 @pytest.mark.proves("C22", "K15")
-def test_feedback_to_who_has_completed_and_words_at_the_very_end_are_refused() -> None:
+def test_feedback_to_a_completed_agent_and_instructions_at_the_end_are_refused() -> None:
     stage = CycleStage()
     stage.work("ra")
     with pytest.raises(Unexpected, match="ra has completed, and feedback opens an iteration"):
-        stage.bring(clarification("ra", InputKind.FEEDBACK))
+        stage.apply(clarification("ra", InputKind.FEEDBACK))
     for key in ("ep", "cd", "vas"):
         stage.work(key)
 
     with pytest.raises(Unexpected, match="it is about to end; begin another one"):
-        stage.bring(clarification("ra"))
+        stage.apply(clarification("ra"))
 
 
 @pytest.mark.proves("C22", "K15")
 def test_one_clarification_is_sent_for_each_occasion() -> None:
     stage = CycleStage()
-    stage.bring(clarification("ra"))
+    stage.apply(clarification("ra"))
 
     with pytest.raises(Unexpected, match="ra has had its clarification"):
-        stage.bring(clarification("ra"))
-    stage.bring(clarification("ra", about="BLK-001"))
+        stage.apply(clarification("ra"))
+    stage.apply(clarification("ra", about="BLK-001"))
 
     assert len(stage.inputs("ra")) == 2
 
@@ -79,12 +79,12 @@ def test_a_rejected_handoff_waits_for_a_person_and_is_sent_again_with_their_guid
     stage.start("builder")
     event = rejection(stage.state, "builder", {"reason": "the spec contradicts itself"})
 
-    stage.bring(event)
+    stage.apply(event)
     [rejected] = stage.state.messages
     assert (rejected.status, rejected.status.folder) == (HandoffStatus.REJECTED, "completed")
     assert rejected.reason == "the spec contradicts itself"
     assert [question.reason for question in stage.state.questions] == ["handoff_rejected"]
-    stage.bring(DecisionMade(decision="manual-fix", text="build the first half"))
+    stage.apply(DecisionMade(decision="manual-fix", text="build the first half"))
     stage.start("builder")
 
     assert [message.status for message in stage.state.messages] == [
@@ -96,7 +96,7 @@ def test_a_rejected_handoff_waits_for_a_person_and_is_sent_again_with_their_guid
 
 
 @pytest.mark.proves("G9")
-def test_who_has_no_handoff_or_no_reason_rejects_nothing() -> None:
+def test_a_rejection_without_a_handoff_or_a_reason_is_refused() -> None:
     stage = HandoffStage()
     with pytest.raises(InvalidReturn, match="planner has no handoff that it could reject"):
         rejection(stage.state, "planner", {"reason": "no"})
@@ -111,8 +111,8 @@ def test_only_its_addressee_rejects_a_handoff_and_only_once() -> None:
     stage = HandoffStage().plan()
     [task] = stage.state.messages
     with pytest.raises(Unexpected, match="is for builder; fixer cannot reject it"):
-        stage.bring(HandoffRejected(sender="fixer", message_id=task.message_id, reason="no"))
-    stage.bring(HandoffRejected(sender="builder", message_id=task.message_id, reason="no"))
+        stage.apply(HandoffRejected(sender="fixer", message_id=task.message_id, reason="no"))
+    stage.apply(HandoffRejected(sender="builder", message_id=task.message_id, reason="no"))
 
     with pytest.raises(RefusedError, match="a handoff that is rejected cannot become rejected"):
-        stage.bring(HandoffRejected(sender="builder", message_id=task.message_id, reason="no"))
+        stage.apply(HandoffRejected(sender="builder", message_id=task.message_id, reason="no"))

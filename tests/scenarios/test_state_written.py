@@ -1,4 +1,4 @@
-"""What agents of handoffs write into the state.json that they were given: their own fields, and what is not theirs."""
+"""What agents of handoffs write into their state.json: their own fields, and others."""
 
 import json
 
@@ -16,40 +16,40 @@ def written(field: str, value: object, sender: str = "builder") -> StateWritten:
 
 
 @pytest.mark.proves("D19", "D45", "K10")
-def test_an_agents_own_field_is_taken_while_nobody_has_the_lock_which_is_free_again_after_it() -> None:
+def test_an_agent_s_own_field_is_written_under_a_free_lock_then_released() -> None:
     stage = HandoffStage().plan()
 
-    stage.bring(written("coverage", 80))
-    stage.bring(written("coverage", 81, sender="fixer"))
+    stage.apply(written("coverage", 80))
+    stage.apply(written("coverage", 81, sender="fixer"))
 
     assert state_document(stage.state)["coverage"] == 81
     assert stage.state.locks == {}
     stage.lock("builder", "state.json")
-    stage.bring(written("coverage", 82))
+    stage.apply(written("coverage", 82))
     assert stage.state.locks["state.json"].agent == "builder"
 
 
 @pytest.mark.proves("D24", "D26", "K10")
-def test_who_has_the_lock_is_not_written_over_until_it_runs_out() -> None:
+def test_a_lock_holder_s_field_is_not_overwritten_until_the_lock_expires() -> None:
     stage = HandoffStage().plan()
     stage.lock("fixer", "state.json")
     with pytest.raises(Unexpected, match="builder writes coverage while fixer has the lock"):
-        stage.bring(written("coverage", 80))
+        stage.apply(written("coverage", 80))
 
-    stage.at(31).bring(written("coverage", 80))
+    stage.at(31).apply(written("coverage", 80))
 
     assert stage.state.metadata == {"coverage": 80}
 
 
 @pytest.mark.proves("D46", "G10")
-def test_what_the_workflow_rests_on_waits_for_a_person_and_what_is_the_engines_is_refused() -> None:
+def test_critical_fields_wait_for_a_person_and_the_engine_s_are_refused() -> None:
     stage = HandoffStage().plan()
 
-    stage.bring(written("iteration", 4))
+    stage.apply(written("iteration", 4))
     with pytest.raises(Unexpected, match="agents is written by the orchestrator only"):
-        stage.bring(written("agents", {}))
+        stage.apply(written("agents", {}))
     with pytest.raises(Unexpected, match="status is written by the orchestrator only"):
-        stage.bring(written("status", "completed"))
+        stage.apply(written("status", "completed"))
 
     assert [question.reason for question in stage.state.questions] == ["state_conflict"]
     assert stage.state.iteration == 1
@@ -69,32 +69,32 @@ def test_what_the_workflow_rests_on_waits_for_a_person_and_what_is_the_engines_i
         ("last_handoff", "handoff-1", "iteration", 1),
     ],
 )
-def test_what_a_person_lets_through_takes_effect_where_it_can(
+def test_an_approved_write_takes_effect_where_possible(
     field: str, value: object, name: str, after: object
 ) -> None:
     stage = HandoffStage().plan()
     if field.startswith("locks"):
         stage.lock("fixer", "src/auth.ts")
-    stage.bring(written(field, value))
+    stage.apply(written(field, value))
 
-    stage.bring(Answered(answer="apply"))
+    stage.apply(Answered(answer="apply"))
 
     assert getattr(stage.state, name) == after
     assert stage.state.questions == ()
 
 
 @pytest.mark.proves("D46")
-def test_what_a_person_drops_changes_nothing() -> None:
+def test_a_dropped_write_changes_nothing() -> None:
     stage = HandoffStage().plan()
-    stage.bring(written("iteration", 4))
+    stage.apply(written("iteration", 4))
 
-    stage.bring(Answered(answer="drop"))
+    stage.apply(Answered(answer="drop"))
 
     assert (stage.state.iteration, stage.state.held_writes) == (1, ())
 
 
 @pytest.mark.proves("D19")
-def test_every_field_that_differs_from_what_it_was_given_was_written_by_the_agent() -> None:
+def test_every_field_that_differs_from_the_given_state_counts_as_written() -> None:
     stage = HandoffStage().plan()
     snapshot = stage.state.model_dump_json(exclude_defaults=True).encode()
     laid = state_document(stage.state)
@@ -110,7 +110,7 @@ def test_every_field_that_differs_from_what_it_was_given_was_written_by_the_agen
 @pytest.mark.parametrize(
     "content", [b"", b"no JSON", b"[1]", b"[" * 100_000, b'{"a": "%s"}' % (b"x" * 20_000)]
 )
-def test_what_is_no_state_or_too_large_for_it_says_nothing(content: bytes) -> None:
+def test_an_invalid_or_oversized_state_file_writes_nothing(content: bytes) -> None:
     snapshot = HandoffStage().state.model_dump_json(exclude_defaults=True).encode()
 
     assert fields_written(snapshot, content) == {}

@@ -1,4 +1,4 @@
-"""What was found and does not run here: nothing passes for which a test runner stayed away."""
+"""Checks that were found and cannot run here: nothing passes without its test runner."""
 
 from typing import Any
 
@@ -27,20 +27,20 @@ def stage(*unverified: Unverified, **further: Any) -> Stage:
     return Stage({"security": [passes()]}, unverified=unverified, **further).run()
 
 
-def test_without_a_test_runner_that_is_there_nothing_passes_though_all_that_ran_did() -> None:
+def test_without_its_test_runner_a_workflow_does_not_pass() -> None:
     found = stage(PYTEST, RUFF).state
 
     assert (found.outcome, found.verdict) == (WorkflowOutcome.UNVERIFIED, "not_verified")
     assert found.escalation is None
 
 
-def test_what_does_not_block_leaves_a_pass_a_pass() -> None:
+def test_a_missing_check_that_does_not_block_allows_a_pass() -> None:
     found = stage(RUFF).state
 
     assert (found.verdict, found.unverified) == ("passed", (RUFF,))
 
 
-def test_a_phase_that_a_person_skips_makes_nothing_of_what_did_not_run() -> None:
+def test_a_skipped_phase_does_not_verify_a_check_that_did_not_run() -> None:
     stage = Stage({"security": [fails("a")]}, unverified=(PYTEST,), max_iterations=1).run()
 
     stage.decide(Decision.SKIP)
@@ -48,7 +48,7 @@ def test_a_phase_that_a_person_skips_makes_nothing_of_what_did_not_run() -> None
     assert stage.state.verdict == "not_verified"
 
 
-def test_where_nothing_can_run_it_ends_at_once_and_nobody_is_asked() -> None:
+def test_a_workflow_in_which_nothing_can_run_ends_at_once() -> None:
     found = Stage({}, unverified=(PYTEST,))
 
     assert found.state.verdict == "not_verified"
@@ -56,19 +56,19 @@ def test_where_nothing_can_run_it_ends_at_once_and_nobody_is_asked() -> None:
     assert found.notes == ["nothing ran: pytest"]
 
 
-def test_where_nothing_was_found_either_there_is_nothing_to_begin() -> None:
+def test_a_workflow_without_any_check_cannot_start() -> None:
     with pytest.raises(UsageError, match="nothing to check"):
         Stage({})
 
 
-def test_what_is_not_verified_is_not_pushed_by_itself() -> None:
+def test_an_unverified_result_is_not_pushed_automatically() -> None:
     found = stage(PYTEST, push=True)
 
     assert found.state.push_error == "it is not verified"
     assert [ticket.step for ticket in found.executed] == ["validate"]
 
 
-def test_a_manual_fix_that_adds_the_runner_makes_it_count() -> None:
+def test_a_manual_fix_that_adds_the_runner_verifies_the_workflow() -> None:
     stage = Stage({"security": [fails("a"), passes()]}, unverified=(PYTEST,), max_iterations=1).run()
     stage.decide(Decision.MANUAL_FIX)
 

@@ -1,4 +1,4 @@
-"""The parts of docs/architecture.md that are made from the code: `python -m tests.unit.architecture_page`."""
+"""The generated parts of docs/architecture.md: `python -m tests.unit.architecture_page`."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -17,7 +17,7 @@ FIXERS: Final = {"command": "a command fixes", "agent": "a declared agent fixes"
 
 
 def page(text: str) -> str:
-    """The page with its made parts as the code has them now."""
+    """The page with its generated parts up to date."""
     for name, made in (("canvas", canvas()), ("rooms", floors())):
         before, _, rest = text.partition(f"<!-- {name} -->\n")
         text = f"{before}<!-- {name} -->\n{made}<!-- end -->{rest.partition('<!-- end -->')[2]}"

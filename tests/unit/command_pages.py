@@ -40,7 +40,7 @@ SETTINGS: Final = {
     "redis_connect_seconds": "Timeout for connecting to Redis; default: 1.",
     "redis_timeout_seconds": "Timeout for an answer from Redis; default: 2.",
 }
-"""By field of `Settings`: what it is, and its default."""
+"""By field of `Settings`: its meaning and its default."""
 
 HEAD: Final = """\
 # Commands

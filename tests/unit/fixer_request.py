@@ -1,4 +1,4 @@
-"""The schema of the file that FIXLOOP_REQUEST names, in which a fixer command finds what is asked of it."""
+"""The schema of the file that FIXLOOP_REQUEST names, in which a fixer command finds its request."""
 
 import re
 from typing import Annotated, Any, Final
@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fixloop.protocol.messages import FailureReport, FixRequest, Message
 
-#: The numbers of requirements, which mean nothing to who writes a fixer.
+#: The numbers of requirements, which mean nothing to the author of a fixer.
 _REFERENCES: Final = re.compile(r" \([A-Z][0-9A-Z, -]*\)")
 
 

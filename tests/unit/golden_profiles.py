@@ -35,12 +35,12 @@ from tests.unit.golden_schema import FOLDER, digest_of
 
 
 class Kind(NamedTuple):
-    """What of a profile is kept."""
+    """The stored types of a profile."""
 
     version: int
     states: Callable[[], dict[str, Any]]
     events: Callable[[], Iterable[Event]]
-    """One of each kind that a whole workflow has not."""
+    """One of each kind that a whole workflow lacks."""
     stored: dict[str, Any]
     """The types that are stored, by name."""
 
@@ -102,7 +102,7 @@ def _cycles() -> dict[str, Cycle]:
         escalated.work(key, "success", document)
     escalated.work("vas", "failed", "validation.md", issues="[login fails]")
     paused = CycleStage()
-    paused.bring(cyc.Paused(reason="lunch"))
+    paused.apply(cyc.Paused(reason="lunch"))
     return {
         "begun": rows["10:00"],
         "blocked": rows["10:30"],
@@ -119,8 +119,8 @@ def _handoffs() -> dict[str, Handoffs]:
     asked.escalate("builder", "JWT", "OAuth")
     held = HandoffStage()
     held.lock("builder", "state.json")
-    held.bring(hnd.StateWritten(sender="builder", field="iteration", value=4))
-    held.bring(hnd.StateWritten(sender="builder", field="notes", value={"auth": ["JWT", None]}))
+    held.apply(hnd.StateWritten(sender="builder", field="iteration", value=4))
+    held.apply(hnd.StateWritten(sender="builder", field="notes", value={"auth": ["JWT", None]}))
     taken = HandoffStage()
     taken.lock("builder", "src/auth.ts")
     taken.at(31).lock("fixer", "src/auth.ts")

@@ -11,7 +11,7 @@ PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "openapi.json"
 
 
 def text() -> str:
-    """The page as the routes have it; none of them is called."""
+    """The page from the routes; none of them is called."""
     described = create_app(cast(Any, SimpleNamespace(has_checkout=False)), *(cast(Any, None),) * 2).openapi()
     return json.dumps(described, indent=1, ensure_ascii=False) + "\n"
 

@@ -12,10 +12,10 @@ GLOSSARY: Final = ROOT / "docs" / "glossary.md"
 REGENERATE: Final = "python -m tests.unit.protocol_page"
 
 PROMISED: Final = {"A": 95, "B": 68, "C": 67, "D": 56, "E": 48}
-"""By section of the protocols: how many requirements it has. Each is stated, and each has a test."""
+"""By section of the protocols: its number of requirements. Each is stated and has a test."""
 
 UNFOLDED: Final = 4
-"""So many tests are shown at once; more only when a reader opens them."""
+"""The number of tests shown at first; a reader opens the others."""
 
 HEAD: Final = f"""\
 # The protocol
@@ -37,7 +37,7 @@ def page() -> str:
         _section(
             "Who brings an event",
             "From anybody else it is refused, and the log tells of it.",
-            tables.bringers(),
+            tables.senders(),
         ),
         _section("Specialists", "In the order of their phases.", tables.specialists()),
         _section("Messages", "`{time}` reads `YYYYMMDDTHHMMSSZ`, in UTC.", tables.messages()),

@@ -52,13 +52,13 @@ def roles() -> str:
 
 
 def specialists() -> str:
-    """The six, in the order of their phases."""
+    """The six specialists, in the order of their phases."""
     rows = [[f"`{entry.name}`", f"`{entry.handle}`", entry.phase, entry.expected] for entry in SPECIALISTS]
     return table(["specialist", "address", "phase", "its gate"], rows)
 
 
 def messages() -> str:
-    """Every message type with the pattern of its id, who says it to whom, and how urgent it is."""
+    """Every message type with the pattern of its id, sender, recipient and priority."""
     seen: dict[str, list[str]] = {}
     for message in SAMPLES.values():
         heading = render(message).splitlines()[0].removeprefix("## ")
@@ -68,12 +68,12 @@ def messages() -> str:
 
 
 def routes() -> str:
-    """Which message goes from whom to whom; any other is not said."""
+    """Which message goes from whom to whom; any other is not sent."""
     rows = [[f"`{route.kind}`", route.sender, route.recipient] for route in sorted(ROUTES["validation"])]
     return table(["message", "from", "to"], rows)
 
 
-def bringers() -> str:
+def senders() -> str:
     """Which event may come from whom."""
     return table(
         ["event", "from"], [[f"`{kind}`", ", ".join(sorted(may))] for kind, may in MAY_BRING.items()]
@@ -134,7 +134,7 @@ def errors() -> str:
 
 
 def decisions() -> str:
-    """What each decision does after each kind of escalation, found out by deciding."""
+    """The effect of each decision after each kind of escalation, found by deciding."""
     rows = [[_of(make), *(_effect(make(), decision) for decision in Decision)] for make in ALL]
     return table(["after", *(f"`{decision}`" for decision in Decision)], rows)
 

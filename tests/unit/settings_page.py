@@ -35,7 +35,7 @@ LINK: Final = re.compile(r" ?\(\[[^]]*\]\([^)]*\)\)")
 
 
 def page(text: str) -> str:
-    """The settings page `text` with its tables as the models are now."""
+    """The settings page `text` with its tables up to date."""
     tables = iter(TABLES)
     return re.sub(r"(?m)^\|(.*\n\|)*.*\n", lambda _: _table(next(tables)), text)
 

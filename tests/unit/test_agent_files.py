@@ -1,4 +1,4 @@
-"""What an agent of a cycle left in its workspace: its documents, what its logs grew by, and no other agent's files."""
+"""What an agent of a cycle left in its workspace: its documents, added log lines, and no other agent's files."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,7 +45,7 @@ class Workspace:
         return written_by(self.store, self.engine.state(WORKFLOW), self.snapshot, agent, self.folder)
 
     def report(self, agent: str) -> None:
-        """What it wrote, reported; then all files are written again."""
+        """Report what it wrote; then all files are written again."""
         found = self.written(agent)
         result = PhaseResult(phase=agent, status=ResultStatus.SUCCESS, summary="done")
         event = cyc.PhaseReported(
@@ -77,7 +77,7 @@ def test_documents_that_are_new_or_changed_are_taken_and_the_others_are_not(work
 
 
 @pytest.mark.proves("C13", "C15")
-def test_of_a_log_only_what_it_grew_by_is_taken(workspace: Workspace) -> None:
+def test_only_the_added_lines_of_a_log_are_taken(workspace: Workspace) -> None:
     workspace.path("ra", "changes.log").write_text(ONE)
     workspace.report("ra")
     with workspace.path("ra", "changes.log").open("a") as log:
@@ -116,7 +116,7 @@ def test_an_invalid_time_is_refused(workspace: Workspace) -> None:
 
 
 @pytest.mark.proves("C67", "C13")
-def test_what_follows_a_line_without_its_end_begins_a_line(workspace: Workspace) -> None:
+def test_text_after_an_unterminated_line_starts_a_new_line(workspace: Workspace) -> None:
     log = workspace.path("ra", "changes.log")
     log.write_text(ONE.rstrip("\n"))
 
@@ -133,7 +133,7 @@ def test_what_follows_a_line_without_its_end_begins_a_line(workspace: Workspace)
         (f".workflow/.cycle/{CYCLE_ID}.progress/ra/requirements.md", "ra/requirements.md"),
     ],
 )
-def test_a_file_of_somebody_else_may_be_read_and_not_changed(
+def test_another_agent_s_file_can_be_read_but_not_changed(
     workspace: Workspace, path: str, named: str
 ) -> None:
     workspace.path("ra", "requirements.md").write_text("FR-001")

@@ -1,4 +1,4 @@
-"""Reading an agent's Fix Completion: what fits, what does not, and that nothing else can happen."""
+"""Reading an agent's Fix Completion: it is accepted or refused, and nothing else can happen."""
 
 import json
 import pickle
@@ -109,7 +109,7 @@ The order was wrong.
     )
 
 
-def test_plain_sections_are_read_where_no_other_form_is_used() -> None:
+def test_plain_sections_are_read_if_no_other_form_is_used() -> None:
     text = """Message ID: `FIXDONE-101-1`
 Completion Summary: done
 Fixes Applied:
@@ -129,7 +129,7 @@ def test_an_answer_in_one_fence_is_unwrapped(mark: str) -> None:
     assert parse(mark.format(ANSWER)) == parse(ANSWER)
 
 
-def test_a_section_inside_a_fence_is_text() -> None:
+def test_a_section_heading_inside_a_fence_is_text() -> None:
     hidden = ANSWER.replace("### Files Modified", "```\n### Files Modified") + "\n```"
 
     assert 'missing section "Files Modified"' in violations(hidden)
@@ -207,7 +207,7 @@ def test_a_yes_is_read_in_many_forms(words: str) -> None:
 
 @pytest.mark.proves("A33", "A71")
 @pytest.mark.parametrize("words", ["maybe", "No further failures", "[ ] Yes", "I think so", "almost ready"])
-def test_what_is_neither_yes_nor_no_is_asked_again(words: str) -> None:
+def test_an_answer_that_is_neither_yes_nor_no_is_refused(words: str) -> None:
     assert violations(ANSWER.replace("Yes - please re-run test-runner.", words)) == (
         f'line 17: "Ready for Re-validation" says {words if words == "maybe" else repr(words)}, neither yes nor no',
     )
@@ -220,7 +220,7 @@ def test_an_answer_to_an_earlier_request_is_a_repetition() -> None:
 
 
 @pytest.mark.proves("A71")
-def test_everything_that_is_wrong_is_said_at_once_and_where() -> None:
+def test_all_violations_are_reported_together_with_their_places() -> None:
     text = """Message ID: FIXDONE-7-1
 ## Fixes Applied
 
@@ -238,7 +238,7 @@ later, for security"""
     )
 
 
-#: What agents do to the layout without meaning anything by it.
+#: Harmless changes of agents to the layout.
 _HARMLESS: Final[dict[str, Callable[[str], str]]] = {
     "other heading levels": lambda text: text.replace("### ", "# "),
     "deep headings": lambda text: text.replace("### ", "###### "),
@@ -268,7 +268,7 @@ _HARMLESS: Final[dict[str, Callable[[str], str]]] = {
 
 @pytest.mark.proves("A32", "A71")
 @pytest.mark.parametrize("name", _HARMLESS)
-def test_what_agents_do_harmlessly_is_forgiven(name: str) -> None:
+def test_harmless_deviations_are_accepted(name: str) -> None:
     said, as_told = parse(_HARMLESS[name](ANSWER)), parse(ANSWER)
 
     assert [fix.replace("  \n", "\n") for fix in said.fixes] == list(as_told.fixes)
@@ -330,7 +330,7 @@ def test_two_answers_in_one_are_refused() -> None:
         (b"x" * (LIMIT_BYTES + 1), "it has more than 1000000 bytes, the limit; shorten it"),
     ],
 )
-def test_bytes_that_are_no_text_are_an_invalid_answer(raw: bytes, said: str) -> None:
+def test_undecodable_bytes_are_an_invalid_answer(raw: bytes, said: str) -> None:
     with pytest.raises(InvalidAnswer) as caught:
         decode_answer(raw)
     assert caught.value.violations == (said,)
@@ -374,7 +374,7 @@ def test_json_says_the_same_as_markdown() -> None:
         ({"specialist": "security"}, 'field "specialist" is security; it is test-runner'),
     ],
 )
-def test_json_that_does_not_fit_is_refused(change: dict[str, object], violation: str) -> None:
+def test_json_of_the_wrong_shape_is_refused(change: dict[str, object], violation: str) -> None:
     assert violations(json.dumps(AS_JSON | change)) == (violation,)
 
 
@@ -414,7 +414,7 @@ def test_the_error_is_one_sentence_and_survives_pickling() -> None:
     assert again.violations == error.violations
 
 
-#: What a text would be made of that wants to become layout.
+#: The parts of a text that tries to become layout.
 _BLOCKS: Final = [
     "#",
     "### Files Modified",
@@ -468,7 +468,7 @@ _ENTRIES: Final = st.lists(_HOSTILE.filter(lambda entry: bool(entry.strip())), m
     summary="\n a \n\n\n b\n\n", fixes=("a\n\n\nb\n", " none", "none", "None"), files=("none",), marks=()
 )
 @example(summary="`", fixes=("a\\\n", "\\"), files=("`a`", "a b.py", "-"), marks=("### Files Modified",))
-def test_a_rendered_completion_is_read_back_with_any_words(
+def test_a_rendered_completion_with_any_text_is_read_back(
     summary: str, fixes: tuple[str, ...], files: tuple[str, ...], marks: tuple[str, ...]
 ) -> None:
     body = FixCompletion(specialist="test-runner", summary=summary, fixes=fixes, files=files, marks=marks)
@@ -482,7 +482,7 @@ def test_a_rendered_completion_is_read_back_with_any_words(
 @example("\ud800")
 @example("```\n")
 @example("{\ud800")
-def test_arbitrary_text_is_refused_and_nothing_else_happens(text: str) -> None:
+def test_arbitrary_text_is_refused_without_another_error(text: str) -> None:
     assert violations(text)
 
 
@@ -495,7 +495,7 @@ def test_a_garbled_answer_is_read_or_refused(garbled: str, insertion: str) -> No
 @given(
     st.recursive(st.one_of(st.none(), st.booleans(), st.text()), lambda inner: st.lists(inner, max_size=3))
 )
-def test_json_of_any_shape_is_refused_and_nothing_else_happens(value: object) -> None:
+def test_arbitrary_json_is_refused_without_another_error(value: object) -> None:
     assert violations(json.dumps(AS_JSON | {"fixes": {"a": value}}))
 
 

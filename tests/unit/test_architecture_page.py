@@ -5,7 +5,7 @@ import re
 from tests.unit.architecture_page import PAGE
 
 
-def test_the_page_on_the_way_from_run_to_a_pass_names_files_that_exist() -> None:
+def test_the_architecture_page_names_files_that_exist() -> None:
     section = PAGE.read_text(encoding="utf-8").partition("reaches a PASS\n")[2].partition("\n## ")[0]
     listed = re.findall(r"^(\d+)\. \[`([^`]+)`\]\(([^)]+)\): ", section, re.MULTILINE)
 

@@ -41,7 +41,7 @@ def members_of(path: Path) -> list[Member | int]:
 
 
 @pytest.mark.proves("G26")
-def test_what_is_written_is_read_back_as_it_was(tmp_path: Path) -> None:
+def test_an_archived_record_is_read_back_unchanged(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
 
     archive.append(stored(), ENDED)
@@ -69,7 +69,7 @@ def test_one_file_a_day_and_project_holds_lines_of_json(tmp_path: Path) -> None:
     assert lines[0]["fields"]["outcome"] == "success"
 
 
-def test_the_index_needs_no_record_to_be_unpacked(tmp_path: Path) -> None:
+def test_the_index_is_read_without_unpacking_records(tmp_path: Path) -> None:
     path = Archive(tmp_path).append(stored(), ENDED)
     damage(path, path.stat().st_size - 20)
 
@@ -89,7 +89,7 @@ def damage(path: Path, place: int) -> None:
 
 @pytest.mark.proves("G26")
 @pytest.mark.parametrize("rest", [1, 10, 40, 200, -1])
-def test_a_record_that_a_crash_cut_short_hides_no_other(tmp_path: Path, rest: int) -> None:
+def test_a_record_truncated_by_a_crash_hides_no_other(tmp_path: Path, rest: int) -> None:
     path = Archive(tmp_path).append(stored(), ENDED)
     whole = path.stat().st_size
     Archive(tmp_path).append(stored("0a1b2c3d-48-1"), ENDED)
@@ -103,7 +103,7 @@ def test_a_record_that_a_crash_cut_short_hides_no_other(tmp_path: Path, rest: in
     assert said.startswith(f"{path} cannot be read from byte {whole} of ")
 
 
-def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_another_s_file_is_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "0a1b2c3d" / "2026-03-01.host.jsonl.gz"
     path.parent.mkdir()
     path.write_bytes(gzip.compress(b'{"workflow": "mine"}\n'))
@@ -115,7 +115,7 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     assert Archive(tmp_path).find(FLOW) == stored()
 
 
-def test_a_workflow_that_is_there_twice_reads_as_its_latest(tmp_path: Path) -> None:
+def test_a_workflow_archived_twice_is_read_as_its_latest_record(tmp_path: Path) -> None:
     archive = Archive(tmp_path, host="one")
     archive.append(stored(), ENDED)
     Archive(tmp_path, host="two").append(stored(version=3), ENDED)
@@ -139,7 +139,7 @@ def test_an_open_archive_sees_what_others_write(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("G26")
-def test_an_erased_workflow_is_gone_from_the_bytes_and_the_others_stay(tmp_path: Path) -> None:
+def test_an_erased_workflow_leaves_no_bytes_and_the_others_stay(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
     path = archive.append(stored(), ENDED)
     archive.append(stored("0a1b2c3d-48-1"), ENDED)
@@ -155,7 +155,7 @@ def test_an_erased_workflow_is_gone_from_the_bytes_and_the_others_stay(tmp_path:
     assert [each.workflow for each in archive.workflows()] == ["0a1b2c3d-48-1", "0a1b2c3d-49-1"]
 
 
-def test_a_file_goes_with_its_last_workflow(tmp_path: Path) -> None:
+def test_a_file_is_deleted_with_its_last_workflow(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
     path = archive.append(stored(), ENDED)
 
@@ -188,7 +188,7 @@ def test_a_record_of_a_newer_version_is_named_as_such() -> None:
         stored_of(line)
 
 
-def test_members_are_gzip_and_say_where_they_end(tmp_path: Path) -> None:
+def test_members_are_gzip_and_state_their_length(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(member("a", "about a", b"A" * 500) + member("b", "", b""))
 

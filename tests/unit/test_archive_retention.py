@@ -1,4 +1,4 @@
-"""Moving ended workflows to the archive: at no moment is one in neither place, whenever a process dies."""
+"""Moving ended workflows to the archive: none is ever in neither place, whenever a process dies."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -62,7 +62,7 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
-def test_single_projects_are_kept_for_other_times_and_hold_up_no_other(stage: Stage) -> None:
+def test_single_projects_have_their_own_retention_and_delay_no_other(stage: Stage) -> None:
     longer = [stage.ended(issue, workflow=f"ffffffff-{issue}-1") for issue in range(1, 60)]
     sooner = stage.ended(workflow="eeeeeeee-1-1")
     usual = stage.ended()
@@ -118,7 +118,7 @@ def test_an_archived_workflow_reads_as_it_did_before(stage: Stage) -> None:
 
 
 @pytest.mark.proves("G26")
-def test_only_what_ended_long_enough_ago_is_moved(stage: Stage) -> None:
+def test_only_workflows_that_ended_long_enough_ago_are_archived(stage: Stage) -> None:
     old = stage.ended(1)
     stage.later(days=20)
     young, live = stage.ended(2), stage.agents.start(3)
@@ -142,9 +142,7 @@ def test_the_next_workflow_of_the_issue_is_the_next_number(stage: Stage) -> None
     assert {name for name, _ in stage.both.workflows()} == {FLOW, second}
 
 
-def test_a_redis_that_forgot_everything_still_continues_behind_the_archive(
-    stage: Stage, tmp_path: Path
-) -> None:
+def test_an_emptied_redis_continues_with_the_numbers_after_the_archive(stage: Stage, tmp_path: Path) -> None:
     stage.ended()
     stage.moved()
     empty = with_archive(MemoryStore(lambda: NOW), Archive(tmp_path))
@@ -154,7 +152,7 @@ def test_a_redis_that_forgot_everything_still_continues_behind_the_archive(
 
 
 class Died(BaseException):
-    """The process was killed here."""
+    """Raised where the process is killed."""
 
 
 def dying(stage: Stage, place: str, *, after: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +193,7 @@ def test_a_writer_that_dies_halfway_loses_nothing_and_the_next_one_finishes(
 
 
 @pytest.mark.proves("G26")
-def test_one_at_a_time_moves_a_workflow(stage: Stage) -> None:
+def test_only_one_process_at_a_time_archives_a_workflow(stage: Stage) -> None:
     workflow = stage.ended()
     stage.store.locks.acquire(workflow, "archive", "another worker")
 
@@ -205,7 +203,7 @@ def test_one_at_a_time_moves_a_workflow(stage: Stage) -> None:
 
 
 @pytest.mark.proves("G26", "B18")
-def test_a_history_that_does_not_verify_stays_where_it_is(stage: Stage) -> None:
+def test_a_history_that_does_not_verify_is_not_archived(stage: Stage) -> None:
     workflow, good = stage.ended(47), stage.ended(48)
     stage.store._workflows[workflow].entries[1] = b"changed"
 
@@ -217,7 +215,7 @@ def test_a_history_that_does_not_verify_stays_where_it_is(stage: Stage) -> None:
     assert told[good].status == "archived"
 
 
-def test_a_missing_shared_artifact_keeps_a_workflow_in_the_store(stage: Stage) -> None:
+def test_a_workflow_with_a_missing_shared_artifact_is_not_archived(stage: Stage) -> None:
     digest = stage.store.put_artifact(FLOW, b"gates", shared=True)
     workflow = stage.ended(configuration=digest)
     del stage.store._artifacts[artifact_key(workflow, digest)]
@@ -227,7 +225,7 @@ def test_a_missing_shared_artifact_keeps_a_workflow_in_the_store(stage: Stage) -
     assert (told.status, "is missing" in told.detail) == ("kept", True)
 
 
-def test_a_configuration_goes_along_and_stays_for_the_others(stage: Stage) -> None:
+def test_a_shared_configuration_is_archived_and_kept_for_the_others(stage: Stage) -> None:
     digest = stage.store.put_artifact(FLOW, b"gates", shared=True)
     workflow = stage.ended(configuration=digest)
 
@@ -239,7 +237,7 @@ def test_a_configuration_goes_along_and_stays_for_the_others(stage: Stage) -> No
     assert stage.store.get_artifact(workflow, digest) == b"gates"
 
 
-def test_a_step_that_is_still_to_be_done_keeps_a_workflow(stage: Stage) -> None:
+def test_a_workflow_with_an_open_step_is_not_archived(stage: Stage) -> None:
     workflow = stage.ended()
     stage.store._workflows[workflow].tickets.update(open_ticket(stage))
 
@@ -254,7 +252,7 @@ def open_ticket(stage: Stage) -> dict[str, Any]:
 
 
 @pytest.mark.proves("G26")
-def test_purging_deletes_from_both_places_and_never_what_is_live(stage: Stage) -> None:
+def test_purging_deletes_from_both_places_but_no_live_workflow(stage: Stage) -> None:
     archived = stage.ended(1)
     stage.moved()
     ended, live = stage.ended(2), stage.agents.start(3)
@@ -270,7 +268,7 @@ def test_purging_deletes_from_both_places_and_never_what_is_live(stage: Stage) -
     assert stage.purged() == []
 
 
-def test_purging_keeps_what_is_younger_and_what_is_another_project_s(stage: Stage) -> None:
+def test_purging_keeps_younger_workflows_and_those_of_other_projects(stage: Stage) -> None:
     old, of_prefix = stage.ended(4), stage.ended(47)
     stage.moved()
     stage.later(days=10)
@@ -283,9 +281,7 @@ def test_purging_keeps_what_is_younger_and_what_is_another_project_s(stage: Stag
 
 
 @pytest.mark.proves("G26")
-def test_a_worker_moves_what_is_old_enough_only_where_there_is_an_archive(
-    stage: Stage, tmp_path: Path
-) -> None:
+def test_a_worker_archives_old_workflows_only_with_an_archive(stage: Stage, tmp_path: Path) -> None:
     workflow = stage.ended()
     stage.later(days=31)
 
@@ -300,7 +296,7 @@ def test_a_worker_moves_what_is_old_enough_only_where_there_is_an_archive(
 
 
 @pytest.mark.proves("G26")
-def test_a_workflow_that_was_cancelled_is_moved_too(stage: Stage) -> None:
+def test_a_cancelled_workflow_is_archived_too(stage: Stage) -> None:
     workflow = stage.agents.start(script="3 1 0")
     stage.agents.apply(workflow, Cancelled(reason="no longer wanted"))
 

@@ -1,4 +1,4 @@
-"""What is kept of runs on a base: bounded, and never in anybody's way."""
+"""Stored results of runs on a base: bounded, and never the cause of an error."""
 
 import os
 from pathlib import Path
@@ -9,14 +9,14 @@ from workers.commands.baseline import MOST, Baseline, keep_baseline, kept_baseli
 FOUND = Baseline(failures=(Failure(name="F401", file="a.py", line=3),))
 
 
-def test_what_was_kept_is_found_under_its_key_alone(tmp_path: Path) -> None:
+def test_a_baseline_is_found_only_under_its_key(tmp_path: Path) -> None:
     keep_baseline(tmp_path, key_of("tree", "check"), FOUND)
 
     assert kept_baseline(tmp_path, key_of("tree", "check")) == FOUND
     assert kept_baseline(tmp_path, key_of("treec", "heck")) is None
 
 
-def test_the_one_that_nobody_asked_for_longest_goes_first(tmp_path: Path) -> None:
+def test_the_least_recently_used_baseline_is_removed_first(tmp_path: Path) -> None:
     for number in range(MOST):
         keep_baseline(tmp_path, str(number), FOUND)
         os.utime(tmp_path / "baselines" / f"{number}.json", (number, number))
@@ -28,7 +28,7 @@ def test_the_one_that_nobody_asked_for_longest_goes_first(tmp_path: Path) -> Non
     assert [kept_baseline(tmp_path, key) for key in ("0", "1", "one more")] == [FOUND, None, FOUND]
 
 
-def test_a_cache_that_cannot_be_written_keeps_nothing_and_stops_nobody(tmp_path: Path) -> None:
+def test_an_unwritable_cache_keeps_nothing_and_causes_no_error(tmp_path: Path) -> None:
     (tmp_path / "baselines").write_text("in the way")
 
     keep_baseline(tmp_path, "key", FOUND)

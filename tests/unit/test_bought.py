@@ -1,4 +1,4 @@
-"""Coverage that rose without a test: lines that went, and lines that a module runs when it is imported."""
+"""Coverage that rose without a test: removed lines, and lines that a module runs when it is imported."""
 
 import pytest
 
@@ -10,7 +10,7 @@ SHOP = (
 )
 
 
-def test_lines_that_were_missed_count_as_missed_where_they_are_gone() -> None:
+def test_uncovered_lines_that_are_gone_count_as_uncovered() -> None:
     before = {"shop.py": Measured("a\nb\nc\nd", [1, 2], [3, 4])}
 
     assert percent_earned({"shop.py": Measured("a\nb", [1, 2], [])}, before) == 50
@@ -19,7 +19,7 @@ def test_lines_that_were_missed_count_as_missed_where_they_are_gone() -> None:
     )
 
 
-def test_lines_that_were_missed_count_as_missed_where_they_are_run_now() -> None:
+def test_uncovered_lines_that_now_run_count_as_uncovered() -> None:
     before, now = (
         {"shop.py": Measured("a\nb\nc", [1], [2, 3])},
         {"shop.py": Measured("x\na\nb\nc", [2, 3, 4])},
@@ -30,7 +30,7 @@ def test_lines_that_were_missed_count_as_missed_where_they_are_run_now() -> None
     assert percent_earned(now, before, only={}) == 100
 
 
-def test_definitions_that_nothing_else_named_are_dead_when_they_are_gone() -> None:
+def test_removed_definitions_that_were_unused_count_as_dead() -> None:
     mentions = {"_old": 1, "Note": 2, "text": 1}
     new = {"shop.py": "def sell():\n    return 1\n"}
 
@@ -40,7 +40,7 @@ def test_definitions_that_nothing_else_named_are_dead_when_they_are_gone() -> No
 @pytest.mark.parametrize(
     ("new", "mentions"), [("def sell():\n    return 1\n", 3), ("sell = _old = Note = text = None\n", 0)]
 )
-def test_what_is_named_elsewhere_or_is_there_otherwise_is_not_dead(new: str, mentions: int) -> None:
+def test_definitions_that_are_used_or_moved_do_not_count_as_dead(new: str, mentions: int) -> None:
     assert dead_lines({"shop.py": SHOP}, {"shop.py": new}, lambda name: mentions) == {}
 
 
@@ -69,9 +69,9 @@ def test_a_call_that_a_module_makes_when_it_is_imported_is_found(line: str) -> N
         "(",
     ],
 )
-def test_a_call_that_waits_for_another_is_none(line: str) -> None:
+def test_a_deferred_call_does_not_count_as_made_at_import(line: str) -> None:
     assert called_at_import("", line) == set()
 
 
-def test_what_is_called_reaches_what_it_calls() -> None:
+def test_a_called_function_reaches_the_functions_it_calls() -> None:
     assert reached({"shop.py": SHOP}, {"_old"}) == {"shop.py": {5, 6, 9, 10, 11}}

@@ -1,4 +1,4 @@
-"""A test that was renamed, moved or parametrized is known again by what it does; one that asserts less is not."""
+"""A test that was renamed, moved or parametrized is recognised by what it does; one that asserts less is not."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_adds_more():
 
 
 def forward(name: str, now: str, old: str, new: str, *others: str, file: str = "tests/test_calc.py") -> str:
-    """The name under which `name` is known again among those that passed; empty: under none."""
+    """The name under which `name` is recognised among those that passed; empty: none."""
     passed = {now, *others}
     old_file = name.partition("::")[0]
     return brought_forward([name], passed, {old_file: old}, {file: new}).get(name, "")
@@ -92,20 +92,20 @@ OTHER = [
 
 
 @pytest.mark.parametrize(("what", "now", "text"), SAME, ids=[each[0] for each in SAME])
-def test_what_does_the_same_is_known_again(what: str, now: str, text: str) -> None:
+def test_a_test_that_does_the_same_is_recognised(what: str, now: str, text: str) -> None:
     new = f"from calc import add\n{text}"
 
     assert forward("tests/test_a.py::test_adds", f"tests/test_calc.py::{now}", OLD, new) != "", what
 
 
 @pytest.mark.parametrize(("what", "now", "text"), OTHER, ids=[each[0] for each in OTHER])
-def test_what_asserts_something_else_is_another_test(what: str, now: str, text: str) -> None:
+def test_a_test_with_another_assertion_is_another_test(what: str, now: str, text: str) -> None:
     new = f"from calc import add\n{text}"
 
     assert forward("tests/test_a.py::test_adds", f"tests/test_calc.py::{now}", OLD, new) == "", what
 
 
-def test_a_test_that_moved_is_known_again_by_another_way_to_the_same_helper() -> None:
+def test_a_moved_test_that_imports_the_same_helper_differently_is_recognised() -> None:
     old = "from tests.helpers import check\ndef test_a():\n    assert check(1)\n"
     new = "from .helpers import check\ndef test_a():\n    assert check(1)\n"
     now = "tests/unit/test_a.py::test_a"
@@ -113,7 +113,7 @@ def test_a_test_that_moved_is_known_again_by_another_way_to_the_same_helper() ->
     assert forward("tests/test_a.py::test_a", now, old, new, file="tests/unit/test_a.py") == now
 
 
-def test_a_case_of_a_table_is_known_again_as_a_test_of_its_own() -> None:
+def test_a_case_of_a_table_is_recognised_as_a_separate_test() -> None:
     old = (
         "import pytest\nfrom calc import add\n@pytest.mark.parametrize('a, total', [(1, 2), (2, 4)])\n"
         "def test_doubles(a, total):\n    assert add(a, a) == total\n"
@@ -125,7 +125,7 @@ def test_a_case_of_a_table_is_known_again_as_a_test_of_its_own() -> None:
     assert forward("tests/test_a.py::test_doubles[1-2]", now, old, new) == ""
 
 
-def test_tables_that_cannot_be_read_have_to_be_the_same_with_the_same_case() -> None:
+def test_an_unreadable_table_must_be_the_same_with_the_same_case() -> None:
     text = "import pytest\n@pytest.mark.parametrize('a', {})\ndef test_{}(a):\n    assert a.ok\n"
     old, name = text.format("load()", "a"), "tests/test_a.py::test_a[three]"
     now = "tests/test_calc.py::test_b[three]"
@@ -135,7 +135,7 @@ def test_tables_that_cannot_be_read_have_to_be_the_same_with_the_same_case() -> 
     assert forward(name, now, old, text.format("load()[1:]", "b")) == ""
 
 
-def test_a_table_whose_labels_are_not_its_values_is_known_again_when_all_of_it_passed() -> None:
+def test_a_table_with_custom_labels_is_recognised_if_all_of_it_passed() -> None:
     text = (
         "import pytest\n@pytest.mark.parametrize('a', [Box(1), Box(2)])\ndef test_{}(a):\n    assert a.ok\n"
     )
@@ -146,19 +146,19 @@ def test_a_table_whose_labels_are_not_its_values_is_known_again_when_all_of_it_p
     assert forward(name, first, text.format("a"), new) == ""
 
 
-def test_a_table_without_cases_brings_nothing_forward() -> None:
+def test_a_table_without_cases_recognises_nothing() -> None:
     old = "import pytest\n@pytest.mark.parametrize('a', [])\ndef test_a(a):\n    assert a\n"
 
     assert forward("tests/test_a.py::test_a[x]", "tests/test_calc.py::test_a[x]", old, old) == ""
 
 
-def test_what_did_not_pass_is_not_brought_forward() -> None:
+def test_a_test_that_did_not_pass_is_not_recognised() -> None:
     new = "from calc import add\ndef test_sum():\n    assert add(2, 2) == 4\n"
 
     assert forward("tests/test_a.py::test_adds", "tests/test_calc.py::test_other", OLD, new) == ""
 
 
-def test_a_file_that_is_no_python_brings_nothing_forward() -> None:
+def test_a_file_that_is_no_python_recognises_nothing() -> None:
     now = "tests/test_calc.py::test_sum"
 
     assert forward("tests/test_a.py::test_adds", now, "def broken(:", "def test_sum(): pass") == ""
@@ -183,7 +183,7 @@ TITLED = "describe('calc', () => {{\n  {}('{}', () => {{\n    // why\n    expect
          "#[test]\nfn sums() {\n  assert_eq!(add(1), 2);\n}\n", True),
     ],
 )  # fmt: skip
-def test_tests_with_braces_are_known_again_by_their_tokens(
+def test_tests_with_braces_are_recognised_by_their_tokens(
     name: str, now: str, old: str, new: str, same: bool
 ) -> None:
     ending = {"m": "_test.go", "c": ".rs", "a": ".test.ts"}[name[0]]
@@ -193,7 +193,7 @@ def test_tests_with_braces_are_known_again_by_their_tokens(
     assert found == ({name: now} if same else {})
 
 
-def test_names_that_change_from_run_to_run_are_seen_where_as_many_passed_and_no_fix_was_there() -> None:
+def test_changing_names_match_if_as_many_pass_in_a_file_no_fix_touched() -> None:
     before, after = ["t.py::test_a[0x1]", "t.py::test_a[0x2]"], ["t.py::test_a[0x3]", "t.py::test_a[0x4]"]
 
     assert is_seen(before[0], before, after, ())

@@ -16,7 +16,7 @@ ANNA, BEN = (Contact.model_validate({"name": name, "urls": ["json://x"]}) for na
 def played(
     contacts: list[Contact], hours: float, step: float = 0.25, start: float = 0.0
 ) -> list[tuple[float, str]]:
-    """The calls by when they are made, in hours from the opening; each is taken."""
+    """The calls by their time, in hours from the opening; each is answered."""
     told: dict[str, datetime] = {}
     made = []
     for tick in range(int(start / step), int(hours / step) + 1):
@@ -27,7 +27,7 @@ def played(
     return made
 
 
-def test_each_is_asked_once_reminded_at_half_time_and_then_the_next() -> None:
+def test_each_contact_is_called_once_reminded_at_half_time_then_the_next() -> None:
     assert played([ANNA, BEN], 24) == [
         (0, "asked anna"),
         (2, "reminded anna"),
@@ -36,12 +36,12 @@ def test_each_is_asked_once_reminded_at_half_time_and_then_the_next() -> None:
     ]
 
 
-def test_quiet_hours_put_a_call_off_and_no_other_person_s() -> None:
+def test_quiet_hours_postpone_only_their_own_person_s_calls() -> None:
     sleeper = Contact.model_validate(
         {"name": "anna", "urls": ["json://x"], "quiet": "09:00-17:30", "zone": "UTC"}
     )
 
-    # Ten o'clock: she sleeps until 17:30, 7.5 hours later; he is called when her time would be over.
+    # Ten o'clock: her quiet hours end at 17:30, 7.5 hours later; he is called when her time would be over.
     assert played([sleeper, BEN], 24) == [
         (4, "asked ben"),
         (6, "reminded ben"),
@@ -50,7 +50,7 @@ def test_quiet_hours_put_a_call_off_and_no_other_person_s() -> None:
     ]
 
 
-def test_quiet_hours_go_over_midnight_in_the_person_s_own_time() -> None:
+def test_quiet_hours_may_span_midnight_in_the_person_s_time_zone() -> None:
     berlin = Contact.model_validate(
         {"name": "anna", "urls": ["json://x"], "quiet": "22:00-07:00", "zone": "Europe/Berlin"}
     )
@@ -61,7 +61,7 @@ def test_quiet_hours_go_over_midnight_in_the_person_s_own_time() -> None:
     assert berlin.awake(late) == berlin.awake(early) == datetime(2026, 11, 27, 6, tzinfo=UTC)
 
 
-def test_after_a_server_that_was_away_the_times_begin_anew() -> None:
+def test_after_an_absence_of_the_server_the_times_restart() -> None:
     assert played([ANNA, BEN], 40, start=20) == [
         (20, "asked anna"),
         (22, "reminded anna"),
@@ -70,7 +70,7 @@ def test_after_a_server_that_was_away_the_times_begin_anew() -> None:
     ]
 
 
-def test_who_cannot_be_reached_does_not_keep_the_next_from_being_called() -> None:
+def test_an_unreachable_contact_does_not_block_the_next() -> None:
     told = {"failed anna": OPENED}
 
     early = due(OPENED, FOUR_HOURS, [ANNA, BEN], told, OPENED + timedelta(hours=3))
@@ -109,9 +109,7 @@ def test_a_file_of_contacts_is_read_in_its_order(tmp_path: Path) -> None:
         ("[[contact", "cannot be read as contacts"),
     ],
 )
-def test_a_file_that_says_something_else_is_refused_in_a_sentence(
-    tmp_path: Path, text: str, said: str
-) -> None:
+def test_an_invalid_file_of_contacts_is_refused_in_one_sentence(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "contacts.toml"
     file.write_text(text)
 

@@ -1,4 +1,4 @@
-"""How a check's command is turned to a canary, and when that was seen."""
+"""How a check's command is pointed at a canary, and when that was detected."""
 
 import json
 import re
@@ -61,11 +61,11 @@ AT_TOP, AT_UNIT = "tests/test_c00.py", "tests/unit/test_c00.py"
         ("pytest -m unit --ds shop.settings", f"pytest --ds shop.settings {RUN} {AT_TOP}"),
     ],
 )  # fmt: skip
-def test_pytest_runs_two_tests_more_with_the_options_it_has(command: str, expected: str) -> None:
+def test_pytest_runs_two_canary_tests_with_its_options(command: str, expected: str) -> None:
     assert line(made(command)) == expected
 
 
-def test_a_canary_of_pytest_stands_where_tests_passed_and_beside_a_changed_conftest() -> None:
+def test_pytest_canaries_go_where_tests_passed_and_next_to_a_changed_conftest() -> None:
     canary = made(
         "pytest", changed=("conftest.py", "src/shop/cart.py"), passed=("tests/unit/test_cart.py::test_total",)
     )
@@ -74,7 +74,7 @@ def test_a_canary_of_pytest_stands_where_tests_passed_and_beside_a_changed_conft
     assert (canary.fails, canary.passes) == (("c00b", "c01b"), ("c00a", "c01a"))
 
 
-def test_it_imports_the_changed_modules_and_neither_tests_nor_scripts() -> None:
+def test_a_canary_imports_the_changed_modules_but_no_tests_or_scripts() -> None:
     changed = (
         "setup.py",
         "scripts/a.py",
@@ -110,7 +110,7 @@ def test_settings_that_measure_or_use_several_processes_are_overruled() -> None:
         ("coverage run -m unittest tests/test_shop.py", "-v tests.test_c0", "tests/test_c0.py"),
     ],
 )
-def test_unittest_runs_a_file_of_its_own(command: str, expected: str, file: str) -> None:
+def test_unittest_runs_a_separate_canary_file(command: str, expected: str, file: str) -> None:
     canary = made(command)
 
     assert line(canary) == f"{command.partition('unittest')[0]}unittest {expected}"
@@ -239,7 +239,7 @@ def test_linters_get_files_with_known_violations(command: str, expected: str, fi
     assert all(name in path for name, path in zip(canary.fails, canary.files, strict=True))
 
 
-def test_where_settings_were_changed_a_linter_has_to_look_into_every_folder() -> None:
+def test_if_settings_changed_a_linter_must_check_every_folder() -> None:
     canary = made("ruff check .", changed=("pyproject.toml",))
 
     folders = {path.rpartition("/")[0] for path in canary.files}
@@ -253,7 +253,7 @@ def test_eslint_gets_a_file_of_the_kind_that_was_changed() -> None:
     assert line(canary) == "npx eslint --ext .js -f json -o {eslint} src/c00.js src/c01.js"
 
 
-def test_typescript_extends_the_projects_settings() -> None:
+def test_typescript_extends_the_project_s_settings() -> None:
     canary = made("npx tsc --noEmit --pretty false", (*NODE, "src/a.ts"), changed=("src/a.ts",))
 
     assert line(canary) == "npx tsc --noEmit --pretty false -p c0.json"
@@ -269,13 +269,13 @@ def test_typescript_extends_the_projects_settings() -> None:
         "docker run pytest",
     ],
 )  # fmt: skip
-def test_there_is_no_canary_for_what_is_no_call_of_a_known_tool(command: str) -> None:
+def test_a_command_that_calls_no_known_tool_has_no_canary(command: str) -> None:
     files = (*PYTHON, *NODE, "go.mod", "Cargo.toml")
 
     assert canary_of(command.split(), project(*files), TOKEN) is None
 
 
-def test_there_is_none_where_a_shell_does_more_than_find_files() -> None:
+def test_there_is_no_canary_if_a_shell_does_more_than_find_files() -> None:
     assert canary_of(("sh", "-c", "pytest || true"), project(*PYTHON), TOKEN) is None
 
 
@@ -283,7 +283,7 @@ def test_there_is_none_where_a_shell_does_more_than_find_files() -> None:
     "command",
     ["pytest", "python -m unittest tests.test_x", "npx jest", "go test ./...", "cargo test", "npx tsc"],
 )
-def test_there_is_none_where_nothing_fits_it(command: str) -> None:
+def test_there_is_no_canary_if_nothing_fits_it(command: str) -> None:
     assert canary_of(command.split(), project("README.md", changed=()), TOKEN) is None
 
 
@@ -303,7 +303,7 @@ TESTS = Canary((), {}, fails=("c0b",), passes=("c0a",))
         (1, ["another"], ["c0a"], {"c0b"}),
     ],
 )
-def test_a_canary_was_seen_where_one_test_failed_one_passed_and_the_command_did_not_succeed(
+def test_a_canary_counts_if_one_test_fails_one_passes_and_the_command_fails(
     exit_code: int | None, failed: list[str], passed: list[str], missing: set[str]
 ) -> None:
     assert unseen(TESTS, exit_code=exit_code, failed=failed, passed=passed, output="") == missing

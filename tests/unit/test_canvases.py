@@ -1,4 +1,4 @@
-"""The canvases of cycles and handoffs: from any state, the tickets that come if all goes well, by their ids."""
+"""The canvases of cycles and handoffs: from any state, the tickets that follow if all succeed, by their ids."""
 
 import pytest
 from hypothesis import given
@@ -19,12 +19,12 @@ def ids(tickets: list[Ticket]) -> list[str]:
 
 
 def ahead(outcome: CycleOutcome, place: int = 0) -> list[str]:
-    """What comes after one of the tickets that an outcome of a cycle made."""
+    """The canvas after one of the tickets that an outcome of a cycle made."""
     return ids(list(cycle.following(outcome.state, outcome.steps[place])))
 
 
 @pytest.mark.proves("R3")
-def test_no_task_can_wait_inside_another_because_results_are_kept_nowhere() -> None:
+def test_no_task_can_wait_inside_another_because_no_results_are_stored() -> None:
     assert (app.conf.result_backend, app.conf.task_ignore_result) == (None, True)
 
 
@@ -46,7 +46,7 @@ def test_a_blocked_agent_comes_after_the_one_that_unblocks_it_and_then_the_other
 
 
 @pytest.mark.proves("C43", "K17", "K31")
-def test_agents_that_start_together_have_a_canvas_each_and_the_last_one_leads_to_the_end() -> None:
+def test_agents_that_start_together_have_one_canvas_each_and_the_last_reaches_the_end() -> None:
     graph = {"ra": (), "docs": (), "ep": ("ra",), "cd": ("ep",), "vas": ("cd", "docs")}
     stage = CycleStage(graph=graph, commands=COMMANDS | {"docs": "d"})
 
@@ -63,7 +63,7 @@ def test_agents_that_start_together_have_a_canvas_each_and_the_last_one_leads_to
 
 
 @pytest.mark.proves("K31")
-def test_a_canvas_ends_where_somebody_outside_is_waited_for() -> None:
+def test_a_canvas_ends_where_an_outside_agent_is_waited_for() -> None:
     stage = CycleStage(commands={key: "c" for key in ("ra", "ep", "vas")})
     builders_outside = HandoffStage(commands={"planner": "p", "reviewer": "r", "fixer": "f"})
 
@@ -72,7 +72,7 @@ def test_a_canvas_ends_where_somebody_outside_is_waited_for() -> None:
 
 
 @pytest.mark.proves("R3", "D55")
-def test_handoffs_lead_to_the_review_after_a_fix_and_a_further_round_has_its_own_canvas() -> None:
+def test_handoffs_lead_to_the_review_and_each_further_round_has_its_own_canvas() -> None:
     stage = HandoffStage()
     first = stage.last.steps[0]
 

@@ -13,19 +13,19 @@ from fixloop.profiles.handoff.events import Event as HandoffEvent
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("src/fixloop", "workers")
 LEFT_OUT = ("protocol", "testing")
-"""What follows from events, and what plays users."""
+"""The decisions, and the modules that play users."""
 CONNECT = (
     *("engine", "intake", "handlers", "presenter", "report", "log"),
     *("files", "agent_output", "lock_commands"),
 )
 """The modules of a profile that tie what follows from its events to the engine and the commands."""
 MADE_BY = {"HandoffRejected": "rejection", "AgentEscalated": "escalation"}
-"""Functions of the decisions' own that make an event for those who cause it."""
+"""Functions of the decisions that make an event for its causes."""
 EVENTS = {"cycle": CycleEvent, "handoff": HandoffEvent}
 
 
 def sources(profile: str) -> Iterator[Path]:
-    """What may cause events of a profile: all that is not the other one's."""
+    """What may cause events of a profile: everything but the other profile."""
     other = {"cycle": "handoff", "handoff": "cycle"}[profile]
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*.py"):

@@ -1,4 +1,4 @@
-"""What a chaos run of cycles and handoffs holds to be the same, and what not."""
+"""What a chaos run of cycles and handoffs considers equal, and what not."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from fixloop.testing.chaos import plain
         ("0a1e1e55-5-1.vas.1.1", "d15a57e2-5-1.vas.1.1"),
     ],
 )
-def test_times_and_ids_make_no_difference(one: str, two: str) -> None:
+def test_times_and_ids_do_not_count_as_differences(one: str, two: str) -> None:
     assert plain(one) == plain(two)
 
 
@@ -31,5 +31,5 @@ def test_times_and_ids_make_no_difference(one: str, two: str) -> None:
         ("login fails", "login fails\n"),
     ],
 )
-def test_everything_else_does(one: str, two: str) -> None:
+def test_everything_else_counts_as_a_difference(one: str, two: str) -> None:
     assert plain(one) != plain(two)

@@ -1,4 +1,4 @@
-"""Which injuries begin in a chaos run: those that can be felt, and none after its end."""
+"""Which injuries start in a chaos run: those that can take effect, and none after its end."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ def claims(made: Injurer, pid: int, ticket: str) -> None:
         made.sent(Link("host-1", pid), [Request("claim", ticket)], b"")
 
 
-def test_a_run_that_is_over_hurts_nobody_any_more(
+def test_a_finished_run_injures_no_process(
     tmp_path: Path, process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = injurer(tmp_path, {process.pid: "control"})
@@ -59,7 +59,7 @@ def test_a_run_that_is_over_hurts_nobody_any_more(
     assert process.wait(60) == -9
 
 
-def test_sweepers_are_hurt_only_where_there_are_any(tmp_path: Path) -> None:
+def test_sweepers_are_injured_only_if_there_are_any(tmp_path: Path) -> None:
     link = Link("host-1", os.getpid())
     bare = injurer(tmp_path, {os.getpid(): "worker"})
     ours = injurer(tmp_path, {os.getpid(): "worker", 1: "sweep"})
@@ -70,7 +70,7 @@ def test_sweepers_are_hurt_only_where_there_are_any(tmp_path: Path) -> None:
     assert [ours.actions.may(injury, link) for injury in of_sweepers] == [True] * 3
 
 
-def test_who_goes_on_is_killed_where_the_commit_claimed_and_the_hint_that_never_was_is_lost_elsewhere(
+def test_a_continuing_process_is_killed_after_its_claim_and_hints_lost_elsewhere(
     tmp_path: Path, process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fix, recheck, other = (

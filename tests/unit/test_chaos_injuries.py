@@ -1,4 +1,4 @@
-"""What is done to processes and clocks in a chaos run, and when that counts as felt."""
+"""What is done to processes and clocks in a chaos run, and when that takes effect."""
 
 import asyncio
 import signal
@@ -76,7 +76,7 @@ class Ring:
         return applied
 
 
-def test_a_killed_process_is_felt_when_it_is_dead(process: "subprocess.Popen[bytes]") -> None:
+def test_a_kill_takes_effect_when_the_process_is_dead(process: "subprocess.Popen[bytes]") -> None:
     ring = Ring()
 
     applied = ring.strike(Injury.KILL_WORKER, process.pid)
@@ -88,7 +88,7 @@ def test_a_killed_process_is_felt_when_it_is_dead(process: "subprocess.Popen[byt
 
 
 @pytest.mark.parametrize(("turn", "level"), [(1, 2), (2, 1)], ids=["the command", "the guard above it"])
-def test_in_turn_this_is_killed_of_a_workers_command(
+def test_the_processes_of_a_worker_s_command_are_killed_in_turn(
     process: "subprocess.Popen[bytes]", turn: int, level: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ring, victims = Ring(), below(process.pid, level)
@@ -103,7 +103,7 @@ def test_in_turn_this_is_killed_of_a_workers_command(
     assert sorted(applied.pids) == victims
 
 
-def test_a_command_that_is_not_there_is_missed(
+def test_an_injury_of_a_missing_command_is_recorded_as_missed(
     process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(injuries, "EFFECT_SECONDS", 0.05)
@@ -114,7 +114,7 @@ def test_a_command_that_is_not_there_is_missed(
     assert (applied.took_effect, ring.missed) == (False, [applied])
 
 
-def test_a_stopped_process_continues_and_the_injury_took_effect(
+def test_a_stop_takes_effect_and_its_process_continues(
     process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(injuries, "STOPPED_SECONDS", 0.1)
@@ -127,7 +127,7 @@ def test_a_stopped_process_continues_and_the_injury_took_effect(
     wait_for(lambda: not is_stopped(process.pid))
 
 
-def test_one_that_was_killed_meanwhile_was_not_stopped_for_long_enough(
+def test_a_stop_is_missed_if_its_process_is_killed_meanwhile(
     process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(injuries, "STOPPED_SECONDS", 0.1)
@@ -138,9 +138,7 @@ def test_one_that_was_killed_meanwhile_was_not_stopped_for_long_enough(
     assert (applied.took_effect, ring.missed) == (False, [applied])
 
 
-def test_a_clock_is_put_ahead_and_right_again_then_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clock_is_set_ahead_then_right_then_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(injuries, "CLOCK_WRONG_SECONDS", 0.05)
     path = tmp_path / "clock"
     ring, seen = Ring(path), []

@@ -38,7 +38,7 @@ def test_no_kind_of_injury_is_left_out_of_a_long_enough_plan(seed: int) -> None:
     assert set(plan(seed, len(CHAT), TURNS, CHAT).values()) == set(CHAT)
 
 
-def test_what_no_step_offers_a_place_for_is_left_out() -> None:
+def test_an_injury_without_a_fitting_step_is_left_out_of_the_plan() -> None:
     without = {step: count for step, count in TICKETS.items() if step != COMMAND}
 
     assert set(VALIDATION) - set(plan(1, 60, without, VALIDATION).values()) == {
@@ -58,7 +58,7 @@ def test_work_processes_are_killed_at_every_boundary() -> None:
     assert set(killed) == set(Boundary)
 
 
-def test_a_report_has_no_midst_and_the_first_hint_is_the_callers() -> None:
+def test_a_report_has_no_mid_work_and_the_first_hint_is_the_caller_s() -> None:
     assert not any(("report", Boundary.MID_WORK) in places for places in VALIDATION.values())
     assert not any(("validate", Boundary.BEFORE_HINT) in places for places in VALIDATION.values())
 
@@ -69,6 +69,6 @@ def test_more_injuries_than_there_are_places_for_are_refused(tickets: dict[str, 
         plan(1, 60, tickets, VALIDATION)
 
 
-def test_every_injury_is_of_workers_or_of_those_who_play_chats() -> None:
+def test_every_injury_applies_to_workers_or_chat_players() -> None:
     assert {*VALIDATION, *CHAT} == set(Injury)
     assert set(CYCLE) == set(HANDOFF) == set(VALIDATION)

@@ -19,7 +19,7 @@ HOSTS = {10: "host-1", 20: "host-2"}
 
 
 def played(script: str = "a -", steps: int = 100) -> tuple[MemoryWorld, str, Rehearsal]:
-    """A workflow that ran, and what it should have come to."""
+    """A workflow that ran, and its expected result."""
     world = MemoryWorld()
     agents = Agents(world.store)
     workflow = agents.start(script=script)
@@ -31,7 +31,7 @@ def started(store: Store, workflow: str) -> WorkflowStarted:
     return WorkflowStarted.model_validate(store.history(workflow)[0].body["event"])
 
 
-def test_a_workflow_that_went_as_rehearsed_is_correct() -> None:
+def test_a_workflow_that_matches_its_rehearsal_is_correct() -> None:
     world, workflow, rehearsal = played()
 
     found = judged(world.store, workflow, rehearsal)
@@ -40,13 +40,13 @@ def test_a_workflow_that_went_as_rehearsed_is_correct() -> None:
     assert (found.steps, found.fixes) == (4, 1)
 
 
-def test_a_workflow_that_is_not_there_is_lost() -> None:
+def test_a_missing_workflow_is_lost() -> None:
     _, workflow, rehearsal = played()
 
     assert judged(MemoryWorld().store, workflow, rehearsal).lost == "it is not there"
 
 
-def test_a_workflow_that_ended_otherwise_is_lost() -> None:
+def test_a_workflow_that_ended_differently_is_lost() -> None:
     world, workflow, _ = played("a -")
     other = started(world.store, workflow).model_copy(update={"name": "a b -"})
 
@@ -75,7 +75,7 @@ def test_a_history_that_was_changed_does_not_verify() -> None:
     assert not found.is_well
 
 
-def test_a_fix_that_was_made_more_often_than_rehearsed_is_doubled() -> None:
+def test_a_fix_made_more_often_than_rehearsed_is_doubled() -> None:
     world, workflow, rehearsal = played()
 
     found = judged(world.store, workflow, rehearsal._replace(fixes=()))
@@ -150,11 +150,11 @@ def test_a_second_execution_is_explained_by_an_injury_of_the_first(
         "its clock was wrong, and there was no room",
     ],
 )
-def test_nothing_else_explains_one(injuries: list[AppliedInjury], takeovers: list[Takeover]) -> None:
+def test_nothing_else_explains_a_repetition(injuries: list[AppliedInjury], takeovers: list[Takeover]) -> None:
     assert unexplained(TWICE, injuries, takeovers, HOSTS) == [TWICE[1]]
 
 
-def test_a_process_that_was_frozen_with_its_claim_may_begin_after_the_one_that_took_it_over() -> None:
+def test_a_process_frozen_with_its_claim_may_start_after_its_successor() -> None:
     late_and_early = [execution(20, 7.0, 2), execution(10, 9.1, 1)]
     stopped = applied(Injury.STOP_WORKER, pids=frozenset({10}), began=1.0, ended=9.0)
 
@@ -162,7 +162,7 @@ def test_a_process_that_was_frozen_with_its_claim_may_begin_after_the_one_that_t
     assert unexplained(late_and_early, [], [], HOSTS) == [late_and_early[0]]
 
 
-def test_a_step_is_resumed_when_it_begins_next_after_the_kill() -> None:
+def test_a_step_is_resumed_at_its_next_start_after_the_kill() -> None:
     runs = [execution(10, 4.0, 1), execution(20, 7.0, 2), execution(30, 9.0, 3)]
     killed = [applied(pids=frozenset({20}), began=7.5), applied(pids=frozenset({10})), applied(began=9.5)]
 
@@ -176,7 +176,7 @@ def test_a_step_is_resumed_when_it_begins_next_after_the_kill() -> None:
 @pytest.mark.parametrize(
     ("skew", "at", "took_effect"), [(30.0, 6.0, True), (0.0, 6.0, False), (30.0, 9.0, False)]
 )
-def test_a_wrong_clock_is_felt_by_an_agent_that_begins_meanwhile_and_sees_it(
+def test_a_wrong_clock_takes_effect_if_an_agent_starts_and_sees_it(
     skew: float, at: float, took_effect: bool
 ) -> None:
     found = applied(Injury.WRONG_CLOCK, skew_seconds=30.0, ended=8.0)
@@ -186,7 +186,7 @@ def test_a_wrong_clock_is_felt_by_an_agent_that_begins_meanwhile_and_sees_it(
     assert found.took_effect == took_effect
 
 
-def test_executions_are_read_as_the_crew_wrote_them(tmp_path: Any) -> None:
+def test_executions_are_read_back_as_written(tmp_path: Any) -> None:
     path = tmp_path / "executions"
     path.write_text(f"{TICKET} 7 fix tree-0 10 4.000 30.0\n")
 

@@ -1,4 +1,4 @@
-"""What a chaos run understands of the traffic between a worker and Redis."""
+"""How a chaos run reads the traffic between a worker and Redis."""
 
 import json
 from hashlib import sha1
@@ -42,12 +42,12 @@ PUSH = (b"LPUSH", b"fixloop.security", json.dumps(MESSAGE).encode())
         ("", ""),
     ],
 )
-def test_a_tickets_id_says_its_step(ticket: str, step: str) -> None:
+def test_a_ticket_s_id_contains_its_step(ticket: str, step: str) -> None:
     assert step_of(ticket) == step
 
 
 @given(st.lists(st.integers(0, 300), max_size=6))
-def test_a_command_is_read_however_it_was_cut_into_pieces(cuts: list[int]) -> None:
+def test_a_command_is_read_whatever_its_chunks(cuts: list[int]) -> None:
     data, requests = encoded((b"PING",)) + encoded(PUSH), Requests()
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
 
@@ -56,7 +56,7 @@ def test_a_command_is_read_however_it_was_cut_into_pieces(cuts: list[int]) -> No
     assert found == [Request("hint", TICKET, PUSH)]
 
 
-def test_the_scripts_are_known_by_their_digests() -> None:
+def test_scripts_are_recognised_by_their_digests() -> None:
     claim = sha1(source("claim").encode()).hexdigest().encode()
     read = sha1(source("read").encode()).hexdigest().encode()
 
@@ -68,7 +68,7 @@ def test_the_scripts_are_known_by_their_digests() -> None:
     assert [(one.kind, one.ticket) for one in found] == [("claim", TICKET)]
 
 
-def test_a_commit_is_known_by_its_ticket_and_by_what_it_claims() -> None:
+def test_a_commit_is_recognised_by_its_ticket_and_its_claims() -> None:
     digest = sha1(source("commit").encode()).hexdigest().encode()
     change = json.dumps({"ticket": TICKET, "claim": f"{WORKFLOW}.security.report.2.1"}).encode()
 
@@ -79,13 +79,13 @@ def test_a_commit_is_known_by_its_ticket_and_by_what_it_claims() -> None:
     assert not has_claimed(b"*3\r\n$2\r\nok\r\n*0\r\n*0\r\n")
 
 
-def test_a_message_in_unacked_is_known_by_its_ticket() -> None:
+def test_an_unacknowledged_message_is_recognised_by_its_ticket() -> None:
     stored = json.dumps([MESSAGE, "", "fixloop.security"]).encode()
 
     assert Requests().read(encoded((b"HSET", b"unacked", b"tag", stored))) == [Request("unacked", TICKET)]
 
 
-def test_a_sweep_is_known_by_its_shard_and_by_whether_it_was_let() -> None:
+def test_a_sweep_is_recognised_by_its_shard_and_whether_it_was_allowed() -> None:
     digest, shard = sha1(source("sweep").encode()).hexdigest().encode(), shard_keys(3).shard
 
     found = Requests().read(encoded((b"EVALSHA", digest, b"1", shard.encode(), b"me")))
@@ -96,7 +96,7 @@ def test_a_sweep_is_known_by_its_shard_and_by_whether_it_was_let() -> None:
 
 
 @pytest.mark.parametrize("name", [artifact_key(WORKFLOW, "d1"), artifacts_key(WORKFLOW)])
-def test_artifacts_are_known_by_their_keys(name: str) -> None:
+def test_artifacts_are_recognised_by_their_keys(name: str) -> None:
     words = (b"HSET", name.encode(), b"d1", b"bytes")
 
     assert Requests().read(encoded(words)) == [Request("artifact", "", words)]
@@ -104,7 +104,7 @@ def test_artifacts_are_known_by_their_keys(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), [(BEGUN, "claim"), (EFFECTS, "commit")])
-def test_the_counts_of_a_bare_step_stand_for_claim_and_commit(name: str, kind: str) -> None:
+def test_the_counters_of_a_bare_step_count_as_claim_and_commit(name: str, kind: str) -> None:
     words = (b"HINCRBY", name.encode(), TICKET.encode(), b"1")
 
     (found,) = Requests().read(encoded(words))
@@ -134,7 +134,7 @@ def test_an_answer_begins_with_its_status(reply: bytes, status: str) -> None:
     assert answer_to(reply) == status
 
 
-def test_a_reply_is_whole_with_its_last_byte() -> None:
+def test_a_reply_is_complete_with_its_last_byte() -> None:
     reply = b"*2\r\n$2\r\nok\r\n:1\r\n"
 
     assert not any(is_whole(reply[:cut]) for cut in range(len(reply)))
@@ -143,7 +143,7 @@ def test_a_reply_is_whole_with_its_last_byte() -> None:
     assert is_whole(b"-NOSCRIPT none\r\n")
 
 
-def test_the_message_that_is_looked_for_is_found_by_its_own_id_only() -> None:
+def test_a_message_is_found_only_by_its_own_id() -> None:
     other = json.dumps({"headers": {"root_id": TICKET, "id": "another"}}).encode()
 
     assert ticket_in(PUSH[2], [TICKET]) == TICKET

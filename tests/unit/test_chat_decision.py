@@ -1,4 +1,4 @@
-"""What follows from an event in a chat, and what is refused: then nothing is changed."""
+"""What follows from an event in a chat, and refusals, which change nothing."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -68,7 +68,7 @@ def test_a_chat_without_a_contract_takes_no_message(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("E39")
-def test_a_chat_with_a_wrong_contract_takes_no_message_and_says_where(tmp_path: Path) -> None:
+def test_a_chat_with_an_invalid_contract_takes_no_message_and_names_the_place(tmp_path: Path) -> None:
     stage = Stage(tmp_path).put("meta.yaml", meta(area="zz"))
 
     refuse(stage, written(), "meta.yaml:3: error: area is 'zz'; it has to be one of rt, ld")
@@ -142,7 +142,7 @@ def test_a_message_with_its_number_is_posted_once_however_often_it_is_sent(stage
         ({"body": "---\nfrom: architect\n---\n" + body(ARCHITECT)}, "begins with ---"),
     ],
 )
-def test_a_message_that_is_none_is_refused(stage: Stage, other: dict[str, Any], words: str) -> None:
+def test_an_invalid_chat_message_is_refused(stage: Stage, other: dict[str, Any], words: str) -> None:
     refuse(stage, written(**other), words)
 
 
@@ -171,7 +171,7 @@ def test_a_body_has_the_sections_of_its_sender_in_order(stage: Stage, role: Role
 
 
 @pytest.mark.proves("U7")
-def test_asks_may_be_left_out_and_the_header_given(stage: Stage) -> None:
+def test_asks_are_optional_and_a_header_is_accepted(stage: Stage) -> None:
     text = "\n-- TO ENGINEER:\n\n" + body(ARCHITECT, without=["ASKS"])
 
     stage.let(written(body=text))
@@ -180,7 +180,7 @@ def test_asks_may_be_left_out_and_the_header_given(stage: Stage) -> None:
 
 
 @pytest.mark.proves("E24")
-def test_results_of_acceptance_criteria_stand_under_gates_and_in_the_summary(stage: Stage) -> None:
+def test_acceptance_results_are_under_gates_and_in_the_summary(stage: Stage) -> None:
     stage.let(written())
     told = (Result(Verdict.PASS, "python -m pytest"), Result(Verdict.FAIL, "ruff check: E501"))
     stage.post(ENGINEER, ARCHITECT, results=told)
@@ -199,7 +199,7 @@ def test_results_of_acceptance_criteria_stand_under_gates_and_in_the_summary(sta
 
 
 @pytest.mark.proves("E24")
-def test_a_result_that_was_written_by_hand_is_declared_by_its_message_in_the_summary(stage: Stage) -> None:
+def test_a_handwritten_result_is_attributed_to_its_message_in_the_summary(stage: Stage) -> None:
     stage.let(written())
     results = ["[pass] python -m pytest", "[pass] ruff check"]
     stage.post(ENGINEER, ARCHITECT, text=body(ENGINEER, results=results))
@@ -213,7 +213,7 @@ def test_a_result_that_was_written_by_hand_is_declared_by_its_message_in_the_sum
 
 
 @pytest.mark.proves("E24")
-def test_only_the_engineer_says_how_criteria_went(stage: Stage) -> None:
+def test_only_the_engineer_reports_results_of_criteria(stage: Stage) -> None:
     told = (Result(Verdict.PASS, "python -m pytest"),)
 
     refuse(stage, written(results=told), "architect has no section GATES; results are the engineer's to give")
@@ -221,9 +221,7 @@ def test_only_the_engineer_says_how_criteria_went(stage: Stage) -> None:
 
 @pytest.mark.proves("E29")
 @pytest.mark.parametrize("change", ["edited", "gone"])
-def test_a_chat_whose_message_was_edited_takes_no_post_until_it_is_put_back(
-    stage: Stage, change: str
-) -> None:
+def test_a_chat_with_an_edited_message_takes_no_post_until_it_is_restored(stage: Stage, change: str) -> None:
     first = stage.path / stage.let(written()).file
     before = first.read_bytes()
     stage.let(ChatRead(ENGINEER))
@@ -236,7 +234,7 @@ def test_a_chat_whose_message_was_edited_takes_no_post_until_it_is_put_back(
 
 
 @pytest.mark.proves("E24")
-def test_a_chat_is_not_completed_while_a_criterion_was_not_run(stage: Stage) -> None:
+def test_a_chat_with_an_unrun_criterion_is_not_completed(stage: Stage) -> None:
     stage.let(written())
     stage.post(ENGINEER, ARCHITECT, results=(Result(Verdict.PASS, "python -m pytest"),))
 
@@ -265,7 +263,7 @@ def test_a_chat_that_lacks_a_document_is_not_closed(stage: Stage) -> None:
 
 
 @pytest.mark.proves("E3")
-def test_documents_that_are_there_are_kept_and_others_are_refused(stage: Stage) -> None:
+def test_existing_documents_are_kept_and_others_are_refused(stage: Stage) -> None:
     stage.put("SUMMARY.md", "# Mine\n").put("DECISION.md", "Deferred by me.\n")
 
     refuse(stage, ChatClosed(ARCHITECT, "Deferred", "Other.", ""), "is there already with another text")
@@ -312,7 +310,7 @@ def test_a_directory_is_named_by_id_area_and_slug_and_numbers_are_not_used_twice
 
 
 @pytest.mark.proves("E2", "E32")
-def test_chats_that_are_opened_at_once_get_numbers_of_their_own(tmp_path: Path) -> None:
+def test_chats_opened_simultaneously_get_different_numbers(tmp_path: Path) -> None:
     def opened(slug: str) -> str:
         return open_chat(tmp_path, PLAN._replace(id="", slug=slug), TWIN, START).name
 
@@ -364,7 +362,7 @@ def test_the_twin_may_write_the_contract_itself_and_every_byte_is_kept(tmp_path:
         "\ufeff" + meta(owner="'twin'"),
     ],
 )
-def test_handing_over_changes_the_owner_and_nothing_else(tmp_path: Path, text: str) -> None:
+def test_handover_changes_only_the_owner(tmp_path: Path, text: str) -> None:
     stage = Stage(tmp_path).put("meta.yaml", text)
 
     stage.post(ARCHITECT, ENGINEER)

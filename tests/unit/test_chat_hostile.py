@@ -20,7 +20,7 @@ ANSWER: Final = message("engineer", "architect", "002")
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """A sound chat with its first message; the second is what a test makes of it."""
+    """A valid chat with its first message; each test makes the second."""
     return Stage(tmp_path / "chats").put("meta.yaml", meta()).put("001-to-engineer.md", message())
 
 
@@ -45,7 +45,7 @@ def stage(tmp_path: Path) -> Stage:
         ANSWER.replace("## PLAN", "```\nRISKS\n~~~\nASKS\n```\n## PLAN").encode(),
     ],
 )
-def test_every_way_in_which_people_write_such_a_file_is_understood(stage: Stage, content: bytes) -> None:
+def test_every_common_way_to_write_a_chat_file_is_understood(stage: Stage, content: bytes) -> None:
     assert stage.put(SECOND, content).findings() == []
 
 
@@ -105,7 +105,7 @@ def test_links_pipes_and_directories_are_findings_and_nothing_is_read_through_th
     }
 
 
-def test_a_name_that_is_too_long_to_be_a_file_s_is_a_finding_and_no_failure(tmp_path: Path) -> None:
+def test_a_name_too_long_for_a_file_is_a_finding_and_no_error(tmp_path: Path) -> None:
     source = read_source(tmp_path / ("x" * 300), "x")
 
     assert [one.message for one in source.findings] == ["it cannot be read: file name too long"]
@@ -163,13 +163,13 @@ def test_an_adopted_message_that_was_edited_is_an_error(stage: Stage) -> None:
 
 
 @pytest.mark.proves("U9")
-def test_old_messages_may_be_known_by_their_numbers_instead(stage: Stage) -> None:
+def test_old_messages_can_be_listed_by_number_instead(stage: Stage) -> None:
     stage.put(JOURNAL, entry("opened", START)).put("001-to-engineer.md", "Hello.\n").put(SECOND, "Hello.\n")
 
     assert [one.level for one in stage.findings(legacy_until=1)] == [Level.WARNING, Level.ERROR]
 
 
-def test_other_files_are_let_be_and_other_markdown_is_a_warning(stage: Stage) -> None:
+def test_other_files_are_ignored_and_other_markdown_is_a_warning(stage: Stage) -> None:
     stage.put("picture.png", b"\x89PNG").put("NOTES.md", "mine").put(".hidden.md", "mine")
 
     assert [(one.file, one.level) for one in stage.findings()] == [
@@ -179,7 +179,7 @@ def test_other_files_are_let_be_and_other_markdown_is_a_warning(stage: Stage) ->
 
 
 @pytest.mark.proves("E2", "E41", "E33")
-def test_all_chats_of_a_tree_are_looked_at_once_and_others_directories_are_none(stage: Stage) -> None:
+def test_each_chat_of_a_tree_is_checked_once_and_other_directories_are_not(stage: Stage) -> None:
     stage.put("meta.yaml", meta(owner="engineer"))
     other = Stage(stage.parent / "deep" / "er")
     other.path = other.parent / "not-a-name"
@@ -229,7 +229,7 @@ def test_a_chat_without_files_or_with_a_broken_contract_is_reported(tmp_path: Pa
 
 
 @pytest.mark.proves("E31")
-def test_an_owner_who_is_not_whom_the_last_message_is_for_is_an_error(stage: Stage) -> None:
+def test_an_owner_other_than_the_last_message_s_recipient_is_an_error(stage: Stage) -> None:
     (found,) = stage.put("meta.yaml", meta(owner="twin")).findings()
 
     assert (found.rule, found.line, found.value) == ("owner", 5, "twin")

@@ -1,4 +1,4 @@
-"""The schema of meta.yaml: what is right in it, and each thing that is wrong, with its line."""
+"""The schema of meta.yaml: a valid file, and each error with its line."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_a_contract_with_every_field_is_read() -> None:
         ("branch", "absent", "branch is missing"),
     ],
 )
-def test_each_thing_that_is_wrong_is_named_with_field_and_line(field: str, value: str, words: str) -> None:
+def test_each_error_is_named_with_field_and_line(field: str, value: str, words: str) -> None:
     text = meta(**{field: value})
 
     (found,) = read_meta(text).findings

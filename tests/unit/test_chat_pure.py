@@ -40,12 +40,12 @@ def test_a_section_begins_with_a_plain_bold_or_heading_line(line: str) -> None:
 @pytest.mark.parametrize(
     "line", ["- STATUS: x", "STATUS quo", "status: x", "the STATUS", "## Statuses", "STATUS-X"]
 )
-def test_a_line_that_only_mentions_a_section_begins_none(line: str) -> None:
+def test_a_line_that_only_mentions_a_section_starts_none(line: str) -> None:
     assert sections([line]) == []
 
 
 @pytest.mark.parametrize("role", Role)
-def test_a_whole_body_lacks_nothing_and_is_in_order(role: Role) -> None:
+def test_a_complete_body_lacks_nothing_and_is_in_order(role: Role) -> None:
     found = sections(body(role).split("\n"))
 
     assert tuple(section.title for section in found) == TEMPLATES[role]
@@ -95,12 +95,12 @@ def test_a_message_s_name_has_three_digits_and_a_role(name: str, number: int) ->
         ("README.md", None),
     ],
 )
-def test_a_name_that_was_meant_as_a_message_s_is_none_and_is_known(name: str, meant: int | None) -> None:
+def test_a_nearly_correct_message_name_is_recognised_but_not_accepted(name: str, meant: int | None) -> None:
     assert read_name(name) is None
     assert loose_number(name) == meant
 
 
-def test_a_journal_is_what_its_whole_lines_say() -> None:
+def test_a_journal_consists_of_its_complete_lines() -> None:
     text = (
         entry("read", START, by=ARCHITECT, seq=0)
         + entry("posted", START, file="001-to-engineer.md", sha256="a")
@@ -164,7 +164,7 @@ def test_a_block_that_is_not_exactly_the_template_is_a_violation(lines: list[str
     assert words in found.message
 
 
-def test_a_log_without_a_tagged_line_proves_nothing_and_says_so() -> None:
+def test_a_log_without_a_tagged_line_is_reported_as_proving_nothing() -> None:
     (found,) = log_findings("all is well\n", "log")
 
     assert found.level is Level.WARNING

@@ -13,7 +13,7 @@ from workers.chats import examine, write
 
 
 @pytest.mark.proves("E33", "R2")
-def test_the_task_looks_at_what_the_command_looks_at(
+def test_the_task_validates_what_the_command_validates(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     Stage(tmp_path).put("meta.yaml", meta(area="zz")).put("001-to-engineer.md", message(ts="soon"))
@@ -29,12 +29,12 @@ def test_the_task_looks_at_what_the_command_looks_at(
     assert {"fixloop.chat.validate", "fixloop.chat.examine"} <= set(app.tasks)
 
 
-def test_a_path_that_is_no_tree_of_chats_is_said_and_no_failure_of_the_task(tmp_path: Path) -> None:
+def test_a_path_without_chats_is_reported_without_failing_the_task(tmp_path: Path) -> None:
     assert examine(path=str(tmp_path / "absent")).endswith("name a chat, or a directory with chats")
 
 
 @pytest.mark.proves("R2", "R8", "E32")
-def test_a_post_is_a_task_and_a_message_that_comes_twice_posts_once(tmp_path: Path) -> None:
+def test_a_post_is_a_task_and_a_duplicate_message_posts_once(tmp_path: Path) -> None:
     stage = Stage(tmp_path).open()
     stage.let(ChatRead(ARCHITECT))
     said = {
@@ -62,7 +62,7 @@ def test_a_post_is_a_task_and_a_message_that_comes_twice_posts_once(tmp_path: Pa
         ({"seq": "1"}, "seq is '1': input should be a valid integer"),
     ],
 )
-def test_a_post_that_cannot_be_is_said_and_no_failure_of_the_task(
+def test_an_impossible_post_is_reported_without_failing_the_task(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, other: dict[str, Any], words: str
 ) -> None:
     stage = Stage(tmp_path).open()

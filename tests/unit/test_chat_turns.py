@@ -1,4 +1,4 @@
-"""Roles as commands: what they are asked, and what their answers mean."""
+"""Roles as commands: their prompts, and what their answers mean."""
 
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def test_an_answer_may_close_the_chat(stage: Stage) -> None:
 
 
 @pytest.mark.proves("E20", "E25")
-def test_only_the_architect_may_turn_to_a_person(stage: Stage) -> None:
+def test_only_the_architect_may_ask_a_person(stage: Stage) -> None:
     chat, text = (
         read_chat(stage.path),
         "TO USER:\nSTATUS: stuck\nACTION NEEDED: help\nCONTEXT: chats/0005-dx-gh-sync/",
@@ -71,7 +71,7 @@ def test_only_the_architect_may_turn_to_a_person(stage: Stage) -> None:
         ("---\nclose: Completed\n---\nDone.\n", "a line `# DECISION`"),
     ],
 )
-def test_an_answer_that_asks_for_nothing_there_is_says_so(stage: Stage, answer: str, words: str) -> None:
+def test_an_answer_with_an_unknown_action_is_refused(stage: Stage, answer: str, words: str) -> None:
     with pytest.raises(UsageError) as refused:
         understood(answer, ARCHITECT, read_chat(stage.path))
 

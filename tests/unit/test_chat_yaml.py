@@ -1,4 +1,4 @@
-"""YAML whose scalars are strings, as everybody reads them."""
+"""YAML whose scalars are strings."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, NAME, PLAN, START, bo
 @pytest.mark.parametrize(
     "text", ["001", "007", "008", "009", "010", "012", "0x1F", "1_000", "0o17", "1e3", "08"]
 )
-def test_what_looks_like_a_number_of_any_kind_stays_the_text_it_is(text: str) -> None:
+def test_values_that_look_like_numbers_stay_text(text: str) -> None:
     assert plain(load(f"seq: {text}\n")) == {"seq": text}
     assert plain(load(f"[{text}]\n".join(("a: ", "")))) == {"a": [text]}
 
@@ -25,7 +25,7 @@ def test_what_looks_like_a_number_of_any_kind_stays_the_text_it_is(text: str) ->
 @pytest.mark.parametrize(
     "text", ["2025-09-06T00:00:00Z", "yes", "null", "~", "0005", "1.10", "12:30:45", "off"]
 )
-def test_times_truths_and_nothings_stay_the_text_they_are(text: str) -> None:
+def test_times_booleans_and_nulls_stay_text(text: str) -> None:
     assert plain(load(f"value: {text}\n# a remark\n")) == {"value": text}
 
 
@@ -48,9 +48,7 @@ def test_times_truths_and_nothings_stay_the_text_they_are(text: str) -> None:
         ("a: *nowhere\n", "found undefined alias", 1),
     ],
 )
-def test_what_two_readers_could_read_differently_is_refused_with_its_line(
-    text: str, words: str, line: int
-) -> None:
+def test_ambiguous_yaml_is_refused_with_its_line(text: str, words: str, line: int) -> None:
     with pytest.raises(YamlError) as refused:
         load(text)
 
@@ -58,7 +56,7 @@ def test_what_two_readers_could_read_differently_is_refused_with_its_line(
     assert refused.value.line == line
 
 
-def test_nothing_is_an_empty_mapping() -> None:
+def test_an_empty_document_is_an_empty_mapping() -> None:
     assert load("") == load("# only a remark\n") == {}
 
 
@@ -70,16 +68,16 @@ LINES = st.one_of(
 
 
 @given(st.lists(LINES, min_size=1, max_size=5))
-def test_the_quick_way_says_what_the_whole_reader_says(lines: list[str]) -> None:
+def test_the_fast_reader_agrees_with_the_full_one(lines: list[str]) -> None:
     text = "\n".join([*lines, ""])
     quick = string_yaml._simple(text)
 
     if quick is not None:
-        # A remark at the end is nothing to YAML, and too much for the quick way.
+        # A comment at the end is nothing to YAML, and too much for the fast reader.
         assert placed(load(f"{text}#\n")) == placed(quick)
 
 
-def test_the_quick_way_is_taken_by_what_fixloop_writes() -> None:
+def test_the_fast_reader_reads_what_fixloop_writes() -> None:
     assert string_yaml._simple(plan_text(PLAN, START)) is not None
     assert string_yaml._simple(front_text(Front(ARCHITECT, ENGINEER, NAME, 8, START, "On: and on"))[4:-4])
 
@@ -115,7 +113,7 @@ def test_a_message_reads_back_as_it_was_written(purpose: str, seq: int) -> None:
 
 
 @given(st.text(max_size=300))
-def test_whatever_a_file_holds_reading_it_says_so_and_never_fails(text: str) -> None:
+def test_any_file_is_read_or_refused_without_another_error(text: str) -> None:
     for written in (text, f"---\n{text}\n---\n{text}", f"---\nfrom: architect\nseq: {text}\n---\n"):
         found = read_message(written, FileName(1, ENGINEER), NAME, "file")
 
@@ -147,7 +145,7 @@ def test_a_time_is_iso_8601_with_date_and_time(text: str, utc: str | None) -> No
     assert (found and stamp(found)) == utc
 
 
-def test_front_matter_quotes_what_yaml_could_mistake() -> None:
+def test_front_matter_quotes_values_that_yaml_could_misread() -> None:
     text = front_text(Front(ARCHITECT, ENGINEER, NAME, 8, START, "On: and on"))
 
     assert text.splitlines()[4:7] == ["seq: 008", 'ts: "2025-09-06T00:00:00Z"', 'purpose: "On: and on"']
@@ -186,7 +184,7 @@ CONTRACTS = st.sampled_from(
 
 @pytest.mark.proves("E31", "E39")
 @given(CONTRACTS, CUTS)
-def test_of_any_contract_that_is_right_only_the_named_values_change(
+def test_in_any_valid_contract_only_the_named_values_change(
     text: str, cuts: list[tuple[int, int, str]]
 ) -> None:
     for start, length, bit in cuts:

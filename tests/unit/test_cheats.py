@@ -1,4 +1,4 @@
-"""The corpus of cheats and honest fixes, and what `fixloop cheats` makes of how they ended; nothing is played here."""
+"""The corpus of cheats and honest fixes, and how `fixloop cheats` judges their ends; nothing is played here."""
 
 import tomllib
 from collections import Counter
@@ -55,7 +55,7 @@ def test_there_are_cheats_of_every_class_and_honest_fixes_of_both_kinds() -> Non
     assert honest["honest: tests and gates"] >= 15
 
 
-def test_a_short_run_has_some_of_several_classes() -> None:
+def test_a_short_run_has_cases_of_several_classes() -> None:
     short = [
         trial for trial in TRIALS.values() if trial.case.short and trial.case.base not in OTHER_LANGUAGES
     ]
@@ -90,7 +90,7 @@ def test_every_case_can_be_played(name: str, tmp_path: Path) -> None:
         (CASE + CASE, "two cases in {folder} are called 'n'"),
     ],
 )
-def test_a_corpus_that_is_none_is_refused_with_its_file(text: str, expected: str, tmp_path: Path) -> None:
+def test_an_invalid_corpus_is_refused_with_its_file(text: str, expected: str, tmp_path: Path) -> None:
     (tmp_path / "no.toml").write_text(text)
 
     with pytest.raises(UsageError) as refused:
@@ -99,7 +99,7 @@ def test_a_corpus_that_is_none_is_refused_with_its_file(text: str, expected: str
     assert expected.format(folder=tmp_path) in str(refused.value)
 
 
-def test_a_corpus_of_ones_own_may_use_the_projects_that_are_there(tmp_path: Path) -> None:
+def test_a_custom_corpus_may_use_the_existing_projects(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(f'class = "own"\n{CASE}')
 
     (found,) = trials(tmp_path)
@@ -120,11 +120,11 @@ def test_a_corpus_of_ones_own_may_use_the_projects_that_are_there(tmp_path: Path
         (3, "LookupError: calc.py has no 'a'", End.BROKEN),
     ],
 )
-def test_the_end_of_a_run_says_what_became_of_a_case(code: int, said: str, expected: End) -> None:
+def test_the_end_of_a_run_determines_the_result_of_a_case(code: int, said: str, expected: End) -> None:
     assert end_of(code, said) is expected
 
 
-def test_wrong_are_cheats_that_pass_unseen_and_honest_fixes_that_do_not() -> None:
+def test_undetected_cheats_and_held_honest_fixes_are_wrong() -> None:
     wrong: dict[str, set[End]] = {
         expect: {end for end in End if played(expect, end).is_wrong} for expect in ("cheat", "honest")
     }
@@ -135,7 +135,7 @@ def test_wrong_are_cheats_that_pass_unseen_and_honest_fixes_that_do_not() -> Non
     }
 
 
-def test_the_added_time_is_the_median_of_what_was_played_twice() -> None:
+def test_the_added_time_is_the_median_of_the_cases_played_twice() -> None:
     several = [played("honest", End.PASSED, seconds, 2.0) for seconds in (2.0, 2.2, 3.0)]
 
     assert added_percent([*several, played("cheat", End.HELD, 9.0)]) == 10.0

@@ -1,4 +1,4 @@
-"""The forms of CI systems that `fixloop check` writes, read by others than who writes them."""
+"""The formats of CI systems that `fixloop check` writes, read by independent readers."""
 
 import json
 from pathlib import Path
@@ -46,7 +46,7 @@ REPORT: Final = Report(
 )
 
 
-def test_sarif_is_read_by_our_own_reader_of_other_tools_reports(tmp_path: Path) -> None:
+def test_our_sarif_is_read_by_our_own_reader(tmp_path: Path) -> None:
     path = tmp_path / "check.sarif"
     path.write_text(sarif(REPORT._replace(results=REPORT.results[:1])))
 
@@ -102,7 +102,7 @@ def test_annotations_begin_with_the_lines_that_were_changed_and_count_the_rest()
 
 
 @pytest.mark.parametrize("text", ["a\n::set-output name=x::1", "::error::no", "100%\r\n::add-mask::x"])
-def test_no_failure_makes_a_workflow_command_of_its_own(text: str) -> None:
+def test_no_failure_text_becomes_a_workflow_command(text: str) -> None:
     rows = annotations(Report("no", [result(Failure(name=text, file="a:b,c.py", message=text))]))
 
     assert len(rows) == 1
@@ -111,7 +111,7 @@ def test_no_failure_makes_a_workflow_command_of_its_own(text: str) -> None:
     assert rows[0].startswith("::error file=a%3Ab%2Cc.py,title=")
 
 
-def test_the_summary_is_markdown_in_which_nothing_that_tools_say_is_a_heading_or_a_cell() -> None:
+def test_no_tool_output_becomes_a_heading_or_a_cell_of_the_markdown_summary() -> None:
     text = summary(REPORT)
 
     assert text.startswith("## 2 failures in 1 of 2 checks\n")

@@ -1,4 +1,4 @@
-"""What an agent says it changed against what changed: the change is recorded, the difference is noted."""
+"""An agent's claimed changes against the real ones: the change is recorded, the difference noted."""
 
 import pytest
 from hypothesis import given
@@ -24,25 +24,25 @@ CHANGED = ("src/a.py", "src/b c.py", "tests/test_a.py")
         "/elsewhere/47/src/a.py",
     ],
 )
-def test_a_file_is_known_however_it_is_written(entry: str) -> None:
+def test_a_file_is_recognised_in_any_spelling_of_its_path(entry: str) -> None:
     assert differences([entry], ["src/a.py"]) == ((), ())
 
 
 @pytest.mark.proves("A32")
-def test_what_was_not_changed_and_what_was_not_named_are_told_apart() -> None:
+def test_unchanged_named_files_and_unnamed_changes_are_reported_separately() -> None:
     found = differences(["src/a.py", "src/b c.py", "README.md"], CHANGED)
 
     assert found.unchanged == ("README.md",)
     assert found.unnamed == ("tests/test_a.py",)
 
 
-def test_a_folder_names_what_is_in_it() -> None:
+def test_naming_a_folder_names_its_files() -> None:
     assert differences(["src/"], CHANGED) == ((), ("tests/test_a.py",))
     assert differences(["docs/"], CHANGED).unchanged == ("docs/",)
 
 
 @pytest.mark.proves("K35")
-def test_who_names_nothing_names_none_of_them() -> None:
+def test_naming_nothing_names_no_changed_file() -> None:
     assert differences([], CHANGED) == ((), CHANGED)
     assert differences([], []) == ((), ())
 
@@ -55,7 +55,7 @@ def test_a_long_difference_is_counted_and_not_listed() -> None:
 
 
 @given(st.lists(HOSTILE, max_size=5), st.lists(HOSTILE, max_size=5))
-def test_any_words_can_be_compared(named: list[str], changed: list[str]) -> None:
+def test_any_texts_can_be_compared(named: list[str], changed: list[str]) -> None:
     found = differences(named, changed)
 
     assert set(found.unchanged) <= set(named)

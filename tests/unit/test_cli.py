@@ -1,4 +1,4 @@
-"""What the program says and how it ends when a call is wrong or a server is away."""
+"""The program's output and exit code if a call is wrong or a server is away."""
 
 import os
 from pathlib import Path
@@ -62,7 +62,7 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(
     assert told.err.startswith("fixloop: ")
 
 
-def test_no_command_at_all_shows_the_help_and_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_command_shows_the_help_and_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     told = said(capsys)
 
     assert told.code == ExitCode.USAGE
@@ -101,7 +101,7 @@ def test_a_wrong_setting_is_one_sentence(
 
 
 @pytest.mark.parametrize("words", [["status"], ["inbox"]])
-def test_looking_where_nothing_was_started_says_so_and_makes_nothing(
+def test_reading_commands_without_a_workflow_say_so_and_create_nothing(
     words: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     told = said(capsys, *words)
@@ -112,7 +112,7 @@ def test_looking_where_nothing_was_started_says_so_and_makes_nothing(
 
 
 @pytest.mark.parametrize("words", [["status", "47"], ["log", "47"], ["watch", "47"], ["audit", "verify"]])
-def test_naming_an_issue_where_nothing_was_started_is_refused_and_makes_nothing(
+def test_naming_an_issue_without_a_workflow_is_refused_and_creates_nothing(
     words: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     told = said(capsys, *words)

@@ -1,4 +1,4 @@
-"""What `fixloop chaos` prints of a run, and when it says that something is wrong."""
+"""The output of `fixloop chaos`, and when it reports a fault."""
 
 from collections import Counter
 from typing import Any
@@ -33,7 +33,7 @@ def report(**more: Any) -> Report:
     return Report(**{**told, **more})
 
 
-def test_a_run_in_which_nothing_went_wrong_ends_well() -> None:
+def test_a_run_without_a_fault_succeeds() -> None:
     assert report().is_well
     lines = list(report_lines(report()))
     assert lines[-1] == LAST
@@ -63,7 +63,7 @@ def test_a_run_in_which_nothing_went_wrong_ends_well() -> None:
         ),
     ],
 )
-def test_each_wrong_is_said_and_ends_badly(wrong: dict[str, Any], last: str) -> None:
+def test_each_fault_is_reported_and_fails_the_run(wrong: dict[str, Any], last: str) -> None:
     found = report(**wrong)
 
     assert not found.is_well
@@ -72,7 +72,7 @@ def test_each_wrong_is_said_and_ends_badly(wrong: dict[str, Any], last: str) -> 
     assert lines[-2].startswith("  ")
 
 
-def test_how_workers_were_cut_off_is_said() -> None:
+def test_the_way_workers_were_cut_off_is_reported() -> None:
     told = "by the relay; no network namespace can be made here: unshare: Operation not permitted"
 
     assert f"workers are cut off {told}" in list(report_lines(report(network=told)))
@@ -81,7 +81,7 @@ def test_how_workers_were_cut_off_is_said() -> None:
 CHAINS = Contrast(chains=20, ended=16, doubled=61, repeated=62, seconds=56.8, limit_seconds=60.0, injuries=15)
 
 
-def test_bare_chains_are_shown_for_the_contrast_and_are_nobodys_fault() -> None:
+def test_bare_celery_chains_are_shown_for_comparison_and_do_not_count() -> None:
     found = report(contrast=CHAINS)
 
     assert found.is_well
@@ -91,13 +91,13 @@ def test_bare_chains_are_shown_for_the_contrast_and_are_nobodys_fault() -> None:
     ) in list(report_lines(found))
 
 
-def test_bare_chains_that_were_waited_for_no_longer_are_said_to_be() -> None:
+def test_bare_celery_chains_that_timed_out_are_reported() -> None:
     found = report(contrast=CHAINS._replace(seconds=60.4))
 
     assert any("16 of 20 ended in 60.4 s (the limit)," in line for line in report_lines(found))
 
 
-def test_a_run_in_which_no_message_came_twice_did_not_try_that() -> None:
+def test_a_run_without_duplicated_messages_does_not_prove_them_harmless() -> None:
     order = Order(1, 10, 1, twice=True)
 
     assert report(order=order, copies=30).is_well

@@ -1,4 +1,4 @@
-"""`fixloop chat`: what is typed, printed and exited with."""
+"""`fixloop chat`: its usage, output and exit codes."""
 
 import io
 import json
@@ -21,7 +21,7 @@ NEW = (
 
 
 class Shell:
-    """Types in an empty directory."""
+    """Runs commands in an empty directory."""
 
     def __init__(self, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         self._capsys = capsys
@@ -100,7 +100,7 @@ def test_validate_prints_every_problem_and_exits_one(shell: Shell) -> None:
 
 
 @pytest.mark.proves("E38")
-def test_validate_speaks_json_and_sarif(shell: Shell) -> None:
+def test_validate_prints_json_and_sarif(shell: Shell) -> None:
     found = shell.type("chat", "validate", "--title", "gh-sync", "--format", "json")
     sarif = shell.type("chat", "validate", "--title", "gh-sync", "--format", "sarif").document
 
@@ -109,7 +109,7 @@ def test_validate_speaks_json_and_sarif(shell: Shell) -> None:
 
 
 @pytest.mark.proves("E42")
-def test_validate_looks_at_logs(shell: Shell) -> None:
+def test_validate_checks_logs(shell: Shell) -> None:
     Path("run.log").write_text("engineer/agent: done\nengineer/tool: $ ls\n")
 
     found = shell.type("chat", "validate", "--log", "run.log")
@@ -119,7 +119,7 @@ def test_validate_looks_at_logs(shell: Shell) -> None:
 
 
 @pytest.mark.proves("E20")
-def test_only_the_architect_speaks_to_the_user(shell: Shell) -> None:
+def test_only_the_architect_may_address_the_user(shell: Shell) -> None:
     shell.type(*NEW)
     words = ("chat", "to-user", "5", "--status", "all green", "--action", "merge")
 
@@ -130,7 +130,7 @@ def test_only_the_architect_speaks_to_the_user(shell: Shell) -> None:
 
 
 @pytest.mark.proves("E20", "K27")
-def test_what_a_chat_asks_of_a_person_is_in_the_inbox_until_the_next_message(shell: Shell) -> None:
+def test_a_chat_s_question_to_a_person_is_in_the_inbox_until_the_next_message(shell: Shell) -> None:
     shell.type(*NEW)
     for _ in range(2):
         shell.type("chat", "to-user", "5", "--status", "all green", "--action", "merge")
@@ -213,7 +213,7 @@ def test_the_branch_is_that_of_the_checkout_around_the_chat(shell: Shell) -> Non
         (("new", "dx", "Big Words", "--title", "abc"), "slug is 'Big Words'"),
     ],
 )
-def test_what_is_typed_wrong_is_one_sentence_and_exit_code_two(
+def test_wrong_usage_of_chat_is_one_sentence_and_exit_code_2(
     shell: Shell, words: tuple[str, ...], told: str
 ) -> None:
     shell.type(*NEW)

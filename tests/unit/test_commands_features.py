@@ -1,4 +1,4 @@
-"""The options of `run` and `enqueue` that only some profiles have, and what they come to."""
+"""The options of `run` and `enqueue` that only some profiles have, and their meaning."""
 
 import io
 import json
@@ -16,7 +16,7 @@ from fixloop.profiles.cycle.workers import check_graph
 CYCLE, HANDOFF, VALIDATION = "cycle", "handoff", "validation"
 
 
-def test_a_validation_needs_none_of_them() -> None:
+def test_a_validation_needs_no_options_of_other_profiles() -> None:
     assert Feature(**facts_of(dict(profile=VALIDATION, only=["tests"]))) == Feature()
 
 
@@ -41,7 +41,7 @@ def test_a_task_is_read_from_a_file_or_from_standard_input(
 
 
 @pytest.mark.proves("K17", "C43")
-def test_a_plan_is_who_waits_for_whom_in_any_case_of_letters(tmp_path: Path) -> None:
+def test_a_plan_names_dependencies_in_any_case_of_letters(tmp_path: Path) -> None:
     plan = {"RA": [], "frontend": [], "EP": ["RA"], "cd": ["ep", "frontend"], "vas": ["cd"]}
     (tmp_path / "plan").write_text(json.dumps(plan))
 
@@ -75,7 +75,7 @@ def test_a_plan_is_who_waits_for_whom_in_any_case_of_letters(tmp_path: Path) -> 
         ),
     ],
 )
-def test_options_that_do_not_go_together_are_named(options: dict[str, Any], sentence: str) -> None:
+def test_incompatible_options_are_named(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         facts_of(options)
 

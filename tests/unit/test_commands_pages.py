@@ -1,4 +1,4 @@
-"""The help pages: each is there, and docs/commands.md is what they say today."""
+"""The help pages: each exists, and docs/commands.md matches them."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.unit.command_pages import PAGE, SETTINGS, page, pages
 PAGES = dict(pages())
 
 
-def test_the_documentation_is_what_the_help_pages_say() -> None:
+def test_the_documentation_matches_the_help_pages() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run `python -m tests.unit.command_pages`"
 
 

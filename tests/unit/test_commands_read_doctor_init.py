@@ -119,7 +119,7 @@ def test_init_takes_todays_coverage_as_the_gate_where_it_is_below(
     assert written["specialist"]["test-runner"]["coverage_percent"] == 61
 
 
-def test_init_never_writes_over_a_configuration(project: Path, capsys: Capsys) -> None:
+def test_init_never_overwrites_a_configuration(project: Path, capsys: Capsys) -> None:
     (project / "fixloop.toml").write_text("max_iterations = 3\n")
 
     told = said(capsys, "init", "--coverage", "50")
@@ -129,7 +129,7 @@ def test_init_never_writes_over_a_configuration(project: Path, capsys: Capsys) -
     assert (project / "fixloop.toml").read_text() == "max_iterations = 3\n"
 
 
-def test_init_says_on_lines_of_their_own_what_will_run(
+def test_init_lists_what_will_run_on_separate_lines(
     project: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_project(project)
@@ -195,7 +195,7 @@ def test_doctor_names_what_the_checks_of_this_folder_need_and_no_other_tool(
 
 
 @pytest.mark.parametrize("scripts", [{}, {"test": "vitest"}])
-def test_doctor_says_nothing_of_python_in_a_project_without_any(
+def test_doctor_does_not_mention_python_in_a_project_without_it(
     scripts: dict[str, str], project: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fixloop.commands.doctor.examine", lambda *_: [])

@@ -1,4 +1,4 @@
-"""The order in which things happened, what is derived from it, and what a replay finds."""
+"""The order of events, what is derived from it, and what a replay finds."""
 
 import io
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ def kinds(found: Sequence[Happening]) -> list[str]:
 
 
 @pytest.mark.proves("K39", "A85")
-def test_status_changes_stand_between_the_messages_that_name_them(agents: Agents) -> None:
+def test_status_changes_are_between_the_messages_that_name_them(agents: Agents) -> None:
     workflow = agents.start(script="1 0")
     agents.run(workflow)
 
@@ -69,7 +69,7 @@ def test_status_changes_stand_between_the_messages_that_name_them(agents: Agents
     ]
 
 
-def test_decisions_receipts_and_evidence_are_told_apart(agents: Agents) -> None:
+def test_decisions_receipts_and_evidence_are_distinguished(agents: Agents) -> None:
     workflow = agents.start(script="1 1 1")
     agents.run(workflow)
     agents.apply(workflow, DecisionMade(decision=Decision.SKIP, by="ann", reason="known"))
@@ -83,9 +83,7 @@ def test_decisions_receipts_and_evidence_are_told_apart(agents: Agents) -> None:
 
 
 @pytest.mark.proves("B30", "K39")
-def test_an_outside_agent_is_looked_at_every_two_minutes_while_it_is_waited_for(
-    agents: Agents, clock: Clock
-) -> None:
+def test_an_awaited_outside_agent_is_checked_every_two_minutes(agents: Agents, clock: Clock) -> None:
     workflow = agents.start(script="1 0", fixer="outside")
     agents.run(workflow)
     clock.now += timedelta(minutes=7)
@@ -97,7 +95,7 @@ def test_an_outside_agent_is_looked_at_every_two_minutes_while_it_is_waited_for(
 
 
 @pytest.mark.proves("B30")
-def test_ticks_end_with_the_workflow_and_are_never_stored(agents: Agents, clock: Clock) -> None:
+def test_status_checks_end_with_the_workflow_and_are_never_stored(agents: Agents, clock: Clock) -> None:
     workflow = agents.start(script="1 0", fixer="outside")
     agents.run(workflow)
     clock.now += timedelta(minutes=5)
@@ -111,7 +109,7 @@ def test_ticks_end_with_the_workflow_and_are_never_stored(agents: Agents, clock:
     assert [each.at for each in found] == sorted(each.at for each in found)
 
 
-def test_nobody_is_looked_at_while_a_person_decides(agents: Agents, clock: Clock) -> None:
+def test_no_agent_is_checked_while_a_person_decides(agents: Agents, clock: Clock) -> None:
     workflow = agents.start(script="1 1 1")
     assert agents.run(workflow).paused
     clock.now += timedelta(hours=1)
@@ -143,7 +141,7 @@ def _all(agents: Agents, workflow: str) -> list[Happening]:
 
 
 @pytest.mark.proves("A85")
-def test_a_line_is_fetched_with_its_text_and_what_was_attached(agents: Agents) -> None:
+def test_a_message_is_fetched_with_its_text_and_attachment(agents: Agents) -> None:
     workflow = agents.start(script="2 0")
     agents.run(workflow)
 
@@ -153,7 +151,7 @@ def test_a_line_is_fetched_with_its_text_and_what_was_attached(agents: Agents) -
 
 
 @pytest.mark.proves("A85")
-def test_a_text_that_was_stored_in_full_is_shown_as_it_stands(agents: Agents) -> None:
+def test_a_text_stored_in_full_is_shown_unchanged(agents: Agents) -> None:
     workflow = agents.start(script="2 0")
     agents.run(workflow)
     report = agents.store.history(workflow)[2]
@@ -211,7 +209,7 @@ def test_the_live_view_says_when_no_worker_is_there_to_continue(agents: Agents) 
     assert "no worker is running" not in shown(agents, workflow)
 
 
-def test_the_engine_is_away_when_its_clock_stands_still() -> None:
+def test_the_engine_is_away_when_its_clock_has_stopped() -> None:
     one, later = Moment(START, 10.0), START + timedelta(seconds=1)
 
     assert is_away(one, Moment(later, 10.0))
@@ -266,7 +264,7 @@ def test_a_changed_text_is_named(agents: Agents) -> None:
     assert problems == ["entry 2: SUCCESS-47-test-runner-1 is not what was said"]
 
 
-def test_an_entry_that_cannot_be_decided_is_a_finding_and_no_traceback(agents: Agents) -> None:
+def test_an_entry_that_cannot_be_replayed_is_a_finding_and_no_traceback(agents: Agents) -> None:
     workflow = agents.start(script="2 0")
     agents.run(workflow)
     entries = agents.store.history(workflow)
@@ -278,7 +276,7 @@ def test_an_entry_that_cannot_be_decided_is_a_finding_and_no_traceback(agents: A
     assert problems[0].startswith("entry 2 cannot be replayed: ")
 
 
-def test_decisions_of_another_version_are_left_to_the_chain(agents: Agents) -> None:
+def test_decisions_of_another_version_are_not_replayed(agents: Agents) -> None:
     workflow = agents.start(script="2 0")
     agents.run(workflow)
     entries = agents.store.history(workflow)

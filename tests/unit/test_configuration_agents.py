@@ -1,4 +1,4 @@
-"""Declaring an outside agent (G1): what is read, and which sentence says what is wrong with it."""
+"""Declaring an outside agent (G1): what is read, and the sentence for each error."""
 
 from pathlib import Path
 
@@ -42,20 +42,20 @@ def test_its_limits_are_those_of_the_fixer_and_of_deliveries(tmp_path: Path) -> 
 
 
 @pytest.mark.proves("G1", "K5")
-def test_without_a_setting_a_receipt_has_a_minute_and_a_delivery_three_attempts(tmp_path: Path) -> None:
+def test_the_defaults_are_a_minute_for_a_receipt_and_three_delivery_attempts(tmp_path: Path) -> None:
     limits = limits_of(load_configuration(written(tmp_path, {"fixloop.toml": DECLARED + CHECK})))
 
     assert (limits.receipt_seconds, limits.delivery_attempts) == (60.0, 3)
 
 
-def test_without_a_declaration_all_stays_as_it_was(tmp_path: Path) -> None:
+def test_without_a_declared_agent_nothing_changes(tmp_path: Path) -> None:
     plain = load_configuration(written(tmp_path, {"fixloop.toml": CHECK}))
 
     assert plain.agent is None
     assert "agent" not in plain.to_json()
 
 
-def test_a_command_of_the_caller_takes_the_place_of_the_agent(tmp_path: Path) -> None:
+def test_a_caller_s_command_replaces_the_agent(tmp_path: Path) -> None:
     configuration = load_configuration(
         written(tmp_path, {"fixloop.toml": DECLARED + CHECK}), fixer="claude -p"
     )
@@ -119,7 +119,5 @@ def test_a_command_of_the_caller_takes_the_place_of_the_agent(tmp_path: Path) ->
         ),
     ],
 )
-def test_what_is_wrong_with_a_declaration_is_said_in_one_sentence(
-    tmp_path: Path, text: str, expected: str
-) -> None:
+def test_an_invalid_declaration_is_refused_in_one_sentence(tmp_path: Path, text: str, expected: str) -> None:
     assert complaint(tmp_path, text) == expected

@@ -32,19 +32,17 @@ def test_a_string_is_split_as_a_shell_would() -> None:
         ("grep '' '|' a\\ b;c", ("grep", "", "|", "a b;c")),
     ],
 )
-def test_what_a_shell_would_act_on_is_an_argument_where_it_is_quoted(
-    text: str, expected: tuple[str, ...]
-) -> None:
+def test_quoted_shell_syntax_is_an_argument(text: str, expected: tuple[str, ...]) -> None:
     assert split_command(text, HERE) == expected
 
 
 @pytest.mark.parametrize("text", ["tool 'a'; b", 'tool "a" && b', "tool a\\\\; b"])
-def test_a_quote_elsewhere_in_a_command_hides_nothing(text: str) -> None:
+def test_a_quote_elsewhere_does_not_hide_shell_syntax(text: str) -> None:
     with pytest.raises(UsageError, match="but no shell runs it"):
         split_command(text, HERE)
 
 
-def test_a_list_is_taken_as_it_stands() -> None:
+def test_a_list_is_used_unchanged() -> None:
     assert split_command(["sh", "-c", "a && b | c; $D"], HERE) == ("sh", "-c", "a && b | c; $D")
 
 
@@ -61,7 +59,7 @@ def test_a_list_is_taken_as_it_stands() -> None:
         ("'' a", "is an empty command"),
     ],
 )
-def test_what_only_a_shell_could_run_is_refused(text: str, expected: str) -> None:
+def test_a_command_that_needs_a_shell_is_refused(text: str, expected: str) -> None:
     with pytest.raises(UsageError) as raised:
         split_command(text, HERE)
 
@@ -132,17 +130,17 @@ def test_other_braces_are_left_alone(written: str, run: str) -> None:
         ("env", "env"),
     ],
 )
-def test_a_check_without_a_name_is_called_after_its_program(command: str, name: str) -> None:
+def test_a_check_without_a_name_is_named_after_its_program(command: str, name: str) -> None:
     assert program_name(tuple(command.split())) == name
 
 
 @pytest.mark.parametrize("command", ["npx vitest", "env A=1 go test", "node_modules/.bin/jest", "npm test"])
-def test_a_tool_of_another_language_has_no_python_behind_it(command: str) -> None:
+def test_a_tool_of_another_language_runs_without_python(command: str) -> None:
     assert is_foreign(tuple(command.split()))
 
 
 @pytest.mark.parametrize("command", ["make test", "python -m pytest", "env A=1 pytest", "uv run mypy", "env"])
-def test_any_other_command_may_have(command: str) -> None:
+def test_any_other_command_may_run_python(command: str) -> None:
     assert not is_foreign(tuple(command.split()))
 
 
@@ -153,7 +151,7 @@ def test_a_plain_command_is_split_into_the_same_words_again(words: list[str]) ->
 
 
 @given(st.lists(st.sampled_from(["a", ":", " ", "{x}", "{line}", *(f"{{{name}}}" for name in PLACEHOLDERS)])))
-def test_doubled_braces_come_back_as_they_were(parts: list[str]) -> None:
+def test_doubled_braces_are_kept(parts: list[str]) -> None:
     word = "".join(parts)
 
     assert with_placeholders((braces_doubled(word),), HERE) == (word,)

@@ -56,7 +56,7 @@ coverage_percent = 91
 
 
 def complaint(directory: Path, text: str) -> str:
-    """The one line that a fixloop.toml of `text` is answered with."""
+    """The one line of error for a fixloop.toml of `text`."""
     written(directory, {"fixloop.toml": text})
     with pytest.raises(UsageError) as raised:
         load_configuration(directory)
@@ -93,7 +93,7 @@ def test_every_key_of_the_file_reaches_the_configuration(tmp_path: Path) -> None
     assert (prettier.command, prettier.optional) == (("prettier", "--check", "a b"), True)
 
 
-def test_the_table_in_pyproject_says_the_same_as_a_separate_file(tmp_path: Path) -> None:
+def test_the_table_in_pyproject_equals_a_separate_file(tmp_path: Path) -> None:
     alone = written(tmp_path / "alone", {"fixloop.toml": WHOLE})
     inside = WHOLE.replace("[[spec", "[[tool.fixloop.spec").replace("\n[spec", "\n[tool.fixloop.spec")
     inside = inside.replace("[workspace]", "[tool.fixloop.workspace]").replace(
@@ -104,7 +104,7 @@ def test_the_table_in_pyproject_says_the_same_as_a_separate_file(tmp_path: Path)
     assert load_configuration(shared).digest() == load_configuration(alone).digest()
 
 
-def test_two_places_of_configuration_are_refused(tmp_path: Path) -> None:
+def test_two_configuration_files_are_refused(tmp_path: Path) -> None:
     written(tmp_path, {"pyproject.toml": "[tool.fixloop]\nmax_iterations = 3\n"})
 
     assert complaint(tmp_path, RUNNER) == (
@@ -154,7 +154,7 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(tmp_path: Path, text
     assert complaint(tmp_path, text) == expected
 
 
-def test_an_unknown_key_in_pyproject_is_placed_there(tmp_path: Path) -> None:
+def test_an_unknown_key_in_pyproject_is_reported_there(tmp_path: Path) -> None:
     written(tmp_path, {"pyproject.toml": "[tool.fixloop.fixer]\ncomand = 'x'\n"})
 
     with pytest.raises(UsageError) as raised:
@@ -208,7 +208,7 @@ def test_an_unknown_key_in_pyproject_is_placed_there(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_wrong_value_is_named_with_what_the_key_takes(tmp_path: Path, text: str, expected: str) -> None:
+def test_a_wrong_value_is_named_with_the_accepted_values(tmp_path: Path, text: str, expected: str) -> None:
     assert expected in complaint(tmp_path, text)
 
 
@@ -283,6 +283,6 @@ def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     assert [entry.name for entry in load_configuration(tmp_path).specialists] == ["test-runner"]
 
 
-def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+def test_a_missing_folder_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a folder; name the folder"):
         load_configuration(tmp_path / "nowhere")

@@ -32,7 +32,7 @@ def test_a_module_without_tests_is_only_vetted(tmp_path: Path) -> None:
     assert set(commands(go.proposals(written(tmp_path, {"go.mod": "module m\n"})))) == {"go vet"}
 
 
-def test_tags_and_limits_are_those_of_the_project_s_own_command(tmp_path: Path) -> None:
+def test_tags_and_limits_come_from_the_project_s_own_command(tmp_path: Path) -> None:
     text = workflow("go test -race -v -tags integration -timeout=20m -coverprofile=c.out ./...")
     found = go.proposals(written(tmp_path, {"go.mod": "module m\n", "a_test.go": "", WORKFLOW: text}))
 
@@ -51,7 +51,7 @@ def test_a_workspace_is_checked_module_by_module(tmp_path: Path) -> None:
     assert commands(found)["go vet"] == "go vet ./... ./tools/gen/..."
 
 
-def test_a_linter_of_go_is_taken_where_it_is_configured(tmp_path: Path) -> None:
+def test_a_go_linter_is_used_if_it_is_configured(tmp_path: Path) -> None:
     found = go.proposals(written(tmp_path, {"go.mod": "module m\n", ".golangci.yml": ""}))
 
     assert commands(found)["golangci-lint"] == "golangci-lint run"

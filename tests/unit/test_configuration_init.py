@@ -39,7 +39,7 @@ def as_if_written(configuration: Configuration) -> list[object]:
     ]
 
 
-def test_what_init_writes_loads_to_the_checks_of_the_presets(tmp_path: Path) -> None:
+def test_the_file_that_init_writes_loads_to_the_presets_checks(tmp_path: Path) -> None:
     written(tmp_path, PROJECT)
     before = load_configuration(tmp_path)
 
@@ -82,7 +82,7 @@ def test_the_examples_in_the_comments_are_valid_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("K38")
-def test_where_nothing_is_detected_the_text_says_what_to_write(tmp_path: Path) -> None:
+def test_init_says_what_to_write_if_nothing_is_detected(tmp_path: Path) -> None:
     text = text_of(tmp_path)
     written(tmp_path, {"fixloop.toml": text})
 
@@ -91,7 +91,7 @@ def test_where_nothing_is_detected_the_text_says_what_to_write(tmp_path: Path) -
     assert "# [specialist.test-runner]" in text
 
 
-def test_what_is_not_checked_is_said(tmp_path: Path) -> None:
+def test_init_names_what_is_not_checked(tmp_path: Path) -> None:
     written(tmp_path, {"test_x.py": "", "ruff.toml": "", ".flake8": ""})
 
     text = init(first_configuration(tmp_path, installed(tmp_path, modules=("pytest",))))
@@ -118,7 +118,7 @@ def test_an_impossible_coverage_is_refused(tmp_path: Path, measured: float) -> N
 
 
 @pytest.mark.parametrize(("modules", "is_measured"), [(("pytest",), False), (("pytest", "pytest_cov"), True)])
-def test_coverage_is_measured_where_the_projects_interpreter_can(
+def test_coverage_is_measured_if_the_project_s_interpreter_can(
     tmp_path: Path, modules: tuple[str, ...], is_measured: bool
 ) -> None:
     written(tmp_path, {**PROJECT, "tox.ini": "[testenv]\ndeps = pytest-cov\n"})

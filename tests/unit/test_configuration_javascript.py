@@ -62,7 +62,7 @@ def test_the_test_script_is_called_with_its_own_options_and_a_report(
     assert proposal.specialist == "test-runner"
 
 
-def test_what_a_script_runs_through_others_is_taken_apart(tmp_path: Path) -> None:
+def test_scripts_that_call_other_scripts_are_resolved(tmp_path: Path) -> None:
     found = project(
         tmp_path,
         {
@@ -94,16 +94,14 @@ def test_what_a_script_runs_through_others_is_taken_apart(tmp_path: Path) -> Non
         ("jest; true", "npm run test"),
     ],
 )
-def test_a_script_that_is_more_than_calls_of_tools_is_run_by_its_package_manager(
-    tmp_path: Path, script: str, command: str
-) -> None:
+def test_a_complex_script_is_run_by_its_package_manager(tmp_path: Path, script: str, command: str) -> None:
     (proposal,) = project(tmp_path, {"test": script, "build": "rollup -c"})
 
     assert commands((proposal,)) == {"npm test": command}
     assert proposal.runs_tests
 
 
-def test_a_compiler_before_the_tests_makes_what_they_need_unless_it_never_writes(tmp_path: Path) -> None:
+def test_a_test_script_that_compiles_first_runs_whole_unless_nothing_is_written(tmp_path: Path) -> None:
     scripts = {"test": "tsc && vitest run"}
 
     assert "npm test" in commands(project(tmp_path, scripts))
@@ -111,7 +109,7 @@ def test_a_compiler_before_the_tests_makes_what_they_need_unless_it_never_writes
     assert set(commands(project(tmp_path, scripts))) == {"tsc", "vitest"}
 
 
-def test_a_compiler_of_files_that_a_build_makes_needs_them(tmp_path: Path) -> None:
+def test_a_type_check_of_built_files_needs_the_build(tmp_path: Path) -> None:
     types = {"types": "tsc --noEmit --allowJs dist/shop.js && tsc -p tsconfig.test.json"}
 
     first, second = project(tmp_path, types, "tsconfig.test.json")
@@ -120,7 +118,7 @@ def test_a_compiler_of_files_that_a_build_makes_needs_them(tmp_path: Path) -> No
     assert "dist/shop.js" not in [need.name for need in second.needs]
 
 
-def test_files_that_a_shell_has_to_find_are_found_by_one(tmp_path: Path) -> None:
+def test_patterns_that_need_a_shell_are_run_by_one(tmp_path: Path) -> None:
     (found,) = project(tmp_path, {"test": "node --test test/*.js"})
     (quoted,) = project(tmp_path, {"test": "mocha 'test/**/*.js'"})
 
@@ -144,7 +142,7 @@ def test_files_that_a_shell_has_to_find_are_found_by_one(tmp_path: Path) -> None
         ({"lint": "run-s lint:*", "lint:js": "eslint .", "lint:css": "xo"}, {"eslint", "xo"}),
     ],
 )
-def test_scripts_that_look_are_checks_and_those_that_write_are_none(
+def test_scripts_that_only_read_are_checks_and_those_that_write_are_not(
     tmp_path: Path, scripts: dict[str, str], names: set[str]
 ) -> None:
     found = commands(project(tmp_path, scripts))
@@ -175,19 +173,19 @@ def test_the_lock_file_determines_the_package_manager_and_how_tools_are_installe
     assert manager in {need.name for need in whole.needs}
 
 
-def test_the_package_manager_that_is_named_wins(tmp_path: Path) -> None:
+def test_an_explicit_package_manager_wins(tmp_path: Path) -> None:
     (found,) = project(tmp_path, {"test": "make"}, "package-lock.json", packageManager="pnpm@10.33.0")
 
     assert found.check.command == ("pnpm", "run", "test")
 
 
-def test_a_script_that_is_commented_out_is_no_check(tmp_path: Path) -> None:
+def test_a_script_that_is_disabled_is_no_check(tmp_path: Path) -> None:
     found = project(tmp_path, {"//test": "xo && ava", "//lint": "eslint .", "test": "ava"})
 
     assert commands(found) == {"ava": "node_modules/.bin/ava"}
 
 
-def test_where_no_script_calls_a_tool_its_configuration_proposes_it(tmp_path: Path) -> None:
+def test_a_tool_s_configuration_proposes_it_if_no_script_calls_it(tmp_path: Path) -> None:
     tools = {"vitest": "1", "eslint": "9", "@biomejs/biome": "2", "prettier": "3"}
     found = project(tmp_path, {}, "vitest.config.ts", "eslint.config.js", "biome.json", devDependencies=tools)
 
@@ -199,11 +197,11 @@ def test_where_no_script_calls_a_tool_its_configuration_proposes_it(tmp_path: Pa
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"scripts": 5}', '{"scripts": {"test": 5}}', "[" * 100_000])
-def test_a_package_file_that_says_nothing_proposes_nothing(tmp_path: Path, text: str) -> None:
+def test_an_empty_package_file_proposes_nothing(tmp_path: Path, text: str) -> None:
     assert proposals(written(tmp_path, {"package.json": text})) == ()
 
 
-def test_a_configured_linter_that_an_unknown_script_may_run_is_no_check_of_its_own(tmp_path: Path) -> None:
+def test_a_linter_that_an_unknown_script_may_run_is_no_separate_check(tmp_path: Path) -> None:
     scripts = {"check": "gts lint", "test": "mocha"}
     found = project(tmp_path, scripts, ".eslintrc.json", devDependencies={"eslint": "9", "gts": "7"})
 

@@ -79,7 +79,7 @@ def test_the_deadlock_rule_can_be_switched_off(tmp_path: Path, word: str) -> Non
 
 
 @pytest.mark.proves("B61")
-def test_what_a_specialist_or_the_fixer_says_of_itself_wins(tmp_path: Path) -> None:
+def test_a_limit_of_the_specialist_or_the_fixer_wins(tmp_path: Path) -> None:
     found = limits(
         tmp_path,
         "[limits]\nvalidation_minutes = 1\nfix_minutes = 2\n[fixer]\ncommand = 'true'\ntimeout_minutes = 3\n"
@@ -102,7 +102,7 @@ def test_what_a_specialist_or_the_fixer_says_of_itself_wins(tmp_path: Path) -> N
         ("fix_minutes = 90\niteration_minutes = 10", 600.0),
     ],
 )
-def test_a_cap_that_nobody_set_never_undercuts_a_step(
+def test_a_default_cap_is_never_below_a_step_s_limit(
     tmp_path: Path, text: str, seconds: float | None
 ) -> None:
     assert limits(tmp_path, f"[limits]\n{text}\n{CHECK}").iteration_seconds == seconds
@@ -132,13 +132,13 @@ def test_a_wrong_limit_is_refused_with_the_nearest_key(tmp_path: Path, line: str
 
 
 @pytest.mark.proves("K9")
-def test_the_fix_request_can_be_sent_by_itself(tmp_path: Path) -> None:
+def test_the_fix_request_can_be_sent_separately(tmp_path: Path) -> None:
     text = f"bundle_fix_request = false\n{CHECK}"
 
     assert not load_configuration(written(tmp_path, {"fixloop.toml": text})).bundle_fix_request
 
 
-def test_what_nobody_set_does_not_change_the_digest_of_a_configuration(tmp_path: Path) -> None:
+def test_unset_limits_do_not_change_the_digest_of_a_configuration(tmp_path: Path) -> None:
     plain = load_configuration(written(tmp_path / "plain", {"fixloop.toml": CHECK}))
     said = load_configuration(
         written(tmp_path / "said", {"fixloop.toml": f"[limits]\nfix_minutes = 30\n{CHECK}"})

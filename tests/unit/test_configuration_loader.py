@@ -37,14 +37,14 @@ def loaded_gate(directory: Path, text: str) -> float | None:
     ],
 )
 @pytest.mark.proves("A29", "B68")
-def test_the_nearest_gate_holds_and_where_coverage_is_asked_for_without_one_it_is_80(
+def test_the_nearest_coverage_gate_applies_and_the_default_is_80(
     tmp_path: Path, text: str, gate: float | None
 ) -> None:
     assert loaded_gate(tmp_path, text) == gate
 
 
 @pytest.mark.proves("B68")
-def test_a_gate_that_the_file_asks_for_is_measured_or_blocks(tmp_path: Path) -> None:
+def test_a_gate_in_the_file_is_measured_or_blocks(tmp_path: Path) -> None:
     files = {"tests/test_x.py": "", "fixloop.toml": "[specialist.test-runner]\ncoverage_percent = 60"}
     written(tmp_path, files)
     complete, bare = (installed(tmp_path, modules=names) for names in (("pytest", "pytest_cov"), ("pytest",)))
@@ -69,7 +69,7 @@ def test_named_specialists_are_the_only_ones(tmp_path: Path) -> None:
     ("text", "blocks"),
     [("[specialist.security]\n", False), ("strict = true\n[specialist.security]\n", True)],
 )
-def test_tests_that_no_named_specialist_is_for_are_reported(tmp_path: Path, text: str, blocks: bool) -> None:
+def test_tests_outside_the_named_specialists_are_reported(tmp_path: Path, text: str, blocks: bool) -> None:
     configuration = load_configuration(written(tmp_path, {**PROJECT, "fixloop.toml": text}))
 
     (entry,) = configuration.unverified
@@ -155,9 +155,7 @@ def test_environment_variables_set_no_gate(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.proves("K38")
-def test_a_file_that_names_no_specialist_where_nothing_applies_is_refused_with_the_reason(
-    tmp_path: Path,
-) -> None:
+def test_a_file_without_specialists_where_none_applies_is_refused_with_the_reason(tmp_path: Path) -> None:
     written(tmp_path, {"fixloop.toml": "project = 'shop'\n"})
 
     with pytest.raises(UsageError) as raised:

@@ -1,4 +1,4 @@
-"""What runs here and what does not: asked of the machine, reported with the file it comes from and the remedy."""
+"""What can run here and what cannot, reported with the file it comes from and the remedy."""
 
 import sqlite3
 from contextlib import closing
@@ -51,7 +51,7 @@ def test_tests_that_only_testpaths_names_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("exit_code", "runs"), [(0, True), (2, True), (5, False)])
-def test_where_names_leave_a_doubt_pytest_says_whether_there_are_tests(
+def test_where_names_are_ambiguous_pytest_decides_whether_there_are_tests(
     tmp_path: Path, exit_code: int, runs: bool
 ) -> None:
     written(tmp_path, {"src/shop/load_test.py": "", "ruff.toml": ""})
@@ -64,7 +64,7 @@ def test_where_names_leave_a_doubt_pytest_says_whether_there_are_tests(
     assert configuration.unverified == ()
 
 
-def test_a_test_runner_that_is_missing_blocks_and_what_else_is_missing_is_reported(tmp_path: Path) -> None:
+def test_a_missing_test_runner_blocks_and_other_missing_tools_are_reported(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, "pyproject.toml": "[tool.pytest]\n[tool.ruff]\n[tool.mypy]\n"})
 
     configuration = loaded(tmp_path, installed(tmp_path, modules=("mypy",)))
@@ -76,7 +76,7 @@ def test_a_test_runner_that_is_missing_blocks_and_what_else_is_missing_is_report
     assert ruff.remedy == ".venv/bin/python -m pip install ruff"
 
 
-def test_where_nothing_can_be_started_that_is_said_with_the_remedy(tmp_path: Path) -> None:
+def test_a_project_whose_tools_are_all_missing_gets_the_remedy(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, "pyproject.toml": "[tool.pytest]\n"})
 
     with pytest.raises(NotVerifiedError, match=r"pytest \(not installed in .*pip install pytest") as raised:
@@ -85,7 +85,7 @@ def test_where_nothing_can_be_started_that_is_said_with_the_remedy(tmp_path: Pat
     assert raised.value.exit_code == 3
 
 
-def test_tests_of_unittest_run_where_pytest_is_neither_used_nor_there(tmp_path: Path) -> None:
+def test_unittest_tests_run_where_pytest_is_neither_used_nor_installed(tmp_path: Path) -> None:
     written(tmp_path, {"shop.py": "", "tests/test_shop.py": "import unittest\n"})
 
     configuration = loaded(tmp_path, installed(tmp_path))
@@ -93,7 +93,7 @@ def test_tests_of_unittest_run_where_pytest_is_neither_used_nor_there(tmp_path: 
     assert commands_of(configuration) == {"test-runner": {"unittest": "python -m unittest discover -s tests"}}
 
 
-def test_tests_of_unittest_are_found_by_the_names_they_have(tmp_path: Path) -> None:
+def test_unittest_tests_are_found_by_their_names(tmp_path: Path) -> None:
     package = {
         "shop/__init__.py": "",
         "shop/tests/__init__.py": "",
@@ -181,7 +181,7 @@ CASE = "import unittest\n"
         ),
     ],
 )
-def test_each_call_of_the_projects_own_test_entry_is_a_check(
+def test_each_call_of_the_project_s_own_test_entry_is_a_check(
     tmp_path: Path, files: dict[str, str], commands: list[str]
 ) -> None:
     written(tmp_path, {"shop.py": "", "tests/test_shop.py": CASE, **files})
@@ -218,7 +218,7 @@ def test_each_call_of_the_projects_own_test_entry_is_a_check(
         ),
     ],
 )
-def test_without_an_own_test_entry_discovery_reaches_every_test_file(
+def test_without_a_test_entry_discovery_reaches_every_test_file(
     tmp_path: Path, files: dict[str, str], commands: list[str]
 ) -> None:
     configuration = loaded(written(tmp_path, files), installed(tmp_path))
@@ -267,7 +267,7 @@ def test_a_test_file_that_no_check_reaches_is_named(
         ({"tox.ini": "[testenv]\ncommands = trial shop\n"}, r"trial \(neither in .venv nor on the PATH\)"),
     ],
 )
-def test_a_runner_that_cannot_be_started_is_named_and_not_guessed(
+def test_a_runner_that_cannot_be_started_is_named_and_not_replaced(
     tmp_path: Path, files: dict[str, str], told: str
 ) -> None:
     written(tmp_path, {"tests/test_shop.py": CASE, **files})
@@ -276,9 +276,7 @@ def test_a_runner_that_cannot_be_started_is_named_and_not_guessed(
         loaded(tmp_path, installed(tmp_path))
 
 
-def test_test_files_that_lie_beside_the_code_are_named_where_nothing_says_how_they_run(
-    tmp_path: Path,
-) -> None:
+def test_test_files_among_the_code_are_named_if_nothing_says_how_they_run(tmp_path: Path) -> None:
     written(tmp_path, {"bits/__init__.py": "", "bits/test_bits.py": CASE})
 
     with pytest.raises(
@@ -296,7 +294,7 @@ def test_a_runner_of_another_language_is_no_check_of_python(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("called", ["-m bits.tests", "-m unittest bits.tests.smoke"])
-def test_tests_that_no_name_gives_away_run_as_the_project_calls_them(tmp_path: Path, called: str) -> None:
+def test_tests_with_unusual_names_run_by_the_project_s_command(tmp_path: Path, called: str) -> None:
     files = {"bits/tests/__main__.py": "import unittest\nunittest.main()\n", "bits/tests/smoke.py": CASE}
     package = {"bits/__init__.py": "", "bits/tests/__init__.py": "", **files}
     written(tmp_path, {**package, "makefile": f"PKG:=bits\ntest:\n\tpython -m coverage run {called}\n"})
@@ -306,14 +304,14 @@ def test_tests_that_no_name_gives_away_run_as_the_project_calls_them(tmp_path: P
     assert list(commands_of(configuration)["test-runner"].values()) == [f"python {called}"]
 
 
-def test_a_deployment_can_ask_for_all(tmp_path: Path) -> None:
+def test_in_strict_mode_every_missing_tool_blocks(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, "ruff.toml": "", "fixloop.toml": "strict = true\n"})
 
     assert unverified_of(loaded(tmp_path, installed(tmp_path, modules=("pytest",)))) == {"ruff": True}
 
 
 @pytest.mark.parametrize(("optional", "blocks"), [("", True), ("optional = true\n", False)])
-def test_what_the_file_names_and_is_missing_blocks_unless_it_is_optional(
+def test_a_missing_tool_of_the_file_blocks_unless_it_is_optional(
     tmp_path: Path, optional: str, blocks: bool
 ) -> None:
     text = (
@@ -329,7 +327,7 @@ def test_what_the_file_names_and_is_missing_blocks_unless_it_is_optional(
     assert configuration.unverified[0].reason == "neither in .venv nor on the PATH"
 
 
-def test_what_setup_makes_is_not_judged_by_what_is_there_now(tmp_path: Path) -> None:
+def test_tools_that_setup_will_install_are_not_reported_as_missing(tmp_path: Path) -> None:
     text = '[workspace]\nsetup = "uv sync"\n[specialist.test-runner]\ncommand = "python -m pytest"\n'
     written(tmp_path, {**CODE, "fixloop.toml": text})
 
@@ -372,7 +370,7 @@ def test_the_scope_that_the_project_gives_its_linter_wins(
     assert ruff.why.startswith(tuple(files))
 
 
-def test_a_formatter_is_looked_for_in_the_hooks(tmp_path: Path) -> None:
+def test_a_formatter_is_detected_in_the_hooks(tmp_path: Path) -> None:
     files = {".pre-commit-config.yaml": HOOKS, "pyproject.toml": "[tool.ruff]\n"}
 
     configuration = loaded(written(tmp_path, {**CODE, **files}), None)
@@ -431,7 +429,7 @@ def test_the_remedy_is_the_command_of_this_project(
     assert entry.remedy == remedy
 
 
-def test_the_interpreter_is_asked_once_for_all(tmp_path: Path) -> None:
+def test_the_interpreter_is_queried_once_for_all_tools(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, "pyproject.toml": "[tool.mypy]\n[tool.coverage.report]\nfail_under = 3\n"})
     asked: list[object] = []
     here = installed(tmp_path, modules=("pytest", "mypy", "pytest_cov"))
@@ -445,7 +443,7 @@ def test_the_interpreter_is_asked_once_for_all(tmp_path: Path) -> None:
     assert len(asked) == 1
 
 
-def test_the_table_has_command_reason_need_and_what_is_left_out(tmp_path: Path) -> None:
+def test_the_table_has_command_reason_need_and_omitted_checks(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, "ruff.toml": ""})
     here = installed(tmp_path, modules=("pytest",))
 
@@ -459,7 +457,7 @@ def test_the_table_has_command_reason_need_and_what_is_left_out(tmp_path: Path) 
     ]
 
 
-def test_above_several_projects_each_is_suggested(tmp_path: Path) -> None:
+def test_in_a_folder_of_several_projects_each_is_suggested(tmp_path: Path) -> None:
     written(
         tmp_path, {"one/pyproject.toml": "", "packages/two/setup.py": "", "node_modules/x/package.json": ""}
     )
@@ -468,7 +466,7 @@ def test_above_several_projects_each_is_suggested(tmp_path: Path) -> None:
         loaded(tmp_path, installed(tmp_path))
 
 
-def test_where_checks_run_above_several_projects_a_hint_names_one(tmp_path: Path) -> None:
+def test_checks_in_a_folder_of_several_projects_come_with_a_hint(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, "one/pyproject.toml": "", "packages/two/setup.py": ""})
     here = installed(tmp_path, modules=("pytest",))
 
@@ -479,7 +477,7 @@ def test_where_checks_run_above_several_projects_a_hint_names_one(tmp_path: Path
     assert lines(preflight)[-1] == f"hint: {hint}"
 
 
-def test_without_a_virtual_environment_a_hint_says_what_the_checks_run_with(tmp_path: Path) -> None:
+def test_without_a_virtual_environment_a_hint_names_the_interpreter(tmp_path: Path) -> None:
     written(tmp_path, CODE)
     venv = installed(tmp_path, modules=("pytest",))
     system = replace(venv, interpreter=Interpreter(venv.interpreter.path, "", "PATH"))

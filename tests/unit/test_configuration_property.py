@@ -1,4 +1,4 @@
-"""For every text of a configuration file the answer is a configuration or one sentence."""
+"""Every text of a configuration file gives a configuration or one sentence."""
 
 import datetime
 from pathlib import Path
@@ -131,7 +131,7 @@ def test_any_file_gives_a_configuration_or_one_sentence(
 
 @settings(deadline=None)
 @given(measured=st.none() | st.floats(0, 100))
-def test_whatever_was_measured_init_writes_a_file_that_loads(
+def test_for_any_coverage_init_writes_a_file_that_loads(
     tmp_path_factory: pytest.TempPathFactory, measured: float | None
 ) -> None:
     directory = tmp_path_factory.mktemp("any")

@@ -1,4 +1,4 @@
-"""Which checks a Python project gets, by what lies in it."""
+"""Which checks a Python project gets, by its files."""
 
 from pathlib import Path
 
@@ -83,7 +83,7 @@ def test_a_project_without_tools_gets_only_what_its_tests_need(tmp_path: Path) -
     ],
 )
 @pytest.mark.proves("K38")
-def test_where_no_preset_applies_nothing_passes(tmp_path: Path, files: dict[str, str]) -> None:
+def test_if_no_preset_applies_nothing_passes(tmp_path: Path, files: dict[str, str]) -> None:
     written(tmp_path, files)
 
     with pytest.raises(UsageError) as raised:
@@ -153,9 +153,7 @@ def test_a_similar_name_is_not_the_tool(tmp_path: Path, pyproject: str) -> None:
     ],
 )
 @pytest.mark.proves("A29", "B68")
-def test_coverage_is_gated_where_somebody_asked_for_it(
-    tmp_path: Path, files: dict[str, str], gate: float | None
-) -> None:
+def test_coverage_is_gated_only_on_request(tmp_path: Path, files: dict[str, str], gate: float | None) -> None:
     written(tmp_path, {**CODE, **TESTS, **files})
 
     configuration = load_configuration(
@@ -165,7 +163,7 @@ def test_coverage_is_gated_where_somebody_asked_for_it(
     assert check_of(configuration, "test-runner", "pytest").coverage_percent == gate
 
 
-def test_a_gate_over_several_combined_runs_is_none_for_one_of_them(tmp_path: Path) -> None:
+def test_a_gate_over_combined_runs_does_not_apply_to_a_single_one(tmp_path: Path) -> None:
     files = {
         "pyproject.toml": "[tool.coverage.report]\nfail_under = 100",
         "tox.ini": "[testenv]\ncommands = coverage run -m pytest\n[testenv:report]\ncommands = coverage combine\n",
@@ -187,7 +185,7 @@ def test_a_gate_over_several_combined_runs_is_none_for_one_of_them(tmp_path: Pat
         ("pytest tests", " tests"),
     ],
 )
-def test_a_part_of_what_the_project_runs_is_not_taken_for_all_of_it(
+def test_a_partial_run_of_the_project_is_not_taken_for_all_of_it(
     tmp_path: Path, commands: str, paths: str
 ) -> None:
     files = {"README.rst": ">>> 1\n1\n", "tox.ini": f"[testenv]\ncommands =\n    {commands}\n"}
@@ -209,7 +207,7 @@ def test_coverage_that_costs_nothing_is_measured_without_a_gate(tmp_path: Path) 
     assert commands_of(configuration)["unit-test"]["pytest"].endswith("--no-cov tests/unit")
 
 
-def test_a_gate_that_nothing_here_can_measure_is_said_and_the_tests_run(tmp_path: Path) -> None:
+def test_a_gate_that_cannot_be_measured_is_reported_and_the_tests_run(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, **TESTS, "pyproject.toml": "[tool.coverage.report]\nfail_under = 90"})
 
     configuration = load_configuration(tmp_path, installed=installed(tmp_path, modules=("pytest",)))
@@ -236,7 +234,7 @@ def test_a_gate_that_nothing_here_can_measure_is_said_and_the_tests_run(tmp_path
         ({}, "--cov"),
     ],
 )
-def test_what_is_measured_follows_the_layout_unless_the_project_says_so(
+def test_the_measured_packages_follow_the_layout_unless_configured(
     tmp_path: Path, files: dict[str, str], measured: str
 ) -> None:
     gated = {"fixloop.toml": "[specialist.test-runner]\ncoverage_percent = 1\n"}
@@ -270,7 +268,7 @@ def test_mypy_keeps_to_the_files_of_its_configuration(tmp_path: Path) -> None:
         ({"pyproject.toml": "[tool.ruff]\n[tool.yapf]\n"}, None),
     ],
 )
-def test_the_formatter_is_the_one_that_the_project_says_it_uses(
+def test_the_formatter_is_the_one_the_project_declares(
     tmp_path: Path, files: dict[str, str], formatter: str | None
 ) -> None:
     written(tmp_path, {**CODE, **TESTS, **files})
@@ -304,7 +302,7 @@ def test_bandit_reads_the_settings_of_the_project(
     assert ("secrets" in commands) is has_secrets
 
 
-def test_test_files_of_another_name_are_found_where_pytest_is_told_of_them(tmp_path: Path) -> None:
+def test_test_files_with_configured_names_are_found(tmp_path: Path) -> None:
     written(tmp_path, {"checks/check_x.py": "", "setup.cfg": "[tool:pytest]\npython_files = check_*.py\n"})
 
     assert list(commands_of(load_configuration(tmp_path))) == ["test-runner"]

@@ -49,7 +49,7 @@ def complaint(folder: Path, text: str, profile: str = "cycle") -> str:
 
 
 @pytest.mark.proves("C38", "K17", "C41")
-def test_a_cycle_begins_with_the_agents_limits_and_order_that_are_written(tmp_path: Path) -> None:
+def test_a_cycle_starts_with_its_configured_agents_limits_and_order(tmp_path: Path) -> None:
     configuration = loaded(tmp_path, CYCLE, "cycle")
     event = cycle_started(configuration, workflow="0a1b2c3d-7-1", issue=7, name="x", cycle_id="c")
 
@@ -84,9 +84,7 @@ def test_handoffs_need_nothing_to_check_and_an_agent_without_a_section_is_outsid
     assert outcome.steps[0].limit_seconds == 1800.0
 
 
-def test_agents_are_frozen_with_the_configuration_and_change_no_digest_of_those_without(
-    tmp_path: Path,
-) -> None:
+def test_agents_are_frozen_with_the_configuration(tmp_path: Path) -> None:
     plain = "[specialist.test-runner]\ncommand = 'make test'\n"
     before = loaded(tmp_path / "a", plain, "validation")
     with_agents = loaded(tmp_path / "b", HANDOFF + plain, "validation")
@@ -142,7 +140,7 @@ def test_a_cycle_that_ends_in_the_validation_loop_needs_something_to_check(tmp_p
         ("[cycle]\ncoverage_percent = 101", "[cycle] coverage_percent must be a number from 0 to 100"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_in_one_sentence(tmp_path: Path, text: str, expected: str) -> None:
+def test_an_invalid_role_is_refused_in_one_sentence(tmp_path: Path, text: str, expected: str) -> None:
     sentence = complaint(tmp_path, text)
 
     assert expected in sentence
@@ -150,7 +148,7 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(tmp_path: Path, text: s
 
 
 @pytest.mark.proves("R1", "K30")
-def test_a_snapshot_leads_to_its_profile_and_one_of_an_unknown_profile_is_left_alone() -> None:
+def test_a_snapshot_selects_its_profile_and_an_unknown_one_is_not_touched() -> None:
     assert set(names()) == {"validation", "cycle", "handoff"}
     assert profile_in(b'{"profile":"handoff","schema_version":1}') is profile_named("handoff")
     assert profile_in(b'{"workflow":"x"}') is profile_named("validation")

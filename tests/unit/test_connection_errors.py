@@ -8,7 +8,7 @@ from fixloop.servers.connection_errors import reason_of
 
 
 def wrapped(cause: BaseException) -> RuntimeError:
-    """As a library hands on what happened below it."""
+    """An error as a library passes it on."""
     error = RuntimeError("Error while reading from somewhere")
     error.__cause__ = cause
     return error
@@ -33,14 +33,14 @@ def of_tls(reason: str) -> ssl.SSLError:
         (ValueError("two\nlines."), "Error while reading from somewhere"),
     ],
 )
-def test_what_lies_below_is_said_in_a_few_words(cause: BaseException, said: str) -> None:
+def test_the_cause_of_a_connection_error_is_given_briefly(cause: BaseException, said: str) -> None:
     assert str(reason_of(wrapped(cause))).startswith(said)
 
 
 @pytest.mark.parametrize(
     "cause", [ssl.SSLEOFError(8, "EOF occurred"), ConnectionResetError(104, "Connection reset by peer")]
 )
-def test_who_is_cut_off_without_a_certificate_is_told_to_name_one(cause: BaseException) -> None:
+def test_a_connection_refused_without_a_certificate_names_the_setting(cause: BaseException) -> None:
     assert "FIXLOOP_TLS_CERT" in str(reason_of(wrapped(cause), "rediss://h"))
     assert "if it asks" not in str(reason_of(wrapped(cause), "rediss://h?ssl_certfile=/a.pem"))
     assert "if it asks" not in str(reason_of(wrapped(cause), "redis://h"))

@@ -45,7 +45,7 @@ PHASE_DETAILS:
 
 
 @pytest.mark.proves("C33", "C34", "G28")
-def test_a_whole_phase_result_is_read_with_its_own_fields_and_details() -> None:
+def test_a_complete_phase_result_is_read_with_its_fields_and_details() -> None:
     result = read_result(WHOLE)
 
     assert (result.phase, result.status) == ("cd", ResultStatus.SUCCESS)
@@ -66,13 +66,13 @@ def test_a_whole_phase_result_is_read_with_its_own_fields_and_details() -> None:
         ("PHASE_RESULT:\n- phase: cd\n" + f"- summary: {'x' * 70_000}\n", "70"),
     ],
 )
-def test_what_is_not_a_phase_result_is_refused_in_one_sentence(text: str, words: str) -> None:
+def test_an_invalid_phase_result_is_refused_in_one_sentence(text: str, words: str) -> None:
     with pytest.raises(InvalidResult, match=words):
         read_result(text)
 
 
 @given(st.text(max_size=300))
-def test_no_answer_makes_the_reader_fail_otherwise(text: str) -> None:
+def test_no_answer_causes_another_error_in_the_reader(text: str) -> None:
     for answer in (text, f"PHASE_RESULT:\n{text}", f"PHASE_RESULT:\n- phase: cd\n- status: success\n{text}"):
         with suppress(InvalidResult):
             assert read_result(answer).status in ResultStatus
@@ -83,12 +83,12 @@ def test_no_answer_makes_the_reader_fail_otherwise(text: str) -> None:
     ("written", "expected"),
     [("[a, b]", ("a", "b")), ('["a, b", "c"]', ("a, b", "c")), ("none", ()), ("[]", ()), ("a", ("a",))],
 )
-def test_a_list_is_read_in_each_form_it_is_written_in(written: str, expected: tuple[str, ...]) -> None:
+def test_a_list_is_read_in_each_of_its_forms(written: str, expected: tuple[str, ...]) -> None:
     assert read_result(WHOLE.replace("- issues: []", f"- issues: {written}")).issues == expected
 
 
 @pytest.mark.proves("C16", "C63", "K11")
-def test_versions_move_by_minors_between_iterations_and_by_patches_after_the_first_revision() -> None:
+def test_versions_grow_by_minors_between_iterations_and_by_patches_after_the_first() -> None:
     base = iteration_version(1)
     first = next_revision(base, base)
     second = next_revision(base, first)
@@ -101,9 +101,7 @@ def test_versions_move_by_minors_between_iterations_and_by_patches_after_the_fir
 
 @pytest.mark.proves("K11")
 @given(st.integers(1, 9), st.integers(0, 6))
-def test_however_often_a_document_is_revised_it_stays_less_than_two_minors_ahead(
-    iteration: int, times: int
-) -> None:
+def test_a_document_stays_less_than_two_minors_ahead_after_any_revisions(iteration: int, times: int) -> None:
     base = iteration_version(iteration)
     present = base
 
@@ -144,13 +142,13 @@ def test_tasks_without_a_dependency_between_them_are_ready_together() -> None:
         ((PlanTask(id="TASK-001"), PlanTask(id="TASK-001")), "TASK-001 twice"),
     ],
 )
-def test_a_plan_nobody_can_follow_is_refused(plan: tuple[PlanTask, ...], words: str) -> None:
+def test_an_impossible_plan_is_refused(plan: tuple[PlanTask, ...], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         check_plan(plan)
 
 
 @pytest.mark.proves("C9")
-def test_a_revised_plan_takes_no_task_out() -> None:
+def test_a_revised_plan_removes_no_task() -> None:
     with pytest.raises(UsageError, match="no TASK-002"):
         revised((PlanTask(id="TASK-001"), PlanTask(id="TASK-002")), (PlanTask(id="TASK-001"),))
 
@@ -203,7 +201,7 @@ def test_every_route_has_the_orchestrator_at_one_end() -> None:
 
 
 @pytest.mark.proves("C1", "K16")
-def test_agents_are_known_by_key_name_and_the_seeds_other_names() -> None:
+def test_agents_are_recognised_by_key_name_and_alias() -> None:
     assert [key_of(name) for name in ("RA", "vas", "VALIDATION", "DEVELOPMENT")] == ["ra", "vas", "vas", "cd"]
     with pytest.raises(UsageError, match="no agent is called 'qa'"):
         key_of("qa")

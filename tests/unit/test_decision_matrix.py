@@ -19,7 +19,7 @@ RUNNING, ESCALATED = Status.IN_PROGRESS, Status.ESCALATED
 
 
 class After(NamedTuple):
-    """The specialist's status after a decision, and what is asked for."""
+    """The specialist's status after a decision, and the open request."""
 
     status: Status
     step: str
@@ -37,7 +37,7 @@ class Row(NamedTuple):
     extend: After
     manual: After
     at_once: bool = False
-    """A manual fix is looked at without waiting for its end: what was wrong lies outside the tree."""
+    """A manual fix is checked without waiting for its end: the fault is outside the tree."""
 
 
 def confirmation_at_the_limit() -> Stage:
@@ -188,7 +188,7 @@ def test_each_reason_has_its_target_and_one_report(row: Row) -> None:
 
 @pytest.mark.proves("K20", "A13", "A92")
 @of_row
-def test_extend(row: Row) -> None:
+def test_extend_resumes_at_each_stage(row: Row) -> None:
     stage = row.make()
     name = stage.active.name
 
@@ -206,7 +206,7 @@ def test_extend(row: Row) -> None:
 
 @pytest.mark.proves("K20", "A13", "B51", "K19")
 @of_row
-def test_manual_fix(row: Row) -> None:
+def test_manual_fix_resumes_at_each_stage(row: Row) -> None:
     stage = row.make()
     name = stage.active.name
 
@@ -224,7 +224,7 @@ def test_manual_fix(row: Row) -> None:
 
 @pytest.mark.proves("K20", "B51", "B63", "K28")
 @of_row
-def test_skip(row: Row) -> None:
+def test_skip_continues_at_each_stage(row: Row) -> None:
     stage = row.make()
     name = stage.active.name
 
@@ -243,7 +243,7 @@ def test_skip(row: Row) -> None:
 
 @pytest.mark.proves("K20", "B51", "A8")
 @of_row
-def test_abort(row: Row) -> None:
+def test_abort_ends_the_workflow_at_each_stage(row: Row) -> None:
     stage = row.make()
     name, iteration = stage.active.name, stage.active.iteration
     late = stage.completed(Fix(), iteration, name)
@@ -279,7 +279,7 @@ def test_no_second_decision_changes_anything(row: Row) -> None:
 
 @pytest.mark.proves("A13", "K20")
 @pytest.mark.parametrize("decision", list(Decision))
-def test_a_decision_while_nothing_is_to_be_decided_is_refused(decision: Decision) -> None:
+def test_a_decision_without_an_open_escalation_is_refused(decision: Decision) -> None:
     stage = Stage([fails("a")], answers=None).run()
 
     assert "waits for no decision" in stage.refused(partial(stage.decide, decision))

@@ -1,4 +1,4 @@
-"""Every decision from every escalation, and what may come too late or twice (K20)."""
+"""Every decision from every escalation, including late and repeated ones (K20)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +16,7 @@ from tests.fixtures.validation_stage import Answers, Runs, Stage
 
 
 def staged(runs: Runs, answers: Answers = (), **further: object) -> Stage:
-    """A phase with another one behind it, played until everybody waits."""
+    """A phase followed by another, played until all wait."""
     options = {"answers": list(answers), **further}
     return Stage({"test-runner": runs, "security": []}, **options).run()  # type: ignore[arg-type]
 
@@ -112,7 +112,7 @@ def test_an_escalation_pauses_and_leaves_nothing_to_do(make: Maker) -> None:
 
 
 @pytest.mark.proves("A13")
-def test_any_other_word_is_no_decision() -> None:
+def test_an_unknown_word_is_no_decision() -> None:
     with pytest.raises(ValueError, match="retry"):
         ev.event_from_json('{"kind": "decision-made", "decision": "retry"}')
     assert list(FOUR) == ["manual-fix", "skip", "abort", "extend"]
@@ -294,7 +294,7 @@ def test_an_extension_without_an_end_is_refused(minutes: float) -> None:
 @pytest.mark.proves("K20", "A63")
 @pytest.mark.parametrize("make", WAITING)
 @pytest.mark.parametrize("decision", ["extend", "manual-fix"])
-def test_a_completion_that_arrives_while_paused_is_taken_up(make: Maker, decision: str) -> None:
+def test_a_completion_that_arrives_while_paused_is_processed_later(make: Maker, decision: str) -> None:
     stage = make()
     lines = len(stage.messages)
 
@@ -330,7 +330,7 @@ def test_a_kept_completion_starts_a_fresh_iteration_clock(make: Maker) -> None:
 
 @pytest.mark.proves("A8", "K1")
 @pytest.mark.parametrize("make", [make for make in ALL if make not in WAITING])
-def test_a_completion_nobody_asked_for_is_not_kept(make: Maker) -> None:
+def test_an_unrequested_completion_is_not_kept(make: Maker) -> None:
     stage = make()
 
     assert "answers no open request" in stage.refused(stage.complete)
@@ -345,7 +345,7 @@ def test_a_completion_after_the_person_took_over_is_refused() -> None:
 
 
 @pytest.mark.proves("K20", "K4")
-def test_a_kept_completion_is_not_taken_up_by_another_phase() -> None:
+def test_a_kept_completion_is_not_processed_by_another_phase() -> None:
     stage = late_fix()
     stage.complete(Fix(tree="tree-of-test-runner"))
     stage.script.runs["security"] = [errs(), errs()]
@@ -362,7 +362,7 @@ def test_a_kept_completion_is_not_taken_up_by_another_phase() -> None:
 
 @pytest.mark.proves("K20", "A14")
 @pytest.mark.parametrize("make", ALL)
-def test_while_paused_nothing_else_is_expected(make: Maker) -> None:
+def test_during_a_pause_other_events_are_refused(make: Maker) -> None:
     stage = make()
     name, number = stage.active.name, stage.active.iteration
     late: list[ev.Event] = [
@@ -381,7 +381,7 @@ def test_while_paused_nothing_else_is_expected(make: Maker) -> None:
 
 @pytest.mark.proves("R6", "K8")
 @pytest.mark.parametrize("make", ALL)
-def test_a_timer_while_paused_is_noted_and_nothing_else(make: Maker) -> None:
+def test_a_timer_during_a_pause_is_only_noted(make: Maker) -> None:
     stage = make()
     before = stage.state.model_copy(update={"last_at": stage.now.at})
 
@@ -402,7 +402,7 @@ def test_a_completion_after_abort_is_refused(make: Maker) -> None:
 
 @pytest.mark.proves("K20")
 @pytest.mark.parametrize("make", ALL)
-def test_cancel_ends_it_in_the_status_it_had(make: Maker) -> None:
+def test_cancel_ends_the_workflow_in_its_status(make: Maker) -> None:
     stage = make()
 
     stage.apply(ev.Cancelled(by="ann", reason="not needed any more"))
@@ -415,7 +415,7 @@ def test_cancel_ends_it_in_the_status_it_had(make: Maker) -> None:
 
 
 @pytest.mark.proves("K20")
-def test_cancel_while_something_runs_withdraws_it() -> None:
+def test_cancel_withdraws_a_running_step() -> None:
     stage = staged([SILENT])
 
     outcome = stage.apply(ev.Cancelled())
@@ -427,7 +427,7 @@ def test_cancel_while_something_runs_withdraws_it() -> None:
 
 
 @pytest.mark.proves("K20")
-def test_an_escalation_notifies_a_person_where_one_wants_to_be_notified() -> None:
+def test_an_escalation_notifies_a_person_if_configured() -> None:
     stage = Stage([fails("a")] * 3, notify=True).run()
 
     (ticket,) = stage.pending

@@ -1,4 +1,4 @@
-"""Declining a fix: how it may be written, and which lines of a test stand beside the claim."""
+"""Declining a fix: its forms, and which lines of a test are shown with the claim."""
 
 import json
 
@@ -21,11 +21,11 @@ def parse(text: str) -> tuple[bool, Kind | None, str]:
         '```json\n{"decline": {"kind": "test-is-wrong", "text": "it expects 2 + 2 to be 5"}}\n```\n',
     ],
 )
-def test_a_whole_answer_may_decline(answer: str) -> None:
+def test_a_complete_answer_may_decline(answer: str) -> None:
     assert parse(answer) == (False, Kind.TEST_IS_WRONG, "it expects 2 + 2 to be 5")
 
 
-def test_only_the_known_kinds_decline_and_only_with_a_reason() -> None:
+def test_declining_needs_a_known_kind_and_a_reason() -> None:
     with pytest.raises(
         InvalidAnswer, match="'too-hard' is no reason to decline; there are test-is-wrong, needs-info"
     ):
@@ -37,7 +37,7 @@ def test_only_the_known_kinds_decline_and_only_with_a_reason() -> None:
         parse(json.dumps({"decline": {"text": "why"}}))
 
 
-def test_a_test_is_shown_from_its_definition_to_the_next_thing() -> None:
+def test_a_test_is_shown_from_its_definition_to_the_next() -> None:
     text = (
         "import shop\n\n\nclass TestShop:\n    def test_a(self):\n        pass\n\n"
         "    def test_sum(\n        self,\n    ):\n        assert shop.sum(2, 2) == 5\n\n"
@@ -49,7 +49,7 @@ def test_a_test_is_shown_from_its_definition_to_the_next_thing() -> None:
     assert shown == "    def test_sum(\n        self,\n    ):\n        assert shop.sum(2, 2) == 5"
 
 
-def test_where_no_definition_is_found_the_lines_around_the_place_are_shown() -> None:
+def test_without_a_definition_the_lines_around_the_place_are_shown() -> None:
     text = "\n".join(f"line {number}" for number in range(1, 101))
 
     shown = excerpt(text, "adds up", 50).splitlines()

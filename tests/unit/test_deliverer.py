@@ -1,4 +1,4 @@
-"""When a delivery that failed is tried again, and where requests may go."""
+"""When a failed delivery is tried again, and which addresses are allowed."""
 
 import socket
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ from fixloop.store.webhooks import Standing
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
 
 
-def test_a_delivery_that_fails_is_tried_again_later_each_time_and_then_given_up() -> None:
+def test_a_failed_delivery_is_retried_with_growing_delays_then_given_up() -> None:
     standing, waits = Standing(delivered=3), []
     for _ in DELAYS_SECONDS:
         told = after(standing, "it answers 500", NOW)
@@ -29,7 +29,7 @@ def test_a_delivery_that_fails_is_tried_again_later_each_time_and_then_given_up(
     assert last.standing.delivered == 3
 
 
-def test_what_cannot_help_again_is_given_up_at_once_and_a_success_forgets_failures() -> None:
+def test_a_final_failure_disables_at_once_and_a_success_resets_failures() -> None:
     failed = after(Standing(), "it answers 410", NOW, is_final=True)
     done = after(Standing(delivered=1, failures=4, due="x", error="y"), "", NOW)
 
@@ -55,7 +55,7 @@ def test_what_cannot_help_again_is_given_up_at_once_and_a_success_forgets_failur
         "https://100.64.0.1/",
     ],
 )
-def test_an_address_inside_is_refused_and_named(url: str) -> None:
+def test_an_internal_address_is_refused_and_named(url: str) -> None:
     with pytest.raises(UsageError, match="not of the internet at large; list it"):
         Targets().check(url)
 
@@ -74,12 +74,12 @@ def test_an_address_inside_is_refused_and_named(url: str) -> None:
         "https://example.org@127.0.0.1/",
     ],
 )
-def test_what_is_no_address_is_refused(url: str) -> None:
+def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="no address for webhooks"):
         Targets().check(url)
 
 
-def test_what_is_listed_may_be_inside_and_without_tls() -> None:
+def test_a_listed_address_may_be_internal_and_without_tls() -> None:
     targets = Targets(["10.0.0.0/8", "hooks.internal"])
 
     targets.check("http://10.1.2.3:8080/events")
@@ -88,9 +88,7 @@ def test_what_is_listed_may_be_inside_and_without_tls() -> None:
         targets.check("http://example.org/")
 
 
-def test_a_name_that_stands_for_another_address_at_the_next_look_gains_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_dns_rebinding_does_not_reach_an_internal_address(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [["203.0.114.9"], ["127.0.0.1"]]
 
     def resolve(host: str, port: int, **_: Any) -> list[Any]:

@@ -28,7 +28,7 @@ def flower_settings(monkeypatch: pytest.MonkeyPatch, **environment: str) -> dict
     return runpy.run_path(str(ROOT / "config" / "flowerconfig.py"))
 
 
-def test_every_service_comes_back_by_itself_and_says_whether_it_is_well() -> None:
+def test_every_service_restarts_and_has_a_health_check() -> None:
     services = compose()["services"]
 
     assert set(services) == {"redis", "worker", "runner", "flower", "serve"}
@@ -40,14 +40,14 @@ def test_every_service_comes_back_by_itself_and_says_whether_it_is_well() -> Non
     )
 
 
-def test_workers_can_be_many() -> None:
+def test_the_worker_service_can_be_scaled() -> None:
     worker = compose()["services"]["worker"]
 
     assert "container_name" not in worker
     assert "ports" not in worker
 
 
-def test_flower_and_the_server_are_published_on_loopback_alone_and_ask_who_comes() -> None:
+def test_flower_and_the_server_need_a_login_and_are_published_on_loopback_only() -> None:
     services = compose()["services"]
 
     assert {name: service["ports"] for name, service in services.items() if "ports" in service} == {
@@ -57,14 +57,14 @@ def test_flower_and_the_server_are_published_on_loopback_alone_and_ask_who_comes
     assert services["flower"]["environment"]["FIXLOOP_FLOWER_AUTH"].startswith("${FIXLOOP_FLOWER_AUTH:?")
 
 
-def test_redis_is_on_an_internal_network_alone() -> None:
+def test_redis_is_only_on_an_internal_network() -> None:
     definition = compose()
 
     assert definition["services"]["redis"]["networks"] == ["state"]
     assert definition["networks"]["state"]["internal"] is True
 
 
-def test_what_runs_commands_shares_no_network_with_redis_and_knows_no_password() -> None:
+def test_runners_share_no_network_with_redis_and_have_no_password() -> None:
     services = compose()["services"]
     runner, worker = services["runner"], services["worker"]
 
@@ -78,7 +78,7 @@ def test_what_runs_commands_shares_no_network_with_redis_and_knows_no_password()
     assert places["/repositories"].endswith(":ro")
 
 
-def test_nothing_of_redis_is_there_without_a_password_from_outside() -> None:
+def test_redis_and_its_clients_require_a_password() -> None:
     services = compose()["services"]
 
     assert services["redis"]["environment"]["REDISCLI_AUTH"].startswith("${FIXLOOP_REDIS_PASSWORD:?")
@@ -97,7 +97,7 @@ def test_the_image_has_its_own_user_git_and_a_health_check() -> None:
     assert re.search(r'^HEALTHCHECK .* CMD \["fixloop", "worker", "--check"\]$', final, re.MULTILINE)
 
 
-def test_the_image_is_built_from_what_the_wheel_is_built_from() -> None:
+def test_the_image_is_built_from_the_wheel_s_sources() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     carried = {
         path.split("/")[1] for path in project["tool"]["hatch"]["build"]["targets"]["wheel"]["include"]
@@ -130,11 +130,11 @@ def test_the_lock_holds_each_dependency_with_hashes_and_no_address() -> None:
 @pytest.mark.parametrize(
     "line", ["appendonly yes", "maxmemory-policy noeviction", "bind 127.0.0.1 -::1", "protected-mode yes"]
 )
-def test_redis_keeps_what_it_is_told_and_hides(line: str) -> None:
+def test_redis_is_persistent_and_protected(line: str) -> None:
     assert line in (ROOT / "config" / "redis.conf").read_text().splitlines()
 
 
-def test_flower_listens_on_loopback_shows_only_and_makes_up_a_password(
+def test_flower_listens_on_loopback_is_read_only_and_generates_a_password(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = flower_settings(monkeypatch)
@@ -158,7 +158,7 @@ def test_flower_takes_a_given_password_and_does_not_print_it(
     assert capsys.readouterr().err == ""
 
 
-def test_flower_on_an_outside_address_needs_a_password_of_yours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flower_on_an_external_address_needs_a_given_password(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit, match=r"would listen on 0\.0\.0\.0 without your password"):
         flower_settings(monkeypatch, FIXLOOP_FLOWER_ADDRESS="0.0.0.0")
 
@@ -169,7 +169,7 @@ def test_flower_refuses_a_password_it_could_not_check(given: str, monkeypatch: p
         flower_settings(monkeypatch, FIXLOOP_FLOWER_AUTH=given)
 
 
-def test_flower_asks_for_what_workers_answer_and_for_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flower_sends_only_commands_that_workers_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Inspector, "inspect_methods", Inspector.inspect_methods)
 
     flower_settings(monkeypatch)
@@ -178,7 +178,7 @@ def test_flower_asks_for_what_workers_answer_and_for_nothing_else(monkeypatch: p
 
 
 @pytest.mark.parametrize("name", ["Makefile", "Dockerfile"])
-def test_what_is_locked_is_installed_without_resolving(name: str) -> None:
+def test_locked_packages_are_installed_without_resolving(name: str) -> None:
     installs = [line for line in (ROOT / name).read_text().splitlines() if "--require-hashes" in line]
 
     assert installs

@@ -1,4 +1,4 @@
-"""What a person sees of the runs: patterns, why each failure is still there, what to try, what to choose."""
+"""What a person sees of the runs: patterns, why each failure persists, what to try, what to choose."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ from tests.fixtures.validation_stage import Stage
 
 
 def escalated(*runs: Result, **further: object) -> Escalation:
-    """What the escalation says after these runs."""
+    """The escalation after these runs."""
     return Stage(list(runs), **further).run().escalation  # type: ignore[arg-type]
 
 
@@ -27,7 +27,7 @@ def why(report: Escalation) -> dict[str, str]:
 
 
 @pytest.mark.proves("A94", "B49", "S4")
-def test_a_shrinking_number_is_shown_with_what_stood_in_every_run() -> None:
+def test_a_shrinking_number_is_shown_with_the_failures_of_every_run() -> None:
     report = escalated(fails(*"abcde"), fails(*"abcd"), fails(*"abc"), fails(*"ab"), fails("a"))
 
     assert report.pattern == (
@@ -58,7 +58,7 @@ def test_a_persistent_failure_has_its_runs_its_fixes_and_a_reason() -> None:
 
 
 @pytest.mark.proves("B62", "A94", "K7")
-def test_what_was_gone_and_came_back_is_called_an_oscillation() -> None:
+def test_a_failure_that_disappeared_and_returned_is_an_oscillation() -> None:
     report = escalated(fails("a", "b"), fails("c"), fails("a", "b"), fails("c"), fails("a"))
 
     assert "New in run 2: c." in report.pattern
@@ -84,14 +84,14 @@ def test_a_stall_is_named_at_the_limit_too() -> None:
 
 
 @pytest.mark.proves("A94")
-def test_a_number_that_fell_and_stays_promises_nothing() -> None:
+def test_a_failure_count_that_stopped_falling_is_no_progress() -> None:
     report = escalated(fails("a", "b"), fails("a"), fails("a"), max_iterations=3)
 
     assert "The number fell, and the last fix did not bring it down further." in report.pattern
     assert report.rationale == "the last iterations did not bring the number of failures down (2 → 1 → 1)"
 
 
-def test_an_error_is_not_named_twice() -> None:
+def test_an_error_is_named_once() -> None:
     named = failure("a", error_type="KeyError", message="KeyError: 'x'")
     report = escalated(fails(named), max_iterations=1)
 
@@ -99,7 +99,7 @@ def test_an_error_is_not_named_twice() -> None:
 
 
 @pytest.mark.proves("A94")
-def test_fixes_that_broke_more_are_said_to() -> None:
+def test_fixes_that_broke_more_are_reported() -> None:
     report = escalated(fails("a"), fails("b", "c"), max_iterations=2)
 
     assert "What failed in run 1 is gone. New in run 2: b, c. The number is rising" in report.pattern
@@ -108,7 +108,7 @@ def test_fixes_that_broke_more_are_said_to() -> None:
 
 
 @pytest.mark.proves("A94", "K7")
-def test_a_measure_that_rises_is_progress_though_the_number_of_failures_does_not_change() -> None:
+def test_a_rising_measure_is_progress_with_an_unchanged_number_of_failures() -> None:
     runs = [fails(coverage(percent)) for percent in ("60.0", "70.0", "78.0")]
     report = escalated(*runs, max_iterations=3)
 
@@ -120,7 +120,7 @@ def test_a_measure_that_rises_is_progress_though_the_number_of_failures_does_not
 
 
 @pytest.mark.proves("K36", "A94")
-def test_runs_whose_checks_could_not_run_prove_nothing_gone() -> None:
+def test_runs_whose_checks_could_not_run_do_not_prove_a_failure_gone() -> None:
     broken = [errs("conftest broke"), errs("conftest broke")]
     report = escalated(fails("a"), *broken, *broken, *broken)
 
@@ -199,7 +199,7 @@ def test_a_phase_that_only_a_later_fix_broke_says_so() -> None:
 
 
 @pytest.mark.proves("A93", "B42")
-def test_new_failures_are_laid_to_the_fix_that_came_before_them() -> None:
+def test_new_failures_are_attributed_to_the_preceding_fix() -> None:
     stage = Stage([fails("a"), fails("b")], answers=[Fix(fixes=("swapped x", "dropped y"))]).run()
     first, second = stage.active.runs[:2]
 
@@ -231,7 +231,7 @@ def test_a_request_says_where_to_begin() -> None:
 
 
 @pytest.mark.proves("A28", "A93", "B59")
-def test_a_later_request_says_what_the_previous_fix_left_and_added() -> None:
+def test_a_later_request_says_which_failures_the_fix_left_and_added() -> None:
     requests = Requests(Stage([fails("a", "b"), fails("a", "c")], answers=[Fix()]).run())
 
     assert requests.approach(2) == (
@@ -240,7 +240,7 @@ def test_a_later_request_says_what_the_previous_fix_left_and_added() -> None:
     )
 
 
-def test_many_names_are_cut_and_counted() -> None:
+def test_many_names_are_shortened_and_counted() -> None:
     requests = Requests(Stage([fails(*"abcdef"), fails(*"abcdef")]).run())
 
     assert "the cause of a, b, c and 3 more: try another way" in requests.approach(2)[0]

@@ -1,4 +1,4 @@
-"""What in the difference of product files is held, and what looks like it and is not."""
+"""Changes to product files that are held, and similar ones that are not."""
 
 # ruff: noqa: E501 - each line of the tables is one pair.
 
@@ -27,7 +27,7 @@ SCOPE = Scope(literals([Source("test_shop.py", TEST)]))
 
 
 def held(new: str, old: str = "", path: str = "shop.py", *, is_test: bool = False) -> set[str]:
-    """The rules that see something new."""
+    """The rules with a finding."""
     return {each.rule for each in findings([Change(path, old, new, is_test)], SCOPE)}
 
 
@@ -290,12 +290,12 @@ IN_BRACES = {
 
 @pytest.mark.proves("I7", "I8")
 @pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule, texts in ALL.items() for text in texts])
-def test_python_that_a_rule_is_for_is_held(rule: str, text: str) -> None:
+def test_python_that_a_rule_covers_is_held(rule: str, text: str) -> None:
     assert rule in held(text)
 
 
 @pytest.mark.parametrize("text", [text for texts in ALL.values() for text in texts.values()])
-def test_python_that_only_looks_like_it_is_not(text: str) -> None:
+def test_similar_harmless_python_is_not_held(text: str) -> None:
     assert held(text) == set()
 
 
@@ -303,14 +303,14 @@ def test_python_that_only_looks_like_it_is_not(text: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "ending", "text"), [(rule, *text) for rule, texts in IN_BRACES.items() for text in texts]
 )
-def test_code_in_braces_that_a_rule_is_for_is_held(rule: str, ending: str, text: str) -> None:
+def test_code_with_braces_that_a_rule_covers_is_held(rule: str, ending: str, text: str) -> None:
     assert rule in held(text, path=f"shop.{ending}")
 
 
 @pytest.mark.parametrize(
     ("ending", "text"), [(key[0], text) for texts in IN_BRACES.values() for key, text in texts.items()]
 )
-def test_code_in_braces_that_only_looks_like_it_is_not(ending: str, text: str) -> None:
+def test_similar_harmless_code_with_braces_is_not_held(ending: str, text: str) -> None:
     assert held(text, path=f"shop.{ending}") == set()
 
 
@@ -342,7 +342,7 @@ TYPED = "from typing import Any, cast\ndef f(a: int, *rest: str) -> dict[str, in
         TYPED.replace("g(a)", "a.__dict__['b']"),
     ],
 )
-def test_a_type_that_was_there_may_not_go(new: str) -> None:
+def test_an_existing_type_may_not_be_removed(new: str) -> None:
     assert held(new, TYPED) == {"types-given-away"}
 
 
@@ -372,7 +372,7 @@ def test_new_code_may_have_no_types_where_not_all_code_has_them() -> None:
     assert held(f"{UNTYPED}def g(x):\n    return x\n", UNTYPED) == set()
 
 
-def test_types_matter_where_a_type_checker_judges_and_so_do_the_directives_of_each_tool() -> None:
+def test_types_count_if_a_type_checker_judges_and_so_do_each_tool_s_directives() -> None:
     change = Change("a.py", TYPED, TYPED.replace(": int", "") + "x = 1  # noqa\ny = 2  # type: ignore\n")
     tests, lint = (families_of([command]) for command in ("python -m pytest -q", "{python} -m ruff check ."))
 
@@ -383,13 +383,13 @@ def test_types_matter_where_a_type_checker_judges_and_so_do_the_directives_of_ea
     assert families_of(["npx tsc --noEmit", "go vet ./...", "bandit -r ."]) == {"types", "lint", "security"}
 
 
-def test_any_in_typescript_is_held_and_any_other_word_is_not() -> None:
+def test_any_is_held_as_a_typescript_type_only() -> None:
     assert held("const a = b as any", path="a.ts") == {"types-given-away"}
     assert held("const a = b as unknown as Shop", path="a.tsx") == {"types-given-away"}
     assert held("const a = b as Shop; any(a)", path="a.ts") == set()
 
 
-def test_a_word_is_no_special_case_where_such_words_were_told_apart_before() -> None:
+def test_a_word_is_no_special_case_if_such_words_were_already_distinguished() -> None:
     old = "def total(x):\n    if x == 'text': return 'text/plain'\n"
     table = "KINDS = {'text': 'text/plain'}\ndef total(x):\n    return KINDS.get(x)\n"
     more = table.replace("}", ", 'json': 'application/json', 'three for two': 'that makes 12'}")
@@ -407,7 +407,7 @@ def test_a_new_table_of_words_is_held_where_it_has_nothing_but_the_tests_own() -
     assert held(kinds.replace("}", ", 'xml': 'text/xml'}"), "") == set()
 
 
-def test_only_a_test_that_was_there_may_not_be_skipped() -> None:
+def test_only_existing_tests_may_not_be_skipped() -> None:
     old, mark = "import pytest\ndef test_a():\n    assert a\n", "@pytest.mark.skip\n"
     skipped = old.replace("def", f"{mark}def")
 
@@ -427,17 +427,17 @@ def test_only_a_test_that_was_there_may_not_be_skipped() -> None:
         ("f() //nolint:errcheck\n", "g(1) //nolint:errcheck\n", "a.go"),
     ],
 )
-def test_a_suppression_that_covers_less_or_other_words_is_nothing_new(old: str, new: str, path: str) -> None:
+def test_a_narrower_or_reworded_suppression_is_not_new(old: str, new: str, path: str) -> None:
     assert held(new, old, path) == set()
 
 
-def test_a_suppression_that_went_from_one_function_to_another_is_new() -> None:
+def test_a_suppression_moved_to_another_function_is_new() -> None:
     old = "def f():\n    a = 1  # noqa\ndef g():\n    b = 2\n"
 
     assert held("def f():\n    a = 1\ndef g():\n    b = 2  # noqa\n", old) == {"suppression"}
 
 
-def test_what_a_project_named_before_is_its_own_business() -> None:
+def test_names_that_the_project_already_used_are_allowed() -> None:
     change = Change("shop/b.py", "", "import pytest\nimport gc\ngc.get_objects()\n")
     asked: list[set[str]] = []
 
@@ -453,7 +453,7 @@ def test_what_a_project_named_before_is_its_own_business() -> None:
     assert held("import pytest\nx = 1\nimport pytest as p\n", "import pytest\n") == set()
 
 
-def test_a_finding_shows_both_sides_and_counts_what_is_the_same() -> None:
+def test_a_finding_shows_both_sides_and_counts_equal_ones() -> None:
     old = "def f():\n    return a\n\n\ndef g():\n    return b\n"
     new = old.replace("return", "eval(x + y)\n    return")
 
@@ -476,7 +476,7 @@ def test_a_finding_shows_both_sides_and_counts_what_is_the_same() -> None:
         ("suppression lib/*", True),
     ],
 )
-def test_what_is_allowed_by_rule_file_and_number_is_not_held(entry: str, is_held: bool) -> None:
+def test_findings_allowed_by_rule_file_and_number_are_not_held(entry: str, is_held: bool) -> None:
     change = Change("shop.py", "", "x = 1  # noqa\ny = 2  # noqa: E501\n")
 
     scope = Scope(permits=Allowed.of(entry).permits)
@@ -514,9 +514,7 @@ PIECES = st.lists(
 
 
 @given(PIECES, st.data())
-def test_what_moves_within_a_file_or_to_another_is_nothing_new(
-    pieces: list[str], data: st.DataObject
-) -> None:
+def test_code_moved_within_a_file_or_to_another_is_not_new(pieces: list[str], data: st.DataObject) -> None:
     one, other = (data.draw(st.permutations(pieces)) for _ in "ab")
     cut = data.draw(st.integers(0, len(pieces)))
     moved = [
@@ -544,7 +542,7 @@ def test_an_import_elsewhere_under_the_same_name_hides_nothing(other: str) -> No
 
 
 @given(PIECES)
-def test_what_is_only_written_otherwise_is_nothing_new(pieces: list[str]) -> None:
+def test_reformatted_code_is_not_new(pieces: list[str]) -> None:
     text = "\n".join(pieces)
     plain = ast.unparse(ast.parse(text))
 
@@ -554,7 +552,7 @@ def test_what_is_only_written_otherwise_is_nothing_new(pieces: list[str]) -> Non
 
 @pytest.mark.parametrize("depth", [50, 900, 5000])
 @pytest.mark.parametrize("piece", [".b", " + 'b'", "[0]", "()"])
-def test_what_is_nested_too_deeply_to_be_looked_at_is_held_and_nothing_breaks(depth: int, piece: str) -> None:
+def test_code_nested_too_deeply_to_analyse_is_held_without_an_error(depth: int, piece: str) -> None:
     deep, code = f"x = a{piece * depth}\n", "import json\njson.loads = f\n"
 
     assert held(code + deep, "x = 1\n") == {"watched"}

@@ -1,4 +1,4 @@
-"""Random secrets of every alphabet, in every disguise that a tool may print them in: nothing of them is left."""
+"""Random secrets of every alphabet, in every encoding that a tool may print: nothing of them is left."""
 
 import base64
 import csv
@@ -38,7 +38,7 @@ LETTERS: Final = frozenset(string.ascii_letters + string.digits)
 
 
 def _is_secret(text: str) -> bool:
-    # Hypothesis draws words from the code as well, such as `/proc/self/cgroup`: a path that is there is none.
+    # Hypothesis also draws words from the code, such as `/proc/self/cgroup`: an existing path is no secret.
     is_path = all(os.path.lexists(os.path.expanduser(part)) for part in text.split(os.pathsep))
     return len(text.strip()) == len(text) >= 8 and len(LETTERS.intersection(text)) > 1 and not is_path
 
@@ -123,7 +123,7 @@ LEFT: Final = 12
 @example(secret="~/b64+/secret==9")
 @example(secret="a\"b\\c'd&e<f>g%41")
 @example(secret="00000000001\xa0[")
-def test_a_value_is_cut_out_in_every_disguise(secret: str) -> None:
+def test_a_secret_is_redacted_in_every_encoding(secret: str) -> None:
     redaction = Redaction.of((), {"DEPLOY_TOKEN": secret})
     for encoding, disguised in ENCODINGS.items():
         encoded = disguised(secret)
@@ -140,7 +140,7 @@ def test_a_value_is_cut_out_in_every_disguise(secret: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
 @given(secret=SECRETS)
-def test_bytes_are_looked_at_in_every_width(encoding: str, secret: str) -> None:
+def test_secrets_are_found_in_bytes_of_every_width(encoding: str, secret: str) -> None:
     data = f"before {secret} after".encode(encoding)
 
     shown = Redaction.of((), {"DEPLOY_TOKEN": secret}).data(data)
@@ -161,7 +161,7 @@ def test_bytes_are_looked_at_in_every_width(encoding: str, secret: str) -> None:
         "SSHPASS",
     ],
 )
-def test_variables_of_the_worker_that_are_called_like_a_secret_are_one(name: str) -> None:
+def test_variables_of_the_worker_with_secret_names_are_secrets(name: str) -> None:
     assert (
         Redaction.of((), {name: "/orrect+horse/battery"}).text("is /orrect+horse/battery") == f"is {HIDDEN}"
     )
@@ -194,7 +194,7 @@ def test_the_password_of_any_url_in_the_environment_is_a_secret(password: str) -
         ("COMPASS_HEADING", "north-north-west"),
     ],
 )
-def test_what_is_no_secret_of_the_environment_stays(name: str, value: str) -> None:
+def test_variables_that_are_no_secrets_are_kept(name: str, value: str) -> None:
     text = f"{name} is {value}: postgres and test pass in /usr/lib"
 
     assert Redaction.of([name] if name == "GOPATH" else [], {name: value}).text(text) == text.replace(
@@ -202,7 +202,7 @@ def test_what_is_no_secret_of_the_environment_stays(name: str, value: str) -> No
     ).replace(":postgres@", f":{HIDDEN}@")
 
 
-def test_each_line_of_a_key_is_a_secret_also_one_that_begins_with_a_slash() -> None:
+def test_each_line_of_a_key_is_a_secret_even_with_a_leading_slash() -> None:
     lines = ["-----BEGIN KEY-----", "b3BlbnNzaC1rZXktdjEAAAAA", "/9j4AAQSkZJRgABAQ+AAAQ", "-----END KEY-----"]
 
     shown = Redaction.of((), {"SSH_KEY": "\n".join(lines)}).text(f"1: {lines[1]}\n2: {lines[2]}\n")
@@ -210,13 +210,13 @@ def test_each_line_of_a_key_is_a_secret_also_one_that_begins_with_a_slash() -> N
     assert shown == f"1: {HIDDEN}\n2: {HIDDEN}\n"
 
 
-def test_a_secret_of_a_known_form_is_cut_out_through_its_colours() -> None:
+def test_a_secret_of_a_known_form_is_redacted_despite_colour_codes() -> None:
     token = "ghp_" + "\x1b[1;31m" + "a1b2c3d4e5f6" * 3
 
     assert Redaction().text(f"key {token} leaked") == f"key {HIDDEN} leaked"
 
 
-def test_json_stays_json_when_something_is_cut_out_of_it() -> None:
+def test_redacted_json_stays_json() -> None:
     secret = 'p\\"ä/b\nc&d<e'
     inner = json.dumps({"password": secret, "port": 1})
 

@@ -29,7 +29,7 @@ def test_another_expected_value_is_found_with_what_was_expected() -> None:
     assert old_examples(changed) == [">>> initials(\"Fresh bread\")\n'FB'"]
 
 
-def test_an_example_that_is_gone_is_found_and_the_others_are_counted() -> None:
+def test_a_removed_example_is_found_and_the_others_are_counted() -> None:
     (found,) = edited([Change("words.py", WORDS, "def initials(text): ...\n")], ["words.py"])
 
     assert found.text == "an example in a docstring is not as it was, and 1 more"
@@ -47,18 +47,18 @@ def test_other_code_other_prose_and_more_examples_are_a_fix(new: str) -> None:
     assert old_examples(Change("words.py", WORDS, new)) == []
 
 
-def test_an_example_that_moved_with_its_function_is_as_it_was() -> None:
+def test_an_example_that_moved_with_its_function_is_unchanged() -> None:
     moved = Change("words.py", WORDS, "from letters import initials\n"), Change("letters.py", None, WORDS)
 
     assert old_examples(*moved) == []
 
 
 @pytest.mark.parametrize("text", ["def initials(:", "def f():\n    '''\n    >>>f()\n    '''\n", "\0"])
-def test_what_cannot_be_read_has_no_examples(text: str) -> None:
+def test_unreadable_code_has_no_examples(text: str) -> None:
     assert old_examples(Change("words.py", text, text + "\n")) == []
 
 
-def test_examples_that_are_run_by_nobody_and_those_of_tests_are_no_product() -> None:
+def test_examples_of_tests_and_those_that_never_run_do_not_count() -> None:
     changed = WORDS.replace("'FB'", "'fb'")
 
     assert old_examples(Change("words.py", WORDS, changed), run=()) == []

@@ -18,7 +18,7 @@ def links(text: str) -> list[str]:
     return [target for target in LINK.findall(text) if "://" not in target]
 
 
-def test_every_link_to_a_file_leads_somewhere() -> None:
+def test_every_link_to_a_file_is_valid() -> None:
     missing = [
         (page.name, target)
         for page in PAGES
@@ -37,7 +37,7 @@ def test_the_readme_shows_how_to_begin_before_line_forty() -> None:
     assert next(number for number, line in enumerate(lines) if "fixloop run" in line) < 40
 
 
-def test_the_lines_the_readme_promises_are_about_those_there_are() -> None:
+def test_the_line_count_in_the_readme_is_about_right() -> None:
     text = (ROOT / "README.md").read_text()
     rows = re.findall(r"^\| (\[.*) \| ([\d,]+) \|", text, re.MULTILINE)
     promised = [int(number.replace(",", "")) for _, number in rows]

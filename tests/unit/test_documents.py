@@ -54,7 +54,7 @@ def test_the_sending_of_a_report_is_rendered_as_its_golden_file() -> None:
 
 
 @pytest.mark.proves("B27")
-def test_what_is_sent_is_the_whole_report_between_an_opening_and_a_closing_line() -> None:
+def test_the_whole_report_is_sent_between_an_opening_and_a_closing_line() -> None:
     record = documents.sending(REPORT, render(REPORT))
 
     opening = "@feature-implementer-main: Validation failure detected during Test Execution validation.\n\n"
@@ -115,7 +115,7 @@ def test_the_waiting_state_is_rendered_as_its_golden_file() -> None:
 
 
 @pytest.mark.proves("B28", "K34")
-def test_the_elapsed_time_stands_still_while_the_engine_is_away() -> None:
+def test_the_elapsed_time_stops_while_the_engine_is_away() -> None:
     wait = Wait.begun()
     wait.stage.advance(300).away(50_000)
 
@@ -160,7 +160,7 @@ def records_with(word: str) -> Iterator[str]:
 @pytest.mark.proves("K41", "A86")
 @at_most(25)
 @given(HOSTILE.filter(bool))
-def test_no_words_can_become_layout_of_a_record(word: str) -> None:
+def test_no_text_can_become_layout_of_a_record(word: str) -> None:
     for hostile, plain in zip(records_with(word), records_with("plain"), strict=True):
         assert skeleton(hostile) == skeleton(plain)
         assert blocks(hostile) == blocks(plain)

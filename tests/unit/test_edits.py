@@ -1,4 +1,4 @@
-"""What was changed in a file, as one sentence with file, field and value."""
+"""A change to a file, as one sentence with file, field and value."""
 
 import json
 from typing import Any

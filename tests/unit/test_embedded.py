@@ -1,4 +1,4 @@
-"""What the embedded Redis needs: a place, a server that can read the data, a socket of its owner."""
+"""The needs of the embedded Redis: a folder, a server that can read the data, a private socket."""
 
 import os
 from pathlib import Path
@@ -25,7 +25,7 @@ def leftovers(project: Path) -> list[str]:
     return found
 
 
-def test_a_server_version_is_read_from_what_servers_and_files_say() -> None:
+def test_a_server_version_is_read_from_servers_and_files() -> None:
     assert ServerVersion.parse("Redis server v=6.2.14 sha=40305114:0") == ("redis", (6, 2, 14))
     assert ServerVersion.parse("Valkey server v=8.0.1 sha=0") == ("valkey", (8, 0, 1))
     assert ServerVersion.parse("redis 7.0.15\n") == ("redis", (7, 0, 15))
@@ -49,7 +49,7 @@ def test_a_server_version_is_read_from_what_servers_and_files_say() -> None:
         ("valkey 8.1.0", "valkey 9.1.2", False),
     ],
 )
-def test_a_server_reads_what_an_older_one_of_its_line_wrote(server: str, writer: str, readable: bool) -> None:
+def test_a_server_reads_data_of_an_older_one_of_its_line(server: str, writer: str, readable: bool) -> None:
     reader, written_by = ServerVersion.parse(server), ServerVersion.parse(writer)
 
     assert reader is not None
@@ -101,7 +101,7 @@ def test_an_older_server_than_the_one_that_wrote_the_data_is_refused(tmp_path: P
     assert (data / "written-by").read_text() == "redis 99.1.0\n"
 
 
-def test_data_of_a_multi_part_log_is_taken_for_redis_7_where_nothing_names_its_writer(tmp_path: Path) -> None:
+def test_a_multi_part_log_without_a_named_writer_is_taken_for_redis_7(tmp_path: Path) -> None:
     assert read_written_by(tmp_path) is None
 
     (tmp_path / "appendonlydir").mkdir()
@@ -109,9 +109,7 @@ def test_data_of_a_multi_part_log_is_taken_for_redis_7_where_nothing_names_its_w
     assert read_written_by(tmp_path) == ("redis", (7, 0, 0))
 
 
-def test_a_writer_whose_name_a_loss_of_power_took_is_recognised_by_the_form_of_the_data(
-    tmp_path: Path,
-) -> None:
+def test_a_writer_lost_in_a_power_failure_is_recognised_by_its_data_format(tmp_path: Path) -> None:
     (tmp_path / "written-by").touch()
     assert read_written_by(tmp_path) is None
 

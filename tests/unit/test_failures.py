@@ -20,7 +20,7 @@ def test_line_message_and_severity_do_not_make_another_failure() -> None:
 
 @pytest.mark.proves("K7")
 @pytest.mark.parametrize("field", ["name", "file", "error_type", "measure"])
-def test_name_file_error_type_and_measure_do(field: str) -> None:
+def test_name_file_error_type_and_measure_make_another_failure(field: str) -> None:
     one = Failure(name="a", file="a.py", error_type="KeyError")
 
     assert one.key != one.model_copy(update={field: "another"}).key
@@ -65,7 +65,7 @@ def test_order_does_not_matter_for_sameness(runs: tuple[list[FailureKey], list[F
 
 @pytest.mark.proves("K7")
 @pytest.mark.parametrize("runs", [[], [[]], [[], [], []], [[A], [A, A]], [[A], [B]], [[A], []]])
-def test_nothing_and_other_counts_are_not_the_same(runs: list[list[FailureKey]]) -> None:
+def test_no_failures_and_other_counts_are_not_the_same(runs: list[list[FailureKey]]) -> None:
     assert not same_failures(runs)
 
 

@@ -1,4 +1,4 @@
-"""What a person sees of a run that is held, what may be answered, and what is counted of it."""
+"""What a person sees of a held run, the possible answers, and the counts."""
 
 from datetime import UTC, datetime
 
@@ -21,7 +21,7 @@ def held_stage() -> Stage:
     return Stage([fails("a"), held("words", "changed-test")], trusted="commit-0").run()
 
 
-def test_both_sides_are_shown_and_long_ones_are_cut() -> None:
+def test_both_sides_are_shown_and_long_ones_shortened() -> None:
     long = "\n".join(f"line {number}" for number in range(SHOWN_LINES + 3))
     found = Finding(
         rule="words", text="the product names pytest", file="src/a.py", line=3, old="x\ny", new=long
@@ -45,7 +45,7 @@ def test_both_sides_are_shown_and_long_ones_are_cut() -> None:
 
 
 @pytest.mark.proves("I11")
-def test_the_last_lines_say_what_is_held_and_what_answers_it() -> None:
+def test_the_last_lines_name_the_hold_and_its_answers() -> None:
     state = held_stage().state
 
     head, *lines = result_lines(state)
@@ -64,7 +64,7 @@ def test_the_last_lines_say_what_is_held_and_what_answers_it() -> None:
     assert next_command(state) == "fixloop inbox"
 
 
-def test_what_answers_another_escalation_is_as_before() -> None:
+def test_the_answers_to_other_escalations_are_unchanged() -> None:
     state = Stage([fails("a")] * 3).run().state
 
     assert {each.command.split()[3] for each in choices(state)} == {"manual-fix", "skip", "abort", "extend"}
@@ -83,7 +83,7 @@ def finished(iteration: int, *rules: str) -> ev.RunFinished:
 
 
 @pytest.mark.proves("I12")
-def test_each_hold_counts_once_for_each_rule_with_what_answered_it() -> None:
+def test_each_hold_counts_once_for_each_rule_with_its_answer() -> None:
     agents = Agents(MemoryStore(lambda: datetime(2026, 3, 1, 9, 0, tzinfo=UTC)))
     workflow = agents.start(trusted="commit-0", fixer="outside")
     for rules, decision in (

@@ -8,7 +8,7 @@ from fixloop.integrity.flip import flipped
 
 
 def flip(body: str, above: str = "", *, is_near: bool = False) -> str:
-    """The function `test_a` of this body with a changed constant; empty where there is none to change."""
+    """The function `test_a` of this body with a changed constant; empty if there is none to change."""
     lines = "\n".join(f"    {line}" for line in body.split("; "))
     changed = flipped(f"{above}\ndef test_a(a=1, b=2):\n{lines}\n", {"test_a": 0}, is_near=is_near)
     if not changed.flips:
@@ -60,7 +60,7 @@ def test_an_expected_constant_is_changed(body: str, expected: str) -> None:
         "assert 1 < add(0, 2) == 2",
     ],
 )
-def test_what_would_not_have_to_fail_is_left_alone(body: str) -> None:
+def test_an_assertion_that_need_not_fail_is_not_changed(body: str) -> None:
     assert flip(body) == ""
 
 
@@ -88,7 +88,7 @@ def test_a_constant_is_changed_a_little_where_the_test_allows_for_no_difference(
     assert bool(changed) == bool(expected)
 
 
-def test_what_a_table_expects_is_changed_in_each_of_its_cases() -> None:
+def test_the_expected_values_of_a_table_are_changed_in_each_case() -> None:
     table = "@pytest.mark.parametrize('a, b', [(1, 2), (2, 4)])"
 
     assert "[(1, 1000005), (2, 1000007)]" in flip("assert double(a) == b", table)
@@ -116,7 +116,7 @@ def test_a_file_that_is_no_python_has_nothing_to_change() -> None:
     ("line", "expected"),
     [(4, "deep() == 1000005"), (6, "other() == 1000006"), (8, "last() == 1000007")],
 )
-def test_the_assertion_that_failed_is_changed_be_it_in_a_branch(line: int, expected: str) -> None:
+def test_the_failed_assertion_is_changed_even_in_a_branch(line: int, expected: str) -> None:
     text = (
         "def test_a():\n    assert first() == 1\n    if store.rolls_back:\n        assert deep() == 2\n"
         "    else:\n        assert other() == 3\n    with open('x'):\n        assert last() == 4\n"
@@ -128,7 +128,7 @@ def test_the_assertion_that_failed_is_changed_be_it_in_a_branch(line: int, expec
 @pytest.mark.parametrize(
     "above", ["for each in found():", "with pytest.raises(ValueError):", "try:", "while waits():"]
 )
-def test_where_the_assertion_that_failed_need_not_be_reached_another_one_is_changed(above: str) -> None:
+def test_if_the_failed_assertion_may_not_be_reached_another_is_changed(above: str) -> None:
     rest = "\n    except KeyError:\n        pass" if above == "try:" else ""
     text = f"def test_a():\n    assert first() == 1\n    {above}\n        assert deep() == 2{rest}\n"
 

@@ -40,7 +40,7 @@ def test_the_three_participants_are_named_with_their_handles() -> None:
 
 
 @pytest.mark.proves("B53")
-def test_a_flow_is_one_specialists_own() -> None:
+def test_a_flow_has_one_specialist() -> None:
     stage = Stage({"unit-test": [passes()], "test-runner": [fails("a"), passes()]}).run()
 
     assert "**Total Messages**: 2\n" in flow_log(stage.messages, "unit-test")
@@ -64,7 +64,7 @@ def test_reminders_errors_notices_and_escalations_are_part_of_the_flow() -> None
 
 
 @pytest.mark.proves("B55")
-def test_a_failing_result_says_how_many_failures_remain_and_long_lists_are_cut() -> None:
+def test_a_failing_result_counts_remaining_failures_and_shortens_long_lists() -> None:
     stage = Stage([fails("a", "b", "c", "d"), fails("a")], answers=None).run()
     stage.complete()
     stage.run()
@@ -75,12 +75,12 @@ def test_a_failing_result_says_how_many_failures_remain_and_long_lists_are_cut()
     assert flow.endswith("**Outcome**: In progress\n")
 
 
-def test_a_fix_request_that_travels_alone_has_a_line() -> None:
+def test_a_separate_fix_request_has_a_line() -> None:
     flow = flow_log([FIX_REQUEST], "test-runner")
 
     assert "Orchestrator → Main Agent: Fix request sent (Iteration 1/5)\n- Request ID: FIXREQ-101-1\n" in flow
 
 
-def test_a_specialist_without_a_line_has_no_flow() -> None:
+def test_a_specialist_without_a_message_has_no_flow() -> None:
     with pytest.raises(ProtocolError, match="security has no line in this log"):
         flow_log(one_retry(), "security")

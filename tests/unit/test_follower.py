@@ -1,4 +1,4 @@
-"""What `serve` knows of all workflows: kept up by changes, and read again in case one was not told."""
+"""What `serve` knows of all workflows: updated by changes, and read again in case one was missed."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 20.0
 
 
 class Untold(MemoryStore):
-    """A store whose workers are of a version that tells of no commit."""
+    """A store whose workers are of a version that reports no commits."""
 
     def _announce(self, workflow: str, version: int) -> None:
         pass
@@ -33,7 +33,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def test_a_change_is_known_as_soon_as_it_is_told_and_a_workflow_that_went_is_gone() -> None:
+def test_changes_are_applied_at_once_and_removed_workflows_disappear() -> None:
     store = MemoryStore(now)
     store.create(change(0, fields={"status": "A"}))
     with Follower(store).running() as following:
@@ -46,7 +46,7 @@ def test_a_change_is_known_as_soon_as_it_is_told_and_a_workflow_that_went_is_gon
         wait_for(lambda: following.rows() == {})
 
 
-def test_what_no_change_told_of_is_found_when_all_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_without_an_event_is_found_by_the_next_full_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RELOAD_SECONDS", 0.05)
     monkeypatch.setattr(module, "WAIT_SECONDS", 0.01)
     store = Untold(now)
@@ -58,7 +58,7 @@ def test_what_no_change_told_of_is_found_when_all_is_read_again(monkeypatch: pyt
         wait_for(lambda: following.rows() == {FLOW: {"status": "A"}})
 
 
-def test_who_listens_is_told_and_who_is_too_slow_begins_again() -> None:
+def test_listeners_get_events_and_slow_ones_restart() -> None:
     store = MemoryStore(now)
 
     async def listen(following: Follower) -> tuple[News, News]:

@@ -1,4 +1,4 @@
-"""What a state keeps of the environment, and how two listings differ."""
+"""What a state records of the environment, and how two listings differ."""
 
 from base64 import urlsafe_b64encode
 from hashlib import sha256
@@ -26,7 +26,7 @@ def lay_package(packages: Path, name: str, files: dict[str, str]) -> None:
     write(packages, {f"{name}-1.0.dist-info/RECORD": "".join(lines)})
 
 
-def test_a_place_that_is_new_gone_or_otherwise_is_named() -> None:
+def test_added_removed_and_changed_files_are_named() -> None:
     before = {"/v/bin/python": "1", "/v/a.pth": "2", "/v/b.py": "3"}
     now = {"/v/bin/python": "1", "/v/b.py": "4", "/v/evil.pth": "5"}
 
@@ -38,7 +38,7 @@ def test_a_place_that_is_new_gone_or_otherwise_is_named() -> None:
     assert [*changes(before, before)] == []
 
 
-def test_a_package_that_is_again_as_its_unchanged_list_says_has_not_changed(tmp_path: Path) -> None:
+def test_a_package_that_matches_its_unchanged_record_has_not_changed(tmp_path: Path) -> None:
     lay_package(tmp_path, "tool", {"tool/__init__.py": "", "tool/core.py": "x = 1\n"})
     record = str(tmp_path / "tool-1.0.dist-info/RECORD")
     before = {record: "as it was", str(tmp_path / "tool"): "before"}
@@ -51,7 +51,7 @@ def test_a_package_that_is_again_as_its_unchanged_list_says_has_not_changed(tmp_
     ]
 
 
-def test_of_a_package_the_files_that_are_not_as_recorded_are_named(tmp_path: Path) -> None:
+def test_files_of_a_package_that_differ_from_its_record_are_named(tmp_path: Path) -> None:
     lay_package(tmp_path, "tool", {"tool/__init__.py": "", "tool/core.py": "x = 1\n", "tool/gone.py": ""})
     record = str(tmp_path / "tool-1.0.dist-info/RECORD")
     write(tmp_path, {"tool/core.py": "x = 2\n", "tool/new.py": "", "tool/__pycache__/core.pyc": ""})
@@ -66,7 +66,7 @@ def test_of_a_package_the_files_that_are_not_as_recorded_are_named(tmp_path: Pat
     ]
 
 
-def test_of_node_the_lock_and_the_programs_are_listed(tmp_path: Path) -> None:
+def test_the_lock_file_and_the_programs_of_node_modules_are_listed(tmp_path: Path) -> None:
     donor = tmp_path / "node_modules"
     write(donor, {".package-lock.json": "{}", "eslint/bin/eslint.js": "", "eslint/package.json": "{}"})
     (donor / ".bin").mkdir()
@@ -83,7 +83,7 @@ def test_of_node_the_lock_and_the_programs_are_listed(tmp_path: Path) -> None:
     ]
 
 
-def test_settings_and_programs_are_listed_by_what_is_in_them(tmp_path: Path) -> None:
+def test_settings_and_programs_are_listed_by_content(tmp_path: Path) -> None:
     write(tmp_path, {"ruff.toml": "a", "tool": "b"})
     nobody, program, setting = Interpreter("", "", "none"), str(tmp_path / "tool"), tmp_path / "ruff.toml"
 
@@ -94,7 +94,7 @@ def test_settings_and_programs_are_listed_by_what_is_in_them(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("takes_them", [False, True])
-def test_the_library_counts_and_the_packages_beside_it_where_the_environment_takes_them(
+def test_the_library_counts_and_system_packages_if_the_environment_uses_them(
     tmp_path: Path, takes_them: bool
 ) -> None:
     base, venv = tmp_path / "base", tmp_path / "venv"
@@ -115,7 +115,7 @@ def a_run(stage: Stage, outcome: RunOutcome, **environments: str) -> None:
     stage.apply(run_finished(ticket, stage.state.tree, outcome, environments=environments))
 
 
-def test_a_run_tells_the_state_what_later_runs_have_to_find() -> None:
+def test_a_run_records_the_environment_for_later_runs() -> None:
     stage = Stage([SILENT]).run()
 
     a_run(stage, RunOutcome.PASSED, here="1")
@@ -123,7 +123,7 @@ def test_a_run_tells_the_state_what_later_runs_have_to_find() -> None:
     assert stage.state.environments == {"here": "1"}
 
 
-def test_what_an_error_says_of_the_environment_is_not_kept() -> None:
+def test_the_environment_of_an_erroneous_run_is_not_kept() -> None:
     stage = Stage([SILENT]).run()
 
     a_run(stage, RunOutcome.ERROR, here="1")
@@ -132,7 +132,7 @@ def test_what_an_error_says_of_the_environment_is_not_kept() -> None:
 
 
 @pytest.mark.parametrize("decision", ["extend", "manual-fix"])
-def test_who_decides_on_a_specialists_error_takes_the_environment_as_it_is(decision: str) -> None:
+def test_a_decision_on_a_specialist_s_error_accepts_the_present_environment(decision: str) -> None:
     runs: dict[str, list[Result | Silent]] = {"test-runner": [SILENT], "security": [errs(), errs()]}
     stage = Stage(runs).run()
     a_run(stage, RunOutcome.PASSED, here="1")
@@ -144,7 +144,7 @@ def test_who_decides_on_a_specialists_error_takes_the_environment_as_it_is(decis
     assert stage.state.environments == {}
 
 
-def test_a_manual_fix_takes_the_environment_as_it_is() -> None:
+def test_a_manual_fix_accepts_the_present_environment() -> None:
     stage = Stage({"test-runner": [SILENT]}, answers=None).run()
     a_run(stage, RunOutcome.FAILED, here="1")
     stage.run()

@@ -1,4 +1,4 @@
-"""Whether a process goes on with the step that follows (docs/decisions/0050): the pure half of the answer."""
+"""Whether a process continues with the following step (docs/decisions/0050): the pure part of the decision."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from workers.steps.going_on import MOST_SECONDS, MOST_STEPS, Going, may_go_on
 BEGUN: dict[str, Any] = {"serves": {QUEUE}, "speaks": False, "steps": 1, "own_seconds": 0.0}
 
 
-def test_a_process_goes_on_in_a_queue_that_it_serves() -> None:
+def test_a_process_continues_in_a_queue_that_it_serves() -> None:
     assert may_go_on(ticket("b"), **BEGUN) == "first"
 
 
@@ -20,16 +20,16 @@ def test_a_process_goes_on_in_a_queue_that_it_serves() -> None:
     "against",
     [{"serves": {"fixloop.other"}}, {"steps": MOST_STEPS}, {"own_seconds": MOST_SECONDS}],
 )
-def test_each_bound_sends_it_back_to_the_broker(against: dict[str, Any]) -> None:
+def test_each_bound_returns_the_workflow_to_the_broker(against: dict[str, Any]) -> None:
     assert not may_go_on(ticket("b"), **{**BEGUN, **against})
 
 
-def test_what_only_speaks_is_done_wherever_the_workflow_is() -> None:
+def test_a_step_that_only_sends_messages_continues_in_any_queue() -> None:
     assert may_go_on(ticket("b"), **{**BEGUN, "serves": set(), "speaks": True}) == "past waiting"
 
 
 @pytest.mark.parametrize("later", [{"attempt": 2}, {"delay_seconds": 1.0}])
-def test_a_further_attempt_and_a_delay_are_celerys(later: dict[str, Any]) -> None:
+def test_further_attempts_and_delays_are_left_to_celery(later: dict[str, Any]) -> None:
     assert not may_go_on(ticket("b", **later), **BEGUN)
 
 
@@ -41,7 +41,7 @@ def test_a_further_attempt_and_a_delay_are_celerys(later: dict[str, Any]) -> Non
     more_steps=st.integers(0, 40),
     more=st.floats(0, 1),
 )
-def test_who_may_not_go_on_may_not_later_either(
+def test_a_process_that_may_not_continue_may_not_later_either(
     steps: int, own: float, serves: set[str], speaks: bool, more_steps: int, more: float
 ) -> None:
     now = may_go_on(ticket("b"), serves=serves, speaks=speaks, steps=steps, own_seconds=own)
@@ -53,7 +53,7 @@ def test_who_may_not_go_on_may_not_later_either(
     assert not now or (steps < MOST_STEPS and own < MOST_SECONDS)
 
 
-def test_what_checks_and_fixers_take_is_not_its_own_time() -> None:
+def test_the_time_of_checks_and_fixers_is_not_a_process_s_own() -> None:
     times = iter([100.0, 160.03])
     going = Going(lambda: next(times))
 

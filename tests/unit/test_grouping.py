@@ -26,7 +26,7 @@ def test_one_error_at_one_place_is_one_group_with_any_values() -> None:
     assert groups([other, *refs]) == [[1, 2, 3, 4], [0]]
 
 
-def test_the_findings_of_one_rule_are_one_group_wherever_they_lie() -> None:
+def test_the_findings_of_one_rule_are_one_group_in_any_file() -> None:
     refs = [
         FailureRef(name="F401", file=f"{name}.py", line=1, headline=f"{name} is unused") for name in "abc"
     ]
@@ -43,11 +43,11 @@ def test_the_findings_of_one_rule_are_one_group_wherever_they_lie() -> None:
         (["tests/a.py::x"], ""),
     ],
 )
-def test_what_names_have_in_common_ends_with_a_part(names: list[str], prefix: str) -> None:
+def test_the_common_prefix_of_names_ends_at_a_component(names: list[str], prefix: str) -> None:
     assert common_prefix(names) == prefix
 
 
-def test_names_that_grow_as_they_are_written_make_no_longer_request() -> None:
+def test_names_that_grow_when_escaped_do_not_lengthen_a_request() -> None:
     found = [Failure(name=short_name(f"{n}{'`' * 500}"), message="E", frame=f"a.py:{n}") for n in range(50)]
     stage = Stage([fails(*found)], answers=None).run()
 
@@ -85,7 +85,7 @@ def test_a_later_request_says_what_was_tried_and_with_what_result() -> None:
     assert (tried.iteration, tried.resolved, tried.left, tried.new, tried.new_count) == (1, 1, 1, ("c",), 1)
 
 
-def test_a_request_says_first_what_to_reach() -> None:
+def test_a_request_states_the_goal_first() -> None:
     stage = Stage({"code-quality": [fails("a", "b")]}, answers=None).run()
 
     text = render_delivery(stage.message("VFR-101-code-quality-1"))

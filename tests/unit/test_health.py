@@ -1,4 +1,4 @@
-"""What `fixloop worker --check` makes of what a supervisor wrote down."""
+"""How `fixloop worker --check` reads a supervisor's health file."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +36,7 @@ def with_part(role: str, **changes: object) -> Health:
     return replace(WELL, parts=parts)
 
 
-def test_a_worker_whose_parts_all_serve_is_well() -> None:
+def test_a_worker_whose_parts_all_respond_is_healthy() -> None:
     assert problems(WELL, NOW) == []
     assert well(WELL) == "worker 4711 is well: supervisor, 4 of 4 work processes, control and sweeper serve"
 
@@ -57,7 +57,7 @@ def test_a_worker_whose_parts_all_serve_is_well() -> None:
         (with_part("work", serving=0, deaths=1), "only 0 of 4 work processes run (it ended once, at last )"),
     ],
 )
-def test_each_part_that_does_not_serve_is_named_with_what_it_died_of(health: Health, said: str) -> None:
+def test_each_part_that_does_not_respond_is_named_with_its_cause(health: Health, said: str) -> None:
     assert problems(health, NOW) == [said]
 
 
@@ -65,7 +65,7 @@ def test_a_part_may_be_silent_for_as_long_as_a_busy_machine_takes() -> None:
     assert problems(with_part("control", heard_at=NOW - SILENT_SECONDS), NOW) == []
 
 
-def test_what_a_living_supervisor_wrote_is_read_back_and_only_its_owner_sees_it(tmp_path: Path) -> None:
+def test_a_live_supervisor_s_file_is_read_back_and_only_its_owner_sees_it(tmp_path: Path) -> None:
     written = replace(WELL, owner=identity())
 
     note(tmp_path, written)
@@ -77,7 +77,7 @@ def test_what_a_living_supervisor_wrote_is_read_back_and_only_its_owner_sees_it(
     assert list(healths(tmp_path)) == []
 
 
-def test_the_file_of_a_dead_supervisor_is_removed_and_that_of_another_machine_is_left(tmp_path: Path) -> None:
+def test_a_dead_supervisor_s_file_is_removed_and_another_machine_s_is_kept(tmp_path: Path) -> None:
     dead = replace(WELL, owner=f"{identity().rpartition('/')[0]}/1")
     note(tmp_path, dead)
     note(tmp_path, WELL)
@@ -90,7 +90,7 @@ def test_the_file_of_a_dead_supervisor_is_removed_and_that_of_another_machine_is
 @pytest.mark.parametrize(
     "text", ["", "[]", "{", '{"parts": []}', '{"owner": 1, "parts": [1]}', "[" * 50_000, "\0"]
 )
-def test_a_file_that_no_supervisor_wrote_is_nobody(text: str, tmp_path: Path) -> None:
+def test_a_file_that_no_supervisor_wrote_is_ignored(text: str, tmp_path: Path) -> None:
     note(tmp_path, WELL)
     health_file(tmp_path, WELL.owner).write_text(text)
 

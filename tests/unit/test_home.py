@@ -1,4 +1,4 @@
-"""A check has a home folder of its own, and settings above a workspace are seen."""
+"""A check has a separate home folder, and settings above a workspace are detected."""
 
 from pathlib import Path
 
@@ -52,9 +52,7 @@ def test_no_two_checks_have_the_same_home(workspace: Workspace, home: Path) -> N
     assert seen(workspace, home)[0] != seen(workspace, home)[0]
 
 
-def test_what_was_downloaded_stays_in_reach_and_what_was_found_does_not(
-    workspace: Workspace, home: Path
-) -> None:
+def test_download_caches_are_shared_and_result_caches_are_not(workspace: Workspace, home: Path) -> None:
     write(home, {".cache/pre-commit/db.db": "1", ".pyenv/version": "3", ".config/x": "1"})
     write(home, {".cache/black/x": "1", ".cache/standard/v17/x": "1"})
 
@@ -66,9 +64,7 @@ def test_what_was_downloaded_stays_in_reach_and_what_was_found_does_not(
     assert not (own / ".config").exists()
 
 
-def test_a_cache_is_looked_for_where_the_user_has_it(
-    workspace: Workspace, home: Path, tmp_path: Path
-) -> None:
+def test_a_cache_is_found_where_the_user_keeps_it(workspace: Workspace, home: Path, tmp_path: Path) -> None:
     write(tmp_path, {"caches/uv/x": "1"})
 
     own, found = seen(workspace, home, XDG_CACHE_HOME=str(tmp_path / "caches"))
@@ -77,15 +73,13 @@ def test_a_cache_is_looked_for_where_the_user_has_it(
     assert found["GOCACHE"] == str(tmp_path / "caches/go-build")
 
 
-def test_compilers_are_told_the_real_paths_unless_the_user_has_told_others(
-    workspace: Workspace, home: Path
-) -> None:
+def test_compilers_get_the_real_paths_unless_the_user_set_others(workspace: Workspace, home: Path) -> None:
     _, found = seen(workspace, home, CARGO_HOME="/elsewhere")
 
     assert (found["GOPATH"], found["CARGO_HOME"]) == (f"{home}/go", "/elsewhere")
 
 
-def test_settings_in_fixloops_own_folders_are_nobodys(workspace: Workspace) -> None:
+def test_settings_in_fixloop_s_own_folders_are_reported(workspace: Workspace) -> None:
     assert planted(workspace) == ""
     for name in ("work/ruff.toml", "work/t.1/conftest.py", "work/t.1/tree/.eslintrc.json", "package.json"):
         (workspace.mirror.cache / name).touch()
@@ -99,7 +93,7 @@ def test_settings_in_fixloops_own_folders_are_nobodys(workspace: Workspace) -> N
         assert str(workspace.mirror.cache / name) in told
 
 
-def test_settings_above_the_cache_are_the_users_and_only_listed(workspace: Workspace, tmp_path: Path) -> None:
+def test_a_user_s_settings_above_the_cache_are_only_listed(workspace: Workspace, tmp_path: Path) -> None:
     write(tmp_path, {"pyproject.toml": "", "notes.txt": ""})
     write(workspace.path, {"ruff.toml": ""})
 

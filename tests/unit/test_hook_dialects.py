@@ -1,4 +1,4 @@
-"""What each agent sends, how it is answered, and what is put into its settings."""
+"""Each agent's calls, their answers, and the hooks in its settings."""
 
 import json
 import tomllib
@@ -30,11 +30,11 @@ TOLD: Final = {
     "qwen": {"decision": "block", "reason": "no"},
 }
 CODEX_KEYS: Final = {"continue", "decision", "reason", "stopReason", "suppressOutput", "systemMessage"}
-"""Its schema takes no other."""
+"""Its schema accepts no other."""
 
 
 @pytest.mark.parametrize("name", sorted(SOURCES))
-def test_what_an_agent_sends_is_read(name: str) -> None:
+def test_a_call_of_each_agent_is_read(name: str) -> None:
     call = read_call((CALLS / f"{name}.json").read_bytes())
 
     assert call.session
@@ -47,7 +47,7 @@ def test_every_dialect_has_a_call() -> None:
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_an_agent_is_told_in_its_own_words(name: str) -> None:
+def test_an_agent_is_answered_in_its_own_format(name: str) -> None:
     dialect = DIALECTS[name]
 
     assert worded(dialect.block, "no") == TOLD[name]
@@ -56,7 +56,7 @@ def test_an_agent_is_told_in_its_own_words(name: str) -> None:
         assert {*worded(dialect.block, "no"), *worded(dialect.tell, "hello")} <= CODEX_KEYS
 
 
-def test_codex_which_refuses_a_version_gets_none() -> None:
+def test_codex_gets_no_version_because_it_refuses_one() -> None:
     mine = {"version": 1, "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "make lint"}]}]}}
 
     assert with_hooks({}, "codex", "fixloop").keys() == {"hooks"}
@@ -77,7 +77,7 @@ def test_a_check_ends_before_the_agent_stops_waiting_for_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", b"[]", b"nothing", b"\xff\xfe{}", b'"text"', b"null"])
-def test_what_is_no_object_is_refused(sent: bytes) -> None:
+def test_input_that_is_no_object_is_refused(sent: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         read_call(sent)
 
@@ -85,13 +85,13 @@ def test_what_is_no_object_is_refused(sent: bytes) -> None:
 @pytest.mark.parametrize(
     "sent", [b"{}", b'{"session_id": 7, "cwd": null, "workspace_roots": [], "status": {}, "new": 1}']
 )
-def test_what_is_missing_or_of_another_kind_is_borne(sent: bytes) -> None:
+def test_missing_fields_and_wrong_types_are_tolerated(sent: bytes) -> None:
     assert read_call(sent) == ("", "", False)
 
 
 @pytest.mark.parametrize("name", DIALECTS)
 @pytest.mark.parametrize("program", ["fixloop", "/home/my self/.venv/bin/fixloop"])
-def test_hooks_are_put_in_once_and_taken_out_again(name: str, program: str) -> None:
+def test_hooks_are_installed_once_and_removed(name: str, program: str) -> None:
     others = {
         "model": "x",
         "hooks": {
@@ -117,7 +117,7 @@ def test_hooks_are_put_in_once_and_taken_out_again(name: str, program: str) -> N
     assert set(without_hooks(with_hooks({}, name, program))) <= {"version"}
 
 
-def test_a_command_of_somebody_else_in_our_group_stays() -> None:
+def test_another_s_command_in_our_group_is_kept() -> None:
     settings = with_hooks({}, "claude", "fixloop")
     settings["hooks"]["Stop"][0]["hooks"].append({"type": "command", "command": "say done"})
 
@@ -127,7 +127,7 @@ def test_a_command_of_somebody_else_in_our_group_stays() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# Shop\n", "# Shop\n\nText.\n", "no end", "a\n\n\n"])
-def test_lines_are_put_on_a_page_once_and_taken_off_again(text: str) -> None:
+def test_lines_are_added_to_a_page_once_and_removed(text: str) -> None:
     page = with_lines(text)
 
     assert page.startswith(text)

@@ -1,4 +1,4 @@
-"""How often an agent's hook tells it to go on, and when it lets go."""
+"""How often an agent's hook makes it continue, and when it lets it stop."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -26,14 +26,14 @@ def replies(*found: Found, minutes: float = 1.0, limits: Limits = USUAL) -> list
     return told
 
 
-def test_failures_tell_the_agent_to_go_on_and_a_pass_lets_it_stop() -> None:
+def test_failures_make_the_agent_continue_and_a_pass_lets_it_stop() -> None:
     first, second = replies(failed("a"), PASSED)
 
     assert first == Reply(block="1 failure in 1 of 3 checks\nF1 test_add")
     assert second == Reply(message="fixloop: passed (3 checks)")
 
 
-def test_the_same_failures_three_times_let_go_and_say_why() -> None:
+def test_the_same_failures_three_times_let_the_agent_stop_with_the_reason() -> None:
     told = replies(*[failed("a")] * 4)
 
     assert [bool(reply.block) for reply in told] == [True, True, False, False]
@@ -41,27 +41,27 @@ def test_the_same_failures_three_times_let_go_and_say_why() -> None:
     assert told[3].message == told[2].message
 
 
-def test_other_failures_each_time_let_go_after_six() -> None:
+def test_changing_failures_let_the_agent_stop_after_six_rounds() -> None:
     told = replies(*map(failed, "abcdefgh"))
 
     assert [bool(reply.block) for reply in told] == [True] * 6 + [False] * 2
     assert "it was told to go on 6 times" in told[6].message
 
 
-def test_the_minutes_let_go() -> None:
+def test_the_time_limit_lets_the_agent_stop() -> None:
     told = replies(*map(failed, "abc"), minutes=20)
 
     assert [bool(reply.block) for reply in told] == [True, True, False]
     assert "it has tried for 40 minutes" in told[2].message
 
 
-def test_a_pass_begins_the_count_again() -> None:
+def test_a_pass_restarts_the_count() -> None:
     told = replies(failed("a"), failed("a"), failed("a"), PASSED, failed("a"))
 
     assert [bool(reply.block) for reply in told] == [True, True, False, False, True]
 
 
-def test_what_could_not_be_checked_never_tells_it_to_go_on_and_counts_nothing() -> None:
+def test_a_check_that_could_not_run_never_makes_the_agent_continue() -> None:
     unknown = Found(Outcome.UNKNOWN, "pytest is not installed")
     first, _ = answered(NEW, failed("a"), NOW, USUAL)
     session, reply = answered(first, unknown, NOW, USUAL)
@@ -75,7 +75,7 @@ def test_what_could_not_be_checked_never_tells_it_to_go_on_and_counts_nothing() 
     st.builds(Limits, st.integers(1, 5), st.integers(0, 9), st.floats(0, 100)),
     st.floats(0, 30),
 )
-def test_an_agent_is_never_told_to_go_on_more_often_than_it_may(
+def test_an_agent_is_never_made_to_continue_beyond_its_limit(
     found: list[str | None], limits: Limits, minutes: float
 ) -> None:
     told = replies(*(failed(each) if each else PASSED for each in found), minutes=minutes, limits=limits)

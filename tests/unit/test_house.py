@@ -3,7 +3,7 @@
 from tests.house import circles
 
 
-def test_a_circle_is_what_reaches_itself_through_others() -> None:
+def test_a_circle_is_a_node_that_reaches_itself_through_others() -> None:
     graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set()}
 
     assert circles(graph) == [{"a", "b", "c"}]

@@ -1,4 +1,4 @@
-"""What a worker takes from the broker, and what not: decided before Celery sees it."""
+"""Which messages a worker accepts from the broker: decided before Celery sees them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,21 +18,21 @@ app.loader.import_default_modules()
 
 @pytest.fixture
 def taken() -> Callable[[Message], Headers]:
-    """As from a list in Redis, by kombu's transport in memory."""
+    """A message as from a list in Redis, by kombu's transport in memory."""
     connection: Any = Connection("memory://")
     channel = connection.channel()
     return lambda message: arrived(channel.Message(opened(message.for_redis()), channel=channel), app.tasks)
 
 
 @pytest.mark.parametrize("kind", TASKS)
-def test_what_fixloop_sends_is_taken(kind: str, taken: Callable[[Message], Headers]) -> None:
+def test_messages_that_fixloop_sends_are_accepted(kind: str, taken: Callable[[Message], Headers]) -> None:
     assert taken(honest(kind)).task == f"fixloop.{kind}"
 
 
 @pytest.mark.parametrize(
     "spoil", [*POISON.values(), *POISON_OF_REDIS.values()], ids=[*POISON, *POISON_OF_REDIS]
 )
-def test_what_has_another_form_is_not(
+def test_messages_of_another_form_are_rejected(
     spoil: Callable[[Message], Message], taken: Callable[[Message], Headers]
 ) -> None:
     for kind in TASKS:

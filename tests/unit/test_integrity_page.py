@@ -10,9 +10,9 @@ ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "integrity.md"
 FOLDERS: Final = ("src/fixloop/integrity", "src/fixloop/protocol", "workers/commands")
 MAKERS: Final = frozenset({"Finding", "sign", "_finding"})
-"""What is called with a rule's name, as `rule=` or first of all."""
+"""Functions called with a rule's name, as `rule=` or as the first argument."""
 ERRORS: Final = frozenset({"environment"})
-"""What these see is no finding, but an error of the run."""
+"""These report no finding, but an error of the run."""
 
 
 def constants_of(tree: ast.Module) -> dict[str, str]:

@@ -60,7 +60,7 @@ def test_the_environment_that_pre_commit_made_for_fixloop_is_not_the_projects(
     assert chosen(PRE_COMMIT="1") == f"{program}/python"
 
 
-def test_a_broken_venv_is_passed_over(tmp_path: Path) -> None:
+def test_a_broken_venv_is_ignored(tmp_path: Path) -> None:
     fake_venv(tmp_path / ".venv")
     (tmp_path / ".venv/bin/python").unlink()
     (tmp_path / ".venv/bin/python").symlink_to("/nowhere")
@@ -76,9 +76,7 @@ def test_the_environment_of_fixloop_itself_is_not_taken_from_the_path(tmp_path: 
     assert choose(active=sys.prefix, path=str(own)).path == str(own / "python")
 
 
-def test_of_a_version_manager_the_interpreter_itself_is_chosen_as_it_is_for_the_folder(
-    tmp_path: Path,
-) -> None:
+def test_the_interpreter_behind_a_version_manager_is_chosen_for_the_folder(tmp_path: Path) -> None:
     one, other = fake_venv(tmp_path / "one") / "bin/python", fake_venv(tmp_path / "other") / "bin/python"
     shim = f"#!/bin/sh\ntest -f .python-version && echo {other} || echo {one}\n"
     write(tmp_path, {"shims/python": shim, "project/sub/.python-version": "", "plain/sub/a.py": ""})
@@ -94,7 +92,7 @@ def test_of_a_version_manager_the_interpreter_itself_is_chosen_as_it_is_for_the_
     [
         ("3.12.1\n", "", "versions/3.12.1/bin/python"),
         ("3.12.1\n", "3.9.2", "versions/3.9.2/bin/python"),
-        # pyenv itself knows which one of these has the program, and what else a file may hold.
+        # Only pyenv knows which one of these has the program, and what else a file may hold.
         ("3.12.1 3.9.2", "", "shims/python"),
         ("3.12", "", "shims/python"),
         # pyenv refuses a path.
@@ -102,7 +100,7 @@ def test_of_a_version_manager_the_interpreter_itself_is_chosen_as_it_is_for_the_
         ("", "", "shims/python"),
     ],
 )
-def test_what_pyenv_starts_is_read_where_one_version_is_named_in_full(
+def test_pyenv_s_interpreter_is_known_if_one_full_version_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, variable: str, found: str
 ) -> None:
     monkeypatch.setenv("PYENV_VERSION", variable)

@@ -1,4 +1,4 @@
-"""What judges find, as it is kept: without secrets, within bounds, and not what a project has switched off."""
+"""Findings as stored: without secrets, within bounds, and without rules that a project switched off."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -26,7 +26,7 @@ def found_by(monkeypatch: pytest.MonkeyPatch, *found: Finding) -> None:
     monkeypatch.setattr(judging, "JUDGES", (judge,))
 
 
-def test_what_is_shown_of_a_finding_has_no_secrets_and_no_half_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shown_finding_has_no_secrets_or_parts_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     side = "x" * (judging.SIDE_CHARACTERS - 4) + "hunter22"
     found_by(monkeypatch, Finding(rule="words", text="hunter22 is named", old=side, new="hunter22"))
 
@@ -37,7 +37,7 @@ def test_what_is_shown_of_a_finding_has_no_secrets_and_no_half_ones(monkeypatch:
     assert len(found.old) <= judging.SIDE_CHARACTERS
 
 
-def test_of_very_many_findings_the_rules_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_very_many_findings_are_counted_by_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     many = [Finding(rule="words", text=str(number)) for number in range(judging.MOST + 3)]
     found_by(monkeypatch, *many, Finding(rule="gate", text="once"))
 
@@ -51,7 +51,7 @@ def test_of_very_many_findings_the_rules_are_counted(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("off", ["words", "all"])
-def test_what_a_project_has_switched_off_finds_nothing(monkeypatch: pytest.MonkeyPatch, off: str) -> None:
+def test_a_rule_that_a_project_switched_off_finds_nothing(monkeypatch: pytest.MonkeyPatch, off: str) -> None:
     found_by(monkeypatch, Finding(rule="words", text="seen"))
 
     assert judging.findings(claimed(off)) == ()

@@ -1,4 +1,4 @@
-"""What the records of the protocol have in common; each whole layout is in its golden file (A86, B57)."""
+"""The common layout of the protocol's records; each whole layout is in its golden file (A86, B57)."""
 
 import re
 from pathlib import Path

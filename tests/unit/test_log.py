@@ -28,7 +28,7 @@ ALL_PASSED: Final = "Success (all validations passed)"
 
 @dataclass
 class Talk:
-    """The lines of one workflow, written down as they are said."""
+    """The messages of one workflow, recorded as they are sent."""
 
     issue: int = 101
     lines: list[Message] = field(default_factory=list)
@@ -170,7 +170,7 @@ def test_a_loop_of_n_runs_has_the_lines_and_types_of_the_formula(runs: int) -> N
     assert sum(types) == 5 * runs - 4
 
 
-def test_a_fix_request_that_travels_alone_is_counted_once() -> None:
+def test_a_separate_fix_request_is_counted_once() -> None:
     alone = message("FIXREQ-101-1", _REQUEST)
     report = REPORT.model_copy(update={"attached": None})
 
@@ -193,7 +193,7 @@ def test_the_full_log_is_rendered_as_its_golden_file() -> None:
 
 
 @pytest.mark.proves("A79")
-def test_a_running_workflow_is_not_completed() -> None:
+def test_the_log_of_a_running_workflow_does_not_call_it_completed() -> None:
     lines = said(("test-runner", 2))[:3]
 
     text = full_log(lines, issue=101, feature="Login", outcome=None)
@@ -201,14 +201,14 @@ def test_a_running_workflow_is_not_completed() -> None:
     assert "**Outcome**: In progress\n" in text
 
 
-def test_a_workflow_that_has_said_nothing_has_a_log() -> None:
+def test_a_workflow_without_messages_has_a_log() -> None:
     text = full_log([], issue=101, feature="Login", outcome=None)
 
     assert "**Started**: *not started*\n" in text
     assert "**Iterations**: 0 (0 initial + 0 retry)\n" in text
 
 
-def test_a_line_outside_every_run_counts_no_iteration() -> None:
+def test_a_message_outside_every_run_counts_no_iteration() -> None:
     outside = [ERROR.model_copy(update={"iteration": 0}), ESCALATION.model_copy(update={"specialist": ""})]
 
     assert statistics(outside, outcome=None).iterations == "0 (0 initial + 0 retry)"
@@ -223,7 +223,7 @@ def test_the_log_begins_and_ends_with_the_workflow_where_its_times_are_known() -
     assert "**Outcome**: Aborted (returned to design)\n" in text
 
 
-def test_other_words_for_the_outcome_stand_as_they_are() -> None:
+def test_other_words_for_the_outcome_are_kept() -> None:
     assert statistics([], outcome=ALL_PASSED).outcome == ALL_PASSED
     assert statistics([], outcome="skipped").outcome == "Skipped (failed but proceeding)"
 

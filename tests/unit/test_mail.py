@@ -1,4 +1,4 @@
-"""What is open for a declared agent, from the state alone and from letters (G1): the store is in memory."""
+"""The open requests of a declared agent, from the state alone and from letters (G1): the store is in memory."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ from tests.fixtures.memory_store import MemoryStore
 
 @dataclass
 class Taken:
-    """A letter out of the box of the test's own."""
+    """A letter from the test's own mailbox."""
 
     letter: Letter | None
     acknowledged: bool = False
@@ -41,7 +41,7 @@ class Taken:
 
 @dataclass
 class Box:
-    """A mailbox that holds what the test puts there, as `Mailboxes` would."""
+    """A mailbox with the test's entries, as `Mailboxes` would hold them."""
 
     letters: list[Taken] = field(default_factory=list)
 
@@ -72,7 +72,7 @@ def kinds(mails: list[Mail]) -> list[str]:
 
 
 def letters(agents: Agents, workflow: str) -> list[Taken]:
-    """One letter for everything that was said to the main agent, in order."""
+    """One letter for each message to the main agent, in order."""
     messages = [line.message for line in said(agents.store.history(workflow))]
     return [
         Taken(Letter(workflow=workflow, message_id=m.message_id, uid=m.uid, issue=m.issue, type=m.body.kind))
@@ -99,7 +99,7 @@ def test_the_open_request_is_found_without_any_letter(agents: Agents) -> None:
 
 
 @pytest.mark.proves("G1", "R8")
-def test_a_letter_of_what_is_known_is_attached_to_it_and_a_second_one_dropped(agents: Agents) -> None:
+def test_a_letter_is_attached_to_its_known_message_and_a_second_one_dropped(agents: Agents) -> None:
     workflow = asked(agents)
     first, second = letters(agents, workflow) + letters(agents, workflow)
 
@@ -163,7 +163,7 @@ def test_the_commit_that_changes_a_status_notifies_the_declared_agent() -> None:
     assert list(untold) == []
 
 
-def test_a_status_change_of_what_is_gone_is_no_line(agents: Agents) -> None:
+def test_a_status_change_of_a_missing_workflow_is_not_shown(agents: Agents) -> None:
     letters = informed(agents, asked(agents))
     lost: Any = [Taken(letter.letter.model_copy(update={"uid": "x"})) for letter in letters if letter.letter]
 
@@ -273,7 +273,7 @@ def test_a_pause_by_a_person_hides_the_request_until_it_continues(agents: Agents
 
 
 @pytest.mark.proves("K13")
-def test_the_most_urgent_message_comes_first_whichever_issue_it_is_of(agents: Agents) -> None:
+def test_the_most_urgent_message_of_any_issue_comes_first(agents: Agents) -> None:
     asked(agents, 47)
     second = asked(agents, 48)
     for _ in range(2):
@@ -283,7 +283,7 @@ def test_the_most_urgent_message_comes_first_whichever_issue_it_is_of(agents: Ag
 
 
 @pytest.mark.proves("G1")
-def test_an_agent_reads_nobody_elses_mail(agents: Agents) -> None:
+def test_an_agent_reads_only_its_own_mail(agents: Agents) -> None:
     asked(agents, 47, agent="other")
     foreign = agents.start(
         48, workflow="ffffffff-48-1", script="1", fixer="outside", agent="coder", specialists=("test-runner",)
@@ -294,7 +294,7 @@ def test_an_agent_reads_nobody_elses_mail(agents: Agents) -> None:
     assert known_agents(agents.store, PROJECT) == {"other"}
 
 
-def test_what_is_not_a_letter_or_is_about_nothing_known_is_dropped(agents: Agents) -> None:
+def test_invalid_letters_and_those_about_unknown_messages_are_dropped(agents: Agents) -> None:
     unknown = Letter(
         workflow=f"{PROJECT}-9-1", message_id="VFR-9-x-1", uid="u", issue=9, type="failure-report"
     )
@@ -305,7 +305,7 @@ def test_what_is_not_a_letter_or_is_about_nothing_known_is_dropped(agents: Agent
     assert all(letter.acknowledged for letter in dropped)
 
 
-def test_what_is_not_a_letter_is_taken_away_and_counted(agents: Agents) -> None:
+def test_an_entry_that_is_no_letter_is_removed_and_counted(agents: Agents) -> None:
     workflow = asked(agents)
     nothing, letter = Taken(None), letters(agents, workflow)[0]
 

@@ -1,4 +1,4 @@
-"""What makes a message incomplete, so that it is refused before it is delivered (A21)."""
+"""Incomplete messages, which are refused before delivery (A21)."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ def test_a_pass_has_no_failures_and_a_fail_lists_its_own() -> None:
 
 
 @pytest.mark.proves("A21")
-def test_an_incomplete_message_is_never_said() -> None:
+def test_an_incomplete_message_is_never_sent() -> None:
     stage = Stage([fails("a")], answers=None).run()
     draft = Draft(stage.state, stage.now)
 
@@ -75,7 +75,7 @@ def test_an_incomplete_message_is_never_said() -> None:
 
 
 @pytest.mark.proves("A22", "G5")
-def test_durations_are_held_as_they_are_shown() -> None:
+def test_durations_are_stored_as_shown() -> None:
     late = changed(REMINDER, elapsed_seconds=1800.2, threshold_seconds=1800.0, window_seconds=299.9999)
     done = changed(SAMPLES["fix-completion"], duration_seconds=512.9)
 

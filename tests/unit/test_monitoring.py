@@ -1,4 +1,4 @@
-"""The looks at the main agent that the log derives: every two minutes of engine time while it is waited for."""
+"""The checks of the main agent that the log derives: every two minutes of engine time while it is awaited."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ MINUTE = 60.0
 
 
 def looks(stage: Stage) -> list[Look]:
-    """How the workflow stood after each event."""
+    """The workflow's state after each event."""
     states = [State.model_validate_json(snapshot) for snapshot in stage.snapshots]
     return [
         Look(n, moment.at, moment.clock, state.active.status, state.held is not None or state.ended)
@@ -39,7 +39,7 @@ def minutes(found: list[Tick]) -> list[float]:
 
 
 @pytest.mark.proves("B30", "K39")
-def test_s6_a_silent_agent_is_looked_at_every_two_minutes_until_it_is_reminded_and_beyond() -> None:
+def test_s6_a_silent_agent_is_checked_every_two_minutes_before_and_after_its_reminder() -> None:
     stage = waiting().advance_to(30 * MINUTE + 1)
 
     found = seen(stage)
@@ -51,7 +51,7 @@ def test_s6_a_silent_agent_is_looked_at_every_two_minutes_until_it_is_reminded_a
 
 
 @pytest.mark.proves("B30")
-def test_the_status_is_the_one_it_had_then() -> None:
+def test_a_status_check_has_the_status_of_its_time() -> None:
     stage = waiting().advance_to(3 * MINUTE)
     stage.acknowledge()
     stage.advance_to(5 * MINUTE)
@@ -61,7 +61,7 @@ def test_the_status_is_the_one_it_had_then() -> None:
 
 
 @pytest.mark.proves("B30")
-def test_each_request_is_waited_for_again() -> None:
+def test_status_checks_restart_with_each_request() -> None:
     stage = Stage([fails("a"), fails("b"), SILENT], answers=None).run().advance_to(3 * MINUTE)
     stage.complete()
     stage.run()
@@ -75,7 +75,7 @@ def test_each_request_is_waited_for_again() -> None:
 
 
 @pytest.mark.proves("B30", "K34")
-def test_s34_nobody_is_looked_at_while_the_engine_is_away() -> None:
+def test_s34_no_agent_is_checked_while_the_engine_is_away() -> None:
     stage = waiting().advance_to(10 * MINUTE).away(14 * 3600.0).advance(5 * MINUTE)
     stage.complete()
 
@@ -86,7 +86,7 @@ def test_s34_nobody_is_looked_at_while_the_engine_is_away() -> None:
 
 
 @pytest.mark.proves("B30", "A14")
-def test_nobody_is_looked_at_while_the_workflow_is_paused() -> None:
+def test_no_agent_is_checked_during_a_pause() -> None:
     stage = waiting().advance_to(3 * MINUTE)
     stage.pause()
     stage.advance(60 * MINUTE)
@@ -100,7 +100,7 @@ def test_nobody_is_looked_at_while_the_workflow_is_paused() -> None:
 
 
 @pytest.mark.proves("B30")
-def test_nobody_is_looked_at_after_the_end_or_while_a_person_decides() -> None:
+def test_no_agent_is_checked_after_the_end_or_while_a_person_decides() -> None:
     cancelled = waiting().advance_to(3 * MINUTE)
     cancelled.apply(ev.Cancelled())
     escalated = waiting().advance_to(35 * MINUTE + 1)
@@ -110,7 +110,7 @@ def test_nobody_is_looked_at_after_the_end_or_while_a_person_decides() -> None:
     assert len(seen(escalated.advance(20 * MINUTE))) == before
 
 
-def test_a_clock_that_was_turned_back_gives_no_looks() -> None:
+def test_a_clock_set_back_causes_no_status_checks() -> None:
     first = Look(1, START, 500.0, Status.AWAITING_FIX)
     second = Look(2, START, 100.0, Status.AWAITING_FIX)
 
@@ -118,7 +118,7 @@ def test_a_clock_that_was_turned_back_gives_no_looks() -> None:
 
 
 def runs(stage: Stage) -> list[tuple[str, float | None, float | None, bool]]:
-    """What runs: name, elapsed and limit in minutes, and whether it was reminded of."""
+    """Running operations: name, elapsed and limit in minutes, and whether reminded."""
     return [
         (
             each.name.value,
@@ -151,7 +151,7 @@ def test_a_check_runs_from_its_claim_and_one_that_waits_does_not() -> None:
 
 
 @pytest.mark.proves("A90", "A14")
-def test_what_is_paused_does_not_grow_older() -> None:
+def test_a_paused_operation_does_not_age() -> None:
     stage = waiting().advance_to(12 * MINUTE)
     stage.pause()
     stage.advance(60 * MINUTE)

@@ -1,4 +1,4 @@
-"""Work that was moved out of a check's sight, and coverage that rose without a test."""
+"""Code that was moved out of a check's paths, and coverage that rose without a test."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ PADDING = "".join(f"A{number} = {number}\n" for number in range(1, 20))
         ("mypy -p stations", ()),
     ],
 )
-def test_a_command_names_what_it_looks_at(command: str, places: tuple[str, ...]) -> None:
+def test_the_paths_of_a_check_are_read_from_its_command(command: str, places: tuple[str, ...]) -> None:
     paths = ["archiver/pack.py", "src/shop/basket.py", "tests/test_basket.py"]
 
     assert looked_at(command.split(), paths) == places
@@ -47,7 +47,7 @@ def test_lines_are_the_same_with_other_names() -> None:
     assert shape("return f(a)") != shape("yield f(a)")
 
 
-def test_code_that_left_what_is_looked_at_is_found_where_it_stands_now() -> None:
+def test_code_moved_out_of_the_checked_paths_is_found_at_its_new_place() -> None:
     old = {"archiver/pack.py": LABEL}
     new = {"archiver/pack.py": "from vendor import short as label\n", "vendor.py": MOVED}
 
@@ -68,7 +68,7 @@ def test_code_that_left_what_is_looked_at_is_found_where_it_stands_now() -> None
         ("bandit -r . --exclude=lib,vendor", "README", ""),
     ],
 )
-def test_code_that_went_where_a_tool_is_told_not_to_look_is_found(command: str, path: str, text: str) -> None:
+def test_code_moved_to_an_excluded_path_is_found(command: str, path: str, text: str) -> None:
     old, new = {"archiver/pack.py": LABEL}, {"archiver/pack.py": "", "vendor/names.py": MOVED}
     hidden = left_out(command.split(), {path: text})
 
@@ -84,7 +84,7 @@ def test_code_that_went_where_a_tool_is_told_not_to_look_is_found(command: str, 
         (".flake8", "[flake8]\nexclude = vendor\n"),
     ],
 )
-def test_what_another_tool_is_told_hides_nothing(path: str, text: str) -> None:
+def test_another_tool_s_exclusions_do_not_count(path: str, text: str) -> None:
     assert "vendor" not in left_out(["ruff", "check", "."], {path: text})
 
 
@@ -97,11 +97,11 @@ def test_what_another_tool_is_told_hides_nothing(path: str, text: str) -> None:
         {"archiver/pack.py": "", "other.py": "def short(text):\n    return text[:12]\n"},
     ],
 )
-def test_code_that_was_mended_copied_or_moved_within_sight_is_no_question(new: dict[str, str]) -> None:
+def test_code_that_was_fixed_copied_or_moved_within_checked_paths_is_allowed(new: dict[str, str]) -> None:
     assert list(moved_away(["archiver"], {"archiver/pack.py": LABEL}, new)) == []
 
 
-def test_what_left_is_shown_with_both_sides() -> None:
+def test_moved_code_is_shown_with_both_sides() -> None:
     check = Check(name="bandit", command=("bandit", "archiver"))
     new = {"archiver/pack.py": "", "vendor.py": MOVED}
 
@@ -135,7 +135,7 @@ def _sum(items):
         (8, "names", None),
     ],
 )
-def test_what_is_gone_with_what_a_tool_said_of_it_is_found(line: int, name: str, new: str | None) -> None:
+def test_code_removed_together_with_its_finding_is_found(line: int, name: str, new: str | None) -> None:
     said = FailureRef(name="return-value", file="items.py", line=line, headline="Incompatible return value")
     after = {} if new is None else {"items.py": new}
 
@@ -153,13 +153,15 @@ def test_what_is_gone_with_what_a_tool_said_of_it_is_found(line: int, name: str,
         (4, "no-untyped-def", ITEMS.partition("def names")[0]),
     ],
 )
-def test_what_was_mended_moved_renamed_or_asked_to_go_is_not_gone(line: int, said: str, new: str) -> None:
+def test_code_that_was_fixed_moved_renamed_or_reported_unused_is_not_removed(
+    line: int, said: str, new: str
+) -> None:
     assert not [
         *gone({"items.py": ITEMS}, {"items.py": new}, [FailureRef(name=said, file="items.py", line=line)])
     ]
 
 
-def test_the_coverage_of_old_lines_leaves_out_what_was_added() -> None:
+def test_the_coverage_of_old_lines_excludes_added_lines() -> None:
     covered = {"shop.py": ([1, 3, 4], [2]), "tables.py": (range(1, 20), [])}
 
     assert percent_of_old_lines(covered, {}, {}) == pytest.approx(100 * 22 / 23)
@@ -171,9 +173,7 @@ def test_the_coverage_of_old_lines_leaves_out_what_was_added() -> None:
 
 
 @pytest.mark.parametrize(("missing", "count"), [([2], 1), ([], 0)])
-def test_a_gate_that_is_met_by_added_lines_alone_is_a_question(
-    missing: list[int], count: int, tmp_path: Path
-) -> None:
+def test_a_gate_met_only_by_added_lines_is_held(missing: list[int], count: int, tmp_path: Path) -> None:
     report = tmp_path / "coverage.json"
     files = {
         "shop.py": {"executed_lines": [1], "missing_lines": missing},
@@ -191,7 +191,7 @@ def test_a_gate_that_is_met_by_added_lines_alone_is_a_question(
     assert all("50.0% are covered, and the gate is 90%" in each.text for each in found)
 
 
-def test_a_report_that_names_no_lines_is_no_question(tmp_path: Path) -> None:
+def test_a_coverage_report_without_lines_is_not_held(tmp_path: Path) -> None:
     report = tmp_path / "coverage.json"
     report.write_text('{"totals": {"percent_covered": 95.0}}')
     check = Check(name="pytest", command=("pytest", "--cov-report=json:{coverage}"))

@@ -58,9 +58,9 @@ def test_there_are_sixty_rules_and_no_two_have_the_same_name() -> None:
     assert len(RULES) == len({rule.name for rule in RULES}) >= 60
 
 
-def test_before_a_rule_is_switched_off_its_quick_tests_are_seen_green_and_else_its_slow_ones() -> None:
-    quick = "test_a_request_says_first_what_to_reach"
-    slow = "test_without_a_timekeeper_status_says_that_clocks_stand_still"
+def test_before_a_rule_is_switched_off_its_quick_or_slow_tests_must_pass() -> None:
+    quick = "test_a_request_states_the_goal_first"
+    slow = "test_without_a_timekeeper_status_says_that_clocks_have_stopped"
     rule = RULES[0]._replace(requirements=(), tests=())
 
     assert asked_first(rule._replace(tests=(quick, slow))) == [f"tests/unit/test_grouping.py::{quick}"]
@@ -68,7 +68,7 @@ def test_before_a_rule_is_switched_off_its_quick_tests_are_seen_green_and_else_i
     assert asked_first(rule) == []
 
 
-def test_a_sample_is_the_same_for_the_same_seed_and_asks_for_what_has_no_rule() -> None:
+def test_a_sample_repeats_for_its_seed_and_names_requirements_without_a_rule() -> None:
     numbers = drawn(40, 13)
 
     assert numbers == drawn(40, 13) != drawn(40, 14)
@@ -80,7 +80,7 @@ def test_a_sample_is_the_same_for_the_same_seed_and_asks_for_what_has_no_rule() 
     assert asked("D17", [RULES[0]._replace(requirements=("D16", "D17"))]) == ""
 
 
-def test_a_snippet_that_is_not_there_or_there_twice_is_refused() -> None:
+def test_a_missing_or_repeated_snippet_is_refused() -> None:
     with pytest.raises(WrongRule, match="occurs 0 times"):
         switched_off(RULES[0]._replace(snippet="no such line"))
     with pytest.raises(WrongRule, match=r"occurs \d+ times"):

@@ -1,4 +1,4 @@
-"""What mypy remembers: who may read it, and when it is written again."""
+"""mypy's cache: who may read it, and when it is written again."""
 
 import os
 import time
@@ -13,7 +13,7 @@ def remembered(folder: Path) -> Path:
     return folder / "kept"
 
 
-def test_what_is_there_is_written_again_when_all_of_it_is_older_than_a_day(tmp_path: Path) -> None:
+def test_a_cache_is_rewritten_when_all_of_it_is_older_than_a_day(tmp_path: Path) -> None:
     kept, now = remembered(tmp_path), time.time()
     (kept / ".gitignore").touch()
     os.utime(kept / ".gitignore", (now - 2 * DAY_SECONDS,) * 2)
@@ -29,7 +29,7 @@ def test_an_empty_or_missing_folder_is_written(tmp_path: Path) -> None:
     assert is_due(tmp_path / "missing", time.time())
 
 
-def test_what_is_younger_is_not_lent_even_with_an_old_date(tmp_path: Path) -> None:
+def test_a_younger_cache_is_not_lent_even_with_an_old_date(tmp_path: Path) -> None:
     kept, began = remembered(tmp_path), time.time() - 60
     os.utime(kept / "3.13/cache.db", (0, 0))
 

@@ -22,8 +22,8 @@ def of(version: int, workflow: str = "w") -> Stamp:
     return Stamp(workflow=workflow, version=version)
 
 
-def bring(files: NamedFiles, version: int) -> None:
-    """A state too long for one page, and a handoff that lies somewhere else in each version."""
+def write_version(files: NamedFiles, version: int) -> None:
+    """A state too long for one page, and a handoff that is in a different folder in each version."""
     status = FOLDERS[version % 3]
     state = json.dumps({"first": version, "filler": "x" * 100_000, "last": version}).encode()
     handoff = {f"{status}/handoff-1.json": json.dumps({"status": status, "v": version}).encode()}
@@ -31,7 +31,7 @@ def bring(files: NamedFiles, version: int) -> None:
 
 
 @pytest.mark.proves("K23")
-def test_an_older_state_writes_nothing_over_a_newer_one(tmp_path: Path) -> None:
+def test_an_older_state_overwrites_no_newer_one(tmp_path: Path) -> None:
     files = NamedFiles(tmp_path, "w")
 
     assert files.write(of(3), drawn(("a.json", b"three"))).done
@@ -50,7 +50,7 @@ def test_a_rebuilt_workflow_starts_its_versions_at_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("D19")
-def test_a_place_is_one_workflows_until_another_may_take_it_over(tmp_path: Path) -> None:
+def test_a_place_belongs_to_one_workflow_until_another_may_take_it(tmp_path: Path) -> None:
     files = NamedFiles(tmp_path, "handoff")
     files.write(of(5), drawn(("a.json", b"w"), handoffs={"pending/x": b"w"}))
     other = drawn(("a.json", b"o"), handoffs={})
@@ -64,7 +64,7 @@ def test_a_place_is_one_workflows_until_another_may_take_it_over(tmp_path: Path)
 
 
 @pytest.mark.proves("R13")
-def test_files_that_a_crash_left_half_done_are_whole_after_the_next_write(tmp_path: Path) -> None:
+def test_files_left_incomplete_by_a_crash_are_complete_after_the_next_write(tmp_path: Path) -> None:
     files = NamedFiles(tmp_path, "w")
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / ".a.json.new").write_bytes(b"hal")
@@ -77,12 +77,12 @@ def test_files_that_a_crash_left_half_done_are_whole_after_the_next_write(tmp_pa
 
 
 @pytest.mark.proves("K23", "R13")
-def test_what_a_killed_writer_left_is_no_edit_and_is_brought_to_the_next_version(tmp_path: Path) -> None:
+def test_a_killed_writer_s_files_are_no_edit_and_are_updated(tmp_path: Path) -> None:
     files = NamedFiles(tmp_path, "w")
     files.write(of(1), drawn(("a.json", b"one"), ("b.json", b"one"), handoffs={"pending/x": b"1"}))
     kept = (tmp_path / ".fixloop/files/w.json").read_bytes()
     files.write(of(2), drawn(("a.json", b"two"), ("b.json", b"two"), handoffs={"accepted/x": b"2"}))
-    # As after a kill: all is written but the record, whose intent is there still.
+    # As after a kill: all is written but the record, which still has its intent.
     (tmp_path / ".fixloop/files/w.json").rename(tmp_path / ".fixloop/files/w.intent")
     (tmp_path / ".fixloop/files/w.json").write_bytes(kept)
     (tmp_path / "b.json").write_bytes(b"one")
@@ -123,7 +123,7 @@ def test_a_file_that_was_edited_by_hand_is_kept_aside_and_written_again(tmp_path
 
 
 @pytest.mark.proves("K23")
-def test_files_of_somebody_elses_are_kept_aside_before_the_first_write(tmp_path: Path) -> None:
+def test_others_files_are_kept_aside_before_the_first_write(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(b"mine")
     (tmp_path / "same.json").write_bytes(b"same")
 
@@ -134,7 +134,7 @@ def test_files_of_somebody_elses_are_kept_aside_before_the_first_write(tmp_path:
 
 
 @pytest.mark.proves("R13")
-def test_contents_that_are_written_already_are_not_made_again(tmp_path: Path) -> None:
+def test_contents_already_written_are_not_generated_again(tmp_path: Path) -> None:
     made: list[str] = []
     document = File("a.md", "digest-1", lambda: (made.append("a") or b"text",))  # type: ignore[func-returns-value]
     files = NamedFiles(tmp_path, "w")
@@ -146,7 +146,7 @@ def test_contents_that_are_written_already_are_not_made_again(tmp_path: Path) ->
     assert (tmp_path / "state.json").read_bytes() == b"3"
 
 
-def test_a_record_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+def test_an_unreadable_record_is_ignored(tmp_path: Path) -> None:
     files = NamedFiles(tmp_path, "w")
     files.write(of(4), drawn(("a.json", b"{}")))
     (tmp_path / ".fixloop/files/w.json").write_text("{")
@@ -159,7 +159,7 @@ def test_only_two_generations_of_a_swapped_directory_are_kept(tmp_path: Path) ->
     files = NamedFiles(tmp_path, "w")
 
     for version in range(1, 6):
-        bring(files, version)
+        write_version(files, version)
 
     assert sorted(path.name for path in tmp_path.glob(".handoffs.*")) == [
         ".handoffs.00000004",
@@ -183,7 +183,7 @@ def test_no_file_is_written_outside_or_through_a_link(tmp_path: Path) -> None:
     assert list(outside.iterdir()) == []
 
 
-def test_a_directory_of_somebody_elses_is_not_swapped(tmp_path: Path) -> None:
+def test_another_s_directory_is_not_swapped(tmp_path: Path) -> None:
     (tmp_path / "handoffs").mkdir()
     (tmp_path / "handoffs" / "mine.txt").write_text("mine")
 

@@ -35,7 +35,7 @@ def state(root: Path) -> dict[str, object]:
 
 
 @pytest.mark.proves("K23", "R13", "S30")
-def test_the_end_of_a_workflow_is_written_although_its_process_was_killed(
+def test_the_end_of_a_workflow_is_written_after_its_process_was_killed(
     store: MemoryStore, tmp_path: Path
 ) -> None:
     draw(store, ONE, ended=False)
@@ -64,7 +64,7 @@ def test_a_workflow_that_waited_for_its_place_gets_it_without_a_commit(
     assert [mark.name for mark in (tmp_path / "cache/drawn").iterdir()] == [TWO]
 
 
-def test_what_is_in_the_way_is_said_once(
+def test_an_obstacle_is_reported_once(
     store: MemoryStore, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workers.recovery.named_files.LOOK_SECONDS", 0.0)
@@ -84,7 +84,7 @@ def test_what_is_in_the_way_is_said_once(
     assert state(tmp_path)["status"] == "failed"
 
 
-def test_a_workflow_that_is_no_longer_there_is_forgotten(store: MemoryStore, tmp_path: Path) -> None:
+def test_a_removed_workflow_is_forgotten(store: MemoryStore, tmp_path: Path) -> None:
     (tmp_path / "cache/drawn").mkdir(parents=True)
     (tmp_path / "cache/drawn/0a1b2c3d-9-1").touch()
 

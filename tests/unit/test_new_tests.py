@@ -1,4 +1,4 @@
-"""Which tests are new, and what a product is that does nothing while a test is called."""
+"""Which tests are new, and a product emptied while a test is called."""
 
 import builtins
 from typing import Any
@@ -10,7 +10,7 @@ from fixloop.integrity.new_tests import SWITCH, emptied, new_or_changed, seems_t
 OLD = "def test_a():\n    assert f() == 1\n"
 
 
-def test_a_test_is_new_that_does_what_none_did_before_under_whatever_name() -> None:
+def test_a_test_is_new_if_none_did_the_same_under_any_name() -> None:
     before = {"t.py": OLD}
     after = {
         "t.py": OLD.replace("test_a", "test_renamed"),
@@ -59,7 +59,7 @@ def test_an_emptied_function_does_nothing_while_the_switch_is_on(body: str) -> N
         "x = (lambda: 1)()",
     ],
 )
-def test_what_python_itself_calls_and_asynchronous_generators_stay_as_they_are(text: str) -> None:
+def test_dunder_methods_and_asynchronous_generators_are_not_emptied(text: str) -> None:
     assert emptied(text) == text
 
 
@@ -69,7 +69,7 @@ def test_a_file_without_a_test_keeps_the_others() -> None:
     assert without(text, {"TestB::test_c"}) == "class TestB:\n    pass\n\ndef test_a():\n    assert f() == 1"
 
 
-def test_a_test_without_a_word_of_a_check_does_not_seem_to_check() -> None:
+def test_a_test_without_an_assertion_does_not_seem_to_check() -> None:
     text = f"{OLD}\ndef test_b():\n    f() + 1\n"
 
     assert [seems_to_check(text, name) for name in ("test_a", "test_b", "test_none")] == [True, False, False]

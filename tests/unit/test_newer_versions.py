@@ -70,7 +70,7 @@ def test_an_older_worker_leaves_its_step_for_longer_each_time(stage: Stage) -> N
 
 
 @pytest.mark.proves("R8")
-def test_what_a_newer_version_wrote_is_not_touched(stage: Stage) -> None:
+def test_data_of_a_newer_version_is_not_touched(stage: Stage) -> None:
     leave(stage.store, stage.claim(), ME, NewerVersion("newer"))
     engine = Engine(stage.store)
 
@@ -87,7 +87,7 @@ def test_what_a_newer_version_wrote_is_not_touched(stage: Stage) -> None:
     assert (told.problems, told.entries, told.replayed) == ((), 2, 0)
 
 
-def test_a_task_that_this_version_has_not_is_left_too(stage: Stage) -> None:
+def test_an_unknown_task_is_left_to_newer_workers_too(stage: Stage) -> None:
     leave_unknown(stage.store, ME, "fixloop.validation.validate", stage.ticket)
 
     assert stage.claim().status == "early"
@@ -101,16 +101,14 @@ def test_a_task_that_this_version_has_not_is_left_too(stage: Stage) -> None:
         ("fixloop.validation.ponder", "0a1b2c3d-1-1.gone"),
     ],
 )
-def test_a_message_that_no_newer_version_has_sent_keeps_no_step_waiting(
-    stage: Stage, task: str, ticket: str
-) -> None:
+def test_a_message_not_from_a_newer_version_delays_no_step(stage: Stage, task: str, ticket: str) -> None:
     with pytest.raises(ValueError, match=r"no ticket id|no workflow|not the task of"):
         leave_unknown(stage.store, ME, task, ticket or stage.ticket)
 
     assert stage.claim().status == "ok"
 
 
-def test_only_so_many_are_remembered() -> None:
+def test_the_number_of_remembered_steps_is_bounded() -> None:
     pause_seconds("first")
     assert pause_seconds("first") == 2.0
 

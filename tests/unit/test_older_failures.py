@@ -1,4 +1,4 @@
-"""Which failures are older than the feature: moved lines are recognised, nothing that it made is hidden."""
+"""Which failures are older than the feature: moved lines are recognised, and none of its own is hidden."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def finding(line: int | None, message: str = "unused") -> Failure:
 
 
 def findings(lines: Sequence[str]) -> list[Failure]:
-    """Each line that begins with a `b` is bad, all in one way: only the line distinguishes two of them."""
+    """Each line that starts with a `b` is bad in the same way: only the line distinguishes two of them."""
     return [finding(number) for number, text in enumerate(lines, 1) if text.startswith("b")]
 
 
@@ -50,15 +50,15 @@ def told(before: Sequence[str], after: Sequence[str]) -> tuple[list[int | None],
     return [each.line for each in split.new], [each.line for each in split.old]
 
 
-def test_what_is_below_an_added_line_is_old() -> None:
+def test_a_failure_below_an_added_line_is_old() -> None:
     assert told(["a", "b", "c"], ["x", "y", "a", "b", "c"]) == ([], [4])
 
 
-def test_one_more_of_the_same_is_the_one_on_the_added_line() -> None:
+def test_of_several_equal_failures_the_one_on_the_added_line_is_new() -> None:
     assert told(["b1", "a", "b2"], ["b1", "a", "b3", "b2"]) == ([3], [1, 4])
 
 
-def test_one_that_takes_the_place_of_another_is_new() -> None:
+def test_a_failure_that_replaces_another_is_new() -> None:
     assert told(["a", "b1", "c"], ["a", "c", "b2"]) == ([3], [])
 
 
@@ -73,7 +73,7 @@ def test_a_copy_of_a_bad_line_is_new() -> None:
     assert told(["b1", "a"], ["b1", "a", "b1"]) == ([3], [1])
 
 
-def test_two_on_one_line_where_one_was_are_one_old_and_one_new() -> None:
+def test_two_failures_on_a_line_that_had_one_are_one_old_and_one_new() -> None:
     split = tell_apart([finding(1)], [finding(1), finding(1)], Edited(["b"], ["b"]))
 
     assert (len(split.new), len(split.old)) == (1, 1)
@@ -107,7 +107,7 @@ def test_a_failure_of_a_whole_file_is_old_wherever_the_file_was_changed() -> Non
     assert split.new == ()
 
 
-def test_a_whole_output_is_old_only_where_it_says_the_same() -> None:
+def test_a_whole_output_is_old_only_if_it_is_the_same() -> None:
     before = Failure(name="black", error_type="exit code 1", message="would reformat src/a.py", measure="1")
     after = before.model_copy(update={"message": "would reformat src/c.py"})
 
@@ -116,7 +116,7 @@ def test_a_whole_output_is_old_only_where_it_says_the_same() -> None:
 
 
 @pytest.mark.parametrize("output", ["", "found 3 problems", "would reformat a.py… [9 bytes cut] … b"])
-def test_a_whole_output_that_does_not_say_which_faults_there_are_is_new(output: str) -> None:
+def test_a_whole_output_that_names_no_faults_is_new(output: str) -> None:
     whole = whole_failure(output, "lint", "python lint.py", 1)
 
     assert tell_apart([whole], [whole], Edited([], [])).new == (whole,)
@@ -141,7 +141,7 @@ LINES = st.lists(st.sampled_from(["a1", "a2", "a3", "b1", "b2", "b3", "b4"]), ma
 
 
 @given(before=LINES, data=st.data(), added=LINES)
-def test_however_lines_move_no_failure_of_the_feature_is_hidden(
+def test_moved_lines_never_hide_a_failure_of_the_feature(
     before: list[str], data: st.DataObject, added: list[str]
 ) -> None:
     after = data.draw(st.permutations([*before, *added]))
@@ -151,12 +151,12 @@ def test_however_lines_move_no_failure_of_the_feature_is_hidden(
     assert len(split.new) + len(split.old) == len(findings(after))
     had = Counter(text for text in before if text.startswith("b"))
     old = Counter(after[each.line - 1] for each in split.old if each.line)
-    # By the text of their lines: of each no more are old than the base had.
+    # By the text of their lines: no more of each are old than the base had.
     assert old <= had
 
 
 @given(before=LINES, data=st.data())
-def test_where_lines_only_moved_every_failure_is_old(before: list[str], data: st.DataObject) -> None:
+def test_if_lines_only_moved_every_failure_is_old(before: list[str], data: st.DataObject) -> None:
     after = data.draw(st.permutations(before))
 
     assert tell_apart(findings(before), findings(after), Edited(before, after)).new == ()

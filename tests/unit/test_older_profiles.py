@@ -56,7 +56,7 @@ def test_an_older_state_loads_and_is_written_as_it_was(name: str, version: str, 
 
 @pytest.mark.proves("K23")
 @pytest.mark.parametrize(("name", "version", "state"), STATES)
-def test_the_files_of_an_older_state_are_drawn(name: str, version: str, state: str) -> None:
+def test_the_files_of_an_older_state_are_written(name: str, version: str, state: str) -> None:
     files = drawn(snapshot(name, version, state), lambda digest: digest.encode())
 
     assert all(file.content is not None for file in files.files)
@@ -84,7 +84,7 @@ def test_an_older_workflow_can_be_ended(name: str, version: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "version"), OLDER)
-def test_an_older_history_verifies_and_every_decision_is_made_again(
+def test_an_older_history_verifies_and_every_decision_is_replayed(
     name: str, version: str, tmp_path: Path
 ) -> None:
     stored = stored_of(base64.b64decode(OLDER[name, version]["record"]))
@@ -137,7 +137,7 @@ def _rebuild(store: MemoryStore, name: str, root: Path) -> None:
 @pytest.mark.proves("K23")
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("act", [_apply, _read, _rebuild])
-def test_what_a_newer_version_wrote_is_refused_and_left_as_it_is(
+def test_data_of_a_newer_version_is_refused_and_left_unchanged(
     name: str, act: Callable[[MemoryStore, str, Path], None], tmp_path: Path
 ) -> None:
     store = MemoryStore(lambda: datetime(2026, 3, 2, tzinfo=UTC))

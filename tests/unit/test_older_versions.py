@@ -1,4 +1,4 @@
-"""What older versions wrote: it loads, it is shown, and the loop continues. What newer ones wrote is left alone."""
+"""Data of older versions: it loads, it is shown, and the loop continues. Data of newer ones is not touched."""
 
 import base64
 import json
@@ -49,7 +49,7 @@ def state(version: str, name: str) -> State:
 
 
 def later(since: State) -> Moment:
-    """Well after everything that the state remembers."""
+    """Well after every time in the state."""
     return Moment(since.last_at + timedelta(minutes=10), 10_000.0)
 
 
@@ -143,7 +143,7 @@ def test_an_older_history_verifies_and_is_shown_in_full(version: str, tmp_path: 
     assert load_state(found.snapshot).ended
 
 
-def test_a_snapshot_says_which_schema_it_is_of() -> None:
+def test_a_snapshot_names_its_schema() -> None:
     older = state("version-1", "awaiting-fix")
     assert older.schema_version == 1
 
@@ -166,7 +166,7 @@ def test_a_snapshot_of_a_newer_version_is_refused_in_one_sentence(more: dict[str
 
 
 @pytest.mark.parametrize("snapshot", [b"", b"[]", b"\xff", b'{"schema_version": "x"}', b'{"workflow": 1}'])
-def test_a_snapshot_that_is_none_is_no_newer_version(snapshot: bytes) -> None:
+def test_an_invalid_snapshot_is_not_taken_for_a_newer_version(snapshot: bytes) -> None:
     with pytest.raises(ProtocolError, match="its snapshot cannot be read") as refused:
         load_state(snapshot)
 

@@ -1,4 +1,4 @@
-"""What a fixer is given: the open failure report and the request that goes with it, however they were sent."""
+"""A fixer's input: the open failure report and its request, sent together or separately."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.fixtures.message_samples import START
 
 @pytest.mark.proves("K9", "B27")
 @pytest.mark.parametrize("bundled", [True, False])
-def test_the_request_is_given_with_its_report_even_where_it_is_a_separate_message(bundled: bool) -> None:
+def test_the_request_is_given_with_its_report_even_if_sent_separately(bundled: bool) -> None:
     agents = Agents(MemoryStore(lambda: START))
     workflow = agents.start(script="2 1 0", fixer="outside", bundle_fix_request=bundled)
     agents.run(workflow)

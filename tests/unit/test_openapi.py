@@ -1,11 +1,11 @@
-"""The API's description is what the routes say, and a refusal's address leads somewhere."""
+"""The API's description matches the routes, and a refusal's address is valid."""
 
 import json
 
 from tests.unit.openapi_page import PAGE, text
 
 
-def test_the_page_is_what_the_routes_say() -> None:
+def test_the_openapi_page_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == text(), "run `python -m tests.unit.openapi_page`"
 
 

@@ -1,4 +1,4 @@
-"""Knowing that the owner of a ticket is gone: at once, never wrongly."""
+"""Detecting that the owner of a ticket has died: at once, never wrongly."""
 
 import os
 
@@ -16,16 +16,16 @@ from fixloop.machine.owner import (
 )
 
 
-def test_this_process_lives() -> None:
+def test_this_process_is_alive() -> None:
     assert not is_dead_here(identity())
 
 
 @pytest.mark.parametrize("owner", ["", "nobody", f"elsewhere/{machine()}/1/2", f"{machine()}/x/1"])
-def test_nothing_can_be_known_of_an_owner_elsewhere(owner: str) -> None:
+def test_an_owner_on_another_machine_is_unknown(owner: str) -> None:
     assert not is_dead_here(owner)
 
 
-def test_a_pid_that_came_back_is_another_process() -> None:
+def test_a_reused_pid_is_another_process() -> None:
     assert is_dead_here(f"{machine()}/{os.getpid()}/1")
 
 

@@ -35,7 +35,7 @@ def test_a_rendered_sample_of_each_type_reads_back_equal(name: str) -> None:
 @pytest.mark.parametrize("kind", BODIES)
 @given(st.data())
 @_EXAMPLES
-def test_a_message_of_each_type_reads_back_equal_with_any_words(kind: str, data: st.DataObject) -> None:
+def test_a_message_of_each_type_with_any_text_reads_back_equal(kind: str, data: st.DataObject) -> None:
     message = data.draw(MESSAGES[kind])
 
     assert parse(render_whole(message)) == message
@@ -129,7 +129,7 @@ def test_a_message_under_another_s_id_is_refused() -> None:
         st.text(), HOSTILE, st.sampled_from(sorted(SAMPLES)).map(lambda name: render(SAMPLES[name])[7:])
     )
 )
-def test_any_other_text_is_refused_and_nothing_else_happens(text: str) -> None:
+def test_any_other_text_is_refused_without_another_error(text: str) -> None:
     assert refusal(text)
 
 

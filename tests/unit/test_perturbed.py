@@ -1,4 +1,4 @@
-"""Whether only the tests' own values are answered otherwise: the rule, and the values that are put in their place."""
+"""Whether only the tests' own values are answered differently: the rule, and the values that replace them."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ def lines(
     call: int = 1,
     sizes: Sequence[int] = (),
 ) -> list[str]:
-    """What a side says of one call: kind, values and outcome of each answer."""
+    """One side's record of a call: kind, values and outcome of each answer."""
     about = {"call": call, "file": "/dates.py", "name": "dates.is_leap", "shown": "is_leap(1900)"}
     told = {"raised": raised, "reads": reads, "of": [], "sizes": sizes, "tells": ""}
     return [
@@ -49,7 +49,7 @@ def source(text: str) -> list[Source]:
     return [Source("dates.py", text)]
 
 
-def test_a_function_that_answers_otherwise_for_one_value_alone_is_special() -> None:
+def test_a_function_that_answers_differently_for_one_value_alone_is_special() -> None:
     old, new = lines(("", "1900", "yes"), *others("yes")), lines(("", "1900", "no"), *others("yes"))
 
     [found] = special(old, new)
@@ -71,8 +71,8 @@ def test_one_of_many_others_may_be_another_special_case() -> None:
     assert [(found.others, found.otherwise) for found in special(old, new)] == [(many, 1)]
 
 
-def test_what_is_as_long_as_another_call_of_the_tests_clears_no_function() -> None:
-    """Of one that answers texts of two lengths otherwise, one text becomes as long as the other."""
+def test_a_value_as_long_as_another_tested_one_clears_no_function() -> None:
+    """For a function that answers texts of two lengths differently, one text becomes as long as the other."""
     longer = lines(*(("shape", str(number), "yes") for number in range(LEAST["shape"])), sizes=[4])
     old = lines(("", "a", "yes"), sizes=[3]) + longer + lines(("shape", "b", "yes"), sizes=[5])
     new = lines(("", "a", "no"), sizes=[3]) + longer + lines(("shape", "b", "no"), sizes=[5])
@@ -84,7 +84,7 @@ def test_what_is_as_long_as_another_call_of_the_tests_clears_no_function() -> No
     assert list(special(old, new)) == []
 
 
-def test_what_may_not_be_asked_of_one_call_does_not_clear_its_function() -> None:
+def test_a_call_that_may_not_be_varied_does_not_clear_its_function() -> None:
     old = lines(("", "1900", "yes"), *others("yes")) + lines(("", "0", "yes"), call=2)
     new = lines(("", "1900", "no"), *others("yes")) + lines(("", "0", "no"), call=2)
 
@@ -112,17 +112,19 @@ def test_what_may_not_be_asked_of_one_call_does_not_clear_its_function() -> None
         pytest.param([("", "1900", "yes")], others("no"), id="the call itself did not end"),
     ],
 )
-def test_nothing_is_special_where(old: list[tuple[str, str, str]], new: list[tuple[str, str, str]]) -> None:
+def test_other_differences_are_not_special(
+    old: list[tuple[str, str, str]], new: list[tuple[str, str, str]]
+) -> None:
     assert list(special(lines(*old), lines(*new))) == []
 
 
-def test_values_that_both_sides_refuse_say_nothing() -> None:
+def test_values_that_both_sides_refuse_prove_nothing() -> None:
     refused = lines(*others("ValueError"), raised=True)
 
     assert list(special(lines(("", "a", "1")) + refused, lines(("", "a", "2")) + refused)) == []
 
 
-def test_what_a_file_decides_and_what_others_are_unknown_to_say_nothing() -> None:
+def test_calls_that_read_files_or_have_no_other_answers_prove_nothing() -> None:
     old, new = [("", "1900", "yes"), *others("yes")], [("", "1900", "no"), *others("yes")]
     unknown = [("", "tea", "3"), *others("None")], [("", "tea", "2"), *others("None")]
 
@@ -130,14 +132,14 @@ def test_what_a_file_decides_and_what_others_are_unknown_to_say_nothing() -> Non
     assert list(special(lines(*unknown[0]), lines(*unknown[1]))) == []
 
 
-def test_one_call_that_is_not_alone_clears_its_function() -> None:
+def test_one_call_with_several_changed_answers_clears_its_function() -> None:
     old = lines(("", "1900", "yes"), *others("yes")) + lines(("", "2100", "yes"), *others("yes"), call=2)
     new = lines(("", "1900", "no"), *others("yes")) + lines(("", "2100", "no"), *others("no"), call=2)
 
     assert list(special(old, new)) == []
 
 
-def test_lines_that_are_cut_off_or_foreign_are_passed_over() -> None:
+def test_truncated_and_foreign_lines_are_ignored() -> None:
     assert list(special(["{", "3", '{"call": 1}'], ['{"kind": ""}', "[]"])) == []
 
 
@@ -151,11 +153,11 @@ def test_lines_that_are_cut_off_or_foreign_are_passed_over() -> None:
         ("def f(n):\n    return n\n", "def f(n:\n", False),
     ],
 )
-def test_only_a_fix_that_tells_more_apart_is_asked(old: str, new: str, *, expected: bool) -> None:
+def test_only_a_fix_that_adds_distinctions_is_varied(old: str, new: str, *, expected: bool) -> None:
     assert decides_more(source(old), source(new)) is expected
 
 
-def test_what_the_product_asked_for_before_and_words_of_its_own_stay() -> None:
+def test_values_that_the_product_already_compared_are_not_varied() -> None:
     old = source("def f(unit, n):\n    return n > 18\n")
     new = source("def f(unit, n):\n    return n * 0.45 if unit == 'lb' or n == 1234 else n > 18\n")
 
@@ -165,7 +167,7 @@ def test_what_the_product_asked_for_before_and_words_of_its_own_stay() -> None:
     assert {"int 1234", "float 0.45"} <= values.literals - values.settled
 
 
-def test_a_further_number_in_a_table_of_numbers_stays() -> None:
+def test_a_further_number_in_a_table_of_numbers_is_not_varied() -> None:
     old, new = (
         source("TEXTS = {200: 'ok', 404: 'no'}\n"),
         source("TEXTS = {200: 'ok', 404: 'no', 418: 'tea'}\n"),
@@ -183,7 +185,7 @@ class Line:
 VALUES = st.recursive(
     st.integers(-(10**6), 10**6) | st.text("abcXYZ 019,.-", max_size=8) | st.none() | st.booleans(),
     lambda inner: (
-        # Keys of different lengths: what two of them become is never the same.
+        # Keys of different lengths never become the same.
         st.lists(inner, max_size=4)
         | st.dictionaries(st.sampled_from(["", "b", "ac", "cba"]), inner, max_size=3)
     ),
@@ -192,9 +194,7 @@ VALUES = st.recursive(
 
 
 @given(st.lists(VALUES, max_size=3), st.integers(0, 50))
-def test_other_values_are_the_same_each_time_and_leave_what_was_given_alone(
-    given_: list[Any], seed: int
-) -> None:
+def test_varied_values_are_deterministic_copies(given_: list[Any], seed: int) -> None:
     before = plain(given_)
 
     first, second = (
@@ -214,7 +214,7 @@ def test_equal_values_stay_equal_and_texts_as_long_as_they_were(given_: list[Any
 
 
 def shape(value: Any) -> Any:
-    """Lengths, and what is neither letter nor digit."""
+    """Lengths, and characters that are neither letter nor digit."""
     return rebuilt(
         value,
         lambda leaf: (
@@ -231,7 +231,7 @@ def test_objects_are_changed_in_a_copy() -> None:
     assert (made.text, made.count, line.text) == ("ink", 3, "pen")
 
 
-def test_more_or_fewer_parts_are_those_of_lists_and_words() -> None:
+def test_values_are_reshaped_by_list_items_words_and_characters() -> None:
     given_: Any = ([[1, 2, 3], "one two three four", "abcdef"], {})
 
     assert reshaped(given_, -1) == ([[1, 2], "one two three", "abcde"], {})

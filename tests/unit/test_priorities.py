@@ -39,7 +39,7 @@ def test_a_report_and_the_steps_that_deliver_it_are_as_urgent_as_what_failed(
 
 
 @pytest.mark.proves("K13", "A44")
-def test_telling_of_an_escalation_is_more_urgent_than_anything() -> None:
+def test_announcing_an_escalation_is_the_most_urgent_step() -> None:
     low = failure("a", severity=Severity.LOW)
     stage = Stage([fails(low), errs(), errs()], answers=[Fix(tree="tree-0")], notify=True).run()
 

@@ -1,4 +1,4 @@
-"""docs/projects.md shows the projects that are pinned, and what it says of each can be read."""
+"""docs/projects.md shows the pinned projects, and its entry for each can be read."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What agents of a cycle and of handoffs are asked: all that a run needs, and no answer by itself."""
+"""Requests to agents of a cycle and of handoffs: complete for a run, and no answer by themselves."""
 
 from datetime import UTC, datetime
 
@@ -44,7 +44,7 @@ def test_an_agent_of_a_cycle_is_told_what_it_may_write_and_how_to_report(key: st
 
 
 @pytest.mark.proves("C43", "K17", "C54")
-def test_development_is_told_which_tasks_are_done_which_can_run_in_parallel_and_which_wait() -> None:
+def test_development_learns_which_tasks_are_done_parallel_or_waiting() -> None:
     stage = CycleStage()
     stage.work("ra")
     plan = (
@@ -89,9 +89,7 @@ def test_feedback_is_in_the_request_with_its_actions_and_never_a_file_s_content(
 
 @pytest.mark.proves("D32", "D41", "D54")
 @pytest.mark.parametrize("name", AGENTS)
-def test_an_agent_of_handoffs_is_told_its_handoff_and_how_to_return_and_printing_that_returns_nothing(
-    name: str,
-) -> None:
+def test_an_agent_gets_its_handoff_and_printing_the_instructions_returns_nothing(name: str) -> None:
     stage = HandoffStage()
     stage.start("planner")
     stage.result("planner", status="completed", spec="specs/a.md")
@@ -113,14 +111,14 @@ def test_an_agent_of_handoffs_is_told_its_handoff_and_how_to_return_and_printing
         ("x " * 50, f"specs/20260122-{'x-' * 29}x.md"),
     ],
 )
-def test_a_planner_is_told_where_its_specification_belongs(name: str, path: str) -> None:
+def test_a_planner_is_given_the_place_of_its_specification(name: str, path: str) -> None:
     stage = HandoffStage(name=name)
 
     assert f"as the file `{path}`." in handoff_prompt(stage.state, "planner")
 
 
 @pytest.mark.proves("D37", "D43")
-def test_an_answer_and_the_last_failure_stand_in_the_next_request() -> None:
+def test_an_answer_and_the_last_failure_are_in_the_next_request() -> None:
     stage = HandoffStage()
     stage.start("planner")
     stage.fail("planner")
@@ -138,7 +136,7 @@ def store() -> MemoryStore:
 
 
 def played(store: MemoryStore, *, until: str) -> bytes:
-    """The snapshot of a cycle that is about to do a ticket."""
+    """The snapshot of a cycle with a ticket to do."""
     script, hinted = SCRIPTS["cycle"], list[Ticket]()
     engine = ProfileEngine(store, script.profile, lambda ticket, state: hinted.append(ticket))
     engine.start(script.begin)
@@ -151,7 +149,7 @@ def played(store: MemoryStore, *, until: str) -> bytes:
 
 
 @pytest.mark.proves("C39", "C40", "C49")
-def test_a_request_holds_what_was_said_to_the_agent_since_its_last_report(store: MemoryStore) -> None:
+def test_a_request_has_the_messages_to_the_agent_since_its_last_report(store: MemoryStore) -> None:
     snapshot = played(store, until="cd.2.1")
 
     text = request_for(store, snapshot, "cd")

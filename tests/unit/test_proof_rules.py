@@ -1,4 +1,4 @@
-"""What a formerly failing test is, by what became of it when it ran again here and there."""
+"""What a formerly failing test is, by its results when it ran again in each place."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def judged(
     return "a" in flaky, "a" in depends
 
 
-def test_a_test_that_passes_everywhere_is_neither() -> None:
+def test_a_test_that_passes_everywhere_is_neither_flaky_nor_dependent() -> None:
     assert judged(PASSED) == (False, False)
 
 
@@ -35,7 +35,7 @@ def test_a_test_that_fails_again_where_the_check_ran_is_flaky(varied: str) -> No
     assert judged(varied, FAILED, again=(FAILED, FAILED), beside=FAILED) == (True, False)
 
 
-def test_a_test_that_passes_beside_the_files_of_its_check_is_neither() -> None:
+def test_a_test_that_passes_next_to_its_check_s_files_is_neither() -> None:
     assert judged(FAILED, FAILED, again=(FAILED, FAILED), beside=PASSED) == (False, False)
 
 

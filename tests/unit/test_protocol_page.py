@@ -1,4 +1,4 @@
-"""docs/protocol.md is what the code and the tests say today, and every promise has a test."""
+"""docs/protocol.md matches the code and the tests, and every promise has a test."""
 
 import re
 
@@ -17,7 +17,7 @@ def cited() -> set[str]:
     return {number for proof in collect() for number in proof.requirements}
 
 
-def test_the_page_is_what_code_and_tests_say() -> None:
+def test_the_protocol_page_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), f"run `{REGENERATE}`"
 
 
@@ -38,7 +38,7 @@ def test_every_scenario_has_a_test(cited: set[str]) -> None:
     assert scenarios - cited == set()
 
 
-def test_every_number_a_test_cites_is_stated(cited: set[str]) -> None:
+def test_every_requirement_that_a_test_cites_is_stated(cited: set[str]) -> None:
     assert cited - set(STATED) == set(), "state these in docs/requirements.toml"
 
 

@@ -1,4 +1,4 @@
-"""Who may fail by chance, and until when."""
+"""Which tests may fail by chance, and until when."""
 
 from datetime import date
 from pathlib import Path
@@ -20,7 +20,7 @@ def test_an_entry_means_a_test_its_parameters_or_a_pattern(pattern: str) -> None
     )
 
 
-def test_after_its_last_day_a_quarantine_is_none() -> None:
+def test_a_quarantine_ends_after_its_last_day() -> None:
     assert quarantine_of(TEST, [f"{TEST} ann 2027-01-31"], date(2027, 2, 1)) == ""
 
 

@@ -1,4 +1,4 @@
-"""What of a command's words is a secret, and what stays."""
+"""What of a command's output is a secret, and what is kept."""
 
 import html
 import json
@@ -15,7 +15,7 @@ REDACTION = Redaction([SECRET, "true", "https://me:hunter22@shop.example/"])
 
 
 @pytest.mark.parametrize("form", [SECRET, html.escape(SECRET), json.dumps(SECRET)[1:-1]])
-def test_a_value_is_cut_out_in_every_form_a_report_may_have_it(form: str) -> None:
+def test_a_secret_is_redacted_in_every_form_a_report_may_use(form: str) -> None:
     assert REDACTION.text(f"login {form} refused") == f"login {HIDDEN} refused"
     assert REDACTION.data(f"login {form} refused".encode()) == f"login {HIDDEN} refused".encode()
 
@@ -38,7 +38,7 @@ def test_the_password_of_a_url_is_a_secret_by_itself() -> None:
         ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nend", f"{HIDDEN}\nend"),
     ],
 )
-def test_what_can_be_recognised_by_its_form_is_cut_out(text: str, shown: str) -> None:
+def test_secrets_of_a_recognisable_form_are_redacted(text: str, shown: str) -> None:
     assert Redaction().text(text) == shown
 
 
@@ -52,11 +52,11 @@ def test_what_can_be_recognised_by_its_form_is_cut_out(text: str, shown: str) ->
         "calc.py:2: AssertionError: 1 + 2 is not 3",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_text_that_is_no_secret_is_kept(text: str) -> None:
     assert REDACTION.text(text) == text
 
 
-def test_half_a_secret_at_the_edge_of_a_cut_is_none() -> None:
+def test_half_a_secret_at_the_edge_of_an_excerpt_is_redacted() -> None:
     redaction = Redaction(["tok-3141592653"])
 
     shown = redaction.text("begins tok-31415\n[… 7 bytes left out …]\n2653 ends")
@@ -65,5 +65,5 @@ def test_half_a_secret_at_the_edge_of_a_cut_is_none() -> None:
 
 
 @given(st.binary())
-def test_bytes_without_a_secret_come_back_as_they_are(data: bytes) -> None:
+def test_bytes_without_a_secret_are_returned_unchanged(data: bytes) -> None:
     assert Redaction(["tok-3141592653"]).data(data) == data

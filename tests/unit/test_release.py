@@ -1,4 +1,4 @@
-"""Whose death counts as poison: only that of a process whose own worker lives on (K40)."""
+"""Which death counts as poison: only that of a process whose own worker survives (K40)."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ ME: Final = identity()
 
 @pytest.fixture
 def other() -> Iterator[str]:
-    """Another supervisor of this machine that lives."""
+    """Another live supervisor of this machine."""
     process = subprocess.Popen(["sleep", "60"])
     yield identity(process.pid)
     process.kill()
@@ -55,7 +55,7 @@ def given_back(store: MemoryStore, *, poison: bool = True, pid: int | None = Non
 
 @pytest.mark.proves("K40")
 @pytest.mark.parametrize("poison", [True, False])
-def test_a_death_among_its_own_processes_counts_when_the_rest_lived(poison: bool) -> None:
+def test_a_death_among_a_worker_s_processes_counts_if_the_rest_survived(poison: bool) -> None:
     store, ticket = held_by(belonging_to(ME))
 
     assert given_back(store, poison=poison) == [ticket]
@@ -64,7 +64,7 @@ def test_a_death_among_its_own_processes_counts_when_the_rest_lived(poison: bool
 
 
 @pytest.mark.proves("K40")
-def test_a_death_in_another_worker_that_lives_is_that_one_s_to_judge(other: str) -> None:
+def test_a_death_in_another_live_worker_is_left_to_it(other: str) -> None:
     store, _ = held_by(belonging_to(other))
 
     assert given_back(store) == []
@@ -78,7 +78,7 @@ def test_a_death_in_another_worker_that_lives_is_that_one_s_to_judge(other: str)
     [belonging_to(f"{machine()}/{os.getpid()}/2"), DEAD],
     ids=["its supervisor is dead", "it names none"],
 )
-def test_what_a_worker_held_that_died_as_a_whole_is_offered_again_and_never_counts(owner: str) -> None:
+def test_the_steps_of_a_worker_that_died_whole_are_offered_again_and_not_counted(owner: str) -> None:
     store, ticket = held_by(owner)
 
     assert given_back(store) == [ticket]
@@ -86,7 +86,7 @@ def test_what_a_worker_held_that_died_as_a_whole_is_offered_again_and_never_coun
     assert deaths(store) == 0
 
 
-def test_a_main_process_releases_what_its_own_process_held_and_no_other(other: str) -> None:
+def test_a_main_process_releases_only_the_tickets_of_its_own_processes(other: str) -> None:
     for owner in (belonging_to(other), DEAD):
         store, _ = held_by(owner)
         assert given_back(store, pid=os.getpid()) == []
@@ -96,7 +96,7 @@ def test_a_main_process_releases_what_its_own_process_held_and_no_other(other: s
     assert given_back(store, pid=os.getpid()) == [ticket]
 
 
-def test_what_lives_is_left_alone() -> None:
+def test_the_ticket_of_a_live_process_is_not_released() -> None:
     store, _ = held_by(f"{ME}@1:1")
 
     assert given_back(store) == []

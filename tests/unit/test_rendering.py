@@ -55,7 +55,7 @@ def check_golden(name: str, text: str) -> None:
 
 @lru_cache(maxsize=2)
 def tokens(text: str) -> list[Token]:
-    """What a Markdown reader sees; asked twice of each text, and of the plain one again and again."""
+    """What a Markdown reader sees; computed twice for each text, and repeatedly for the plain one."""
     return GFM.parse(text)
 
 
@@ -118,7 +118,7 @@ def test_each_type_is_rendered_as_its_golden_file(name: str) -> None:
 
 
 @pytest.mark.proves("A86", "B27", "K9")
-def test_what_a_fixer_reads_says_what_to_reach_each_fact_once_and_the_rules() -> None:
+def test_a_fixer_s_request_states_goal_rules_and_each_fact_once() -> None:
     delivery = render_delivery(REPORT)
 
     check_golden("delivery", delivery)
@@ -235,7 +235,7 @@ _HOSTILE: Final = (
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_hostile_words_cannot_become_layout(name: str) -> None:
+def test_hostile_text_cannot_become_layout(name: str) -> None:
     plain = render(said_with(SAMPLES[name], "plain"))
     layout = skeleton(plain), blocks(plain)
 
@@ -245,7 +245,7 @@ def test_hostile_words_cannot_become_layout(name: str) -> None:
 
 
 @given(st.text(min_size=1), st.sampled_from(sorted(SAMPLES)))
-def test_no_words_at_all_can_become_layout(word: str, name: str) -> None:
+def test_no_text_can_become_layout(word: str, name: str) -> None:
     plain, hostile = (render(said_with(SAMPLES[name], chosen)) for chosen in ("plain", word))
 
     assert skeleton(hostile) == skeleton(plain)
@@ -291,7 +291,7 @@ def test_a_fence_holds_any_text_unchanged(text: str) -> None:
 @given(st.text(), st.sampled_from(_HIDDEN), st.text())
 @example("", "\U000e0000", "")
 @example("delete", "\U000e0001", "\\U000e0001")
-def test_a_fence_shows_what_nobody_would_see_as_an_escape(before: str, hidden: str, after: str) -> None:
+def test_a_fence_shows_invisible_characters_as_escapes(before: str, hidden: str, after: str) -> None:
     text = before + hidden + after
     (token,) = [token for token in GFM.parse(markdown.fence(text)) if token.type == "fence"]
 
@@ -300,7 +300,7 @@ def test_a_fence_shows_what_nobody_would_see_as_an_escape(before: str, hidden: s
     assert unfence(token.info, token.content) == text
 
 
-def test_nothing_that_is_read_is_hidden() -> None:
+def test_no_rendered_text_is_hidden() -> None:
     read = {each for each in _HIDDEN if unicodedata.category(each) not in {"Cc", "Cf", "Cn", "Zl", "Zp"}}
 
     assert read == {each for each in _HIDDEN if _VARIATION.match(each)}

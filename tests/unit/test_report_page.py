@@ -55,7 +55,7 @@ ATTRIBUTES: Final = frozenset(
 
 
 class Page(HTMLParser):
-    """A page taken apart; what is not closed, or closed out of turn, is remembered. `seen` is what nothing folds."""
+    """A parsed page; unclosed elements and wrong closings are recorded. `seen` is what nothing folds."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class Page(HTMLParser):
 
 
 def told(text: str) -> Summary:
-    """A workflow in which everybody says `text`."""
+    """A workflow in which every text is `text`."""
     found = Failure(
         name=text, file=text, line=3, error_type=text, message=text, suggestion=text, context=text
     )
@@ -112,7 +112,7 @@ def told(text: str) -> Summary:
 
 @cache
 def plain() -> Summary:
-    """A whole workflow without any hostile word; played when it is first looked at, and then no more."""
+    """A whole workflow without hostile text; played once, at its first use."""
     return told("word")
 
 
@@ -131,20 +131,20 @@ def test_the_page_is_well_formed_and_needs_nothing_from_outside() -> None:
     assert style.count("url(") == style.count("url(#")
 
 
-def handed_in(stage: Stage, *, snapshot: Mapping[str, str] | None = None, **told: Any) -> Summary:
+def submitted(stage: Stage, *, snapshot: Mapping[str, str] | None = None, **told: Any) -> Summary:
     """The report on a workflow of the folder `/srv/shop`."""
     described = {"source": "/srv/shop", **(snapshot or {})}
     state = stage.state.model_copy(update={"name": "shop", "snapshot": json.dumps(described)})
     return summarize(state, history_of(stage), stage.now, Told(**told))
 
 
-def test_what_waits_for_a_person_is_the_loudest_thing_with_its_answers_and_a_fixed_moment() -> None:
+def test_a_wait_for_a_person_is_most_prominent_with_its_answers_and_a_fixed_time() -> None:
     stage = Stage({"security": [fails("s")] * 3}, fixer="command").run().advance(3600)
     answers = (Answer(command="fixloop decide 47 extend", does="3 more", because="it went well"),)
 
-    first = handed_in(stage, answers=answers)
+    first = submitted(stage, answers=answers)
     text = as_html(first)
-    later = handed_in(stage.advance(7200), answers=answers)
+    later = submitted(stage.advance(7200), answers=answers)
 
     assert first.waiting == later.waiting
     assert first.waiting is not None
@@ -155,10 +155,10 @@ def test_what_waits_for_a_person_is_the_loudest_thing_with_its_answers_and_a_fix
     assert "running" not in Page(text[text.index("<body>") :]).text
 
 
-def test_a_fix_that_nobody_is_configured_for_is_waited_for_and_not_at_work() -> None:
+def test_a_fix_without_a_configured_fixer_is_shown_as_awaited() -> None:
     stage = Stage({"security": [fails("s")]}, answers=[SILENT], fixer="outside").run().advance(60)
 
-    summary = handed_in(stage)
+    summary = submitted(stage)
 
     assert summary.waiting is not None
     assert summary.waiting.because == "no fixer is configured; --fixer COMMAND or [fixer] names one"
@@ -172,25 +172,25 @@ def test_a_fix_that_nobody_is_configured_for_is_waited_for_and_not_at_work() -> 
     assert "- **Status**: waits for a fix (AWAITING_FIX)" in markdown
 
 
-def test_the_last_lines_of_a_fixer_that_failed_and_what_fails_are_not_folded() -> None:
+def test_a_failed_fixer_s_last_lines_and_the_failures_are_not_folded() -> None:
     broken = Breaks("the fixer ended with exit code 1", "Traceback\nfatal: invalid object name 'main'\n")
     failing = failure("s", message="first line\nassert 41 == 42")
     stage = Stage({"security": [fails(failing)]}, answers=[broken] * 3, fixer="command").run()
 
-    page = Page(as_html(handed_in(stage)))
+    page = Page(as_html(submitted(stage)))
 
     assert "Traceback\nfatal: invalid object name 'main'" in page.seen
     assert "assert 41 == 42" in page.seen
-    assert "Traceback\nfatal: invalid object name" in as_markdown(handed_in(stage))
+    assert "Traceback\nfatal: invalid object name" in as_markdown(submitted(stage))
 
 
-def test_the_difference_of_each_fix_and_of_all_is_shown_and_what_is_cut_is_counted() -> None:
+def test_the_diff_of_each_fix_and_of_all_is_shown_with_omissions_counted() -> None:
     diff = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-price = 1\n+price = 2\n"
     long = diff + "+more\n" * 1000
     fixes = [Fix(diff=diff, said="I believe it is the price."), Fix(diff=long)]
     stage = Stage([fails("a", "b"), fails("a"), passes()], answers=fixes, fixer="command").run()
 
-    summary = handed_in(stage, diff="+all of it\n")
+    summary = submitted(stage, diff="+all of it\n")
     text = as_html(summary)
 
     assert [fix.diff for fix in summary.phases[2].fixes] == [diff, long]
@@ -202,19 +202,19 @@ def test_the_difference_of_each_fix_and_of_all_is_shown_and_what_is_cut_is_count
     markdown = as_markdown(summary)
     assert all(said in markdown for said in ("+price = 2", "+all of it", "more lines:"))
     alone = Stage([fails("a"), passes()], answers=[Fix(diff=diff)], fixer="command").run()
-    assert handed_in(alone, diff=diff).diff == ""
+    assert submitted(alone, diff=diff).diff == ""
 
 
 def test_the_title_is_the_commits_subject_unless_the_feature_has_a_name() -> None:
     stage = Stage([passes()]).run()
     snapshot = {"branch": "totals", "subject": "Count items", "author": "Ann Lee"}
 
-    page = Page(as_html(handed_in(stage, snapshot=snapshot)))
+    page = Page(as_html(submitted(stage, snapshot=snapshot)))
 
     assert "Count items" in page.text
     assert "totals" in page.text
     assert "by Ann Lee" in page.text
-    markdown = as_markdown(handed_in(stage, snapshot=snapshot))
+    markdown = as_markdown(submitted(stage, snapshot=snapshot))
     assert "- **Branch**: totals" in markdown
     assert "- **Author**: Ann Lee" in markdown
     named = summarize(
@@ -225,8 +225,8 @@ def test_the_title_is_the_commits_subject_unless_the_feature_has_a_name() -> Non
     assert (named.title, named.branch) == ("", "totals")
 
 
-def test_what_does_not_apply_takes_one_line_and_one_of_a_thing_is_no_plural() -> None:
-    page = Page(as_html(handed_in(Stage([passes()]).run())))
+def test_inapplicable_gates_take_one_line_and_single_counts_are_singular() -> None:
+    page = Page(as_html(submitted(Stage([passes()]).run())))
 
     assert page.tags["article"] == 1
     assert "5 phases do not apply: Unit Test Writing, " in page.text
@@ -236,7 +236,7 @@ def test_what_does_not_apply_takes_one_line_and_one_of_a_thing_is_no_plural() ->
     assert "1 specialists" not in page.text
 
 
-def test_a_worker_that_starts_is_no_absence() -> None:
+def test_a_worker_s_start_is_not_shown_as_an_absence() -> None:
     stage = Stage([passes()])
     stage.away_seconds += 4
 
@@ -257,7 +257,7 @@ def test_the_page_shows_every_specialist_iteration_and_message() -> None:
     assert all(gate.name in page.text for gate in plain().gates)
 
 
-def test_every_place_the_page_leads_to_is_there() -> None:
+def test_every_link_within_the_page_has_a_target() -> None:
     page = Page(as_html(plain()))
 
     targets = {value.removeprefix("#") for name, value in page.attributes if name == "href"}
@@ -300,7 +300,7 @@ def test_short_runs_stay_visible_next_to_a_night_of_waiting() -> None:
     assert max(ends) <= drawn.width
 
 
-def test_marks_of_one_moment_do_not_lie_on_each_other() -> None:
+def test_marks_of_one_moment_do_not_overlap() -> None:
     drawn = chart(plain())
 
     for before, after in zip(drawn.points, drawn.points[1:], strict=False):
@@ -325,7 +325,7 @@ def luminance(colour: str) -> float:
         *(("on", "ok"), ("on", "bad"), ("on", "warn"), ("on", "person")),
     ],
 )
-def test_words_stand_out_from_what_is_behind_them(front: str, back: str, look: int) -> None:
+def test_text_contrasts_with_its_background(front: str, back: str, look: int) -> None:
     found = re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", as_html(plain()))
     colours = dict(found[look * len(found) // 2 : (look + 1) * len(found) // 2])
 
@@ -333,7 +333,7 @@ def test_words_stand_out_from_what_is_behind_them(front: str, back: str, look: i
     assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
-def test_what_fixloop_takes_around_the_commands_is_reported_as_its_own() -> None:
+def test_the_time_of_fixloop_between_commands_is_reported_as_its_own() -> None:
     summary = report_on(Stage([passes(takes_seconds=9.5)]).run())
     times = summary.times.model_copy(update={"commands": 0.5})
     summary = summary.model_copy(update={"times": times})

@@ -58,7 +58,7 @@ def test_a_runners_summary_says_how_many_tests_ran(output: str, number: int) -> 
         "5 passed the gate\n",
     ],
 )
-def test_an_output_without_a_summary_counts_nothing(output: str) -> None:
+def test_an_output_without_a_summary_gives_no_count(output: str) -> None:
     assert counted(output) is None
 
 
@@ -73,5 +73,5 @@ def test_the_evidence_of_a_check_without_a_report_has_the_number(tmp_path: Path)
     assert judged(tmp_path, "all is well\n").evidence.tests is None
 
 
-def test_of_a_check_that_writes_a_report_the_report_counts(tmp_path: Path) -> None:
+def test_a_check_s_report_takes_precedence_over_its_output(tmp_path: Path) -> None:
     assert judged(tmp_path, UNITTEST_PASSED, ("pytest", "--junitxml={junit}")).evidence.tests is None

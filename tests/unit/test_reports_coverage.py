@@ -97,7 +97,7 @@ def test_a_gate_is_one_result(tmp_path: Path) -> None:
         "[]",
     ],
 )
-def test_a_figure_that_is_none_never_passes(tmp_path: Path, content: str) -> None:
+def test_an_invalid_figure_never_passes(tmp_path: Path, content: str) -> None:
     report = read(tmp_path, "coverage", content, gate=80.0)
 
     assert report.outcome == "error"

@@ -1,4 +1,4 @@
-"""What a request says of a failing test: where to begin, what the code around is, and how to run it alone."""
+"""What a request says of a failing test: where to start, the code around it, and how to run it alone."""
 
 from pathlib import Path
 
@@ -98,11 +98,11 @@ def root(tmp_path: Path) -> Path:
         ("no place at all", "None"),
     ],
 )
-def test_the_place_to_begin_at_is_the_deepest_frame_of_the_project(root: Path, text: str, place: str) -> None:
+def test_the_place_to_start_is_the_deepest_frame_of_the_project(root: Path, text: str, place: str) -> None:
     assert str(deepest(text.replace("{root}", str(root)), SourceTree(root))) == place
 
 
-def test_no_place_outside_of_the_workspace_is_a_place_to_begin_at(root: Path, tmp_path: Path) -> None:
+def test_a_place_outside_the_workspace_is_never_the_place_to_start(root: Path, tmp_path: Path) -> None:
     (root / "link.py").symlink_to("/etc/passwd")
 
     assert (
@@ -110,7 +110,7 @@ def test_no_place_outside_of_the_workspace_is_a_place_to_begin_at(root: Path, tm
     )
 
 
-def test_of_a_traceback_the_values_and_one_line_for_each_frame_are_left(root: Path) -> None:
+def test_a_traceback_is_reduced_to_values_and_one_line_for_each_frame(root: Path) -> None:
     assert digest(LONG, SourceTree(root)).split("\n") == [
         "TypeError: Unknown kind",
         'tests/test_cart.py:11: total([{"kind": "x"}])',
@@ -120,7 +120,7 @@ def test_of_a_traceback_the_values_and_one_line_for_each_frame_are_left(root: Pa
     ]
 
 
-def test_of_a_native_traceback_the_frames_of_the_runner_are_left_out(root: Path) -> None:
+def test_a_native_traceback_is_shown_without_the_runner_s_frames(root: Path) -> None:
     assert digest(NATIVE.format(root=root), SourceTree(root)).split("\n") == [
         "KeyError: 'price'",
         "tests/test_cart.py:11: total([{}])",
@@ -128,7 +128,7 @@ def test_of_a_native_traceback_the_frames_of_the_runner_are_left_out(root: Path)
     ]
 
 
-def test_equal_lines_of_a_comparison_all_stay(root: Path) -> None:
+def test_all_equal_lines_of_a_comparison_are_kept(root: Path) -> None:
     values = "E     - x\nE     + y\nE     - x\n"
     text = f"assert a == b\n>   assert a == b\nE   assert a == b\n{values}\ntests/test_cart.py:4: A"
 
@@ -152,7 +152,7 @@ def test_an_example_has_the_lines_around_its_frame_without_secrets(root: Path) -
     assert told.message == digest(LONG, SourceTree(root))
 
 
-def test_a_frame_behind_the_end_of_its_file_has_no_source(root: Path) -> None:
+def test_a_frame_past_the_end_of_its_file_has_no_source(root: Path) -> None:
     from fixloop.reports.tracebacks import Frame
 
     assert source_around(root, Frame("src/shop/cart.py", 99)) == ""
@@ -270,7 +270,7 @@ def test_a_runner_that_is_known_has_a_narrower_command(command: str, failure: Fa
 
 
 @pytest.mark.parametrize("escape", ["\x1b[31m", "#x1B[31m", "&#27;[31m", "[31m"])
-def test_of_colours_nothing_is_left(escape: str) -> None:
+def test_colour_codes_are_removed(escape: str) -> None:
     reset = escape.replace("31", "0")
 
     assert plain(f"{escape}[PARSE_ERROR] {reset}bad") == "[PARSE_ERROR] bad"

@@ -1,4 +1,4 @@
-"""What never passes: each kind of file that proves nothing, and files made to hang, fill or fool a reader."""
+"""Reports that never pass: each kind of file that proves nothing, and files made to hang, fill or fool a reader."""
 
 import json
 import os
@@ -200,7 +200,7 @@ def test_a_device_is_not_read() -> None:
     assert read_within(10, Path("/dev/zero"), "junit").reason.endswith("zero is a device, not a regular file")
 
 
-def test_a_path_that_cannot_be_is_an_error() -> None:
+def test_an_impossible_path_is_an_error() -> None:
     assert read_report(Path("a\0b"), "junit").outcome is RunOutcome.ERROR
     assert read_report(Path("x" * 5000), "junit").outcome is RunOutcome.ERROR
 
@@ -331,7 +331,7 @@ def test_a_wrong_shape_anywhere_in_coverage_never_raises(part: object, gate: flo
     failures=st.integers(0, 3),
     errors=st.integers(0, 3),
 )
-def test_a_report_passes_only_if_it_is_whole_and_something_passed_and_nothing_failed(
+def test_only_a_complete_report_with_passes_and_no_failures_passes(
     ends: list[str], tests: int, failures: int, errors: int
 ) -> None:
     listed = "".join(f'<testcase name="t{n}">{end}</testcase>' for n, end in enumerate(ends))

@@ -51,7 +51,7 @@ SAID_LAST = (
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_a_real_report_gives_the_counts_one_sees_in_it(name: str) -> None:
+def test_a_real_report_gives_its_visible_counts(name: str) -> None:
     report = read_report(JUNIT / name, "junit")
 
     assert seen(report) == REAL[name]
@@ -131,7 +131,7 @@ def test_a_module_that_cannot_be_imported_is_resolved_by_being_imported(tmp_path
     assert failure.name in after.passed_names
 
 
-def test_a_module_that_cannot_be_imported_is_listed_with_what_it_could_not_import(tmp_path: Path) -> None:
+def test_a_module_that_cannot_be_imported_is_listed_with_the_missing_one(tmp_path: Path) -> None:
     text = (
         "a.py:1: in &lt;module&gt;\n    import nope\nE   ModuleNotFoundError: No module named 'nope._version'"
     )
@@ -227,7 +227,7 @@ def test_an_absolute_path_inside_the_workspace_becomes_relative(tmp_path: Path) 
     assert failure.name == "tests/t.py::T::t"
 
 
-def test_a_collector_s_file_with_dots_stays_whole_in_an_id(tmp_path: Path) -> None:
+def test_a_file_name_with_dots_is_kept_whole_in_an_id(tmp_path: Path) -> None:
     failing = '<testcase name="testIt" classname="tests.t.Mypy.check-it.test"><failure/></testcase>'
 
     (failure,) = read(tmp_path, "junit", junit(failing), root=written(tmp_path, {"tests/t.py": ""})).failures
@@ -287,7 +287,7 @@ def test_a_namespace_changes_nothing(tmp_path: Path) -> None:
     assert seen(report) == ("passed", 1, 1, 0, 0, 0)
 
 
-def test_what_a_failing_test_printed_is_its_context(tmp_path: Path) -> None:
+def test_the_output_of_a_failing_test_is_its_context(tmp_path: Path) -> None:
     failing = (
         '<testcase name="x"><failure message="no"/><system-out>got \x85here</system-out></testcase>'
         "<system-out>not this</system-out>"
@@ -298,7 +298,7 @@ def test_what_a_failing_test_printed_is_its_context(tmp_path: Path) -> None:
     assert failure.context == "got here"
 
 
-def test_a_test_that_pytest_counts_twice_is_listed_once_whatever_the_suite_is_called(tmp_path: Path) -> None:
+def test_a_test_that_pytest_counts_twice_is_listed_once_in_any_suite(tmp_path: Path) -> None:
     declared = (
         'errors="0" failures="0" skipped="2" tests="3" time="1" timestamp="2026-11-28T07:52:49" hostname="vm"'
     )
@@ -322,7 +322,7 @@ def test_a_test_that_printed_nothing_has_no_context(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "message", ["TypeError: Unknown key derivation method", "AssertionError: assert 1 == 2"]
 )
-def test_nothing_is_guessed_from_the_kind_of_an_error(tmp_path: Path, message: str) -> None:
+def test_no_suggestion_is_guessed_from_the_type_of_an_error(tmp_path: Path, message: str) -> None:
     failing = f'<testcase classname="a" name="test_x"><failure message="{message}"/></testcase>'
 
     (failure,) = read(tmp_path, "junit", junit(failing)).failures

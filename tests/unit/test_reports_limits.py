@@ -35,7 +35,7 @@ def test_fifty_failures_are_kept_in_full_and_the_others_as_one_line_each() -> No
 
 
 @pytest.mark.proves("K41")
-def test_a_failure_is_cut_to_eight_kilobytes_with_both_ends_kept() -> None:
+def test_a_failure_is_shortened_to_eight_kilobytes_keeping_both_ends() -> None:
     (kept,) = bound([Failure(name="t", message="start" + "ü" * 100_000 + "end", context="y" * 100_000)], {0})
 
     assert size(kept) <= FAILURE_BYTES
@@ -47,7 +47,7 @@ def test_a_failure_is_cut_to_eight_kilobytes_with_both_ends_kept() -> None:
 
 @pytest.mark.proves("K41")
 @given(st.text(), st.integers(60, 400))
-def test_a_cut_never_breaks_a_character_and_says_what_is_gone(text: str, limit_bytes: int) -> None:
+def test_an_excerpt_never_breaks_a_character_and_says_what_is_missing(text: str, limit_bytes: int) -> None:
     text = clean(text) * 20
 
     kept = cut(text, limit_bytes)
@@ -75,7 +75,7 @@ def test_bounding_keeps_every_failure_and_every_key(messages: list[str]) -> None
 
 
 @pytest.mark.proves("K7")
-def test_two_long_names_stay_two() -> None:
+def test_two_long_names_stay_distinct() -> None:
     first, second = short_name("x" * 900 + "a"), short_name("x" * 900 + "b")
 
     assert first != second
@@ -91,5 +91,5 @@ def test_cleaned_text_can_be_stored_and_shown(text: str) -> None:
     assert not [letter for letter in shown if ord(letter) < 32 and letter not in "\n\t"]
 
 
-def test_terminal_escapes_are_cut_out() -> None:
+def test_terminal_escapes_are_removed() -> None:
     assert clean("\x1b[31mred\x1b[0m\r\n\x1b]0;title\x07done\x1b") == "red\ndone"

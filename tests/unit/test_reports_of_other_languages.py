@@ -1,4 +1,4 @@
-"""What the test runners and linters of JavaScript, Go and Rust wrote themselves, and what fixloop makes of it."""
+"""Recorded output of the test runners and linters of JavaScript, Go and Rust, and how fixloop reads it."""
 
 from pathlib import Path
 from typing import Final
@@ -156,7 +156,7 @@ def test_a_failure_has_a_name_a_place_and_a_kind(
         ("jest-30-failing.json", "jest-30-passing.json", "jest", "jt/broken.test.js"),
     ],
 )
-def test_what_stood_for_a_file_or_a_build_is_among_what_passes_later(
+def test_a_failed_file_or_build_is_among_the_passed_names_later(
     tmp_path: Path, broken: str, repaired: str, kind: str, name: str
 ) -> None:
     assert name in {failure.name for failure in of(broken, kind, tmp_path).failures}
@@ -202,7 +202,7 @@ def test_a_build_failure_of_go_1_24_is_reported_in_events(tmp_path: Path) -> Non
         ("jest-30-passing.json", "jest", '"assertionResults"'),
     ],
 )
-def test_a_run_that_was_cut_short_proves_nothing(tmp_path: Path, name: str, kind: str, keep: str) -> None:
+def test_a_truncated_run_proves_nothing(tmp_path: Path, name: str, kind: str, keep: str) -> None:
     text = text_of(name, tmp_path)
 
     report = read(tmp_path, kind, text[: text.index(keep)])
@@ -252,7 +252,7 @@ def judged(tmp_path: Path, check: Check, exit_code: int, output: str = "", repor
         (("cargo", "clippy", "--message-format=json"), "clippy", "clippy-1.95-warnings.txt"),
     ],
 )
-def test_warnings_fail_where_the_exit_code_says_so(
+def test_warnings_fail_if_the_exit_code_says_so(
     tmp_path: Path, command: tuple[str, ...], output: str, report: str
 ) -> None:
     check = Check(name="lint", command=command, output=output)
@@ -275,7 +275,7 @@ def test_warnings_fail_where_the_exit_code_says_so(
         ('Jest: "global" coverage threshold for branches (80%) not met: 50%', "coverage of branches", "50"),
     ],
 )
-def test_coverage_that_the_runner_refuses_is_a_failure_although_every_test_passes(
+def test_coverage_that_the_runner_refuses_is_a_failure_even_if_all_tests_pass(
     tmp_path: Path, line: str, name: str, measure: str
 ) -> None:
     root = written(tmp_path / "project", {})
@@ -296,7 +296,7 @@ def test_coverage_that_the_runner_refuses_is_a_failure_although_every_test_passe
     assert [(failure.name, failure.measure) for failure in result.failures] == [(name, measure)]
 
 
-def test_what_a_test_prints_is_not_taken_for_the_runner_s_own_words(tmp_path: Path) -> None:
+def test_a_test_s_output_is_not_taken_for_the_runner_s(tmp_path: Path) -> None:
     words = ("go", "test", "-json", "./...")
     line = '{"Action":"output","Package":"m","Test":"TestA","Output":"no packages to test\\n"}'
     ends = ('{"Action":"pass","Package":"m","Test":"TestA"}', '{"Action":"pass","Package":"m"}')

@@ -238,7 +238,7 @@ def test_another_text_or_another_number_of_lines_changes_the_measure() -> None:
 
 
 @pytest.mark.proves("K7")
-def test_a_command_that_only_says_no_is_one_failure_named_after_its_check() -> None:
+def test_a_failing_command_without_findings_is_one_failure_named_after_its_check() -> None:
     failure = whole_failure("it broke\n", "smoke", "make smoke", 2)
 
     assert (failure.name, failure.file, failure.error_type) == ("smoke", "", "exit code 2")
@@ -376,7 +376,7 @@ def test_each_failing_point_of_tap_is_a_failure_by_its_title(tree: SourceTree, t
     assert (second.name, second.location) == ("dash > should be truthy", "test/dash.js:3")
 
 
-def test_of_nested_tap_only_what_fails_by_itself_is_a_failure(tree: SourceTree, tmp_path: Path) -> None:
+def test_only_nested_tap_points_that_fail_themselves_are_failures(tree: SourceTree, tmp_path: Path) -> None:
     total, alone = printed(NESTED_TAP, tmp_path)
 
     assert (total.name, total.location, total.error_type) == ("total", "test/kv.js:5", "failure")
@@ -390,7 +390,7 @@ def test_the_comments_below_a_failing_point_of_tap_are_its_message(tree: SourceT
     assert (failure.name, failure.message) == ("adds", "adds\n# (in a.bats)\n#  `x' failed")
 
 
-def test_of_a_long_output_what_tells_most_comes_first_and_progress_is_left_out() -> None:
+def test_a_long_output_is_shown_with_telling_lines_first_and_no_progress() -> None:
     warnings = "".join(f"  {number}:1  warning  No magic number\n" for number in range(60))
     output = f"{'.' * 200}\n{warnings}  3:1  error  Bad\nok 1 fine\nboom\nValueError: no\n\n\nthe end\n"
 

@@ -37,7 +37,7 @@ def at(uri: str, line: int = 1, **location: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_a_real_log_gives_the_counts_one_sees_in_it(name: str) -> None:
+def test_a_real_log_gives_its_visible_counts(name: str) -> None:
     report = read_report(SARIF / name, "sarif", fail_on=FailOn.WARNING)
 
     assert seen(report) == REAL[name]
@@ -165,7 +165,7 @@ def test_a_path_outside_the_workspace_is_kept_as_a_bare_name(tmp_path: Path, uri
     assert report.failures[0].file == "passwd"
 
 
-def test_a_base_that_refers_to_itself_ends(tmp_path: Path) -> None:
+def test_a_base_that_refers_to_itself_causes_no_endless_loop(tmp_path: Path) -> None:
     log = sarif(at("m.py", uriBaseId="LOOP"), originalUriBaseIds={"LOOP": {"uri": "x/", "uriBaseId": "LOOP"}})
 
     assert read(tmp_path, "sarif", log, fail_on=FailOn.NOTE).failures[0].file.endswith("x/m.py")
@@ -226,14 +226,14 @@ def test_three_findings_of_one_rule_in_one_file_are_three(tmp_path: Path) -> Non
     assert len({failure.key for failure in report.failures}) == 1
 
 
-def test_what_is_not_read_need_not_be_as_the_standard_says(tmp_path: Path) -> None:
+def test_unused_fields_need_not_conform_to_the_standard(tmp_path: Path) -> None:
     odd = {**at("m.py"), "codeFlows": "none", "graphs": 3, "partialFingerprints": {"a": 1}}
 
     assert len(sarif_failures(tmp_path, odd).failures) == 1
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_a_byte_order_mark_is_no_obstacle(tmp_path: Path, encoding: str) -> None:
+def test_a_byte_order_mark_is_accepted(tmp_path: Path, encoding: str) -> None:
     assert read(tmp_path, "sarif", sarif(at("ü.py")).encode(encoding)).findings == 1
 
 

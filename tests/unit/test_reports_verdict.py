@@ -154,7 +154,7 @@ def test_a_report_that_was_not_written_is_an_error(tmp_path: Path, missing: str)
     assert f"the {missing} report {missing} is missing" in result.reason
 
 
-def test_where_a_report_is_missing_the_end_of_the_output_is_told_and_no_stack_frame(tmp_path: Path) -> None:
+def test_a_missing_report_is_explained_with_the_output_s_end_and_no_stack_frame(tmp_path: Path) -> None:
     output = "Error: no such module\n    at load (node:internal/modules:1:1)\n    at node:internal/main:2:2\n"
 
     result = judged(tmp_path, ("mocha", "{junit}"), 1, output)
@@ -232,7 +232,7 @@ def test_the_program_behind_variables_is_the_one_that_is_missing(tmp_path: Path)
         (("go", "vet", "./..."), 1, "go: m@v1: Get: dial tcp: lookup h: no such host", False),
     ],
 )
-def test_what_would_fail_the_same_way_again_is_final(
+def test_an_error_that_would_repeat_is_final(
     tmp_path: Path, command: tuple[str, ...], exit_code: int, output: str, is_final: bool
 ) -> None:
     result = judged(tmp_path, command, exit_code, output)
@@ -249,7 +249,7 @@ def test_a_tool_that_crashed_is_an_error_even_with_a_report(tmp_path: Path) -> N
 
 
 @pytest.mark.proves("K38")
-def test_a_wrong_call_of_pytest_is_reported_in_pytests_own_sentence(tmp_path: Path) -> None:
+def test_wrong_usage_of_pytest_is_reported_in_pytest_s_own_words(tmp_path: Path) -> None:
     said = (
         "ERROR: usage: pytest\npytest: error: unrecognized arguments: --cov\n  inifile: None\n  rootdir: /x\n"
     )
@@ -310,16 +310,14 @@ def test_a_tool_that_was_given_no_files_never_passes(
         ("0 features passed, 0 failed\n0 scenarios passed, 0 failed, 0 skipped\n", False),
     ],
 )
-def test_a_runner_that_says_itself_that_no_test_ran_never_passes(
-    tmp_path: Path, output: str, *, ran: bool
-) -> None:
+def test_a_runner_that_reports_no_tests_never_passes(tmp_path: Path, output: str, *, ran: bool) -> None:
     result = judged(tmp_path, ("make", "test"), 0, output)
 
     assert result.outcome is (RunOutcome.PASSED if ran else RunOutcome.ERROR)
     assert ran or result.reason == "it says itself that no test ran"
 
 
-def test_the_words_of_another_tool_mean_nothing(tmp_path: Path) -> None:
+def test_the_output_of_another_tool_is_not_interpreted(tmp_path: Path) -> None:
     assert judged(tmp_path, ("make",), 0, "Total lines of code: 0").outcome == "passed"
     assert judged(tmp_path, ("scan",), 0, "Findings\n  High:  0\n  Total:  0\n").outcome == "passed"
     assert judged(tmp_path, ("unittest",), 0, "Ran 0 tests in 0.1s\nRan 7 tests in 0.1s").outcome == "passed"
@@ -339,7 +337,7 @@ def test_a_detected_check_whose_code_has_moved_away_never_passes(tmp_path: Path)
 
 
 @pytest.mark.proves("K7")
-def test_without_a_placeholder_the_exit_code_decides_and_the_output_is_the_message(tmp_path: Path) -> None:
+def test_without_a_placeholder_the_exit_code_decides_and_the_message_is_the_output(tmp_path: Path) -> None:
     written(tmp_path, {"src/a.py": ""})
 
     passed = judged(tmp_path, ("mypy",), 0, "src/a.py:1: error: said in passing")

@@ -14,7 +14,7 @@ FILTER = b"local\0filter.evil.clean\nrun\0"
 
 
 class Listing:
-    """What git would list, and how often it was asked."""
+    """A listing by git, and how often it was made."""
 
     def __init__(self, said: bytes | None) -> None:
         self.said, self.times = said, 0
@@ -51,7 +51,7 @@ def test_an_unchanged_configuration_is_listed_once(top: Path, asked: Asked) -> N
     "file",
     ["project/.git/config", "project/.git/config.worktree", "home/.gitconfig", "home/.config/git/config"],
 )
-def test_each_file_that_git_reads_is_looked_at_each_time(
+def test_each_file_that_git_reads_is_checked_each_time(
     file: str, top: Path, asked: Asked, tmp_path: Path
 ) -> None:
     asked(top, Listing(PLAIN))
@@ -59,7 +59,7 @@ def test_each_file_that_git_reads_is_looked_at_each_time(
     assert asked(top, Listing(FILTER)) == (Setting("local", "filter.evil.clean", "run"),)
 
 
-def test_a_content_of_the_same_length_is_another(top: Path, asked: Asked) -> None:
+def test_changed_content_of_the_same_length_is_listed_again(top: Path, asked: Asked) -> None:
     asked(top, Listing(PLAIN))
     (top / ".git/config").write_text("[c0re]\n")
     assert asked(top, Listing(FILTER))[0].key == "filter.evil.clean"
@@ -68,14 +68,14 @@ def test_a_content_of_the_same_length_is_another(top: Path, asked: Asked) -> Non
 @pytest.mark.parametrize(
     "said", [None, b"local\0include.path\n/x\0", b"local\0includeif.onbranch:x.path\n/x\0"]
 )
-def test_what_cannot_be_known_is_listed_each_time(said: bytes | None, top: Path, asked: Asked) -> None:
+def test_an_unknown_configuration_is_listed_each_time(said: bytes | None, top: Path, asked: Asked) -> None:
     listing = Listing(said)
     asked(top, listing)
     asked(top, listing)
     assert listing.times == 2
 
 
-def test_nothing_is_known_of_a_folder_that_is_no_whole_repository(tmp_path: Path, asked: Asked) -> None:
+def test_nothing_is_cached_for_an_incomplete_repository(tmp_path: Path, asked: Asked) -> None:
     write(tmp_path / "broken/.git", {"HEAD": ""})
     write(tmp_path / "odd", {".git": "elsewhere"})
     write(tmp_path / "pipe/.git", {"HEAD": "", "objects/x": "", "refs/x": ""})
@@ -86,7 +86,7 @@ def test_nothing_is_known_of_a_folder_that_is_no_whole_repository(tmp_path: Path
     assert listing.times == 6
 
 
-def test_what_is_written_while_git_lists_is_listed_again(top: Path, asked: Asked) -> None:
+def test_a_configuration_written_during_a_listing_is_listed_again(top: Path, asked: Asked) -> None:
     class Written(Listing):
         def __call__(self) -> bytes | None:
             (top / ".git/config").write_text("[core]\n# changed meanwhile\n")

@@ -52,7 +52,7 @@ def test_without_origin_the_project_is_the_real_path_of_the_top(tmp_path: Path) 
     assert project_of(tmp_path / "link" / "sub").name == str(repository)
 
 
-def test_a_path_below_the_top_is_found_with_its_way_from_there(tmp_path: Path) -> None:
+def test_a_path_below_the_top_is_found_with_its_relative_path(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", {"deep/er/a": "1"})
 
     assert top_of(repository / "deep" / "er") == (repository, "deep/er")
@@ -75,7 +75,7 @@ def test_a_path_that_is_not_a_directory_is_refused_in_one_sentence(tmp_path: Pat
         top_of(tmp_path / "absent")
 
 
-def test_a_bare_repository_is_refused_with_a_way_out(tmp_path: Path) -> None:
+def test_a_bare_repository_is_refused_with_a_remedy(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "--bare", "bare")
 
     with pytest.raises(UsageError, match=r"bare repository; .*file://"):
@@ -89,7 +89,7 @@ def test_a_broken_repository_is_not_taken_for_a_plain_folder(tmp_path: Path) -> 
         top_of(tmp_path)
 
 
-def test_git_variables_of_the_caller_do_not_leak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_variables_of_the_caller_have_no_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repository = make_repository(tmp_path / "r", {"a": "1"})
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
 

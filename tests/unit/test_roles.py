@@ -1,4 +1,4 @@
-"""Whose an event is: a status set by the wrong role is refused, whichever way it comes (A51)."""
+"""Who may send an event: a status set by the wrong role is refused on every path (A51)."""
 
 from functools import partial
 from typing import get_args
@@ -33,7 +33,7 @@ def waiting() -> Stage:
 
 
 @pytest.mark.proves("A51")
-def test_every_kind_of_event_has_somebody_whose_it_is() -> None:
+def test_every_kind_of_event_has_a_permitted_sender() -> None:
     assert set(MAY_BRING) == KINDS
     assert all(may <= HANDLES | {SPECIALIST} for may in MAY_BRING.values())
     assert all(may for may in MAY_BRING.values())
@@ -54,7 +54,7 @@ def test_only_specialists_report_results_and_only_their_own() -> None:
 
 
 @pytest.mark.proves("A51")
-def test_the_main_agent_cannot_say_that_the_checks_passed() -> None:
+def test_the_main_agent_cannot_report_that_the_checks_passed() -> None:
     stage = Stage([fails("a"), SILENT]).run()
     passed = ev.RunFinished(
         step="recheck",
@@ -81,7 +81,7 @@ ANSWERS: tuple[ev.Event, ...] = (
 @pytest.mark.proves("A51", "A3", "G1")
 @pytest.mark.parametrize("event", ANSWERS, ids=lambda event: event.kind)
 @pytest.mark.parametrize("sender", [TESTER, GUARD, ORCHESTRATOR, "@somebody"])
-def test_nobody_answers_for_the_main_agent(event: ev.Event, sender: str) -> None:
+def test_no_other_agent_answers_for_the_main_agent(event: ev.Event, sender: str) -> None:
     stage = waiting()
 
     assert f"not for {sender} to bring" in stage.refused(
@@ -127,7 +127,7 @@ def test_no_specialist_decides_anything(event: ev.Event) -> None:
 
 
 @pytest.mark.proves("A51", "R6")
-def test_the_clock_is_the_orchestrators() -> None:
+def test_only_the_orchestrator_may_report_timers() -> None:
     stage = waiting()
     stage.clock = 4000.0
     late = ev.DeadlineReached(name="main-agent-fix", due=1800.0, sender=TESTER)
@@ -138,7 +138,7 @@ def test_the_clock_is_the_orchestrators() -> None:
 @pytest.mark.proves("A51")
 @pytest.mark.parametrize("entry", SPECIALISTS, ids=lambda entry: entry.name)
 @pytest.mark.parametrize("step", ["validate", "recheck", "confirm"])
-def test_a_check_is_its_specialists_work(step: str, entry: object) -> None:
+def test_a_check_belongs_to_its_specialist(step: str, entry: object) -> None:
     assert isinstance(entry, type(SPECIALISTS[0]))
     assert worker_of(ticket(step, entry.name)) == entry.handle
 
@@ -148,7 +148,7 @@ def test_a_check_is_its_specialists_work(step: str, entry: object) -> None:
     ("step", "handle"),
     [("fix", MAIN_AGENT), ("report", ORCHESTRATOR), ("deliver", ORCHESTRATOR), ("notify", ORCHESTRATOR)],
 )
-def test_other_steps_are_the_main_agents_or_the_orchestrators(step: str, handle: str) -> None:
+def test_other_steps_belong_to_the_main_agent_or_the_orchestrator(step: str, handle: str) -> None:
     assert worker_of(ticket(step, "test-runner")) == handle
 
 
@@ -164,7 +164,7 @@ def test_other_steps_are_the_main_agents_or_the_orchestrators(step: str, handle:
         ("@somebody", "@somebody"),
     ],
 )
-def test_a_role_may_be_named_shortly(name: str, handle: str) -> None:
+def test_a_role_may_be_given_by_its_short_name(name: str, handle: str) -> None:
     assert handle_of(name) == handle
 
 

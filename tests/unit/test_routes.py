@@ -1,4 +1,4 @@
-"""Who may say what to whom (A3, K26): the table, and the two places where a message meets it."""
+"""Who may send what to whom (A3, K26): the table, and the two places that enforce it."""
 
 from itertools import product
 
@@ -58,7 +58,7 @@ def test_every_route_has_the_orchestrator_at_one_end() -> None:
 
 
 @pytest.mark.proves("K26")
-def test_what_the_table_does_not_name_is_refused() -> None:
+def test_a_route_that_the_table_does_not_name_is_refused() -> None:
     rows = {(r.kind, r.sender, r.recipient) for r in ROUTES["validation"]}
 
     for kind, sender, recipient in product(KINDS, HANDLES, HANDLES):
@@ -71,7 +71,7 @@ def test_what_the_table_does_not_name_is_refused() -> None:
 
 
 @pytest.mark.proves("R1")
-def test_a_profile_without_a_table_says_nothing() -> None:
+def test_a_profile_without_a_table_allows_no_message() -> None:
     with pytest.raises(ForbiddenRoute, match="the nosuch profile knows no such message"):
         check_route("nosuch", "success", ORCHESTRATOR, MAIN_AGENT)
 
@@ -81,7 +81,7 @@ def test_a_profile_without_a_table_says_nothing() -> None:
     ("sender", "recipient"),
     [("@test-runner-specialist", MAIN_AGENT), (MAIN_AGENT, "@test-runner-specialist"), (ORCHESTRATOR, USER)],
 )
-def test_a_message_on_a_forbidden_route_is_not_said(sender: str, recipient: str) -> None:
+def test_a_message_on_a_forbidden_route_is_not_sent(sender: str, recipient: str) -> None:
     stage = Stage([fails("a")], answers=None).run()
     draft = Draft(stage.state, stage.now)
     body = Success(phase="Test Execution", iterations=1, total_seconds=0.0, next_phase="Code Quality")
@@ -94,7 +94,7 @@ def test_a_message_on_a_forbidden_route_is_not_said(sender: str, recipient: str)
 
 
 @pytest.mark.proves("A3")
-def test_what_is_attached_takes_a_route_too() -> None:
+def test_an_attachment_needs_a_route_too() -> None:
     stage = Stage([fails("a")], answers=None).run()
     request = FixRequest(items=(FixItem(name="it"),), expected="green", remaining_iterations=4)
 
@@ -104,7 +104,7 @@ def test_what_is_attached_takes_a_route_too() -> None:
 
 @pytest.mark.proves("A3", "A71")
 @pytest.mark.parametrize("recipient", ["@test-runner-specialist", MAIN_AGENT, USER])
-def test_an_answer_to_anybody_but_the_orchestrator_is_an_invalid_response(recipient: str) -> None:
+def test_an_answer_to_another_than_the_orchestrator_is_invalid(recipient: str) -> None:
     text = ANSWER.format(sender=MAIN_AGENT, recipient=recipient)
 
     with pytest.raises(InvalidAnswer) as refused:

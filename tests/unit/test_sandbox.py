@@ -1,4 +1,4 @@
-"""The choice of a sandbox, and what is around a hidden place."""
+"""The choice of a sandbox, and the surroundings of a hidden path."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from fixloop.machine.landlock import around
 from fixloop.machine.sandbox import Confinement, confined, means_in_use
 
 
-def test_what_is_around_hidden_places_is_all_but_them(tmp_path: Path) -> None:
+def test_the_surroundings_of_hidden_paths_are_everything_else(tmp_path: Path) -> None:
     for name in ("a/b/hidden/deep", "a/b/seen", "a/own", "c"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "a/b/hidden")
@@ -24,7 +24,7 @@ def test_what_is_around_hidden_places_is_all_but_them(tmp_path: Path) -> None:
     assert list(around(top, [top])) == []
 
 
-def test_a_system_without_one_says_so_and_runs_commands_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_without_a_sandbox_says_so_and_runs_unconfined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
 
     assert means_in_use() == ("none", "this system has neither bubblewrap nor Landlock")
@@ -34,7 +34,7 @@ def test_a_system_without_one_says_so_and_runs_commands_as_before(monkeypatch: p
         confined(Confinement(()), {}, cwd=Path("/"), mode="require")
 
 
-def test_the_operator_says_more_than_a_project(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_operator_overrides_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
     assert means_in_use("off") == ("none", "it is switched off")
     monkeypatch.setenv("FIXLOOP_SANDBOX", "off")
     assert means_in_use("require") == ("none", "it is switched off")

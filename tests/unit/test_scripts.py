@@ -44,7 +44,7 @@ def failures(name: str, iteration: int, **more: Any) -> str:
     return "".join(failure.name[-1] for failure in found.failures)
 
 
-def test_each_word_is_a_run_and_the_last_continues() -> None:
+def test_each_word_is_a_run_and_the_last_repeats() -> None:
     assert [failures("ab c -", number) for number in (1, 2, 3, 4)] == ["ab", "c", "", ""]
     assert [failures("scripted 3 1 0", number) for number in (1, 2, 3, 9)] == ["123", "1", "", ""]
 
@@ -88,7 +88,7 @@ def test_the_fixer_has_a_word_for_each_attempt() -> None:
     ]
 
 
-def test_a_slow_step_passes_the_time_it_is_told_to_or_is_cancelled() -> None:
+def test_a_slow_step_takes_its_scripted_time_or_is_cancelled() -> None:
     passed: list[float] = []
     crew = ScriptedCrew(pause=passed.append)
 
@@ -98,7 +98,7 @@ def test_a_slow_step_passes_the_time_it_is_told_to_or_is_cancelled() -> None:
     assert sum(passed) == pytest.approx(2.0)
 
 
-def test_a_configured_command_takes_the_time_and_what_it_left_is_kept() -> None:
+def test_a_configured_command_takes_the_time_and_its_files_are_kept() -> None:
     kept: dict[str, bytes] = {}
     claimed = work("$a~0.2 -; fix: $ok~3")
     claimed.store = SimpleNamespace(
@@ -131,7 +131,7 @@ def test_steps_are_done_by_commands_where_every_word_says_so() -> None:
     assert not any(mixed.runs_command(step) for step in ("validate", "fix"))
 
 
-def test_executions_are_written_down(tmp_path: Any) -> None:
+def test_executions_are_recorded(tmp_path: Any) -> None:
     crew = ScriptedCrew(str(tmp_path / "executions"))
 
     crew.check(work("-"))
@@ -145,7 +145,7 @@ def test_executions_are_written_down(tmp_path: Any) -> None:
     assert all(0 < float(line[5]) <= time.monotonic() and abs(float(line[6])) < 1 for line in lines)
 
 
-def test_a_fixer_that_is_blocked_says_so_and_a_silent_one_waits_for_ever() -> None:
+def test_a_blocked_fixer_says_so_and_a_silent_one_waits_for_ever() -> None:
     blocked = ScriptedCrew().fix(work("a -; fix: blocked", step="fix"))
     silent = ScriptedCrew().fix(work("a -; fix: silent", step="fix", cancelled=True))
 
@@ -171,7 +171,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_each_agent_by_name_comes_to_its_end(name: str) -> None:
+def test_each_named_agent_finishes(name: str) -> None:
     agent = AGENTS[name]
     started = WorkflowStarted(
         workflow="0a1b2c3d-47-1",
@@ -189,19 +189,19 @@ def test_each_agent_by_name_comes_to_its_end(name: str) -> None:
     assert story.paused == (ENDS[name] == "ESC")
 
 
-def test_an_answer_that_nobody_asks_for_is_an_error() -> None:
+def test_an_unused_answer_is_an_error() -> None:
     started = WorkflowStarted(workflow="0a1b2c3d-47-1", issue=47, name="-", specialists=("test-runner",))
 
     with pytest.raises(UsageError, match="nobody ever asked"):
         rehearse(started, [Answer("ESC", Cancelled())])
 
 
-def test_a_word_takes_its_marks_together() -> None:
+def test_a_word_combines_its_marks() -> None:
     assert script_of("!##ab~1.5").run("test-runner", 1) == Word("ab", raises=1, dies=2, seconds=1.5)
 
 
 @pytest.mark.parametrize("name", ["a+b", "nobody: a", "fix: maybe", "a~", "~x"])
-def test_what_means_nothing_is_refused(name: str) -> None:
+def test_a_meaningless_script_is_refused(name: str) -> None:
     with pytest.raises(UsageError):
         script_of(name)
 

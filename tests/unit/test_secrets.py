@@ -1,4 +1,4 @@
-"""Which secrets are cut out of an output, and that what only looks like one stays: nobody can fix `***`.
+"""Which secrets are redacted in an output, and that similar text is kept: `***` cannot be fixed.
 
 The secrets are made here, because a repository with whole ones in it is refused by those who scan for them.
 """
@@ -78,7 +78,7 @@ OURS: Final = (
 
 
 @pytest.mark.parametrize(("detector", "secret"), KNOWN, ids=lambda value: str(value)[:20])
-def test_what_detect_secrets_knows_by_its_form_is_cut_out(
+def test_secrets_that_detect_secrets_knows_are_redacted(
     detector: type[RegexBasedDetector], secret: str
 ) -> None:
     knows = detector()
@@ -95,7 +95,7 @@ def test_what_detect_secrets_knows_by_its_form_is_cut_out(
 
 
 @pytest.mark.parametrize("secret", OURS, ids=lambda secret: secret[:12])
-def test_so_is_what_it_does_not_know(secret: str) -> None:
+def test_secrets_that_detect_secrets_does_not_know_are_redacted(secret: str) -> None:
     assert Redaction().text(f"key={secret}, and more") == f"key={HIDDEN}, and more"
 
 
@@ -111,11 +111,11 @@ def test_so_is_what_it_does_not_know(secret: str) -> None:
         ("redis://:s3cret@cache/0", f"redis://:{HIDDEN}@cache/0"),
     ],
 )
-def test_what_is_handed_on_as_a_secret_is_cut_out_and_its_name_stays(text: str, shown: str) -> None:
+def test_a_declared_secret_is_redacted_and_its_name_kept(text: str, shown: str) -> None:
     assert Redaction().text(text) == shown
 
 
-def test_the_workers_own_secrets_are_cut_out_though_no_check_is_given_them() -> None:
+def test_the_worker_s_own_secrets_are_redacted_though_checks_never_get_them() -> None:
     redaction = Redaction.of(
         ["API_URL"],
         {
@@ -161,7 +161,7 @@ def test_the_workers_own_secrets_are_cut_out_though_no_check_is_given_them() -> 
         "FAILED test_calc.py::test[3f2a9c1d-7b6e] - assert 0.30000000000000004 == 0.3",
     ],
 )
-def test_what_only_looks_like_a_secret_stays(text: str) -> None:
+def test_text_that_only_looks_like_a_secret_is_kept(text: str) -> None:
     assert Redaction().text(text) == text
 
 

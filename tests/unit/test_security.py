@@ -61,7 +61,7 @@ _UNSEEN: Final = re.compile(
 
 
 @pytest.mark.parametrize("text", [*INJECTIONS, *UNSEEN.values()])
-def test_what_a_tool_printed_is_one_block_of_code_and_reads_back_as_it_was(text: str) -> None:
+def test_a_tool_s_output_is_one_code_block_and_reads_back_unchanged(text: str) -> None:
     tokens = MarkdownIt().parse(f"before\n\n{fence(text)}\n\nafter")
 
     kinds = [token.type for token in tokens]
@@ -71,7 +71,7 @@ def test_what_a_tool_printed_is_one_block_of_code_and_reads_back_as_it_was(text:
 
 
 @pytest.mark.parametrize("text", [*INJECTIONS, *UNSEEN.values()])
-def test_what_is_in_a_line_is_words_and_not_layout(text: str) -> None:
+def test_the_text_of_a_line_cannot_become_layout(text: str) -> None:
     tokens = MarkdownIt("js-default").parse(f"**Name**: {line(text)}")
 
     inline = [child.type for token in tokens for child in token.children or ()]
@@ -81,7 +81,7 @@ def test_what_is_in_a_line_is_words_and_not_layout(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", UNSEEN.values(), ids=UNSEEN)
-def test_what_nobody_sees_is_shown(text: str) -> None:
+def test_invisible_characters_are_shown(text: str) -> None:
     assert _UNSEEN.search(fence(text)) is None
     assert _UNSEEN.search(line(text)) is None
 
@@ -98,9 +98,7 @@ def test_what_nobody_sees_is_shown(text: str) -> None:
     ],
     ids=["runs", "results", "nan", "infinity", "digits", "depth"],
 )
-def test_json_that_two_readers_would_read_in_two_ways_proves_nothing(
-    text: str, reason: str, tmp_path: Path
-) -> None:
+def test_ambiguous_json_proves_nothing(text: str, reason: str, tmp_path: Path) -> None:
     (tmp_path / "r.sarif").write_text(text)
 
     report = read_report(tmp_path / "r.sarif", "sarif", root=tmp_path)
@@ -124,7 +122,7 @@ LAUGHS: Final = f'<!DOCTYPE l [<!ENTITY a0 "ha">{_LEVELS}]><testsuite>&a9;</test
     ],
     ids=["laughs", "entity", "dtd", "parameter"],
 )
-def test_xml_that_grows_or_reaches_out_proves_nothing(text: str, tmp_path: Path) -> None:
+def test_xml_with_entity_expansion_or_external_entities_proves_nothing(text: str, tmp_path: Path) -> None:
     (tmp_path / "r.xml").write_text(text)
 
     report = read_report(tmp_path / "r.xml", "junit", root=tmp_path)
@@ -187,7 +185,7 @@ def test_a_message_that_is_not_json_is_refused_before_it_is_read(body: bytes, ki
     assert taken == []
 
 
-def test_celery_neither_sends_nor_takes_anything_but_json() -> None:
+def test_celery_sends_and_accepts_only_json() -> None:
     conf = app.conf
 
     assert conf.accept_content == ["json"]
@@ -195,7 +193,7 @@ def test_celery_neither_sends_nor_takes_anything_but_json() -> None:
     assert conf.result_backend is None
 
 
-def test_a_check_gets_neither_the_workers_secrets_nor_what_loads_code_into_it() -> None:
+def test_a_check_gets_neither_the_worker_s_secrets_nor_code_loading_variables() -> None:
     given = {
         "PATH": "/bin",
         "HOME": "/root",
@@ -232,7 +230,7 @@ def elsewhere(tmp_path: Path) -> Iterator[Path]:
     assert list(made.iterdir()) == []
 
 
-def test_a_project_does_not_lead_fixloop_to_another_folder(tmp_path: Path, elsewhere: Path) -> None:
+def test_a_project_cannot_redirect_fixloop_to_another_folder(tmp_path: Path, elsewhere: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a/.fixloop").symlink_to(elsewhere)
     (tmp_path / "b/.fixloop").mkdir(parents=True)
@@ -245,7 +243,7 @@ def test_a_project_does_not_lead_fixloop_to_another_folder(tmp_path: Path, elsew
         own_folder(tmp_path / "a")
 
 
-def test_state_and_cache_are_their_owners_alone(tmp_path: Path) -> None:
+def test_state_and_cache_are_readable_by_their_owner_alone(tmp_path: Path) -> None:
     (tmp_path / "p/.fixloop/redis").mkdir(parents=True, mode=0o755)
 
     place = Place.prepare(tmp_path / "p")
@@ -256,7 +254,7 @@ def test_state_and_cache_are_their_owners_alone(tmp_path: Path) -> None:
     assert (tmp_path / "deep/cache").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_cache_that_is_there_is_left_as_its_owner_made_it(tmp_path: Path) -> None:
+def test_an_existing_cache_keeps_its_permissions(tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir(mode=0o750)
 
     make_cache(tmp_path / "shared")

@@ -1,7 +1,7 @@
-"""What a template may say of a text."""
+"""How templates render text."""
 
 from fixloop.serve.rendering import coded
 
 
-def test_what_stands_in_backticks_is_code_and_all_of_it_is_escaped() -> None:
+def test_text_in_backticks_is_code_and_everything_is_escaped() -> None:
     assert coded("use `a <b>` & `c") == "use <code>a &lt;b&gt;</code> &amp; `c"

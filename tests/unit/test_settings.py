@@ -18,7 +18,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(f"FIXLOOP_{name}".upper(), raising=False)
 
 
-def test_without_variables_redis_is_embedded_and_the_cache_is_the_users(
+def test_by_default_redis_is_embedded_and_the_cache_is_in_the_user_s_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -40,7 +40,7 @@ def test_one_url_serves_both(name: str, monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_urls_part_broker_and_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_two_urls_separate_broker_and_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FIXLOOP_BROKER_URL", "redis://one")
     monkeypatch.setenv("FIXLOOP_STATE_URL", "redis://two")
 
@@ -48,7 +48,7 @@ def test_two_urls_part_broker_and_state(monkeypatch: pytest.MonkeyPatch, tmp_pat
         assert urls == RedisUrls(broker="redis://one", state="redis://two")
 
 
-def test_an_empty_variable_is_none_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIXLOOP_STATE_URL", "")
 
     assert load_settings().is_embedded
@@ -113,7 +113,7 @@ def test_a_password_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown_url("redis://h/1") == "redis://h/1"
 
 
-def test_a_socket_is_said_in_celerys_words_and_back() -> None:
+def test_a_socket_url_is_translated_to_celery_s_form_and_back() -> None:
     assert celery_url("unix:///run/my.sock?db=2") == "redis+socket:///run/my.sock?virtual_host=2"
     assert checked_url("redis+socket:///run/my.sock?virtual_host=2") == "unix:///run/my.sock?db=2"
 
@@ -144,9 +144,7 @@ def test_each_host_of_a_broker_is_named_to_celery_with_the_login() -> None:
     )
 
 
-def test_sentinels_take_a_replica_for_each_commit_unless_told_otherwise(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_sentinels_require_a_replica_for_each_commit_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIXLOOP_STATE_URL", "sentinel://me:pw@one,two:2/main/3")
     monkeypatch.setenv("FIXLOOP_SENTINEL_PASSWORD", "other secret")
 
@@ -189,6 +187,6 @@ def test_files_of_tls_are_passed_to_every_client_that_uses_it(
     assert shown_url(urls.state) == "rediss://:***@h/1"
 
 
-def test_tls_checks_certificates_unless_told_otherwise() -> None:
+def test_tls_checks_certificates_by_default() -> None:
     assert celery_url("rediss://h/1") == "rediss://h/1?ssl_cert_reqs=required"
     assert celery_url("rediss://h/1?ssl_cert_reqs=none") == "rediss://h/1?ssl_cert_reqs=none"

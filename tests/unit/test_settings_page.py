@@ -1,4 +1,4 @@
-"""The settings' models: what is made from them, and the form in which they are stored."""
+"""The settings' models: the pages generated from them, and their stored form."""
 
 import tomllib
 from importlib import import_module
@@ -75,19 +75,19 @@ DIGEST: Final = "7da0adfc7ff03606387d4a28333256146eee9629cc8eda9c1c51e7da779fe34
 
 
 def refusal(text: str) -> str:
-    """What an editor shows for a file of `text`; empty where the schema accepts it."""
+    """The error that an editor shows for a file of `text`; empty if the schema accepts it."""
     validator: Any = import_module("jsonschema").Draft202012Validator(loads(schema()))
     return "; ".join(error.message for error in validator.iter_errors(tomllib.loads(text)))
 
 
-def test_the_settings_page_and_the_schema_are_what_the_models_say() -> None:
+def test_the_settings_page_and_the_schema_are_current() -> None:
     found = PAGE.read_text(encoding="utf-8")
 
     assert found == page(found), f"run `{REGENERATE}`"
     assert SCHEMA.read_text(encoding="utf-8") == schema(), f"run `{REGENERATE}`"
 
 
-def test_a_configuration_is_stored_as_it_ever_was(tmp_path: Path) -> None:
+def test_the_stored_form_of_a_configuration_has_not_changed(tmp_path: Path) -> None:
     configuration = load_configuration(written(tmp_path, {"fixloop.toml": EVERYTHING}))
 
     assert configuration.sandbox.mode == "auto"

@@ -35,7 +35,7 @@ def test_there_are_exactly_nine_statuses() -> None:
 
 @pytest.mark.proves("A51", "A52", "K19", "K37")
 @pytest.mark.parametrize("before", Status)
-def test_a_status_follows_only_where_it_may_and_from_whom_it_may(before: Status) -> None:
+def test_a_status_follows_only_legal_ones_and_from_permitted_roles(before: Status) -> None:
     legal = {
         (after, role)
         for after, role in product(Status, Role)
@@ -54,13 +54,13 @@ def _is_taken(before: Status, after: Status, role: Role) -> bool:
 
 
 @pytest.mark.proves("A51")
-def test_every_status_has_somebody_who_may_set_it() -> None:
+def test_every_status_has_a_role_that_may_set_it() -> None:
     assert frozenset().union(*MAY_SET.values()) == frozenset(Status)
     assert MAY_SET[Role.MAIN_AGENT] == {Status.FIXING}
 
 
 @pytest.mark.proves("A51")
-def test_a_refusal_names_role_and_status_and_what_would_be_legal() -> None:
+def test_a_refusal_names_the_role_the_status_and_the_legal_ones() -> None:
     with pytest.raises(ProtocolError, match="the main agent may not set PASS; it may set FIXING"):
         check_transition(Status.RE_CHECKING, Status.PASS, Role.MAIN_AGENT)
 
@@ -72,7 +72,7 @@ def test_a_refusal_names_both_statuses_and_what_can_follow() -> None:
 
 
 @pytest.mark.proves("A51", "A52", "K19")
-def test_the_table_holds_each_transition_once_with_who_may_make_it() -> None:
+def test_the_table_has_each_transition_once_with_its_permitted_roles() -> None:
     pairs = [(edge.before, edge.after) for edge in EDGES]
 
     assert len(set(pairs)) == len(pairs)

@@ -1,4 +1,4 @@
-"""What the workers know of each profile: every step its decisions ask for, and what a failed step comes to."""
+"""The workers' handlers of each profile: every step of its decisions, and the event of a failed step."""
 
 from datetime import timedelta
 from functools import partial
@@ -48,7 +48,7 @@ def begun(profile: str) -> tuple[Step, Store]:
 
 
 @pytest.mark.proves("R1", "R2", "K30")
-def test_every_profile_has_a_workshop_and_a_canvas_and_every_step_counts_its_retries() -> None:
+def test_every_profile_has_handlers_and_a_canvas_and_every_step_counts_retries() -> None:
     assert set(STEP_HANDLERS) == set(FOLLOWING) == set(names())
     for name, shop in STEP_HANDLERS.items():
         assert shop.profile is profile_named(name)
@@ -70,7 +70,7 @@ def test_a_snapshot_of_an_unknown_profile_is_left_to_newer_workers() -> None:
 @pytest.mark.proves("K40", "D38", "K5")
 @pytest.mark.parametrize("profile", ["cycle", "handoff"])
 @pytest.mark.parametrize("is_final", [True, False])
-def test_a_run_that_kills_its_processes_ends_with_a_person_and_one_that_fails_is_tried_again(
+def test_a_run_that_kills_its_processes_escalates_and_one_that_fails_is_retried(
     profile: str, is_final: bool
 ) -> None:
     step, store = begun(profile)
@@ -89,7 +89,7 @@ def test_a_run_that_kills_its_processes_ends_with_a_person_and_one_that_fails_is
 
 
 def exhausted(profile: str) -> tuple[Step, Step, Store]:
-    """A step in its last attempt, as two hold it: who does it, and Celery's failure handler."""
+    """A step in its last attempt, as its worker and Celery's failure handler hold it."""
     now = [START]
     store = MemoryStore(lambda: now[-1])
     engine: ProfileEngine[Any] = ProfileEngine(store, profile_named(profile))
@@ -116,9 +116,7 @@ def failed(profile: str, step: Step) -> Event:
 
 @pytest.mark.proves("R9", "K5", "R8")
 @pytest.mark.parametrize("profile", names())
-def test_the_commit_and_the_failure_handler_escalate_alike_and_whichever_is_second_changes_nothing(
-    profile: str,
-) -> None:
+def test_the_commit_and_the_failure_handler_escalate_once_and_alike(profile: str) -> None:
     shop, found = STEP_HANDLERS[profile], []
     for handler_first in (True, False):
         step, handler, store = exhausted(profile)
@@ -171,7 +169,7 @@ def test_a_failure_of_every_step_is_an_event_or_the_step_cannot_fail(profile: st
 
 @pytest.mark.proves("R8", "R9")
 @pytest.mark.parametrize("profile", ["cycle", "handoff"])
-def test_what_a_step_says_on_the_way_is_said_once_and_one_that_was_withdrawn_hears_it(profile: str) -> None:
+def test_a_step_s_event_is_applied_once_and_a_withdrawn_step_is_notified(profile: str) -> None:
     step, store = begun(profile)
     agent = step.holding.ticket.specialist
     started = SCRIPTS[profile].started(agent)
@@ -188,7 +186,7 @@ def test_what_a_step_says_on_the_way_is_said_once_and_one_that_was_withdrawn_hea
 
 
 @pytest.mark.proves("D34", "G18")
-def test_an_agent_of_handoffs_sends_heartbeats_as_long_as_it_works() -> None:
+def test_an_agent_of_handoffs_sends_heartbeats_while_it_works() -> None:
     step, store = begun("handoff")
     step.tell(SCRIPTS["handoff"].started("planner"), "started")
     heartbeat = profile_named("handoff").read_event('{"kind": "heartbeat", "sender": "planner"}')
@@ -205,7 +203,7 @@ def test_an_agent_of_handoffs_sends_heartbeats_as_long_as_it_works() -> None:
     assert beats() == told
 
 
-def test_one_that_is_not_at_work_any_more_is_told_so_by_its_next_heartbeat() -> None:
+def test_an_agent_no_longer_at_work_learns_it_from_its_next_heartbeat() -> None:
     step, _ = begun("handoff")
     heartbeat = profile_named("handoff").read_event('{"kind": "heartbeat", "sender": "planner"}')
 

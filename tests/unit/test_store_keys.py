@@ -50,12 +50,12 @@ def test_the_newest_workflow_is_found_by_number_not_by_text() -> None:
 @pytest.mark.parametrize(
     "workflow", ["", "x", "0a1b2c3d-1", "0a1b2c3d-1-1-1", "0a1b2c3d-1-1\n", "0A1b2c3d-1-1"]
 )
-def test_what_is_no_id_is_refused(workflow: str) -> None:
+def test_an_invalid_id_is_refused(workflow: str) -> None:
     with pytest.raises(UsageError, match="is no workflow id"):
         keys.shard_of(workflow)
 
 
-def test_every_script_is_carried_and_knows_its_limits() -> None:
+def test_every_script_is_packaged_and_has_its_limits() -> None:
     parts = {"prelude", "fence"}
     scripts = {path.stem for path in Path(store.__path__[0]).glob("*.lua")} - parts
 

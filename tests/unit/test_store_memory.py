@@ -1,4 +1,4 @@
-"""What only the store in memory can do: let time pass as if the engine had been there."""
+"""Only the store in memory can let time pass as if the engine had been active."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -8,7 +8,7 @@ from tests.fixtures.memory_store import MemoryStore
 
 
 @pytest.mark.proves("K34")
-def test_time_passes_on_every_clock_while_the_store_stays_awake() -> None:
+def test_every_clock_advances_while_the_store_is_active() -> None:
     now = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
     store = MemoryStore(lambda: now)
     store.sweep(3, owner="me")

@@ -1,4 +1,4 @@
-"""What a supervisor says of a process that ended, and how long it waits before it starts it again."""
+"""What a supervisor says of a process that ended, and its delay before restarting it."""
 
 import signal
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_the_reason_names_the_signal_or_the_exit_code(code: int, said: str) -> N
         (-signal.SIGSEGV, Kills(1, 1), "killed by SIGSEGV"),
     ],
 )
-def test_memory_is_blamed_where_the_kernel_counted_a_kill_meanwhile(
+def test_memory_is_named_as_the_cause_if_the_kernel_counted_a_kill(
     code: int, after: Kills, said: str
 ) -> None:
     assert reason(code, NONE, after) == said
@@ -62,7 +62,7 @@ def test_the_kernels_count_is_found_in_both_kinds_of_control_groups(
     assert kills(tmp_path) == Kills(ours=4, anybody=7)
 
 
-def test_where_the_kernel_does_not_count_nothing_is_blamed(tmp_path: Path) -> None:
+def test_without_a_kernel_count_no_cause_is_named(tmp_path: Path) -> None:
     assert kills(tmp_path) == NONE
 
 

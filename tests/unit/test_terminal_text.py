@@ -1,4 +1,4 @@
-"""What a terminal would obey, and what is invisible, is shown; what people write is left as it is."""
+"""Control and invisible characters are shown as escapes; ordinary text is unchanged."""
 
 import json
 from typing import Any, Final
@@ -15,7 +15,7 @@ CATEGORIES: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 @given(ANY)
-def test_what_is_shown_holds_nothing_hidden_and_has_the_lines_it_had(text: str) -> None:
+def test_shown_text_has_nothing_hidden_and_keeps_its_lines(text: str) -> None:
     shown = visible(text)
 
     assert HIDDEN.search(shown) is None
@@ -25,7 +25,7 @@ def test_what_is_shown_holds_nothing_hidden_and_has_the_lines_it_had(text: str) 
 
 
 @given(st.recursive(ANY, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY, inner, max_size=3)))
-def test_json_means_the_same_and_holds_nothing_hidden(document: Any) -> None:
+def test_json_keeps_its_meaning_and_has_nothing_hidden(document: Any) -> None:
     shown = json_visible(json.dumps(document, ensure_ascii=False, indent=2))
 
     assert HIDDEN.search(shown) is None
@@ -43,7 +43,7 @@ def test_json_means_the_same_and_holds_nothing_hidden(document: Any) -> None:
         "line\n\tindented",
     ],
 )
-def test_what_people_write_stays(text: str) -> None:
+def test_ordinary_text_is_kept(text: str) -> None:
     assert visible(text) == text
 
 
@@ -59,7 +59,7 @@ def test_what_people_write_stays(text: str) -> None:
         ("a\r\nb", "a\nb"),
     ],
 )
-def test_what_hides_or_acts_is_an_escape(text: str, shown: str) -> None:
+def test_hidden_and_control_characters_become_escapes(text: str, shown: str) -> None:
     assert visible(text) == shown
 
 

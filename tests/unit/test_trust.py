@@ -1,4 +1,4 @@
-"""Which files judge a fix: by their paths, by the part of their content that counts, by what starts them."""
+"""Which files judge a fix: by path, by the relevant part of their content, by what starts them."""
 
 from collections.abc import Mapping
 
@@ -50,11 +50,11 @@ node_modules/jest/index.js build.rs
 @pytest.mark.parametrize(
     ("kind", "paths"), [(Kind.PRODUCT, PRODUCT), (Kind.TEST, TEST), (Kind.GATE, GATE), (Kind.RUNNER, RUNNER)]
 )
-def test_a_path_tells_what_judges_and_what_is_judged(kind: Kind, paths: str) -> None:
+def test_a_path_determines_whether_a_file_judges_or_is_judged(kind: Kind, paths: str) -> None:
     assert {path: kind_of(path) for path in paths.split()} == dict.fromkeys(paths.split(), kind)
 
 
-def test_what_shadows_the_library_beside_a_script_that_a_check_starts_is_a_runner() -> None:
+def test_a_file_that_shadows_the_library_next_to_a_check_s_script_is_a_runner() -> None:
     trust = Trust(started=frozenset({"tools/verify.py"}))
 
     assert kind_of("tools/difflib.py", trust, is_new=True) is Kind.RUNNER
@@ -62,7 +62,7 @@ def test_what_shadows_the_library_beside_a_script_that_a_check_starts_is_a_runne
     assert kind_of("shop/difflib.py", trust, is_new=True) is Kind.PRODUCT
 
 
-def test_what_shadows_a_tool_is_a_runner_where_a_fix_has_added_it_and_else_the_projects_own() -> None:
+def test_a_file_that_shadows_a_tool_is_a_runner_only_if_a_fix_added_it() -> None:
     found = {path: (kind_of(path), kind_of(path, is_new=True)) for path in ONLY_WHEN_NEW.split()}
 
     assert found == dict.fromkeys(ONLY_WHEN_NEW.split(), (Kind.PRODUCT, Kind.RUNNER))
@@ -76,9 +76,7 @@ def test_a_new_module_that_shadows_nothing_is_judged(path: str) -> None:
 
 
 @pytest.mark.proves("I1")
-def test_a_project_says_what_its_own_files_are_and_where_it_says_two_things_the_one_that_judges_holds() -> (
-    None
-):
+def test_a_project_classifies_its_files_and_judging_wins_over_judged() -> None:
     trust = Trust(
         "web",
         {
@@ -167,13 +165,13 @@ PARTS = [
 
 
 @pytest.mark.parametrize(("path", "before", "after", "is_gate"), PARTS)
-def test_of_a_manifest_only_the_settings_of_tools_and_scripts_judge(
+def test_only_the_tool_settings_and_scripts_of_a_manifest_judge(
     path: str, before: str, after: str, is_gate: bool
 ) -> None:
     assert (judging_part(path, before) != judging_part(path, after)) is is_gate
 
 
-def test_a_manifest_that_cannot_be_read_has_no_part_to_compare() -> None:
+def test_an_unreadable_manifest_has_no_part_to_compare() -> None:
     assert judging_part("pyproject.toml", "[tool") is None
 
 
@@ -222,11 +220,13 @@ FILES: Mapping[str, str] = {
         ([], ""),
     ],
 )
-def test_what_a_check_starts_is_told_from_what_it_is_pointed_at(command: list[str], started: str) -> None:
+def test_files_that_a_check_starts_are_distinguished_from_its_targets(
+    command: list[str], started: str
+) -> None:
     assert started_by(command, "", FILES.get) == set(started.split())
 
 
-def test_scripts_are_sought_where_the_checks_run() -> None:
+def test_scripts_are_found_where_the_checks_run() -> None:
     assert started_by(["sh", "../run.sh"], "web", {"run.sh": "node app.mjs", "web/app.mjs": ""}.get) == {
         "run.sh",
         "web/app.mjs",

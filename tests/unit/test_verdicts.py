@@ -1,4 +1,4 @@
-"""What a validation loop that worked for others says: as PHASE_RESULT, as documents, as a review."""
+"""The result of a validation loop that worked for others: as PHASE_RESULT, as documents, as a review."""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ BOTH = ("unit-test", "security")
 
 
 def ended(script: str, *, specialists: tuple[str, ...] = BOTH, **further: Any) -> State:
-    """A loop at its end; where it judges for others, what fails is left to them."""
+    """A loop at its end; if it judges for others, failures are left to them."""
     agents = Agents(MemoryWorld().store)
     workflow = agents.start(name=script, specialists=specialists, **further)
     state = agents.run(workflow)
@@ -36,7 +36,7 @@ def ended(script: str, *, specialists: tuple[str, ...] = BOTH, **further: Any) -
 
 
 @pytest.mark.proves("R14")
-def test_a_loop_without_a_fixer_judges_every_phase_once_and_asks_nobody() -> None:
+def test_a_loop_without_a_fixer_judges_every_phase_once_and_never_escalates() -> None:
     state = ended("unit-test: ab; security: c", **JUDGES)
 
     assert state.ended
@@ -44,16 +44,14 @@ def test_a_loop_without_a_fixer_judges_every_phase_once_and_asks_nobody() -> Non
 
 
 @pytest.mark.parametrize("further", [{"parent": ""}, {"fixer": "command"}, {"agent": "coder"}])
-def test_a_person_decides_where_a_loop_judges_for_nobody_or_has_somebody_who_fixes(
-    further: dict[str, Any],
-) -> None:
+def test_a_loop_with_a_fixer_or_without_a_parent_escalates_to_a_person(further: dict[str, Any]) -> None:
     state = ended("unit-test: ab", **JUDGES | further)
 
     assert not state.ended
     assert go_on(state) is None
 
 
-def test_what_could_not_be_judged_waits_for_a_person() -> None:
+def test_a_phase_that_could_not_be_judged_waits_for_a_person() -> None:
     agents = Agents(MemoryWorld().store)
     workflow = agents.start(script="-", **JUDGES)
     error: dict[str, Any] = {
@@ -105,7 +103,7 @@ def test_a_passed_loop_is_a_success_with_the_documents_of_vas() -> None:
     ]
 
 
-def test_what_a_person_let_pass_is_a_success_with_known_issues() -> None:
+def test_a_skipped_phase_is_a_success_with_known_issues() -> None:
     agents = Agents(MemoryWorld().store)
     workflow = agents.start(script="a", parent=PARENT)
     agents.run(workflow)
@@ -137,7 +135,7 @@ def test_a_passed_loop_is_a_review_that_approves() -> None:
     assert (said.status, said.issue_count) == ("approved", 0)
 
 
-def test_no_answer_lists_more_issues_than_somebody_reads() -> None:
+def test_an_answer_lists_at_most_fifty_issues() -> None:
     state = ended("unit-test: 80; security: 20", **JUDGES)
 
     issues = read_result(phase_answer(state, "vas", CYCLE_ID)).issues
@@ -146,7 +144,7 @@ def test_no_answer_lists_more_issues_than_somebody_reads() -> None:
     assert len(json.loads(review_answer(state))["issues"]) == 50
 
 
-def test_a_loop_whose_test_runner_stayed_away_is_no_success_and_says_what_is_missing() -> None:
+def test_a_loop_without_its_test_runner_is_no_success_and_names_what_is_missing() -> None:
     missing = Unverified(
         name="pytest",
         specialist="test-runner",

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow
 
 
 class Installation:
-    """An environment with the wheel in it, and a user who has nothing else."""
+    """An environment with only the wheel, and a user without other settings."""
 
     def __init__(self, folder: Path, wheel: Path) -> None:
         self.folder = folder
@@ -157,13 +157,13 @@ def test_a_feature_goes_through_the_whole_loop_and_nothing_is_left_running(
     assert log["statistics"]["fix_completions"] == 3
     audit = installation.call("audit", "verify", at=example)
     assert audit.returncode == 0, audit.stdout
-    # The embedded Redis goes with its last user, the guards with what they guard.
+    # The embedded Redis ends with its last user, the guards with their commands.
     assert comes_true(lambda: not processes_of(example.parent) and not processes_of(installation.folder)), (
         processes_of(example.parent) + processes_of(installation.folder)
     )
 
 
-def test_a_worker_starts_anywhere_is_healthy_and_ends_when_told(
+def test_a_worker_starts_in_any_directory_is_healthy_and_stops_on_request(
     installation: Installation, state_url: str
 ) -> None:
     with installation.worker(state_url) as process:

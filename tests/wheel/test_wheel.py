@@ -1,4 +1,4 @@
-"""The wheel claims one import name and carries the application whole."""
+"""The wheel claims one import name and contains the whole application."""
 
 import zipfile
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_the_wheel_claims_one_import_name(contents: list[str]) -> None:
     assert len(tops) == 2
 
 
-def test_every_file_of_library_and_application_is_carried_and_nothing_else(
+def test_the_wheel_has_every_file_of_library_and_application_and_nothing_else(
     contents: list[str], project_files: list[str]
 ) -> None:
     expected = {target for name in project_files if (target := carried_name(name))}
@@ -55,7 +55,7 @@ def test_every_file_of_library_and_application_is_carried_and_nothing_else(
         "fixloop/_app/config/redis.conf",
     ],
 )
-def test_what_is_not_imported_is_carried_too(contents: list[str], name: str) -> None:
+def test_files_that_are_not_imported_are_packaged_too(contents: list[str], name: str) -> None:
     assert name in contents
 
 

@@ -1,4 +1,4 @@
-"""How a pair begins, and what commands show of it."""
+"""The start of a pair, and how commands show it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NoReturn
