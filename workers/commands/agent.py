@@ -1,7 +1,7 @@
-"""An agent of a cycle or of handoffs as a command: its request on stdin, its answer on stdout.
+"""An agent of a cycle or handoffs as a command: it gets its request on stdin and answers on stdout.
 
-It runs in a workspace at the workflow's tip, with the named files laid in. What differs there when it has ended well
-is a commit; the named files are no part of it.
+It runs in a workspace at the workflow's tip that also has the named files. If it succeeds, its changes become a commit,
+without the named files.
 """
 
 from pathlib import Path
@@ -63,7 +63,7 @@ def play(work: Step, configuration: Configuration, snapshot: bytes, cache: Path)
 
 
 def bring_onto(work: Step, state: Any, base: str, tip: str, cache: Path) -> Brought:
-    """Merge what changed from `base` to `tip` onto the present tip of `state`, see `Commands`."""
+    """Merge the changes from `base` to `tip` onto the tip of `state`, see `Commands`."""
     mirror = bring_work(work.store, state, cache)
     own = change_between(mirror.git, base, tip)
     change = rebased(state.tip, own, base=base, mirror=mirror, message=_message(work))
