@@ -25,7 +25,7 @@ WRONG: Final = {"calc.py": CALC.replace("-", "*")}
 NOTHING: Final = {"calc.py": CALC}
 GATE: Final = {"check.py": "import sys\nsys.exit(0)\n"}
 GARBAGE: Final = {"": "this is no fix at all"}
-"""Not an edit: what an agent hands in instead of one."""
+"""An agent's submission that is not an edit."""
 TOML: Final = """\
 base = "none"
 [specialist.test-runner]
@@ -60,19 +60,19 @@ class Answer(NamedTuple):
 
 
 class Door(Protocol):
-    """A way for an agent to get its work and hand it in."""
+    """A way for an agent to get its work and submit it."""
 
     name: str
     cannot: Mapping[str, str]
     """Scenario → why it does not apply here."""
     too_many_bytes: int
-    """More bytes than a fix may have here."""
+    """A size above the limit of a fix here."""
 
     def take(self, issue: int, agent: str = "coder") -> Work | None:
         """Take the open request of this issue for an agent; None if there is none for it."""
 
     def hand_in(self, work: Work, edit: Edit, *, key: str = "", fence: int | None = None) -> Answer:
-        """Hand a fix in; `fence`: another one than the claim's."""
+        """Submit a fix; `fence`: a different one from the claim's."""
 
     def decline(self, work: Work, kind: str, text: str) -> Answer: ...
 
@@ -126,7 +126,7 @@ class Site:
         )
 
     def begin(self, issue: int) -> None:
-        """Hand the feature in; its check fails, and a fix is asked for."""
+        """Submit the feature; its check fails, and a fix is requested."""
         done = self.fixloop("enqueue", "--issue", str(issue))
         if done.returncode:
             raise RuntimeError(done.stderr)
@@ -198,27 +198,27 @@ def _accepted(answer: Answer) -> None:
 
 
 def fixes_at_once(site: Site, door: Door, issue: int) -> None:
-    """A fix is handed in, and passes."""
+    """A fix is submitted, and passes."""
     _accepted(door.hand_in(_taken(door, issue), GOOD))
     assert site.wait(issue, _over)["outcome"] == "success"
 
 
 def claims_twice(site: Site, door: Door, issue: int) -> None:
-    """The same request again, and not a second one."""
+    """A second claim returns the same request."""
     first, second = _taken(door, issue), _taken(door, issue)
     assert first.key == second.key
     _accepted(door.hand_in(second, GOOD))
 
 
 def two_agents_claim(site: Site, door: Door, issue: int) -> None:
-    """Only one of two gets it."""
+    """Only one of two agents gets the request."""
     work = _taken(door, issue)
     assert door.take(issue, "other") is None
     _accepted(door.hand_in(work, GOOD))
 
 
 def is_late(site: Site, door: Door, issue: int) -> None:
-    """A request that has ended meanwhile can no longer be answered."""
+    """A request that has ended can no longer be answered."""
     work = _taken(door, issue)
     site.fixloop("cancel", str(issue), "--reason", "nobody wants it any more")
     site.wait(issue, _over)
@@ -238,7 +238,7 @@ def changes_nothing(site: Site, door: Door, issue: int) -> None:
 
 
 def fixes_wrongly(site: Site, door: Door, issue: int) -> None:
-    """A wrong fix makes the run fail, and another is asked for."""
+    """A wrong fix makes the run fail, and another fix is requested."""
     _accepted(door.hand_in(_taken(door, issue), WRONG))
     state = site.wait(
         issue, lambda state: (state["owner"], state["iteration"]) == ("agent", 2) or _over(state)
@@ -248,7 +248,7 @@ def fixes_wrongly(site: Site, door: Door, issue: int) -> None:
 
 
 def is_silent(site: Site, door: Door, issue: int) -> None:
-    """Nobody answers: a person is asked after the timeout."""
+    """No agent answers: a person is asked after the timeout."""
     site.wait(issue, _waits)
     assert site.fixes(issue) == 0
 
@@ -275,7 +275,7 @@ def uses_another_fence(site: Site, door: Door, issue: int) -> None:
 
 
 def declines(site: Site, door: Door, issue: int) -> None:
-    """There will be no fix: a person is asked, with the reason, and no run is counted."""
+    """The agent declines: a person is asked, with the reason, and no run is counted."""
     answer = door.decline(_taken(door, issue), "blocked", "there is no database here")
     _accepted(answer)
     state = site.wait(issue, _waits)
@@ -294,7 +294,7 @@ def hands_in_twice(site: Site, door: Door, issue: int) -> None:
 
 
 def never_read_the_answer(site: Site, door: Door, issue: int) -> None:
-    """An agent that died after its request repeats it, and gets the first answer or hears that it is done."""
+    """An agent that died after its request repeats it, and gets the first answer or `too_late`."""
     work = _taken(door, issue)
     door.hand_in(work, GOOD, key="lost")
     site.wait(issue, _over)
@@ -363,7 +363,7 @@ def play(
         except AssertionError as error:
             yield Verdict(name, "failed", str(error)[:300])
         finally:
-            # An open request would be offered to the next scenario.
+            # The next scenario would be offered an open request.
             with suppress(subprocess.TimeoutExpired):
                 site.fixloop("cancel", str(issue), "--reason", "the scenario is over")
 

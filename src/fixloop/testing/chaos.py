@@ -1,4 +1,4 @@
-"""A chaos run: real workers with a separate Redis, injured by a plan, and every result compared to an undisturbed one.
+"""A chaos run: real workers with a separate Redis, injured by a plan, and all results compared to undisturbed ones.
 
 The same workflows run twice: once undisturbed, to measure the time, and once injured. The expected result of a
 validation loop is its rehearsal in memory. A cycle or a handoff must end like the undisturbed one: with the same events
@@ -47,7 +47,7 @@ _GENERATION: Final = ".handoffs."
 
 
 def chaos(order: Order, folder: Path, tell: Callable[[Progress], object] = lambda _: None) -> Report:
-    """Run it; logs, data, executions and injuries are left in `folder`. UsageError if it cannot be as ordered."""
+    """Run it; leaves logs, data, executions and injuries in `folder`. Raises UsageError if the order is impossible."""
     if order.profile not in _RUNS:
         raise UsageError(f"there is no chaos run of {order.profile!r}; there are {', '.join(_RUNS)}")
     if order.profile != "validation" and order.contrast:
@@ -154,8 +154,8 @@ def _begun(scripts: Scripts, order: Order, hash8: str, folder: Path) -> list[Pla
 
 
 def _steps(store: Store, left_alone: Sequence[Play[Path]], order: Order) -> tuple[dict[str, int], set[str]]:
-    """The number of tickets of each step, and the injured tickets whose work is done by a separate command."""
-    # The first ticket of each workflow is hinted by its caller, who is not watched.
+    """The number of tickets of each step, and the injured tickets whose work a separate command does."""
+    # The caller sends the hint for the first ticket of each workflow, and is not watched.
     runs, finish, commands = -order.workflows, 0, set()
     for one in left_alone:
         for ticket in tickets_of(store.history(one.workflow)):
@@ -187,13 +187,13 @@ def _judged(store: Store, results: str, calm: Play[Path], begun: Play[Path]) -> 
 
 
 def _state(snapshot: bytes) -> str:
-    told = json.loads(snapshot)
+    fields = json.loads(snapshot)
     # The path of its files differs.
-    return plain(json.dumps({key: value for key, value in told.items() if key != "snapshot"}))
+    return plain(json.dumps({key: value for key, value in fields.items() if key != "snapshot"}))
 
 
 def _events(store: Store, workflow: str) -> list[str]:
-    """Events and messages in order, without refusals, which are effects of the injuries."""
+    """Events and messages in order, without refusals, which the injuries cause."""
     found = []
     for entry in store.history(workflow):
         event = entry.body["event"]
@@ -205,7 +205,7 @@ def _events(store: Store, workflow: str) -> list[str]:
 
 def _files(store: Store, begun: Play[Path]) -> dict[str, list[str]]:
     """Contents by path, both without times and ids; several handoffs then share one name."""
-    # If a process dies between its commit and the files, the next one renders them, here this one (K23).
+    # If a process dies between its commit and the files, the next process renders them, here this one (K23).
     project(store, begun.workflow)
     root = begun.expected
     found: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Fixloop's doors for agents, used by the conformance kit as an outside agent would."""
+"""fixloop's doors for agents, which the conformance kit uses like an outside agent."""
 
 import asyncio
 import json
@@ -78,7 +78,7 @@ class Http(_WithToken):
 
 
 class Mcp(_WithToken):
-    """`/mcp`, by the client of the SDK."""
+    """`/mcp`, with the SDK's client."""
 
     name = "mcp"
     cannot: Mapping[str, str] = {}
@@ -121,7 +121,7 @@ class Mcp(_WithToken):
 
 
 class Files:
-    """`fixloop ack`, the directory it makes, `fixloop fixed` and `fixloop decline`."""
+    """`fixloop ack`, the directory it creates, `fixloop fixed` and `fixloop decline`."""
 
     name = "files"
     cannot: Mapping[str, str] = {**_NO_FENCE, **_ANYBODY}
@@ -156,7 +156,7 @@ class Files:
 
 
 class Mailbox(Files):
-    """`fixloop mailbox`, which gives the same as an `ack`; answers go through files."""
+    """`fixloop mailbox`, which gives the same as `fixloop ack`; answers go through files."""
 
     name = "mailbox"
     cannot: Mapping[str, str] = {**_NO_FENCE, "two agents claim": "a mailbox is one agent's"}
@@ -171,7 +171,7 @@ class Mailbox(Files):
 
 
 class Command:
-    """A command that fixloop starts: its actions are written down before, by issue."""
+    """A command that fixloop starts; it reads its actions from a pipe for each issue."""
 
     name = "command"
     cannot: Mapping[str, str] = {
@@ -198,8 +198,7 @@ class Command:
         return Answer("accepted", "")
 
     def _play(self, issue: int, plan: Mapping[str, Any], until: str) -> None:
-        """Let the command do this once; wait for `until` in the history, or for the workflow to wait for a person."""
-        # Each command reads its own instruction.
+        """Let the command do this once; wait for `until` in the history, or for the workflow to need a person."""
         pipe = self._plans / str(issue)
         if not pipe.exists():
             os.mkfifo(pipe)
@@ -243,7 +242,7 @@ _DOORS: Final[Mapping[str, Callable[[Site], Door]]] = {
 
 
 def opened(name: str, folder: Path, scenarios: Sequence[str] = tuple(SCENARIOS)) -> Iterator[Verdict]:
-    """Play scenarios through one of fixloop's own doors, in an empty folder."""
+    """Play scenarios through one of fixloop's doors, in an empty folder."""
     fixer, plans = 'agent = "coder"\n[agent.coder]', folder / "plans"
     if name == "command":
         plans.mkdir()
