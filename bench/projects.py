@@ -1,12 +1,11 @@
-"""Try fixloop on public projects: is every verdict true, and how much slower is it than the project's own commands?
+"""Tries fixloop on public projects: is every verdict true, and how much slower is it than the project's own commands?
 
 For each project of `projects.toml`: its own commands, `fixloop run --dry`, `fixloop run`, `fixloop init` + `run` and
 `fixloop check` without a bug, then its own commands, both runs and the check with each of three bugs. A verdict is true
-where it is green exactly when the project's own commands are, and names failures otherwise. Seconds are
-medians.
+if it is green exactly when the project's own commands are, and names failures otherwise. Seconds are medians.
 
-Needs the clients of the registries (pip, npm, apt-get with deb-src entries), git, node and go. The last trial of each
-project is kept in the folder, from which `--page` makes `docs/projects.md`. Exit code 0 when everything was true.
+Requires the clients of the registries (pip, npm, apt-get with deb-src entries), git, node and go. The latest trial of
+each project is stored in the folder, from which `--page` makes `docs/projects.md`. Exit code 0 if everything was true.
 """
 
 import argparse
@@ -92,7 +91,7 @@ def main() -> None:
 
 
 def _is_true(project: Project, options: argparse.Namespace, stamp: tuple[str, str]) -> bool:
-    """Prepare one project and try it; a failed preparation is reported, and the others are tried."""
+    """Prepare one project and try it; reports errors and returns False, so that the others are still tried."""
     folder = options.folder / project.name
 
     def tell(what: str) -> None:
@@ -136,11 +135,11 @@ def row(project: Project, trial: Trial) -> str:
         project.name,
         f"{project.language}: {project.shape}",
         f"{trial.raw_seconds:.1f}",
-        *_told(trial.unconfigured, trial.raw_seconds),
-        *_told(trial.configured, trial.raw_seconds),
-        *_told(trial.checked, trial.raw_seconds),
+        *_cells(trial.unconfigured, trial.raw_seconds),
+        *_cells(trial.configured, trial.raw_seconds),
+        *_cells(trial.checked, trial.raw_seconds),
         f"{_found(trial.unconfigured)}, {_found(trial.configured)}, {_found(trial.checked)}",
-        "yes" if trial.true else _blame(trial),
+        "yes" if trial.true else _reason(trial),
         f"{trial.commit}, {trial.day}",
     ]
     return _row(cells)
@@ -152,7 +151,7 @@ def release_row(project: Project) -> str:
     return _row([project.name, project.registry, release, project.sha256, commands])
 
 
-def _told(configured: Configured, raw_seconds: float) -> tuple[str, str]:
+def _cells(configured: Configured, raw_seconds: float) -> tuple[str, str]:
     wrong = [each for each in configured.answers if not each.green]
     seconds = configured.seconds
     said = (wrong or configured.answers)[0].verdict
@@ -166,7 +165,7 @@ def _found(configured: Configured) -> str:
     return f"{found}/{len(configured.bugs)}" + (f" ({green} green)" if green else "")
 
 
-def _blame(trial: Trial) -> str:
+def _reason(trial: Trial) -> str:
     if not trial.fair:
         return "no: the project's own commands"
     wrong = {
