@@ -36,8 +36,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
-    usual = median(options.turns, lambda: seconds([sys.executable, "-c", "pass"], Path(), {}))
-    print(f"python -c pass: {usual * 1000:.0f} ms")
+    startup = median(options.turns, lambda: seconds([sys.executable, "-c", "pass"], Path(), {}))
+    print(f"python -c pass: {startup * 1000:.0f} ms")
     with tempfile.TemporaryDirectory(prefix="loop-") as folder:
         on_small_project(Path(folder), options.turns)
 

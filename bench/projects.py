@@ -154,8 +154,8 @@ def release_row(project: Project) -> str:
 def _cells(configured: Configured, raw_seconds: float) -> tuple[str, str]:
     wrong = [each for each in configured.answers if not each.green]
     seconds = configured.seconds
-    said = (wrong or configured.answers)[0].verdict
-    return said, f"{seconds:.1f} ({seconds - raw_seconds:+.1f}, {seconds / raw_seconds:.1f} ×)"
+    verdict = (wrong or configured.answers)[0].verdict
+    return verdict, f"{seconds:.1f} ({seconds - raw_seconds:+.1f}, {seconds / raw_seconds:.1f} ×)"
 
 
 def _found(configured: Configured) -> str:
@@ -168,9 +168,7 @@ def _found(configured: Configured) -> str:
 def _reason(trial: Trial) -> str:
     if not trial.fair:
         return "no: the project's own commands"
-    wrong = {
-        name: said.verdict for name, said in (("--dry", trial.dry), ("init", trial.init)) if not said.green
-    }
+    wrong = {name: run.verdict for name, run in (("--dry", trial.dry), ("init", trial.init)) if not run.green}
     return "no" + "".join(f"; {name}: {verdict}" for name, verdict in wrong.items())
 
 

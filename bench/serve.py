@@ -112,8 +112,8 @@ def made(url: str, count: int, waiting: int) -> None:
             "tip": "c",
             "tree": "t",
         }
-        begun = WorkflowStarted.model_validate({**facts, "specialists": ("test-runner",), "fixer": "command"})
-        engine.start(begun)
+        start = WorkflowStarted.model_validate({**facts, "specialists": ("test-runner",), "fixer": "command"})
+        engine.start(start)
         for attempt in (1, 2) if issue <= waiting else ():
             facts = {
                 "specialist": "test-runner",

@@ -144,8 +144,8 @@ class _Signals:
     def bare(self) -> float:
         began = time.monotonic()
         self._noted.delay()
-        _, told = self._client.blpop("bare:began", timeout=30)
-        return float(told) - began
+        _, started = self._client.blpop("bare:began", timeout=30)
+        return float(started) - began
 
     def ours(self, number: int) -> float:
         workflow = workflow_of(number)
@@ -266,15 +266,15 @@ def _failure(chance: random.Random) -> Failure:
     module, test, kind = _words(chance, 1), _words(chance, 3), _words(chance, 2).title().replace("_", "")
     line, one, other = chance.randrange(10, 400), chance.randrange(10_000), chance.randrange(10_000)
     call = f"{kind}({_words(chance, 1)}={chance.randrange(1000)}, {_words(chance, 1)}='{_words(chance, 2)}')"
-    told = f"<{module}.{kind} object at 0x7f{chance.getrandbits(40):010x}>"
+    value = f"<{module}.{kind} object at 0x7f{chance.getrandbits(40):010x}>"
     lines = [
         f"    def test_{test}({_words(chance, 1)}):",
         f"        {_words(chance, 1)} = {call}",
         f"        {_words(chance, 2)} = {_words(chance, 1)}.{_words(chance, 2)}({chance.randrange(100)})",
         f">       assert {_words(chance, 1)}.{_words(chance, 2)}() == {other}",
         f"E       AssertionError: assert {one} == {other}",
-        f"E        +  where {one} = <bound method {kind}.{_words(chance, 2)} of {told}>()",
-        f"E        +    where <bound method {kind}.{_words(chance, 2)} of {told}> = {told}.{_words(chance, 2)}",
+        f"E        +  where {one} = <bound method {kind}.{_words(chance, 2)} of {value}>()",
+        f"E        +    where <bound method {kind}.{_words(chance, 2)} of {value}> = {value}.{_words(chance, 2)}",
         "",
         f"tests/test_{module}.py:{line}: AssertionError",
         "----------------------------- Captured log call ------------------------------",

@@ -78,11 +78,11 @@ def _by_name(call: ToolCall, project: Project) -> tuple[str, ...]:
 
 def project_on(ground: Ground, top: str, changed: Iterable[str], passed: tuple[str, ...] = ()) -> Project:
     """The project on a ground, relative to `top`, the folder where checks run; `changed`: paths from the root."""
-    directory, workspace, above = ground.workspace.directory, ground.workspace, f"{top}/".lstrip("/")
+    directory, workspace, prefix = ground.workspace.directory, ground.workspace, f"{top}/".lstrip("/")
     tree = tracked_in_tree(workspace.mirror.git, workspace.commit)
     tracked = (path.decode(errors="replace") for path in tree)
-    files = frozenset(path.removeprefix(above) for path in tracked if path.startswith(above))
-    inside = {path.removeprefix(above) for path in changed if path.startswith(above)}
+    files = frozenset(path.removeprefix(prefix) for path in tracked if path.startswith(prefix))
+    inside = {path.removeprefix(prefix) for path in changed if path.startswith(prefix)}
     declared = declarations_of(directory, toml_of(directory / "pyproject.toml"))
     roots = (root.relative_to(directory).as_posix() for root in source_roots(directory))
     return Project(

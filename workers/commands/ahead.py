@@ -159,5 +159,5 @@ def _inputs_of(state: State, ticket: Ticket) -> tuple[Any, ...]:
     """What a run's result depends on in addition to its files and tools."""
     active = state.active.model_copy(update={"started_clock": None})
     trust = state.trusted, state.accepted, state.rules_off
-    asked = ticket.step, ticket.specialist, ticket.iteration, ticket.attempt
-    return *asked, state.configuration, state.snapshot, state.tip, state.tree, trust, active
+    identity = ticket.step, ticket.specialist, ticket.iteration, ticket.attempt
+    return *identity, state.configuration, state.snapshot, state.tip, state.tree, trust, active

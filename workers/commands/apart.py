@@ -89,10 +89,10 @@ def _judged_apart(claim: Claim, git: Git, changed: Sequence[Delta], adds_tests: 
     commit = commit_tree(git, tree_with(git, tip, before), [tip], "fixloop: judged apart\n", dated=DATED)
     site = site_of(work, claim.configuration, claim.cache)
     site = replace(site, name=f"{site.name}.apart")
-    told = "with the tests, gates and runner files of the snapshot,"
+    prefix = "with the tests, gates and runner files of the snapshot,"
     with site.ground(commit) as ground, Comparison(site, claim.run) as comparison:
         if ground.problem:
-            return _Apart("", f"{told} nothing can be checked: {ground.problem}")
+            return _Apart("", f"{prefix} nothing can be checked: {ground.problem}")
         tree = ground.workspace.tree_hash()
         for check, ran in zip(claim.checks, claim.ran, strict=True):
             again = comparison.checked(work.holding.ticket.specialist, check, ground, tree)
@@ -108,7 +108,7 @@ def _judged_apart(claim: Claim, git: Git, changed: Sequence[Delta], adds_tests: 
                 why = f"{first.location or first.name}: {one_line(first.message)}"
             else:
                 why = result.reason
-            return _Apart(check.name, f"{told} `{check.name}` fails: {why}")
+            return _Apart(check.name, f"{prefix} `{check.name}` fails: {why}")
     return None
 
 

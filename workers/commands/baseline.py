@@ -134,8 +134,8 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
                 reason = ground.redaction.text(one_line(str(error)))
                 evidence = result.evidence.model_copy(update={"no_baseline": reason})
                 result = result.model_copy(update={"evidence": evidence})
-        told = told_flaky(ran._replace(result=result), check, ground, self.site, self.run, self.known, rerun)
-        return told and told._replace(result=with_told_failures(told.result, check, ground))
+        final = told_flaky(ran._replace(result=result), check, ground, self.site, self.run, self.known, rerun)
+        return final and final._replace(result=with_told_failures(final.result, check, ground))
 
     def _without_old(self, check: Check, result: CheckResult, ground: Ground) -> CheckResult:
         snapshot, cache = self.site.snapshot, self.site.cache
@@ -151,16 +151,16 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
             baseline = Baseline(failures=tuple(one if one.measure else _shortened(one) for one in failures))
             keep_baseline(cache, key, baseline)
         moves, here = Moves(mirror.git, base_tree, result.evidence.tree), str(ground.workspace.directory)
-        told = tell_apart(
+        compared = tell_apart(
             baseline.failures, result.failures, moves, subdirectory=snapshot.subdirectory, workspace=here
         )
-        evidence = result.evidence.model_copy(update={"base": snapshot.base, "old": len(told.old)})
+        evidence = result.evidence.model_copy(update={"base": snapshot.base, "old": len(compared.old)})
         return result.model_copy(
             update={
-                "outcome": RunOutcome.FAILED if told.new else RunOutcome.PASSED,
-                "reason": evidence.compared(len(told.new)),
-                "failures": told.new,
-                "old_failures": tuple(map(_shortened, told.old)),
+                "outcome": RunOutcome.FAILED if compared.new else RunOutcome.PASSED,
+                "reason": evidence.compared(len(compared.new)),
+                "failures": compared.new,
+                "old_failures": tuple(map(_shortened, compared.old)),
                 "evidence": evidence,
             }
         )

@@ -63,8 +63,8 @@ def seal(site: Site, ground: Ground, entry: SpecialistChecks, ran: Sequence[Ran]
         return
     results = []
     for one in ran:
-        reports, told = tuple(map(ground.redaction.data, one.written())), one.result
-        kept = _Kept(result=told, whole=told.whole, cases=told.cases, output=one.output, reports=reports)
+        reports, found = tuple(map(ground.redaction.data, one.written())), one.result
+        kept = _Kept(result=found, whole=found.whole, cases=found.cases, output=one.output, reports=reports)
         results.append(kept)
     rests_on, environment = _input_digest(site, ground, entry), _environment(ground, entry)
     record = _Sealed(at=datetime.now(UTC), rests_on=rests_on, environment=environment, ran=tuple(results))
@@ -119,7 +119,7 @@ def _input_digest(site: Site, ground: Ground, entry: SpecialistChecks) -> str:
     """The digest of everything that the results depend on, except the environment."""
     snapshot, configuration = site.snapshot, site.configuration
     names = [name for check in entry.checks for name in check.env]
-    told = [
+    inputs = [
         __version__,
         [os.path.realpath(snapshot.source), snapshot.subdirectory, ground.tree, ground.setup],
         sorted(
@@ -128,7 +128,7 @@ def _input_digest(site: Site, ground: Ground, entry: SpecialistChecks) -> str:
         [configuration.integrity.model_dump_json(), configuration.sandbox.model_dump_json()],
         sorted(allowed_variables(os.environ, names).items()),
     ]
-    return hashlib.sha256(json.dumps([entry.name, *told]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([entry.name, *inputs]).encode()).hexdigest()
 
 
 def _environment(ground: Ground, entry: SpecialistChecks) -> str:
@@ -145,6 +145,6 @@ def _restored(kept: _Kept, ground: Ground, kinds: Sequence[str], checked_at: str
     for place, data in zip(places, kept.reports, strict=True):
         if data:
             place.write_bytes(data)
-    told: dict[str, object] = {"whole": kept.whole, "cases": kept.cases}
-    told["evidence"] = kept.result.evidence.model_copy(update={"checked_at": checked_at})
-    return Ran(kept.result.model_copy(update=told), kept.output, tuple(places))
+    fields: dict[str, object] = {"whole": kept.whole, "cases": kept.cases}
+    fields["evidence"] = kept.result.evidence.model_copy(update={"checked_at": checked_at})
+    return Ran(kept.result.model_copy(update=fields), kept.output, tuple(places))

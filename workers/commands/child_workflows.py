@@ -43,8 +43,8 @@ def validate(work: Step, configuration: Configuration, snapshot: bytes, cache: P
         if (fixer is None or is_circular) and configuration.agent is None:
             used = configuration.model_copy(update={"fixer": None, "max_iterations": 1})
         mirror = bring_work(work.store, asking, cache)
-        told, tree = _child_fields(work, asking, used, child, mirror), tree_id(mirror.git, asking.tip)
-        return validation_started(used, **told, name=f"{asking.name}: {ticket.specialist}", tree=tree)
+        fields, tree = _child_fields(work, asking, used, child, mirror), tree_id(mirror.git, asking.tip)
+        return validation_started(used, **fields, name=f"{asking.name}: {ticket.specialist}", tree=tree)
 
     loop: State = _finished_child(work, VALIDATION, begin)
     if loop.outcome in _STOPPED:

@@ -57,9 +57,9 @@ class Commands:
             report = next(line.rendered for line in said_last if line.message.body.kind == "escalation")
         else:
             lines = (kept for entry in history for kept in entry.body.get("messages", ()))
-            told = next(text(kept) for kept in lines if kept["number"] == line_of(work.holding.ticket))
+            message = next(text(kept) for kept in lines if kept["number"] == line_of(work.holding.ticket))
             ask = f"#{state.issue} {state.name} waits for you; `fixloop inbox` says what to answer."
-            report = f"{ask}\n\n{told.rstrip()}\n"
+            report = f"{ask}\n\n{message.rstrip()}\n"
         # On a shared worker the command is as untrusted as a check.
         is_own_worker = bool(state.queue)
         env = dict(os.environ) if is_own_worker else allowed_variables(os.environ, load_settings().allow_env)
@@ -75,7 +75,7 @@ class Commands:
         return f"{command[0]} {how}"
 
     def push(self, work: Step) -> str:
-        """The branch pushed to the repository's URL; empty if there is no URL. Raises UsageError if it is refused."""
+        """The branch pushed to the repository's URL; empty if no fix was needed. Raises RefusedError."""
         return push_branch(work.store, work.holding.state, self._cache)
 
     def play(self, work: Step, snapshot: bytes) -> Played | None:

@@ -75,8 +75,8 @@ def _run(work: Step, fixer: Fixer, site: Site, ground: Ground, report: Said) -> 
         "FIXLOOP_SPECIALIST": ticket.specialist,
         "FIXLOOP_ITERATION": str(ticket.iteration),
     }
-    mine = None if site.shared else fixer.writable
-    writable = writable_by(fixer.command) if mine is None else mine
+    configured = None if site.shared else fixer.writable
+    writable = writable_by(fixer.command) if configured is None else configured
     return work.run(
         fixer.command,
         cwd=folder,
@@ -96,10 +96,10 @@ def _answer(work: Step, ground: Ground, result: GuardedResult) -> Done:
     written = _read_answer(_own_folder(ground) / "answer")
     text = hide(written.decode("utf-8", "replace")) if written is not None else ""
     artifacts = work.keep(output, text)
-    said = None
+    reply = None
     try:
         if written is not None:
-            said = parse_answer(
+            reply = parse_answer(
                 hide(decode_answer(written)),
                 issue=work.holding.state.issue,
                 iteration=ticket.iteration,
@@ -113,12 +113,12 @@ def _answer(work: Step, ground: Ground, result: GuardedResult) -> Done:
             offending=text[:TAIL_CHARACTERS],
             artifacts=artifacts,
         )
-    if said is not None and not said.ready:
+    if reply is not None and not reply.ready:
         git = ground.workspace.mirror.git
         return signalled(
-            work.holding.state, git, by="fixer", text=said.blocker, kind=said.declined, artifacts=artifacts
+            work.holding.state, git, by="fixer", text=reply.blocker, kind=reply.declined, artifacts=artifacts
         )
-    return _change(work, ground, said, output, artifacts)
+    return _change(work, ground, reply, output, artifacts)
 
 
 def _change(

@@ -59,7 +59,7 @@ def told_flaky(
     }
     shown = tuple(f"{name} ({why})" if why else name for name, why in kept.items())
     evidence = result.evidence.model_copy(update={"flaky": shown})
-    told = {
+    fields = {
         "outcome": RunOutcome.FAILED if failures else RunOutcome.PASSED,
         "reason": evidence.compared(len(failures)),
         "failures": failures,
@@ -68,7 +68,7 @@ def told_flaky(
         "flaky": tuple(name for name, why in kept.items() if not why),
         "evidence": evidence,
     }
-    return ran._replace(result=result.model_copy(update=told))
+    return ran._replace(result=result.model_copy(update=fields))
 
 
 def quarantine_of(test: str, entries: Sequence[str], today: date) -> str:

@@ -43,9 +43,9 @@ class Frozen:
         found = list(changes(json.loads(kept), self._listing()))
         if not found:
             return ""
-        told = "; ".join((*found[:TOLD], *([f"{len(found) - TOLD} more"] if len(found) > TOLD else ())))
+        shown = "; ".join((*found[:TOLD], *([f"{len(found) - TOLD} more"] if len(found) > TOLD else ())))
         return self.ground.redaction.text(
-            f"the environment changed since the snapshot: {told}; undo that, as only `[workspace] setup` makes "
+            f"the environment changed since the snapshot: {shown}; undo that, as only `[workspace] setup` makes "
             "another one where dependency files change"
         )
 

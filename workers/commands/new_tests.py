@@ -37,8 +37,8 @@ def new_tests(claim: Claim) -> Iterator[Finding]:
             continue
         seconds = min(MOST_SECONDS, max(LEAST_SECONDS, ran.result.evidence.duration_seconds))
         failed = _failed_before(claim, check, tests, seconds)
-        told = {"new_tests": len(tests), "new_tests_failed_before": len(failed)}
-        claim.learned.setdefault(check.name, {}).update(told)
+        counts = {"new_tests": len(tests), "new_tests_failed_before": len(failed)}
+        claim.learned.setdefault(check.name, {}).update(counts)
         if claim.was_uncovered and (weak := _weak(claim, check, tests, after, seconds)):
             yield from _gate_needs(claim, check, after, weak)
 

@@ -117,12 +117,12 @@ def _rerun_tests(
         found = {**found, **played(claim.run, check, ground, [varied, plain], seconds, elsewhere=True)}
     again: Outcomes = {}
     if _has_failed(found):
-        usual = played(claim.run, check, ground, [plain], seconds)
-        again = {**usual, **played(claim.run, check, ground, [varied], seconds, elsewhere=True)}
+        rerun_plain = played(claim.run, check, ground, [plain], seconds)
+        again = {**rerun_plain, **played(claim.run, check, ground, [varied], seconds, elsewhere=True)}
     yield from recording.findings()
     has_failed = "failed" in again.get("plain", {}).values()
-    there = played(claim.run, check, claim.ground, [plain], seconds) if has_failed else {}
-    flaky, depends = told_apart(found, again, there)
+    on_ground = played(claim.run, check, claim.ground, [plain], seconds) if has_failed else {}
+    flaky, depends = told_apart(found, again, on_ground)
     for name in flaky:
         text = f"{name} passed, and failed when it ran again on the same tree"
         yield _finding("flaky", text, check, name)
@@ -149,8 +149,8 @@ def begun(claim: Claim) -> Iterator[None]:
     site = site_of(claim.work, claim.configuration, claim.cache)
     with claim.held, ThreadPoolExecutor(1, "fixloop-proof") as thread:
         if is_due and site.is_confined and has_spare_processor(claim.work, claim.configuration):
-            told = (claim, claim.checks[0], Decisions(claim), failed)
-            claim.begun.append(thread.submit(_prepared, *told))
+            arguments = (claim, claim.checks[0], Decisions(claim), failed)
+            claim.begun.append(thread.submit(_prepared, *arguments))
         yield
 
 

@@ -64,13 +64,13 @@ class Rerun:
         for kind in self._check.report_kinds():
             place = str(self._ground.report_path(self._check.name, kind))
             argv = [part.replace("{" + kind + "}", place) for part in argv]
-        told = {name: str(self._folder / name) for name in ("tests", "results")} | {"root": str(directory)}
+        paths = {name: str(self._folder / name) for name in ("tests", "results")} | {"root": str(directory)}
         call = call_of(argv, _TOOLS) if behind else None
         more = {"behind": call.rest} if call else {}
 
         def with_tests(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
             addopts = env.get("PYTEST_ADDOPTS", "")
-            (self._folder / "told").write_text(json.dumps(told | more | {"addopts": addopts}))
+            (self._folder / "told").write_text(json.dumps(paths | more | {"addopts": addopts}))
             variables = {
                 **env,
                 "FIXLOOP_PROOF": str(self._folder / "told"),
@@ -100,8 +100,8 @@ class Rerun:
 
     def _write_tests(self, runs: Runs, seconds: float) -> None:
         at = f"{self._ground.workspace.directory}/"
-        told = [run | {"args": [f"{at}{name}" for name in run["args"]]} for run in runs if run["args"]]
-        write_whole(self._folder / "tests", json.dumps({"runs": told, "seconds": seconds}).encode())
+        absolute = [run | {"args": [f"{at}{name}" for name in run["args"]]} for run in runs if run["args"]]
+        write_whole(self._folder / "tests", json.dumps({"runs": absolute, "seconds": seconds}).encode())
 
     def close(self) -> None:
         """Wait for the end of the process; if it still waits for tests, it ends without any."""

@@ -96,16 +96,16 @@ class Recording:
         paths = [path for path in map(os.fsdecode, tracked) if path.endswith(".py")]
         files = [str(top / path) for path in paths if kind_of(path, claim.trust) is Kind.PRODUCT]
         changed = [str(top / os.fsdecode(delta.path)) for delta in decisions.changed]
-        told = {"files": files, "changed": changed, "calls": str(self._folder / "calls")}
-        (self._folder / "told").write_text(json.dumps(told))
+        settings = {"files": files, "changed": changed, "calls": str(self._folder / "calls")}
+        (self._folder / "told").write_text(json.dumps(settings))
 
     def run(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
         """Run a command under guard, like `Claim.run`, and record its Python calls of the product."""
         if not self._decisions:
             return self._claim.run(argv, cwd, env)
         path = f"{self._folder / 'site'}:{env.get('PYTHONPATH', '')}"
-        told = {"FIXLOOP_CALLS": str(self._folder / "told"), "PYTHONPATH": path}
-        return self._claim.run(argv, cwd, {**env, **told})
+        variables = {"FIXLOOP_CALLS": str(self._folder / "told"), "PYTHONPATH": path}
+        return self._claim.run(argv, cwd, {**env, **variables})
 
     def findings(self) -> Iterator[Finding]:
         """The functions whose answers changed only for the tests' calls. Afterwards, the changed files on the ground
@@ -114,14 +114,14 @@ class Recording:
             return
         values = self._decisions.values
         sides = {side: self._folder / f"{side}.jsonl" for side in ("old", "new")}
-        told = {
+        settings = {
             "calls": str(self._folder / "calls"),
             "before": self._old(self._decisions.changed),
             "settled": sorted(values.settled),
             "literals": sorted(values.literals),
             "seconds": SECONDS,
         } | {side: str(path) for side, path in sides.items()}
-        (self._folder / "replay").write_text(json.dumps(told))
+        (self._folder / "replay").write_text(json.dumps(settings))
         (self._folder / "replay.py").write_bytes(_REPLAY.read_bytes())
         workspace, environment = self._ground.workspace, self._ground.check_environment(self._check.env)
         argv = ["python", str(self._folder / "replay.py"), str(self._folder / "replay")]

@@ -55,9 +55,9 @@ def noted(work: Step, ran: Sequence[Ran], event: RunFinished, mirror: Mirror) ->
         if names and names != known:
             text = json.dumps(sorted(names)[:MOST_NAMES])
             lists[check] = work.store.put_artifact(state.workflow, text.encode())
-    told = dict(list(now.items())[:MOST_TOLD])
+    renames = dict(list(now.items())[:MOST_TOLD])
     kept = (*event.artifacts, *lists.values())
-    return {"passed": passed, "renamed": told, "cases": lists, "artifacts": tuple(dict.fromkeys(kept))}
+    return {"passed": passed, "renamed": renames, "cases": lists, "artifacts": tuple(dict.fromkeys(kept))}
 
 
 def not_seen_again(claim: Claim) -> Iterator[Finding]:
@@ -94,7 +94,7 @@ def _expected(work: Step, check: str) -> frozenset[str]:
 
 
 def _texts(work: Step, mirror: Mirror) -> tuple[dict[str, str], dict[str, str]]:
-    """The old and new texts of readable files changed since the trusted commit, by path from where checks run."""
+    """The old and new texts of changed files whose tests can be matched, by path from where checks run."""
     state, folder = work.holding.state, snapshot_in(work.holding.state).subdirectory
     prefix = f"{folder}/" if folder else ""
     sides: tuple[dict[str, str], dict[str, str]] = ({}, {})

@@ -34,15 +34,15 @@ def percent_earned(
 ) -> float:
     """The coverage if every line missed before, except `dead` lines, still counts as missed, even if it is deleted or
     runs now; `only`: of the lines that newly run, count only these."""
-    ran = missed = extra = owed = 0
+    ran = missed = extra = still_missed = 0
     for path in {*now, *before}:
         this, was = now.get(path, _NOTHING), before.get(path, _NOTHING)
         newly = (this.line_texts(this.executed) - was.line_texts(was.executed)) & was.line_texts(was.missing)
         if only is not None:
             newly &= this.line_texts({*this.executed} & {*only.get(path, ())})
         ran, missed, extra = ran + len(this.executed), missed + len(this.missing), extra + newly.total()
-        owed += len({*was.missing} - {*(dead or {}).get(path, ())})
-    left = missed + extra if only is not None else max(missed + extra, owed)
+        still_missed += len({*was.missing} - {*(dead or {}).get(path, ())})
+    left = missed + extra if only is not None else max(missed + extra, still_missed)
     return 100 * (ran - extra) / max(ran - extra + left, 1)
 
 

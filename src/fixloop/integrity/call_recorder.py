@@ -105,8 +105,8 @@ class _Recorder:
         self.own.busy = True
         try:
             if os.path.isfile(file) and os.path.getsize(file) <= MOST_FILE_BYTES:
-                with open(file, "rb") as there:
-                    found = (file, there.read())
+                with open(file, "rb") as stream:
+                    found = (file, stream.read())
                 if found not in self.read:
                     self.read.add(found)
                     payload = pickle.dumps(found)

@@ -171,14 +171,14 @@ def _order_dependent(
         sys.path[:] = pickle.loads(path)
         with contextlib.suppress(Exception):
             _function(*pickle.loads(call)[1::-1])
-    usual = _in_order(range(len(calls)), calls, replay_call)
-    telling = [number for number, line in usual.items() if line["answer"] != "None"]
-    turned = _in_order(telling[::-1], calls, replay_call)
-    differs = any(line["outcome"] != usual[number]["outcome"] for number, line in turned.items())
+    in_order = _in_order(range(len(calls)), calls, replay_call)
+    telling = [number for number, line in in_order.items() if line["answer"] != "None"]
+    reversed_order = _in_order(telling[::-1], calls, replay_call)
+    differs = any(line["outcome"] != in_order[number]["outcome"] for number, line in reversed_order.items())
     again = _in_order(telling, calls, replay_call) if differs else {}
-    for number in sorted(again.keys() & turned.keys()):
-        if usual[number]["outcome"] == again[number]["outcome"] != turned[number]["outcome"]:
-            yield {**usual[number], "alone": turned[number]["answer"], "by": "order"}
+    for number in sorted(again.keys() & reversed_order.keys()):
+        if in_order[number]["outcome"] == again[number]["outcome"] != reversed_order[number]["outcome"]:
+            yield {**in_order[number], "alone": reversed_order[number]["answer"], "by": "order"}
 
 
 def _in_order(
@@ -270,12 +270,12 @@ def _result(function: Callable[..., Any], given: Given, own: Collection[str]) ->
     values, named = copy.deepcopy(given)
     signal.setitimer(signal.ITIMER_REAL, CALL_SECONDS)
     try:
-        with contextlib.redirect_stdout(io.StringIO()) as said:
+        with contextlib.redirect_stdout(io.StringIO()) as output:
             answer = _awaited(function(*values, **named))
-        value, text = plain(answer) + said.getvalue(), plain((values, named))
+        value, text = plain(answer) + output.getvalue(), plain((values, named))
         result = {"raised": False, "outcome": _short_hash(value + text), "value": _short_hash(value)}
         result["answer"] = repr(answer)[:SHOWN_CHARACTERS]
-        result["tells"] = tells(given, answer, said.getvalue(), own)
+        result["tells"] = tells(given, answer, output.getvalue(), own)
     except BaseException as error:
         name = type(error).__name__
         result = {"raised": True, "outcome": name, "value": name, "answer": f"raises {name}", "tells": ""}

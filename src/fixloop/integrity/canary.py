@@ -34,10 +34,10 @@ def unseen(
     canary: Canary, *, exit_code: int | None, failed: Collection[str], passed: Collection[str], output: str
 ) -> frozenset[str]:
     """The names in a canary without the expected result. `failed`: the text of each failure, `passed`: test names."""
-    reported, well = "\n".join(failed), "\n".join(passed)
+    reported, succeeded = "\n".join(failed), "\n".join(passed)
     if canary.is_printed:
         lines = re.findall(r"^(.*) \.\.\. (ok|FAIL)$", output, re.MULTILINE)
         reported = "\n".join(line for line, end in lines if end == "FAIL")
-        well = "\n".join(line for line, end in lines if end == "ok")
-    missing = {name for name in canary.fails if name not in reported or name in well or not exit_code}
-    return frozenset(missing | {name for name in canary.passes if name not in well or name in reported})
+        succeeded = "\n".join(line for line, end in lines if end == "ok")
+    missing = {name for name in canary.fails if name not in reported or name in succeeded or not exit_code}
+    return frozenset(missing | {name for name in canary.passes if name not in succeeded or name in reported})

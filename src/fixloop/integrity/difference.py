@@ -106,8 +106,8 @@ def _signs(source: Source, old: Source | None, change: Change, scope: Scope) -> 
 def _all_signs(source: Source, old: Source | None, change: Change, scope: Scope) -> Iterator[Sign]:
     if change.is_test:
         # A new test may be skipped on some platforms; an existing one must not be skipped.
-        there = {"", *(each.name for each in Source(change.path, change.old).scopes)} if change.old else set()
-        yield from (sign for sign in suppressions.skips(source) if sign.scope in there)
+        known = {"", *(each.name for each in Source(change.path, change.old).scopes)} if change.old else set()
+        yield from (sign for sign in suppressions.skips(source) if sign.scope in known)
         return
     if source.is_python and source.tree is None and old is not None and old.tree is not None:
         yield source.sign(

@@ -128,9 +128,9 @@ def _ignores_value(node: ast.AST) -> bool:
     if isinstance(node, ast.Compare):
         return all(ast.dump(each) == ast.dump(node.left) for each in node.comparators)
     if isinstance(node, ast.Return | ast.Lambda):
-        asked = node.value if isinstance(node, ast.Return) else node.body
+        value = node.value if isinstance(node, ast.Return) else node.body
         kinds = (
-            asked.args[1:] if isinstance(asked, ast.Call) and ast.unparse(asked.func) == "isinstance" else []
+            value.args[1:] if isinstance(value, ast.Call) and ast.unparse(value.func) == "isinstance" else []
         )
         return any(names_in(kind) <= _BUILT_IN for kind in kinds)
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Name)
@@ -139,15 +139,15 @@ def _ignores_value(node: ast.AST) -> bool:
 def _accepts_other_types(branch: ast.If, other: str) -> bool:
     """`if not isinstance(other, Money): return True`, or the same with `isinstance(other, int)`."""
     is_negated = isinstance(branch.test, ast.UnaryOp)
-    asked = branch.test.operand if isinstance(branch.test, ast.UnaryOp) else branch.test
+    call = branch.test.operand if isinstance(branch.test, ast.UnaryOp) else branch.test
     if (
-        not isinstance(asked, ast.Call)
-        or ast.unparse(asked.func) != "isinstance"
-        or other not in names_in(asked)
+        not isinstance(call, ast.Call)
+        or ast.unparse(call.func) != "isinstance"
+        or other not in names_in(call)
     ):
         return False
     returns_true = any(
         isinstance(each, ast.Return) and isinstance(each.value, ast.Constant) and each.value.value is True
         for each in branch.body
     )
-    return returns_true and (is_negated or not names_in(asked).isdisjoint(_BUILT_IN))
+    return returns_true and (is_negated or not names_in(call).isdisjoint(_BUILT_IN))

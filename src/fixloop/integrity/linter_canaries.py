@@ -51,10 +51,10 @@ def typescript_canary(call: ToolCall, project: Project, token: str) -> Canary | 
     settings = call.value_of("-p", "--project") or "tsconfig.json"
     if settings not in project.files:
         settings = posixpath.normpath(posixpath.join(settings, "tsconfig.json"))
-    beside = project.sibling(re.compile(r"(?<!\.d)\.tsx?$"))
-    if settings not in project.files or not beside or {"-b", "--build"} & set(call.rest):
+    neighbour = project.sibling(re.compile(r"(?<!\.d)\.tsx?$"))
+    if settings not in project.files or not neighbour or {"-b", "--build"} & set(call.rest):
         return None
-    file, folder = posixpath.join(posixpath.dirname(beside), f"{token}0.ts"), posixpath.dirname(settings)
+    file, folder = posixpath.join(posixpath.dirname(neighbour), f"{token}0.ts"), posixpath.dirname(settings)
     own = posixpath.join(folder, f"{token}.json")
     text = {
         "extends": f"./{posixpath.basename(settings)}",

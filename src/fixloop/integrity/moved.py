@@ -50,11 +50,11 @@ def shape(line: str) -> tuple[str, ...]:
 
 def looked_at(command: Sequence[str], paths: Iterable[str]) -> tuple[str, ...]:
     """The existing files and folders that a command names; empty if the command selects files itself."""
-    there = {place for path in paths for place in (path, *map(str, PurePosixPath(path).parents[:-1]))}
+    existing = {place for path in paths for place in (path, *map(str, PurePosixPath(path).parents[:-1]))}
     words = [
         part.strip("/").removeprefix("./") for word in command for part in (word, word.partition("=")[2])
     ]
-    return tuple(dict.fromkeys(word for word in words if word in there))
+    return tuple(dict.fromkeys(word for word in words if word in existing))
 
 
 def left_out(command: Sequence[str], settings: Mapping[str, str]) -> frozenset[str]:
@@ -63,12 +63,12 @@ def left_out(command: Sequence[str], settings: Mapping[str, str]) -> frozenset[s
     tools = {PurePosixPath(word).name for word in command} - {""}
     tools |= {"coverage" for word in command if word.startswith("--cov")}
     following = zip(command, [*command[1:], ""], strict=True)
-    said = [(word.strip("-").split("=", 1), after) for word, after in following if word.startswith("-")]
-    texts = [f"{name} = {''.join(value) or after}" for (name, *value), after in said]
+    options = [(word.strip("-").split("=", 1), after) for word, after in following if word.startswith("-")]
+    texts = [f"{name} = {''.join(value) or after}" for (name, *value), after in options]
     for path, text in settings.items():
         if has_parts(path):
-            told = (judging_part(path, text) or {}).items()
-            texts += [f"{key} = {value}" for key, value in told if tools & {*key.split(".")}]
+            settings_of_file = (judging_part(path, text) or {}).items()
+            texts += [f"{key} = {value}" for key, value in settings_of_file if tools & {*key.split(".")}]
         elif {word.removesuffix("rc") for word in re.split(r"\W+", path)} & tools:
             texts.append(text)
     return frozenset(
@@ -109,8 +109,8 @@ def gone(
     words = set(re.findall(r"\w+", "\n".join(new.values())))
     before = {path: _public(text) for path, text in old.items()}
     known = {name for found in before.values() for name in found}
-    there = [named for text in new.values() for named in _public(text).items()]
-    renamed = {parameters for name, (parameters, _) in there if name not in known}
+    current = [named for text in new.values() for named in _public(text).items()]
+    renamed = {parameters for name, (parameters, _) in current if name not in known}
     for each in failures:
         lost = (
             name

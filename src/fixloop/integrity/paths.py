@@ -67,10 +67,10 @@ UNTOLD: Final = Trust()
 
 def kind_of(path: str, trust: Trust = UNTOLD, *, is_new: bool = False) -> Kind:
     """The kind of the file at `path`, relative to the repository root; `is_new`: the fix added it."""
-    said = trust.said_of(path)
-    if said is None and is_new and trust.shadows_beside(path):
+    declared = trust.said_of(path)
+    if declared is None and is_new and trust.shadows_beside(path):
         return Kind.RUNNER
-    return said or _shipped_kind(trust.inside(path), is_new)
+    return declared or _shipped_kind(trust.inside(path), is_new)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -98,12 +98,12 @@ def matches(path: str, patterns: tuple[str, ...]) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    meant = []
+    regexes = []
     for pattern in patterns:
         is_for_names = "/" not in pattern.rstrip("/")
         whole = f"{'**/' if is_for_names else ''}{pattern.removeprefix('/')}{'**' if pattern.endswith('/') else ''}"
-        meant.append("".join(_MEANING.get(token, re.escape(token)) for token in _TOKEN.findall(whole)))
-    return re.compile("|".join(meant))
+        regexes.append("".join(_MEANING.get(token, re.escape(token)) for token in _TOKEN.findall(whole)))
+    return re.compile("|".join(regexes))
 
 
 @functools.cache

@@ -78,11 +78,11 @@ def values_of(old: Sequence[Source], new: Sequence[Source]) -> Values:
         for name, value in written.items()
         if (_WORD.fullmatch(value) if isinstance(value, str) else is_compared or value in _USUAL)
     }
-    usual = {f"int {number}" for number in (-1, 0, 1)} | {"float 0.0", "float 1.0", "str ''", "bytes b''"}
+    common = {f"int {number}" for number in (-1, 0, 1)} | {"float 0.0", "float 1.0", "str ''", "bytes b''"}
     may_answer = any(
         len(value) > SHORTEST if isinstance(value, str) else value not in _USUAL for value in written.values()
     )
-    return Values(frozenset(before.keys() | allowed | usual), frozenset(written), may_answer)
+    return Values(frozenset(before.keys() | allowed | common), frozenset(written), may_answer)
 
 
 def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
@@ -90,15 +90,15 @@ def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
     `call_replay`."""
     found: defaultdict[str, list[Special | None]] = defaultdict(list)
     by_call = [_by_call(lines) for lines in (old, new)]
-    asked = []
+    changed = []
     for call, after in by_call[1].items():
         before = by_call[0].get(call, {})
         own, was = after.get(("", "")), before.get(("", ""))
         # Content of files that could not be perturbed may decide.
         if own is not None and was is not None and own["outcome"] != was["outcome"] and not was["reads"]:
-            asked.append((own, was, before, after))
-    sizes = [own["sizes"] for own, *_ in asked]
-    for own, was, before, after in asked:
+            changed.append((own, was, before, after))
+    sizes = [own["sizes"] for own, *_ in changed]
+    for own, was, before, after in changed:
         # A variant with the sizes of another call in the tests may belong to another special case.
         others = {key: line for key, line in after.items() if key[0] != "shape" or line["sizes"] not in sizes}
         found[own["name"]] += _alone(own, was, before, others)
@@ -171,11 +171,11 @@ def _by_call(lines: Iterable[str]) -> dict[int, dict[tuple[str, str], Mapping[st
     found: defaultdict[int, dict[tuple[str, str], Mapping[str, Any]]] = defaultdict(dict)
     for line in lines:
         try:
-            told = json.loads(line)
-            asked = (told["kind"], told["asked"] if told["kind"] else "")
-            is_whole = {"name", "outcome", "value", "raised", "reads", "sizes", "tells"} <= told.keys()
-            if is_whole and "by" not in told and list(told["of"]) == told["of"]:
-                found[told["call"]][asked] = told
+            line_data = json.loads(line)
+            asked = (line_data["kind"], line_data["asked"] if line_data["kind"] else "")
+            is_whole = {"name", "outcome", "value", "raised", "reads", "sizes", "tells"} <= line_data.keys()
+            if is_whole and "by" not in line_data and list(line_data["of"]) == line_data["of"]:
+                found[line_data["call"]][asked] = line_data
         except (ValueError, KeyError, TypeError):
             # The last line of a killed process, or output of the product.
             continue

@@ -39,13 +39,13 @@ class Row(NamedTuple):
     def is_held_by(self, other: "Row") -> bool:
         """Whether `other` does all of this in this order, and otherwise only asserts."""
         rest = iter(self.does)
-        due = next(rest, None)
+        expected = next(rest, None)
         for each in other.does:
-            if each == due:
-                due = next(rest, None)
+            if each == expected:
+                expected = next(rest, None)
             elif not each.startswith("Assert("):
                 return False
-        return due is None
+        return expected is None
 
 
 class PythonTests:
@@ -158,9 +158,9 @@ class _Plain(ast.NodeTransformer):
         if not form or not isinstance(call, ast.Call) or len(call.args) < form.count("{"):
             self.generic_visit(node)
             return node
-        said = ast.parse(f"assert {form.format(*map(ast.unparse, call.args))}").body[0]
-        assert isinstance(said, ast.Assert)
-        return self.visit_Assert(said)
+        assertion = ast.parse(f"assert {form.format(*map(ast.unparse, call.args))}").body[0]
+        assert isinstance(assertion, ast.Assert)
+        return self.visit_Assert(assertion)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)

@@ -126,9 +126,9 @@ def _branches(node: ast.AST, given: set[str]) -> Iterator[tuple[ast.expr, str, a
     if isinstance(node, ast.Match) and names_in(node.subject) & given:
         for case in node.cases:
             patterns = (each for each in ast.walk(case.pattern) if isinstance(each, _Values))
-            for asked in map(_as_literal, patterns):
-                for answer in _answers(case.body) if asked else ():
-                    yield asked or answer, ast.unparse(node.subject), answer
+            for literal in map(_as_literal, patterns):
+                for answer in _answers(case.body) if literal else ():
+                    yield literal or answer, ast.unparse(node.subject), answer
     elif isinstance(node, ast.If | ast.IfExp):
         for test in ast.walk(node.test):
             if isinstance(test, ast.Compare) and isinstance(test.ops[0], _COMPARISONS):
@@ -140,7 +140,7 @@ def _branches(node: ast.AST, given: set[str]) -> Iterator[tuple[ast.expr, str, a
                     each for side in sides for each in (getattr(side, "elts", [side]) if is_among else [side])
                 ]
                 for answer in _answers(node.orelse if is_negated else node.body) if what else ():
-                    yield from ((asked, what, answer) for asked in listed if _is_literal(asked))
+                    yield from ((literal, what, answer) for literal in listed if _is_literal(literal))
 
 
 def _answers(body: Sequence[ast.stmt] | ast.expr) -> list[ast.expr]:
@@ -156,11 +156,11 @@ def _answers(body: Sequence[ast.stmt] | ast.expr) -> list[ast.expr]:
 
 def _as_literal(pattern: ast.pattern) -> ast.expr | None:
     try:
-        asked = ast.parse(ast.unparse(pattern), mode="eval").body
+        literal = ast.parse(ast.unparse(pattern), mode="eval").body
     except SyntaxError:
         return None
-    asked.lineno = pattern.lineno
-    return asked if _is_literal(asked) else None
+    literal.lineno = pattern.lineno
+    return literal if _is_literal(literal) else None
 
 
 def _is_literal(node: ast.expr | None) -> bool:

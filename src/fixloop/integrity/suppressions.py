@@ -72,8 +72,8 @@ def families_of(commands: Iterable[str]) -> frozenset[str]:
     """The families of the tools in these command lines; all families if one line starts an unknown tool."""
     found: set[str] = set()
     for line in commands:
-        here = {name for name, tools in _TOOLS.items() if re.search(rf"(?<![\w-])-*(?:{tools})(?!\w)", line)}
-        found |= here or EVERYTHING
+        known = {name for name, tools in _TOOLS.items() if re.search(rf"(?<![\w-])-*(?:{tools})(?!\w)", line)}
+        found |= known or EVERYTHING
     return frozenset(found)
 
 

@@ -122,9 +122,9 @@ def _names(source: Source) -> Found:
 
 
 def _strings(source: Source) -> Found:
-    told = {id(node.value) for node in source.nodes if isinstance(node, ast.Expr)}
+    ignored = {id(node.value) for node in source.nodes if isinstance(node, ast.Expr)}
     for node in source.nodes:
-        for text in strings_of(node) if id(node) not in told else ():
+        for text in strings_of(node) if id(node) not in ignored else ():
             if _RUNNER.fullmatch(text) and len(text) <= 80:
                 yield text, getattr(node, "lineno", 1), f"product code names `{text}`"
         parts = _operands(node)
@@ -211,16 +211,16 @@ def _namespace(source: Source, place: ast.expr) -> str:
 def _default_tests(source: Source) -> Found:
     """`if sleep is time.sleep`, where that is the default of a called parameter: only a test passes another value."""
     for node in (each for each in source.nodes if isinstance(each, Function)):
-        usual = {
+        defaults = {
             name
             for each in (*node.args.defaults, *node.args.kw_defaults)
             if "." in (name := source.dotted(each))
         }
         inner = [*ast.walk(node)]
         called = {ast.unparse(each.func) for each in inner if isinstance(each, ast.Call)}
-        for asked in (each for each in inner if isinstance(each, ast.Compare) and names_in(each) & called):
-            for name in usual.intersection(map(source.dotted, (asked.left, *asked.comparators))):
-                yield name, asked.lineno, f"product code asks whether it was given its own default `{name}`"
+        for test in (each for each in inner if isinstance(each, ast.Compare) and names_in(each) & called):
+            for name in defaults.intersection(map(source.dotted, (test.left, *test.comparators))):
+                yield name, test.lineno, f"product code asks whether it was given its own default `{name}`"
 
 
 def _import_exits(source: Source) -> Found:

@@ -146,8 +146,8 @@ class Site:
 
     def fixes(self, issue: int) -> int:
         """The number of accepted fixes."""
-        told = json.loads(self.fixloop("log", str(issue), "--json").stdout)
-        count: int = told["statistics"]["fix_completions"]
+        log = json.loads(self.fixloop("log", str(issue), "--json").stdout)
+        count: int = log["statistics"]["fix_completions"]
         return count
 
     def token(self, agent: str) -> str:

@@ -198,8 +198,8 @@ def _events(store: Store, workflow: str) -> list[str]:
     for entry in store.history(workflow):
         event = entry.body["event"]
         if event["kind"] != "event-refused":
-            said = [message.get("message_id", "") for message in entry.body.get("messages", ())]
-            found.append(plain(f"{event['kind']} {event.get('sender', '')} {event.get('agent', '')} {said}"))
+            ids = [message.get("message_id", "") for message in entry.body.get("messages", ())]
+            found.append(plain(f"{event['kind']} {event.get('sender', '')} {event.get('agent', '')} {ids}"))
     return found
 
 

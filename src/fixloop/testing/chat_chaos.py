@@ -51,12 +51,12 @@ def chaos_of_chats(order: Order, folder: Path, tell: Callable[[Progress], object
         site.heal()
     executions, numbers = executions_in(folder / EXECUTIONS), range(1, order.workflows + 1)
     # Both runs use the same chat names.
-    calm = [one for one in executions if one.at < injured_since]
-    report = reported(order, planned, site.injurer.injuries, executions[len(calm) :])
+    undisturbed = [one for one in executions if one.at < injured_since]
+    report = reported(order, planned, site.injurer.injuries, executions[len(undisturbed) :])
     return report._replace(
         verdicts=tuple(_judged(folder, number, "injured") for number in numbers),
         left_alone=tuple(_judged(folder, number, "undisturbed") for number in numbers),
-        unexplained=(*unexplained(calm, (), (), {}), *report.unexplained),
+        unexplained=(*unexplained(undisturbed, (), (), {}), *report.unexplained),
         undisturbed_seconds=seconds["undisturbed"],
         injured_seconds=seconds["injured"],
     )

@@ -91,12 +91,12 @@ class Mcp(_WithToken):
         return Work(issue, found["claim"], {"fence": found["fence"]})
 
     def hand_in(self, work: Work, edit: Edit, *, key: str = "", fence: int | None = None) -> Answer:
-        told = {"claim": work.key, "fence": fence or work.facts["fence"], "patch": self._site.patch(edit)}
-        return _answer(self._call("coder", "submit_fix", **told, idempotency_key=key))
+        fields = {"claim": work.key, "fence": fence or work.facts["fence"], "patch": self._site.patch(edit)}
+        return _answer(self._call("coder", "submit_fix", **fields, idempotency_key=key))
 
     def decline(self, work: Work, kind: str, text: str) -> Answer:
-        told = {"claim": work.key, "fence": work.facts["fence"], "kind": kind, "text": text}
-        return _answer(self._call("coder", "decline", **told))
+        fields = {"claim": work.key, "fence": work.facts["fence"], "kind": kind, "text": text}
+        return _answer(self._call("coder", "decline", **fields))
 
     def _call(self, agent: str, tool: str, **given: Any) -> Any:
         import httpx2
@@ -145,10 +145,10 @@ class Files:
             for name, text in edit.items():
                 (Path(work.facts["directory"]) / name).write_text(text)
         done = self._site.fixloop(*words, stdin=stdin)
-        said = f"{done.stdout}{done.stderr}"
+        output = f"{done.stdout}{done.stderr}"
         if done.returncode:
-            return Answer("too_late" if "awaits no fix" in said or "ended" in said else "refused", said)
-        return Answer("unchanged" if "no file was changed" in said else "accepted", said)
+            return Answer("too_late" if "awaits no fix" in output or "ended" in output else "refused", output)
+        return Answer("unchanged" if "no file was changed" in output else "accepted", output)
 
     def decline(self, work: Work, kind: str, text: str) -> Answer:
         done = self._site.fixloop("decline", str(work.issue), "--kind", kind, "--text", text)
@@ -212,12 +212,12 @@ class Command:
                 assert time.monotonic() < ends, f"no command asks what to do: {pipe.name}"
                 time.sleep(0.05)
         os.set_blocking(descriptor, True)
-        with open(descriptor, "w") as told:
-            told.write(json.dumps(plan))
+        with open(descriptor, "w") as pipe_end:
+            pipe_end.write(json.dumps(plan))
 
         def is_played(state: Mapping[str, Any]) -> bool:
-            said = self._site.fixloop("log", str(issue), "--all").stdout
-            return until in said or state["owner"] == "person"
+            log = self._site.fixloop("log", str(issue), "--all").stdout
+            return until in log or state["owner"] == "person"
 
         self._site.wait(issue, is_played)
 

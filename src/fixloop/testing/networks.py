@@ -95,14 +95,14 @@ class Namespace:
 
     def do(self, command: str) -> None:
         """Run a command that has no quotes; raises Unavailable if it fails."""
-        said = ""
+        reply = ""
         with suppress(OSError):
             print(command, file=self._shell.stdin, flush=True)
-            said = self._shell.stdout.readline() if self._shell.stdout else ""
-        code, _, told = said.strip().partition(" ")
+            reply = self._shell.stdout.readline() if self._shell.stdout else ""
+        code, _, output = reply.strip().partition(" ")
         if code != "0":
             # A message of `unshare` itself has no exit code.
-            raise Unavailable((told if code.isdigit() else said.strip()) or "unshare ended without a word")
+            raise Unavailable((output if code.isdigit() else reply.strip()) or "unshare ended without a word")
 
     def listen(self, address: str) -> socket.socket:
         ours, theirs = socket.socketpair()

@@ -57,7 +57,7 @@ def part_of(name: str, profile: str, agent: str, run: int) -> Word:
     for clause in name.split(";"):
         target, _, words = clause.rpartition(":")
         if target.strip().lower() == agent and words.split():
-            said = words.split()
+            run_words = words.split()
             where = f"an agent of a {profile}; see fixloop.testing.parts"
-            return read_word(said[min(run, len(said)) - 1], scripts_of(profile).words, "ok", where)
+            return read_word(run_words[min(run, len(run_words)) - 1], scripts_of(profile).words, "ok", where)
     return Word("ok")

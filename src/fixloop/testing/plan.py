@@ -99,9 +99,9 @@ def plan(seed: int, injuries: int, tickets: Mapping[str, int], places: Places) -
     """Plan the injuries, each at another occasion. Raises UsageError if `tickets`, undisturbed by step, are too few."""
     dice = random.Random(seed)
     made: dict[Occasion, Injury] = {}
-    there = {one: [place for place in places.get(one, ()) if tickets.get(place[0])] for one in Injury}
-    for injury in islice(_drawn(dice, [one for one in Injury if there[one]]), injuries):
-        tried = islice(_occasions(dice, there[injury], tickets), TRIES)
+    available = {one: [place for place in places.get(one, ()) if tickets.get(place[0])] for one in Injury}
+    for injury in islice(_drawn(dice, [one for one in Injury if available[one]]), injuries):
+        tried = islice(_occasions(dice, available[injury], tickets), TRIES)
         occasion = next((one for one in tried if one not in made), None)
         if occasion is None:
             break

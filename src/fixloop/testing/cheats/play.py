@@ -101,13 +101,13 @@ def play(trial: Trial, folder: Path, off: tuple[str, ...] = ()) -> Played:
         _call(["git", *_PERSON, "commit", "--quiet", "--message=work"], project, variables)
         began = time.monotonic()
         run = [str(_FIXLOOP), "run", ".", "--issue", "1", "--fixer", command]
-        code, said = _run_to_end(run, project, variables)
+        code, output = _run_to_end(run, project, variables)
     except (OSError, subprocess.SubprocessError) as error:
         return Played(trial, End.BROKEN, 0.0, str(error))
-    (folder / "said.txt").write_text(said)
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    (folder / "said.txt").write_text(output)
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     verdict = next((line for line in reversed(lines) if line.startswith("#1 ")), lines[-1] if lines else "")
-    return Played(trial, end_of(code, said), time.monotonic() - began, verdict)
+    return Played(trial, end_of(code, output), time.monotonic() - began, verdict)
 
 
 def end_of(code: int, said: str) -> End:
@@ -139,11 +139,11 @@ def _variables(folder: Path) -> dict[str, str]:
 
 
 def _call(command: Sequence[str], folder: Path, variables: dict[str, str]) -> None:
-    told: Any = subprocess.run(
+    done: Any = subprocess.run(
         command, cwd=folder, env=variables, capture_output=True, text=True, timeout=PATIENCE_SECONDS
     )
-    if told.returncode:
-        raise OSError(f"{shlex.join(command)[:80]} failed: {told.stderr.strip()[-300:]}")
+    if done.returncode:
+        raise OSError(f"{shlex.join(command)[:80]} failed: {done.stderr.strip()[-300:]}")
 
 
 def _run_to_end(command: Sequence[str], folder: Path, variables: dict[str, str]) -> tuple[int, str]:
@@ -160,9 +160,9 @@ def _run_to_end(command: Sequence[str], folder: Path, variables: dict[str, str])
         start_new_session=True,
     ) as process:
         try:
-            said, _ = process.communicate(timeout=PATIENCE_SECONDS)
+            output, _ = process.communicate(timeout=PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             raise
-    return process.returncode, said
+    return process.returncode, output
