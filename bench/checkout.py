@@ -24,7 +24,7 @@ _IGNORED = (
     ".mypy_cache/",
     ".ruff_cache/",
 )
-_BEGINNING = (["git", "init", "-q", "-b", "main"], ["git", "add", "-A"])
+_INIT = (["git", "init", "-q", "-b", "main"], ["git", "add", "-A"])
 _AUTHOR = ("-c", "user.name=dev", "-c", "user.email=dev@example.invalid")
 
 
@@ -107,7 +107,7 @@ def prepared(project: Project, folder: Path) -> Path:
         _unpack(_release(project, folder / "release"), project, checkout)
         _tidy(project, checkout)
         commit = ["git", *_AUTHOR, "commit", "-qm", f"{project.name} {project.version}"]
-        for command in (*_BEGINNING, commit, ["git", "tag", project.version]):
+        for command in (*_INIT, commit, ["git", "tag", project.version]):
             _call(command, checkout)
         _install(project, checkout)
         stamp.write_text(entry)

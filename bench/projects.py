@@ -80,7 +80,7 @@ def main() -> None:
         parser.error("--runs: at least 1")
     options.folder = (options.folder or load_settings().cache_dir.parent / "fixloop-projects").resolve()
     if options.page:
-        PAGE.write_text(page(_kept(options.folder)))
+        PAGE.write_text(page(_stored_trials(options.folder)))
         return
     chosen = [each for each in public_projects() if not options.name or each.name in options.name]
     describe = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
@@ -111,7 +111,7 @@ def _is_true(project: Project, options: argparse.Namespace, stamp: tuple[str, st
     return trial.true
 
 
-def _kept(folder: Path) -> list[tuple[Project, Trial | None]]:
+def _stored_trials(folder: Path) -> list[tuple[Project, Trial | None]]:
     files = [(each, folder / each.name / "trial.json") for each in public_projects()]
     return [
         (project, Trial.model_validate_json(file.read_text()) if file.exists() else None)
@@ -138,7 +138,7 @@ def row(project: Project, trial: Trial) -> str:
         *_cells(trial.unconfigured, trial.raw_seconds),
         *_cells(trial.configured, trial.raw_seconds),
         *_cells(trial.checked, trial.raw_seconds),
-        f"{_found(trial.unconfigured)}, {_found(trial.configured)}, {_found(trial.checked)}",
+        f"{_bugs_found(trial.unconfigured)}, {_bugs_found(trial.configured)}, {_bugs_found(trial.checked)}",
         "yes" if trial.true else _reason(trial),
         f"{trial.commit}, {trial.day}",
     ]
@@ -158,7 +158,7 @@ def _cells(configured: Configured, raw_seconds: float) -> tuple[str, str]:
     return verdict, f"{seconds:.1f} ({seconds - raw_seconds:+.1f}, {seconds / raw_seconds:.1f} ×)"
 
 
-def _found(configured: Configured) -> str:
+def _bugs_found(configured: Configured) -> str:
     """The number of bugs found, and whether a run with one was green."""
     found = sum(each.found_failures for each in configured.bugs)
     green = sum(each.green for each in configured.bugs)

@@ -167,12 +167,12 @@ def _print_waits(count: int, goes_on: bool) -> None:
             histories = [ours.store.history(workflow) for workflow in ours.last]
     print(f"{count} at once, " + ("going on" if goes_on else "each step by the broker"))
     for name, number in (("first", 1), ("last", -1)):
-        waits = [_at(history[number]) - _at(history[0]) for history in histories]
+        waits = [_timestamp(history[number]) - _timestamp(history[0]) for history in histories]
         p50, p99 = (stage.percentile(waits, share) for share in (0.5, 0.99))
         print(f"  {name} step: p50 {p50:.1f} s, p99 {p99:.1f} s")
 
 
-def _at(entry: Entry) -> float:
+def _timestamp(entry: Entry) -> float:
     return datetime.fromisoformat(entry.body["at"]).timestamp()
 
 

@@ -85,13 +85,13 @@ def main() -> None:
             stage.background(stage.fixloop_worker(), environment) as worker,
             stage.background(stage.BARE_WORKER, environment),
         ):
-            limits = _measured(url, worker.pid, executions, options)
+            limits = _measure(url, worker.pid, executions, options)
     for limit in limits:
         print(limit)
     sys.exit(0 if all(limit.is_met for limit in limits) else 1)
 
 
-def _measured(url: str, worker: int, executions: Path, options: argparse.Namespace) -> list[Limit]:
+def _measure(url: str, worker: int, executions: Path, options: argparse.Namespace) -> list[Limit]:
     client = Redis.from_url(url)
     signals = _Signals(url, executions)
     # Warm up: modules loaded by the first work are not a cost of waiting.

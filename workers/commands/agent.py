@@ -59,7 +59,7 @@ def play(work: Step, configuration: Configuration, snapshot: bytes, cache: Path)
             unheard_seconds=with_grace(limit),
             apart=True,
         )
-        return _played(work, ground, result, snapshot) if result is not None else None
+        return _result_of(work, ground, result, snapshot) if result is not None else None
 
 
 def bring_onto(work: Step, state: Any, base: str, tip: str, cache: Path) -> Brought:
@@ -70,7 +70,7 @@ def bring_onto(work: Step, state: Any, base: str, tip: str, cache: Path) -> Brou
     return Brought(state.tip, change.commit, keep_bundle(work.store, state, mirror, change.commit))
 
 
-def _played(work: Step, ground: Ground, result: GuardedResult, snapshot: bytes) -> Played:
+def _result_of(work: Step, ground: Ground, result: GuardedResult, snapshot: bytes) -> Played:
     state, key, workspace = work.holding.state, work.holding.ticket.specialist, ground.workspace
     command = f"the command of {key}"
     if injury := workspace.injury():

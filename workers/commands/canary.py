@@ -68,12 +68,12 @@ class Trial:
                 if result.outcome is not RunOutcome.PASSED or canary is None:
                     words[check.name] = "none"
                     continue
-                shown = self._shown(check, self.ground, canary, token)
-                before = self._before(check, canary, token) if shown.unseen else shown
+                shown = self._run_canary(check, self.ground, canary, token)
+                before = self._on_trusted(check, canary, token) if shown.unseen else shown
                 lies = shown.unseen - before.unseen
                 if lies == _all_names(canary, token):
                     # Retry if nothing was reported: the run may have crashed.
-                    shown = self._shown(check, self.ground, canary, token)
+                    shown = self._run_canary(check, self.ground, canary, token)
                     lies = shown.unseen - before.unseen
                 is_blind = {name.removeprefix(token) for name in canary.fails} <= shown.unseen
                 words[check.name] = "unseen" if lies else "none" if is_blind else SEEN
@@ -94,7 +94,7 @@ class Trial:
     def _project(self, passed: Sequence[str]) -> Project:
         return project_on(self.ground, self.site.snapshot.subdirectory, self.changed, tuple(passed))
 
-    def _before(self, check: Check, canary: Canary, token: str) -> Shown:
+    def _on_trusted(self, check: Check, canary: Canary, token: str) -> Shown:
         """The same canary's result on the trusted tree."""
         paths = sorted(path.replace(token, "") for path in canary.files)
         key = (self.site.snapshot.source, self.trusted, check.model_dump_json(), *paths)
@@ -102,22 +102,22 @@ class Trial:
             site = replace(self.site, name=f"{self.site.name}.canary")
             ground = self.grounds.enter_context(site.ground(self.trusted))
             nothing = Shown(_all_names(canary, token), ground.problem)
-            _ON_TRUSTED[key] = nothing if ground.problem else self._shown(check, ground, canary, token)
+            _ON_TRUSTED[key] = nothing if ground.problem else self._run_canary(check, ground, canary, token)
         return _ON_TRUSTED[key]
 
     def shows(self, check: Check, passed: Sequence[str], ground: Ground, run: Run) -> bool:
         """Whether a canary is fully reported on a fresh ground, where `run` also does other work in the process."""
         token = f"c{secrets.token_hex(4)}"
         canary = canary_of(check.command, self._project(passed), token)
-        return canary is not None and not self._shown(check, ground, canary, token, run).unseen
+        return canary is not None and not self._run_canary(check, ground, canary, token, run).unseen
 
-    def _shown(
+    def _run_canary(
         self, check: Check, ground: Ground, canary: Canary, token: str, run: Run | None = None
     ) -> Shown:
         """Run the check's tool on a canary. Raises Withdrawn if the result is no longer wanted."""
         what = {"command": canary.command, "output": canary.output, "coverage_percent": None, "paths": ()}
         try:
-            with _added(ground, canary.files):
+            with _temporary_files(ground, canary.files):
                 ran = run_check(check.model_copy(update=what), ground, "", run or self.run)
         except OSError as error:
             return Shown(_all_names(canary, token), f"it cannot be put there: {error.strerror or error}")
@@ -187,7 +187,7 @@ def fewer_tests(claim: Claim) -> Iterator[Finding]:
 
 
 @contextmanager
-def _added(ground: Ground, files: Mapping[str, str]) -> Iterator[None]:
+def _temporary_files(ground: Ground, files: Mapping[str, str]) -> Iterator[None]:
     """Add files temporarily. Raises OSError if one exists already or would be outside the workspace."""
     top, made = ground.workspace.path.resolve(), []
     try:

@@ -69,7 +69,7 @@ def seal(site: Site, ground: Ground, entry: SpecialistChecks, ran: Sequence[Ran]
     rests_on, environment = _input_digest(site, ground, entry), _environment(ground, entry)
     record = _Sealed(at=datetime.now(UTC), rests_on=rests_on, environment=environment, ran=tuple(results))
     text = record.model_dump_json().encode()
-    place = _place(site.cache, rests_on)
+    place = _path(site.cache, rests_on)
     place.parent.mkdir(parents=True, exist_ok=True)
     for older in place.parent.iterdir():
         with suppress(OSError):
@@ -87,7 +87,7 @@ def taken_over(work: "Step", site: Site, ground: Ground, entry: SpecialistChecks
         return []
     rests_on, kept = _input_digest(site, ground, entry), None
     with suppress(OSError, ValidationError):
-        seal_of_it, _, text = _place(site.cache, rests_on).read_bytes().partition(b"\n")
+        seal_of_it, _, text = _path(site.cache, rests_on).read_bytes().partition(b"\n")
         if sealing.is_of(PURPOSE, text, seal_of_it):
             kept = _Sealed.model_validate_json(text)
     if kept is None or kept.rests_on != rests_on:
@@ -135,7 +135,7 @@ def _environment(ground: Ground, entry: SpecialistChecks) -> str:
     return hashlib.sha256(json.dumps(environment_of(ground, entry.checks)).encode()).hexdigest()
 
 
-def _place(cache: Path, rests_on: str) -> Path:
+def _path(cache: Path, rests_on: str) -> Path:
     return cache / "checks" / "sealed" / f"{rests_on[:32]}.json"
 
 

@@ -92,7 +92,7 @@ def tried(asked: Asked, ended: threading.Event) -> Iterator[Tried]:
                 )
                 yield Tried(specialist=entry.name, result=failed)
                 return
-            run = _limited(entry, asked, site, ended)
+            run = _limited_run(entry, asked, site, ended)
             tree = ground.tree
             done = list[Ran]()
             with Comparison(site, run) as comparison:
@@ -121,7 +121,7 @@ def _seal(site: Site, ground: Ground, entry: SpecialistChecks, ran: Sequence[Ran
             seal(site, ground, entry, ran, sealing)
 
 
-def _limited(entry: SpecialistChecks, asked: Asked, site: Site, ended: threading.Event) -> Run:
+def _limited_run(entry: SpecialistChecks, asked: Asked, site: Site, ended: threading.Event) -> Run:
     """A `Run` with one time limit for all checks of a specialist together, as in a workflow."""
     usual_minutes = asked.configuration.limits.validation_minutes
     minutes = usual_minutes if entry.timeout_minutes is None else entry.timeout_minutes

@@ -119,21 +119,21 @@ class _Recorder:
     def watch(self) -> None:
         sys.addaudithook(self.opened)
         if sys.version_info < (3, 12):
-            threading.setprofile(self._profiled)
-            sys.setprofile(self._profiled)
+            threading.setprofile(self._on_profile)
+            sys.setprofile(self._on_profile)
             return
         monitoring = sys.monitoring
         tool = next((each for each in (3, 4) if monitoring.get_tool(each) is None), None)
         if tool is not None:
             monitoring.use_tool_id(tool, "fixloop")
-            monitoring.register_callback(tool, monitoring.events.PY_START, self._started)
+            monitoring.register_callback(tool, monitoring.events.PY_START, self._on_start)
             monitoring.set_events(tool, monitoring.events.PY_START)
 
-    def _profiled(self, frame: FrameType, event: str, _argument: Any) -> None:
+    def _on_profile(self, frame: FrameType, event: str, _argument: Any) -> None:
         if event == "call" and self.is_product(frame.f_code.co_filename):
             self.record(frame.f_code, frame)
 
-    def _started(self, code: CodeType, _offset: int) -> Any:
+    def _on_start(self, code: CodeType, _offset: int) -> Any:
         if not self.is_product(code.co_filename):
             return sys.monitoring.DISABLE  # type: ignore[attr-defined, unused-ignore]
         self.record(code, sys._getframe(1))

@@ -96,13 +96,13 @@ def _python(
         near = [base, *by_similarity[base.rpartition("::")[2]], *by_similarity[wanted[0].does]]
         far = candidates if len(sought) * len(candidates) <= _MOST_COMPARED else {}
         for candidate in (each for each in (*near, *far) if each in candidates):
-            if now := _name_now(wanted, candidate, candidates[candidate], bracket + suffix, passed):
+            if now := _new_name(wanted, candidate, candidates[candidate], bracket + suffix, passed):
                 found[name] = now
                 break
     return found
 
 
-def _name_now(wanted: list[Row], base: str, rows: tuple[Row, ...], end: str, passed: Collection[str]) -> str:
+def _new_name(wanted: list[Row], base: str, rows: tuple[Row, ...], end: str, passed: Collection[str]) -> str:
     """The passed name of a case of this function that does all that is wanted; empty if there is none."""
     if not all(any(row.is_held_by(each) for each in rows) for row in wanted):
         return ""

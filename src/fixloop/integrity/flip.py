@@ -52,7 +52,7 @@ def flipped(text: str, tests: Mapping[str, int], *, is_near: bool = False) -> Fl
 
 def _flip(function: Function, line: int, is_near: bool) -> Flip | None:
     """Change the first suitable constant."""
-    for statement in (*_at(function.body, line), *_reached(function.body)):
+    for statement in (*_statement_at(function.body, line), *_always_run(function.body)):
         for expected in _expected(statement):
             sources = _sources(function, expected.id) if isinstance(expected, ast.Name) else [expected]
             shown = [statement, *sources]
@@ -65,12 +65,12 @@ def _flip(function: Function, line: int, is_near: bool) -> Flip | None:
     return None
 
 
-def _at(body: list[ast.stmt], line: int) -> Iterator[ast.stmt]:
+def _statement_at(body: list[ast.stmt], line: int) -> Iterator[ast.stmt]:
     """The statement at a line that ran before, also within a branch."""
     for node in body:
         if isinstance(node, ast.If | ast.With | ast.AsyncWith):
             if not _swallows(node):
-                yield from _at([*node.body, *getattr(node, "orelse", [])], line)
+                yield from _statement_at([*node.body, *getattr(node, "orelse", [])], line)
         elif node.lineno <= line <= (node.end_lineno or node.lineno):
             yield node
 
@@ -80,13 +80,13 @@ def _swallows(node: ast.stmt) -> bool:
     return any(word in ast.unparse(each) for each in getattr(node, "items", ()) for word in _SWALLOWS)
 
 
-def _reached(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+def _always_run(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements that always run, up to the first that may end the test."""
     for node in body:
         text = ast.unparse(node)
         if isinstance(node, ast.With | ast.AsyncWith):
             if not _swallows(node):
-                yield from _reached(node.body)
+                yield from _always_run(node.body)
         else:
             yield node
         if any(word in text for word in _MAY_END):

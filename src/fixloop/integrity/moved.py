@@ -25,8 +25,8 @@ _EXCLUDES: Final = re.compile(
     r"""^[ \t]*["']?[\w.-]*(?:exclu|omit|skip|ignore)[\w.-]*["']?[ \t]*[=:][ \t]*(\[[^\]]*\]|.*(?:\n[ \t]+.*)*)""",
     re.MULTILINE | re.IGNORECASE,
 )
-_PLACE: Final = re.compile(r"\w[\w./-]*")
-_FIRST: Final = re.compile(r"[^\W\d]")
+_PATH: Final = re.compile(r"\w[\w./-]*")
+_LETTER: Final = re.compile(r"[^\W\d]")
 _ASKS_TO_DELETE: Final = re.compile(
     r"unused|(?:never|not) used|redefin|duplicate|dead code|unreachable", re.IGNORECASE
 )
@@ -44,7 +44,7 @@ class Moved(NamedTuple):
 def shape(line: str) -> tuple[str, ...]:
     """The tokens of a line; all names except keywords and attributes become `_`."""
     return tuple(
-        "_" if _FIRST.match(token) and not iskeyword(token) else token for token in _TOKEN.findall(line)
+        "_" if _LETTER.match(token) and not iskeyword(token) else token for token in _TOKEN.findall(line)
     )
 
 
@@ -75,7 +75,7 @@ def left_out(command: Sequence[str], settings: Mapping[str, str]) -> frozenset[s
         place.strip("/")
         for text in texts
         for value in _EXCLUDES.findall(text)
-        for place in _PLACE.findall(value)
+        for place in _PATH.findall(value)
     )
 
 

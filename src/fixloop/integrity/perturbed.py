@@ -86,7 +86,7 @@ def values_of(old: Sequence[Source], new: Sequence[Source]) -> Values:
 
 
 def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
-    """The functions in which every changed call is a special case, see `_alone`. `old`, `new`: lines of
+    """The functions in which every changed call is a special case, see `_special_case`. `old`, `new`: lines of
     `call_replay`."""
     found: defaultdict[str, list[Special | None]] = defaultdict(list)
     by_call = [_by_call(lines) for lines in (old, new)]
@@ -101,7 +101,7 @@ def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
     for own, was, before, after in changed:
         # A variant with the sizes of another call in the tests may belong to another special case.
         others = {key: line for key, line in after.items() if key[0] != "shape" or line["sizes"] not in sizes}
-        found[own["name"]] += _alone(own, was, before, others)
+        found[own["name"]] += _special_case(own, was, before, others)
     for alone in found.values():
         if all(alone):
             yield from filter(None, alone[:1])
@@ -145,7 +145,7 @@ def _is_on_both_sides(answer: str, pairs: Sequence[tuple[Mapping[str, Any], Mapp
 _Calls = Mapping[tuple[str, str], Mapping[str, Any]]
 
 
-def _alone(
+def _special_case(
     own: Mapping[str, Any], was: Mapping[str, Any], before: _Calls, after: _Calls
 ) -> Sequence[Special | None]:
     """The special case that a changed call shows, or None if other answers changed, too; empty with too few calls."""

@@ -32,7 +32,7 @@ def started_by(command: Sequence[str], directory: str, read: Read) -> frozenset[
         if words in seen:
             continue
         seen.add(words)
-        for path, text in _opened(words, directory, read):
+        for path, text in _started_file(words, directory, read):
             name = posixpath.basename(path)
             if not has_parts(path):
                 found.add(path)
@@ -45,7 +45,7 @@ def started_by(command: Sequence[str], directory: str, read: Read) -> frozenset[
     return frozenset(found)
 
 
-def _opened(words: Sequence[str], directory: str, read: Read) -> Iterator[tuple[str, str]]:
+def _started_file(words: Sequence[str], directory: str, read: Read) -> Iterator[tuple[str, str]]:
     """The one file that a simple command starts or reads its commands from, with its text."""
     names: list[str] = []
     for word, following in zip(words, (*words, "")[1:], strict=True):

@@ -40,7 +40,7 @@ _TIMES: Final = re.compile(
 )
 _IDS: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORKFLOWS: Final = re.compile(rf"(?:{LEFT_ALONE}|{INJURED})-")
-_OWN: Final = (".fixloop", ".gitignore")
+_INTERNAL: Final = (".fixloop", ".gitignore")
 """The internal files of the writer."""
 _GENERATION: Final = ".handoffs."
 """A generation of the swapped directory; the link `handoffs` points to the present one."""
@@ -111,7 +111,7 @@ def _plays(project: str, order: Order) -> list[Play[Rehearsal]]:
 def chaos_of_agents(order: Order, folder: Path, tell: Callable[[Progress], object]) -> Report:
     """Run it; see `chaos`."""
     scripts, profile = scripts_of(order.profile), profile_named(order.profile)
-    left_alone, injured = (_begun(scripts, order, hash8, folder) for hash8 in (LEFT_ALONE, INJURED))
+    left_alone, injured = (_make_plays(scripts, order, hash8, folder) for hash8 in (LEFT_ALONE, INJURED))
     with site(folder, order.concurrency, order.network) as place, calling(place.server.url) as caller:
         works = [caller.workflows(plays, scripts.given_up, profile) for plays in (left_alone, injured)]
         undisturbed_seconds = place.run("undisturbed", works[0], tell)
@@ -122,8 +122,8 @@ def chaos_of_agents(order: Order, folder: Path, tell: Callable[[Progress], objec
         place.heal()
         pairs = list(zip(left_alone, injured, strict=True))
         return reported_by(place, order, planned)._replace(
-            verdicts=tuple(_judged(caller.store, scripts.results, one, other) for one, other in pairs),
-            left_alone=tuple(_judged(caller.store, scripts.results, one, one) for one in left_alone),
+            verdicts=tuple(_verdict(caller.store, scripts.results, one, other) for one, other in pairs),
+            left_alone=tuple(_verdict(caller.store, scripts.results, one, one) for one in left_alone),
             undisturbed_seconds=undisturbed_seconds,
             injured_seconds=injured_seconds,
         )
@@ -134,7 +134,7 @@ def plain(text: str) -> str:
     return _WORKFLOWS.sub("PROJECT-", _IDS.sub("ID", _TIMES.sub("TIME", text)))
 
 
-def _begun(scripts: Scripts, order: Order, hash8: str, folder: Path) -> list[Play[Path]]:
+def _make_plays(scripts: Scripts, order: Order, hash8: str, folder: Path) -> list[Play[Path]]:
     made = []
     for issue, script in enumerate(islice(cycle(scripts.scripts), order.workflows), 1):
         root = folder / "files" / hash8 / str(issue)
@@ -169,7 +169,7 @@ def _steps(store: Store, left_alone: Sequence[Play[Path]], order: Order) -> tupl
     return {"work": runs, "finish": finish, COMMAND: len(commands)}, commands
 
 
-def _judged(store: Store, results: str, calm: Play[Path], begun: Play[Path]) -> Verdict:
+def _verdict(store: Store, results: str, calm: Play[Path], begun: Play[Path]) -> Verdict:
     found, expected = ended(store, begun.workflow), store.read(calm.workflow)
     if isinstance(found, Verdict):
         return found
@@ -210,8 +210,8 @@ def _files(store: Store, begun: Play[Path]) -> dict[str, list[str]]:
     root = begun.expected
     found: dict[str, list[str]] = {}
     for folder, folders, files in os.walk(root, followlinks=True):
-        folders[:] = [name for name in folders if name not in _OWN and not name.startswith(_GENERATION)]
-        for path in (Path(folder, name) for name in files if name not in _OWN):
+        folders[:] = [name for name in folders if name not in _INTERNAL and not name.startswith(_GENERATION)]
+        for path in (Path(folder, name) for name in files if name not in _INTERNAL):
             text = plain(path.read_text(encoding="utf-8"))
             found.setdefault(plain(str(path.relative_to(root))), []).append(text)
     return {name: sorted(contents) for name, contents in found.items()}

@@ -43,7 +43,7 @@ def chaos_of_chats(order: Order, folder: Path, tell: Callable[[Progress], object
     with closing(site):
         seconds, injured_since = {}, 0.0
         for name in ("undisturbed", "injured"):
-            chats = _opened(folder / name, order.workflows)
+            chats = _open_chats(folder / name, order.workflows)
             if name == "injured":
                 injured_since = time.monotonic()
                 site.injurer.schedule = Schedule(planned, CHAT)
@@ -54,15 +54,15 @@ def chaos_of_chats(order: Order, folder: Path, tell: Callable[[Progress], object
     undisturbed = [one for one in executions if one.at < injured_since]
     report = reported(order, planned, site.injurer.injuries, executions[len(undisturbed) :])
     return report._replace(
-        verdicts=tuple(_judged(folder, number, "injured") for number in numbers),
-        left_alone=tuple(_judged(folder, number, "undisturbed") for number in numbers),
+        verdicts=tuple(_verdict(folder, number, "injured") for number in numbers),
+        left_alone=tuple(_verdict(folder, number, "undisturbed") for number in numbers),
         unexplained=(*unexplained(undisturbed, (), (), {}), *report.unexplained),
         undisturbed_seconds=seconds["undisturbed"],
         injured_seconds=seconds["injured"],
     )
 
 
-def _opened(folder: Path, count: int) -> list[Chat]:
+def _open_chats(folder: Path, count: int) -> list[Chat]:
     made = []
     for number in range(1, count + 1):
         opening = Opening(
@@ -149,7 +149,7 @@ class _Site:
         self._watch.close()
 
 
-def _judged(folder: Path, number: int, which: str) -> Verdict:
+def _verdict(folder: Path, number: int, which: str) -> Verdict:
     name = f"{number:04}-dx-chaos"
     chat = folder / which / "chats" / name
     found, expected = _files(folder / which, name), _files(folder / "undisturbed", name)

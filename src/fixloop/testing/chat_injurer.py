@@ -178,7 +178,7 @@ class ChatInjurer:
             applied, *runners = rivalry
             if any(runner.has_ended() for runner in runners):
                 self._rivalries.remove(rivalry)
-                self._over(applied)
+                self._end(applied)
 
     def _running(self) -> Iterable[Runner]:
         return (runner for host in self._hosts.values() for runner in host.running())
@@ -188,7 +188,7 @@ class ChatInjurer:
 
     def _reach(self, ticket: str, seq: int, boundary: Boundary, runner: Runner) -> None:
         step = "close" if seq == chat_agent.LAST else "answer"
-        injury = self.schedule.due(ticket, (step,), boundary, lambda one: self._may(one, runner))
+        injury = self.schedule.due(ticket, (step,), boundary, lambda one: self._is_possible(one, runner))
         if injury is None:
             return
         now = time.monotonic()
@@ -198,13 +198,13 @@ class ChatInjurer:
             case Injury.KILL_RUNNER:
                 kill(runner.pid, signal.SIGKILL)
                 applied.took_effect = runner.process.wait() == -signal.SIGKILL
-                self._over(applied)
+                self._end(applied)
             case Injury.KILL_RUNNERS:
                 host = self._hosts[runner.host]
                 runners = host.running()
                 applied.pids = frozenset(host.kill())
                 applied.took_effect = [one.process.wait() for one in runners].count(-signal.SIGKILL) > 0
-                self._over(applied)
+                self._end(applied)
             case Injury.KILL_AGENT:
                 # Alternate between the agent and the guard above it.
                 applied.pids = frozenset(below(runner.pid, next(self._levels)))
@@ -213,22 +213,22 @@ class ChatInjurer:
                 applied.took_effect = bool(applied.pids) and _eventually(
                     lambda: not any(map(is_running, applied.pids))
                 )
-                self._over(applied)
+                self._end(applied)
             case Injury.STOP_RUNNER:
                 kill(runner.pid, signal.SIGSTOP)
                 applied.took_effect = _eventually(lambda: is_stopped(runner.pid))
                 self._after(STOPPED_SECONDS, lambda: kill(runner.pid, signal.SIGCONT))
-                self._rival(applied, runner)
+                self._add_rival(applied, runner)
             case Injury.RIVAL_RUNNERS:
-                self._rival(applied, runner)
+                self._add_rival(applied, runner)
             case Injury.FULL_DISK:
-                self._fill(applied, runner)
+                self._fill_disk(applied, runner)
             case Injury.WRONG_CLOCK:
                 self._shift_clock(applied, runner)
             case _:
                 raise ValueError(f"{injury} is not an injury of runners of chats")
 
-    def _may(self, injury: Injury, runner: Runner) -> bool:
+    def _is_possible(self, injury: Injury, runner: Runner) -> bool:
         if injury is Injury.WRONG_CLOCK:
             return runner.host not in self._clocks.hosts
         if injury not in (Injury.STOP_RUNNER, Injury.RIVAL_RUNNERS, Injury.FULL_DISK):
@@ -239,14 +239,14 @@ class ChatInjurer:
         )
         return alone and whole and not runner.has_ended()
 
-    def _rival(self, applied: AppliedInjury, runner: Runner) -> None:
+    def _add_rival(self, applied: AppliedInjury, runner: Runner) -> None:
         """Start a second runner of the chat on another host; they are rivals until one of them ends."""
         other = next(host for host in self._hosts.values() if host.name != runner.host)
         rival = other.start(runner.chat)
         applied.pids, applied.ended = frozenset({runner.pid, rival.pid}), float("inf")
         self._rivalries.append((applied, runner, rival))
 
-    def _fill(self, applied: AppliedInjury, runner: Runner) -> None:
+    def _fill_disk(self, applied: AppliedInjury, runner: Runner) -> None:
         """Fill the disk; this took effect if the runner fails, because a chat needs files."""
         runner.let_write(may=False)
         applied.ended = float("inf")
@@ -254,7 +254,7 @@ class ChatInjurer:
         def empty() -> None:
             runner.let_write(may=True)
             applied.took_effect = runner.has_ended() and runner.process.returncode > 0
-            self._over(applied)
+            self._end(applied)
 
         self._after(FULL_SECONDS, empty)
 
@@ -271,7 +271,7 @@ class ChatInjurer:
     def _after(self, seconds: float, act: Callable[[], object]) -> None:
         self._later.append((time.monotonic() + seconds, act))
 
-    def _over(self, applied: AppliedInjury) -> None:
+    def _end(self, applied: AppliedInjury) -> None:
         applied.ended = time.monotonic()
         if not applied.took_effect:
             self.schedule.put_off(applied.injury)

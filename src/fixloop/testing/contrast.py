@@ -51,7 +51,7 @@ class BareHost(Host):
 
     wanted = frozenset({"work", "worker"})
 
-    def _launched(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    def _launch(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
         url = self.access.url
         command = [
             *self.access.entering,

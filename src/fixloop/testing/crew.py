@@ -73,7 +73,7 @@ class ScriptedCrew:
         kept = self._begin(work, word)
         if kept is None:
             return None
-        answer = _answered(word.what, state, ticket)
+        answer = _fixer_answer(word.what, state, ticket)
         return answer.model_copy(update={"artifacts": kept}) if kept else answer
 
     def play(self, work: Any, snapshot: bytes) -> Played | None:
@@ -153,7 +153,7 @@ def scripted_crew() -> ScriptedCrew:
     return ScriptedCrew(os.environ.get("FIXLOOP_EXECUTIONS", ""))
 
 
-def _answered(what: str, state: State, ticket: Ticket) -> Answered:
+def _fixer_answer(what: str, state: State, ticket: Ticket) -> Answered:
     name, iteration, attempt = ticket.specialist, ticket.iteration, ticket.attempt
     if what in ("fail", "gone"):
         return ev.FixFailed(

@@ -77,14 +77,14 @@ class Injurer:
             if request.kind in _OPERATIONS and wire.step_of(request.ticket):
                 self._reach(request.ticket, Boundary(f"before {request.kind}"), link)
         link.pops = link.pops or any(request.kind == "pop" for request in requests)
-        answer = self._answered_here(link, requests, data)
+        answer = self._immediate_reply(link, requests, data)
         if answer:
             return b"", answer
         for request in requests:
             if (
                 request.kind == "hint"
                 and (self._doubling or self._doubles_all)
-                # Asking a frozen Redis would block everybody else.
+                # Asking a frozen Redis would block all others.
                 and not self.actions.redis_is_away
                 and self._server.tell(wire.twice(request)) is not None
             ):
@@ -110,7 +110,7 @@ class Injurer:
                     self.takeovers.append(Takeover(claimed, before, is_running(before)))
                 self._holders[claimed] = link.pid
             elif request.kind == "unacked":
-                self._unacked(request.ticket, link)
+                self._lose_unacked(request.ticket, link)
             elif request.kind == "sweep" and wire.has_swept(data):
                 self.actions.swept.setdefault(request.ticket, {})[link.pid] = time.monotonic()
             is_done = request.kind == "hint" or status == "ok"
@@ -123,7 +123,7 @@ class Injurer:
                 self._reach(claimed, Boundary.AFTER_CLAIM, link)
             if claimed:
                 self._reach(claimed, Boundary.MID_WORK, link)
-        if link.pops and self._doomed and self._lost(wire.ticket_in(data, self._doomed), Injury.LOSE_TAKEN):
+        if link.pops and self._doomed and self._lose(wire.ticket_in(data, self._doomed), Injury.LOSE_TAKEN):
             # As if the worker had died before recording the message.
             return wire.NOTHING_TAKEN
         return data
@@ -178,7 +178,7 @@ class Injurer:
         else:
             self.actions.apply(applied, link)
 
-    def _answered_here(self, link: Link, requests: list[wire.Request], data: bytes) -> bytes:
+    def _immediate_reply(self, link: Link, requests: list[wire.Request], data: bytes) -> bytes:
         """The reply to the client if the requests are not passed on; usually empty."""
         if len(requests) != 1 or data != wire.encoded(requests[0].words):
             return b""
@@ -187,20 +187,20 @@ class Injurer:
             last = next(one for one in reversed(self.injuries) if one.injury is Injury.NO_ROOM)
             last.took_effect = True
             return wire.NO_ROOM
-        if request.kind == "hint" and self._lost(request.ticket, Injury.LOSE_SENT):
+        if request.kind == "hint" and self._lose(request.ticket, Injury.LOSE_SENT):
             return wire.PUSHED
         return b""
 
-    def _lost(self, ticket: str, injury: Injury) -> AppliedInjury | None:
+    def _lose(self, ticket: str, injury: Injury) -> AppliedInjury | None:
         applied = self._doomed.get(ticket)
         if applied is None or applied.injury is not injury:
             return None
         applied.took_effect = True
         return self._doomed.pop(ticket)
 
-    def _unacked(self, ticket: str, link: Link) -> None:
+    def _lose_unacked(self, ticket: str, link: Link) -> None:
         """Kill the worker that recorded a message; the message in `unacked` comes back only after hours."""
-        applied = self._lost(ticket, Injury.LOSE_UNACKED)
+        applied = self._lose(ticket, Injury.LOSE_UNACKED)
         if applied is None:
             return
         roles = self._hosts[link.host].roles()

@@ -174,21 +174,21 @@ class InjuryActions:
         """Inflict it; raises Cut if that ends this link."""
         match applied.injury:
             case Injury.KILL_WORKER | Injury.KILL_CONTROL:
-                self._killed(applied, [link.pid])
+                self._kill(applied, [link.pid])
                 raise Cut
             case Injury.KILL_COMMAND:
                 # Alternate between the command that works for the process and the guard above it.
-                self._killed(applied, below(link.pid, next(self._levels)) or below(link.pid, 1))
+                self._kill(applied, below(link.pid, next(self._levels)) or below(link.pid, 1))
             case Injury.KILL_SWEEPER:
-                self._killed(applied, self._hosts[link.host].find("sweep"))
+                self._kill(applied, self._hosts[link.host].find("sweep"))
             case Injury.KILL_HOST:
                 host = self._hosts[link.host]
                 applied.pids = frozenset(host.kill())
                 self.begin(self._confirm_deaths(applied))
-                self._later(applied, HOST_AWAY_SECONDS, host.start)
+                self._after(applied, HOST_AWAY_SECONDS, host.start)
                 raise Cut
             case Injury.STOP_WORKER:
-                self._stopped(applied, [link.pid], STOPPED_SECONDS, lambda: True)
+                self._stop(applied, [link.pid], STOPPED_SECONDS, lambda: True)
             case Injury.STOP_SWEEPER:
                 stopped = self._hosts[link.host].find("sweep")
 
@@ -197,12 +197,12 @@ class InjuryActions:
                     swept = [(pid, at) for shard in self.swept.values() for pid, at in shard.items()]
                     return any(at > applied.began and pid not in applied.pids for pid, at in swept)
 
-                self._stopped(applied, stopped, SWEEPER_STOPPED_SECONDS, is_swept)
+                self._stop(applied, stopped, SWEEPER_STOPPED_SECONDS, is_swept)
             case Injury.RIVAL_SWEEPERS:
                 self.begin(self._disown_shards(applied))
             case Injury.WRONG_CLOCK:
                 mend = self._clocks.shift(applied, link.host, self._hosts[link.host].clock)
-                self._later(applied, CLOCK_WRONG_SECONDS, mend)
+                self._after(applied, CLOCK_WRONG_SECONDS, mend)
             case Injury.RESTART_REDIS | Injury.BLIP_REDIS | Injury.FREEZE_REDIS | Injury.FULL_REDIS:
                 self._take_redis_away(applied)
             case Injury.CUT_NETWORK:
@@ -214,7 +214,7 @@ class InjuryActions:
             case Injury.NO_ROOM:
                 # Takes effect when a write is refused, see `Injurer`.
                 self.full.add(link.host)
-                self._later(applied, FULL_SECONDS, lambda: self.full.discard(link.host))
+                self._after(applied, FULL_SECONDS, lambda: self.full.discard(link.host))
             case _:
                 raise ValueError(f"{applied.injury} is not an injury of processes, clocks, Redis or networks")
 
@@ -225,13 +225,13 @@ class InjuryActions:
 
     # Processes.
 
-    def _killed(self, applied: AppliedInjury, pids: Iterable[int]) -> None:
+    def _kill(self, applied: AppliedInjury, pids: Iterable[int]) -> None:
         applied.pids = frozenset(pids)
         for pid in applied.pids:
             kill(pid, signal.SIGKILL)
         self.begin(self._confirm_deaths(applied))
 
-    def _stopped(
+    def _stop(
         self, applied: AppliedInjury, pids: Iterable[int], seconds: float, is_missed: Callable[[], bool]
     ) -> None:
         applied.pids = frozenset(pids)
@@ -243,7 +243,7 @@ class InjuryActions:
             for pid in applied.pids:
                 kill(pid, signal.SIGCONT)
 
-        self._later(applied, seconds, go_on)
+        self._after(applied, seconds, go_on)
 
     async def _disown_shards(self, applied: AppliedInjury) -> None:
         began = applied.began
@@ -257,7 +257,7 @@ class InjuryActions:
             await asyncio.sleep(DISOWNED_EVERY_SECONDS)
             both = [[pid for pid, at in shard.items() if at > began] for shard in self.swept.values()]
             applied.took_effect = any(len(pids) > 1 for pids in both)
-        self._over(applied)
+        self._end(applied)
 
     # Redis and the network.
 
@@ -289,7 +289,7 @@ class InjuryActions:
                     applied.took_effect = not is_running(before)
             self.redis_is_away = False
 
-        self._later(applied, seconds, back)
+        self._after(applied, seconds, back)
 
     def _interrupt(self, applied: AppliedInjury, host: str, seconds: float) -> HostNetwork:
         """The network of a host, to cut or silence now; it is restored after `seconds`."""
@@ -301,14 +301,14 @@ class InjuryActions:
             applied.took_effect = network.noticed > before
             network.mend()
 
-        self._later(applied, seconds, mend)
+        self._after(applied, seconds, mend)
         return network
 
-    def _later(self, applied: AppliedInjury, seconds: float, mend: Callable[[], object]) -> None:
+    def _after(self, applied: AppliedInjury, seconds: float, mend: Callable[[], object]) -> None:
         async def wait() -> None:
             await asyncio.sleep(seconds)
             mend()
-            self._over(applied)
+            self._end(applied)
 
         self.begin(wait())
 
@@ -320,7 +320,7 @@ class InjuryActions:
         if not applied.took_effect:
             self._missed(applied)
 
-    def _over(self, applied: AppliedInjury) -> None:
+    def _end(self, applied: AppliedInjury) -> None:
         applied.ended = time.monotonic()
         # Clock shifts are checked at the end of the run.
         if not applied.took_effect and applied.injury not in (Injury.WRONG_CLOCK, Injury.KILL_HOST):

@@ -175,7 +175,7 @@ _HOLDING: Final = (_B.BEFORE_CLAIM, _B.AFTER_CLAIM, _B.BEFORE_COMMIT, _B.AFTER_C
 _HINTING: Final = (_B.BEFORE_HINT, _B.AFTER_HINT)
 
 
-def _of_workers(
+def _worker_places(
     *,
     crew: tuple[str, ...],
     control: tuple[str, ...],
@@ -217,16 +217,16 @@ _ANYWHERE: Final = (
 )
 """The injuries of workers possible at any boundary."""
 
-VALIDATION: Final = _of_workers(
+VALIDATION: Final = _worker_places(
     crew=("validate", "fix", "recheck", "confirm"),
     control=("report",),
     hinted_by_work=("report", "recheck"),
     hinted_by_control=("fix",),
 )
-CYCLE: Final = _of_workers(
+CYCLE: Final = _worker_places(
     crew=("work",), control=("finish",), hinted_by_work=("work", "finish"), hinted_by_control=()
 )
-HANDOFF: Final = _of_workers(crew=("work",), control=(), hinted_by_work=("work",), hinted_by_control=())
+HANDOFF: Final = _worker_places(crew=("work",), control=(), hinted_by_work=("work",), hinted_by_control=())
 
 _TURNS: Final = ("answer", "close")
 _WRITING: Final = (_B.BEFORE_COMMIT, _B.AFTER_COMMIT, _B.BEFORE_HINT, _B.AFTER_HINT)

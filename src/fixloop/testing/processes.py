@@ -29,7 +29,7 @@ from fixloop.testing.clock import set_clock
 START_SECONDS: Final = 10.0
 MEMORY: Final = "1gb"
 # Prints the process id, then waits until the input ends. The process is reaped only then, so its id is not reused.
-_GUARDED: Final = '"$@" & echo $!; read -r _; kill -9 $! 2>/dev/null; wait'
+_GUARD_SCRIPT: Final = '"$@" & echo $!; read -r _; kill -9 $! 2>/dev/null; wait'
 
 
 class RedisServer:
@@ -51,7 +51,7 @@ class RedisServer:
         command = [str(server_binary()[0]), *place, *durable, *bounded, *log_file]
         with (self._folder / "redis.log").open("ab") as log:
             self._guard = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARDED, "redis", *command],
+                ["/bin/sh", "-c", _GUARD_SCRIPT, "redis", *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -123,9 +123,9 @@ class Host:
         """Start it, unless it is running or was stopped."""
         if self._is_over or (self._process is not None and self._process.poll() is None):
             return
-        self._process = self._running.enter_context(self._launched())
+        self._process = self._running.enter_context(self._launch())
 
-    def _launched(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    def _launch(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
         return supervisor(
             RedisUrls(broker=self.access.url, state=self.access.url),
             {"concurrency": self._concurrency},

@@ -269,11 +269,11 @@ def unexplained(
         for runs in by_ticket.values()
         # By fence: a process stopped between claim and start begins after the one that took over.
         for before, again in pairwise(sorted(runs, key=lambda run: run.fence))
-        if not any(_hit(applied, before, again.at, host_of, living) for applied in injuries)
+        if not any(_explains(applied, before, again.at, host_of, living) for applied in injuries)
     ]
 
 
-def _hit(
+def _explains(
     applied: AppliedInjury,
     before: Execution,
     until: float,

@@ -111,15 +111,15 @@ def answer_to(reply: bytes) -> str:
 
 def has_claimed(reply: bytes) -> bool:
     """Whether a commit got the ticket that it claimed."""
-    answer = _first(reply)
+    answer = _first_reply(reply)
     return isinstance(answer, list) and bool(answer[-1])
 
 
 def is_whole(replies: bytes) -> bool:
-    return _first(replies) is not False
+    return _first_reply(replies) is not False
 
 
-def _first(replies: bytes) -> Any:
+def _first_reply(replies: bytes) -> Any:
     reader = hiredis.Reader()
     reader.feed(replies)
     return reader.gets()
