@@ -1,8 +1,8 @@
 """The judges of runners: after a fix each check must report its canary, and must not run fewer tests.
 
 A canary is added where the checks ran, after they ended, for one extra run whose report is used only for this. If tests
-are rerun in a fresh workspace, the canary runs there instead, and a full report is enough. A runner is blamed only if
-it reports the same canary on the trusted tree; otherwise the project is merely unusual.
+are rerun in a fresh workspace, the canary runs there first; if it is fully reported, the extra run is skipped. A runner
+is blamed only if it reports the same canary on the trusted tree; otherwise the project is merely unusual.
 """
 
 import re

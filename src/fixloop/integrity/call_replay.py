@@ -1,8 +1,8 @@
 """Replays recorded calls of the product, and variants with perturbed values, with the fix and without it.
 
 The project's interpreter runs it as a script, so it imports nothing from fixloop. Each side is a separate process; both
-generate the same perturbed values. An audit hook refuses to write files, start processes and open connections. The
-script writes one line per call, in the format that `fixloop.integrity.perturbed` reads.
+generate the same perturbed values. An audit hook blocks file writes, new processes and connections. The script writes
+one line per call, in the format that `fixloop.integrity.perturbed` reads.
 """
 
 import contextlib

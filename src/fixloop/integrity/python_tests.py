@@ -1,8 +1,8 @@
 """What a Python test does, to identify it under another name, in another file or with parameters.
 
 Two tests do the same if the same statements run after normalization: parameters and variables that are assigned once
-are replaced by their values, and unittest's assertions by `assert`. Fixtures and helpers are ignored: the snapshot's
-judge a fix that changes them.
+are replaced by their values, and unittest's assertions by `assert`. Fixtures and helpers are ignored: a fix that
+changes them is judged with those of the snapshot.
 """
 
 import ast
