@@ -1,15 +1,15 @@
-# Targets that need an environment make it first; the second time that costs nothing.
+# Targets that need an environment create it first, once.
 # `--dist worksteal` keeps the tests of a file together, because they often share a running deployment.
 .PHONY: setup demo test pytest quick again attacks chaos recovery mutants lint types bench lock clean
 .DEFAULT_GOAL := test
 
-# Where it is set, every process that a test starts would compile the whole of fixloop anew.
+# If it were set, every process that a test starts would compile all of fixloop again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests that start processes wait more than they compute: three for each processor keep it busy.
+# Tests that start processes mostly wait: three for each processor keep it busy.
 TESTERS := $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
 
-# Of the tests that take longest one in so many is played, others for each commit; `make test SHARE=1` plays all.
+# One in SHARE of the longest tests runs, different ones for each commit; `make test SHARE=1` runs all.
 SHARE ?= 6
 
 PYTHON ?= $(shell for name in python3.12 python3.11 python3.13 python3.14 python3; do \
@@ -18,7 +18,7 @@ STAMP := .venv/.setup-stamp
 
 setup: $(STAMP)
 
-# Without resolving: for an extra such as `coverage[toml]` pip takes the newest release, and then refuses it as not locked.
+# `--no-deps`: for an extra such as `coverage[toml]`, pip would pick the newest release and refuse it as not locked.
 $(STAMP): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer with venv was found; install one (on Debian: apt install python3-venv) or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@test -x .venv/bin/pip || $(PYTHON) -m venv .venv
@@ -30,7 +30,7 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup
 	.venv/bin/python examples/demo.py $(PROFILE)
 
-# mypy has one processor for most of a minute: the tests get the others meanwhile.
+# mypy uses one processor for most of a minute; the tests use the others.
 test: lint
 	$(MAKE) --no-print-directory -j 2 types pytest
 

@@ -1,1 +1,1 @@
-"""Benchmarks: each compares with a baseline in the same run and prints the ratio."""
+"""Benchmarks; most compare fixloop with a baseline in the same run."""

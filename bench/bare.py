@@ -1,4 +1,4 @@
-"""The baseline: a bare Celery chain of no-op tasks, with the settings fixloop uses (acks late, prefetch 1, JSON)."""
+"""The baseline: a bare Celery chain of no-op tasks, with fixloop's settings (acks late, prefetch 1, JSON)."""
 
 import os
 import time
@@ -20,21 +20,21 @@ def hop(*, ticket: str, issue: int, specialist: str, iteration: int) -> None:
 
 @app.task(name="bare.last")  # type: ignore[untyped-decorator]
 def last(*, ticket: str, issue: int, specialist: str, iteration: int) -> None:
-    """Count the end of one chain, to know that both sides have done all their hops."""
+    """Count the end of a chain, to verify that all hops were done."""
     _counter().incr("bare:done")
 
 
 @app.task(name="bare.noted")  # type: ignore[untyped-decorator]
 def noted() -> None:
-    """Record its start, on the clock that all processes of the machine share."""
+    """Record its start by the monotonic clock, which all processes of the machine share."""
     _counter().rpush("bare:began", repr(time.monotonic()))
 
 
 def hop_chain(hops: int, issue: int) -> None:
-    said = {"issue": issue, "specialist": "test-runner", "iteration": 1}
+    arguments = {"issue": issue, "specialist": "test-runner", "iteration": 1}
     tickets = [f"be9c4a11-{issue}-1.test-runner.recheck.{number}.1" for number in range(hops)]
-    steps = [hop.si(ticket=ticket, **said).set(queue="bare") for ticket in tickets[:-1]]
-    chain(*steps, last.si(ticket=tickets[-1], **said).set(queue="bare")).apply_async()
+    steps = [hop.si(ticket=ticket, **arguments).set(queue="bare") for ticket in tickets[:-1]]
+    chain(*steps, last.si(ticket=tickets[-1], **arguments).set(queue="bare")).apply_async()
 
 
 _client: dict[int, Redis] = {}

@@ -1,4 +1,4 @@
-"""Prepares the public projects of `projects.toml`, on which fixloop is tried, as their developers would."""
+"""Prepares the public projects of `projects.toml` as their developers would, to try fixloop on them."""
 
 import hashlib
 import os
@@ -24,19 +24,19 @@ _IGNORED = (
     ".mypy_cache/",
     ".ruff_cache/",
 )
-_BEGINNING = (["git", "init", "-q", "-b", "main"], ["git", "add", "-A"])
+_INIT = (["git", "init", "-q", "-b", "main"], ["git", "add", "-A"])
 _AUTHOR = ("-c", "user.name=dev", "-c", "user.email=dev@example.invalid")
 
 
 class Registry(StrEnum):
-    """The source of a release; each is used through its usual client."""
+    """The source of a release, used through its usual client."""
 
     PYPI = "PyPI"
     NPM = "npm"
     DEBIAN = "Debian"
     DEBIAN_SOURCE = "Debian source"
     GITHUB = "GitHub"
-    """For projects whose releases carry no tests: the commit of a tag, `package` being owner/name."""
+    """For projects whose releases have no tests: the commit of a tag; `package` is owner/name."""
 
 
 class Edit(BaseModel):
@@ -49,7 +49,7 @@ class Edit(BaseModel):
     new: str
 
     def apply(self, checkout: Path) -> None:
-        """Replace it below `checkout`; ValueError unless `old` occurs exactly once in the file."""
+        """Replace it below `checkout`; raises ValueError unless `old` occurs exactly once in the file."""
         path = checkout / self.file
         text = path.read_text()
         if text.count(self.old) != 1:
@@ -58,7 +58,7 @@ class Edit(BaseModel):
 
 
 class Project(BaseModel):
-    """One release, its preparation by a developer, its own commands, and three bugs that they find."""
+    """One release, its preparation, its own commands, and three bugs that they find."""
 
     model_config = _STRICT
 
@@ -69,21 +69,21 @@ class Project(BaseModel):
     package: str
     version: str
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
-    """Of the release; of what comes from GitHub, of `git archive --format=tar --prefix=release/`."""
+    """The digest of the release; for GitHub, of `git archive --format=tar --prefix=release/`."""
     inside: str = ""
     """The folder of the sources inside a Debian package."""
     remove: tuple[str, ...] = ()
-    """What the release carries and the project's repository does not."""
+    """Files in the release that are not in the project's repository."""
     ignore: tuple[str, ...] = ()
-    """What is git-ignored, besides what its own `.gitignore` says."""
+    """Patterns to git-ignore in addition to its `.gitignore`."""
     edits: tuple[Edit, ...] = ()
-    """Changes without which the release does not work as a checkout does."""
+    """Changes that make the release work like a checkout."""
     change: str = ""
-    """What `edits` do and why, for the page."""
+    """A description of `edits` and their reason, for the page."""
     packages: tuple[str, ...] = ()
-    """What pip installs into `.venv`."""
+    """Packages that pip installs into `.venv`."""
     commands: tuple[str, ...] = Field(min_length=1)
-    """What its developers run, as their own documentation or CI says."""
+    """The commands of its developers, from their documentation or CI."""
     bugs: tuple[Edit, ...] = Field(min_length=3, max_length=3)
 
 
@@ -98,7 +98,7 @@ def public_projects(file: Path = PROJECTS_FILE) -> tuple[Project, ...]:
 
 
 def prepared(project: Project, folder: Path) -> Path:
-    """The checkout below `folder`, made once for each entry of `projects.toml`; ValueError for a wrong digest."""
+    """The checkout below `folder`, made once for each entry of `projects.toml`. Raises ValueError for a bad digest."""
     checkout, stamp = folder / "checkout", folder / "prepared.json"
     entry = project.model_dump_json(exclude={"bugs", "commands", "shape", "change"})
     if not (stamp.exists() and stamp.read_text() == entry):
@@ -107,7 +107,7 @@ def prepared(project: Project, folder: Path) -> Path:
         _unpack(_release(project, folder / "release"), project, checkout)
         _tidy(project, checkout)
         commit = ["git", *_AUTHOR, "commit", "-qm", f"{project.name} {project.version}"]
-        for command in (*_BEGINNING, commit, ["git", "tag", project.version]):
+        for command in (*_INIT, commit, ["git", "tag", project.version]):
             _call(command, checkout)
         _install(project, checkout)
         stamp.write_text(entry)
@@ -145,14 +145,14 @@ def install(checkout: Path, *packages: str) -> None:
 
 
 def _release(project: Project, folder: Path) -> Path:
-    """The one downloaded file with the pinned digest."""
+    """The downloaded file with the pinned digest; raises ValueError if there is none."""
     folder.mkdir()
     _call(_download(project), folder)
     digests = {hashlib.sha256(file.read_bytes()).hexdigest(): file for file in sorted(folder.iterdir())}
     if project.sha256 not in digests:
         found = ", ".join(f"{file.name} has {digest}" for digest, file in digests.items())
-        told = f"{project.name}: nothing downloaded has the digest {project.sha256}: {found or 'no file'}"
-        raise ValueError(told)
+        message = f"{project.name}: nothing downloaded has the digest {project.sha256}: {found or 'no file'}"
+        raise ValueError(message)
     return digests[project.sha256]
 
 
@@ -203,7 +203,7 @@ def _tidy(project: Project, checkout: Path) -> None:
 
 
 def _install(project: Project, checkout: Path) -> None:
-    """Install its environment; a lock file that npm writes is committed, as its developers would."""
+    """Install its environment, and commit the lock file that npm writes, as its developers would."""
     if project.packages:
         install(checkout, *project.packages)
     elif (checkout / "package.json").exists():

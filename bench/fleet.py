@@ -1,10 +1,10 @@
-"""How many work processes one Redis carries: steps of 50 ms to 2 s, by more and more of them, on one Redis and on more.
+"""How many work processes one Redis supports: steps of 50 ms to 2 s, by more and more processes, on one or more Redis.
 
-For each size: steps a second beside what the steps' own time allows, the CPU of all Redis servers for each step, and
-while nobody has anything to do. Several servers share workflows and workers equally, as they would share projects.
-Where `machine` comes near to its processors, this machine is what bends, and not Redis. All is queued at once, and each
-ticket needs one message: beyond that are hints that were sent again, which age alone must not do, or a backlog fills
-with copies. Exit code 1 where they are more than 0.2 for each.
+For each size: steps per second and their percentage of the possible rate, the CPU time of all Redis servers per step
+and while idle. Several servers share workflows and workers equally, as they would share projects. If `machine` is near
+100 % per processor, the machine is the bottleneck, not Redis. All workflows are queued at once, and each ticket
+needs one message. Additional messages are repeated hints: waiting alone must not cause them, or a backlog fills with
+copies. Exit code 1 if there are more than 0.2 of them per ticket.
 """
 
 import argparse
@@ -24,10 +24,10 @@ from fixloop.store.redis_store import RedisStore
 from fixloop.testing.crew import scripted_workflow
 
 SECONDS: Final = (0.05, 0.2, 0.5, 1.0, 2.0)
-"""What steps take, one workflow after the other."""
+"""The durations of steps; workflows use them in turn."""
 MEAN_SECONDS: Final = sum(SECONDS) / len(SECONDS)
 OF_A_WORKER: Final = 10
-"""Work processes."""
+"""Work processes of one worker."""
 IDLE_SECONDS: Final = 10.0
 MOST_AGAIN: Final = 0.2
 COLUMNS: Final = (
@@ -77,7 +77,7 @@ def measured(servers: int, processes: int, seconds: float, broker: str) -> Seque
 
 
 def worked(urls: Sequence[str], broker: str, workflows: int) -> tuple[int, float]:
-    """Run some workflows of one step; returns the number of steps, and the seconds they took."""
+    """Run some workflows of one step; returns the number of steps and the seconds they took."""
     stores = [RedisStore(url) for url in urls]
     engines = [stage.hinting_engine(broker or url, store) for url, store in zip(urls, stores, strict=True)]
     began, waiting = time.monotonic(), list[tuple[RedisStore, str]]()
@@ -88,7 +88,7 @@ def worked(urls: Sequence[str], broker: str, workflows: int) -> tuple[int, float
     started = list(waiting)
 
     def all_ended() -> bool:
-        # The last ones in the queue are checked first, so that polling is cheap.
+        # Check the last workflow in the queue first, so that polling is cheap.
         while waiting and (found := waiting[-1][0].read(waiting[-1][1])) and found.fields.get("outcome"):
             waiting.pop()
         return not waiting
@@ -108,7 +108,7 @@ def _info(url: str, section: str) -> Any:
 
 
 def _machine_seconds() -> float:
-    """The busy seconds of all processors since the start."""
+    """The busy seconds of all processors since boot."""
     with open("/proc/stat") as file:
         return sum(map(int, file.readline().split()[1:4])) / os.sysconf("SC_CLK_TCK")
 

@@ -1,7 +1,7 @@
-"""Checks that each part of the integrity protection is needed: without it a cheat passes that otherwise fails.
+"""Checks that each part of the integrity protection is needed: without it, a cheat passes that otherwise fails.
 
 python -m bench.integrity                  every part, two runs each
-python -m bench.integrity --only sandbox   one of them
+python -m bench.integrity --only sandbox   one part
 """
 
 import argparse
@@ -20,7 +20,7 @@ class Part(NamedTuple):
     rules: tuple[str, ...]
     cheat: str
     beside: tuple[str, ...] = ()
-    """What sees it, too, and is off both times."""
+    """Rules that also detect it, and are off in both runs."""
 
 
 PARTS: Final = {

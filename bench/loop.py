@@ -1,8 +1,8 @@
-"""What fixloop adds to a loop's own commands: `check`, `run`, red to green, and commands that only read.
+"""The time that fixloop adds to a project's own commands: `check`, `run`, a fix, and commands that only read.
 
-On a small project whose `.venv` has pytest, ruff and mypy, and nothing else, by turns in one run: its commands as they
-are, then through fixloop. Seconds are medians; a difference is what fixloop adds. `run` is told to validate anew what
-`check` has found, except in the line that says so.
+It alternates, on a small project whose `.venv` has only pytest, ruff and mypy, between the project's commands and the
+same through fixloop. Seconds are medians; the difference is what fixloop adds. `run` does not take over the results of
+`check`, except in the line that says so.
 """
 
 import argparse
@@ -36,8 +36,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
-    usual = median(options.turns, lambda: seconds([sys.executable, "-c", "pass"], Path(), {}))
-    print(f"python -c pass: {usual * 1000:.0f} ms")
+    startup = median(options.turns, lambda: seconds([sys.executable, "-c", "pass"], Path(), {}))
+    print(f"python -c pass: {startup * 1000:.0f} ms")
     with tempfile.TemporaryDirectory(prefix="loop-") as folder:
         on_small_project(Path(folder), options.turns)
 
@@ -104,7 +104,7 @@ def on_small_project(folder: Path, turns: int) -> None:
 def made(folder: Path, commands: Mapping[str, str]) -> Path:
     """A correct project in a git repository."""
     folder.mkdir(parents=True)
-    # TOML reads JSON's strings.
+    # JSON strings are valid TOML.
     text = "".join(f"[specialist.{name}]\ncommand = {json.dumps(each)}\n" for name, each in commands.items())
     files = {
         "calc.py": CALC.format("+"),
@@ -139,7 +139,7 @@ def median(turns: int, measure: Callable[[], float]) -> float:
 
 
 def by_turns(ways: Mapping[str, Callable[[], float]], turns: int) -> dict[str, float]:
-    """The median of each, all measured alternately `turns` times."""
+    """The median of each, measured alternately, `turns` times."""
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(turns):
         for name, measure in ways.items():

@@ -1,7 +1,7 @@
-"""Profiles a step: CPU of each process, and of each piece inside the work processes.
+"""Profiles a step: the CPU time of each process, and of each piece of code in the work processes.
 
-`FIXLOOP_CREW=bench.pieces:timed_crew` is the scripted crew; the process that creates it times its own pieces, each
-without those inside it, and reports to Redis. That costs time, so it is done after the comparison, not in it.
+`FIXLOOP_CREW=bench.pieces:timed_crew` is the scripted crew; the process that creates it times its pieces, each without
+nested ones, and reports to Redis. That costs time, so it is done after the comparison, not during it.
 """
 
 import os
@@ -26,7 +26,7 @@ class _Pieces:
         self._spent: dict[str, float] = {}
         self._inside: list[float] = []
         self._began = time.process_time()
-        self._told_at = 0.0
+        self._reported_at = 0.0
         self._client: Any = Redis.from_url(os.environ["FIXLOOP_STATE_URL"])
 
     def time(self, name: str, owner: Any, attribute: str) -> None:
@@ -48,15 +48,15 @@ class _Pieces:
 
     def tell(self) -> None:
         now = time.monotonic()
-        if now - self._told_at > TELL_SECONDS:
-            self._told_at = now
+        if now - self._reported_at > TELL_SECONDS:
+            self._reported_at = now
             whole = {"whole": time.process_time() - self._began}
             mapping = {f"{os.getpid()} {name}": spent for name, spent in {**self._spent, **whole}.items()}
             self._client.hset(TOLD, mapping=mapping)
 
 
 class _TimedCrew(ScriptedCrew):
-    """Reports when it begins to work, the only hook in a process."""
+    """Reports at the start of each step, the only hook in a process."""
 
     def __init__(self, pieces: _Pieces) -> None:
         super().__init__()

@@ -1,12 +1,11 @@
-"""Try fixloop on public projects: is every verdict true, and how much slower is it than the project's own commands?
+"""Tries fixloop on public projects: is every verdict true, and how much slower is it than the project's own commands?
 
 For each project of `projects.toml`: its own commands, `fixloop run --dry`, `fixloop run`, `fixloop init` + `run` and
 `fixloop check` without a bug, then its own commands, both runs and the check with each of three bugs. A verdict is true
-where it is green exactly when the project's own commands are, and names failures otherwise. Seconds are
-medians.
+if it is green exactly when the project's own commands are, and names failures otherwise. Seconds are medians.
 
-Needs the clients of the registries (pip, npm, apt-get with deb-src entries), git, node and go. The last trial of each
-project is kept in the folder, from which `--page` makes `docs/projects.md`. Exit code 0 when everything was true.
+Requires the clients of the registries (pip, npm, apt-get with deb-src entries), git, node and go. The latest trial of
+each project is stored in the folder, from which `--page` makes `docs/projects.md`. Exit code 0 if everything was true.
 """
 
 import argparse
@@ -81,7 +80,7 @@ def main() -> None:
         parser.error("--runs: at least 1")
     options.folder = (options.folder or load_settings().cache_dir.parent / "fixloop-projects").resolve()
     if options.page:
-        PAGE.write_text(page(_kept(options.folder)))
+        PAGE.write_text(page(_stored_trials(options.folder)))
         return
     chosen = [each for each in public_projects() if not options.name or each.name in options.name]
     describe = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
@@ -92,7 +91,7 @@ def main() -> None:
 
 
 def _is_true(project: Project, options: argparse.Namespace, stamp: tuple[str, str]) -> bool:
-    """Prepare one project and try it; a failed preparation is reported, and the others are tried."""
+    """Prepare one project and try it; reports errors and returns False, so that the others are still tried."""
     folder = options.folder / project.name
 
     def tell(what: str) -> None:
@@ -112,7 +111,7 @@ def _is_true(project: Project, options: argparse.Namespace, stamp: tuple[str, st
     return trial.true
 
 
-def _kept(folder: Path) -> list[tuple[Project, Trial | None]]:
+def _stored_trials(folder: Path) -> list[tuple[Project, Trial | None]]:
     files = [(each, folder / each.name / "trial.json") for each in public_projects()]
     return [
         (project, Trial.model_validate_json(file.read_text()) if file.exists() else None)
@@ -136,11 +135,11 @@ def row(project: Project, trial: Trial) -> str:
         project.name,
         f"{project.language}: {project.shape}",
         f"{trial.raw_seconds:.1f}",
-        *_told(trial.unconfigured, trial.raw_seconds),
-        *_told(trial.configured, trial.raw_seconds),
-        *_told(trial.checked, trial.raw_seconds),
-        f"{_found(trial.unconfigured)}, {_found(trial.configured)}, {_found(trial.checked)}",
-        "yes" if trial.true else _blame(trial),
+        *_cells(trial.unconfigured, trial.raw_seconds),
+        *_cells(trial.configured, trial.raw_seconds),
+        *_cells(trial.checked, trial.raw_seconds),
+        f"{_bugs_found(trial.unconfigured)}, {_bugs_found(trial.configured)}, {_bugs_found(trial.checked)}",
+        "yes" if trial.true else _reason(trial),
         f"{trial.commit}, {trial.day}",
     ]
     return _row(cells)
@@ -152,26 +151,24 @@ def release_row(project: Project) -> str:
     return _row([project.name, project.registry, release, project.sha256, commands])
 
 
-def _told(configured: Configured, raw_seconds: float) -> tuple[str, str]:
+def _cells(configured: Configured, raw_seconds: float) -> tuple[str, str]:
     wrong = [each for each in configured.answers if not each.green]
     seconds = configured.seconds
-    said = (wrong or configured.answers)[0].verdict
-    return said, f"{seconds:.1f} ({seconds - raw_seconds:+.1f}, {seconds / raw_seconds:.1f} ×)"
+    verdict = (wrong or configured.answers)[0].verdict
+    return verdict, f"{seconds:.1f} ({seconds - raw_seconds:+.1f}, {seconds / raw_seconds:.1f} ×)"
 
 
-def _found(configured: Configured) -> str:
+def _bugs_found(configured: Configured) -> str:
     """The number of bugs found, and whether a run with one was green."""
     found = sum(each.found_failures for each in configured.bugs)
     green = sum(each.green for each in configured.bugs)
     return f"{found}/{len(configured.bugs)}" + (f" ({green} green)" if green else "")
 
 
-def _blame(trial: Trial) -> str:
+def _reason(trial: Trial) -> str:
     if not trial.fair:
         return "no: the project's own commands"
-    wrong = {
-        name: said.verdict for name, said in (("--dry", trial.dry), ("init", trial.init)) if not said.green
-    }
+    wrong = {name: run.verdict for name, run in (("--dry", trial.dry), ("init", trial.init)) if not run.green}
     return "no" + "".join(f"; {name}: {verdict}" for name, verdict in wrong.items())
 
 

@@ -1,7 +1,8 @@
-"""What `fixloop serve` costs: requests to the inbox beside those to an empty FastAPI route, and streams that wait.
+"""The cost of `fixloop serve`: requests to the inbox compared with an empty FastAPI route, and idle streams.
 
-A Redis with the configuration we ship, `--workflows` of which `--open` wait for a decision. Both servers run at once
-and are asked by turns, at the same rate, each connection with a token of its own. Exit code 1 when a limit is not met.
+It uses a Redis with the shipped configuration and `--workflows` workflows, of which `--open` wait for a decision. Both
+servers run at once and get requests alternately at the same rate; each connection has a separate token. Exit code 1 if
+a limit is not met.
 """
 
 import argparse
@@ -53,7 +54,7 @@ def main() -> int:
 
 
 async def measured(options: argparse.Namespace, known: list[str], port: int, empty: int, process: int) -> int:
-    """Print every figure; returns the exit code."""
+    """Measure and print every figure; returns the exit code."""
     headers = [f"Authorization: Bearer {token}\r\n" for token in known]
     began = time.perf_counter()
     await asked(port, "/v1/inbox?", headers, 1, 1.0)
@@ -97,7 +98,7 @@ async def measured(options: argparse.Namespace, known: list[str], port: int, emp
 
 
 def made(url: str, count: int, waiting: int) -> None:
-    """Workflows of one project; the first ones wait for a decision, because their checks cannot run."""
+    """Create workflows of one project; the first `waiting` wait for a decision, because their checks cannot run."""
     store = RedisStore(url)
     engine = Engine(store)
     for issue in range(1, count + 1):
@@ -111,8 +112,8 @@ def made(url: str, count: int, waiting: int) -> None:
             "tip": "c",
             "tree": "t",
         }
-        begun = WorkflowStarted.model_validate({**facts, "specialists": ("test-runner",), "fixer": "command"})
-        engine.start(begun)
+        start = WorkflowStarted.model_validate({**facts, "specialists": ("test-runner",), "fixer": "command"})
+        engine.start(start)
         for attempt in (1, 2) if issue <= waiting else ():
             facts = {
                 "specialist": "test-runner",
@@ -128,7 +129,7 @@ def made(url: str, count: int, waiting: int) -> None:
 
 @contextmanager
 def tokens(url: str) -> Iterator[list[str]]:
-    """One token for each connection: each token has a limit of requests per minute."""
+    """One token for each connection, because requests per minute are limited for each token."""
     connection = Connection(url)
     try:
         yield [
@@ -141,7 +142,7 @@ def tokens(url: str) -> Iterator[list[str]]:
 
 @contextmanager
 def servers(url: str, folder: Path) -> Iterator[tuple[int, int, int]]:
-    """`fixloop serve` and an empty application: their ports, and the process id of the first."""
+    """Run `fixloop serve` and an empty application; yields their ports and the process id of the first."""
     port, empty = 18470, 18471
     environment = {"FIXLOOP_STATE_URL": url, "FIXLOOP_CACHE_DIR": str(folder)}
     command = [sys.executable, "-m", "fixloop.cli", "serve", "--port", str(port), "-c", "0"]
@@ -159,7 +160,7 @@ def listens(port: int) -> bool:
 
 
 async def asked(port: int, path: str, headers: list[str], rate: int, seconds: float) -> list[float]:
-    """The seconds of each request from its due time, at a fixed rate over a few connections."""
+    """Send requests at a fixed rate over a few connections; returns the seconds of each from its due time."""
     count = max(1, round(rate * seconds))
     began = time.perf_counter()
     due = iter([began + number / rate for number in range(count)])
@@ -183,7 +184,7 @@ async def asked(port: int, path: str, headers: list[str], rate: int, seconds: fl
 
 
 async def listening(port: int, headers: str, ready: asyncio.Semaphore) -> None:
-    """Holds a stream until it is cancelled."""
+    """Read a stream until it is cancelled."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode())
     await reader.readuntil(b"event: reset")

@@ -37,7 +37,7 @@ def hinting_engine(url: str, store: RedisStore) -> Engine:
 
 
 def scripted_environment(url: str, **more: str) -> dict[str, str]:
-    """The environment of workers with scripted agents at the Redis of `url`, also set in this process."""
+    """The environment of workers with scripted agents at the Redis of `url`; also sets it in this process."""
     environment = {
         "FIXLOOP_BROKER_URL": url,
         "FIXLOOP_STATE_URL": url,
@@ -51,7 +51,7 @@ def scripted_environment(url: str, **more: str) -> dict[str, str]:
 
 @contextmanager
 def redis_server(binary: str = "") -> Iterator[str]:
-    """A Redis with the configuration we ship, on a unix socket, append-only everysec; yields its URL."""
+    """Run a Redis with the shipped configuration and `appendfsync everysec` on a Unix socket; yields its URL."""
     with tempfile.TemporaryDirectory(prefix="fixloop-bench-") as folder:
         socket = f"{folder}/redis.sock"
         command = [binary or str(server_binary()[0]), str(ROOT / "config" / "redis.conf")]
@@ -65,7 +65,7 @@ def redis_server(binary: str = "") -> Iterator[str]:
 
 
 def _answers(client: Redis) -> bool:
-    # Its socket exists before it listens.
+    # The socket exists before the server listens.
     with suppress(redis.ConnectionError):
         return bool(client.ping())
     return False
@@ -88,7 +88,7 @@ def background(command: Sequence[str], environment: Mapping[str, str]) -> Iterat
 
 
 def wait_until(condition: Callable[[], bool], *, seconds: float, step_seconds: float = 0.01) -> None:
-    """Poll until `condition` holds; TimeoutError after `seconds`."""
+    """Poll until `condition` holds; raises TimeoutError after `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -97,7 +97,7 @@ def wait_until(condition: Callable[[], bool], *, seconds: float, step_seconds: f
 
 
 def percentile(found: Sequence[float], share: float) -> float:
-    """The median for a half; else the value that a fraction `share` stays below."""
+    """The median for 0.5; otherwise the value that a fraction `share` of `found` is below."""
     if share == 0.5:
         return statistics.median(found)
     return sorted(found)[min(len(found) - 1, int(len(found) * share))]

@@ -1,13 +1,13 @@
-"""Steps per second against a bare Celery chain: five interleaved pairs in one run, the median of their ratios.
+"""Steps per second compared with a bare Celery chain: the median ratio of five interleaved pairs in one run.
 
-Every other pair begins with fixloop, so that a machine that grows slower or faster speaks for neither side.
+Every other pair begins with fixloop, so that a machine that becomes slower or faster favours neither side.
 
-Seven steps a workflow (validate, and two rounds of report, fix, recheck), and what each says to agents, 1 KB, is kept;
-specialists and fixer are scripted and in-process, so that only the engine is measured. A hop of the bare chain has the
-arguments of ours, and nothing else. Then where the rest goes: CPU of each process for both sides, and of the pieces
-inside ours. With `--queued`, how long so many workflows that come at once wait for their first and last steps, where
-processes go on with the next step and where each comes by the broker. The last line reads `ratio N.NN`; exit code 1
-when that is under 1.2.
+A workflow has seven steps (validate, and two rounds of report, fix, recheck), each with 1 KB of stored output.
+Specialists and fixer are scripted and in-process, so that only the engine is measured. A hop of the bare chain has the
+same arguments and does nothing. Then it prints the CPU time of each process for both sides, and of the pieces of code
+in fixloop's. With `--queued`, it prints how long that many workflows, submitted at once, wait for their first and last
+steps, if processes go on with the next step and if each step goes through the broker. The last line is `ratio N.NN`;
+exit code 1 if that is below 1.2.
 """
 
 import argparse
@@ -67,7 +67,7 @@ class Fixloop:
         stage.wait_until(lambda: self._ended(workflows), seconds=120, step_seconds=_pause_seconds(count))
 
     def steps(self) -> int:
-        """Counted from the histories: one entry for the start, one for each step."""
+        """The steps of the last run, from the histories: one entry for the start, one for each step."""
         return sum(len(self.store.history(workflow)) - 1 for workflow in self.last)
 
     def _start(self) -> str:
@@ -77,7 +77,7 @@ class Fixloop:
         return event.workflow
 
     def _ended(self, workflows: list[str]) -> bool:
-        """Check one field of the last, then of all: as cheap as the counter of ended bare chains."""
+        """Check one field of the last workflow, then of all, which is as cheap as the counter of ended bare chains."""
         if not self._client.hget(workflow_key(workflows[-1]), "outcome"):
             return False
         pipe = self._client.pipeline(transaction=False)
@@ -102,12 +102,12 @@ class Bare:
         )
 
     def steps(self) -> int:
-        """The hops of the last run: each chain's end was counted."""
+        """The hops of the last run, from the count of ended chains."""
         return int(self._client.get("bare:done") or 0) * STEPS
 
 
 def _pause_seconds(count: int) -> float:
-    """Polling also costs the engine time: rarely for many workflows, often for one."""
+    """The polling interval, long for many workflows because polling also costs the engine time."""
     return 0.05 if count > 1 else 0.002
 
 
@@ -157,7 +157,7 @@ def _print_cpu(url: str, workers: tuple[int, int], count: int) -> None:
 
 
 def _print_waits(count: int, goes_on: bool) -> None:
-    """Print how long after their start `count` workflows had done their first and their last step."""
+    """Print how long after their start `count` workflows finished their first and last steps."""
     with stage.redis_server() as url:
         environment = stage.scripted_environment(url) | {"FIXLOOP_GO_ON": str(int(goes_on))}
         with stage.background(stage.fixloop_worker(), environment):
@@ -167,17 +167,17 @@ def _print_waits(count: int, goes_on: bool) -> None:
             histories = [ours.store.history(workflow) for workflow in ours.last]
     print(f"{count} at once, " + ("going on" if goes_on else "each step by the broker"))
     for name, number in (("first", 1), ("last", -1)):
-        waits = [_at(history[number]) - _at(history[0]) for history in histories]
+        waits = [_timestamp(history[number]) - _timestamp(history[0]) for history in histories]
         p50, p99 = (stage.percentile(waits, share) for share in (0.5, 0.99))
         print(f"  {name} step: p50 {p50:.1f} s, p99 {p99:.1f} s")
 
 
-def _at(entry: Entry) -> float:
+def _timestamp(entry: Entry) -> float:
     return datetime.fromisoformat(entry.body["at"]).timestamp()
 
 
 def _print_pieces(url: str, count: int) -> None:
-    """Print the CPU of the pieces inside work processes, per step; timing slows them down."""
+    """Print the CPU time of each piece of code in work processes, per step; timing slows them down."""
     Fixloop(url, first=2 * FURTHER).run(count)
     print("inside the work processes, CPU per step, ms (timed, so in all somewhat more)")
     pieces = told_pieces(Redis.from_url(url))

@@ -16,7 +16,7 @@ from bench.checkout import Edit, Project, developer_environment, restore
 _FIXLOOP = Path(sys.executable).with_name("fixloop")
 _MOST_SECONDS = 600
 _WAITS = 3
-"""The exit code of a run that found failures and has no fixer; of one that could not run, too."""
+"""The exit code of a run that found failures and has no fixer, or that could not run."""
 _COUNTED = re.compile(r"\d+ failures? in ")
 _VERDICT = re.compile(r"^#\d+ .*?\b((?:passed|waits for|not verified)\b.*)$", re.MULTILINE)
 
@@ -30,7 +30,7 @@ class Answer(BaseModel):
     exit_code: int
     seconds: float
     verdict: str
-    """fixloop's verdict on the workflow, else the last line."""
+    """fixloop's verdict on the workflow or check; otherwise the last line."""
 
     @property
     def green(self) -> bool:
@@ -38,8 +38,7 @@ class Answer(BaseModel):
 
     @property
     def found_failures(self) -> bool:
-        """Whether a run waits for a fix of failures, not for a person because a check could not run, or a check counts
-        failures."""
+        """Whether a run waits for a fix (not for a person because a check cannot run), or a check counts failures."""
         is_waiting = self.exit_code == _WAITS and "waits for a fix" in self.verdict
         return is_waiting or (self.exit_code == 1 and _COUNTED.match(self.verdict) is not None)
 
@@ -50,7 +49,7 @@ class Configured(BaseModel):
 
     @property
     def true(self) -> bool:
-        """Whether it is green each time without a bug, and finds failures with each."""
+        """Whether it is green each time without a bug, and finds failures with each bug."""
         return all(each.green for each in self.answers) and all(each.found_failures for each in self.bugs)
 
     @property
@@ -59,7 +58,7 @@ class Configured(BaseModel):
 
 
 class Trial(BaseModel):
-    """Everything that was tried on one project with one commit of fixloop."""
+    """The results of everything tried on one project with one commit of fixloop."""
 
     commit: str
     day: str
@@ -70,16 +69,16 @@ class Trial(BaseModel):
     unconfigured: Configured = Field(default_factory=Configured)
     configured: Configured = Field(default_factory=Configured)
     checked: Configured = Field(default_factory=Configured)
-    """By `fixloop check`, without a configuration."""
+    """With `fixloop check`, without a configuration."""
 
     @property
     def raw_seconds(self) -> float:
-        """The median of the project's own commands, one after the other."""
+        """The median of all of the project's own commands together."""
         return statistics.median(each.seconds for each in self.raw)
 
     @property
     def fair(self) -> bool:
-        """Whether the project's own commands are green without a bug and red with each."""
+        """Whether the project's own commands are green without a bug and red with each bug."""
         return all(each.green for each in self.raw) and not any(each.green for each in self.raw_bugs)
 
     @property
@@ -118,7 +117,7 @@ def tried(
 
 
 class Bench:
-    """Runs commands in one checkout with a cache that nothing else has used."""
+    """Runs commands in one checkout, with a new cache."""
 
     def __init__(self, project: Project, checkout: Path, tell: Callable[[str], None]) -> None:
         self._project, self._checkout, self._tell = project, checkout, tell
@@ -130,7 +129,7 @@ class Bench:
 
     def raw(self, name: str) -> Answer:
         command = " && ".join(f"({each})" for each in self._project.commands)
-        return self._ended(name, ["sh", "-c", command], developer_environment(self._checkout))
+        return self._run(name, ["sh", "-c", command], developer_environment(self._checkout))
 
     def run(
         self, name: str, configuration: str | None, bug: Edit | None = None, how: Sequence[str] = ("run", ".")
@@ -145,7 +144,7 @@ class Bench:
 
     def fixloop(self, name: str, *arguments: str) -> Answer:
         environment = developer_environment() | {"FIXLOOP_CACHE_DIR": str(self._cache)}
-        return self._ended(name, [str(_FIXLOOP), *arguments], environment)
+        return self._run(name, [str(_FIXLOOP), *arguments], environment)
 
     def take_configuration(self) -> str | None:
         """Return the file that `init` wrote, and remove it."""
@@ -154,7 +153,7 @@ class Bench:
         restore(self._checkout)
         return text
 
-    def _ended(self, name: str, command: Sequence[str], environment: dict[str, str]) -> Answer:
+    def _run(self, name: str, command: Sequence[str], environment: dict[str, str]) -> Answer:
         self._tell(name)
         started = time.perf_counter()
         ended = subprocess.run(
@@ -168,9 +167,9 @@ class Bench:
         )
         seconds = time.perf_counter() - started
         output = ended.stdout.decode(errors="replace")
-        told = f"{output}\nexit code {ended.returncode}, {seconds:.1f} s\n"
-        (self._logs / f"{name}.txt").write_text(told)
-        # The verdict in a workflow's line without its number, name and brackets, or in a check's; else the last line.
+        log = f"{output}\nexit code {ended.returncode}, {seconds:.1f} s\n"
+        (self._logs / f"{name}.txt").write_text(log)
+        # The verdict from a workflow's line (without number, name and brackets) or a check's, or the last line.
         printed = output.strip().splitlines() or [""]
         lines = _VERDICT.findall(output) or [line for line in printed if _COUNTED.match(line)] or printed[-1:]
         verdict = re.sub(r" \([^)]*\)", "", lines[-1].strip())

@@ -1,8 +1,8 @@
-"""What it costs when 100,000 workflows wait for a fix: memory of the worker and of Redis, the sweeper, a signal's way.
+"""The cost of 100,000 workflows that wait for a fix: memory of the worker and Redis, sweeper CPU, signal latency.
 
-A worker runs from before the first until after the last. Redis has the configuration we ship. A signal is the fix of
-an outside agent; from there to the start of the step that checks it, against a bare Celery task from `delay()` to its
-start, in turns. Exit code 1 when a limit is not met.
+A worker runs the whole time; Redis has the shipped configuration. A signal is an outside agent's fix. Its latency,
+until the start of the step that checks it, is measured alternately with that of a bare Celery task from `delay()` to
+its start. Exit code 1 if a limit is not met.
 """
 
 import argparse
@@ -85,16 +85,16 @@ def main() -> None:
             stage.background(stage.fixloop_worker(), environment) as worker,
             stage.background(stage.BARE_WORKER, environment),
         ):
-            limits = _measured(url, worker.pid, executions, options)
+            limits = _measure(url, worker.pid, executions, options)
     for limit in limits:
         print(limit)
     sys.exit(0 if all(limit.is_met for limit in limits) else 1)
 
 
-def _measured(url: str, worker: int, executions: Path, options: argparse.Namespace) -> list[Limit]:
+def _measure(url: str, worker: int, executions: Path, options: argparse.Namespace) -> list[Limit]:
     client = Redis.from_url(url)
     signals = _Signals(url, executions)
-    # Modules loaded with the first work are not a cost of waiting.
+    # Warm up: modules loaded by the first work are not a cost of waiting.
     waiting = WaitingWorkflows(url)
     for number in range(options.workflows, options.workflows + 20):
         waiting.make(number)
@@ -131,7 +131,7 @@ def _measured(url: str, worker: int, executions: Path, options: argparse.Namespa
 
 
 class _Signals:
-    """Measures seconds from a call to the start of the work it requests."""
+    """Measures the seconds from a call to the start of the requested work."""
 
     def __init__(self, url: str, executions: Path) -> None:
         from bench.bare import noted
@@ -144,8 +144,8 @@ class _Signals:
     def bare(self) -> float:
         began = time.monotonic()
         self._noted.delay()
-        _, told = self._client.blpop("bare:began", timeout=30)
-        return float(told) - began
+        _, started = self._client.blpop("bare:began", timeout=30)
+        return float(started) - began
 
     def ours(self, number: int) -> float:
         workflow = workflow_of(number)
@@ -157,7 +157,7 @@ class _Signals:
         return self._started(workflow) - began
 
     def _started(self, workflow: str) -> float:
-        """The time in the line that the step wrote at its start; 0 if there is none."""
+        """The time that the step recorded at its start; 0 if it has not started."""
         if not self._executions.exists():
             return 0.0
         with self._executions.open("rb") as file:
@@ -203,9 +203,9 @@ def workflow_of(number: int) -> str:
 
 
 class WaitingWorkflows:
-    """Workflows made through the engine, as workers do.
+    """Creates waiting workflows through the engine, as workers do.
 
-    Each has a different name, hashes and failure, so that nothing compresses better than in real use.
+    Each has a different project, hashes and failure, so that data compresses no better than in real use.
     """
 
     def __init__(self, url: str) -> None:
@@ -262,19 +262,19 @@ def _words(chance: random.Random, count: int) -> str:
 
 
 def _failure(chance: random.Random) -> Failure:
-    """A failure as pytest reports it, of about a kilobyte."""
+    """A failure of about a kilobyte, in the style of pytest."""
     module, test, kind = _words(chance, 1), _words(chance, 3), _words(chance, 2).title().replace("_", "")
     line, one, other = chance.randrange(10, 400), chance.randrange(10_000), chance.randrange(10_000)
     call = f"{kind}({_words(chance, 1)}={chance.randrange(1000)}, {_words(chance, 1)}='{_words(chance, 2)}')"
-    told = f"<{module}.{kind} object at 0x7f{chance.getrandbits(40):010x}>"
+    value = f"<{module}.{kind} object at 0x7f{chance.getrandbits(40):010x}>"
     lines = [
         f"    def test_{test}({_words(chance, 1)}):",
         f"        {_words(chance, 1)} = {call}",
         f"        {_words(chance, 2)} = {_words(chance, 1)}.{_words(chance, 2)}({chance.randrange(100)})",
         f">       assert {_words(chance, 1)}.{_words(chance, 2)}() == {other}",
         f"E       AssertionError: assert {one} == {other}",
-        f"E        +  where {one} = <bound method {kind}.{_words(chance, 2)} of {told}>()",
-        f"E        +    where <bound method {kind}.{_words(chance, 2)} of {told}> = {told}.{_words(chance, 2)}",
+        f"E        +  where {one} = <bound method {kind}.{_words(chance, 2)} of {value}>()",
+        f"E        +    where <bound method {kind}.{_words(chance, 2)} of {value}> = {value}.{_words(chance, 2)}",
         "",
         f"tests/test_{module}.py:{line}: AssertionError",
         "----------------------------- Captured log call ------------------------------",

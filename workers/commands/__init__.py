@@ -1,1 +1,1 @@
-"""What runs as a command in a workspace: checks, fixers, agents."""
+"""Commands that run in a workspace: checks, fixers, agents."""

@@ -1,7 +1,7 @@
 """The tests that a change can affect, which `fixloop check --changed` runs first.
 
-pytest-testmon says which these are, where the project has it; else they are the changed tests, and those that are named
-after a changed module.
+pytest-testmon selects them if the project has it; otherwise they are the changed tests and those named after a changed
+module.
 """
 
 import os
@@ -30,31 +30,31 @@ _DROPPED: Final = (
     "--junitxml= --junit-xml= --cov= --cov-report= --cov-config= --cov-fail-under= --cov-branch --cov-append "
     "--cov-context= --no-cov-on-fail --lf --last-failed --ff --failed-first --sw --stepwise"
 )
-_BESIDE: Final = re.compile(rf"(^|/)({'|'.join(layout.NOT_SOURCES)})/")
-_OF_TESTS: Final = re.compile(r"^test_|_test$")
+_NOT_SOURCE: Final = re.compile(rf"(^|/)({'|'.join(layout.NOT_SOURCES)})/")
+_TEST_AFFIX: Final = re.compile(r"^test_|_test$")
 _MEASURES: Final = re.compile(r"(?<!\S)--cov\b")
 
 
 def affected(check: Check, ground: Ground, site: Site) -> Check | None:
-    """The check for these tests alone, without its gates; None for what is not pytest's, or where no test is named
-    after what has changed."""
+    """The check restricted to the affected tests, without its gates; None if the check does not run pytest, there is no
+    base, or no selection is possible."""
     snapshot, call = site.snapshot, call_of(check.command, {"pytest": None, "py.test": None})
     if call is None or not snapshot.base:
         return None
     since = deltas(ground.workspace.mirror.git, snapshot.base, snapshot.commit)
     project = project_on(ground, snapshot.subdirectory, (os.fsdecode(delta.path) for delta in since))
-    chosen = _by_testmon(ground, site) or _near(call, project)
+    chosen = _by_testmon(ground, site) or _by_name(call, project)
     if not chosen:
         return None
-    unmeasured = ("--no-cov",) if _MEASURES.search(" ".join((*call.rest, project.addopts))) else ()
+    without_coverage = ("--no-cov",) if _MEASURES.search(" ".join((*call.rest, project.addopts))) else ()
     options = call.kept(_DROPPED, PYTEST_VALUED, project.holds)
-    command = (*call.head, *options, *unmeasured, "--junitxml={junit}", *chosen)
+    command = (*call.head, *options, *without_coverage, "--junitxml={junit}", *chosen)
     what = {"name": f"{check.name}{CHANGED}", "command": command, "coverage_percent": None, "paths": ()}
     return check.model_copy(update=what)
 
 
 def _by_testmon(ground: Ground, site: Site) -> tuple[str, ...]:
-    """The options that have it choose, by what it wrote in the checkout."""
+    """The options for pytest-testmon, using its data file from the checkout; empty without it."""
     directory, snapshot = ground.workspace.directory, site.snapshot
     with suppress(OSError):
         shutil.copyfile(Path(snapshot.source, snapshot.subdirectory, TESTMON), directory / TESTMON)
@@ -63,32 +63,32 @@ def _by_testmon(ground: Ground, site: Site) -> tuple[str, ...]:
     return ()
 
 
-def _near(call: ToolCall, project: Project) -> tuple[str, ...]:
-    """The files of tests; none where all may be affected, as by a conftest."""
+def _by_name(call: ToolCall, project: Project) -> tuple[str, ...]:
+    """The affected test files; empty if all may be affected, such as by a conftest."""
     if any(PurePosixPath(path).name == "conftest.py" for path in project.changed):
         return ()
     tests = list(project.siblings(PYTHON_TEST, call.targets(f"{_DROPPED} {PYTEST_VALUED}", project.holds)))
-    # A package is what its `__init__` is named after.
+    # An `__init__` has the name of its package.
     paths = (re.sub(r"/__init__\.py$", ".py", path) for path in project.changed if path.endswith(".py"))
     names = {posixpath.basename(path).removesuffix(".py") for path in paths}
-    near = (path for path in tests if _OF_TESTS.sub("", PurePosixPath(path).stem) in names)
+    near = (path for path in tests if _TEST_AFFIX.sub("", PurePosixPath(path).stem) in names)
     chosen = tuple(dict.fromkeys((*(path for path in tests if path in project.changed), *near)))
     return chosen if len(chosen) < len(tests) else ()
 
 
 def project_on(ground: Ground, top: str, changed: Iterable[str], passed: tuple[str, ...] = ()) -> Project:
-    """What lies on a ground, seen from where checks run, which is the folder `top`; `changed`: paths from the top."""
-    directory, workspace, above = ground.workspace.directory, ground.workspace, f"{top}/".lstrip("/")
+    """The project on a ground, relative to `top`, the folder where checks run; `changed`: paths from the root."""
+    directory, workspace, prefix = ground.workspace.directory, ground.workspace, f"{top}/".lstrip("/")
     tree = tracked_in_tree(workspace.mirror.git, workspace.commit)
     tracked = (path.decode(errors="replace") for path in tree)
-    files = frozenset(path.removeprefix(above) for path in tracked if path.startswith(above))
-    inside = {path.removeprefix(above) for path in changed if path.startswith(above)}
+    files = frozenset(path.removeprefix(prefix) for path in tracked if path.startswith(prefix))
+    inside = {path.removeprefix(prefix) for path in changed if path.startswith(prefix)}
     declared = declarations_of(directory, toml_of(directory / "pyproject.toml"))
     roots = (root.relative_to(directory).as_posix() for root in source_roots(directory))
     return Project(
         files=files,
-        # Tests and pages last: tools are often told to leave them alone.
-        changed=tuple(sorted(files & inside, key=lambda path: (_BESIDE.search(path) is not None, path))),
+        # Tests and documentation last: tools often exclude them.
+        changed=tuple(sorted(files & inside, key=lambda path: (_NOT_SOURCE.search(path) is not None, path))),
         passed=passed,
         roots=tuple(root for root in roots if root != "."),
         addopts=pytest_settings(declared).addopts,

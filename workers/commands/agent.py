@@ -1,7 +1,7 @@
-"""An agent of a cycle or of handoffs as a command: its request on stdin, its answer on stdout.
+"""An agent of a cycle or handoffs as a command: it gets its request on stdin and answers on stdout.
 
-It runs in a workspace at the workflow's tip, with the named files laid in. What differs there when it has ended well
-is a commit; the named files are no part of it.
+It runs in a workspace at the workflow's tip that also has the named files. If it succeeds, its changes become a commit,
+without the named files.
 """
 
 from pathlib import Path
@@ -59,18 +59,18 @@ def play(work: Step, configuration: Configuration, snapshot: bytes, cache: Path)
             unheard_seconds=with_grace(limit),
             apart=True,
         )
-        return _played(work, ground, result, snapshot) if result is not None else None
+        return _result_of(work, ground, result, snapshot) if result is not None else None
 
 
 def bring_onto(work: Step, state: Any, base: str, tip: str, cache: Path) -> Brought:
-    """Merge what changed from `base` to `tip` onto the present tip of `state`, see `Commands`."""
+    """Merge the changes from `base` to `tip` onto the tip of `state`, see `Commands`."""
     mirror = bring_work(work.store, state, cache)
     own = change_between(mirror.git, base, tip)
     change = rebased(state.tip, own, base=base, mirror=mirror, message=_message(work))
     return Brought(state.tip, change.commit, keep_bundle(work.store, state, mirror, change.commit))
 
 
-def _played(work: Step, ground: Ground, result: GuardedResult, snapshot: bytes) -> Played:
+def _result_of(work: Step, ground: Ground, result: GuardedResult, snapshot: bytes) -> Played:
     state, key, workspace = work.holding.state, work.holding.ticket.specialist, ground.workspace
     command = f"the command of {key}"
     if injury := workspace.injury():

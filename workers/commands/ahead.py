@@ -1,9 +1,9 @@
-"""Runs beside the run of an earlier phase, for the phases that come: of linters and scanners beside any, of one that
-runs the project beside linters and scanners (docs/decisions/0051).
+"""Runs of later phases in parallel with the present one: linters and scanners with any phase, one phase that runs the
+project with linters and scanners (docs/decisions/0051).
 
-The protocol's own decision tells which runs follow if the present one passes, and on what state. A worker for one
-workflow alone has one process for work, and these runs are that process' own: what they come to is committed by the
-step whose phase it is, or forgotten. Only what has passed is taken, on the same state; all else is done in its phase.
+The protocol's decision determines which runs follow if the present one passes, and on what state. Only a worker for a
+single workflow does this, and its one work process owns these runs: the step of a later phase commits the result, or it
+is dropped. Only a pass on the same state is used; everything else runs again in its phase.
 """
 
 import logging
@@ -36,9 +36,9 @@ class _Run:
     def __init__(self, step: Step) -> None:
         self.step = step
         self.specialist = step.holding.ticket.specialist
-        self.rests_on = _rests_on(step.holding.state, step.holding.ticket)
+        self.inputs = _inputs_of(step.holding.state, step.holding.ticket)
         self.event: RunFinished | None = None
-        """What it came to, if that is a pass."""
+        """The result, if it is a pass."""
         self.begun = False
         self.done = threading.Event()
 
@@ -53,54 +53,54 @@ class _Run:
                 )
                 self.event = event.model_copy(update={"evidence": evidence})
         except Exception as error:
-            # Its phase finds out and tells.
+            # The run in its phase will report the error.
             log.info("%s cannot be done ahead: %s", self.step.holding.ticket.id, error)
         finally:
             self.done.set()
 
 
 class Ahead:
-    """What a process finds out ahead of its phase."""
+    """The runs of a process ahead of their phases."""
 
     def __init__(self) -> None:
         self._runs: list[_Run] = []
         self._threads, self._present = 0, ""
-        self._changing = threading.Lock()
+        self._lock = threading.Lock()
 
     def begin(self, work: Step, check: Check) -> None:
-        """Begin with what follows if the run of `work` passes, where a processor is free; end what another tree had."""
+        """Begin the runs that follow if `work` passes, if a processor is free; withdraw runs on another tree."""
         following = list(_following(work)) if work.holding.state.queue else []
         if any(run.step.holding.state.tip != work.holding.state.tip for run in self._runs):
             self.end()
-        with self._changing:
+        with self._lock:
             self._present = work.holding.ticket.specialist
-            known = [run.rests_on for run in self._runs]
-            self._runs += [_Run(work.ahead(*each)) for each in following if _rests_on(*each) not in known]
+            known = [run.inputs for run in self._runs]
+            self._runs += [_Run(work.ahead(*each)) for each in following if _inputs_of(*each) not in known]
         self._start(check, load_settings().ahead)
 
     def end(self) -> None:
-        """Forget it all: somebody is asked for a fix, or has brought one."""
-        with self._changing:
+        """Withdraw all runs: a fix was requested or submitted."""
+        with self._lock:
             for run in self._runs:
                 run.step.withdraw()
             self._runs.clear()
 
     def _start(self, check: Check, threads: int) -> None:
-        with self._changing:
+        with self._lock:
             count = max(min(len(self._due()), threads - self._threads), 0)
             self._threads += count
         for _ in range(count):
             threading.Thread(target=self._do, args=(check,), name="fixloop-ahead", daemon=True).start()
 
     def _due(self) -> list[_Run]:
-        """What may begin: the project's own code is run by one of all at a time, the present phase among them."""
+        """The runs that may begin: only one run at a time, including the present phase, runs the project's code."""
         running = (run.specialist for run in self._runs if run.begun and not run.done.is_set())
         is_free = READING.issuperset([self._present, *running])
         return [run for run in self._runs if not run.begun and (is_free or run.specialist in READING)]
 
     def _do(self, check: Check) -> None:
         while True:
-            with self._changing:
+            with self._lock:
                 run = next(iter(self._due()), None)
                 if run is None:
                     self._threads -= 1
@@ -109,10 +109,10 @@ class Ahead:
             run.do(check)
 
     def taken(self, work: Step, check: Check) -> RunFinished | None:
-        """What came of this run, where it has passed; else None: it has to be done."""
-        rests_on = _rests_on(work.holding.state, work.holding.ticket)
-        with self._changing:
-            run = next((run for run in self._runs if run.rests_on == rests_on), None)
+        """The result of this run if it passed; otherwise None, and the step must run it."""
+        inputs = _inputs_of(work.holding.state, work.holding.ticket)
+        with self._lock:
+            run = next((run for run in self._runs if run.inputs == inputs), None)
             if run is None:
                 return None
             if not run.begun:
@@ -124,7 +124,7 @@ class Ahead:
             if work.cancelled():
                 run.step.withdraw()
                 return None
-        with self._changing:
+        with self._lock:
             self._runs = [each for each in self._runs if each is not run]
         kept, found = work.holding.state.environments, run.event
         if found and any(kept.get(key, digest) != digest for key, digest in found.environments.items()):
@@ -133,13 +133,13 @@ class Ahead:
 
 
 def has_spare_processor(work: Step, configuration: Configuration) -> bool:
-    """Whether one is free beside a check and the runs ahead of their phase, on a worker for one workflow alone."""
+    """Whether a processor is free in addition to a check and the runs ahead, on a worker for a single workflow."""
     reading = READING.intersection(entry.name for entry in configuration.specialists)
     return bool(work.holding.state.queue) and load_settings().ahead > len(reading)
 
 
 def _following(work: Step) -> Iterator[tuple[State, Ticket]]:
-    """The runs that follow if all pass, each with the state that it will find."""
+    """The runs that follow if all pass, each with its state."""
     state, ticket = work.holding.state, work.holding.ticket
     while True:
         owed = tuple(sorted(ref.name for ref in state.active.owed))
@@ -155,9 +155,9 @@ def _following(work: Step) -> Iterator[tuple[State, Ticket]]:
         yield state, ticket
 
 
-def _rests_on(state: State, ticket: Ticket) -> tuple[Any, ...]:
-    """What a run's result depends on besides its files and tools."""
+def _inputs_of(state: State, ticket: Ticket) -> tuple[Any, ...]:
+    """What a run's result depends on in addition to its files and tools."""
     active = state.active.model_copy(update={"started_clock": None})
     trust = state.trusted, state.accepted, state.rules_off
-    asked = ticket.step, ticket.specialist, ticket.iteration, ticket.attempt
-    return *asked, state.configuration, state.snapshot, state.tip, state.tree, trust, active
+    identity = ticket.step, ticket.specialist, ticket.iteration, ticket.attempt
+    return *identity, state.configuration, state.snapshot, state.tip, state.tree, trust, active

@@ -1,6 +1,6 @@
-"""Judged apart: the fix with the snapshot's tests, gates and runner files, by the same checks on a ground of its own.
+"""Judged apart: the same checks on the fix with the snapshot's tests, gates and runner files, on a separate ground.
 
-Nothing runs where a fix changed only what is judged. What passes with both is a pass, and its new tests count.
+Nothing runs if a fix changed no judging files. A fix that passes with both versions passes, and its new tests count.
 """
 
 import os
@@ -23,15 +23,15 @@ from workers.workspaces.ground import site_of
 
 RULE: Final = "apart"
 _MOST: Final = 10
-"""Files that a person is shown."""
+"""Files that are shown to a person."""
 _CHARACTERS: Final = 100_000
-"""Of the lines of each, before secrets are cut out and a person is shown their beginning."""
+"""Per side of a file, before redaction and truncation."""
 DATED: Final = "2000-01-01T00:00:00+0000"
-"""Of commits to which nobody refers, so that the same tree is the same commit."""
+"""The date of unreferenced commits, so that the same tree yields the same commit."""
 
 
 class _Side(NamedTuple):
-    """What a change of one file was."""
+    """The change of one file."""
 
     line: int | None
     old: str
@@ -39,14 +39,14 @@ class _Side(NamedTuple):
 
 
 class _Apart(NamedTuple):
-    """How the checks fail with what judges as it was."""
+    """How the checks fail with the old judging files."""
 
     check: str
     text: str
 
 
 def apart(claim: Claim) -> Iterator[Finding]:
-    """The files that judge without whose changes the checks do not pass."""
+    """The judging files, if the checks do not pass without the changes to them."""
     git = claim.git
     changed: dict[Delta, Kind] = {} if RULE in claim.configuration.integrity.off else changed_judges(claim)
     if not changed:
@@ -58,7 +58,7 @@ def apart(claim: Claim) -> Iterator[Finding]:
     failed = _judged_apart(claim, git, list(changed), adds_tests)
     if failed is None:
         return
-    # What was there before and is otherwise now comes first.
+    # Changed files come before added ones.
     for delta in islice(sorted(changed, key=lambda each: each.is_addition), _MOST):
         line, old, new = sides[delta]
         sample = {"old": old[:_CHARACTERS], "new": new[:_CHARACTERS]}
@@ -67,11 +67,11 @@ def apart(claim: Claim) -> Iterator[Finding]:
 
 
 def changed_judges(claim: Claim) -> dict[Delta, Kind]:
-    """The changed files that judge, without those that the project lets a fix change."""
+    """The changed judging files, without those that the project allows fixes to change."""
     settings, kinds = claim.configuration.integrity, claim.kinds
     judged = {Kind.PRODUCT}
     if claim.work.holding.ticket.specialist in NEW_BY_DEFAULT:
-        # A linter looks at tests as at any other code, and none of them judges in its place.
+        # A linter checks tests like any other code; tests do not judge for it.
         judged.add(Kind.TEST)
     return {
         delta: kinds[delta.path]
@@ -82,17 +82,17 @@ def changed_judges(claim: Claim) -> dict[Delta, Kind]:
 
 
 def _judged_apart(claim: Claim, git: Git, changed: Sequence[Delta], adds_tests: bool) -> _Apart | None:
-    """How the first check fails with what judges as it was; None where all pass, or nobody wants to know any more."""
+    """How the first failing check fails with the old judging files; None if all pass or the result is not wanted."""
     work, tip = claim.work, claim.work.holding.state.tip
     before: Mapping[bytes, Entry] = {delta.path: delta.old for delta in changed}
-    # Nobody refers to this commit: it is made again where it is needed, the same each time.
+    # An unreferenced commit: it is created again where it is needed, identical each time.
     commit = commit_tree(git, tree_with(git, tip, before), [tip], "fixloop: judged apart\n", dated=DATED)
     site = site_of(work, claim.configuration, claim.cache)
     site = replace(site, name=f"{site.name}.apart")
-    told = "with the tests, gates and runner files of the snapshot,"
+    prefix = "with the tests, gates and runner files of the snapshot,"
     with site.ground(commit) as ground, Comparison(site, claim.run) as comparison:
         if ground.problem:
-            return _Apart("", f"{told} nothing can be checked: {ground.problem}")
+            return _Apart("", f"{prefix} nothing can be checked: {ground.problem}")
         tree = ground.workspace.tree_hash()
         for check, ran in zip(claim.checks, claim.ran, strict=True):
             again = comparison.checked(work.holding.ticket.specialist, check, ground, tree)
@@ -103,18 +103,17 @@ def _judged_apart(claim: Claim, git: Git, changed: Sequence[Delta], adds_tests: 
                 continue
             if result.outcome is RunOutcome.FAILED:
                 if adds_tests and all(map(is_too_low, result.failures)):
-                    # Tests were asked for, and here they are.
-                    continue
+                    continue  # The fix added the tests that it was asked for.
                 first = result.failures[0]
                 why = f"{first.location or first.name}: {one_line(first.message)}"
             else:
                 why = result.reason
-            return _Apart(check.name, f"{told} `{check.name}` fails: {why}")
+            return _Apart(check.name, f"{prefix} `{check.name}` fails: {why}")
     return None
 
 
 def _sides(git: Git, moves: Moves, delta: Delta) -> _Side:
-    """The lines that changed; of a new or lost file, all."""
+    """The changed lines; all lines of an added or deleted file."""
     if delta.is_addition or delta.is_deletion:
         entry = delta.new if delta.is_addition else delta.old
         is_file = entry.mode != GITLINK

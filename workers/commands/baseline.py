@@ -1,7 +1,7 @@
-"""Which failures of a check are older than the feature: the same check, run on the base where it fails here.
+"""Which failures of a check are older than the feature: a failing check also runs on the base.
 
-The base is that of the workflow's snapshot; no fix moves it. What cannot be found out counts as the feature's.
-What checks found there is kept in `{cache}/baselines/`, a file for each tree, check and set of tools.
+The base is that of the workflow's snapshot; no fix moves it. If the comparison fails, all failures count as new.
+Owns `{cache}/baselines/`: the failures on the base, a file for each tree, check and set of tools.
 """
 
 import contextlib
@@ -34,21 +34,21 @@ from workers.workspaces.ground import Ground, Site
 
 FOLDER: Final = "baselines"
 FORMAT: Final = 2
-"""Raised when checks' failures are read or compared differently."""
+"""Increased when checks' failures are parsed or compared differently."""
 MOST: Final = 200
-"""Files that are kept: some megabytes, and years of one project's branches."""
+"""Files that are kept: a few megabytes, enough for years of one project's branches."""
 
 
 class _Withdrawn(Exception):
-    """Nobody wants the result any more."""
+    """The result is no longer wanted."""
 
 
 class _Unusable(Exception):
-    """There is nothing to compare with; the one argument says why."""
+    """There is nothing to compare with; the argument says why."""
 
 
 class Baseline(BaseModel):
-    """What one check found on one tree."""
+    """The failures of one check on one tree."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -56,12 +56,12 @@ class Baseline(BaseModel):
 
 
 def key_of(*parts: str) -> str:
-    """The name of what was found under these circumstances; each of them counts."""
+    """The key of a baseline; all parts matter, in this order."""
     return hashlib.sha256(json.dumps([FORMAT, *parts]).encode()).hexdigest()[:32]
 
 
 def kept_baseline(cache: Path, key: str) -> Baseline | None:
-    """What is kept under this key; None where nothing is, or nothing that can be read."""
+    """The baseline with this key; None if there is none or it is invalid."""
     file = cache / FOLDER / f"{key}.json"
     try:
         found = Baseline.model_validate_json(file.read_bytes())
@@ -72,7 +72,7 @@ def kept_baseline(cache: Path, key: str) -> Baseline | None:
 
 
 def keep_baseline(cache: Path, key: str, baseline: Baseline) -> None:
-    """Keep it: without effect where the cache cannot be written, as it can be found out again."""
+    """Store a baseline; errors are ignored, because it can be computed again."""
     folder = cache / FOLDER
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def keep_baseline(cache: Path, key: str, baseline: Baseline) -> None:
 
 
 def _age(file: Path) -> float:
-    """Older ones come last; what is gone meanwhile comes first."""
+    """Sort key: older files come last; deleted ones come first."""
     try:
         return -file.stat().st_mtime
     except OSError:
@@ -92,17 +92,17 @@ def _age(file: Path) -> float:
 
 @dataclass
 class Comparison(contextlib.AbstractContextManager["Comparison"]):
-    """One run of a specialist compared with the base; a context manager, whose ground on the base is for all checks."""
+    """One run of a specialist, compared with the base; a context manager that owns the ground on the base."""
 
     site: Site
-    """Whose ground it is; the base gets another."""
+    """The site of the run's ground; the base gets another one."""
     run: Run
     begins: Callable[[str, str], None] = lambda check, base: None
-    """Told that a check is run on the base, before it is."""
+    """Called before a check runs on the base."""
     known: Collection[str] = ()
-    """What failed on an earlier tree: it is not by chance that it fails on this one."""
+    """Failures on an earlier tree, which are not flaky on this one."""
     loads: bool = False
-    """While pytest runs, another one is loaded for what may fail: that runs once more."""
+    """Whether to load a second pytest while the first runs, to rerun failed tests."""
     _grounds: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, init=False)
     _base_ground: Ground | None = field(default=None, init=False)
 
@@ -110,8 +110,8 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
         self._grounds.close()
 
     def checked(self, specialist: str, check: Check, ground: Ground, tree: str) -> Ran | None:
-        """A check that was run on `tree`, bounded (K41), and without the failures that the base has too or that came by
-        chance; passed, where there are no others. None when nobody wants it any more."""
+        """The check run on `tree`, with a limited number of failures (K41), without flaky failures and those on the
+        base; passed if there are no others. None if the result is no longer wanted."""
         with contextlib.ExitStack() as held:
             rerun = Rerun(self.run, check, ground) if is_pytest(check) else None
             if rerun is not None:
@@ -127,46 +127,46 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
         result, policy = ran.result, self.site.configuration.policy(specialist, check)
         if result.outcome is RunOutcome.FAILED and policy is not Policy.ALL and self.site.snapshot.base:
             try:
-                result = self._told_apart(check, result, ground)
+                result = self._without_old(check, result, ground)
             except _Withdrawn:
                 return None
             except (_Unusable, FixloopError) as error:
                 reason = ground.redaction.text(one_line(str(error)))
                 evidence = result.evidence.model_copy(update={"no_baseline": reason})
                 result = result.model_copy(update={"evidence": evidence})
-        told = told_flaky(ran._replace(result=result), check, ground, self.site, self.run, self.known, rerun)
-        return told and told._replace(result=with_told_failures(told.result, check, ground))
+        final = told_flaky(ran._replace(result=result), check, ground, self.site, self.run, self.known, rerun)
+        return final and final._replace(result=with_told_failures(final.result, check, ground))
 
-    def _told_apart(self, check: Check, result: CheckResult, ground: Ground) -> CheckResult:
+    def _without_old(self, check: Check, result: CheckResult, ground: Ground) -> CheckResult:
         snapshot, cache = self.site.snapshot, self.site.cache
         mirror = bring_base(snapshot, issue=self.site.issue, cache=cache)
         base_tree = tree_id(mirror.git, snapshot.base)
         key = self._key(check, ground, base_tree)
         baseline = kept_baseline(cache, key)
         if baseline is None:
-            on_base = result if result.evidence.tree == base_tree else self._on_base(check)
-            folder = (ground if on_base is result else self._opened()).workspace.directory
+            on_base = result if result.evidence.tree == base_tree else self._run_on_base(check)
+            folder = (ground if on_base is result else self._open_base()).workspace.directory
             failures = comparable(on_base.failures, str(folder))
-            # Of a failure that stands for a whole output, all of it is compared.
-            baseline = Baseline(failures=tuple(one if one.measure else _in_a_line(one) for one in failures))
+            # A failure that represents a whole output is compared in full.
+            baseline = Baseline(failures=tuple(one if one.measure else _shortened(one) for one in failures))
             keep_baseline(cache, key, baseline)
         moves, here = Moves(mirror.git, base_tree, result.evidence.tree), str(ground.workspace.directory)
-        told = tell_apart(
+        compared = tell_apart(
             baseline.failures, result.failures, moves, subdirectory=snapshot.subdirectory, workspace=here
         )
-        evidence = result.evidence.model_copy(update={"base": snapshot.base, "old": len(told.old)})
+        evidence = result.evidence.model_copy(update={"base": snapshot.base, "old": len(compared.old)})
         return result.model_copy(
             update={
-                "outcome": RunOutcome.FAILED if told.new else RunOutcome.PASSED,
-                "reason": evidence.compared(len(told.new)),
-                "failures": told.new,
-                "old_failures": tuple(map(_in_a_line, told.old)),
+                "outcome": RunOutcome.FAILED if compared.new else RunOutcome.PASSED,
+                "reason": evidence.compared(len(compared.new)),
+                "failures": compared.new,
+                "old_failures": tuple(map(_shortened, compared.old)),
                 "evidence": evidence,
             }
         )
 
-    def _on_base(self, check: Check) -> CheckResult:
-        ground, base = self._opened(), self.site.snapshot.base
+    def _run_on_base(self, check: Check) -> CheckResult:
+        ground, base = self._open_base(), self.site.snapshot.base
         shown = base[:7]
         if ground.problem:
             raise _Unusable(f"the base {shown} cannot be checked: {ground.problem}")
@@ -178,7 +178,7 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
             raise _Unusable(f"{check.name} has no result on the base {shown}: {ran.result.reason}")
         return ran.result
 
-    def _opened(self) -> Ground:
+    def _open_base(self) -> Ground:
         if self._base_ground is None:
             site = replace(self.site, name=f"{self.site.name}.base")
             self._base_ground = self._grounds.enter_context(site.ground(site.snapshot.base))
@@ -198,5 +198,5 @@ class Comparison(contextlib.AbstractContextManager["Comparison"]):
         )
 
 
-def _in_a_line(failure: Failure) -> Failure:
+def _shortened(failure: Failure) -> Failure:
     return failure.model_copy(update={"message": one_line(failure.message), "context": "", "suggestion": ""})

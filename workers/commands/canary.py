@@ -1,8 +1,8 @@
-"""The judges of runners: after a fix each check has to find what is put there for it, and to run no fewer tests.
+"""The judges of runners: after a fix each check must report its canary, and must not run fewer tests.
 
-A canary is added where the checks ran, when these have ended, for one run whose report nothing else reads. Where tests
-run once more in a fresh workspace it is run there, and where all of it shows that is enough. Before a runner is blamed
-the same canary has to show on the trusted tree: where it does not, the project is an unusual one.
+A canary is added where the checks ran, after they ended, for one extra run whose report is used only for this. If tests
+are rerun in a fresh workspace, the canary runs there first; if it is fully reported, the extra run is skipped. A runner
+is blamed only if it reports the same canary on the trusted tree; otherwise the project is merely unusual.
 """
 
 import re
@@ -30,37 +30,37 @@ _MOST_KEPT: Final = 1000
 _PASSES: Final = re.compile("a$")
 
 _ON_TRUSTED: Final[dict[tuple[str, ...], "Shown"]] = {}
-"""What canaries showed there, as long as this process lives; in a file, a fix could write it."""
+"""Canary results on the trusted tree, cached in this process; a fix could change a file."""
 
 
 class Withdrawn(Exception):
-    """Nobody wants the result any more."""
+    """The result is no longer wanted."""
 
 
 class Shown(NamedTuple):
-    """What came of a canary."""
+    """The result of a canary."""
 
     unseen: frozenset[str]
-    """Of what it has to show, without the name it was given."""
+    """The names without the expected result, without the token."""
     reason: str
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What a fix made, and what it is compared with."""
+    """A fix's tree, and the trusted commit that it is compared with."""
 
     site: Site
     ground: Ground
-    """The fix's, where its checks passed."""
+    """The fix's ground, where its checks passed."""
     trusted: str
     """The commit before it."""
     changed: tuple[str, ...]
-    """Paths from the top."""
+    """Paths from the repository root."""
     run: Run
     grounds: ExitStack = field(default_factory=ExitStack)
 
     def liars(self, checks: Iterable[tuple[Check, CheckResult]], words: dict[str, str]) -> Iterator[Finding]:
-        """Of the checks that passed, those that do not find what is put there for them. `words`: gets one for each."""
+        """The passed checks that do not report their canary. `words` gets the canary's result for each check."""
         with self.grounds:
             for check, result in checks:
                 token = f"c{secrets.token_hex(4)}"
@@ -68,12 +68,12 @@ class Trial:
                 if result.outcome is not RunOutcome.PASSED or canary is None:
                     words[check.name] = "none"
                     continue
-                shown = self._shown(check, self.ground, canary, token)
-                before = self._before(check, canary, token) if shown.unseen else shown
+                shown = self._run_canary(check, self.ground, canary, token)
+                before = self._on_trusted(check, canary, token) if shown.unseen else shown
                 lies = shown.unseen - before.unseen
-                if lies == _all_of(canary, token):
-                    # Nothing of it: what only broke down once is no liar.
-                    shown = self._shown(check, self.ground, canary, token)
+                if lies == _all_names(canary, token):
+                    # Retry if nothing was reported: the run may have crashed.
+                    shown = self._run_canary(check, self.ground, canary, token)
                     lies = shown.unseen - before.unseen
                 is_blind = {name.removeprefix(token) for name in canary.fails} <= shown.unseen
                 words[check.name] = "unseen" if lies else "none" if is_blind else SEEN
@@ -94,33 +94,33 @@ class Trial:
     def _project(self, passed: Sequence[str]) -> Project:
         return project_on(self.ground, self.site.snapshot.subdirectory, self.changed, tuple(passed))
 
-    def _before(self, check: Check, canary: Canary, token: str) -> Shown:
-        """What the same canary shows on the trusted tree."""
+    def _on_trusted(self, check: Check, canary: Canary, token: str) -> Shown:
+        """The same canary's result on the trusted tree."""
         paths = sorted(path.replace(token, "") for path in canary.files)
         key = (self.site.snapshot.source, self.trusted, check.model_dump_json(), *paths)
         if key not in _ON_TRUSTED:
             site = replace(self.site, name=f"{self.site.name}.canary")
             ground = self.grounds.enter_context(site.ground(self.trusted))
-            nothing = Shown(_all_of(canary, token), ground.problem)
-            _ON_TRUSTED[key] = nothing if ground.problem else self._shown(check, ground, canary, token)
+            nothing = Shown(_all_names(canary, token), ground.problem)
+            _ON_TRUSTED[key] = nothing if ground.problem else self._run_canary(check, ground, canary, token)
         return _ON_TRUSTED[key]
 
     def shows(self, check: Check, passed: Sequence[str], ground: Ground, run: Run) -> bool:
-        """Whether all of a canary shows on a fresh ground where `run` does more in the same process."""
+        """Whether a canary is fully reported on a fresh ground, where `run` also does other work in the process."""
         token = f"c{secrets.token_hex(4)}"
         canary = canary_of(check.command, self._project(passed), token)
-        return canary is not None and not self._shown(check, ground, canary, token, run).unseen
+        return canary is not None and not self._run_canary(check, ground, canary, token, run).unseen
 
-    def _shown(
+    def _run_canary(
         self, check: Check, ground: Ground, canary: Canary, token: str, run: Run | None = None
     ) -> Shown:
-        """What the check's tool says of a canary. Raises Withdrawn."""
+        """Run the check's tool on a canary. Raises Withdrawn if the result is no longer wanted."""
         what = {"command": canary.command, "output": canary.output, "coverage_percent": None, "paths": ()}
         try:
-            with _added(ground, canary.files):
+            with _temporary_files(ground, canary.files):
                 ran = run_check(check.model_copy(update=what), ground, "", run or self.run)
         except OSError as error:
-            return Shown(_all_of(canary, token), f"it cannot be put there: {error.strerror or error}")
+            return Shown(_all_names(canary, token), f"it cannot be put there: {error.strerror or error}")
         if ran is None:
             raise Withdrawn
         result = ran.result
@@ -136,7 +136,7 @@ class Trial:
 
 
 def runner_lies(claim: Claim) -> Iterator[Finding]:
-    """The checks whose runner cannot fail any more."""
+    """The checks whose runner can no longer fail."""
     if LIES in claim.configuration.integrity.off:
         return
     words: dict[str, str] = {}
@@ -152,8 +152,8 @@ def runner_lies(claim: Claim) -> Iterator[Finding]:
 
 
 def seen_beside(claim: Claim, check: Check, passed: Sequence[str], ground: Ground, run: Run) -> None:
-    """Run the canary of a check on another ground with `run`, beside tests that pass, or did before. Where all of it
-    shows, its runner is not asked again."""
+    """Run the canary of a check on another ground with `run`, next to tests that pass or passed before. If it is fully
+    reported, `runner_lies` skips the check."""
     is_asked = LIES not in claim.configuration.integrity.off
     with suppress(Withdrawn):
         if is_asked and _trial(claim).shows(check, passed, ground, run):
@@ -167,8 +167,8 @@ def _trial(claim: Claim) -> Trial:
 
 
 def fewer_tests(claim: Claim) -> Iterator[Finding]:
-    """The checks without a report that say they ran fewer tests than on the trusted tree, or else in the specialist's
-    first run; or that say it no more."""
+    """The checks without a report file that print a lower number of tests than on the trusted tree (or in the
+    specialist's first run), or no number any more."""
     silent = {check.name for check in claim.checks if not check.report_kinds()}
     if not silent:
         return
@@ -187,8 +187,8 @@ def fewer_tests(claim: Claim) -> Iterator[Finding]:
 
 
 @contextmanager
-def _added(ground: Ground, files: Mapping[str, str]) -> Iterator[None]:
-    """Files that are there for a while. Raises OSError: one is there already, or would be outside."""
+def _temporary_files(ground: Ground, files: Mapping[str, str]) -> Iterator[None]:
+    """Add files temporarily. Raises OSError if one exists already or would be outside the workspace."""
     top, made = ground.workspace.path.resolve(), []
     try:
         for path, text in files.items():
@@ -206,5 +206,5 @@ def _added(ground: Ground, files: Mapping[str, str]) -> Iterator[None]:
                 place.unlink()
 
 
-def _all_of(canary: Canary, token: str) -> frozenset[str]:
+def _all_names(canary: Canary, token: str) -> frozenset[str]:
     return frozenset(name.removeprefix(token) for name in (*canary.fails, *canary.passes))

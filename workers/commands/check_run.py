@@ -1,7 +1,7 @@
-"""One check on a ground, judged by its exit code and its reports: for a worker's step, and where there is no workflow.
+"""Runs one check on a ground and judges it by its exit code and reports, with or without a workflow.
 
-A result names the tree it was computed on; the tree is hashed before and after each check, and a check that
-changes tracked files is an error.
+A result names the tree it was computed on; tracked files are compared with it after each check, and a check that
+changes one is an error.
 """
 
 import os
@@ -23,42 +23,42 @@ from workers.workspaces.surroundings import planted
 
 COMMAND_NOT_FOUND: Final = 127
 OUTPUT_BYTES: Final = 1_000_000
-"""Of a command that prints its report: its end, for what it says about itself."""
+"""The end of a printed report that is kept as the command's output."""
 REPORT_LIMIT_BYTES: Final = 16 * 1024 * 1024
 """A longer report is not kept."""
 IMPORTS_NOTHING: Final = frozenset(
     {"bandit", "black", "codespell", "isort", "pip_audit", "pycodestyle", "pydocstyle", "pyflakes", "ruff"}
     | {"vulture", "yamllint"}
 )
-"""Tools in Python that only read a project: none of its modules may stand in for one of theirs."""
+"""Python tools that only read a project: its modules must not shadow theirs."""
 
-# A report of many tests is longer than what is kept of an output, and its middle must not be left out.
+# A long report exceeds the limit for output, and must not be truncated.
 _INTO_FILE: Final = 'exec "$@" >"$0" 2>&1'
 
 
 class Ran(NamedTuple):
-    """A check that has ended, with what its result rests on."""
+    """A finished check: its result, output and reports."""
 
     result: CheckResult
     output: str
-    """Without secrets."""
+    """Redacted."""
     reports: tuple[Path, ...] = ()
-    """Where it was to write them, on the ground; as long as that is there."""
+    """Report paths on the ground; valid while it exists."""
 
     def written(self) -> Iterator[bytes]:
-        """What is to be kept of each; empty where there is nothing."""
+        """The content of each report; empty if it is missing or too long."""
         for path in self.reports:
             usable = path.is_file() and not path.is_symlink() and path.stat().st_size <= REPORT_LIMIT_BYTES
             yield path.read_bytes() if usable else b""
 
 
 Run = Callable[[Sequence[str], Path, Mapping[str, str]], GuardedResult | None]
-"""Runs a command under guard in a folder with an environment; None when nobody wants its result any more."""
+"""Runs a command under guard in a folder with an environment; None if its result is no longer wanted."""
 
 
 def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
-    """Run one check on what is on the ground, which is `tree`: its result with all it found, because which of it is
-    kept is decided when old failures are set apart. None when `run` says that nobody wants it any more."""
+    """Run one check on the ground, which holds `tree`. The result has all failures, because they are limited only after
+    old failures are separated. None if `run` returns None."""
     reports = {kind: ground.report_path(check.name, kind) for kind in check.report_kinds()}
     argv = list(check.command)
     for kind, path in reports.items():
@@ -85,21 +85,21 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
     if not wrong and result.timed_out:
         wrong = "did not end within its time limit and was stopped"
     output = ground.redaction.text(result.output)
-    said = output or ground.redaction.text(_end_of(reports.get(check.output)))
+    shown_output = output or ground.redaction.text(_end_of(reports.get(check.output)))
     if wrong:
         unusable = CheckResult(
             check=check.name,
             outcome=RunOutcome.ERROR,
             reason=ground.redaction.text(f"check {check.name} {wrong}"),
             evidence=evidence,
-            output_tail=said[-4000:],
+            output_tail=shown_output[-4000:],
         )
         return Ran(unusable, output)
     code = result.exit_code if result.signal is None else -result.signal
     judged = judge(
         check,
         exit_code=COMMAND_NOT_FOUND if result.not_found or code is None else code,
-        output=said,
+        output=shown_output,
         reports=reports,
         workspace=ground.workspace.directory,
         evidence=evidence,
@@ -111,27 +111,27 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
 
 
 def _violation(ground: Ground, tree: str, began: float) -> str:
-    """What the check did that it may not, as the end of a sentence about it; usually nothing."""
+    """The check's violation as the end of a sentence; usually empty."""
     if injury := ground.workspace.injury():
         return injury
     if injury := written_into(ground.donors, began):
         return f"{injury}; a check may only look"
     if found := planted(ground.workspace):
         return found
-    # What an earlier check added is no part of the tree; all that was there at the start is.
+    # Files that an earlier check added are not part of the tree.
     if changed := ground.workspace.tracked_changes(tree):
         return f"changed tracked files ({', '.join(changed[:5])}); a check may only look"
     return ""
 
 
 def with_told_failures(result: CheckResult, check: Check, ground: Ground) -> CheckResult:
-    """The result with bounded failures, one of each group explained from what is on the ground."""
+    """The result with a limited number of failures, one of each group explained with source from the ground."""
     hide, folder = ground.redaction.text, ground.workspace.directory
     return with_examples(result, _reproducible(check, ground), folder, hide)
 
 
 def _reproducible(check: Check, ground: Ground) -> tuple[str, ...]:
-    """The command with the interpreter and the variables that it needs in the working directory of a fix."""
+    """The command with the interpreter and variables that it needs in a fixer's working directory."""
     argv, folder = without_reports(check.command), ground.workspace.directory
     if is_foreign(check.command) or not ground.interpreter.path or not argv:
         return argv
@@ -152,5 +152,5 @@ def _end_of(printed: Path | None) -> str:
         before = max(printed.stat().st_size - OUTPUT_BYTES, 0)
         file.seek(before)
         text = file.read().decode("utf-8", "replace")
-    # Of the line that is cut in two, half a secret may be left.
+    # Drop the truncated first line: part of a secret may remain in it.
     return text.partition("\n")[2] if before else text

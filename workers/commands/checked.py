@@ -1,7 +1,7 @@
 """Results of `fixloop check` that the first validation of a `fixloop run` takes over (docs/decisions/0049).
 
-Owns `{cache}/checks/sealed/`: a file for each specialist and what its results rest on, sealed with the key of the
-project's histories, which no confined command can read. Where nothing was confined, nothing is sealed.
+Owns `{cache}/checks/sealed/`: a file for each specialist and the inputs of its results, sealed with the key of the
+project's histories, which no confined command can read. Unconfined results are not sealed.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ PURPOSE: Final = "check"
 
 
 class _Kept(Value):
-    """One check: all that a run makes of it."""
+    """One check with everything that a run needs of it."""
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
@@ -49,7 +49,7 @@ class _Kept(Value):
 
 
 class _Sealed(Value):
-    """A specialist's checks, which ran one after the other on one ground."""
+    """A specialist's checks, which ran one after another on one ground."""
 
     at: datetime
     rests_on: str
@@ -58,18 +58,18 @@ class _Sealed(Value):
 
 
 def seal(site: Site, ground: Ground, entry: SpecialistChecks, ran: Sequence[Ran], sealing: Sealing) -> None:
-    """Keep the results of all checks of a specialist for a `run`. Raises OSError: the cache cannot be written."""
+    """Store the results of all checks of a specialist for a `run`. Raises OSError if the cache cannot be written."""
     if not all(_usable(one.result) for one in ran):
         return
     results = []
     for one in ran:
-        reports, told = tuple(map(ground.redaction.data, one.written())), one.result
-        kept = _Kept(result=told, whole=told.whole, cases=told.cases, output=one.output, reports=reports)
+        reports, found = tuple(map(ground.redaction.data, one.written())), one.result
+        kept = _Kept(result=found, whole=found.whole, cases=found.cases, output=one.output, reports=reports)
         results.append(kept)
-    rests_on, environment = _rests_on(site, ground, entry), _environment(ground, entry)
+    rests_on, environment = _input_digest(site, ground, entry), _environment(ground, entry)
     record = _Sealed(at=datetime.now(UTC), rests_on=rests_on, environment=environment, ran=tuple(results))
     text = record.model_dump_json().encode()
-    place = _place(site.cache, rests_on)
+    place = _path(site.cache, rests_on)
     place.parent.mkdir(parents=True, exist_ok=True)
     for older in place.parent.iterdir():
         with suppress(OSError):
@@ -79,15 +79,15 @@ def seal(site: Site, ground: Ground, entry: SpecialistChecks, ran: Sequence[Ran]
 
 
 def taken_over(work: "Step", site: Site, ground: Ground, entry: SpecialistChecks) -> list[Ran]:
-    """What `fixloop check` found on the same tree, a moment ago and with the same configuration and environment, for
-    the first validation of a workflow: its reports lie on the ground, its evidence says so. Nothing where any differs,
-    a seal is not its own, or anybody was asked for a fix: what judges one is always computed anew."""
+    """The recent results of `fixloop check` on the same tree, configuration and environment, for a workflow's first
+    validation; restores the reports on the ground and notes the origin in the evidence. Empty if any of these differs,
+    the seal is invalid, or a fix was requested: results that judge a fix are always computed again."""
     limit, sealing = load_settings().take_over_seconds, work.store.sealing
     if not limit or sealing is None or not _is_first(work, site):
         return []
-    rests_on, kept = _rests_on(site, ground, entry), None
+    rests_on, kept = _input_digest(site, ground, entry), None
     with suppress(OSError, ValidationError):
-        seal_of_it, _, text = _place(site.cache, rests_on).read_bytes().partition(b"\n")
+        seal_of_it, _, text = _path(site.cache, rests_on).read_bytes().partition(b"\n")
         if sealing.is_of(PURPOSE, text, seal_of_it):
             kept = _Sealed.model_validate_json(text)
     if kept is None or kept.rests_on != rests_on:
@@ -98,11 +98,11 @@ def taken_over(work: "Step", site: Site, ground: Ground, entry: SpecialistChecks
     named = {one.result.check: one for one in kept.ran}
     kinds = {check.name: check.report_kinds() for check in entry.checks}
     checked_at = kept.at.isoformat(timespec="seconds")
-    return [_laid(named[name], ground, kinds[name], checked_at) for name in kinds]
+    return [_restored(named[name], ground, kinds[name], checked_at) for name in kinds]
 
 
 def _is_first(work: "Step", site: Site) -> bool:
-    """Nobody was asked for anything yet: no fix, no decision, no second attempt."""
+    """Whether nothing was requested yet: no fix, no decision, no second attempt."""
     state, ticket = work.holding.state, work.holding.ticket
     is_first = (ticket.step, ticket.attempt, site.shared) == ("validate", 1, False)
     is_untouched = state.tip == state.trusted == site.snapshot.commit and not state.decided
@@ -110,16 +110,16 @@ def _is_first(work: "Step", site: Site) -> bool:
 
 
 def _usable(result: CheckResult) -> bool:
-    """Whether it was found by a confined check, and not by chance."""
+    """Whether a confined check ended with this result, and no test was flaky."""
     ended = (RunOutcome.PASSED, RunOutcome.FAILED)
     return result.outcome in ended and result.evidence.sandbox != "none" and not result.evidence.flaky
 
 
-def _rests_on(site: Site, ground: Ground, entry: SpecialistChecks) -> str:
-    """The digest of all that the results depend on, but for the environment."""
+def _input_digest(site: Site, ground: Ground, entry: SpecialistChecks) -> str:
+    """The digest of everything that the results depend on, except the environment."""
     snapshot, configuration = site.snapshot, site.configuration
     names = [name for check in entry.checks for name in check.env]
-    told = [
+    inputs = [
         __version__,
         [os.path.realpath(snapshot.source), snapshot.subdirectory, ground.tree, ground.setup],
         sorted(
@@ -128,23 +128,23 @@ def _rests_on(site: Site, ground: Ground, entry: SpecialistChecks) -> str:
         [configuration.integrity.model_dump_json(), configuration.sandbox.model_dump_json()],
         sorted(allowed_variables(os.environ, names).items()),
     ]
-    return hashlib.sha256(json.dumps([entry.name, *told]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([entry.name, *inputs]).encode()).hexdigest()
 
 
 def _environment(ground: Ground, entry: SpecialistChecks) -> str:
     return hashlib.sha256(json.dumps(environment_of(ground, entry.checks)).encode()).hexdigest()
 
 
-def _place(cache: Path, rests_on: str) -> Path:
+def _path(cache: Path, rests_on: str) -> Path:
     return cache / "checks" / "sealed" / f"{rests_on[:32]}.json"
 
 
-def _laid(kept: _Kept, ground: Ground, kinds: Sequence[str], checked_at: str) -> Ran:
-    """The check as a run would have it."""
+def _restored(kept: _Kept, ground: Ground, kinds: Sequence[str], checked_at: str) -> Ran:
+    """The check as if it had run on this ground, with its reports written there."""
     places = [ground.report_path(kept.result.check, kind) for kind in kinds]
     for place, data in zip(places, kept.reports, strict=True):
         if data:
             place.write_bytes(data)
-    told: dict[str, object] = {"whole": kept.whole, "cases": kept.cases}
-    told["evidence"] = kept.result.evidence.model_copy(update={"checked_at": checked_at})
-    return Ran(kept.result.model_copy(update=told), kept.output, tuple(places))
+    fields: dict[str, object] = {"whole": kept.whole, "cases": kept.cases}
+    fields["evidence"] = kept.result.evidence.model_copy(update={"checked_at": checked_at})
+    return Ran(kept.result.model_copy(update=fields), kept.output, tuple(places))

@@ -1,4 +1,4 @@
-"""A validation loop in the place of an agent, handoffs in that of a fixer, as child workflows (docs/decisions/0026)."""
+"""Child workflows: a validation loop as an agent, or handoffs as a fixer (docs/decisions/0026)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -33,25 +33,25 @@ _STOPPED = (WorkflowOutcome.ABORTED, WorkflowOutcome.CANCELLED)
 
 
 def validate(work: Step, configuration: Configuration, snapshot: bytes, cache: Path) -> Played:
-    """The answer of an agent whose run is a validation loop; PutOff where that has not ended."""
+    """The answer of an agent whose run is a validation loop; raises PutOff until that has ended."""
     asking, ticket = profile_in(snapshot).load(snapshot), work.holding.ticket
 
     def begin(child: str) -> Start:
-        # Without a fixer, or with one that would be handoffs of handoffs, the loop judges every phase once.
+        # Without a fixer, or if it would nest handoffs in handoffs, the loop judges every phase once.
         used, fixer = configuration, configuration.fixer
         is_circular = fixer is not None and fixer.is_handoffs and asking.profile == HANDOFF.name
         if (fixer is None or is_circular) and configuration.agent is None:
             used = configuration.model_copy(update={"fixer": None, "max_iterations": 1})
         mirror = bring_work(work.store, asking, cache)
-        told, tree = _handed_on(work, asking, used, child, mirror), tree_id(mirror.git, asking.tip)
-        return validation_started(used, **told, name=f"{asking.name}: {ticket.specialist}", tree=tree)
+        fields, tree = _child_fields(work, asking, used, child, mirror), tree_id(mirror.git, asking.tip)
+        return validation_started(used, **fields, name=f"{asking.name}: {ticket.specialist}", tree=tree)
 
-    loop: State = _attended(work, VALIDATION, begin)
+    loop: State = _finished_child(work, VALIDATION, begin)
     if loop.outcome in _STOPPED:
         return Played(error=f"its validation {loop.workflow} was {loop.outcome.value}", fatal=True)
     [first, *_] = work.store.history(loop.workflow)
     base = str(first.body["event"]["tip"])
-    bundle = _brought_home(work, asking.model_copy(update={"tip": base}), loop, cache)[1]
+    bundle = _fetched(work, asking.model_copy(update={"tip": base}), loop, cache)[1]
     runs: AgentRuns = loaded(registered_in(snapshot).agent_runs)
     keep = partial(work.store.put_artifact, ticket.workflow)
     answer, writings = runs.verdict(loop, asking, ticket.specialist, keep)
@@ -60,7 +60,7 @@ def validate(work: Step, configuration: Configuration, snapshot: bytes, cache: P
 
 
 def fix(work: Step, configuration: Configuration, cache: Path) -> FixCompleted | FixFailed:
-    """The fix of a fixer that is a workflow of handoffs; PutOff where that has not ended."""
+    """The fix of a fixer that is a handoff workflow; raises PutOff until that has ended."""
     state, ticket = work.holding.state, work.holding.ticket
 
     def begin(child: str) -> Start:
@@ -68,17 +68,17 @@ def fix(work: Step, configuration: Configuration, cache: Path) -> FixCompleted |
         mirror = bring_work(work.store, state, cache)
         return handoffs_started(
             configuration,
-            **_handed_on(work, state, configuration, child, mirror),
+            **_child_fields(work, state, configuration, child, mirror),
             name=f"{state.name}: fix what {ticket.specialist} found in run {ticket.iteration}",
             request=render_delivery(report.message),
             type=Kind.BUGFIX,
         )
 
-    ended = _attended(work, HANDOFF, begin)
+    ended = _finished_child(work, HANDOFF, begin)
     if ended.outcome not in ("success", "skipped"):
         why = f"its workflow of handoffs {ended.workflow} was {ended.outcome}"
         return fix_failed(ticket, why, fatal=True)
-    mirror, bundle = _brought_home(work, state, ended, cache)
+    mirror, bundle = _fetched(work, state, ended, cache)
     change = change_between(mirror.git, state.tip, ended.tip)
     completion = Completion(
         iteration=ticket.iteration,
@@ -89,14 +89,14 @@ def fix(work: Step, configuration: Configuration, cache: Path) -> FixCompleted |
     return FixCompleted(specialist=ticket.specialist, completion=completion, bundle=bundle)
 
 
-def _attended(work: Step, profile: Profile[Any], begin: Callable[[str], Start]) -> Any:
+def _finished_child(work: Step, profile: Profile[Any], begin: Callable[[str], Start]) -> Any:
     ended = attended(work.store, process().engine_of, work.holding.ticket, profile, begin)
     if ended is None:
         raise PutOff(f"{child_of(work.holding.ticket.id)} works for it")
     return ended
 
 
-def _handed_on(
+def _child_fields(
     work: Step, asking: Any, configuration: Configuration, child: str, mirror: Mirror
 ) -> dict[str, Any]:
     base = asking.model_copy(update={"workflow": child, "tip": snapshot_in(asking).commit})
@@ -113,7 +113,7 @@ def _handed_on(
     }
 
 
-def _brought_home(work: Step, asking: Any, ended: Any, cache: Path) -> tuple[Mirror, str]:
-    """The mirror with what a child made, and the digest of the bundle that brings it to other machines."""
+def _fetched(work: Step, asking: Any, ended: Any, cache: Path) -> tuple[Mirror, str]:
+    """The mirror with a child's commits, and the digest of the bundle that transfers them to other machines."""
     mirror = bring_work(work.store, ended, cache)
     return mirror, keep_bundle(work.store, asking, mirror, ended.tip)

@@ -1,4 +1,4 @@
-"""The claim that judges look at: a run that passed on a tree that a fix made, and what it rests on."""
+"""The claim that judges examine: a passed run on a fix's tree, with its evidence."""
 
 import os
 from collections.abc import Sequence
@@ -23,26 +23,26 @@ from workers.workspaces.ground import Ground, site_of
 
 @dataclass(frozen=True)
 class Claim:
-    """A run of a specialist's checks on a tree that a fix made; it is judged where it has passed."""
+    """A run of a specialist's checks on a fix's tree; judged if it passed."""
 
     work: Step
     configuration: Configuration
     cache: Path
     ground: Ground
-    """Where the checks ran; still there, with what they left."""
+    """Where the checks ran, with the files they left."""
     checks: tuple[Check, ...]
     ran: Sequence[Ran]
-    """One for each check that has ended, in order."""
+    """The finished checks, in order."""
     changed: tuple[Delta, ...]
-    """What differs between the trusted commit and the tip."""
+    """The differences between the trusted commit and the tip."""
     run: Run
-    """Runs a command under guard in a folder with an environment; None: nobody wants the result any more."""
+    """See `check_run.Run`."""
     learned: dict[str, dict[str, Any]]
-    """What judges learn for the evidence of each check: fields of it by the check's name."""
+    """Evidence fields that judges add, by check name."""
     begun: list[Future[Any]] = field(default_factory=list)
-    """Where tests run once more, made while the checks run, see `proof`."""
+    """The rerun that is prepared while the checks run, see `proof`."""
     held: ExitStack = field(default_factory=ExitStack)
-    """What is left when the claim has been judged."""
+    """Closed when the claim has been judged."""
 
     @property
     def trusted(self) -> str:
@@ -58,7 +58,7 @@ class Claim:
 
     @cached_property
     def trust(self) -> Trust:
-        """What the project says of its files, and which of them its checks start."""
+        """The project's declarations about its files, and the files that its checks start."""
         settings, tree = self.configuration.integrity, tracked_in_tree(self.git, self.trusted)
         directory = site_of(self.work, self.configuration, self.cache).snapshot.subdirectory
 
@@ -74,22 +74,22 @@ class Claim:
 
     @cached_property
     def kinds(self) -> dict[bytes, Kind]:
-        """Those of the changed paths that judge, with what they are."""
+        """The changed paths that judge, with their kinds."""
         return judging(self.git, self.trusted, self.changed, self.trust)
 
     def beside(self, name: str, commit: str = "") -> AbstractContextManager[Ground]:
-        """A fresh workspace at a commit, by default the tip; `name` tells it from the run's other ones."""
+        """A fresh workspace at a commit, by default the tip; `name` distinguishes it from the run's others."""
         site = site_of(self.work, self.configuration, self.cache)
-        # What imports the project where the checks ran does so beside.
+        # An interpreter that imports the project where the checks ran can do so here.
         probed = {(self.ground.interpreter.path, self.tip)}
         return replace(site, name=f"{site.name}.{name}", probed=probed).ground(commit or self.tip)
 
     @property
     def failed(self) -> list[str]:
-        """The names of what failed in the specialist's earlier runs."""
+        """The names of the failures in the specialist's earlier runs."""
         return [ref.name for run in self.work.holding.state.active.runs for ref in run.failures]
 
     @property
     def was_uncovered(self) -> bool:
-        """Whether a gate of coverage was missed before."""
+        """Whether a coverage gate was missed before."""
         return COVERAGE in self.failed

@@ -1,4 +1,4 @@
-"""The real crew: specialists and fixers are commands, run under guard in a workspace for each."""
+"""The real crew: specialists and fixers are commands, each run under guard in a separate workspace."""
 
 import os
 from functools import partial
@@ -25,11 +25,11 @@ NOTIFY_SECONDS: Final = 10.0
 
 
 class Commands:
-    """Does the work by running what the configuration says. What a method does is None where its ticket was withdrawn
-    meanwhile; Injured where it was killed, PutOff where a child workflow does the work and has not ended."""
+    """Does the work by running the configured commands. Methods return None if their ticket was withdrawn; they raise
+    Injured if killed, and PutOff while a child workflow does the work."""
 
     acknowledges = True
-    """Whether the start of a fix is committed by itself; scripted fixers finish before anyone could look."""
+    """Whether the start of a fix is committed separately; scripted fixers finish before anyone could look."""
 
     def __init__(self, cache: Path) -> None:
         self._cache = cache
@@ -38,7 +38,7 @@ class Commands:
     def check(self, work: Step) -> RunFinished | None:
         configuration = configuration_of(work)
         check = partial(specialist.check, configuration=configuration, cache=self._cache)
-        # Setup would be run for two of them at once.
+        # Setup would run for two of them at once.
         if configuration.workspace.setup:
             return check(work)
         self._ahead.begin(work, check)
@@ -49,7 +49,7 @@ class Commands:
         return fixer.fix(work, configuration_of(work), self._cache)
 
     def notify(self, work: Step) -> str:
-        """Run the notify command once, with the escalation's report on its stdin; what came of it, in a few words."""
+        """Run the notify command once, with the escalation's report on its stdin; returns its result in a few words."""
         state, history = work.holding.state, work.store.history(work.holding.ticket.workflow)
         text, command = profile_named(state.profile).text, configuration_of(work).notify
         if text is None:
@@ -57,12 +57,12 @@ class Commands:
             report = next(line.rendered for line in said_last if line.message.body.kind == "escalation")
         else:
             lines = (kept for entry in history for kept in entry.body.get("messages", ()))
-            told = next(text(kept) for kept in lines if kept["number"] == line_of(work.holding.ticket))
+            message = next(text(kept) for kept in lines if kept["number"] == line_of(work.holding.ticket))
             ask = f"#{state.issue} {state.name} waits for you; `fixloop inbox` says what to answer."
-            report = f"{ask}\n\n{told.rstrip()}\n"
-        # On a worker for everybody the command is a stranger's, as a check is.
-        is_own = bool(state.queue)
-        env = dict(os.environ) if is_own else allowed_variables(os.environ, load_settings().allow_env)
+            report = f"{ask}\n\n{message.rstrip()}\n"
+        # On a shared worker the command is as untrusted as a check.
+        is_own_worker = bool(state.queue)
+        env = dict(os.environ) if is_own_worker else allowed_variables(os.environ, load_settings().allow_env)
         result = run_guarded(
             command,
             cwd=Path.home(),
@@ -75,22 +75,22 @@ class Commands:
         return f"{command[0]} {how}"
 
     def push(self, work: Step) -> str:
-        """The branch that was pushed to the repository's URL, empty where there is none. UsageError: it is refused."""
+        """The branch pushed to the repository's URL; empty if no fix was needed. Raises RefusedError."""
         return push_branch(work.store, work.holding.state, self._cache)
 
     def play(self, work: Step, snapshot: bytes) -> Played | None:
         return agent.play(work, configuration_of(work), snapshot, self._cache)
 
     def bring_onto(self, work: Step, state: Any, base: str, tip: str) -> Brought:
-        """What changed from `base` to `tip`, on the commit of `state`. UsageError: others changed the same lines."""
+        """The changes from `base` to `tip`, on the commit of `state`. Raises UsageError on a conflict."""
         return agent.bring_onto(work, state, base, tip, self._cache)
 
     def settle(self, work: Step, state: Any) -> None:
-        """Write the branch, now that the commit has made it true; `resume` repairs what a crash leaves out."""
+        """Write the branch after the commit of the step; `resume` repairs it after a crash."""
         if work.holding.ticket.step not in ("fix", "work") or state.tip == work.holding.state.tip:
             return
         if getattr(state, "parent", ""):
-            # The branch is that of the workflow that it works for.
+            # A child workflow has no branch.
             return
         mirror = bring_work(work.store, state, self._cache)
         publish(snapshot_in(state), issue=state.issue, tip=state.tip, mirror=mirror)

@@ -1,6 +1,6 @@
-"""The judge of what a fix has written into product files: reads both sides from the mirror, see `fixloop.integrity`.
+"""The judge of a fix's changes to product files: reads both sides from the mirror, see `fixloop.integrity`.
 
-Passes over what nobody reads: binary files, links, and files of more than a megabyte.
+Skips binary files, links, and files of more than a megabyte.
 """
 
 import os
@@ -23,12 +23,12 @@ from fixloop.repository.tree import GITLINK, SYMLINK, records
 from workers.commands.claim import Claim
 
 MOST_BYTES: Final = 1024 * 1024
-_MOST_ASKED: Final = 50
-"""Files that are searched for names which a project used before."""
+_MOST_READ: Final = 50
+"""Files that are read to find names that a project used before."""
 
 
 def difference(claim: Claim) -> Iterator[Finding]:
-    """What is new in the product files, and which of the tests do not run any more, or are others."""
+    """New signs in product files, tests that no longer run, and changed doctests."""
     settings, git, trust = claim.configuration.integrity, claim.git, claim.trust
     if {*RULES, DOCTEST} <= set(settings.off):
         return
@@ -37,7 +37,7 @@ def difference(claim: Claim) -> Iterator[Finding]:
     families = families_of(" ".join(check.command) for check in claim.checks)
 
     def elsewhere(names: Collection[str]) -> Iterator[Source]:
-        return _naming(git, claim.trusted, names, trust)
+        return _files_with(git, claim.trusted, names, trust)
 
     def permits(rule: str, path: str, count: int) -> bool:
         return any(entry.permits(rule, trust.inside(path), count) for entry in allowed)
@@ -51,7 +51,7 @@ def difference(claim: Claim) -> Iterator[Finding]:
 
 
 def _changes(claim: Claim) -> list[Change]:
-    """The changed product files and tests whose two sides can be read."""
+    """The changed product files and tests whose two sides are readable text."""
     kinds = claim.kinds
     ordinary = claim.configuration.integrity.tests_may_change
     files = [
@@ -70,7 +70,7 @@ def _changes(claim: Claim) -> list[Change]:
 
 
 def _failed_tests(claim: Claim) -> Iterator[Source]:
-    """The files of the tests that failed in earlier runs, as the trusted commit has them."""
+    """The files of tests that failed in earlier runs, at the trusted commit."""
     workspace = claim.ground.workspace
     folder = os.path.relpath(workspace.directory, workspace.path)
     failures = [failure for run in claim.work.holding.state.active.runs for failure in run.failures]
@@ -83,12 +83,12 @@ def _failed_tests(claim: Claim) -> Iterator[Source]:
         yield Source(names[name], text)
 
 
-def _naming(git: Git, commit: str, keys: Collection[str], trust: Trust) -> Iterator[Source]:
-    """Product files that hold the longest word of one of these keys."""
+def _files_with(git: Git, commit: str, keys: Collection[str], trust: Trust) -> Iterator[Source]:
+    """Product files that contain the longest word of one of these keys."""
     words = {max(re.findall(r"\w+", key), key=len, default=key) for key in keys}
     options = [option for word in sorted(words) for option in ("-e", word)]
     done = git.run("grep", "-l", "-z", "-w", "-F", "-I", *options, commit, "--", accept=(0, 1))
     paths = [os.fsdecode(name).partition(":")[2] for name in records(done.stdout)]
     product = (f"{commit}:{path}" for path in paths if kind_of(path, trust) is Kind.PRODUCT)
-    for name, text in texts(git, islice(product, _MOST_ASKED), MOST_BYTES).items():
+    for name, text in texts(git, islice(product, _MOST_READ), MOST_BYTES).items():
         yield Source(name.partition(":")[2], text)

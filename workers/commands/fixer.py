@@ -1,6 +1,6 @@
-"""The main agent as a command: it gets the request, works in a workspace, and what it leaves there is the fix.
+"""The main agent as a command: it gets the request and works in a workspace; the changes it leaves there are the fix.
 
-Its output is evidence and never parsed. Exit 0: the tree at its end is the fix; otherwise its changes are dropped.
+Its output is evidence and is never parsed. Exit code 0: the final tree is the fix; otherwise its changes are dropped.
 """
 
 import json
@@ -75,8 +75,8 @@ def _run(work: Step, fixer: Fixer, site: Site, ground: Ground, report: Said) -> 
         "FIXLOOP_SPECIALIST": ticket.specialist,
         "FIXLOOP_ITERATION": str(ticket.iteration),
     }
-    mine = None if site.shared else fixer.writable
-    writable = writable_by(fixer.command) if mine is None else mine
+    configured = None if site.shared else fixer.writable
+    writable = writable_by(fixer.command) if configured is None else configured
     return work.run(
         fixer.command,
         cwd=folder,
@@ -93,13 +93,13 @@ def _answer(work: Step, ground: Ground, result: GuardedResult) -> Done:
     if result.exit_code != 0:
         why = end_of(result, "the fixer", "the fixer's command")
         return _failed(work, why, output, undelivered=result.not_found)
-    written = _written(_own_folder(ground) / "answer")
+    written = _read_answer(_own_folder(ground) / "answer")
     text = hide(written.decode("utf-8", "replace")) if written is not None else ""
     artifacts = work.keep(output, text)
-    said = None
+    reply = None
     try:
         if written is not None:
-            said = parse_answer(
+            reply = parse_answer(
                 hide(decode_answer(written)),
                 issue=work.holding.state.issue,
                 iteration=ticket.iteration,
@@ -113,12 +113,12 @@ def _answer(work: Step, ground: Ground, result: GuardedResult) -> Done:
             offending=text[:TAIL_CHARACTERS],
             artifacts=artifacts,
         )
-    if said is not None and not said.ready:
+    if reply is not None and not reply.ready:
         git = ground.workspace.mirror.git
         return signalled(
-            work.holding.state, git, by="fixer", text=said.blocker, kind=said.declined, artifacts=artifacts
+            work.holding.state, git, by="fixer", text=reply.blocker, kind=reply.declined, artifacts=artifacts
         )
-    return _change(work, ground, said, output, artifacts)
+    return _change(work, ground, reply, output, artifacts)
 
 
 def _change(
@@ -149,7 +149,7 @@ def _change(
 
 
 def _left_out(files: Sequence[str]) -> str:
-    """What a person and the next agent are told of changes that cannot be committed."""
+    """The note to a person and the next agent about changes that cannot be committed."""
     if not files:
         return ""
     more = f" and {len(files) - 5} more" if len(files) > 5 else ""
@@ -164,13 +164,13 @@ def _failed(work: Step, error: str, output: str, **more: bool) -> FixFailed:
 
 
 def _own_folder(ground: Ground) -> Path:
-    """What it is given next to the project, and where it answers; never part of a tree. Agents write nowhere but in
-    their working directory, and some have no shell that could tell them a variable."""
+    """The folder for the fixer's input files and its answer; never part of a tree. It is in the working directory
+    because agents write only there, and some have no shell to read a variable."""
     return ground.workspace.directory / ".fixloop"
 
 
-def _written(path: Path) -> bytes | None:
-    """The answer, cut one byte above its limit; None where there is none."""
+def _read_answer(path: Path) -> bytes | None:
+    """The answer, truncated one byte above its limit; None if there is none."""
     if path.parent.is_symlink():
         return None
     try:
@@ -185,7 +185,7 @@ def _written(path: Path) -> bytes | None:
 
 
 def end_of(result: GuardedResult, who: str, command: str) -> str:
-    """How a command ended that did not end well."""
+    """How a command failed, as a sentence."""
     if result.not_found:
         return f"{command} was not found or cannot be executed"
     if result.timed_out:

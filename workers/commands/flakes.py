@@ -1,7 +1,7 @@
-"""Tests that fail and pass on one tree: what fails runs once more before an agent is asked for a fix (issue 15).
+"""Tests that fail and pass on the same tree: failed tests are rerun before an agent is asked for a fix (issue 15).
 
-The failing tests alone come first, which is quick. Where one passes, the whole check runs in a fresh workspace: a test
-that fails there again depends on the others and is no flake.
+The failed tests run alone first, which is quick. If one passes, the whole check runs in a fresh workspace: a test that
+fails there again depends on other tests and is not flaky.
 """
 
 import os
@@ -20,7 +20,7 @@ from workers.workspaces.ground import Ground, Site
 RULE: Final = "flaky"
 MOST_TESTS: Final = 20
 MOST_SECONDS: Final = 10.0
-"""Of a check that is run again as a whole at once, where nobody knows how to run some of its tests."""
+"""The longest check that is rerun as a whole at once, if its tests cannot be run singly."""
 
 OF_CI: Final = "it fails with CI=1 alone, which fixloop sets and a shell here does not"
 
@@ -28,8 +28,8 @@ OF_CI: Final = "it fails with CI=1 alone, which fixloop sets and a shell here do
 def told_flaky(
     ran: Ran, check: Check, ground: Ground, site: Site, run: Run, known: Collection[str], rerun: Rerun | None
 ) -> Ran | None:
-    """The check without failures that came by chance or of CI=1 alone, which its evidence names; passed, where there
-    are no others. None when nobody wants it any more. `rerun`: of single tests, where that can be."""
+    """The check without flaky failures and those caused only by CI=1, which its evidence names; passed if no others
+    remain. None if the result is no longer wanted. `rerun`: for single tests, if possible."""
     result, settings = ran.result, site.configuration.integrity
     tests = list(dict.fromkeys(failure.name for failure in result.failures))
     is_new = 0 < len(tests) <= MOST_TESTS and not set(tests).issubset(known)
@@ -37,7 +37,7 @@ def told_flaky(
         return ran
     seconds = result.evidence.duration_seconds
     plain = plain_run(tests)
-    # Where it takes a moment, and in this order: what one run has left behind may let the next one pass.
+    # Only if quick, and in this order: files that one run leaves may let the next one pass.
     more = [plain | {"name": "by hand", "unseen": ["CI"]}, plain | {"name": "again"}]
     runs = [plain, *(more if seconds <= 3 * MOST_SECONDS and "CI" not in os.environ else ())]
     alone = rerun.played(runs, seconds) if rerun else {}
@@ -59,7 +59,7 @@ def told_flaky(
     }
     shown = tuple(f"{name} ({why})" if why else name for name, why in kept.items())
     evidence = result.evidence.model_copy(update={"flaky": shown})
-    told = {
+    fields = {
         "outcome": RunOutcome.FAILED if failures else RunOutcome.PASSED,
         "reason": evidence.compared(len(failures)),
         "failures": failures,
@@ -68,11 +68,11 @@ def told_flaky(
         "flaky": tuple(name for name, why in kept.items() if not why),
         "evidence": evidence,
     }
-    return ran._replace(result=result.model_copy(update=told))
+    return ran._replace(result=result.model_copy(update=fields))
 
 
 def quarantine_of(test: str, entries: Sequence[str], today: date) -> str:
-    """Whose quarantine a test is in and until when, by an entry `TEST OWNER DATE`; empty: in none, or no more."""
+    """The owner and end of a test's quarantine, from an entry `TEST OWNER DATE`; empty if it has none or it is over."""
     for pattern, owner, until in (entry.rsplit(None, 2) for entry in entries):
         is_meant = pattern in (test, test.partition("[")[0]) or fnmatchcase(test, pattern)
         if is_meant and today <= date.fromisoformat(until):

@@ -1,8 +1,8 @@
-"""What checks run with must be what it was before anybody was asked for a fix.
+"""The environment of checks must not change after the first request for a fix.
 
-Until a run fails, each run keeps a listing of it as it is at its end, because checks of the project as it was handed in
-may fill it; from then on each run has to find what is kept. A decision on a specialist's error and a manual fix let the
-next run begin again.
+Until a run fails, each run stores a listing of its environment at the end, because the submitted project's checks may
+add to it; later runs must match the stored listing. A decision on a specialist's error and a manual fix let the next
+run store a new one.
 """
 
 import json
@@ -17,7 +17,7 @@ from workers.workspaces.frozen_environment import changes, environment_of
 from workers.workspaces.ground import Ground
 
 RULE: Final = "environment"
-"""In `[integrity] off`: nothing is compared."""
+"""If it is in `[integrity] off`, nothing is compared."""
 TOLD: Final = 3
 
 
@@ -30,7 +30,8 @@ class Frozen:
     ground: Ground
 
     def problem(self) -> str:
-        """What differs from what is kept, in one sentence; empty where nothing does, or nothing is kept yet."""
+        """The differences from the stored listing, in one sentence; empty if there are none or nothing is stored.
+        Raises InfrastructureError if the stored listing is missing."""
         digest = self.work.holding.state.environments.get(self._key, "")
         if not digest or not self._is_frozen():
             return ""
@@ -42,14 +43,14 @@ class Frozen:
         found = list(changes(json.loads(kept), self._listing()))
         if not found:
             return ""
-        told = "; ".join((*found[:TOLD], *([f"{len(found) - TOLD} more"] if len(found) > TOLD else ())))
+        shown = "; ".join((*found[:TOLD], *([f"{len(found) - TOLD} more"] if len(found) > TOLD else ())))
         return self.ground.redaction.text(
-            f"the environment changed since the snapshot: {told}; undo that, as only `[workspace] setup` makes "
+            f"the environment changed since the snapshot: {shown}; undo that, as only `[workspace] setup` makes "
             "another one where dependency files change"
         )
 
     def kept(self) -> dict[str, str]:
-        """The listing that the next run has to find, as events and states name it; empty: of that nothing is kept."""
+        """The digest of the listing that the next run must match, by key; empty if nothing is compared."""
         state = self.work.holding.state
         off = self.configuration.integrity.off
         if not state.trusted or RULE in off or "all" in off:

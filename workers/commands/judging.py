@@ -1,6 +1,6 @@
-"""A run that passed after a fix is a claim: what has to hold before it is a verdict.
+"""A run that passed after a fix is only a claim: judges examine it before it becomes a verdict.
 
-Each judge looks at one thing that the fix could not choose, and yields what a person has to decide.
+Each judge examines one aspect that the fix cannot control, and yields findings for a person to decide.
 """
 
 from collections import Counter
@@ -30,19 +30,19 @@ JUDGES: Final[tuple[Judge, ...]] = (
     apart,
     not_seen_again,
     fewer_tests,
-    # It may have run the canary, too.
+    # May also run the canary.
     proof,
     runner_lies,
     new_tests,
 )
 MOST: Final = 20
-"""Findings that are listed one by one; of the others each rule is counted."""
+"""Findings that are listed; the rest are counted by rule."""
 TEXT_CHARACTERS: Final = 500
 SIDE_CHARACTERS: Final = 1000
 
 
 def findings(claim: Claim) -> tuple[Finding, ...]:
-    """What all judges found; nothing where nobody wants it any more, as the result is then refused."""
+    """The findings of all judges, redacted, at most `MOST` and a count for each rule of the rest."""
     off = claim.configuration.integrity.off
     if ALL_RULES in off:
         return ()
@@ -52,11 +52,11 @@ def findings(claim: Claim) -> tuple[Finding, ...]:
         Finding(rule=rule, text=f"{count} more of this rule, not listed here")
         for rule, count in further.items()
     ]
-    return tuple(_shown(each, claim.ground.redaction.text) for each in listed)
+    return tuple(_redacted(each, claim.ground.redaction.text) for each in listed)
 
 
 def by_chance(claim: Claim) -> tuple[Finding, ...]:
-    """The tests that failed and then passed on the same tree, fix or no fix."""
+    """The tests that failed and then passed on the same tree, with or without a fix."""
     text = "{} failed, and passed when it ran again on the same tree"
     flaky = [(ran.result.check, name) for ran in claim.ran for name in ran.result.flaky]
     return tuple(
@@ -65,8 +65,8 @@ def by_chance(claim: Claim) -> tuple[Finding, ...]:
     )
 
 
-def _shown(found: Finding, hide: Callable[[str], str]) -> Finding:
-    """Without secrets, and then within the room that a state has for it: half a secret would not be known as one."""
+def _redacted(found: Finding, hide: Callable[[str], str]) -> Finding:
+    """Redact, then truncate to the limits of a state: a truncated secret would not be recognised."""
     whole = without_secrets(found, hide)
     sides = {"old": whole.old[:SIDE_CHARACTERS], "new": whole.new[:SIDE_CHARACTERS]}
     return whole.with_(text=whole.text[:TEXT_CHARACTERS], **sides)

@@ -1,4 +1,4 @@
-"""The judge of work that was moved away: out of what a check looks at, or under a gate that counts lines."""
+"""The judge of moved code: out of a check's scope, out of the project, or to raise coverage without tests."""
 
 import json
 import os
@@ -24,7 +24,7 @@ _COVERAGE: Final = "coverage"
 
 
 def work_moved_away(claim: Claim) -> Iterator[Finding]:
-    """Of checks that look at code as it lies there, of gates of coverage that were missed before, and of links."""
+    """Findings for static checks, for coverage gates that were missed before, and for links."""
     if RULES.issubset(claim.configuration.integrity.off):
         return
     yield from led_out(claim)
@@ -52,12 +52,12 @@ def work_moved_away(claim: Claim) -> Iterator[Finding]:
 
 
 def led_out(claim: Claim) -> Iterator[Finding]:
-    """New links to what is no part of the project, and so of no snapshot."""
+    """New or changed links to targets outside the project, which no snapshot contains."""
     links = [delta for delta in claim.changed if delta.new.mode == SYMLINK]
     targets = contents(claim.git, (delta.new.blob for delta in links))
     for delta in links:
         path, target = os.fsdecode(delta.path), os.fsdecode(targets[delta.new.blob])
-        # An absolute one leads out, too.
+        # An absolute target is outside, too.
         if os.path.normpath(os.path.join(os.path.dirname(path), target)).startswith(("/", "../")):
             yield Finding(rule=MOVED, text=f"{path} leads out of the project, to {target}", file=path)
 
@@ -69,7 +69,7 @@ def left(
     new: Mapping[str, str],
     hidden: Collection[str] = (),
 ) -> Iterator[Finding]:
-    """The code that has left the places at which a check looks."""
+    """Code that left the scope of a check."""
     found = list(moved_away(places, old, new, hidden))
     if found:
         first = found[0]
@@ -88,7 +88,7 @@ def left(
 def padded(
     check: Check, ran: Ran, now: Coverage, old: Mapping[str, str], new: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """A gate of coverage that is only met with the lines that a fix has added."""
+    """A coverage gate that is met only with the lines that a fix added."""
     covered = {path: (each.executed, each.missing) for path, each in now.items()}
     percent = percent_of_old_lines(covered, old, new)
     text = "of the lines that were there before {:.1f}% are covered"
@@ -98,8 +98,8 @@ def padded(
 def bought(
     claim: Claim, check: Check, ran: Ran, now: Coverage, old: Mapping[str, str], new: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """A gate of coverage that is met because what was not covered is gone, where no test is new, or is run by what the
-    fix has a module do when it is imported. The check runs on the snapshot once more to see what was not covered."""
+    """A coverage gate that is met because uncovered code was deleted and no test is new, or because modules newly run
+    it at import. The check runs once more on the trusted commit to find the lines that were not covered."""
     called = {name for path, text in new.items() for name in called_at_import(old.get(path, ""), text)}
     is_tested = bool(changed_of(claim, Kind.TEST))
     if not now or ran.result.evidence.coverage_gate is None or (is_tested and not called):
@@ -120,7 +120,7 @@ def bought(
 
 
 def measured(check: Check, ran: Ran, directory: Path) -> dict[str, Measured]:
-    """What the check's report of coverage says of each file; nothing where it does not name the lines."""
+    """The coverage of each file in the check's report; empty if the report does not list lines."""
     report = dict(zip(check.report_kinds(), ran.reports, strict=False)).get(_COVERAGE)
     try:
         files: dict[str, Any] = json.loads(report.read_bytes())["files"] if report else {}
@@ -146,5 +146,5 @@ def _below_gate(
 
 
 def _mentions(claim: Claim, name: str) -> int:
-    """How often the snapshot has this word."""
+    """How often this word occurs at the trusted commit."""
     return len(claim.git.run("grep", "-owhIF", "-e", name, claim.trusted, accept=(0, 1)).stdout.splitlines())

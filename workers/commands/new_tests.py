@@ -1,7 +1,7 @@
-"""The judge of new tests: how many of them failed before the fix, and whether a gate of coverage rests on tests that
-cannot fail.
+"""The judge of new tests: how many of them failed before the fix, and whether a coverage gate is met only with tests
+that cannot fail.
 
-Only of pytest's. Where the tests could not be run so, nothing is found.
+Only for pytest. If the tests cannot be run, nothing is found.
 """
 
 import os
@@ -26,7 +26,7 @@ LISTED: Final = 10
 
 
 def new_tests(claim: Claim) -> Iterator[Finding]:
-    """Tests that a fix added because a gate of coverage was missed, and that pass whatever the product does."""
+    """Tests that a fix added because a coverage gate was missed, and that pass whatever the product does."""
     if RULE in claim.configuration.integrity.off:
         return
     before, after = sides(claim, Kind.TEST)
@@ -37,16 +37,16 @@ def new_tests(claim: Claim) -> Iterator[Finding]:
             continue
         seconds = min(MOST_SECONDS, max(LEAST_SECONDS, ran.result.evidence.duration_seconds))
         failed = _failed_before(claim, check, tests, seconds)
-        told = {"new_tests": len(tests), "new_tests_failed_before": len(failed)}
-        claim.learned.setdefault(check.name, {}).update(told)
-        if claim.was_uncovered and (idle := _idle(claim, check, tests, after, seconds)):
-            yield from _rests_on(claim, check, after, idle)
+        counts = {"new_tests": len(tests), "new_tests_failed_before": len(failed)}
+        claim.learned.setdefault(check.name, {}).update(counts)
+        if claim.was_uncovered and (weak := _weak(claim, check, tests, after, seconds)):
+            yield from _gate_needs(claim, check, after, weak)
 
 
 def _failed_before(claim: Claim, check: Check, tests: list[str], seconds: float) -> set[str]:
-    """Those of the tests that fail by an assertion on the product as it was."""
+    """The tests that fail with an assertion on the product without the fix."""
     git = claim.git
-    # With the fixtures that they may need.
+    # Include the fixtures that they may need.
     judges = {delta.path: delta.new for delta in changed_of(claim, Kind.TEST, Kind.RUNNER)}
     tree = tree_with(git, claim.trusted, judges)
     commit = commit_tree(git, tree, [claim.trusted], "fixloop: new tests\n", dated=DATED)
@@ -57,16 +57,16 @@ def _failed_before(claim: Claim, check: Check, tests: list[str], seconds: float)
         return named(played(claim.run, check, ground, [run], seconds), "plain", "failed")
 
 
-def _idle(claim: Claim, check: Check, tests: list[str], texts: Mapping[str, str], limit: float) -> list[str]:
-    """Those that pass where the functions of the product do nothing, whether these return nothing or something that
-    is equal to nothing else; and those that break there, with nothing in them that reads as a check."""
+def _weak(claim: Claim, check: Check, tests: list[str], texts: Mapping[str, str], limit: float) -> list[str]:
+    """The tests that pass if the product's functions do nothing, whether these return None or an object that equals
+    nothing else; and those that raise there and contain no assertion."""
     with claim.beside("emptied") as ground:
         if ground.problem:
             return []
         for path in map(bytes.decode, tracked_in_tree(claim.git, claim.tip)):
             file = ground.workspace.path / path
             if path.endswith(".py") and kind_of(path, claim.trust) is Kind.PRODUCT and not file.is_symlink():
-                # As Python reads it: an encoding that the file declares is not declared any more.
+                # The new text has no encoding declaration.
                 file.write_text(emptied(file.read_bytes().decode("utf-8", "replace")), encoding="utf-8")
         plain = plain_run(tests) | {"by_assertion": True}
         runs = [plain | {"name": returned, "emptied": returned} for returned in ("nothing", "something")]
@@ -80,30 +80,30 @@ def _idle(claim: Claim, check: Check, tests: list[str], texts: Mapping[str, str]
     ]
 
 
-def _rests_on(claim: Claim, check: Check, texts: Mapping[str, str], idle: list[str]) -> Iterator[Finding]:
-    """Held where the check does not pass without the tests that cannot fail."""
-    again = _checked_without(claim, check, texts, {name.partition("[")[0] for name in idle})
+def _gate_needs(claim: Claim, check: Check, texts: Mapping[str, str], weak: list[str]) -> Iterator[Finding]:
+    """A finding if the check does not pass without the tests that cannot fail."""
+    again = _checked_without(claim, check, texts, {name.partition("[")[0] for name in weak})
     if (
         again is None
         or again.outcome is RunOutcome.PASSED
         or (again.outcome is RunOutcome.ERROR and again.cases)
     ):
         return
-    rest = f"\nand {len(idle) - LISTED} more" if len(idle) > LISTED else ""
+    rest = f"\nand {len(weak) - LISTED} more" if len(weak) > LISTED else ""
     yield Finding(
         rule=RULE,
-        text=f"the gate of coverage is met only with {len(idle)} new "
-        f"{'test that passes' if len(idle) == 1 else 'tests that pass'} whatever the product does",
+        text=f"the gate of coverage is met only with {len(weak)} new "
+        f"{'test that passes' if len(weak) == 1 else 'tests that pass'} whatever the product does",
         check=check.name,
-        file=idle[0].partition("::")[0],
-        new="\n".join(idle[:LISTED]) + rest,
+        file=weak[0].partition("::")[0],
+        new="\n".join(weak[:LISTED]) + rest,
     )
 
 
 def _checked_without(
     claim: Claim, check: Check, texts: Mapping[str, str], gone: set[str]
 ) -> CheckResult | None:
-    """The check where these tests are not; None where nobody wants to know any more, or nothing can be checked."""
+    """The check without these tests; None if the result is no longer wanted or nothing can be checked."""
     git, tip = claim.git, claim.tip
     wanted = {}
     for delta in changed_of(claim, Kind.TEST):

@@ -1,9 +1,9 @@
-"""Formerly failing tests once more: again, in other conditions, with what they expect changed, and what they ask of the
-product with other values near theirs.
+"""Reruns formerly failing tests: unchanged, under other conditions, with changed expected values, and repeats their
+calls of the product with perturbed values.
 
-One more start of pytest, in a fresh workspace, for at most `MOST_TESTS` tests, behind the canary of the first check;
-further ones only where a test failed there. Of other runners that list their tests, a quick check twice more. Where the
-tests could not be run so, nothing is found.
+pytest starts once more in a fresh workspace, for at most `MOST_TESTS` tests, after the canary of the first check, and
+again only if a test failed there. With other runners that list their tests, a quick check runs twice more. If the tests
+cannot be rerun, nothing is found.
 """
 
 import os
@@ -34,10 +34,10 @@ from workers.workspaces.ground import Ground, site_of
 RULES: Final = frozenset({"flaky", "other-conditions", "flip", PERTURBED, REMEMBERED})
 MOST_TESTS: Final = 20
 SHARE: Final = 0.25
-"""Of the check's own duration, which its tests may take once more; at least `LEAST_SECONDS`."""
+"""The part of the check's duration that the rerun may take; at least `LEAST_SECONDS`."""
 LEAST_SECONDS: Final = 1.0
 MOST_BEHIND_SECONDS: Final = 10.0
-"""A canary ends its process after a minute."""
+"""For a rerun in the process of a canary, which ends after a minute."""
 _CASE: Final = re.compile(r"<testcase\b[^>]*")
 _NAME: Final = re.compile(r'\bname="([^"]*)"')
 _TIME: Final = re.compile(r'\btime="(\d+\.?\d*)"')
@@ -45,25 +45,25 @@ SHOWN: Final = "PYTEST_CURRENT_TEST"
 
 
 def proof(claim: Claim) -> Iterator[Finding]:
-    """Tests that failed before the fix and do not pass in all conditions, or pass whatever they expect."""
+    """Tests that failed before the fix and do not pass under all conditions, or pass with any expected value."""
     if RULES.issubset(claim.configuration.integrity.off):
         return
     is_python = any(delta.path.endswith(b".py") for delta in claim.changed)
     decisions = Decisions(claim)
     failed = set(claim.failed)
     for check, ran in zip(claim.checks, claim.ran, strict=True):
-        # In the order of its report, which is the usual one.
+        # In report order, which is the usual order.
         tests = [name for name in dict.fromkeys(ran.result.passed_names) if name in failed & ran.result.cases]
         seconds = max(LEAST_SECONDS, SHARE * ran.result.evidence.duration_seconds)
         if not is_pytest(check):
-            yield from _again(claim, check, ran, tests, decisions)
-        elif tests and is_python and len(tests) <= MOST_TESTS and _took(ran, tests) <= seconds:
-            yield from _proved(claim, check, ran, tests, seconds, decisions)
+            yield from _rerun(claim, check, ran, tests, decisions)
+        elif tests and is_python and len(tests) <= MOST_TESTS and _seconds_of(ran, tests) <= seconds:
+            yield from _rerun_tests(claim, check, ran, tests, seconds, decisions)
 
 
-def _again(claim: Claim, check: Check, ran: Ran, tests: list[str], decisions: Decisions) -> Iterator[Finding]:
-    """Where nobody knows how to run some of its tests, all of a quick check twice more, in fresh workspaces: what is
-    right every second time fails in one of two that follow each other. Once, where nobody knows its tests."""
+def _rerun(claim: Claim, check: Check, ran: Ran, tests: list[str], decisions: Decisions) -> Iterator[Finding]:
+    """Rerun a whole quick check whose tests cannot be run singly: twice, in fresh workspaces, so that a test that
+    passes every second time fails once; without known tests, once."""
     if ran.result.evidence.duration_seconds > MOST_SECONDS or not (tests or decisions):
         return
     failed: set[str] = set()
@@ -74,7 +74,7 @@ def _again(claim: Claim, check: Check, ran: Ran, tests: list[str], decisions: De
             recording = Recording(claim, check, ground, decisions if number == 2 else None)
             again = run_check(check, ground, ran.result.evidence.tree, recording.run)
             if decisions and number == 2 and again is not None and again.result.failures:
-                # It may mind that calls are recorded.
+                # Recording may have broken it.
                 again = run_check(check, ground, ran.result.evidence.tree, claim.run)
             failed |= {failure.name for failure in again.result.failures} if again else set()
             yield from recording.findings()
@@ -82,8 +82,8 @@ def _again(claim: Claim, check: Check, ran: Ran, tests: list[str], decisions: De
         yield _finding("flaky", f"{name} passed, and failed when it ran again on the same tree", check, name)
 
 
-def _took(ran: Ran, tests: Collection[str]) -> float:
-    """How many seconds these tests took, by the check's own report; those of the same name count, too."""
+def _seconds_of(ran: Ran, tests: Collection[str]) -> float:
+    """The seconds that these tests took according to the check's report; other tests with the same name count, too."""
     names = {test.partition("[")[0].rpartition("::")[2] for test in tests}
     reports = (
         path.read_text(errors="replace") for path in ran.reports if path.suffix == ".xml" and path.is_file()
@@ -92,16 +92,16 @@ def _took(ran: Ran, tests: Collection[str]) -> float:
     return sum(float(took[1]) for name, took in cases if name and took and name[1].partition("[")[0] in names)
 
 
-def _proved(
+def _rerun_tests(
     claim: Claim, check: Check, ran: Ran, tests: list[str], seconds: float, decisions: Decisions
 ) -> Iterator[Finding]:
-    # What an earlier check left could only be seen where it ran.
+    # Files that an earlier check left exist only where it ran.
     is_behind = check == claim.checks[0] and seconds < MOST_BEHIND_SECONDS
     if is_behind and claim.begun:
         ground, recording, rerun = claim.begun[0].result()
     else:
         beside = ran.result.passed_names if is_behind else ()
-        ground, recording, rerun = _place(claim, check, decisions, beside)
+        ground, recording, rerun = _prepared(claim, check, decisions, beside)
     if ground.problem:
         return
     plain = plain_run(tests)
@@ -113,21 +113,21 @@ def _proved(
     if not found and is_behind:
         found = played(recording.run, check, ground, runs, seconds, elsewhere=True)
     if (decisions or is_behind) and _has_failed(found):
-        # It may mind that calls are recorded, or what ran before in the same process.
+        # The recording, or earlier runs in the same process, may have caused the failure.
         found = {**found, **played(claim.run, check, ground, [varied, plain], seconds, elsewhere=True)}
     again: Outcomes = {}
     if _has_failed(found):
-        usual = played(claim.run, check, ground, [plain], seconds)
-        again = {**usual, **played(claim.run, check, ground, [varied], seconds, elsewhere=True)}
+        rerun_plain = played(claim.run, check, ground, [plain], seconds)
+        again = {**rerun_plain, **played(claim.run, check, ground, [varied], seconds, elsewhere=True)}
     yield from recording.findings()
     has_failed = "failed" in again.get("plain", {}).values()
-    there = played(claim.run, check, claim.ground, [plain], seconds) if has_failed else {}
-    flaky, depends = told_apart(found, again, there)
+    on_ground = played(claim.run, check, claim.ground, [plain], seconds) if has_failed else {}
+    flaky, depends = told_apart(found, again, on_ground)
     for name in flaky:
         text = f"{name} passed, and failed when it ran again on the same tree"
         yield _finding("flaky", text, check, name)
     git = claim.git
-    # A project that has always read the variable may go on to.
+    # A project that already read the variable may continue to.
     is_read = depends and git.found("grep", "-l", "-F", "-e", SHOWN, claim.trusted)
     for name in depends if not is_read else []:
         text = f"{name} fails in another order, with another hash seed or where no variable tells of a test"
@@ -140,25 +140,25 @@ def _proved(
 
 @contextmanager
 def begun(claim: Claim) -> Iterator[None]:
-    """Have all that takes longer than most tests ready for the first check of a fix, while it runs: a workspace, and in
-    it pytest, which has loaded nothing of the project. Only where a processor is free, and where a sandbox keeps the
-    check from it (docs/decisions/0061). What the claim holds goes at the end."""
+    """Prepare the rerun while the first check of a fix runs: a workspace and, in it, pytest, which has loaded nothing
+    of the project. Only if a processor is free and a sandbox isolates the check from it (docs/decisions/0061). Closes
+    `claim.held` at the end."""
     off, failed = claim.configuration.integrity.off, claim.failed if claim.changed else []
     is_due = any("::" in name for name in failed) and is_pytest(claim.checks[0])
     is_due = is_due and ALL_RULES not in off and not RULES.issubset(off)
     site = site_of(claim.work, claim.configuration, claim.cache)
     with claim.held, ThreadPoolExecutor(1, "fixloop-proof") as thread:
         if is_due and site.is_confined and has_spare_processor(claim.work, claim.configuration):
-            told = (claim, claim.checks[0], Decisions(claim), failed)
-            claim.begun.append(thread.submit(_place, *told))
+            arguments = (claim, claim.checks[0], Decisions(claim), failed)
+            claim.begun.append(thread.submit(_prepared, *arguments))
         yield
 
 
-def _place(
+def _prepared(
     claim: Claim, check: Check, decisions: Decisions, passed: Sequence[str]
 ) -> tuple[Ground, Recording, Rerun]:
-    """A fresh workspace, and a process in which tests run, of which calls are recorded; it waits for them behind a
-    canary, where tests are given beside which that belongs."""
+    """A fresh workspace, the recording of calls there, and the rerun. With `passed` tests, it starts at once: it runs a
+    canary next to them, then waits for its tests."""
     ground = claim.held.enter_context(claim.beside("2"))
     recording = Recording(claim, check, ground, decisions)
     rerun = claim.held.enter_context(closing(Rerun(recording.run, check, ground, elsewhere=True)))
@@ -172,11 +172,10 @@ def _has_failed(found: Outcomes) -> bool:
 
 
 def told_apart(found: Outcomes, again: Outcomes, beside: Outcomes) -> tuple[list[str], list[str]]:
-    """
-    The tests that are flaky, and those that depend on conditions.
+    """The tests that are flaky, and those that depend on conditions.
 
-    `found`: first in other conditions, then in the usual ones; `again`: the same, each in a process of its own;
-    `beside`: where the check ran, with the files that no commit has. What fails only without these is neither.
+    `found`: under other conditions, then under the usual ones; `again`: the same, each in a separate process;
+    `beside`: where the check ran, with its untracked files. A test that fails only without these is neither.
     """
     varied, plain = named(found, "varied", "failed"), named(found, "plain", "failed")
     usually = named(again, "plain", "passed")
@@ -193,7 +192,7 @@ def _finding(rule: str, text: str, check: Check, test: str, flip: Flip | None = 
 
 
 def _failed_at(claim: Claim) -> dict[str, int]:
-    """By test the line of its own file at which it failed, where the fix left that file as it was."""
+    """The line in its own file at which each test failed, if the fix did not change that file."""
     changed = {os.fsdecode(delta.path) for delta in claim.changed}
     found = {}
     for ref in (ref for run in claim.work.holding.state.active.runs for ref in run.failures):
@@ -206,8 +205,8 @@ def _failed_at(claim: Claim) -> dict[str, int]:
 def _write_flips(
     directory: Path, bases: Collection[str], lines: Mapping[str, int]
 ) -> dict[str, tuple[str, Flip]]:
-    """Copies of the tests' files with one constant of each test changed far, and others with it changed a little; the
-    test and its change by the copy's name."""
+    """Write copies of the test files with one constant of each test changed far, and others with it changed a little.
+    Returns the original test and its change by the name of the copied test."""
     found: dict[str, tuple[str, Flip]] = {}
     for file, way in product(sorted({base.partition("::")[0] for base in bases}), ("flipped", "nearly")):
         copy = f"{file.removesuffix('.py')}_{way}.py"

@@ -1,4 +1,4 @@
-"""Single tests of pytest's, run once more in one process by a plugin of our own, which may wait for them."""
+"""Reruns single pytest tests in one process, through a fixloop plugin that can start before the tests are known."""
 
 import json
 import tempfile
@@ -21,64 +21,63 @@ from workers.workspaces.ground import Ground
 
 PLUGIN: Final = "fixloop_proof"
 _TOOLS: Final = {"pytest": 1, "py.test": 1}
-# Read and never imported: pytest is the project's, not ours.
+# Read, never imported: pytest belongs to the project.
 _SOURCE: Final = resources.files("fixloop.integrity") / "proof_plugin.py"
 Runs = Sequence[dict[str, Any]]
 Outcomes = Mapping[str, Mapping[str, str]]
-"""What became of each test, in each of the runs of a process."""
+"""The outcome of each test, by run of a process and test."""
 _OUTCOMES: Final = TypeAdapter(dict[str, dict[str, str]])
 
 
 def is_pytest(check: Check) -> bool:
-    """Whether it starts pytest, and its report names the tests."""
+    """Whether the check starts pytest, and its report names the tests."""
     return "junit" in check.report_kinds() and call_of(check.command, _TOOLS) is not None
 
 
 def plain_run(tests: Sequence[str]) -> dict[str, Any]:
-    """These tests in the usual order and conditions."""
+    """A run of these tests in the usual order and under the usual conditions."""
     bases = list(dict.fromkeys(name.partition("[")[0] for name in tests))
     return {"name": "plain", "args": bases, "only": tests, "varied": False}
 
 
 def named(found: Outcomes, run: str, outcome: str) -> set[str]:
-    """The tests that ended so in a run."""
+    """The tests with this outcome in a run."""
     return {name for name, ended in found.get(run, {}).items() if ended == outcome}
 
 
 class Rerun:
-    """Tests that run once more in one process. It may be begun before it is known which tests these are: pytest is
-    loaded then, and waits with all that is the project's. `elsewhere`: with another folder for temporary files and
-    another hash seed."""
+    """A rerun of tests in one process. It may begin before the tests are known: pytest then loads nothing of the
+    project until they are. `elsewhere`: with another folder for temporary files and another hash seed."""
 
     def __init__(self, run: Run, check: Check, ground: Ground, *, elsewhere: bool = False) -> None:
         self._run, self._check, self._ground, self._elsewhere = run, check, ground, elsewhere
         self._thread = ThreadPoolExecutor(1, "fixloop-rerun")
         self._ended: Future[Any] | None = None
-        self._own = Path(tempfile.mkdtemp(prefix="proof-", dir=ground.workspace.scratch))
+        self._folder = Path(tempfile.mkdtemp(prefix="proof-", dir=ground.workspace.scratch))
 
     def begin(self, behind: Callable[[Run], object] | None = None) -> Future[Any]:
-        """Start the process, which has ended with what is returned. `behind`: starts pytest for something else, by the
-        `Run` that it is given, and the tests are run behind that."""
+        """Start the process; the returned future completes when it ends. `behind`: starts pytest for another purpose
+        with the given `Run`; the tests run after that."""
         directory, argv = self._ground.workspace.directory, list(self._check.command)
-        (self._own / "plugin").mkdir()
-        (self._own / "plugin" / f"{PLUGIN}.py").write_bytes(_SOURCE.read_bytes())
+        (self._folder / "plugin").mkdir()
+        (self._folder / "plugin" / f"{PLUGIN}.py").write_bytes(_SOURCE.read_bytes())
         for kind in self._check.report_kinds():
             place = str(self._ground.report_path(self._check.name, kind))
             argv = [part.replace("{" + kind + "}", place) for part in argv]
-        told = {name: str(self._own / name) for name in ("tests", "results")} | {"root": str(directory)}
+        paths = {name: str(self._folder / name) for name in ("tests", "results")} | {"root": str(directory)}
         call = call_of(argv, _TOOLS) if behind else None
         more = {"behind": call.rest} if call else {}
 
         def with_tests(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
             addopts = env.get("PYTEST_ADDOPTS", "")
-            (self._own / "told").write_text(json.dumps(told | more | {"addopts": addopts}))
+            (self._folder / "told").write_text(json.dumps(paths | more | {"addopts": addopts}))
             variables = {
                 **env,
-                "FIXLOOP_PROOF": str(self._own / "told"),
+                "FIXLOOP_PROOF": str(self._folder / "told"),
                 "PYTEST_ADDOPTS": f"{addopts} -p {PLUGIN}",
-                "PYTHONPATH": f"{self._own / 'plugin'}:{env.get('PYTHONPATH', '')}",
+                "PYTHONPATH": f"{self._folder / 'plugin'}:{env.get('PYTHONPATH', '')}",
             }
-            # Short: a socket's path has at most 108 characters.
+            # A short name, because a socket's path has at most 108 characters.
             with tempfile.TemporaryDirectory(prefix="t") as temporary:
                 if self._elsewhere:
                     variables = {"PYTHONHASHSEED": "4241", **variables, "TMPDIR": temporary}
@@ -90,30 +89,30 @@ class Rerun:
         return self._ended
 
     def played(self, runs: Runs, seconds: float) -> Outcomes:
-        """What became of the tests of each run, within so long; nothing where they could not be run so."""
-        self._tell(runs, seconds)
+        """The outcomes of the tests of each run, within this time; empty if they could not run."""
+        self._write_tests(runs, seconds)
         (self._ended or self.begin()).result()
         try:
-            # The code that is tested could have written there, too.
-            return _OUTCOMES.validate_json((self._own / "results").read_bytes())
+            # Validate: the tested code could have written there, too.
+            return _OUTCOMES.validate_json((self._folder / "results").read_bytes())
         except (OSError, ValueError):
             return {}
 
-    def _tell(self, runs: Runs, seconds: float) -> None:
+    def _write_tests(self, runs: Runs, seconds: float) -> None:
         at = f"{self._ground.workspace.directory}/"
-        told = [run | {"args": [f"{at}{name}" for name in run["args"]]} for run in runs if run["args"]]
-        write_whole(self._own / "tests", json.dumps({"runs": told, "seconds": seconds}).encode())
+        absolute = [run | {"args": [f"{at}{name}" for name in run["args"]]} for run in runs if run["args"]]
+        write_whole(self._folder / "tests", json.dumps({"runs": absolute, "seconds": seconds}).encode())
 
     def close(self) -> None:
-        """Wait for its end; where it still waits for tests, it ends without."""
-        if not (self._own / "tests").exists():
-            self._tell([], 0)
+        """Wait for the end of the process; if it still waits for tests, it ends without any."""
+        if not (self._folder / "tests").exists():
+            self._write_tests([], 0)
         self._thread.shutdown()
 
 
 def played(
     run: Run, check: Check, ground: Ground, runs: Runs, seconds: float, *, elsewhere: bool = False
 ) -> Outcomes:
-    """What became of the tests of each run, in one process that is started for them."""
+    """The outcomes of the tests of each run, in one new process."""
     with closing(Rerun(run, check, ground, elsewhere=elsewhere)) as rerun:
         return rerun.played(runs, seconds)

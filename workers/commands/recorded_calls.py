@@ -1,7 +1,7 @@
-"""Calls of the product that the tests of one check make, and whether a fix mended more than the answers to these.
+"""The calls of the product in one check's tests, and whether a fix changed more than the answers to these calls.
 
-They are recorded while the check runs again for another rule, in a workspace beside; there they are asked again, as
-the fix left the product and as it was. Only of Python; calls that write, start or connect say nothing.
+Calls are recorded while the check is rerun for another rule in a separate workspace, and replayed there with the fix
+and without it. Only for Python; calls that write files, start processes or open connections are skipped.
 """
 
 import json
@@ -28,14 +28,14 @@ from workers.workspaces.ground import Ground
 
 MOST_FILES: Final = 50
 SECONDS: Final = 3.0
-"""Of processor time for each of the two sides, and twice as long by the clock."""
+"""Processor time for each of the two sides; twice as much wall-clock time."""
 _INTEGRITY: Final = resources.files("fixloop.integrity")
-# Read and never imported: the interpreter is the project's, not ours.
+# Read, never imported: they run in the project's interpreter.
 _RECORDER: Final = _INTEGRITY / "call_recorder.py"
 _REPLAY: Final = _INTEGRITY / "call_replay.py"
 
 
-_OTHERS: Final = {
+_VARIANTS: Final = {
     "any": "other values",
     "literal": "others in place of values that the fix names",
     "shape": "more or fewer parts",
@@ -43,14 +43,14 @@ _OTHERS: Final = {
 
 
 class Decisions:
-    """What a fix changed in the Python of the product, if that tells more apart than before, or may hold an answer."""
+    """A fix's changes to the product's Python code; true if they add decisions or may contain an answer."""
 
     def __init__(self, claim: Claim) -> None:
         self._claim = claim
 
     @cached_property
     def changed(self) -> Sequence[Delta]:
-        """The changed files of the product; none where there is nothing to ask."""
+        """The changed product files; empty if there is nothing to replay."""
         claim = self._claim
         off, specialist = claim.configuration.integrity.off, claim.work.holding.ticket.specialist
         has_python = any(delta.path.endswith(b".py") for delta in claim.changed)
@@ -62,7 +62,7 @@ class Decisions:
 
     @cached_property
     def sources(self) -> tuple[list[Source], list[Source]]:
-        """The Python among them, before and after."""
+        """The changed Python files, before and after."""
         python = [delta for delta in self.changed if delta.path.endswith(b".py")]
         blobs = [side.blob for delta in python for side in (delta.old, delta.new)]
         found = texts(self._claim.git, blobs, MOST_BYTES)
@@ -82,49 +82,49 @@ class Decisions:
 
 
 class Recording:
-    """The calls that a check makes on a ground beside the claim's own."""
+    """The calls that a check makes on a separate ground."""
 
     def __init__(self, claim: Claim, check: Check, ground: Ground, decisions: Decisions | None) -> None:
         self._claim, self._check, self._ground, self._decisions = claim, check, ground, decisions
         if not decisions:
             return
-        self._own = Path(tempfile.mkdtemp(prefix="calls-", dir=ground.workspace.scratch))
+        self._folder = Path(tempfile.mkdtemp(prefix="calls-", dir=ground.workspace.scratch))
         for name in ("calls", "site", "old"):
-            (self._own / name).mkdir()
-        (self._own / "site" / "sitecustomize.py").write_bytes(_RECORDER.read_bytes())
+            (self._folder / name).mkdir()
+        (self._folder / "site" / "sitecustomize.py").write_bytes(_RECORDER.read_bytes())
         top, tracked = ground.workspace.path.resolve(), tracked_in_tree(claim.git, claim.tip)
         paths = [path for path in map(os.fsdecode, tracked) if path.endswith(".py")]
         files = [str(top / path) for path in paths if kind_of(path, claim.trust) is Kind.PRODUCT]
         changed = [str(top / os.fsdecode(delta.path)) for delta in decisions.changed]
-        told = {"files": files, "changed": changed, "calls": str(self._own / "calls")}
-        (self._own / "told").write_text(json.dumps(told))
+        settings = {"files": files, "changed": changed, "calls": str(self._folder / "calls")}
+        (self._folder / "told").write_text(json.dumps(settings))
 
     def run(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
-        """Run a command under guard, as `Claim.run` does, and record what the Python in it asks of the product."""
+        """Run a command under guard, like `Claim.run`, and record its Python calls of the product."""
         if not self._decisions:
             return self._claim.run(argv, cwd, env)
-        path = f"{self._own / 'site'}:{env.get('PYTHONPATH', '')}"
-        told = {"FIXLOOP_CALLS": str(self._own / "told"), "PYTHONPATH": path}
-        return self._claim.run(argv, cwd, {**env, **told})
+        path = f"{self._folder / 'site'}:{env.get('PYTHONPATH', '')}"
+        variables = {"FIXLOOP_CALLS": str(self._folder / "told"), "PYTHONPATH": path}
+        return self._claim.run(argv, cwd, {**env, **variables})
 
     def findings(self) -> Iterator[Finding]:
-        """The functions that answer otherwise only where they are asked what the tests ask. The files of the fix on
-        the ground are afterwards as they were before."""
-        if not self._decisions or not any((self._own / "calls").iterdir()):
+        """The functions whose answers changed only for the tests' calls. Afterwards, the changed files on the ground
+        have their content before the fix."""
+        if not self._decisions or not any((self._folder / "calls").iterdir()):
             return
         values = self._decisions.values
-        sides = {side: self._own / f"{side}.jsonl" for side in ("old", "new")}
-        told = {
-            "calls": str(self._own / "calls"),
+        sides = {side: self._folder / f"{side}.jsonl" for side in ("old", "new")}
+        settings = {
+            "calls": str(self._folder / "calls"),
             "before": self._old(self._decisions.changed),
             "settled": sorted(values.settled),
             "literals": sorted(values.literals),
             "seconds": SECONDS,
         } | {side: str(path) for side, path in sides.items()}
-        (self._own / "replay").write_text(json.dumps(told))
-        (self._own / "replay.py").write_bytes(_REPLAY.read_bytes())
+        (self._folder / "replay").write_text(json.dumps(settings))
+        (self._folder / "replay.py").write_bytes(_REPLAY.read_bytes())
         workspace, environment = self._ground.workspace, self._ground.check_environment(self._check.env)
-        argv = ["python", str(self._own / "replay.py"), str(self._own / "replay")]
+        argv = ["python", str(self._folder / "replay.py"), str(self._folder / "replay")]
         if self._claim.run(argv, workspace.directory, environment) is None:
             return
         lines = [path.read_text(errors="replace").splitlines() for path in sides.values() if path.exists()]
@@ -145,18 +145,18 @@ class Recording:
                 text = f"gives the answer to a call of the tests to {calls} other values, too; each had one of its own"
             else:
                 text = f"answers otherwise than before only for the tests' own values: of {calls} "
-                text += f"{_OTHERS[each.kind]}, {each.otherwise or 'none'} does"
+                text += f"{_VARIANTS[each.kind]}, {each.otherwise or 'none'} does"
             text, file = f"`{each.name}` {text}", os.path.relpath(each.file, top)
             yield Finding(rule=RULE, text=text, check=check, file=file, old=each.old, new=each.new)
 
     def _old(self, changed: Sequence[Delta]) -> dict[str, str | None]:
-        """Each changed file with another that has its text before the fix; None where there was none."""
+        """For each changed file, a file with its text before the fix; None if it did not exist."""
         git, found = self._ground.workspace.mirror.git, dict[str, str | None]()
         for number, delta in enumerate(changed):
             path = str(self._ground.workspace.path / os.fsdecode(delta.path))
             found[path] = None
             if not delta.is_addition:
-                kept = self._own / "old" / str(number)
+                kept = self._folder / "old" / str(number)
                 kept.write_bytes(git.output("cat-file", "blob", delta.old.blob))
                 found[path] = str(kept)
         return found

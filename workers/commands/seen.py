@@ -1,6 +1,6 @@
-"""What passed before has to be seen to pass again, test by test, although a fix may have renamed what it touched.
+"""Every test that passed before must pass again after a fix, which may have renamed it.
 
-Owns the lists of names that are kept for it, one for each check whose report lists tests.
+Owns the stored lists of test names, one for each check whose report lists tests.
 """
 
 import json
@@ -22,11 +22,11 @@ MOST_NAMES: Final = 20_000
 LISTED: Final = 10
 MOST_TOLD: Final = 100
 MOST_BYTES: Final = 1_000_000
-"""Of a file that is read for its tests."""
+"""How much of a file is read for its tests."""
 
 
 def renamed(work: Step, ran: Sequence[Ran], mirror: Mirror) -> dict[str, str]:
-    """The tests that were owed or have passed before, are in no report now, and passed under another name."""
+    """The new names of tests that were owed or passed before, are in no report now, and passed under another name."""
     state = work.holding.state
     listed = {name for one in ran for name in one.result.cases}
     listed |= {failure.name for one in ran for failure in (*one.result.failures, *one.result.old_failures)}
@@ -40,11 +40,11 @@ def renamed(work: Step, ran: Sequence[Ran], mirror: Mirror) -> dict[str, str]:
 
 
 def noted(work: Step, ran: Sequence[Ran], event: RunFinished, mirror: Mirror) -> dict[str, Any]:
-    """The fields of the event that say what was seen: names known again, and the lists that were kept."""
+    """The event's fields about test names: owed tests that passed, renamed tests, and stored lists."""
     state = work.holding.state
     owed, now = {ref.name for ref in state.active.owed}, renamed(work, ran, mirror)
     passed = tuple(sorted({*event.passed, *(owed & now.keys())}))
-    # What nobody has fixed yet, and what a person has accepted, is what later runs are compared with.
+    # Later runs are compared with a tree that has no fix yet or that a person accepted.
     is_first = not state.active.runs or state.trusted == state.tip or state.tree in state.accepted
     lists = {}
     for one in ran:
@@ -55,13 +55,13 @@ def noted(work: Step, ran: Sequence[Ran], event: RunFinished, mirror: Mirror) ->
         if names and names != known:
             text = json.dumps(sorted(names)[:MOST_NAMES])
             lists[check] = work.store.put_artifact(state.workflow, text.encode())
-    told = dict(list(now.items())[:MOST_TOLD])
+    renames = dict(list(now.items())[:MOST_TOLD])
     kept = (*event.artifacts, *lists.values())
-    return {"passed": passed, "renamed": told, "cases": lists, "artifacts": tuple(dict.fromkeys(kept))}
+    return {"passed": passed, "renamed": renames, "cases": lists, "artifacts": tuple(dict.fromkeys(kept))}
 
 
 def not_seen_again(claim: Claim) -> Iterator[Finding]:
-    """For each check, the tests that passed before and do not now, under no name."""
+    """For each check, the tests that passed before and now pass under no name."""
     workspace = claim.ground.workspace
     top = workspace.directory.relative_to(workspace.path)
     changed = {os.path.relpath(os.fsdecode(delta.path), top) for delta in claim.changed}
@@ -94,7 +94,7 @@ def _expected(work: Step, check: str) -> frozenset[str]:
 
 
 def _texts(work: Step, mirror: Mirror) -> tuple[dict[str, str], dict[str, str]]:
-    """The texts of the files that differ since the trusted commit, before and after, seen from where checks run."""
+    """The old and new texts of changed files whose tests can be matched, by path from where checks run."""
     state, folder = work.holding.state, snapshot_in(work.holding.state).subdirectory
     prefix = f"{folder}/" if folder else ""
     sides: tuple[dict[str, str], dict[str, str]] = ({}, {})

@@ -1,4 +1,4 @@
-"""What a fix changed, by what the files are: their paths as checks see them, and their texts before and after."""
+"""The files that a fix changed, by kind: their paths as checks see them, and their old and new texts."""
 
 import os
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ MOST_BYTES: Final = 1024 * 1024
 
 
 def changed_of(claim: Claim, *wanted: Kind) -> Sequence[Delta]:
-    """The changes of these kinds of files."""
+    """The changed files of these kinds."""
     return [delta for delta in claim.changed if claim.kinds.get(delta.path, Kind.PRODUCT) in wanted]
 
 
 def sides(claim: Claim, kind: Kind) -> tuple[dict[str, str], dict[str, str]]:
-    """The texts of the changed files of one kind before and after, by their paths from where checks run."""
+    """The old and new texts of the changed files of one kind, by path from where checks run."""
     changed = {path: one for one in changed_of(claim, kind) if (path := inside(claim, os.fsdecode(one.path)))}
     blobs = [side.blob for each in changed.values() for side in (each.old, each.new)]
     found = texts(claim.git, blobs, MOST_BYTES)
@@ -28,7 +28,7 @@ def sides(claim: Claim, kind: Kind) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def inside(claim: Claim, path: str) -> str:
-    """A path from the top as it is seen from where checks run; empty outside of that."""
+    """A path from the repository root relative to where checks run; empty if it is outside."""
     workspace = claim.ground.workspace
     folder = os.path.relpath(workspace.directory, workspace.path)
     if folder == ".":

@@ -1,4 +1,4 @@
-"""A specialist's step: the checks of its run on the workflow's tree, and the event that comes of them."""
+"""A specialist's step: runs its checks on the workflow's tree and returns the resulting event."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -29,17 +29,17 @@ from workers.steps.validation_steps import run_finished
 from workers.workspaces.ground import Site, open_ground, site_of
 
 FIRST_LISTED: Final = 200
-"""Of the failures that are older than the feature; all are counted."""
+"""Old failures that are listed; all are counted."""
 MOST_LISTED: Final = 500
-"""Of the files and rules by which they are counted."""
+"""Files, and names, for which old failures are counted separately."""
 
 
 def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished | None:
-    """Run the checks of the ticket's specialist on the workflow's tree; None when the ticket was withdrawn."""
+    """Run the checks of the ticket's specialist on the workflow's tree; None if the ticket was withdrawn."""
     state, ticket = work.holding.state, work.holding.ticket
     checks = [entry.checks for entry in configuration.specialists if entry.name == ticket.specialist]
     if not checks:
-        # A manual fix may re-read a configuration that no longer has what passed before (K37).
+        # A manual fix may reload a configuration that no longer has the specialist (K37).
         why = f"{ticket.specialist} is configured no more; name it again, or skip it"
         return run_finished(ticket, state.tree, RunOutcome.ERROR, error=why)
     with open_ground(work, configuration, cache) as ground:
@@ -48,7 +48,7 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
             return run_finished(ticket, state.tree, RunOutcome.ERROR, error=ground.problem)
         tree, changed, site = ground.tree, changed_since(work, ground), site_of(work, configuration, cache)
         ran = taken_over(work, site, ground, configuration.specialist(ticket.specialist))
-        ran = [_with_old_kept(work, one) for one in ran]
+        ran = [_with_old_stored(work, one) for one in ran]
         due = () if ran else checks[0]
         with _comparison(work, configuration, site) as comparison:
             claim = Claim(work, configuration, cache, ground, checks[0], ran, changed, comparison.run, {})
@@ -57,12 +57,12 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
                     one = comparison.checked(ticket.specialist, entry, ground, tree)
                     if one is None:
                         return None
-                    ran.append(_with_old_kept(work, one))
+                    ran.append(_with_old_stored(work, one))
                 has_passed = worst([one.result.outcome for one in ran]) is RunOutcome.PASSED
                 found = by_chance(claim) + (findings(claim) if has_passed and changed else ())
             if work.cancelled():
                 return None
-        # At the end, because what they ran may have changed it; what was changed before is found then, too.
+        # Compare at the end, because the checks may have changed the environment; this also finds earlier changes.
         if problem := frozen.problem():
             return run_finished(ticket, state.tree, RunOutcome.ERROR, error=problem)
         environments = frozen.kept()
@@ -70,7 +70,7 @@ def check(work: Step, configuration: Configuration, cache: Path) -> RunFinished 
         for result in (one.result for one in ran):
             shown = {**claim.learned.get(result.check, {}), "environment": "".join(environments.values())}
             results.append(result.model_copy(update={"evidence": result.evidence.model_copy(update=shown)}))
-        # Kept before the commit that names them.
+        # Store artifacts before the commit that names them.
         reports = (ground.redaction.data(each) for one in ran for each in one.written() if each)
         put = partial(work.store.put_artifact, state.workflow)
         artifacts = [*work.keep(*(one.output for one in ran)), *map(put, reports), *environments.values()]
@@ -89,8 +89,8 @@ def _comparison(work: Step, configuration: Configuration, site: Site) -> Compari
         work.tell(event, f"baseline/{check}")
 
     def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
-        told = {**env, "FIXLOOP_ROLE": worker_of(ticket), VARIABLE: traceparent(ticket)}
-        variables, confined = site.started(argv, cwd, told, network=network)
+        given = {**env, "FIXLOOP_ROLE": worker_of(ticket), VARIABLE: traceparent(ticket)}
+        variables, confined = site.started(argv, cwd, given, network=network)
         return work.run(argv, cwd=cwd, env=variables, unheard_seconds=limit, confined=confined)
 
     runs, off = state.active.runs, configuration.integrity.off
@@ -99,8 +99,8 @@ def _comparison(work: Step, configuration: Configuration, site: Site) -> Compari
     return Comparison(site, run, begins, known, loads)
 
 
-def _with_old_kept(work: Step, ran: Ran) -> Ran:
-    """The check with its old failures as an artifact, which its evidence names."""
+def _with_old_stored(work: Step, ran: Ran) -> Ran:
+    """Store the check's old failures as an artifact and name it in the evidence."""
     result, old = ran.result, ran.result.old_failures
     if not old:
         return ran
@@ -120,7 +120,7 @@ def _finished(work: Step, ran: list[CheckResult], tree: str, artifacts: list[str
     state, ticket = work.holding.state, work.holding.ticket
     active, results = state.active, ran
     if active.runs:
-        # An optional check that ran on an earlier tree and cannot on this one was broken by a fix (K36).
+        # An optional check that ran on an earlier tree and cannot run on this one was broken by a fix (K36).
         error = {"outcome": RunOutcome.ERROR}
         results = [
             each.model_copy(update=error)
@@ -132,7 +132,7 @@ def _finished(work: Step, ran: list[CheckResult], tree: str, artifacts: list[str
     wrong = [result for result in results if result.outcome is RunOutcome.ERROR]
     owed = {ref.name for ref in active.owed}
     whole = tuple(failure for result in failed for failure in result.whole)
-    # A test that fails as it does on the base is owed no more: nobody is asked for it (K7).
+    # A test that fails as on the base is no longer owed: nobody has to fix it (K7).
     settled = {failure.name for result in results for failure in result.old_failures}
     listed = (each.evidence.old_failures for each in results if each.old_failures)
     return run_finished(
@@ -148,7 +148,7 @@ def _finished(work: Step, ran: list[CheckResult], tree: str, artifacts: list[str
         coverage=_coverage(results),
         error="; ".join(result.reason for result in wrong),
         stack_trace="\n".join(result.output_tail for result in wrong),
-        # Another worker may have what this machine lacks; a run that brings its own worker has only this one.
+        # Another worker may have what this machine lacks, but a run with its own worker has only this one.
         is_final=bool(state.queue and wrong) and all(result.is_final for result in wrong),
         artifacts=tuple(dict.fromkeys((*artifacts, *listed))),
     )

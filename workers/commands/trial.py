@@ -1,4 +1,5 @@
-"""The process behind `fixloop.intake.trial`: all checks once on a snapshot, no workflow (docs/decisions/0036)."""
+"""The process behind `fixloop.intake.trial`: runs all checks once on a snapshot, without a workflow
+(docs/decisions/0036)."""
 
 import signal
 import sys
@@ -33,13 +34,13 @@ ENDED: Final = 128 + signal.SIGTERM
 
 
 def main(_options: Mapping[str, Any]) -> int:
-    """Read what is asked, write a line for each result; the exit code."""
+    """Read the request and write a line for each result; returns the exit code."""
     attach()
-    # The system's own handler would leave the workspace behind.
+    # The default action would leave the workspace behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    ended, turn = threading.Event(), threading.Lock()
+    ended, write_lock = threading.Event(), threading.Lock()
     try:
-        # While its caller finds out what to ask.
+        # Detect the sandbox while the caller prepares its request.
         with suppress(FixloopError):
             means_in_use()
         asked = Asked.model_validate_json(sys.stdin.buffer.read())
@@ -47,18 +48,18 @@ def main(_options: Mapping[str, Any]) -> int:
         each = [asked.model_copy(update={"configuration": one}) for one in configurations]
         with ThreadPoolExecutor(len(each)) as threads:
             try:
-                return max(threads.map(lambda one: _told(one, turn, ended), each))
+                return max(threads.map(lambda one: _write_results(one, write_lock, ended), each))
             finally:
                 ended.set()
     except KeyboardInterrupt:
         return ENDED
 
 
-def _told(asked: Asked, turn: threading.Lock, ended: threading.Event) -> int:
-    """Write the results; the exit code. `turn`: who writes has it."""
+def _write_results(asked: Asked, write_lock: threading.Lock, ended: threading.Event) -> int:
+    """Write the results; returns the exit code. `write_lock`: held while writing."""
 
     def say(value: Tried | Refused) -> None:
-        with turn:
+        with write_lock:
             sys.stdout.write(f"{value.model_dump_json()}\n")
             sys.stdout.flush()
 
@@ -73,7 +74,7 @@ def _told(asked: Asked, turn: threading.Lock, ended: threading.Event) -> int:
 
 
 def tried(asked: Asked, ended: threading.Event) -> Iterator[Tried]:
-    """The result of each check, in the order of the phases, until `ended` or a ground that cannot be made ready."""
+    """The result of each check, in phase order, until `ended` is set or a ground cannot be prepared."""
     sweep_workspaces(asked.cache)
     snapshot, configuration = asked.snapshot, asked.configuration
     commit = snapshot.commit
@@ -90,7 +91,7 @@ def tried(asked: Asked, ended: threading.Event) -> Iterator[Tried]:
                 )
                 yield Tried(specialist=entry.name, result=failed)
                 return
-            run = _limited(entry, asked, site, ended)
+            run = _limited_run(entry, asked, site, ended)
             tree = ground.tree
             done = list[Ran]()
             with Comparison(site, run) as comparison:
@@ -110,7 +111,7 @@ def _seal(site: Site, ground: Ground, entry: SpecialistChecks, ran: Sequence[Ran
     file = seal_key_of(load_settings(), Path(site.snapshot.source))
     if file is None or not file.exists() or not load_settings().take_over_seconds:
         return
-    # It takes a while to load, and most projects that are checked have no history.
+    # Slow to import, and most checked projects have no history.
     from fixloop.store.seal import sealing_in
     from workers.commands.checked import seal
 
@@ -119,8 +120,8 @@ def _seal(site: Site, ground: Ground, entry: SpecialistChecks, ran: Sequence[Ran
             seal(site, ground, entry, ran, sealing)
 
 
-def _limited(entry: SpecialistChecks, asked: Asked, site: Site, ended: threading.Event) -> Run:
-    """Runs commands; the limit is for all checks of a specialist together, as for a run of the loop."""
+def _limited_run(entry: SpecialistChecks, asked: Asked, site: Site, ended: threading.Event) -> Run:
+    """A `Run` with one time limit for all checks of a specialist together, as in a workflow."""
     usual_minutes = asked.configuration.limits.validation_minutes
     minutes = usual_minutes if entry.timeout_minutes is None else entry.timeout_minutes
     until = time.monotonic() + (minutes * 60 if minutes else NO_LIMIT_SECONDS)

@@ -1,1 +1,1 @@
-"""What a fix may not choose: which files judge, and what in a difference is a question for a person."""
+"""What a fix must not decide: which files judge it, and which parts of a diff need a person's decision."""

@@ -1,4 +1,4 @@
-"""Types given away: what a type checker knew before and is now told to believe."""
+"""Type information that a fix removes: dropped annotations, `Any`, casts, and code hidden from the type checker."""
 
 import ast
 import re
@@ -9,47 +9,47 @@ from fixloop.integrity.source import Function, Sign, Source, names_in
 
 RULE: Final = "types-given-away"
 
-_BRACES: Final = re.compile(r"\bas (?:any|unknown as \w+|never)\b|< any >")
-_ANYTHING: Final = frozenset({"Any", "typing.Any", "t.Any", "Incomplete"})
-_WAY: Final = re.compile(r"""(?:\w+\.loads|ast\.literal_eval) (?:[\w.]*(?:dumps|repr|str)\(|['"])""")
+_TYPESCRIPT: Final = re.compile(r"\bas (?:any|unknown as \w+|never)\b|< any >")
+_ANY_TYPES: Final = frozenset({"Any", "typing.Any", "t.Any", "Incomplete"})
+_TRIP: Final = re.compile(r"""(?:\w+\.loads|ast\.literal_eval) (?:[\w.]*(?:dumps|repr|str)\(|['"])""")
 
 
 def given_away(old: Source | None, new: Source) -> Iterator[Sign]:
-    """Annotations of functions that are gone or say `Any`, casts, code for the type checker alone, and functions that
-    are not checked."""
-    before, after = (_annotated(each) if each else {} for each in (old, new))
+    """Function annotations that were removed or became `Any`, casts, code only the type checker sees, and unchecked
+    functions."""
+    before, after = (_annotations(each) if each else {} for each in (old, new))
     for place, (was, _) in before.items():
         now, line = after.get(place, (was, 0))
-        if was and was not in _ANYTHING and (not now or now in _ANYTHING):
-            text = f"the type of {_named(place)} was `{was}` and is {'`Any`' if now else 'not given'} now"
+        if was and was not in _ANY_TYPES and (not now or now in _ANY_TYPES):
+            text = f"the type of {_described(place)} was `{was}` and is {'`Any`' if now else 'not given'} now"
             yield new.sign(RULE, f"{place[0]} {place[1]}", line, text)
     is_typed = bool(before) and all(was for (_, name), (was, _) in before.items() if not name)
     for place, (now, line) in after.items():
-        if is_typed and place not in before and not place[1] and (not now or now in _ANYTHING):
-            yield new.sign(RULE, f"{place[0]} ", line, f"the type of {_named(place)} is not given")
+        if is_typed and place not in before and not place[1] and (not now or now in _ANY_TYPES):
+            yield new.sign(RULE, f"{place[0]} ", line, f"the type of {_described(place)} is not given")
     for node in new.nodes:
-        if (text := _told_otherwise(new, node)) and isinstance(node, ast.stmt | ast.expr):
+        if (text := _override(new, node)) and isinstance(node, ast.stmt | ast.expr):
             yield new.sign(RULE, text, node.lineno, text)
-    for found, line in new.shapes(_BRACES) if new.ending in ("ts", "tsx", "mts", "cts") else ():
+    for found, line in new.shapes(_TYPESCRIPT) if new.ending in ("ts", "tsx", "mts", "cts") else ():
         yield new.sign(RULE, found[0], line, f"`{found[0]}` gives a type away")
 
 
-def _named(place: tuple[str, str]) -> str:
+def _described(place: tuple[str, str]) -> str:
     return f"{place[0]}({place[1]})" if place[1] else f"what {place[0]} returns"
 
 
-def _told_otherwise(source: Source, node: ast.AST) -> str:
-    """What a statement or an expression has a type checker believe; usually nothing."""
+def _override(source: Source, node: ast.AST) -> str:
+    """How a statement or expression overrides the type checker; usually empty."""
     match node:
         case ast.Call(args=[kind, _]) if source.dotted(node.func).endswith("typing.cast"):
-            anything = ast.unparse(kind) in _ANYTHING or source.dotted(kind) in _ANYTHING
-            return f"a value is cast to `{'Any' if anything else ast.unparse(kind)}`"
-        case ast.AnnAssign(annotation=kind, value=ast.expr()) if _ANYTHING & {
+            is_any = ast.unparse(kind) in _ANY_TYPES or source.dotted(kind) in _ANY_TYPES
+            return f"a value is cast to `{'Any' if is_any else ast.unparse(kind)}`"
+        case ast.AnnAssign(annotation=kind, value=ast.expr()) if _ANY_TYPES & {
             ast.unparse(kind),
             source.dotted(kind),
         }:
             return "a value is declared as `Any`"
-        case ast.Call(args=[given, *_]) if _WAY.match(f"{source.dotted(node.func)} {ast.unparse(given)}"):
+        case ast.Call(args=[given, *_]) if _TRIP.match(f"{source.dotted(node.func)} {ast.unparse(given)}"):
             return f"a value loses its type on its way through `{source.dotted(node.func)}`"
         case ast.Subscript(
             value=ast.Attribute(attr="__dict__") | ast.Call(func=ast.Name("vars")), ctx=ast.Load()
@@ -71,18 +71,18 @@ def _told_otherwise(source: Source, node: ast.AST) -> str:
     return ""
 
 
-def _annotated(source: Source) -> dict[tuple[str, str], tuple[str, int]]:
-    """The annotation of each parameter of each function, and under no name that of its result, with their lines."""
+def _annotations(source: Source) -> dict[tuple[str, str], tuple[str, int]]:
+    """The annotation and line of each parameter, by function and name; the return annotation has an empty name."""
     found: dict[tuple[str, str], tuple[str, int]] = {}
     for node in source.nodes:
         if isinstance(node, Function):
             scope, arguments = source.scope(node.lineno), node.args
             named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
             for each in (*named, *(star for star in (arguments.vararg, arguments.kwarg) if star)):
-                found[scope, each.arg] = (_written(each.annotation), each.lineno)
-            found[scope, ""] = (_written(node.returns), node.lineno)
+                found[scope, each.arg] = (_annotation_text(each.annotation), each.lineno)
+            found[scope, ""] = (_annotation_text(node.returns), node.lineno)
     return found
 
 
-def _written(annotation: ast.expr | None) -> str:
+def _annotation_text(annotation: ast.expr | None) -> str:
     return ast.unparse(annotation) if annotation is not None else ""

@@ -1,6 +1,6 @@
-"""Coverage that no test has earned: what was not covered is gone, or is run by what a module does when it is imported.
+"""Coverage that no test has earned: uncovered lines were deleted, or now run only because a module is imported.
 
-Definitions that nothing mentions may go: nobody could have tested them. Lines are known again by their text.
+Definitions that nothing mentions may be deleted: no test could reach them. Lines are matched by their text.
 """
 
 import ast
@@ -13,13 +13,13 @@ from fixloop.integrity.source import Function, Source
 
 
 class Measured(NamedTuple):
-    """A file, and which of its lines were run and which were not."""
+    """A file with the numbers of its executed and missed lines."""
 
     text: str = ""
     executed: Collection[int] = ()
     missing: Collection[int] = ()
 
-    def said(self, numbers: Iterable[int]) -> Counter[str]:
+    def line_texts(self, numbers: Iterable[int]) -> Counter[str]:
         lines = self.text.split("\n")
         return Counter(lines[number - 1].strip() for number in numbers if number <= len(lines))
 
@@ -32,25 +32,25 @@ Lines = Mapping[str, Collection[int]]
 def percent_earned(
     now: Coverage, before: Coverage, *, dead: Lines | None = None, only: Lines | None = None
 ) -> float:
-    """The coverage if what was missed before is missed still, but for `dead` lines, whether it is gone or run now;
-    `only`: of what is run now these lines alone are looked at."""
-    ran = missed = risen = owed = 0
+    """The coverage if every line missed before, except `dead` lines, still counts as missed, even if it is deleted or
+    runs now; `only`: of the lines that newly run, count only these."""
+    ran = missed = extra = still_missed = 0
     for path in {*now, *before}:
         this, was = now.get(path, _NOTHING), before.get(path, _NOTHING)
-        newly = (this.said(this.executed) - was.said(was.executed)) & was.said(was.missing)
+        newly = (this.line_texts(this.executed) - was.line_texts(was.executed)) & was.line_texts(was.missing)
         if only is not None:
-            newly &= this.said({*this.executed} & {*only.get(path, ())})
-        ran, missed, risen = ran + len(this.executed), missed + len(this.missing), risen + newly.total()
-        owed += len({*was.missing} - {*(dead or {}).get(path, ())})
-    left = missed + risen if only is not None else max(missed + risen, owed)
-    return 100 * (ran - risen) / max(ran - risen + left, 1)
+            newly &= this.line_texts({*this.executed} & {*only.get(path, ())})
+        ran, missed, extra = ran + len(this.executed), missed + len(this.missing), extra + newly.total()
+        still_missed += len({*was.missing} - {*(dead or {}).get(path, ())})
+    left = missed + extra if only is not None else max(missed + extra, still_missed)
+    return 100 * (ran - extra) / max(ran - extra + left, 1)
 
 
 def dead_lines(
     old: Mapping[str, str], new: Mapping[str, str], mentions: Callable[[str], int]
 ) -> dict[str, set[int]]:
-    """The lines of functions and classes that are gone and that nothing else named; `mentions`: how often a name
-    occurs in the whole project before."""
+    """The lines of deleted functions and classes that nothing else named; `mentions`: how often a name occurred in the
+    whole project before."""
     words = set(re.findall(r"\w+", "\n".join(new.values())))
     spans = [(path, each) for path, text in old.items() for each in Source(path, text).scopes]
     named = [(path, each.name.rpartition(".")[2], range(each.first, each.last + 1)) for path, each in spans]
@@ -62,14 +62,14 @@ def dead_lines(
 
 
 def called_at_import(old: str, new: str) -> set[str]:
-    """The names of what a module newly calls when it is imported."""
+    """The names of functions that a module newly calls at import."""
     trees = (Source("a.py", text).tree or ast.Module([], []) for text in (old, new))
     before, after = (Counter(_called(_at_import(tree))) for tree in trees)
     return set(after - before)
 
 
 def reached(texts: Mapping[str, str], names: Collection[str]) -> dict[str, set[int]]:
-    """The lines of the functions and classes of these names, and of those that they call."""
+    """The lines of the functions and classes with these names, and of all that they call, directly or indirectly."""
     nodes = [(path, node) for path, text in texts.items() for node in Source(path, text).nodes]
     defined = [(path, node) for path, node in nodes if isinstance(node, Function | ast.ClassDef)]
     known = set[str]()
@@ -95,7 +95,7 @@ def _called(nodes: Iterable[ast.AST]) -> list[str]:
 
 
 def _at_import(node: ast.AST) -> Iterator[ast.AST]:
-    """What is executed when a module is imported, as far as it is written there."""
+    """The nodes that run when the module is imported, not following calls."""
     yield node
     if isinstance(node, Function):
         inner: Iterable[ast.AST] = (*node.decorator_list, node.args)

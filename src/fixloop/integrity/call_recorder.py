@@ -1,9 +1,9 @@
-"""Records what tests ask of the product: calls of its functions from outside of it, with their arguments.
+"""Records calls of product functions from outside the product, with their arguments.
 
-It lies as `sitecustomize.py` in a folder of its own, which comes first on the path of the project's interpreter: it
-imports nothing of fixloop. It is told the files of the product, and writes what it saw into a file for each process,
-call by call, because code under test may end its process. Calls whose arguments cannot be pickled are left out. What
-tests wrote into `tmp_path`, and something read, is kept, too.
+It is installed as `sitecustomize.py` in a separate folder that comes first on the import path of the project's
+interpreter, so it imports nothing from fixloop. It gets the list of product files and writes one file per process, call
+by call, because code under test may end its process. It skips calls whose arguments cannot be pickled, and also keeps
+small files in `tmp_path` that are read.
 """
 
 import importlib
@@ -24,7 +24,7 @@ MOST_BYTES = 65536
 MOST_FILES = 50
 MOST_FILE_BYTES = 8192
 _WRITES = os.O_WRONLY | os.O_RDWR
-_MADE = os.path.join(os.environ.get("TMPDIR", "/tmp"), "pytest-of-")
+_TEST_FILES = os.path.join(os.environ.get("TMPDIR", "/tmp"), "pytest-of-")
 _ASYNC_GENERATOR = 0x200
 _VARARGS, _VARKEYWORDS = 0x04, 0x08
 
@@ -47,7 +47,7 @@ class _Recorder:
         return self.known[file]
 
     def record(self, code: CodeType, frame: FrameType) -> None:
-        # To pickle an argument can call the product, too.
+        # Pickling an argument can call the product, too.
         if len(self.seen) >= MOST_CALLS or getattr(self.own, "busy", False):
             return
         is_left_out = code.co_flags & _ASYNC_GENERATOR or code.co_name in ("<module>", "<genexpr>")
@@ -57,22 +57,22 @@ class _Recorder:
             return
         self.own.busy = True
         try:
-            told = _pickled(code, frame, self.called(code, frame))
+            payload = _pickled(code, frame, self.called(code, frame))
         except Exception:
             return
         finally:
             self.own.busy = False
-        if len(told) <= MOST_BYTES and told not in self.seen:
-            self.seen.add(told)
+        if len(payload) <= MOST_BYTES and payload not in self.seen:
+            self.seen.add(payload)
             self.counts[code] = self.counts.get(code, 0) + 1
             path = pickle.dumps([os.path.abspath(each) for each in sys.path])
-            os.write(self.out, struct.pack("<II", len(told), len(path)) + told + path)
+            os.write(self.out, struct.pack("<II", len(payload), len(path)) + payload + path)
 
     def called(self, code: CodeType, frame: FrameType) -> list[str]:
-        """The names by which a caller finds what is called, as `module:name`: first where it was defined, then where
-        the product has it, too. What a function has made, or an object that is called, is known by the latter alone."""
+        """The names by which a caller can find the callee, as `module:name`: first its definition, then other places
+        in the product that hold it. Nested functions and callable objects have only the latter."""
         own = f"{frame.f_globals.get('__name__', '')}:{code.co_qualname}"
-        # To look through all modules takes its time.
+        # Searching all modules is slow.
         if "<" not in code.co_qualname and os.path.realpath(code.co_filename) not in self.changed:
             return [own]
         if code not in self.places:
@@ -83,7 +83,7 @@ class _Recorder:
         return found if is_made else [own, *found]
 
     def there(self) -> Iterator[tuple[str, Any]]:
-        """What modules of the product have, and their classes."""
+        """The attributes of product modules and of the classes they define."""
         for module, value in list(sys.modules.items()):
             has = getattr(value, "__dict__", {})
             if not isinstance(has.get("__file__"), str) or not self.is_product(has["__file__"]):
@@ -94,23 +94,23 @@ class _Recorder:
                 yield from [(f"{module}:{name}.{method}", what) for method, what in inner.items()]
 
     def opened(self, event: str, arguments: Any) -> None:
-        """Keep what is in a small file that is opened to be read, where a test has made it in pytest's own folder."""
+        """Keep the content of a small file in pytest's temporary folder that is opened for reading."""
         if event != "open" or getattr(self.own, "busy", False) or len(self.read) >= MOST_FILES:
             return
         place, mode, flags = arguments
         is_read = not (isinstance(place, int) or set("wax+") & set(mode or "") or (flags or 0) & _WRITES)
         file = os.path.abspath(os.fsdecode(place)) if is_read else ""
-        if not file.startswith(_MADE):
+        if not file.startswith(_TEST_FILES):
             return
         self.own.busy = True
         try:
             if os.path.isfile(file) and os.path.getsize(file) <= MOST_FILE_BYTES:
-                with open(file, "rb") as there:
-                    found = (file, there.read())
+                with open(file, "rb") as stream:
+                    found = (file, stream.read())
                 if found not in self.read:
                     self.read.add(found)
-                    told = pickle.dumps(found)
-                    os.write(self.out, struct.pack("<II", len(told), 0) + told)
+                    payload = pickle.dumps(found)
+                    os.write(self.out, struct.pack("<II", len(payload), 0) + payload)
         except OSError:
             pass
         finally:
@@ -119,21 +119,21 @@ class _Recorder:
     def watch(self) -> None:
         sys.addaudithook(self.opened)
         if sys.version_info < (3, 12):
-            threading.setprofile(self._profiled)
-            sys.setprofile(self._profiled)
+            threading.setprofile(self._on_profile)
+            sys.setprofile(self._on_profile)
             return
         monitoring = sys.monitoring
         tool = next((each for each in (3, 4) if monitoring.get_tool(each) is None), None)
         if tool is not None:
             monitoring.use_tool_id(tool, "fixloop")
-            monitoring.register_callback(tool, monitoring.events.PY_START, self._started)
+            monitoring.register_callback(tool, monitoring.events.PY_START, self._on_start)
             monitoring.set_events(tool, monitoring.events.PY_START)
 
-    def _profiled(self, frame: FrameType, event: str, _argument: Any) -> None:
+    def _on_profile(self, frame: FrameType, event: str, _argument: Any) -> None:
         if event == "call" and self.is_product(frame.f_code.co_filename):
             self.record(frame.f_code, frame)
 
-    def _started(self, code: CodeType, _offset: int) -> Any:
+    def _on_start(self, code: CodeType, _offset: int) -> Any:
         if not self.is_product(code.co_filename):
             return sys.monitoring.DISABLE  # type: ignore[attr-defined, unused-ignore]
         self.record(code, sys._getframe(1))
@@ -141,7 +141,7 @@ class _Recorder:
 
 
 def _has_code(value: Any, code: CodeType, frame: FrameType) -> bool:
-    """Whether a call of the value begins with this frame."""
+    """Whether calling the value enters this frame."""
     function = getattr(value, "__func__", value)
     while not hasattr(function, "__code__") and hasattr(function, "__wrapped__"):
         function = function.__wrapped__
@@ -152,7 +152,7 @@ def _has_code(value: Any, code: CodeType, frame: FrameType) -> bool:
 
 
 def _pickled(code: CodeType, frame: FrameType, places: list[str]) -> bytes:
-    """File, names and arguments of a call that begins."""
+    """The file, names and arguments of a starting call; raises LookupError where it has no name."""
     if not places:
         raise LookupError
     names, given = list(code.co_varnames), dict(frame.f_locals)
@@ -160,18 +160,18 @@ def _pickled(code: CodeType, frame: FrameType, places: list[str]) -> bytes:
     values = [given[name] for name in names[:positional]]
     named = {name: given[name] for name in names[positional : positional + keyword]}
     further = positional + keyword
-    # What the test did not give is the product's own.
-    usual, usual_named = _defaults(code, frame)
-    while usual and values and not code.co_flags & _VARARGS and values[-1] is usual.pop():
+    # Drop defaults: the test did not pass them.
+    defaults, named_defaults = _defaults(code, frame)
+    while defaults and values and not code.co_flags & _VARARGS and values[-1] is defaults.pop():
         values.pop()
-    named = {name: value for name, value in named.items() if value is not usual_named.get(name, named)}
+    named = {name: value for name, value in named.items() if value is not named_defaults.get(name, named)}
     if code.co_flags & _VARARGS:
         values += given[names[further]]
         further += 1
     if code.co_flags & _VARKEYWORDS:
         named.update(given[names[further]])
     if code.co_name == "__call__" and not places[0].endswith(code.co_qualname):
-        # The object itself is found by its name.
+        # `self` is found by its name.
         values = values[1:]
     return pickle.dumps((os.path.realpath(code.co_filename), places, values, named), protocol=4)
 
@@ -187,13 +187,13 @@ def _defaults(code: CodeType, frame: FrameType) -> tuple[list[Any], dict[str, An
 
 
 if __name__ == "sitecustomize":
-    # First the one that this one hides.
+    # Run the sitecustomize that this one shadows first.
     _FOLDER, _OWN = os.path.dirname(os.path.abspath(__file__)), sys.modules.pop(__name__)
     sys.path[:] = [each for each in sys.path if os.path.abspath(each) != _FOLDER]
     try:
         importlib.import_module(__name__)
     except ImportError:
-        # Python looks for the module that it imports.
+        # Python expects the module in sys.modules after the import.
         sys.modules[__name__] = _OWN
     if TOLD in os.environ and sys.version_info >= (3, 11):
         with open(os.environ[TOLD]) as _file:

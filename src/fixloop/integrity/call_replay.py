@@ -1,8 +1,8 @@
-"""Repeats recorded calls of the product, and calls with other values near them, as a fix left it and as it was before.
+"""Replays recorded calls of the product, and variants with perturbed values, with the fix and without it.
 
-The project's interpreter runs it as a script: it imports nothing of fixloop. Both sides are processes of their own,
-which make the same other values; calls that would write a file, start a process or open a connection are refused by an
-audit hook. A line is written for each call, as `fixloop.integrity.perturbed` reads them.
+The project's interpreter runs it as a script, so it imports nothing from fixloop. Each side is a separate process; both
+generate the same perturbed values. An audit hook blocks file writes, new processes and connections. The script writes
+one line per call, in the format that `fixloop.integrity.perturbed` reads.
 """
 
 import contextlib
@@ -31,10 +31,10 @@ from typing import Any
 
 SHIFTS = (1, -1, 2, -2, 3, 5, -7, 10, 12, 60, 100, 200, -300, 1000)
 WIDE = ((0, 0), (-3, 0), (1, 0), (30, 3))
-"""Thirds of a number, and what is added: a limit is not reached with all of them."""
+"""Thirds of a number, and an offset: not all of the results can exceed a limit."""
 YEARS = (4, 8, -4, 12, -16, 20)
 ARGUMENT = 2
-"""How deep an argument lies in what a call is given."""
+"""The depth of an argument within `Given`."""
 LEAVES = 8
 TURNS = 8
 LIMIT = 100
@@ -42,7 +42,7 @@ DIGITS = ("0123456789",)
 KINDS = (*DIGITS, "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 CALL_SECONDS = 0.3
 ORDER_SECONDS = 0.5
-"""Of all calls in one order."""
+"""For all calls in one order."""
 DEEPEST = 12
 SHOWN_CHARACTERS = 300
 _REFUSED = ("socket.", "subprocess.", "shutil.", "ctypes.", "ftplib.", "smtplib.", "sqlite3.", "tempfile.")
@@ -54,43 +54,43 @@ _MODULES = (".py", ".pyc", ".so")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _WORD = re.compile(r"(str|bytes) b?'[\w.-]{0,24}'")
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
-_RUN = re.compile(r"(?=([^\W_]{3}))")
+_SUBSTRING = re.compile(r"(?=([^\W_]{3}))")
 NUMBERS = (int, float, Decimal, Fraction)
 USUAL = frozenset({*range(-1, 11), 100, 1000})
 Given = tuple[list[Any], dict[str, Any]]
 Call = tuple[bytes, bytes]
-"""What was recorded of it, and the path that modules were found on."""
+"""The pickled call, and the pickled `sys.path` at the time."""
 
 
 class TooLong(BaseException):
-    """A call takes longer than one may."""
+    """A call exceeded its time limit."""
 
 
 def main() -> None:
     with open(sys.argv[1]) as file:
-        told = json.load(file)
-    recorded = list(_calls(told["calls"]))
+        job = json.load(file)
+    recorded = list(_calls(job["calls"]))
     calls, files = [each for each in recorded if each[1]], _files(recorded)
     absent = [place for place in files if not os.path.exists(place)]
-    told["settled"] += map(key, files)
+    job["settled"] += map(key, files)
     for side in ("new", "old"):
-        for path, text in told["before"].items() if side == "old" else ():
+        for path, text in job["before"].items() if side == "old" else ():
             if os.path.lexists(path):
                 os.unlink(path)
             if text is not None:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 shutil.copyfile(text, path)
-                # Bytecode is known by size and second: no other file has this one.
+                # Bytecode caches compare size and mtime in seconds: no other file has this mtime.
                 os.utime(path, (978307200, 978307200))
-        out = os.open(told[side], os.O_WRONLY | os.O_CREAT, 0o600)
+        out = os.open(job[side], os.O_WRONLY | os.O_CREAT, 0o600)
         child = os.fork()
         if child == 0:
             try:
-                _replayed(calls, files, told, out)
+                _replay(calls, files, job, out)
             finally:
                 os._exit(0)
         os.close(out)
-        until = time.monotonic() + told["seconds"] + 5
+        until = time.monotonic() + job["seconds"] + 5
         while os.waitpid(child, os.WNOHANG)[0] == 0:
             if time.monotonic() > until:
                 os.kill(child, signal.SIGKILL)
@@ -107,17 +107,17 @@ def _calls(folder: str) -> Iterator[Call]:
         with open(os.path.join(folder, name), "rb") as file:
             data, at = file.read(), 0
         while at + 8 <= len(data):
-            told, path = struct.unpack_from("<II", data, at)
-            yield data[at + 8 : at + 8 + told], data[at + 8 + told : at + 8 + told + path]
-            at += 8 + told + path
+            size, path = struct.unpack_from("<II", data, at)
+            yield data[at + 8 : at + 8 + size], data[at + 8 + size : at + 8 + size + path]
+            at += 8 + size + path
 
 
-def _replayed(calls: list[Call], files: dict[str, str], told: dict[str, Any], to: int) -> None:
-    seconds: float = told["seconds"]
+def _replay(calls: list[Call], files: dict[str, str], job: dict[str, Any], to: int) -> None:
+    seconds: float = job["seconds"]
     refuses, read, until = [False], set[str](), time.monotonic() + 2 * seconds
 
     def is_over() -> bool:
-        # A busy machine must not shorten the list; calls that sleep must not make it long.
+        # A busy machine must not shorten the list; calls that sleep must not prolong it.
         return time.process_time() > seconds or time.monotonic() > until
 
     def audit(event: str, arguments: Any) -> None:
@@ -147,76 +147,75 @@ def _replayed(calls: list[Call], files: dict[str, str], told: dict[str, Any], to
             if is_over():
                 raise TooLong
 
-    repeated = partial(_repeated, files=files, told=told, read=read, refuses=refuses)
+    replay_call = partial(_replayed_call, files=files, job=job, read=read, refuses=refuses)
     with contextlib.suppress(BaseException):
-        write(_remembered(calls, repeated))
+        write(_order_dependent(calls, replay_call))
     for number, call in enumerate(calls):
         try:
-            write(repeated(number, call))
+            write(replay_call(number, call))
             if is_over():
                 return
         except BaseException:
-            # What cannot be asked says nothing.
-            continue
+            continue  # A call that cannot be replayed proves nothing.
         finally:
             refuses[0] = False
 
 
-def _remembered(
-    calls: list[Call], repeated: Callable[..., Iterator[dict[str, Any]]]
+def _order_dependent(
+    calls: list[Call], replay_call: Callable[..., Iterator[dict[str, Any]]]
 ) -> Iterator[dict[str, Any]]:
-    """A line for each call that is answered otherwise when those that came after it come first. Calls that answer
-    nothing are left out: to change what follows is all that they are for."""
+    """A line for each call whose answer changes when the calls after it run first. Calls that return None are left
+    out: their purpose is to change later answers."""
     for call, path in calls:
-        # Once for all orders.
+        # Import once for all orders.
         sys.path[:] = pickle.loads(path)
         with contextlib.suppress(Exception):
             _function(*pickle.loads(call)[1::-1])
-    usual = _in_order(range(len(calls)), calls, repeated)
-    telling = [number for number, line in usual.items() if line["answer"] != "None"]
-    turned = _in_order(telling[::-1], calls, repeated)
-    differs = any(line["outcome"] != usual[number]["outcome"] for number, line in turned.items())
-    again = _in_order(telling, calls, repeated) if differs else {}
-    for number in sorted(again.keys() & turned.keys()):
-        if usual[number]["outcome"] == again[number]["outcome"] != turned[number]["outcome"]:
-            yield {**usual[number], "alone": turned[number]["answer"], "by": "order"}
+    in_order = _in_order(range(len(calls)), calls, replay_call)
+    telling = [number for number, line in in_order.items() if line["answer"] != "None"]
+    reversed_order = _in_order(telling[::-1], calls, replay_call)
+    differs = any(line["outcome"] != in_order[number]["outcome"] for number, line in reversed_order.items())
+    again = _in_order(telling, calls, replay_call) if differs else {}
+    for number in sorted(again.keys() & reversed_order.keys()):
+        if in_order[number]["outcome"] == again[number]["outcome"] != reversed_order[number]["outcome"]:
+            yield {**in_order[number], "alone": reversed_order[number]["answer"], "by": "order"}
 
 
 def _in_order(
-    order: Sequence[int], calls: list[Call], repeated: Callable[..., Iterator[dict[str, Any]]]
+    order: Sequence[int], calls: list[Call], replay_call: Callable[..., Iterator[dict[str, Any]]]
 ) -> dict[int, dict[str, Any]]:
-    """What these calls answer one after the other, in a process of their own."""
+    """The results of these calls, made one after the other in a separate process."""
     until = time.monotonic() + ORDER_SECONDS
     from_child, to_parent = os.pipe()
     child = os.fork()
     if child == 0:
-        with contextlib.suppress(BaseException), open(to_parent, "w") as told:
+        with contextlib.suppress(BaseException), open(to_parent, "w") as pipe:
             for number in order:
                 with contextlib.suppress(Exception):
-                    told.write(f"{json.dumps([number, next(repeated(number, calls[number]))])}\n")
+                    pipe.write(f"{json.dumps([number, next(replay_call(number, calls[number]))])}\n")
                 if time.monotonic() > until:
                     break
         os._exit(0)
     os.close(to_parent)
-    with open(from_child) as told:
-        found = dict(map(json.loads, told))
+    with open(from_child) as pipe:
+        found = dict(map(json.loads, pipe))
     os.waitpid(child, 0)
     return found
 
 
-def _repeated(
-    number: int, call: Call, files: dict[str, str], told: dict[str, Any], read: set[str], refuses: list[bool]
+def _replayed_call(
+    number: int, call: Call, files: dict[str, str], job: dict[str, Any], read: set[str], refuses: list[bool]
 ) -> Iterator[dict[str, Any]]:
-    """A line for the call, and one for each call near it; the texts of the files that it reads are as its arguments."""
+    """A line for the call and for each perturbed call; texts of files that it reads are perturbed like arguments."""
     sys.path[:] = pickle.loads(call[1])
     file, places, values, named = pickle.loads(call[0])
     function, name = _function(places, file), places[0].replace(":", ".")
-    # To copy, change or show a value can call the product, too.
+    # Copying, changing or printing a value can call the product, too.
     refuses[0] = True
     parts = [*map(repr, values), *(f"{word}={value!r}" for word, value in named.items())]
     shown = f"{name.rpartition('.')[2]}({', '.join(parts)})"[:SHOWN_CHARACTERS]
     about = {"call": number, "file": file, "name": name, "shown": shown}
-    own = frozenset(told["settled"]).difference(told["literals"])
+    own = frozenset(job["settled"]).difference(job["literals"])
 
     def asked(kind: str, given: Given, texts: dict[str, str], of: list[str]) -> dict[str, Any]:
         refuses[0] = False
@@ -224,27 +223,27 @@ def _repeated(
         refuses[0] = True
         read.clear()
         line = (
-            about | {"kind": kind, "asked": digest((given, texts)), "of": of} | _ended(function, given, own)
+            about | {"kind": kind, "asked": digest((given, texts)), "of": of} | _result(function, given, own)
         )
         return {**line, "sizes": sorted(sizes(given)), "reads": not read <= files.keys()}
 
     own_line = asked("", (values, named), {}, [])
     yield own_line
-    bare = [*map(_bare, values)]
+    bare = [*map(_builtin_value, values)]
     if any(a is not b for a, b in zip(values, bare, strict=True)):
         plainly = asked("", (bare, named), {}, [])
-        # An attribute may rightly be needed.
+        # The function may legitimately need an attribute.
         if plainly["value"] not in (own_line["value"], "AttributeError", "TypeError"):
             yield {**own_line, "alone": plainly["answer"], "by": "value"}
     used = sorted(read & files.keys())
     asked_of = [*values, [files[place] for place in used]] if used else values
-    for kind, (others, words), of in near(asked_of, named, number, told):
+    for kind, (others, words), of in near(asked_of, named, number, job):
         texts = dict(zip(used, others[-1], strict=True)) if used else {}
         yield asked(kind, (others[: len(values)], words), texts, of)
 
 
-def _bare(value: Any) -> Any:
-    """A value of a class that derives from a number or a text, and has attributes, without these; others themselves."""
+def _builtin_value(value: Any) -> Any:
+    """An instance of a subclass of a number or text type as a plain built-in value; other values as is."""
     kinds: tuple[Any, ...] = (str, bytes, int, float)
     is_more = getattr(value, "__dict__", None) and not isinstance(value, enum.Enum)
     plainly = [kind.__getnewargs__(value)[0] for kind in kinds if is_more and isinstance(value, kind)]
@@ -252,9 +251,9 @@ def _bare(value: Any) -> Any:
 
 
 def _files(calls: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    """The texts of the files that were read, but for those that had several."""
+    """The texts of the files that were read, except files that had several texts."""
     found: dict[str, set[bytes]] = {}
-    for place, data in (pickle.loads(told) for told, path in calls if not path):
+    for place, data in (pickle.loads(payload) for payload, path in calls if not path):
         found.setdefault(place, set()).add(data)
     return {place: each.pop().decode("utf-8", "replace") for place, each in found.items() if len(each) == 1}
 
@@ -267,16 +266,16 @@ def _write(files: dict[str, str]) -> None:
                 file.write(text)
 
 
-def _ended(function: Callable[..., Any], given: Given, own: Collection[str]) -> dict[str, Any]:
+def _result(function: Callable[..., Any], given: Given, own: Collection[str]) -> dict[str, Any]:
     values, named = copy.deepcopy(given)
     signal.setitimer(signal.ITIMER_REAL, CALL_SECONDS)
     try:
-        with contextlib.redirect_stdout(io.StringIO()) as said:
+        with contextlib.redirect_stdout(io.StringIO()) as output:
             answer = _awaited(function(*values, **named))
-        value, text = plain(answer) + said.getvalue(), plain((values, named))
-        result = {"raised": False, "outcome": _sum(value + text), "value": _sum(value)}
+        value, text = plain(answer) + output.getvalue(), plain((values, named))
+        result = {"raised": False, "outcome": _short_hash(value + text), "value": _short_hash(value)}
         result["answer"] = repr(answer)[:SHOWN_CHARACTERS]
-        result["tells"] = tells(given, answer, said.getvalue(), own)
+        result["tells"] = tells(given, answer, output.getvalue(), own)
     except BaseException as error:
         name = type(error).__name__
         result = {"raised": True, "outcome": name, "value": name, "answer": f"raises {name}", "tells": ""}
@@ -286,10 +285,10 @@ def _ended(function: Callable[..., Any], given: Given, own: Collection[str]) -> 
 
 
 def tells(given: Given, answer: Any, said: str, own: Collection[str]) -> str:
-    """What an answer holds that other arguments would not have: "text", a part of a text among them, or a number that
-    texts alone led to; "number", one beside other numbers. A usual number or one of the product's `own` is nothing."""
+    """What in an answer depends on the arguments: "text" for a substring of an argument, or for a number where no
+    argument is a number; "number" for other numbers. Common numbers and the product's `own` values do not count."""
     asked, found = leaves(given), [*leaves(answer), said]
-    runs = {run for leaf in asked if isinstance(leaf, str) for run in _RUN.findall(leaf.casefold())}
+    runs = {run for leaf in asked if isinstance(leaf, str) for run in _SUBSTRING.findall(leaf.casefold())}
     if any(run in leaf.casefold() for leaf in found if isinstance(leaf, str) for run in runs):
         return "text"
     if any(isinstance(leaf, NUMBERS) and leaf not in USUAL and key(leaf) not in own for leaf in found):
@@ -298,14 +297,14 @@ def tells(given: Given, answer: Any, said: str, own: Collection[str]) -> str:
 
 
 def leaves(value: Any) -> list[Any]:
-    """The numbers and texts in it."""
+    """The numbers and texts in a value."""
     found: list[Any] = []
     rebuilt(value, lambda leaf: found.append(leaf) or leaf)  # type: ignore[func-returns-value]
     return found
 
 
 def _awaited(answer: Any) -> Any:
-    """The result of a coroutine that waits for nothing from outside; any other answer as it is."""
+    """The result of a coroutine that waits for nothing external (raises TooLong if it does); other answers as is."""
     if type(answer).__name__ != "coroutine":
         return answer
     try:
@@ -318,7 +317,8 @@ def _awaited(answer: Any) -> Any:
 
 
 def _function(places: list[str], file: str) -> Callable[..., Any]:
-    """What callers find by the first of these names that there is, without what others have wrapped around it."""
+    """The callable under the first of these names that exists, unwrapped to the function from `file`; raises
+    LookupError if there is none."""
     for place in places:
         module, _, name = place.partition(":")
         with contextlib.suppress(ImportError, KeyError):
@@ -339,18 +339,18 @@ def _is_from(function: Any, file: str) -> bool:
 
 
 def near(
-    values: list[Any], named: dict[str, Any], seed: int, told: dict[str, Any]
+    values: list[Any], named: dict[str, Any], seed: int, job: dict[str, Any]
 ) -> Iterator[tuple[str, Given, list[str]]]:
-    """The arguments with other values in them, and those replaced ones that seldom are a case of their own: equal ones
-    stay equal, texts keep their length and what is no letter or digit. `told["settled"]` are values that stay,
-    `told["literals"]` those that a fix wrote into the product."""
+    """The perturbed arguments, and the replaced values that are rarely a special case. Equal values stay equal; texts
+    keep their length and punctuation. `job["settled"]` are values that stay, `job["literals"]` those that a fix
+    wrote into the product."""
     leaves: dict[str, Any] = {}
     rebuilt((values, named), lambda leaf: leaves.setdefault(key(leaf), leaf))
-    settled, literals, chance = set(told["settled"]), set(told["literals"]), random.Random(seed)
+    settled, literals, chance = set(job["settled"]), set(job["literals"]), random.Random(seed)
     free = {name: leaf for name, leaf in leaves.items() if name not in settled}
     texts = {name: leaf for name, leaf in free.items() if isinstance(leaf, (str, bytes))}
     numbers = {name: leaf for name, leaf in free.items() if name not in texts}
-    # A count or a limit goes with the others' length, a word with a case of its own.
+    # A count or a limit depends on the length of other values; a word may be a special case.
     limits = [name for name, leaf in numbers.items() if isinstance(leaf, int) and abs(leaf) <= LIMIT][:LEAVES]
     written = [leaves[name] for name in leaves if name in literals][:LEAVES]
     changes: list[tuple[str, dict[str, Any]]] = []
@@ -364,7 +364,7 @@ def near(
         for among in (texts, numbers, free):
             changes.append(("any", {name: varied(leaf, chance) for name, leaf in among.items()}))
         changes.append(("any", {name: varied(leaf, chance, DIGITS) for name, leaf in free.items()}))
-        # Letter by letter the same everywhere: a palindrome stays one.
+        # Map each letter consistently: a palindrome stays one.
         letters = {
             each: other
             for kind in KINDS
@@ -376,7 +376,7 @@ def near(
         changes.append(("any", {name: varied(leaf, chance) for name, leaf in rest.items()}))
     for grow, place in itertools.product((-1, -2, -3, 1, 2, 3), ("end", "front", "middle")):
         if place == "middle":
-            # What reads the same from both ends still does.
+            # Palindromes stay palindromes.
             change = {name: translated(leaf, letters) for name, leaf in texts.items()}
         else:
             change = {name: varied(leaf, chance) for name, leaf in free.items() if name not in limits}
@@ -403,7 +403,7 @@ def replaced(given: Given, change: dict[str, Any]) -> Given:
 
 
 def sizes(value: Any) -> Iterator[int]:
-    """How long each text and collection in it is."""
+    """The length of each text and collection in a value."""
     if isinstance(value, (str, bytes, list, tuple, dict)):
         yield len(value)
     for each in value if isinstance(value, (list, tuple)) else value.values() if type(value) is dict else ():
@@ -415,7 +415,7 @@ def key(leaf: Any) -> str:
 
 
 def varied(leaf: Any, chance: random.Random, kinds: tuple[str, ...] = KINDS) -> Any:
-    """Another value of the same kind; of each line of a text some letters and digits are others, of these kinds."""
+    """Another value of the same type; in each line of a text, up to three characters are replaced within `kinds`."""
     if isinstance(leaf, bytes):
         return varied(leaf.decode("latin-1"), chance, kinds).encode("latin-1")
     if not isinstance(leaf, str):
@@ -431,7 +431,7 @@ def varied(leaf: Any, chance: random.Random, kinds: tuple[str, ...] = KINDS) -> 
 
 
 def shifted(leaf: Any, by: int) -> Any:
-    """Another number, or another day or span; itself where there is none."""
+    """Another number, date or time span; the same value on overflow."""
     try:
         return leaf + (timedelta(days=by) if isinstance(leaf, (date, timedelta)) else by)
     except ArithmeticError:
@@ -439,7 +439,7 @@ def shifted(leaf: Any, by: int) -> Any:
 
 
 def reshaped(value: Any, grow: int, place: str = "end", depth: int = 0) -> Any:
-    """A copy whose lists and texts, where they have several parts, have more or fewer of them at that place."""
+    """A copy whose lists and texts with several parts have more or fewer parts at `place`."""
 
     def again(each: Any) -> Any:
         return reshaped(each, grow, place, depth + 1)
@@ -453,7 +453,7 @@ def reshaped(value: Any, grow: int, place: str = "end", depth: int = 0) -> Any:
         return _resized(value, grow, place)
     if type(value) in (list, tuple):
         parts = [again(each) for each in value]
-        # A tuple within something has its parts for a reason.
+        # A nested tuple usually has a fixed size.
         if len(parts) > 1 and depth > 1 and (type(value) is list or depth == ARGUMENT):
             parts = _resized(parts, grow, place) or parts[:1]
         return type(value)(parts)
@@ -476,14 +476,14 @@ def _resized(parts: Any, grow: int, place: str) -> Any:
 
 
 def translated(text: Any, letters: dict[str, str]) -> Any:
-    """A text with each letter and digit replaced by its other one."""
+    """A text with its letters and digits replaced according to `letters`."""
     if isinstance(text, bytes):
         return translated(text.decode("latin-1"), letters).encode("latin-1")
     return "".join(letters.get(letter, letter) for letter in text)
 
 
 def rebuilt(value: Any, change: Callable[[Any], Any], depth: int = 0) -> Any:
-    """A copy with each number and text changed."""
+    """A copy with `change` applied to each number and text."""
     if depth > DEEPEST or value is None or isinstance(value, (bool, type)):
         return value
     if type(value) in (int, float, str, bytes, Decimal, Fraction, date, datetime, timedelta):
@@ -505,7 +505,7 @@ def rebuilt(value: Any, change: Callable[[Any], Any], depth: int = 0) -> Any:
 
 
 def plain(value: Any, depth: int = 0) -> str:
-    """What a value is made of, the same for equal ones in two processes."""
+    """A canonical text of a value, the same for equal values in two processes."""
     if depth > DEEPEST:
         return "…"
     name = type(value).__name__
@@ -526,12 +526,12 @@ def plain(value: Any, depth: int = 0) -> str:
 
 def digest(value: Any) -> str:
     try:
-        return _sum(plain(value))
+        return _short_hash(plain(value))
     except Exception:
         return "?"
 
 
-def _sum(text: str) -> str:
+def _short_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 

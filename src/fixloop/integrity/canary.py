@@ -1,6 +1,6 @@
-"""A canary: what a check's own command has to find, so that a runner that cannot fail is seen.
+"""A canary: a defect that a check's command must report, which reveals a runner that cannot fail.
 
-Owns which tools there is one for, and whether it was seen. It says nothing of a command that it does not know.
+Owns which tools have a canary and whether it was reported. Unknown commands have no canary.
 """
 
 import re
@@ -25,7 +25,7 @@ _CANARIES: Final[Mapping[str, Callable[[ToolCall, Project, str], Canary | None]]
 
 
 def canary_of(command: Sequence[str], project: Project, token: str) -> Canary | None:
-    """The canary of the tool that `command` calls, named after `token`, which nothing else is; None: it has none."""
+    """The canary for the tool that `command` calls, named after the unique `token`; None if it has none."""
     call = call_of(command, _CANARIES)
     return _CANARIES[call.tool](call, project, token) if call is not None else None
 
@@ -33,11 +33,11 @@ def canary_of(command: Sequence[str], project: Project, token: str) -> Canary | 
 def unseen(
     canary: Canary, *, exit_code: int | None, failed: Collection[str], passed: Collection[str], output: str
 ) -> frozenset[str]:
-    """What of a canary did not show as it has to. `failed`: what was said of each failure, `passed`: names of tests."""
-    reported, well = "\n".join(failed), "\n".join(passed)
+    """The names in a canary without the expected result. `failed`: the text of each failure, `passed`: test names."""
+    reported, succeeded = "\n".join(failed), "\n".join(passed)
     if canary.is_printed:
         lines = re.findall(r"^(.*) \.\.\. (ok|FAIL)$", output, re.MULTILINE)
         reported = "\n".join(line for line, end in lines if end == "FAIL")
-        well = "\n".join(line for line, end in lines if end == "ok")
-    missing = {name for name in canary.fails if name not in reported or name in well or not exit_code}
-    return frozenset(missing | {name for name in canary.passes if name not in well or name in reported})
+        succeeded = "\n".join(line for line, end in lines if end == "ok")
+    missing = {name for name in canary.fails if name not in reported or name in succeeded or not exit_code}
+    return frozenset(missing | {name for name in canary.passes if name not in succeeded or name in reported})

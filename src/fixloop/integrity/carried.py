@@ -1,5 +1,5 @@
-"""Answers that are remembered from one call to another: a function that could be asked alone before now answers by what
-was asked of the product first, or by what a value carries beside itself.
+"""State carried between calls: after a fix, an answer depends on earlier calls of the product or on an attribute of a
+value, and did not before.
 """
 
 import ast
@@ -19,26 +19,26 @@ _EMPTY: Final = re.compile(
 
 
 def carried(old: Iterable[str], new: Iterable[str], *, has_state: bool) -> Iterator[dict[str, Any]]:
-    """The lines of `call_replay` on the functions that have come to answer so, one for each; `has_state`: the product
-    kept something between calls before, so that their order may matter by right."""
-    before = {each["name"] for each in _told(old)}
-    new_ones = (each for each in reversed([*_told(new)]) if each["name"] not in before)
+    """One line of `call_replay` for each function that newly does so; `has_state`: the product kept state between calls
+    before, so their order may legitimately matter."""
+    before = {each["name"] for each in _entries(old)}
+    new_ones = (each for each in reversed([*_entries(new)]) if each["name"] not in before)
     yield from {each["name"]: each for each in new_ones if not (has_state and each["by"] == "order")}.values()
 
 
 def keeps_state(sources: Iterable[Source]) -> bool:
-    """Whether a module or a class has a collection that is filled later, or functions set what is the module's."""
+    """Whether a module or class has a collection to be filled later, or functions set globals."""
     nodes = [node for source in sources for node in source.nodes]
     owners = (node for node in nodes if isinstance(node, ast.Module | ast.ClassDef))
-    placed = (getattr(node, "value", None) for owner in owners for node in owner.body)
-    is_filled = any(isinstance(value, ast.expr) and _EMPTY.fullmatch(ast.unparse(value)) for value in placed)
+    values = (getattr(node, "value", None) for owner in owners for node in owner.body)
+    is_filled = any(isinstance(value, ast.expr) and _EMPTY.fullmatch(ast.unparse(value)) for value in values)
     return is_filled or any(isinstance(node, ast.Global) for node in nodes)
 
 
-def _told(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+def _entries(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     for line in lines:
-        # Another kind of line, or one that was cut off, says nothing of it.
+        # Skip lines of another kind and truncated lines.
         with suppress(ValueError):
-            told = json.loads(line)
-            if isinstance(told, dict) and {"name", "file", "shown", "answer", "alone", "by"} <= told.keys():
-                yield told
+            entry = json.loads(line)
+            if isinstance(entry, dict) and {"name", "file", "shown", "answer", "alone", "by"} <= entry.keys():
+                yield entry

@@ -1,7 +1,7 @@
-"""Which test is which after a fix: one that was renamed, moved or parametrized is known again by what it does.
+"""Matches tests across a fix: a test that was renamed, moved or parametrized is identified by what it does.
 
-A test is brought forward to a name under which a report lists it as passed, and only if it still does all that it did.
-Where that cannot be read, it is not: then what was owed stays owed.
+A test is matched only to a name that a report lists as passed, and only if it still does everything that it did before.
+If that cannot be determined, the test stays missing.
 """
 
 import re
@@ -25,16 +25,16 @@ _GO_NAME: Final = re.compile(r"(?P<package>.*)\.(?P<name>(?:Test|Example|Fuzz)\w
 _MOST_COMPARED: Final = 1_000_000
 _MOST_TOKENS: Final = 10_000
 _Bodies = Mapping[str, list[tuple[str, tuple[str, ...]]]]
-"""For languages with braces: by the test's name, files and the tokens of its body."""
+"""For languages with braces: files and body tokens, by test name."""
 READ: Final = frozenset({"py", *_STARTS})
-"""Endings of the files whose tests are known again."""
+"""Extensions of the files whose tests can be matched."""
 
 
 class _Key(NamedTuple):
-    """A name in a report, taken apart."""
+    """A parsed name from a report."""
 
     file: str
-    """Empty where names do not tell it."""
+    """Empty where the name does not contain it."""
     test: str
     suffix: str = ""
 
@@ -42,10 +42,9 @@ class _Key(NamedTuple):
 def brought_forward(
     missing: Collection[str], passed: Collection[str], before: Mapping[str, str], after: Mapping[str, str]
 ) -> dict[str, str]:
-    """
-    Under which of the names that passed each missing test passed, of those that are found again.
+    """The passed name that matches each missing test, where there is one.
 
-    `before`, `after`: the texts of the files that differ, by path, as they were and as they are.
+    `before`, `after`: the old and new texts of the files that differ, by path.
     """
     names = set(passed)
     python = _python(missing, names, before, after)
@@ -53,8 +52,8 @@ def brought_forward(
 
 
 def is_seen(name: str, expected: Collection[str], passed: Collection[str], changed: Collection[str]) -> bool:
-    """Whether a test whose name changes from run to run, such as one with an address in it, is there as before: its
-    file is as it was, and no fewer of its kind have passed."""
+    """Whether a test whose name changes from run to run (it may contain an address) is still there: its file is
+    unchanged, and no fewer tests of its kind passed."""
     file, _, _ = name.partition("::")
     kind = name.partition("[")[0] if file.endswith(".py") else file
     return file not in changed and kind != name and _of_kind(passed, kind) >= _of_kind(expected, kind)
@@ -78,11 +77,11 @@ def _python(
         for base in dict.fromkeys(name.partition("[")[0] for name in sorted(passed))
         if (tests := new.get(base.partition("::")[0])) and base in tests.functions
     }
-    alike: dict[str | tuple[str, ...], list[str]] = defaultdict(list)
+    by_similarity: dict[str | tuple[str, ...], list[str]] = defaultdict(list)
     for base, rows in candidates.items():
-        alike[base.rpartition("::")[2]].append(base)
+        by_similarity[base.rpartition("::")[2]].append(base)
         for row in rows:
-            alike[row.does].append(base)
+            by_similarity[row.does].append(base)
     found = {}
     for name in sought:
         base, bracket, suffix = name.partition("[")
@@ -93,29 +92,29 @@ def _python(
         wanted = [row for row in rows if row.suffix and f"{row.suffix}]" == suffix] or list(rows)
         if not wanted:
             continue
-        # Its own name first, then its name in another file, then what does just the same.
-        near = [base, *alike[base.rpartition("::")[2]], *alike[wanted[0].does]]
+        # First the same name, then the same name in another file, then a test that does the same.
+        near = [base, *by_similarity[base.rpartition("::")[2]], *by_similarity[wanted[0].does]]
         far = candidates if len(sought) * len(candidates) <= _MOST_COMPARED else {}
         for candidate in (each for each in (*near, *far) if each in candidates):
-            if now := _name_now(wanted, candidate, candidates[candidate], bracket + suffix, passed):
+            if now := _new_name(wanted, candidate, candidates[candidate], bracket + suffix, passed):
                 found[name] = now
                 break
     return found
 
 
-def _name_now(wanted: list[Row], base: str, rows: tuple[Row, ...], end: str, passed: Collection[str]) -> str:
-    """The name under which a test of this function that does all that is wanted has passed; empty: there is none."""
+def _new_name(wanted: list[Row], base: str, rows: tuple[Row, ...], end: str, passed: Collection[str]) -> str:
+    """The passed name of a case of this function that does all that is wanted; empty if there is none."""
     if not all(any(row.is_held_by(each) for each in rows) for row in wanted):
         return ""
     if len(rows) == 1 and not rows[0].suffix:
-        # Parameters that cannot be read have to be the same.
+        # Unreadable parameters must be the same.
         now = base if wanted[0].suffix else base + end
         return now if now in passed else ""
     held = [each for each in rows if any(row.is_held_by(each) for row in wanted)]
     names = [f"{base}[{each.suffix}]" for each in held]
     if all(name in passed for name in names):
         return names[0]
-    # Labels that pytest makes otherwise: all of its cases have to be there.
+    # pytest labels them differently: require all cases.
     return base if _of_kind(passed, base) >= len(rows) else ""
 
 
@@ -147,11 +146,11 @@ def _bodies(texts: Mapping[str, str]) -> _Bodies:
     found: dict[str, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
     for path, text in texts.items():
         start = _STARTS.get(path.rpartition(".")[2])
-        for begun in start.finditer(text) if start else ():
-            names = begun.groupdict()
+        for match in start.finditer(text) if start else ():
+            names = match.groupdict()
             title = names["quoted"][1:-1] if "quoted" in names else names["name"]
             body, depth = list[str](), int("quoted" in names)
-            for token in _TOKEN.finditer(text, begun.end()):
+            for token in _TOKEN.finditer(text, match.end()):
                 if token["skip"]:
                     continue
                 depth += (token[0] in "({[") - (token[0] in ")}]")

@@ -1,5 +1,5 @@
-"""Results by chance: a branch on a random number, on what time it is, on the last digits of a clock or a hash, or on
-how often it was reached."""
+"""Nondeterministic results: branches on a random number, the current time, the last digits of a clock or hash, or a
+call count."""
 
 import ast
 import re
@@ -14,11 +14,11 @@ _RANDOM: Final = re.compile(
     r"random\.(?:random|randint|randrange|choice|getrandbits|uniform)|secrets\.\w+|os\.urandom|uuid\.uuid4"
     r"|numpy\.random\.\w+"
 )
-_MOVING: Final = re.compile(r"time\.(?:time|monotonic|perf_counter)(?:_ns)?|os\.getpid|id|hash")
+_VARYING: Final = re.compile(r"time\.(?:time|monotonic|perf_counter)(?:_ns)?|os\.getpid|id|hash")
 _CLOCK: Final = re.compile(
     r"time\.(?:time|monotonic|perf_counter|process_time)(?:_ns)?|datetime\.(?:date\.today|datetime\.(?:now|utcnow|today))"
 )
-_OF_CLOCKS: Final = frozenset({"time", "date", "datetime", "timedelta", "timezone", "UTC"})
+_CLOCK_NAMES: Final = frozenset({"time", "date", "datetime", "timedelta", "timezone", "UTC"})
 _BRACES: Final = re.compile(
     r"(?:\bif \(|\?|return) [^;{}]{0,40}?(?:Math \. random \( \)|Date \. now \( \) %|rand \. (?:Intn?|Float64) \()"
 )
@@ -28,19 +28,19 @@ def by_chance(source: Source) -> Iterator[Sign]:
     for node in source.nodes:
         if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Compare):
             asked = node if isinstance(node, ast.Compare) else node.test
-            names = [] if asked is not node and isinstance(asked, ast.Compare) else [*_drawn(source, asked)]
-            if isinstance(node, ast.Compare) and names_in(node) <= _OF_CLOCKS:
-                # Not how long something takes, which is compared with when it began, nor the hour of a greeting.
+            names = [] if asked is not node and isinstance(asked, ast.Compare) else [*_draws(source, asked)]
+            if isinstance(node, ast.Compare) and names_in(node) <= _CLOCK_NAMES:
+                # Not a duration, which is compared with its start, nor an attribute such as the hour.
                 sides = [each for each in (node.left, *node.comparators) if isinstance(each, ast.Call)]
                 names += [name for each in sides if _CLOCK.fullmatch(name := source.dotted(each.func))]
             for name in names:
                 yield source.sign(RULE, name, asked.lineno, f"a branch depends on `{name}`")
         elif isinstance(node, Function):
             inner = list(ast.walk(node))
-            yield from _by_name(source, inner)
+            yield from _through_variables(source, inner)
             shared = {name for each in inner if isinstance(each, ast.Global) for name in each.names}
-            raised = (each.target for each in inner if isinstance(each, ast.AugAssign))
-            counters = {name for target in raised for name in names_in(target) & shared}
+            incremented = (each.target for each in inner if isinstance(each, ast.AugAssign))
+            counters = {name for target in incremented for name in names_in(target) & shared}
             for test in (each for each in inner if counters and isinstance(each, ast.BinOp)):
                 if isinstance(test.op, ast.Mod | ast.BitAnd) and names_in(test) & counters:
                     yield source.sign(
@@ -50,12 +50,12 @@ def by_chance(source: Source) -> Iterator[Sign]:
         yield source.sign(RULE, found[0], line, "a branch depends on chance")
 
 
-def _by_name(source: Source, inner: Sequence[ast.AST]) -> Iterator[Sign]:
-    """Branches that ask for a variable which chance has set."""
+def _through_variables(source: Source, inner: Sequence[ast.AST]) -> Iterator[Sign]:
+    """Branches on a variable that was set from a random value."""
     drawn: dict[str, str] = {}
     for node in inner:
         if isinstance(node, ast.Assign) and isinstance(place := node.targets[0], ast.Name):
-            drawn |= dict.fromkeys([place.id] if (name := next(_drawn(source, node.value), "")) else [], name)
+            drawn |= dict.fromkeys([place.id] if (name := next(_draws(source, node.value), "")) else [], name)
     for node in inner:
         if isinstance(node, ast.If | ast.IfExp | ast.While):
             for variable in sorted(names_in(node.test) & drawn.keys()):
@@ -63,10 +63,10 @@ def _by_name(source: Source, inner: Sequence[ast.AST]) -> Iterator[Sign]:
                 yield source.sign(RULE, name, node.test.lineno, f"a branch depends on `{name}`")
 
 
-def _drawn(source: Source, test: ast.expr) -> Iterator[str]:
+def _draws(source: Source, test: ast.expr) -> Iterator[str]:
     for node in ast.walk(test):
         if isinstance(node, ast.Call) and _RANDOM.fullmatch(name := source.dotted(node.func)):
             yield name
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.BitAnd):
             called = (source.dotted(each.func) for each in ast.walk(node) if isinstance(each, ast.Call))
-            yield from (name for name in called if _MOVING.fullmatch(name))
+            yield from (name for name in called if _VARYING.fullmatch(name))

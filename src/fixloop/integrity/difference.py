@@ -1,6 +1,6 @@
-"""What in the difference of product files is a question for a person: signs that are new, as findings.
+"""What in the diff of product files needs a person's decision: new signs, as findings.
 
-A sign is new if the old texts have none that is the same: so nothing is found in what was only moved or reformatted.
+A sign is new if no old text has the same one, so moved or reformatted code yields no finding.
 """
 
 import functools
@@ -22,17 +22,17 @@ RULES: Final = (
     annotations.RULE,
     chance.RULE,
 )
-_LINES: Final = 40
-"""At most, of each side that a finding shows."""
+_MOST: Final = 40
+"""Per side of a finding."""
 _LINES_ABOVE: Final = 4
 _FORMS: Final[tuple[Callable[[Sign], tuple[str, ...]], ...]] = (
     lambda sign: (sign.rule, sign.key, sign.code, sign.path, sign.scope),
     lambda sign: (sign.rule, sign.key, sign.path, sign.scope),
     lambda sign: (sign.rule, sign.key, sign.code),
-    # A bare directive that has come to name its rules.
+    # A bare directive that now names its rules.
     lambda sign: (sign.rule, sign.kin, sign.path, sign.scope),
 )
-"""How a sign is recognised, the surest way first: as it was; its line has changed; has moved; says more."""
+"""How a sign is matched, strictest first: unchanged; its line changed; it moved; it became more specific."""
 
 
 class Change(NamedTuple):
@@ -45,7 +45,7 @@ class Change(NamedTuple):
 
 
 class Allowed(NamedTuple):
-    """An entry of `[integrity] allow`: `RULE PATTERN`, or `RULE PATTERN NUMBER` for at most so many in one file."""
+    """An entry of `[integrity] allow`: `RULE PATTERN`, or `RULE PATTERN NUMBER` for at most NUMBER in one file."""
 
     rule: str
     pattern: str
@@ -62,27 +62,27 @@ class Allowed(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """What a specialist's checks look at, and what the project allows."""
+    """What a specialist's checks cover, and what the project allows."""
 
     literals: special_cases.Literals = frozenset()
-    """Of the tests that failed before."""
+    """In the tests that failed before."""
     families: Collection[str] = suppressions.EVERYTHING
-    """Of tools, see `suppressions`."""
+    """Tool families, see `suppressions`."""
     elsewhere: Callable[[Collection[str]], Iterable[Source]] = lambda names: ()
-    """Trusted product files that may hold one of these keys of `watched`: what a project named before is no news."""
+    """Trusted product files that may contain one of these `watched` keys: a name that the project used is not new."""
     permits: Callable[[str, str, int], bool] = lambda rule, path, count: False
-    """Whether a file may newly have so many signs of a rule."""
+    """Whether a file may have this many new signs of a rule."""
 
 
 def findings(changes: Sequence[Change], scope: Scope) -> list[Finding]:
-    """What is new in these changes, each kind once for each file."""
+    """The new signs in these changes, one finding per kind and file."""
     was: list[Sign] = []
     now: list[Sign] = []
     for change in changes:
         old = Source(change.path, change.old) if change.old is not None else None
         was += _signs(old, None, change, scope) if old else ()
         now += _signs(Source(change.path, change.new), old, change, scope) if change.new is not None else ()
-    found = _unnamed_before(_new_signs(was, now), was, scope)
+    found = _without_known_names(_new_signs(was, now), was, scope)
     counts = Counter((sign.rule, sign.path) for sign in found)
     kinds: defaultdict[tuple[str, str, str], list[Sign]] = defaultdict(list)
     for sign in found:
@@ -93,21 +93,21 @@ def findings(changes: Sequence[Change], scope: Scope) -> list[Finding]:
 
 
 def _signs(source: Source, old: Source | None, change: Change, scope: Scope) -> list[Sign]:
-    """All of one side of a change; a side that has become impossible to look at is one itself."""
+    """All signs on one side of a change; a side that can no longer be parsed is a sign itself."""
     unread = source.sign(watched.RULE, "unread", 1, "the file cannot be looked at by this Python")
     try:
         was_read = old is not None and old.tree is not None
         is_lost = source.is_python and source.tree is None and was_read
-        return [*([unread] if is_lost else ()), *_seen(source, old, change, scope)]
+        return [*([unread] if is_lost else ()), *_all_signs(source, old, change, scope)]
     except RecursionError:
         return [unread]
 
 
-def _seen(source: Source, old: Source | None, change: Change, scope: Scope) -> Iterator[Sign]:
+def _all_signs(source: Source, old: Source | None, change: Change, scope: Scope) -> Iterator[Sign]:
     if change.is_test:
-        # A new test may be for one platform only; one that was there may not stop running.
-        there = {"", *(each.name for each in Source(change.path, change.old).scopes)} if change.old else set()
-        yield from (sign for sign in suppressions.skips(source) if sign.scope in there)
+        # A new test may be skipped on some platforms; an existing one must not be skipped.
+        known = {"", *(each.name for each in Source(change.path, change.old).scopes)} if change.old else set()
+        yield from (sign for sign in suppressions.skips(source) if sign.scope in known)
         return
     if source.is_python and source.tree is None and old is not None and old.tree is not None:
         yield source.sign(
@@ -123,7 +123,7 @@ def _seen(source: Source, old: Source | None, change: Change, scope: Scope) -> I
 
 
 def _new_signs(was: list[Sign], now: list[Sign]) -> list[Sign]:
-    """Those of `now` that none of `was` accounts for, each of which accounts for one."""
+    """The signs of `now` that match none of `was`; each old sign matches at most one."""
     for form in _FORMS:
         waiting: defaultdict[tuple[str, ...], list[Sign]] = defaultdict(list)
         for sign in was:
@@ -138,8 +138,8 @@ def _new_signs(was: list[Sign], now: list[Sign]) -> list[Sign]:
     return now
 
 
-def _unnamed_before(found: list[Sign], was: Iterable[Sign], scope: Scope) -> list[Sign]:
-    """Without the signs of `watched` that the project's product has named before."""
+def _without_known_names(found: list[Sign], was: Iterable[Sign], scope: Scope) -> list[Sign]:
+    """Drop the `watched` signs whose key the product already contained."""
     before = {sign.key for sign in was if sign.rule == watched.RULE}
     names = {sign.key for sign in found if sign.rule == watched.RULE} - before
     for source in scope.elsewhere(names) if names else ():
@@ -150,17 +150,17 @@ def _unnamed_before(found: list[Sign], was: Iterable[Sign], scope: Scope) -> lis
 def _finding(change: Change, kind: Sequence[Sign]) -> Finding:
     sign = kind[0]
     more = f", and in {len(kind) - 1} more {'places' if len(kind) > 2 else 'place'}" if len(kind) > 1 else ""
-    old, new = _side_by_side(change.old or "", change.new or "", sign.line)
+    old, new = _both_sides(change.old or "", change.new or "", sign.line)
     return Finding(rule=sign.rule, text=sign.text + more, file=sign.path, line=sign.line, old=old, new=new)
 
 
-def _side_by_side(old: str, new: str, line: int) -> tuple[str, str]:
-    """The changed lines from a little above a line of the new text, and those that they replace."""
+def _both_sides(old: str, new: str, line: int) -> tuple[str, str]:
+    """The changed lines around a line of the new text, and the lines that they replace, as (old, new)."""
     before, after = old.split("\n"), new.split("\n")
     for kind, old_first, old_end, first, end in _blocks(old, new):
         if kind != "equal" and first < line <= end:
             first = max(first, line - _LINES_ABOVE)
-            return "\n".join(before[old_first:old_end][:_LINES]), "\n".join(after[first:end][:_LINES])
+            return "\n".join(before[old_first:old_end][:_MOST]), "\n".join(after[first:end][:_MOST])
     return "", "\n".join(after[line - 1 : line])
 
 

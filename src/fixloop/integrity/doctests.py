@@ -1,4 +1,4 @@
-"""Examples in docstrings: tests that stand in a product file, which a fix can edit with it."""
+"""Examples in docstrings: tests in a product file, which a fix can edit."""
 
 import ast
 import doctest
@@ -14,8 +14,8 @@ _DOCUMENTED: Final = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunc
 
 
 def edited(changes: Sequence[Change], run: Collection[str]) -> Iterator[Finding]:
-    """Examples that no changed product file has any more as they were. `run`: the files whose examples are run as
-    tests; those of others are only read."""
+    """Examples that no changed product file contains unchanged. `run`: the files whose examples run as tests; other
+    files are not judged."""
     product = [each for each in changes if not each.is_test and each.path.endswith(".py")]
     now = Counter(example for each in product for example in _examples(each.new or ""))
     for each in product:

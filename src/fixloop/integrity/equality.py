@@ -1,4 +1,4 @@
-"""Values that equal whatever they are compared with: a test that asserts on them can no longer fail."""
+"""Values that are equal to everything: a test that asserts on them can no longer fail."""
 
 import ast
 import re
@@ -17,12 +17,12 @@ _COMPARISONS: Final = frozenset(
 _BUILT_IN: Final = frozenset(
     ("bool", "bytes", "dict", "float", "frozenset", "int", "list", "object", "set", "str", "tuple")
 )
-_VALUES: Final = _BUILT_IN - {"object"} | words(
+_VALUE_TYPES: Final = _BUILT_IN - {"object"} | words(
     "complex bytearray decimal.Decimal fractions.Fraction datetime.date datetime.datetime datetime.time"
     " datetime.timedelta collections.OrderedDict collections.UserDict collections.UserList collections.UserString"
 )
 _SPECIAL: Final = re.compile(r"__(?!repr|reduce|init|new|post|class|set|del|exit)\w+__")
-"""Methods that Python calls; of a number, `__sub__` decides whether it is nearly another."""
+"""Methods that Python calls; for numbers, approximate comparison uses `__sub__`."""
 _CONSTANT: Final = r"(?:'[^']*'|[\d.]+|true|false|null|! [01]|\[ [^\[\]]*\])"
 _BRACES: Final = re.compile(
     r"(?:\b(?:valueOf|toJSON|equals|isEqual|asymmetricMatch)|toPrimitive \]) (?:[:=] )?(?:function )?"
@@ -36,9 +36,9 @@ def equals_everything(source: Source) -> Iterator[Sign]:
         if isinstance(node, ast.ClassDef):
             for statement in node.body:
                 place, text = f"{node.name}.", ""
-                if name := _constant(source, statement, node):
+                if name := _constant_comparison(source, statement, node):
                     text = "does not look at what it is compared with"
-                elif (name := _equality(statement)) and (value := _value(source, node)):
+                elif (name := _equality(statement)) and (value := _value_type(source, node)):
                     text = f"says what equals it, in place of `{value}`"
                 if text:
                     yield source.sign(RULE, place + name, statement.lineno, f"`{place}{name}` {text}")
@@ -47,7 +47,7 @@ def equals_everything(source: Source) -> Iterator[Sign]:
             "setattr",
             "types.new_class",
         ):
-            # A class that is made by a call: `type("X", (), {"__eq__": …})`.
+            # A class created by a call: `type("X", (), {"__eq__": …})`.
             words = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
             if not _COMPARISONS.isdisjoint(words):
                 yield source.sign(RULE, "made", node.lineno, "a comparison is put into a class by a call")
@@ -57,15 +57,15 @@ def equals_everything(source: Source) -> Iterator[Sign]:
 
 
 def _equality(statement: ast.stmt) -> str:
-    """`__eq__` or `__ne__`, where a statement of a class defines it and is not another name for one that is there."""
+    """`__eq__` or `__ne__`, if a statement in a class defines it and is not an alias of an existing method."""
     name = statement.name if isinstance(statement, ast.FunctionDef) else ""
     if isinstance(statement, ast.Assign) and not isinstance(statement.value, ast.Attribute):
         name = ast.unparse(statement.targets[0])
     return name if name in ("__eq__", "__ne__") else ""
 
 
-def _value(source: Source, owner: ast.ClassDef) -> str:
-    """The type of plain values that a class derives from, also by classes of its file; none where it is an enum."""
+def _value_type(source: Source, owner: ast.ClassDef) -> str:
+    """The value type that a class derives from, directly or through classes in its file; empty for an enum."""
     above = [node for node in source.nodes if isinstance(node, ast.ClassDef) and node.lineno < owner.lineno]
     nearest = {node.name: node for node in sorted(above, key=lambda each: each.lineno)}
     waiting, seen = [owner], set[str]()
@@ -74,80 +74,80 @@ def _value(source: Source, owner: ast.ClassDef) -> str:
         seen |= new
         waiting += [nearest[name] for name in new if name in nearest]
     is_enum = any(name.startswith("enum.") for name in seen)
-    return "" if is_enum else min(seen & _VALUES, default="")
+    return "" if is_enum else min(seen & _VALUE_TYPES, default="")
 
 
-def _constant(source: Source, statement: ast.stmt, owner: ast.ClassDef) -> str:
-    """The name of a comparison that ends the same for every value; empty for another statement."""
+def _constant_comparison(source: Source, statement: ast.stmt, owner: ast.ClassDef) -> str:
+    """The name of a comparison with the same result for every value; empty for another statement."""
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in _COMPARISONS:
             is_plain = isinstance(value, ast.Attribute | ast.Constant) or source.dotted(value) in _COMPARISONS
-            return "" if is_plain or (isinstance(value, ast.Lambda) and _looks(value)) else name
+            return "" if is_plain or (isinstance(value, ast.Lambda) and _uses_other(value)) else name
         case ast.Assign(targets=[ast.Name(id="__class__")]) | ast.FunctionDef(name="__class__"):
             return "__class__"
         case ast.FunctionDef(name=name) if name in _COMPARISONS:
-            return "" if _looks(statement) else name
+            return "" if _uses_other(statement) else name
         case ast.FunctionDef(name=name) if _SPECIAL.fullmatch(name):
-            # A marker such as `MISSING` is false by right; a number or a list that always is, is not.
+            # A marker such as `MISSING` may always be false; a number or a list may not.
             is_usual = name != "__hash__" and not any(
                 source.dotted(each) in _BUILT_IN for each in owner.bases
             )
-            answers = _answers(statement)
-            is_constant = bool(answers) and all(isinstance(each, ast.Constant) for each in answers)
+            values = _returned(statement)
+            is_constant = bool(values) and all(isinstance(each, ast.Constant) for each in values)
             return name if is_constant and not is_usual else ""
     return ""
 
 
-def _answers(function: Function | ast.Lambda) -> list[ast.expr]:
+def _returned(function: Function | ast.Lambda) -> list[ast.expr]:
     if isinstance(function, ast.Lambda):
         return [function.body]
     returned = (node.value for node in ast.walk(function) if isinstance(node, ast.Return))
     return [each for each in returned if each is not None and ast.unparse(each) != "NotImplemented"]
 
 
-def _looks(function: Function | ast.Lambda) -> bool:
-    """Whether the answer depends on the other value, or none is given."""
+def _uses_other(function: Function | ast.Lambda) -> bool:
+    """Whether the result depends on the other value, or nothing is returned."""
     nodes = list(ast.walk(function))
     arguments = [*function.args.posonlyargs, *function.args.args][1:]
     other = arguments[0].arg if arguments else ""
-    idle = {id(each) for node in nodes if _says_nothing(node) for each in ast.walk(node)}
+    unused = {id(each) for node in nodes if _ignores_value(node) for each in ast.walk(node)}
     names = (node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
-    is_named = any(name.id == other and id(name) not in idle for name in names)
-    strangers = any(isinstance(node, ast.If) and _accepts_strangers(node, other) for node in nodes)
+    is_named = any(name.id == other and id(name) not in unused for name in names)
+    is_lenient = any(isinstance(node, ast.If) and _accepts_other_types(node, other) for node in nodes)
     is_forced = any(
         isinstance(node, ast.BoolOp)
         and isinstance(node.op, ast.Or)
         and any(isinstance(each, ast.Constant) and each.value for each in node.values)
         for node in nodes
     )
-    return not _answers(function) or (is_named and not strangers and not is_forced)
+    return not _returned(function) or (is_named and not is_lenient and not is_forced)
 
 
-def _says_nothing(node: ast.AST) -> bool:
-    """`other` alone on a line, compared with itself, or only asked whether it is a number or the like."""
+def _ignores_value(node: ast.AST) -> bool:
+    """`other` alone on a line, compared with itself, or only tested for a built-in type."""
     if isinstance(node, ast.Compare):
         return all(ast.dump(each) == ast.dump(node.left) for each in node.comparators)
     if isinstance(node, ast.Return | ast.Lambda):
-        asked = node.value if isinstance(node, ast.Return) else node.body
+        value = node.value if isinstance(node, ast.Return) else node.body
         kinds = (
-            asked.args[1:] if isinstance(asked, ast.Call) and ast.unparse(asked.func) == "isinstance" else []
+            value.args[1:] if isinstance(value, ast.Call) and ast.unparse(value.func) == "isinstance" else []
         )
         return any(names_in(kind) <= _BUILT_IN for kind in kinds)
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Name)
 
 
-def _accepts_strangers(branch: ast.If, other: str) -> bool:
+def _accepts_other_types(branch: ast.If, other: str) -> bool:
     """`if not isinstance(other, Money): return True`, or the same with `isinstance(other, int)`."""
     is_negated = isinstance(branch.test, ast.UnaryOp)
-    asked = branch.test.operand if isinstance(branch.test, ast.UnaryOp) else branch.test
+    call = branch.test.operand if isinstance(branch.test, ast.UnaryOp) else branch.test
     if (
-        not isinstance(asked, ast.Call)
-        or ast.unparse(asked.func) != "isinstance"
-        or other not in names_in(asked)
+        not isinstance(call, ast.Call)
+        or ast.unparse(call.func) != "isinstance"
+        or other not in names_in(call)
     ):
         return False
-    says_yes = any(
+    returns_true = any(
         isinstance(each, ast.Return) and isinstance(each.value, ast.Constant) and each.value.value is True
         for each in branch.body
     )
-    return says_yes and (is_negated or not names_in(asked).isdisjoint(_BUILT_IN))
+    return returns_true and (is_negated or not names_in(call).isdisjoint(_BUILT_IN))

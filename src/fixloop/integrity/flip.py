@@ -1,7 +1,7 @@
-"""A test with one expected constant changed: it has to fail, or what it looks at equals everything.
+"""Changes one expected constant in a test: the test must then fail, unless the value under test equals everything.
 
-Changes only what is certain to be compared: the assertion that failed, or one that is always reached, with a constant
-that nothing else in the test depends on.
+Changes only constants that are certainly compared: in the assertion that failed or one that always runs, where nothing
+else in the test depends on the constant.
 """
 
 import ast
@@ -14,16 +14,16 @@ from fixloop.integrity.python_tests import Function, functions, parameters
 _EQUALITIES: Final = frozenset(
     {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertAlmostEqual"}
 )
-_LEAVES: Final = ("return", "skip", "fail(", "raise ", "xfail", "importorskip")
+_MAY_END: Final = ("return", "skip", "fail(", "raise ", "xfail", "importorskip")
 _SWALLOWS: Final = ("raise", "Raise", "suppress", "warn", "Warn")
 FAR: Final = 1_000_003
-"""Further than any tolerance."""
+"""Exceeds any tolerance."""
 _TOLERANT: Final = re.compile(r"approx|isclose|Almost|round")
 
 
 class Flip(NamedTuple):
     line: int
-    """Of the assertion, in the test as it is."""
+    """The assertion's line in the unchanged test."""
     old: str
     new: str
 
@@ -33,13 +33,12 @@ class Flipped(NamedTuple):
 
     text: str
     flips: dict[str, Flip]
-    """By the test's name within the file: `TestA::test_b`."""
+    """By test name within the file: `TestA::test_b`."""
 
 
 def flipped(text: str, tests: Mapping[str, int], *, is_near: bool = False) -> Flipped:
-    """The file with one constant changed in each of these tests in which there is one: far, or by as little as a value
-    that is nearly right would be, where the test itself does not allow for that. `tests`: with the line at which each
-    failed, or 0."""
+    """The file with one constant changed in each of these tests that has a suitable one. The change is large, or with
+    `is_near` small, where the test itself has no tolerance. `tests`: the line at which each failed, or 0."""
     flips: dict[str, Flip] = {}
     try:
         module = ast.parse(text)
@@ -52,8 +51,8 @@ def flipped(text: str, tests: Mapping[str, int], *, is_near: bool = False) -> Fl
 
 
 def _flip(function: Function, line: int, is_near: bool) -> Flip | None:
-    """Changes the first constant that can be."""
-    for statement in (*_at(function.body, line), *_reached(function.body)):
+    """Change the first suitable constant."""
+    for statement in (*_statement_at(function.body, line), *_always_run(function.body)):
         for expected in _expected(statement):
             sources = _sources(function, expected.id) if isinstance(expected, ast.Name) else [expected]
             shown = [statement, *sources]
@@ -66,36 +65,36 @@ def _flip(function: Function, line: int, is_near: bool) -> Flip | None:
     return None
 
 
-def _at(body: list[ast.stmt], line: int) -> Iterator[ast.stmt]:
-    """The statement of a line that was reached before, be it in a branch."""
+def _statement_at(body: list[ast.stmt], line: int) -> Iterator[ast.stmt]:
+    """The statement at a line that ran before, also within a branch."""
     for node in body:
         if isinstance(node, ast.If | ast.With | ast.AsyncWith):
             if not _swallows(node):
-                yield from _at([*node.body, *getattr(node, "orelse", [])], line)
+                yield from _statement_at([*node.body, *getattr(node, "orelse", [])], line)
         elif node.lineno <= line <= (node.end_lineno or node.lineno):
             yield node
 
 
 def _swallows(node: ast.stmt) -> bool:
-    """Whether an assertion within may fail and the test goes on."""
+    """Whether the test may continue after an assertion in the block fails."""
     return any(word in ast.unparse(each) for each in getattr(node, "items", ()) for word in _SWALLOWS)
 
 
-def _reached(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that are executed whatever happens, up to the first that may be the last."""
+def _always_run(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that always run, up to the first that may end the test."""
     for node in body:
         text = ast.unparse(node)
         if isinstance(node, ast.With | ast.AsyncWith):
             if not _swallows(node):
-                yield from _reached(node.body)
+                yield from _always_run(node.body)
         else:
             yield node
-        if any(word in text for word in _LEAVES):
+        if any(word in text for word in _MAY_END):
             return
 
 
 def _expected(statement: ast.stmt) -> list[ast.expr]:
-    """The sides of an equality that it asserts, where one is computed and the other written."""
+    """The only literal side of an asserted equality; if neither side is a literal, the sides that are names."""
     sides: list[ast.expr] = []
     if isinstance(statement, ast.Assert) and isinstance(test := statement.test, ast.Compare):
         if len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
@@ -107,14 +106,14 @@ def _expected(statement: ast.stmt) -> list[ast.expr]:
         and call.func.attr in _EQUALITIES
     ):
         sides = call.args[:2]
-    written = [_is_written(side) for side in sides]
-    if written in ([True, False], [False, True]):
-        return [sides[written.index(True)]]
-    return [side for side in reversed(sides) if isinstance(side, ast.Name)] if not any(written) else []
+    is_literal = [_is_literal(side) for side in sides]
+    if is_literal in ([True, False], [False, True]):
+        return [sides[is_literal.index(True)]]
+    return [side for side in reversed(sides) if isinstance(side, ast.Name)] if not any(is_literal) else []
 
 
-def _is_written(side: ast.expr) -> bool:
-    """Whether it is a literal, as far as its own structure goes, or an approximation of one."""
+def _is_literal(side: ast.expr) -> bool:
+    """Whether it is a literal, judged by its outermost node, or `approx` of one."""
     if isinstance(side, ast.Call) and ast.unparse(side.func).endswith("approx") and side.args:
         side = side.args[0]
     if isinstance(side, ast.UnaryOp):
@@ -123,7 +122,7 @@ def _is_written(side: ast.expr) -> bool:
 
 
 def _sources(function: Function, name: str) -> list[ast.expr]:
-    """The literals that a name stands for which is read once: a variable's, or a parameter's in each case."""
+    """The literals assigned to a name that is read once: a variable, or a parameter in each of its cases."""
     used = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == name]
     if sum(isinstance(each.ctx, ast.Load) for each in used) != 1:
         return []
@@ -136,14 +135,14 @@ def _sources(function: Function, name: str) -> list[ast.expr]:
     else:
         tables = (parameters(each, {}) or [] for each in function.decorator_list)
         values = [row[name] for rows in tables for _, row in rows if name in row]
-    return values if all(map(_is_written, values)) else []
+    return values if all(map(_is_literal, values)) else []
 
 
 def _change(node: ast.expr, is_near: bool) -> bool:
-    """Changes the first constant in a literal, in place; False where there is none."""
+    """Change the first constant in a literal, in place; False if there is none."""
     for each in ast.walk(node):
         if isinstance(each, ast.Constant):
-            each.value = _other(each.value, is_near)
+            each.value = _changed(each.value, is_near)
             return True
         if isinstance(each, ast.List | ast.Tuple | ast.Set) and not each.elts:
             each.elts.append(ast.Constant(value="flipped"))
@@ -155,8 +154,8 @@ def _change(node: ast.expr, is_near: bool) -> bool:
     return False
 
 
-def _other(value: Any, is_near: bool) -> Any:
-    """Another value; near is one less, a tenth less, or one other letter."""
+def _changed(value: Any, is_near: bool) -> Any:
+    """Another value; near is one less, 10 % less, or one different letter."""
     match value:
         case bool():
             return not value

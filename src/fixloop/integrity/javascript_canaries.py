@@ -1,8 +1,8 @@
-"""The canaries of JavaScript's test runners: one file with a test that has to fail and one that has to pass.
+"""Canaries for JavaScript test runners: one file with a test that must fail and one that must pass.
 
-The failing one loads the changed modules first, so that code which changes its runner or its assertions is at work;
-what hangs there ends with the test's own time limit, what keeps the process alive after a minute, and a module that
-would end the process is kept from it.
+The failing test loads the changed modules first, so that code that patches the runner or its assertions takes effect.
+The test's time limit ends a hanging import, a timer ends the process after a minute, and modules cannot end the process
+themselves.
 """
 
 import json
@@ -25,11 +25,11 @@ def javascript_canary(call: ToolCall, project: Project, token: str) -> Canary | 
     if call.tool == "node" and "--test" not in call.rest:
         return None
     targets = call.targets(f"{runner.dropped} {runner.valued}", project.holds)
-    beside = project.sibling(_TEST, targets) or project.sibling(_TEST)
-    if not beside:
+    neighbour = project.sibling(_TEST, targets) or project.sibling(_TEST)
+    if not neighbour:
         return None
-    folder, name = posixpath.split(beside)
-    # What finds its neighbour finds it: with the same ending, and the same word before that.
+    folder, name = posixpath.split(neighbour)
+    # A pattern that matches the neighbour must match it: keep the extensions and the test prefix or suffix.
     stem, dot, endings = name.partition(".")
     kept = ["".join(re.findall(word, stem)) for word in (r"^test[-_]", r"[-_](?:test|spec)$")]
     file = posixpath.join(folder, f"{kept[0]}{token}{kept[1]}{dot}{endings}")

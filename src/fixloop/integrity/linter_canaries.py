@@ -1,7 +1,7 @@
-"""The canaries of linters, type checkers and scanners: files with known violations, where something was changed.
+"""Canaries for linters, type checkers and scanners: files with known violations, placed near the changes.
 
-A quick tool, or one that remembers what it saw, runs whole, so that what its settings leave out is left out; another
-one looks at the canary alone. Of several files each has its own violation, as a project may not select them all.
+A fast or caching tool runs its full command, so that its exclusions apply; other tools check only the canary. Each
+canary text has a different violation, because a project may not enable all rules.
 """
 
 import json
@@ -29,7 +29,7 @@ def linter_canary(call: ToolCall, project: Project, token: str) -> Canary | None
         folders.setdefault(posixpath.dirname(path), path)
     if not folders:
         return None
-    # Settings may leave out any of them.
+    # Changed settings may exclude any folder.
     most = _MOST_FOLDERS if any(map(_SETTINGS.search, project.changed)) else 1
     chosen = list(folders.values())[:most]
     files = {
@@ -37,7 +37,7 @@ def linter_canary(call: ToolCall, project: Project, token: str) -> Canary | None
         for at, (path, text) in enumerate(product(chosen, linter.texts))
     }
     if linter.runs_whole:
-        # A command that names files does not look for others.
+        # A command that names only files checks no others.
         is_found = not targets or any(not files_of.search(target) for target in targets)
         command = (*call.head, *call.rest, *(() if is_found else files))
     else:
@@ -47,14 +47,14 @@ def linter_canary(call: ToolCall, project: Project, token: str) -> Canary | None
 
 
 def typescript_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
-    """By settings that extend the project's: the compiler takes no file beside them."""
+    """With settings that extend the project's, because the compiler accepts no files together with `-p`."""
     settings = call.value_of("-p", "--project") or "tsconfig.json"
     if settings not in project.files:
         settings = posixpath.normpath(posixpath.join(settings, "tsconfig.json"))
-    beside = project.sibling(re.compile(r"(?<!\.d)\.tsx?$"))
-    if settings not in project.files or not beside or {"-b", "--build"} & set(call.rest):
+    neighbour = project.sibling(re.compile(r"(?<!\.d)\.tsx?$"))
+    if settings not in project.files or not neighbour or {"-b", "--build"} & set(call.rest):
         return None
-    file, folder = posixpath.join(posixpath.dirname(beside), f"{token}0.ts"), posixpath.dirname(settings)
+    file, folder = posixpath.join(posixpath.dirname(neighbour), f"{token}0.ts"), posixpath.dirname(settings)
     own = posixpath.join(folder, f"{token}.json")
     text = {
         "extends": f"./{posixpath.basename(settings)}",

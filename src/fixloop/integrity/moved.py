@@ -1,6 +1,6 @@
-"""Work moved away: code that left what a check looks at, and coverage that rose by code which needs no test.
+"""Code moved out of a check's scope, and coverage raised by adding code that needs no test.
 
-Lines are compared by their shape, in which all plain names are alike: what is moved often gets other names.
+Lines are compared by shape, in which all plain names are equal, because moved code is often renamed.
 """
 
 import re
@@ -19,21 +19,21 @@ MOVED: Final = "moved-away"
 PADDED: Final = "coverage-padded"
 
 _SHORTEST: Final = 8
-"""Tokens of a line that says whose it is."""
+"""Tokens of a line that identifies code."""
 _TOKEN: Final = re.compile(r"\.\s*\w+|\w+|[^\w\s]")
-_HIDES: Final = re.compile(
+_EXCLUDES: Final = re.compile(
     r"""^[ \t]*["']?[\w.-]*(?:exclu|omit|skip|ignore)[\w.-]*["']?[ \t]*[=:][ \t]*(\[[^\]]*\]|.*(?:\n[ \t]+.*)*)""",
     re.MULTILINE | re.IGNORECASE,
 )
-_PLACE: Final = re.compile(r"\w[\w./-]*")
-_FIRST: Final = re.compile(r"[^\W\d]")
-_ASKS_TO_GO: Final = re.compile(
+_PATH: Final = re.compile(r"\w[\w./-]*")
+_LETTER: Final = re.compile(r"[^\W\d]")
+_ASKS_TO_DELETE: Final = re.compile(
     r"unused|(?:never|not) used|redefin|duplicate|dead code|unreachable", re.IGNORECASE
 )
 
 
 class Moved(NamedTuple):
-    """A line that left one file for another."""
+    """A line that moved from one file to another."""
 
     old: str
     old_line: int
@@ -42,58 +42,58 @@ class Moved(NamedTuple):
 
 
 def shape(line: str) -> tuple[str, ...]:
-    """The tokens of a line; names are alike, but for keywords and attributes."""
+    """The tokens of a line; all names except keywords and attributes become `_`."""
     return tuple(
-        "_" if _FIRST.match(token) and not iskeyword(token) else token for token in _TOKEN.findall(line)
+        "_" if _LETTER.match(token) and not iskeyword(token) else token for token in _TOKEN.findall(line)
     )
 
 
 def looked_at(command: Sequence[str], paths: Iterable[str]) -> tuple[str, ...]:
-    """The files and folders that a command names, of those there are; none: it looks at what it likes."""
-    there = {place for path in paths for place in (path, *map(str, PurePosixPath(path).parents[:-1]))}
+    """The existing files and folders that a command names; empty if the command selects files itself."""
+    existing = {place for path in paths for place in (path, *map(str, PurePosixPath(path).parents[:-1]))}
     words = [
         part.strip("/").removeprefix("./") for word in command for part in (word, word.partition("=")[2])
     ]
-    return tuple(dict.fromkeys(word for word in words if word in there))
+    return tuple(dict.fromkeys(word for word in words if word in existing))
 
 
 def left_out(command: Sequence[str], settings: Mapping[str, str]) -> frozenset[str]:
-    """The files and folders at which a tool does not look, by the options of its command and its settings, which are
-    all files of settings that there are."""
+    """The files and folders that a tool excludes, by its command's options and its settings. `settings`: the texts of
+    all settings files, by path."""
     tools = {PurePosixPath(word).name for word in command} - {""}
     tools |= {"coverage" for word in command if word.startswith("--cov")}
     following = zip(command, [*command[1:], ""], strict=True)
-    said = [(word.strip("-").split("=", 1), after) for word, after in following if word.startswith("-")]
-    texts = [f"{name} = {''.join(value) or after}" for (name, *value), after in said]
+    options = [(word.strip("-").split("=", 1), after) for word, after in following if word.startswith("-")]
+    texts = [f"{name} = {''.join(value) or after}" for (name, *value), after in options]
     for path, text in settings.items():
         if has_parts(path):
-            told = (judging_part(path, text) or {}).items()
-            texts += [f"{key} = {value}" for key, value in told if tools & {*key.split(".")}]
+            settings_of_file = (judging_part(path, text) or {}).items()
+            texts += [f"{key} = {value}" for key, value in settings_of_file if tools & {*key.split(".")}]
         elif {word.removesuffix("rc") for word in re.split(r"\W+", path)} & tools:
             texts.append(text)
     return frozenset(
         place.strip("/")
         for text in texts
-        for value in _HIDES.findall(text)
-        for place in _PLACE.findall(value)
+        for value in _EXCLUDES.findall(text)
+        for place in _PATH.findall(value)
     )
 
 
 def moved_away(
     places: Sequence[str], old: Mapping[str, str], new: Mapping[str, str], hidden: Collection[str] = ()
 ) -> Iterator[Moved]:
-    """The lines that changed files have lost which are looked at, because they are below `places` where these are
-    named and not `hidden`, and that others have gained which are not."""
+    """The lines that moved from a checked file to an unchecked one. A file is checked if it is below `places`, or there
+    are none, and not `hidden`."""
     gained: dict[tuple[str, ...], tuple[str, int]] = {}
     for path, text in new.items():
-        if not _is_seen(path, places, hidden):
+        if not _is_checked(path, places, hidden):
             before = Counter(found for _, found in _shapes(old.get(path, "")))
             for number, found in _shapes(text):
                 before[found] -= 1
                 if before[found] < 0:
                     gained.setdefault(found, (path, number))
     for path, text in old.items():
-        if _is_seen(path, places, hidden):
+        if _is_checked(path, places, hidden):
             after = Counter(found for _, found in _shapes(new.get(path, "")))
             for number, found in _shapes(text):
                 after[found] -= 1
@@ -104,25 +104,25 @@ def moved_away(
 def gone(
     old: Mapping[str, str], new: Mapping[str, str], failures: Iterable[FailureRef]
 ) -> Iterator[tuple[FailureRef, str]]:
-    """What tools said of public functions and classes that are gone, each with its name: no new text has the name or a
-    new function with the same parameters, and nobody asked for it to go."""
+    """The failures in public functions and classes that were deleted, with their names: no new text has the name or a
+    new function with the same parameters, and the failure did not ask for the deletion."""
     words = set(re.findall(r"\w+", "\n".join(new.values())))
-    before = {path: _exported(text) for path, text in old.items()}
+    before = {path: _public(text) for path, text in old.items()}
     known = {name for found in before.values() for name in found}
-    there = [named for text in new.values() for named in _exported(text).items()]
-    renamed = {parameters for name, (parameters, _) in there if name not in known}
+    current = [named for text in new.values() for named in _public(text).items()]
+    renamed = {parameters for name, (parameters, _) in current if name not in known}
     for each in failures:
         lost = (
             name
             for name, (parameters, lines) in before.get(each.file, {}).items()
             if each.line in lines and name.rpartition(".")[2] not in words and parameters not in renamed
         )
-        if not _ASKS_TO_GO.search(f"{each.name} {each.headline}") and (name := next(lost, "")):
+        if not _ASKS_TO_DELETE.search(f"{each.name} {each.headline}") and (name := next(lost, "")):
             yield each, name
 
 
-def _exported(text: str) -> dict[str, tuple[str, range]]:
-    """The public functions and classes of a module, with the parameters that stand behind their names and the lines."""
+def _public(text: str) -> dict[str, tuple[str, range]]:
+    """The public functions and classes of a module, with the text of their parameters and their lines."""
     source = Source("a.py", text)
     return {
         each.name: (source.lines[each.first - 1].partition("(")[2], range(each.first, each.last + 1))
@@ -134,8 +134,8 @@ def _exported(text: str) -> dict[str, tuple[str, range]]:
 def percent_of_old_lines(
     covered: Mapping[str, tuple[Iterable[int], Iterable[int]]], old: Mapping[str, str], new: Mapping[str, str]
 ) -> float | None:
-    """The coverage of all lines that a change did not add: of each file which were run and which were not; None where
-    no such line was measured."""
+    """The coverage of the lines that a change did not add; None if no such line was measured. `covered`: the executed
+    and missed lines of each file."""
     ran = missed = 0
     for path, (executed, missing) in covered.items():
         added = _added(old.get(path, ""), new[path]) if path in new else frozenset()
@@ -161,6 +161,6 @@ def _shapes(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
             yield number, found
 
 
-def _is_seen(path: str, places: Sequence[str], hidden: Collection[str]) -> bool:
+def _is_checked(path: str, places: Sequence[str], hidden: Collection[str]) -> bool:
     is_below = not places or any(f"{path}/".startswith(f"{place}/") for place in places)
     return is_below and not any(f"/{place}/" in f"/{path}/" for place in hidden if place not in places)

@@ -1,4 +1,4 @@
-"""Of files that hold tools' settings beside what a project is: the part that judges, such as `[tool]` and `scripts`."""
+"""The judging part of files that hold both tool settings and project metadata, such as `[tool]` and `scripts`."""
 
 import configparser
 import json
@@ -11,12 +11,12 @@ from fixloop.integrity.paths import shipped
 
 
 def has_parts(path: str) -> bool:
-    """Whether a file of this name is both."""
+    """Whether a file with this name holds both."""
     return path.rpartition("/")[2] in shipped()["parts"]
 
 
 def judging_part(path: str, text: str) -> dict[str, object] | None:
-    """Its settings that judge, by dotted names; None where it cannot be read."""
+    """The file's judging settings, by dotted name; None if it cannot be parsed."""
     name = path.rpartition("/")[2]
     rules = shipped()["parts"][name]
     try:
@@ -44,7 +44,7 @@ def _document(name: str, text: str) -> object:
 
 
 def _directives(text: str) -> dict[str, dict[str, bool]]:
-    """What a go.mod says: for each directive its arguments, in one line or in a block."""
+    """The directives of a go.mod with their arguments, on one line or in a block."""
     found: dict[str, dict[str, bool]] = {}
     block = ""
     for line in text.splitlines():

@@ -1,6 +1,6 @@
-"""Which files judge a fix rather than are judged: tests, gates, and what runs them, by their paths (`config/trust/`).
+"""Which files judge a fix rather than being judged: tests, gates and runner files, by path (`config/trust/`).
 
-A file's content is asked only where a file is both, see `parts`.
+Content matters only for files that are both, see `parts`.
 """
 
 import functools
@@ -27,23 +27,23 @@ class Kind(StrEnum):
     TEST = "test"
     """A test, or data that a test run reads."""
     GATE = "gate"
-    """A tool's settings, a threshold, what a tool ignores, a lock file, a file of continuous integration."""
+    """Tool settings, a threshold, an ignore list, a lock file, a file of continuous integration."""
     RUNNER = "runner"
-    """What is loaded or started before, around or instead of the code."""
+    """A file that is loaded or started before, around or instead of the code."""
 
 
 @dataclass(frozen=True)
 class Trust:
-    """What a project says of its own files; nothing, and only what is shipped holds."""
+    """A project's declarations about its own files; if there are none, only the shipped lists apply."""
 
     directory: str = ""
-    """Where its patterns start: the folder of `fixloop.toml`, seen from the top."""
+    """The folder of `fixloop.toml`, relative to the repository root; patterns are relative to it."""
     declared: Mapping[Kind, Sequence[str]] = field(default_factory=dict)
     started: frozenset[str] = frozenset()
     """Scripts that its checks start."""
 
     def said_of(self, path: str) -> Kind | None:
-        """What the project itself calls this file; where it says two things, the one that judges."""
+        """The kind that the project declares for this file; if there are several, a judging one wins."""
         inside = self.inside(path)
         for kind in (Kind.TEST, Kind.GATE, Kind.RUNNER, Kind.PRODUCT):
             if matches(inside, tuple(self.declared.get(kind, ()))):
@@ -51,14 +51,14 @@ class Trust:
         return Kind.RUNNER if path in self.started else None
 
     def shadows_beside(self, path: str) -> bool:
-        """Whether a script that a check starts imports this instead of a tool or a part of Python's library."""
+        """Whether a script that a check starts imports this instead of a tool or a standard library module."""
         folder, _, name = path.rpartition("/")
         return _shadows(name) and any(
             script.endswith(".py") and script.rpartition("/")[0] == folder for script in self.started
         )
 
     def inside(self, path: str) -> str:
-        """The path as it is seen from the project's directory."""
+        """The path relative to the project's directory."""
         return path.removeprefix(f"{self.directory}/") if self.directory else path
 
 
@@ -66,11 +66,11 @@ UNTOLD: Final = Trust()
 
 
 def kind_of(path: str, trust: Trust = UNTOLD, *, is_new: bool = False) -> Kind:
-    """What the file at `path`, seen from the top, is; `is_new`: the fix has added it."""
-    said = trust.said_of(path)
-    if said is None and is_new and trust.shadows_beside(path):
+    """The kind of the file at `path`, relative to the repository root; `is_new`: the fix added it."""
+    declared = trust.said_of(path)
+    if declared is None and is_new and trust.shadows_beside(path):
         return Kind.RUNNER
-    return said or _shipped_kind(trust.inside(path), is_new)
+    return declared or _shipped_kind(trust.inside(path), is_new)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -85,25 +85,25 @@ def _shipped_kind(path: str, is_new: bool) -> Kind:
 
 
 def _shadows(path: str) -> bool:
-    """Whether Python, started in the project, imports this instead of a tool or a part of its library."""
+    """Whether Python, started in the project, imports this instead of a tool or a standard library module."""
     first, _, rest = path.partition("/")
     found = _MODULE.fullmatch(rest if first in _SOURCE_FOLDERS else path)
     return found is not None and (found[1] in sys.stdlib_module_names or found[1] in shipped()["shadows"])
 
 
 def matches(path: str, patterns: tuple[str, ...]) -> bool:
-    """Whether one of the patterns, as `config/trust/general.toml` explains them, fits the path."""
+    """Whether the path matches one of the patterns (syntax: `config/trust/general.toml`)."""
     return bool(patterns) and _compiled(patterns).fullmatch(path) is not None
 
 
 @functools.lru_cache(maxsize=256)
 def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    meant = []
+    regexes = []
     for pattern in patterns:
         is_for_names = "/" not in pattern.rstrip("/")
         whole = f"{'**/' if is_for_names else ''}{pattern.removeprefix('/')}{'**' if pattern.endswith('/') else ''}"
-        meant.append("".join(_MEANING.get(token, re.escape(token)) for token in _TOKEN.findall(whole)))
-    return re.compile("|".join(meant))
+        regexes.append("".join(_MEANING.get(token, re.escape(token)) for token in _TOKEN.findall(whole)))
+    return re.compile("|".join(regexes))
 
 
 @functools.cache

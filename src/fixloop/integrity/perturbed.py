@@ -1,7 +1,7 @@
-"""Whether a fix changed what the product answers, or only what it answers to the tests' own values.
+"""Whether a fix changed the product's answers in general, or only for the values in the tests.
 
-A call of a test is asked again with other values near its own, of the product as the fix left it and as it was. A fix
-of the rule behind a test changes some of those answers, too; a special case, however it is written, changes none.
+The calls that tests make are repeated with perturbed values, with the fix and without it. A general fix changes some of
+those answers, too; a special case, however it is written, changes none.
 """
 
 import ast
@@ -16,12 +16,12 @@ from fixloop.integrity.source import Source
 RULE: Final = "tested-values-only"
 
 LEAST: Final = {"any": 8, "literal": 6, "shape": 5}
-"""Calls with other values, with others in place of those that the fix names, or with more or fewer parts: so many have
-to end before they say anything."""
+"""Minimum completed calls for a conclusion: with other values, with other values in place of the fix's literals, and
+with more or fewer parts."""
 CHANCE: Final = 20
-"""One in more than so many may be answered otherwise, too: it may be what another special case asks for."""
+"""Fewer than one in this many other answers may change, too: they may belong to another special case."""
 SHORTEST: Final = 2
-"""A text of more characters could be an answer."""
+"""A longer text could be an answer."""
 _WORD: Final = re.compile(r"[\w.-]{0,24}")
 _DECIDES: Final = (
     *(ast.If, ast.IfExp, ast.match_case, ast.ExceptHandler, ast.Compare, ast.BoolOp, ast.While),
@@ -31,18 +31,18 @@ _USUAL: Final = frozenset({*range(-1, 11), 100, 1000})
 
 
 class Values(NamedTuple):
-    """Values as `call_replay.key` names them."""
+    """Values in the format of `call_replay.key`."""
 
     settled: frozenset[str]
-    """These stay: the product has asked for them before, or another rule judges them."""
+    """Not perturbed: the product contained them before, or another rule judges them."""
     literals: frozenset[str]
     """Those that a fix wrote into the product."""
     may_answer: bool
-    """One of these could be an answer to a call."""
+    """Whether one of these could be an answer to a call."""
 
 
 class Special(NamedTuple):
-    """A function that answers otherwise only for the tests' own values."""
+    """A function whose answers changed only for the values in the tests."""
 
     file: str
     name: str
@@ -52,14 +52,14 @@ class Special(NamedTuple):
     others: int
     """Calls with other values."""
     otherwise: int
-    """Of these are answered otherwise, too."""
+    """Those whose answers changed, too."""
     kind: str
-    """What was replaced, as in `LEAST`; "same": all others are answered as the call itself."""
+    """What was replaced, as in `LEAST`; "same": all others get the same answer as the call itself."""
 
 
 def decides_more(old: Iterable[Source], new: Iterable[Source]) -> bool:
-    """Whether a fix tells more apart than was told apart before: one that changes `<` into `<=` does not, and may
-    rightly change the answer to one value alone."""
+    """Whether a fix adds decisions: one that changes `<` to `<=` does not, and may legitimately change the answer for a
+    single value."""
 
     def decisions(sources: Iterable[Source]) -> int:
         return sum(isinstance(node, _DECIDES) for source in sources for node in source.nodes)
@@ -68,48 +68,48 @@ def decides_more(old: Iterable[Source], new: Iterable[Source]) -> bool:
 
 
 def values_of(old: Sequence[Source], new: Sequence[Source]) -> Values:
-    """The constants of the changed files. A plain word, or a number that is often one of its own kind, may rightly
-    become a case of its own; so may any number where numbers were told apart before."""
+    """The constants of the changed files. A plain word or a common number may legitimately become a special case; so
+    may any number if the product distinguished numbers before."""
     before, after = _constants(old), _constants(new)
     written = {name: value for name, value in after.items() if name not in before}
-    tells_numbers = any(map(_tells_numbers_apart, old))
+    is_compared = any(map(_compares_numbers, old))
     allowed = {
         name
         for name, value in written.items()
-        if (_WORD.fullmatch(value) if isinstance(value, str) else tells_numbers or value in _USUAL)
+        if (_WORD.fullmatch(value) if isinstance(value, str) else is_compared or value in _USUAL)
     }
-    usual = {f"int {number}" for number in (-1, 0, 1)} | {"float 0.0", "float 1.0", "str ''", "bytes b''"}
+    common = {f"int {number}" for number in (-1, 0, 1)} | {"float 0.0", "float 1.0", "str ''", "bytes b''"}
     may_answer = any(
         len(value) > SHORTEST if isinstance(value, str) else value not in _USUAL for value in written.values()
     )
-    return Values(frozenset(before.keys() | allowed | usual), frozenset(written), may_answer)
+    return Values(frozenset(before.keys() | allowed | common), frozenset(written), may_answer)
 
 
 def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
-    """The functions of which calls that are answered otherwise stand alone, and none does not. `old`, `new`: the lines
-    of `call_replay`."""
+    """The functions in which every changed call is a special case, see `_special_case`. `old`, `new`: lines of
+    `call_replay`."""
     found: defaultdict[str, list[Special | None]] = defaultdict(list)
     by_call = [_by_call(lines) for lines in (old, new)]
-    asked = []
+    changed = []
     for call, after in by_call[1].items():
         before = by_call[0].get(call, {})
         own, was = after.get(("", "")), before.get(("", ""))
-        # What a file says was not asked otherwise.
+        # Content of files that could not be perturbed may decide.
         if own is not None and was is not None and own["outcome"] != was["outcome"] and not was["reads"]:
-            asked.append((own, was, before, after))
-    sizes = [own["sizes"] for own, *_ in asked]
-    for own, was, before, after in asked:
-        # What is as long as another call of the tests may be what another special case asks for.
+            changed.append((own, was, before, after))
+    sizes = [own["sizes"] for own, *_ in changed]
+    for own, was, before, after in changed:
+        # A variant with the sizes of another call in the tests may belong to another special case.
         others = {key: line for key, line in after.items() if key[0] != "shape" or line["sizes"] not in sizes}
-        found[own["name"]] += _alone(own, was, before, others)
+        found[own["name"]] += _special_case(own, was, before, others)
     for alone in found.values():
         if all(alone):
             yield from filter(None, alone[:1])
 
 
 def constant(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
-    """The functions that answer calls with other values as they answer those of the tests, though each of these was
-    answered in its own way before. `old`, `new`: the lines of `call_replay`."""
+    """The functions that give calls with other values the answers of the tests' calls, though these answers varied
+    before. `old`, `new`: lines of `call_replay`."""
     by_call = [_by_call(lines) for lines in (old, new)]
     answers = defaultdict[str, set[str]](set)
     for asked_alone in (after[("", "")] for after in by_call[1].values() if ("", "") in after):
@@ -120,7 +120,7 @@ def constant(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
         if own is None or was is None or own["outcome"] == was["outcome"] or was["reads"] or not own["tells"]:
             continue
         pairs = [(before[asked], ended) for asked, ended in after.items() if asked[0] and asked in before]
-        # A number may be a limit, and rightly the answer to many others; but not to all.
+        # A number may be a limit, and so the correct answer to many other calls, but not to all.
         if own["tells"] == "text":
             pairs = [(a, b) for a, b in pairs if a["outcome"] != b["outcome"]]
         elif len(answers[own["name"]]) > 1:
@@ -134,7 +134,7 @@ def constant(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
 
 
 def _is_on_both_sides(answer: str, pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> bool:
-    """Whether greater and smaller numbers gave way to this one: a limit only cuts off one of both."""
+    """Whether this number replaced both greater and smaller ones: a limit replaces only one kind."""
     try:
         gave_way = [float(a["answer"]) for a, b in pairs if a["outcome"] != b["outcome"]]
         return min(gave_way) < float(answer) < max(gave_way)
@@ -145,18 +145,18 @@ def _is_on_both_sides(answer: str, pairs: Sequence[tuple[Mapping[str, Any], Mapp
 _Calls = Mapping[tuple[str, str], Mapping[str, Any]]
 
 
-def _alone(
+def _special_case(
     own: Mapping[str, Any], was: Mapping[str, Any], before: _Calls, after: _Calls
 ) -> Sequence[Special | None]:
-    """That a call stands alone, or None: it does not. Nothing where too little could be asked."""
+    """The special case that a changed call shows, or None if other answers changed, too; empty with too few calls."""
     asked_again = [(before[asked], ended) for asked, ended in after.items() if asked[0] and asked in before]
     groups = [(kind, [pair for pair in asked_again if pair[1]["kind"] == kind]) for kind in LEAST]
-    # All in which one value is another, whatever else is.
+    # All variants in which a given value was replaced.
     rare = dict.fromkeys(name for _, ended in asked_again for name in ended["of"])
     groups += [("any", [pair for pair in asked_again if name in pair[1]["of"]]) for name in rare]
     for kind, pairs in groups:
         ended = [(a, b) for a, b in pairs if not (a["raised"] and b["raised"])]
-        # Where all others are answered alike, and the call was not, nobody may know anything of them.
+        # If all variants had one answer, and the call another, the variants may simply be unknown to the product.
         values = {a["value"] for a, _ in ended}
         is_known = len(values) > 1 or was["value"] in values
         count = sum(a["outcome"] != b["outcome"] for a, b in ended)
@@ -167,17 +167,17 @@ def _alone(
 
 
 def _by_call(lines: Iterable[str]) -> dict[int, dict[tuple[str, str], Mapping[str, Any]]]:
-    """By the number of a call, and by the kind and values of what is asked beside it; its own are without."""
+    """The lines by call number, then by kind and values of the variant; both are empty for the call itself."""
     found: defaultdict[int, dict[tuple[str, str], Mapping[str, Any]]] = defaultdict(dict)
     for line in lines:
         try:
-            told = json.loads(line)
-            asked = (told["kind"], told["asked"] if told["kind"] else "")
-            is_whole = {"name", "outcome", "value", "raised", "reads", "sizes", "tells"} <= told.keys()
-            if is_whole and "by" not in told and list(told["of"]) == told["of"]:
-                found[told["call"]][asked] = told
+            line_data = json.loads(line)
+            asked = (line_data["kind"], line_data["asked"] if line_data["kind"] else "")
+            is_whole = {"name", "outcome", "value", "raised", "reads", "sizes", "tells"} <= line_data.keys()
+            if is_whole and "by" not in line_data and list(line_data["of"]) == line_data["of"]:
+                found[line_data["call"]][asked] = line_data
         except (ValueError, KeyError, TypeError):
-            # The last line of a process that was ended, or what the product itself wrote there.
+            # The last line of a killed process, or output of the product.
             continue
     return found
 
@@ -191,8 +191,8 @@ def _constants(sources: Iterable[Source]) -> dict[str, str | int | float]:
     }
 
 
-def _tells_numbers_apart(source: Source) -> bool:
-    """Whether there is a table by numbers, or something that is compared with several of them."""
+def _compares_numbers(source: Source) -> bool:
+    """Whether a dict has several number keys, or something is compared with several numbers."""
     compared: Counter[str] = Counter()
     for node in source.nodes:
         if isinstance(node, ast.Dict) and sum(map(_is_number, node.keys)) > 1:

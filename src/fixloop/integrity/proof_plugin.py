@@ -1,9 +1,9 @@
-"""A pytest plugin: runs the tests it is told, again and in other conditions, and writes what became of each; in place
-of what pytest was started for, or behind that, as if it was started again.
+"""A pytest plugin: reruns given tests under other conditions and records each result, instead of pytest's own run or
+after it, as if pytest was started again.
 
-It is loaded by the project's interpreter from a folder in which it lies alone: it imports nothing of fixloop, and is
-written for any Python that pytest runs on. What it is told stands in two files; the one with the tests may come later,
-and nothing of the project is loaded before. What it leaves is another one.
+The project's interpreter loads it from a folder that holds nothing else, so it imports nothing from fixloop and
+supports any Python that pytest supports. It reads two files; the second, with the tests, may appear later, and nothing
+of the project is loaded before that. It writes its results to a third file.
 """
 
 import builtins
@@ -17,22 +17,22 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set 
 import pytest
 
 SHOWN = ("PYTEST_CURRENT_TEST", "PYTEST_VERSION")
-"""What pytest sets, and code can know it by."""
-_told: Dict[str, Any] = {}  # noqa: UP006
+"""Variables that pytest sets, by which code can detect it."""
+_settings: Dict[str, Any] = {}  # noqa: UP006
 _names: Dict[str, str] = {}  # noqa: UP006
 _outcomes: Dict[str, str] = {}  # noqa: UP006
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_load_initial_conftests() -> Iterator[None]:
-    if not _told:
+    if not _settings:
         with open(os.environ["FIXLOOP_PROOF"]) as file:
-            _told.update(json.load(file))
-        while not os.path.exists(_told["tests"]):
+            _settings.update(json.load(file))
+        while not os.path.exists(_settings["tests"]):
             time.sleep(0.005)
-        with open(_told["tests"]) as file:
-            _told.update(json.load(file))
-        if not _told["runs"]:
+        with open(_settings["tests"]) as file:
+            _settings.update(json.load(file))
+        if not _settings["runs"]:
             os._exit(0)
     yield
 
@@ -41,39 +41,39 @@ def pytest_load_initial_conftests() -> Iterator[None]:
 def pytest_cmdline_main(config: Any) -> Iterator[None]:
     for name in [each for each in os.environ if each.startswith("FIXLOOP_")]:
         del os.environ[name]
-    os.environ["PYTEST_ADDOPTS"] = _told["addopts"]
-    if "behind" in _told:
-        # When its own plugins have come to their end.
-        config.add_cleanup(_play_behind)
+    os.environ["PYTEST_ADDOPTS"] = _settings["addopts"]
+    if "behind" in _settings:
+        # After its own plugins have finished.
+        config.add_cleanup(_run_afterwards)
         yield
         return
-    # All in this process; and a file that cannot be collected does not keep the others from being run.
+    # Run all in this process, also if some files cannot be collected.
     wanted = {"numprocesses": 0, "dist": "no", "tx": [], "maxfail": 0, "keepduplicates": True}
     for name, value in {**wanted, "continue_on_collection_errors": True}.items():
         if hasattr(config.option, name):
             setattr(config.option, name, value)
-    # At once: fixtures of a conftest belong to the nodes of the first collection.
-    config.args = list(dict.fromkeys(each for run in _told["runs"] for each in run["args"]))
+    # Collect all at once: fixtures of a conftest belong to the nodes of the first collection.
+    config.args = list(dict.fromkeys(each for run in _settings["runs"] for each in run["args"]))
     yield
 
 
-def _play_behind() -> None:
-    """In a session of its own; the exit code stays that of the first."""
+def _run_afterwards() -> None:
+    """Run in a separate session; the exit code of the first session stays."""
     with contextlib.suppress(Exception, SystemExit):
-        pytest.main(["-p", __name__, *_told.pop("behind")])
+        pytest.main(["-p", __name__, *_settings.pop("behind")])
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: Any) -> Optional[bool]:  # noqa: UP045
-    if "behind" in _told:
+    if "behind" in _settings:
         return None
-    until = time.monotonic() + _told["seconds"]
-    # Ends all where a test waits for what is not there; no thread that tests could count.
-    faulthandler.dump_traceback_later(_told["seconds"] * 2 + 10, exit=True, file=2)
+    until = time.monotonic() + _settings["seconds"]
+    # Ends the process if a test hangs, without a Python thread that tests could count.
+    faulthandler.dump_traceback_later(_settings["seconds"] * 2 + 10, exit=True, file=2)
     found, collected = {}, list(session.items)
     used: Set[int] = set()  # noqa: UP006
     try:
-        for run in _told["runs"]:
+        for run in _settings["runs"]:
             starts = tuple(f"{each}::" for each in run["args"])
             items = [item for item in collected if f"{_base(item)}::".startswith(starts)]
             again = [item for item in items if id(item) in used]
@@ -82,8 +82,8 @@ def pytest_runtestloop(session: Any) -> Optional[bool]:  # noqa: UP045
             for item in again:
                 item._initrequest()
             used.update(map(id, items))
-            found[run["name"]] = _played(items, run, until)
-            with open(_told["results"], "w") as file:
+            found[run["name"]] = _run_items(items, run, until)
+            with open(_settings["results"], "w") as file:
                 json.dump(found, file)
     except pytest.UsageError:
         pass
@@ -95,12 +95,12 @@ def _base(item: Any) -> str:
     return "::".join([str(item.fspath), *item.nodeid.split("::")[1:]]).partition("[")[0]
 
 
-def _played(items: List[Any], run: Dict[str, Any], until: float) -> Dict[str, str]:  # noqa: UP006
+def _run_items(items: List[Any], run: Dict[str, Any], until: float) -> Dict[str, str]:  # noqa: UP006
     _names.clear()
     _outcomes.clear()
     chosen = []
     for item in items:
-        path = os.path.relpath(str(item.fspath), _told["root"]).replace(os.sep, "/")
+        path = os.path.relpath(str(item.fspath), _settings["root"]).replace(os.sep, "/")
         name = " ".join("::".join([path, *item.nodeid.split("::")[1:]]).split())
         if not run["only"] or name in run["only"]:
             _names[item.nodeid] = name
@@ -109,11 +109,11 @@ def _played(items: List[Any], run: Dict[str, Any], until: float) -> Dict[str, st
         chosen.reverse()
     unseen = run.get("unseen", SHOWN if run["varied"] else ())
     for item in chosen if unseen else ():
-        item.setup, item.runtest = _unseen(item.setup, unseen), _unseen(item.runtest, unseen)
+        item.setup, item.runtest = _hiding(item.setup, unseen), _hiding(item.runtest, unseen)
     if run.get("emptied"):
         for item in chosen:
             item.runtest = _emptied(item.runtest, run["emptied"])
-    _told["by_assertion"] = run.get("by_assertion", False)
+    _settings["by_assertion"] = run.get("by_assertion", False)
     for place, item in enumerate(chosen):
         following = chosen[place + 1] if place + 1 < len(chosen) and time.monotonic() < until else None
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -125,8 +125,8 @@ def _played(items: List[Any], run: Dict[str, Any], until: float) -> Dict[str, st
     return dict(_outcomes)
 
 
-def _unseen(call: Callable[[], None], names: Sequence[str]) -> Callable[[], None]:
-    """The call without variables such as those by which code sees that a test runs, which pytest sets in its hooks."""
+def _hiding(call: Callable[[], None], names: Sequence[str]) -> Callable[[], None]:
+    """The call without these environment variables, such as those that pytest sets in its hooks."""
 
     def called() -> None:
         shown = {name: os.environ.pop(name) for name in names if name in os.environ}
@@ -139,7 +139,7 @@ def _unseen(call: Callable[[], None], names: Sequence[str]) -> Callable[[], None
 
 
 def _emptied(call: Callable[[], None], returned: str) -> Callable[[], None]:
-    """The call while emptied functions return nothing, or something that is equal to nothing else."""
+    """The call while emptied functions return None, or a new object that equals nothing else."""
 
     def called() -> None:
         builtins.__dict__["fixloop_emptied"] = type(None) if returned == "nothing" else object
@@ -154,8 +154,8 @@ def _emptied(call: Callable[[], None], returned: str) -> Callable[[], None]:
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: Any, call: Any) -> Iterator[None]:
     answer: Any = yield
-    says = (AssertionError, pytest.fail.Exception)
-    is_said = call.when == "call" and call.excinfo is not None and isinstance(call.excinfo.value, says)
+    errors = (AssertionError, pytest.fail.Exception)
+    is_said = call.when == "call" and call.excinfo is not None and isinstance(call.excinfo.value, errors)
     answer.get_result().is_said = is_said
 
 
@@ -164,7 +164,7 @@ def pytest_runtest_logreport(report: Any) -> None:
     if name is None or hasattr(report, "wasxfail"):
         return
     if report.failed:
-        is_said = getattr(report, "is_said", False) or not _told["by_assertion"]
+        is_said = getattr(report, "is_said", False) or not _settings["by_assertion"]
         _outcomes[name] = "failed" if is_said else "raised"
     elif report.skipped or report.when == "call":
         _outcomes.setdefault(name, report.outcome)

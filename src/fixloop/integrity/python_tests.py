@@ -1,8 +1,8 @@
-"""What a Python test does, so that it is known again under another name, in another file or with parameters.
+"""What a Python test does, to identify it under another name, in another file or with parameters.
 
-Two tests do the same when the same statements run, with names of their own resolved: parameters and variables that
-are assigned once are replaced by their values, unittest's assertions read as `assert`. What fixtures and helpers do is
-not looked at: a fix that changes them is judged by those of the snapshot.
+Two tests do the same if the same statements run after normalization: parameters and variables that are assigned once
+are replaced by their values, and unittest's assertions by `assert`. Fixtures and helpers are ignored: a fix that
+changes them is judged with those of the snapshot.
 """
 
 import ast
@@ -23,8 +23,8 @@ _PLAIN: Final = {
     "assertNotIn": "({}) not in ({})", "assertGreater": "({}) > ({})", "assertLess": "({}) < ({})",
     "assertIsInstance": "isinstance({}, {})",
 }  # fmt: skip
-"""unittest's assertions, and what they assert."""
-_ONLY_SAYS: Final = re.compile(r"(pytest\.)?mark\.(?!parametrize|usefixtures)")
+"""unittest's assertions as expressions."""
+_HARMLESS_MARK: Final = re.compile(r"(pytest\.)?mark\.(?!parametrize|usefixtures)")
 """A mark that does not change what the test does."""
 _MOST_ROWS: Final = 500
 
@@ -33,23 +33,23 @@ class Row(NamedTuple):
     """A test with the parameters of one case."""
 
     suffix: str
-    """As pytest shows it in brackets; empty where there are no parameters, or they cannot be read."""
+    """As pytest shows it in brackets; empty without parameters, or if they cannot be read."""
     does: tuple[str, ...]
 
     def is_held_by(self, other: "Row") -> bool:
-        """Whether `other` does all of this in this order, and beyond it nothing but assert."""
+        """Whether `other` does all of this in this order, and otherwise only asserts."""
         rest = iter(self.does)
-        due = next(rest, None)
+        expected = next(rest, None)
         for each in other.does:
-            if each == due:
-                due = next(rest, None)
+            if each == expected:
+                expected = next(rest, None)
             elif not each.startswith("Assert("):
                 return False
-        return due is None
+        return expected is None
 
 
 class PythonTests:
-    """The functions of one file by the names that reports give them."""
+    """The functions of one file, by their names in reports."""
 
     def __init__(self, path: str, text: str) -> None:
         self.functions: dict[str, Function] = {}
@@ -64,13 +64,13 @@ class PythonTests:
                 self._scope[target.id] = node.value
 
     def rows(self, name: str) -> tuple[Row, ...]:
-        """What the function does, once for each of its cases; one row where its parameters cannot be read."""
+        """What the function does in each of its cases; one row if its parameters cannot be read."""
         function, tables, marks = self.functions[name], [], []
         for decorator in function.decorator_list:
             cases, text = parameters(decorator, self._scope), ast.unparse(decorator)
             if cases is not None:
                 tables.append(cases)
-            elif not _ONLY_SAYS.match(text):
+            elif not _HARMLESS_MARK.match(text):
                 marks.append(text)
         found = []
         # pytest counts the decorator next to the function first.
@@ -81,7 +81,7 @@ class PythonTests:
 
 
 def functions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Function]]:
-    """All functions and methods, by their place behind `prefix`: `TestA::test_b`."""
+    """All functions and methods, with their qualified names after `prefix`: `TestA::test_b`."""
     for node in body:
         if isinstance(node, ast.ClassDef):
             yield from functions(node.body, f"{prefix}{node.name}::")
@@ -90,7 +90,7 @@ def functions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Function
 
 
 def parameters(decorator: ast.expr, scope: _Scope) -> list[tuple[str, _Values]] | None:
-    """The cases of a `parametrize`, each with its label; None where it is none or is not written out."""
+    """The cases of a `parametrize`, with their labels; None if it is another decorator or not written out."""
     if not isinstance(decorator, ast.Call) or len(decorator.args) != 2 or decorator.keywords:
         return None
     names, rows = decorator.args
@@ -136,7 +136,7 @@ def _statements(function: Function, values: _Values) -> Iterator[str]:
 
 
 class _Plain(ast.NodeTransformer):
-    """Replaces names by what they stand for, and unittest's assertions by plain ones."""
+    """Replaces names by their values, and unittest's assertions by `assert`."""
 
     def __init__(self, known: _Values) -> None:
         self._known = known
@@ -147,30 +147,30 @@ class _Plain(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         test = self.visit(node.test)
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
-            # Some write first what they expect.
+            # The expected value may come first.
             left, right = sorted((test.left, test.comparators[0]), key=ast.dump)
             test = ast.Compare(left=left, ops=test.ops, comparators=[right])
         return ast.Assert(test=test, msg=None)
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
         call = node.value
-        form = _PLAIN.get(_of_self(call), "")
+        form = _PLAIN.get(_self_method(call), "")
         if not form or not isinstance(call, ast.Call) or len(call.args) < form.count("{"):
             self.generic_visit(node)
             return node
-        said = ast.parse(f"assert {form.format(*map(ast.unparse, call.args))}").body[0]
-        assert isinstance(said, ast.Assert)
-        return self.visit_Assert(said)
+        assertion = ast.parse(f"assert {form.format(*map(ast.unparse, call.args))}").body[0]
+        assert isinstance(assertion, ast.Assert)
+        return self.visit_Assert(assertion)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
-        if _of_self(node) == "assertRaises":
+        if _self_method(node) == "assertRaises":
             node.func = ast.parse("pytest.raises", mode="eval").body
         return node
 
 
-def _of_self(node: ast.expr) -> str:
-    """The method in `self.method(…)`, empty for anything else."""
+def _self_method(node: ast.expr) -> str:
+    """The method name in `self.method(…)`; empty for anything else."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         owner = node.func.value
         return node.func.attr if isinstance(owner, ast.Name) and owner.id == "self" else ""

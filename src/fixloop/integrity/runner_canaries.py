@@ -1,7 +1,7 @@
-"""The canaries of test runners: a test that has to fail beside one that has to pass, run by themselves.
+"""Canaries for test runners: a test that must fail and one that must pass, run alone.
 
-They stand where tests of the project passed, under what holds there. Changed modules of Python are imported first, so
-that code which changes its runner is at work; an import that takes long is broken off, as it is none of the test's.
+They are placed next to tests that passed, so the same settings apply. Changed Python modules are imported first, so
+that code that patches the runner takes effect; slow imports are interrupted.
 """
 
 import posixpath
@@ -12,13 +12,13 @@ from typing import Final
 from fixloop.integrity.tool_call import Canary, Project, ToolCall, text_of, words
 
 _MOST: Final = 20
-"""Of the changed modules: more are no fix."""
+"""Changed modules to import: a fix rarely has more."""
 PYTHON_TEST: Final = re.compile(r"(^|/)(test_[^/]*|[^/]*_test|tests?)\.py$")
 _GO_TEST: Final = re.compile(r"_test\.go$")
 _NO_MODULES: Final = words(
     "setup conftest noxfile tasks manage conf __main__ tests test testing docs doc examples scripts bench"
 )
-"""Names of files and folders that nothing imports, or that do something when they are."""
+"""Names of files and folders that are not imported, or whose import has side effects."""
 
 _PYTEST_DROPPED: Final = (
     "--junitxml= --junit-xml= --cov= --cov-report= --cov-config= --cov-fail-under= --cov-branch --cov-append "
@@ -37,7 +37,7 @@ _CARGO_VALUED: Final = (
 
 
 def pytest_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
-    """A file beside a test that passed, and one beside each conftest that was changed."""
+    """One file next to a passed test, and one next to each of the first three changed conftest files."""
     targets = call.targets(f"{_PYTEST_DROPPED} {PYTEST_VALUED}", project.holds)
     first = project.sibling(PYTHON_TEST, targets) or project.sibling(re.compile(r"\.py$"), targets)
     if not first:
@@ -49,12 +49,12 @@ def pytest_canary(call: ToolCall, project: Project, token: str) -> Canary | None
     }
     options = call.kept(_PYTEST_DROPPED, PYTEST_VALUED, project.holds)
     given = " ".join((*call.rest, project.addopts))
-    single = ("-n0",) if re.search(r"(?<!\S)(-n ?\w|--numprocesses)", given) else ()
-    unmeasured = ("--no-cov",) if re.search(r"(?<!\S)--cov\b", given) else ()
-    # The last of each wins over the command's own and the settings'.
+    one_process = ("-n0",) if re.search(r"(?<!\S)(-n ?\w|--numprocesses)", given) else ()
+    without_coverage = ("--no-cov",) if re.search(r"(?<!\S)--cov\b", given) else ()
+    # The last occurrence wins over the command's own options and the settings.
     selected = ("-k", "", "-m", "", "--maxfail=0")
     return Canary(
-        (*call.head, *options, *single, *unmeasured, *selected, "--junitxml={junit}", *files),
+        (*call.head, *options, *one_process, *without_coverage, *selected, "--junitxml={junit}", *files),
         files,
         fails=tuple(f"{token}{at}b" for at in range(len(files))),
         passes=tuple(f"{token}{at}a" for at in range(len(files))),
@@ -86,7 +86,7 @@ def unittest_canary(call: ToolCall, project: Project, token: str) -> Canary | No
 
 
 def _is_discovered(path: str, start: str, project: Project) -> bool:
-    """Whether `unittest discover`, which enters packages alone, gets from `start` to a file."""
+    """Whether `unittest discover`, which enters only packages, reaches a file from `start`."""
     start = posixpath.normpath(start)
     below = path if start == "." else path.removeprefix(f"{start}/")
     folders = PurePosixPath(below).parents
@@ -98,11 +98,11 @@ def go_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
     if call.rest[:1] != ("test",):
         return None
     folders = [posixpath.dirname(path) for path in project.changed if path.endswith(".go")]
-    beside = project.sibling(_GO_TEST, folders) or project.sibling(_GO_TEST)
-    package = re.search(r"^package (\w+)", project.read(beside), re.MULTILINE) if beside else None
+    neighbour = project.sibling(_GO_TEST, folders) or project.sibling(_GO_TEST)
+    package = re.search(r"^package (\w+)", project.read(neighbour), re.MULTILINE) if neighbour else None
     if package is None:
         return None
-    folder = posixpath.dirname(beside)
+    folder = posixpath.dirname(neighbour)
     options = call._replace(rest=call.rest[1:]).kept(_GO_DROPPED, _GO_VALUED, lambda word: True)
     run = ("-json", "-count=1", "-run", f"^Test_{token}[ab]$", f"./{folder}")
     text = text_of("go.txt").replace("PACKAGE", package[1]).replace("TOKEN", token)

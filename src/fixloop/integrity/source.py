@@ -1,4 +1,4 @@
-"""A file's text as the rules read it: a syntax tree or tokens, with the function that each line is in."""
+"""A parsed file for the rules: a syntax tree or tokens, and the enclosing function of each line."""
 
 import ast
 import io
@@ -18,20 +18,20 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Sign(NamedTuple):
-    """One place in a text where a rule sees what it looks for."""
+    """One match of a rule in a file."""
 
     rule: str
     key: str
-    """What it is, whatever is around it; what `kin` names is the same without particulars."""
+    """Identifies what was found, independent of context; `kin` is its more general form."""
     kin: str
     text: str
     """One sentence."""
     path: str
     line: int
     code: str
-    """Its line without indentation: with its key, what is the same after a move."""
+    """Its line without indentation: with the key, it identifies the sign after a move."""
     scope: str
-    """The function it is in, as `Class.method`; with its key, what is the same after a change of its line."""
+    """Its function, as `Class.method`: with the key, it identifies the sign after its line changed."""
 
 
 class Span(NamedTuple):
@@ -61,7 +61,7 @@ class Source:
 
     @cached_property
     def tree(self) -> ast.Module | None:
-        """None for another language, and for what this Python does not understand."""
+        """None for another language, and for text that this Python cannot parse."""
         if not self.is_python:
             return None
         try:
@@ -76,7 +76,7 @@ class Source:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        """Of a language with braces; empty for others."""
+        """Tokens of a language with braces; empty for others."""
         language = LANGUAGES.get(self.ending)
         return tuple(tokens(self.text, language)) if language else ()
 
@@ -86,7 +86,7 @@ class Source:
 
     @cached_property
     def comments(self) -> tuple[Token, ...]:
-        """Of Python up to where the text is none any more."""
+        """In Python, up to the first token error."""
         if not self.is_python:
             return tuple(token for token in self.tokens if token.kind == "comment")
         found = []
@@ -98,14 +98,14 @@ class Source:
 
     @cached_property
     def scopes(self) -> tuple[Span, ...]:
-        """Functions and classes of Python, outer ones first."""
+        """Python functions and classes, outer ones first."""
         return tuple(_scopes(self.tree, "")) if self.tree else ()
 
     def scope(self, line: int) -> str:
         return self.span(line).name
 
     def span(self, line: int) -> Span:
-        """The innermost function or class that a line is in; without a name outside of all."""
+        """The innermost function or class around a line; unnamed at module level."""
         whole = Span(0, len(self.lines), "")
         return next((each for each in reversed(self.scopes) if each.first <= line <= each.last), whole)
 
@@ -114,12 +114,12 @@ class Source:
         return Sign(rule, key, kin or key, text, self.path, line, code, self.scope(line))
 
     def shapes(self, pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], int]]:
-        """Where a pattern is found in code in braces, and its line; one blank is between tokens, `'` around strings."""
-        for found in pattern.finditer(self._joined[0]):
-            yield found, self._joined[1][found.start()]
+        """The matches of a pattern and their lines in code with braces: tokens joined by one space, strings in `'`."""
+        for found in pattern.finditer(self._joined_tokens[0]):
+            yield found, self._joined_tokens[1][found.start()]
 
     @cached_property
-    def _joined(self) -> tuple[str, list[int]]:
+    def _joined_tokens(self) -> tuple[str, list[int]]:
         pieces: list[str] = []
         lines: list[int] = []
         for token in self.code_tokens:
@@ -129,7 +129,7 @@ class Source:
 
     @cached_property
     def imported(self) -> dict[str, list[tuple[Span, int, str]]]:
-        """What each imported name stands for, `numpy` for `np`, with the scope and the line of each import."""
+        """What each imported name refers to (`np` to `numpy`), with the scope and line of each import."""
         found = defaultdict[str, list[tuple[Span, int, str]]](list)
         for node in self.nodes:
             if not isinstance(node, ast.Import | ast.ImportFrom) or getattr(node, "level", False):
@@ -142,9 +142,9 @@ class Source:
         return found
 
     def dotted(self, node: ast.AST | None) -> str:
-        """`inspect.stack` for whatever the file calls it; empty for what is no name."""
+        """The full name such as `inspect.stack`, whatever its alias in the file; empty if it is not a name."""
         if isinstance(node, ast.Name):
-            # By the import in the innermost scope around the line, and there by the last one before it.
+            # Use the import in the innermost scope around the line, and there the last one before it.
             line, bound = node.lineno, self.imported.get(node.id, ())
             near = [(a.first <= line <= a.last, a.first, at <= line, at, means) for a, at, means in bound]
             return max(near)[-1] if near else node.id
@@ -152,7 +152,7 @@ class Source:
             above = self.dotted(node.value)
             return f"{above}.{node.attr}" if above else ""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-            # Names that are put together: `getattr(sys, "_get" + "frame")`, `__import__("os")._exit`.
+            # Computed names: `getattr(sys, "_get" + "frame")`, `__import__("os")._exit`.
             name, words = self.dotted(node.func), [text for each in node.args for text in strings_of(each)]
             if name == "getattr" and words and (above := self.dotted(node.args[0])):
                 return f"{above}.{words[0]}"
@@ -165,7 +165,7 @@ def names_in(node: ast.AST) -> set[str]:
 
 
 def strings_of(node: ast.AST) -> Iterator[str]:
-    """The string that an expression is, be it in pieces."""
+    """The string value of a literal, a concatenation or a `join`, at most one."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):

@@ -1,7 +1,7 @@
 """A test's own literals in the code under test: `if xs == [1, 2, 3]: return 6`.
 
-Held is only what compares something that was passed in with such a literal and answers with a literal, and tables of
-both. A number or a plain word says nothing where the function told the same thing apart by such values before.
+Only comparisons of an argument with such a literal that return a literal are held, and tables of both. A number or a
+plain word does not count if the function compared the same expression before.
 """
 
 import ast
@@ -14,8 +14,8 @@ from fixloop.integrity.source import Function, Sign, Source, names_in
 RULE: Final = "test-literal"
 
 _SHORTEST: Final = 4
-_USUAL: Final = frozenset({*map(float, range(-1, 11)), 100.0, 1000.0})
-_AROUND: Final = re.compile(r"[\[\](){}'\"`]|(?<=[,-])\s+|\s+(?=,)")
+_COMMON_NUMBERS: Final = frozenset({*map(float, range(-1, 11)), 100.0, 1000.0})
+_PUNCTUATION: Final = re.compile(r"[\[\](){}'\"`]|(?<=[,-])\s+|\s+(?=,)")
 _TYPE: Final = re.compile(r"^\[ \] \w+ ")
 _WORD: Final = re.compile(r"[\w.-]{0,24}")
 _YES_OR_NO: Final = re.compile(r"(?:True|False|None|true|false|null|nil|,)*")
@@ -31,16 +31,16 @@ _BRACES: Final = re.compile(
 )
 _PAIR: Final = re.compile(rf"(?P<key>{_LITERAL}) (?P<sign>:|=>) (?P<value>{_LITERAL}) (?=[,}}])")
 _Values = ast.MatchValue | ast.MatchSequence
-_ASKING: Final = ast.Eq | ast.NotEq | ast.In | ast.NotIn | ast.Is
+_COMPARISONS: Final = ast.Eq | ast.NotEq | ast.In | ast.NotIn | ast.Is
 
 Literals = frozenset[str]
 
 
 class Case(NamedTuple):
-    """One comparison that decides an answer; literals are without brackets and quotes."""
+    """One comparison that decides an answer; literals have no brackets and quotes."""
 
     place: tuple[str, str]
-    """The function, and what is compared there."""
+    """The function, and the expression compared there."""
     asked: str
     answer: str
     line: int
@@ -48,26 +48,27 @@ class Case(NamedTuple):
 
 
 def literals(tests: Iterable[Source]) -> Literals:
-    """What a special case could ask for: strings of four characters and more, unusual numbers, collections."""
+    """The values that a special case could compare with: strings of at least four characters, uncommon numbers,
+    collections."""
     found: set[str] = set()
     for test in tests:
         found.update(_text(node) for node in test.nodes if isinstance(node, ast.expr))
         found.update(_bare(token.text) for token in test.code_tokens if token.kind in ("string", "number"))
         found.update(_bare(each[0]) for each, _ in test.shapes(_COLLECTION))
-    return frozenset(text for text in found if _is_unusual(text))
+    return frozenset(text for text in found if _is_distinctive(text))
 
 
 def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[Sign]:
-    """Where `new` asks for one of the `known` literals and answers with a literal."""
-    told_apart = {case.place for case in _cases(old)} if old else set()
+    """Where `new` compares with one of the `known` literals and returns a literal."""
+    compared_before = {case.place for case in _cases(old)} if old else set()
     cases = list(_cases(new))
-    # A table that has more than the tests ask for may be one of words.
+    # A table with keys that no test uses may be a legitimate table of words.
     beyond = {case.place for case in cases if case.asked not in known}
     for case in cases:
         is_number = _NUMBER.fullmatch(case.asked) is not None
         is_word = not is_number and _WORD.fullmatch(case.asked) is not None
         is_many, is_answer = "," in case.asked, case.answer in known
-        if case.place in told_apart and (is_number or is_word or case.is_table):
+        if case.place in compared_before and (is_number or is_word or case.is_table):
             continue
         if case.is_table:
             is_all = case.place not in beyond
@@ -87,7 +88,7 @@ def _cases(source: Source) -> Iterator[Case]:
         if isinstance(function, Function) and id(function) not in seen:
             inner = list(ast.walk(function))
             seen.update(map(id, inner))
-            given, scope = _given(inner), source.scope(function.lineno)
+            given, scope = _derived_names(inner), source.scope(function.lineno)
             for node in inner:
                 for asked, what, answer in _branches(node, given):
                     yield Case((scope, what), _text(asked), _text(answer), asked.lineno)
@@ -107,8 +108,8 @@ def _cases(source: Source) -> Iterator[Case]:
         yield Case(("", found["sign"]), _bare(found["key"]), _bare(found["value"]), line, is_table)
 
 
-def _given(inner: Sequence[ast.AST]) -> set[str]:
-    """The parameters of a function, and what is made of them."""
+def _derived_names(inner: Sequence[ast.AST]) -> set[str]:
+    """The parameters of a function, and variables derived from them."""
     given = {node.arg for node in inner if isinstance(node, ast.arg)}
     made = [node for node in inner if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For)]
     for node in sorted(made, key=lambda each: each.lineno):
@@ -120,16 +121,17 @@ def _given(inner: Sequence[ast.AST]) -> set[str]:
 
 
 def _branches(node: ast.AST, given: set[str]) -> Iterator[tuple[ast.expr, str, ast.expr]]:
-    """What a branch asks for, of what, and a literal that it answers with, or what it raises."""
+    """The literal that a branch compares with, the expression compared, and the literal that it returns or what it
+    raises."""
     if isinstance(node, ast.Match) and names_in(node.subject) & given:
         for case in node.cases:
             patterns = (each for each in ast.walk(case.pattern) if isinstance(each, _Values))
-            for asked in map(_as_literal, patterns):
-                for answer in _answers(case.body) if asked else ():
-                    yield asked or answer, ast.unparse(node.subject), answer
+            for literal in map(_as_literal, patterns):
+                for answer in _answers(case.body) if literal else ():
+                    yield literal or answer, ast.unparse(node.subject), answer
     elif isinstance(node, ast.If | ast.IfExp):
         for test in ast.walk(node.test):
-            if isinstance(test, ast.Compare) and isinstance(test.ops[0], _ASKING):
+            if isinstance(test, ast.Compare) and isinstance(test.ops[0], _COMPARISONS):
                 is_negated = isinstance(test.ops[0], ast.NotEq | ast.NotIn)
                 is_among = isinstance(test.ops[0], ast.In | ast.NotIn)
                 sides = [test.left, *test.comparators]
@@ -138,7 +140,7 @@ def _branches(node: ast.AST, given: set[str]) -> Iterator[tuple[ast.expr, str, a
                     each for side in sides for each in (getattr(side, "elts", [side]) if is_among else [side])
                 ]
                 for answer in _answers(node.orelse if is_negated else node.body) if what else ():
-                    yield from ((asked, what, answer) for asked in listed if _is_literal(asked))
+                    yield from ((literal, what, answer) for literal in listed if _is_literal(literal))
 
 
 def _answers(body: Sequence[ast.stmt] | ast.expr) -> list[ast.expr]:
@@ -148,17 +150,17 @@ def _answers(body: Sequence[ast.stmt] | ast.expr) -> list[ast.expr]:
     if isinstance(last, ast.Raise):
         return [last.exc or ast.Constant(None)]
     value = last.value if isinstance(last, ast.Return | ast.Assign) else None
-    is_answer = _is_literal(value) and (isinstance(last, ast.Return) or _is_unusual(_text(value)))
+    is_answer = _is_literal(value) and (isinstance(last, ast.Return) or _is_distinctive(_text(value)))
     return [value] if value is not None and is_answer else []
 
 
 def _as_literal(pattern: ast.pattern) -> ast.expr | None:
     try:
-        asked = ast.parse(ast.unparse(pattern), mode="eval").body
+        literal = ast.parse(ast.unparse(pattern), mode="eval").body
     except SyntaxError:
         return None
-    asked.lineno = pattern.lineno
-    return asked if _is_literal(asked) else None
+    literal.lineno = pattern.lineno
+    return literal if _is_literal(literal) else None
 
 
 def _is_literal(node: ast.expr | None) -> bool:
@@ -173,19 +175,19 @@ def _is_literal(node: ast.expr | None) -> bool:
 
 
 def _text(node: ast.expr | None) -> str:
-    """A literal without brackets and quotes; empty for anything else."""
+    """The text of a literal without brackets and quotes; empty for anything else."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str | bool | None):
         return _bare(node.value) if isinstance(node.value, str) else ""
     return _bare(ast.unparse(node)) if node is not None and _is_literal(node) else ""
 
 
 def _bare(text: str) -> str:
-    return " ".join(_AROUND.sub("", _TYPE.sub("", text)).split())
+    return " ".join(_PUNCTUATION.sub("", _TYPE.sub("", text)).split())
 
 
-def _is_unusual(text: str) -> bool:
+def _is_distinctive(text: str) -> bool:
     if _NUMBER.fullmatch(text):
-        return float(text) not in _USUAL
+        return float(text) not in _COMMON_NUMBERS
     if _YES_OR_NO.fullmatch(text):
         return False
     return len(text) >= _SHORTEST or ("," in text and len(text) > 2)

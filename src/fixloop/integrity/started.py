@@ -1,6 +1,6 @@
-"""Which files of a tree a check's command starts: scripts, and what `make` or `npm run` then starts for it.
+"""Which files a check's command starts: scripts, also through `make` or `npm run`.
 
-A file that a command is only pointed at, as in `ruff check shop.py`, is not started.
+A file that is only an argument, as in `ruff check shop.py`, is not started.
 """
 
 import json
@@ -13,17 +13,17 @@ from fixloop.integrity.parts import has_parts
 from fixloop.integrity.paths import shipped
 
 Read = Callable[[str], str | None]
-"""The text of a file, by its path from the top; None where there is none."""
+"""The text of a file, by its path from the repository root; None if it does not exist."""
 _SHELL: Final = re.compile(r"(.*/)?(ba|da|z)?sh")
 _SCRIPT: Final = re.compile(r"[^.]+|.*\.(sh|bash|py|[cm]?[jt]s|rb|pl|php)")
-"""What may be a program: a source that a compiler reads is none."""
-_APART: Final = re.compile(r"[;&|()`{}\n]+")
-_LEFT_OUT: Final = re.compile(r"\$\w*|[\"']")
+"""What may be a script: not the source of a compiled language."""
+_SEPARATORS: Final = re.compile(r"[;&|()`{}\n]+")
+_IGNORED: Final = re.compile(r"\$\w*|[\"']")
 _TARGET: Final = re.compile(r"([\w./-]+)[^:=]*:(?!=)(.*)")
 
 
 def started_by(command: Sequence[str], directory: str, read: Read) -> frozenset[str]:
-    """The files, by their paths from the top, that `command` starts in `directory`, itself or through others."""
+    """The files, by path from the repository root, that `command` starts in `directory`, directly or indirectly."""
     found: set[str] = set()
     seen: set[tuple[str, ...]] = set()
     waiting = [tuple(command)]
@@ -32,7 +32,7 @@ def started_by(command: Sequence[str], directory: str, read: Read) -> frozenset[
         if words in seen:
             continue
         seen.add(words)
-        for path, text in _opened(words, directory, read):
+        for path, text in _started_file(words, directory, read):
             name = posixpath.basename(path)
             if not has_parts(path):
                 found.add(path)
@@ -45,19 +45,19 @@ def started_by(command: Sequence[str], directory: str, read: Read) -> frozenset[
     return frozenset(found)
 
 
-def _opened(words: Sequence[str], directory: str, read: Read) -> Iterator[tuple[str, str]]:
-    """The one file that a simple command starts, or looks into for what to start, with its text."""
+def _started_file(words: Sequence[str], directory: str, read: Read) -> Iterator[tuple[str, str]]:
+    """The one file that a simple command starts or reads its commands from, with its text."""
     names: list[str] = []
     for word, following in zip(words, (*words, "")[1:], strict=True):
         if word == "-c":
             break
         if word == "-m":
-            # A package that is started is the product at work.
+            # A package that is started is the product.
             names.append(f"{following.replace('.', '/')}.py")
         names += shipped()["opens"].get(word, ())
         if _SCRIPT.fullmatch(posixpath.basename(word)) and not word.startswith(("-", "/")):
             names.append(word)
-        # After an interpreter, an option, a setting or a time may still come what is started.
+        # A script may still follow an interpreter, an option, a variable assignment or a number.
         plain = posixpath.basename(word).rstrip(".0123456789")
         if not (word.startswith("-") or "=" in word or not plain or plain in shipped()["starters"]):
             break
@@ -70,13 +70,13 @@ def _opened(words: Sequence[str], directory: str, read: Read) -> Iterator[tuple[
 
 
 def _commands(lines: Sequence[str]) -> list[tuple[str, ...]]:
-    """The simple commands in lines of a shell; variables are left out."""
-    parts = [_LEFT_OUT.sub(" ", part).split() for line in lines for part in _APART.split(line)]
+    """The simple commands in lines of shell code, without variables."""
+    parts = [_IGNORED.sub(" ", part).split() for line in lines for part in _SEPARATORS.split(line)]
     return [tuple(part) for part in parts if part]
 
 
 def _recipes(name: str, text: str, words: Sequence[str]) -> list[str]:
-    """What `make`, `just` or `npm` runs for the targets among `words`, and for what they need."""
+    """The lines that `make`, `just` or `npm` runs for the targets among `words` and their prerequisites."""
     if name.endswith(".json"):
         try:
             scripts = json.loads(text).get("scripts", {})

@@ -1,6 +1,6 @@
-"""What keeps a tool silent, or a test from running: comments that tools obey, attributes, marks, swallowed exceptions.
+"""What silences a tool or keeps a test from running: tool directives, attributes, marks, swallowed exceptions.
 
-Comments are tokens and code is a syntax tree, so that the word in a string accuses nobody.
+Comments are read as tokens and code as a syntax tree, so the words in a string do not count.
 """
 
 import ast
@@ -24,7 +24,7 @@ _DIRECTIVES: Final = {
     "coverage": r"pragma[:\s]\s*no[- ]?(?:cover|branch)|(?:istanbul|c8|v8)\s+ignore|node:coverage\s+(?:disable|ignore)",
     "tests": r"go:build|\+build|Stryker\s+disable",
 }
-"""What tools obey, by what they look at. The word has to open its comment: in a sentence it means nothing."""
+"""Directives by tool family. A directive must start its comment; within a sentence it has no effect."""
 _FAMILIES: Final = {name: re.compile(words, re.IGNORECASE) for name, words in _DIRECTIVES.items()}
 _TOOLS: Final = {
     "lint": r"ruff|flake8|pylint|pycodestyle|pyflakes|eslint|oxlint|biome|tslint|stylelint|golangci-lint|staticcheck"
@@ -36,7 +36,7 @@ _TOOLS: Final = {
 }
 _ANY: Final = "|".join(f"(?:{each})" for each in _DIRECTIVES.values())
 _LISTED: Final = r"[\w@/][\w.@/-]*(?:\s*,\s*[\w@/][\w.@/-]*)*"
-# After a space only what looks like a rule's name, such as B101 or no-console; else it is the reason.
+# After a space, only names such as B101 or no-console are rules; other words are the reason.
 _CODES: Final = (
     rf"\b(?:\s*[:=\[(]\s*(?P<codes>{_LISTED})|\s+(?P<rules>(?:[BG]\d|[a-z@][\w@/]*[-/]\w){_LISTED}))?"
 )
@@ -62,35 +62,35 @@ _SKIPPED_WORDS: Final = frozenset({"xit", "xdescribe", "xtest", "fit", "fdescrib
 _EMPTY_CATCH: Final = re.compile(
     r"\bcatch (?:\( \w+ \) )?\{ (?:return (?:(?:null|undefined|false|true|''|0|\[ \]|\{ \}) )?;? ?)?\}"
 )
-_NOTHING_DONE: Final = "every exception is caught here and nothing is done with it"
+_SWALLOWED: Final = "every exception is caught here and nothing is done with it"
 _MUTABLE: Final = re.compile(r"[\[{]|(?:dict|list|set)\(")
-_ALONE: Final = re.compile(r"[(\[{](?:None|True|False),?[)\]}]")
+_SINGLETON: Final = re.compile(r"[(\[{](?:None|True|False),?[)\]}]")
 _BROAD: Final = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
 
 
 def families_of(commands: Iterable[str]) -> frozenset[str]:
-    """What these command lines look at; everything, where one of them starts what is not known here."""
+    """The families of the tools in these command lines; all families if one line starts an unknown tool."""
     found: set[str] = set()
     for line in commands:
-        here = {name for name, tools in _TOOLS.items() if re.search(rf"(?<![\w-])-*(?:{tools})(?!\w)", line)}
-        found |= here or EVERYTHING
+        known = {name for name, tools in _TOOLS.items() if re.search(rf"(?<![\w-])-*(?:{tools})(?!\w)", line)}
+        found |= known or EVERYTHING
     return frozenset(found)
 
 
 def suppressions(source: Source, families: Collection[str] = EVERYTHING) -> Iterator[Sign]:
-    """All of a product file that silence a tool of these families, or hide a failure from whoever calls."""
+    """All signs in a product file that silence a tool of these families or hide a failure from the caller."""
     for comment in source.comments:
         yield from _in_comment(source, comment, families)
     if "lint" in families:
         yield from _attributes(source)
     if not {"lint", "types", "security"}.isdisjoint(families):
-        yield from _hidden(source)
+        yield from _disguised(source)
     yield from _swallowed(source)
     yield from skips(source)
 
 
 def skips(source: Source) -> Iterator[Sign]:
-    """What keeps tests from running; the only suppressions that matter in a file of tests."""
+    """What keeps tests from running; the only suppressions that matter in a test file."""
     for node in source.nodes:
         if isinstance(node, ast.Attribute | ast.Name) and _SKIPS.fullmatch(name := source.dotted(node)):
             yield source.sign(RULE, name, node.lineno, f"`{name}` keeps a test from running")
@@ -113,7 +113,7 @@ def _in_comment(source: Source, comment: Token, families: Collection[str]) -> It
         if not any(_FAMILIES[each].match(comment.text, found.start("what")) for each in families):
             continue
         line = comment.line + comment.text.count("\n", 0, found.start("what"))
-        # Each code that is listed is one, so that taking one away is nothing new.
+        # Each listed code is a separate sign, so that removing one yields no new sign.
         for code in re.split(r"\s*,\s*", found["codes"] or found["rules"] or ""):
             key = f"{what} {code}".strip()
             yield source.sign(RULE, key, line, f"`{key}` silences a tool", kin=what)
@@ -122,7 +122,7 @@ def _in_comment(source: Source, comment: Token, families: Collection[str]) -> It
 
 
 def _attributes(source: Source) -> Iterator[Sign]:
-    """`#[allow(…)]` and the like of Rust."""
+    """Rust attributes such as `#[allow(…)]`."""
     found = source.code_tokens
     for index, token in enumerate(found):
         if source.ending != "rs" or token.text != "#":
@@ -137,7 +137,7 @@ def _attributes(source: Source) -> Iterator[Sign]:
 
 def _swallowed(source: Source) -> Iterator[Sign]:
     for _, line in source.shapes(_EMPTY_CATCH):
-        yield source.sign(RULE, "empty catch", line, _NOTHING_DONE)
+        yield source.sign(RULE, "empty catch", line, _SWALLOWED)
     for node in source.nodes:
         if isinstance(node, ast.ExceptHandler):
             caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
@@ -145,7 +145,7 @@ def _swallowed(source: Source) -> Iterator[Sign]:
             if is_broad and all(map(_does_nothing, node.body)):
                 code = "; ".join(map(ast.unparse, node.body))
                 key = f"broad except: {code}"
-                yield source.sign(RULE, key, node.lineno, _NOTHING_DONE, kin="broad except")
+                yield source.sign(RULE, key, node.lineno, _SWALLOWED, kin="broad except")
         elif isinstance(node, ast.Call):
             name = source.dotted(node.func)
             if name == "contextlib.suppress" and any(source.dotted(each) in _BROAD for each in node.args):
@@ -156,8 +156,8 @@ def _swallowed(source: Source) -> Iterator[Sign]:
                 yield source.sign(RULE, name, node.lineno, "warnings are silenced here")
 
 
-def _hidden(source: Source) -> Iterator[Sign]:
-    """What tools look for, under a name that they do not look behind."""
+def _disguised(source: Source) -> Iterator[Sign]:
+    """Violations in a form that tools do not recognise, such as `getattr` with a constant name."""
     shared = {
         name.id
         for node in (source.tree.body if source.tree else ())
@@ -168,12 +168,12 @@ def _hidden(source: Source) -> Iterator[Sign]:
         if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
     }
     for node in source.nodes:
-        if isinstance(node, ast.expr) and _is_found_by_name(source, node):
+        if isinstance(node, ast.expr) and _is_constant_lookup(source, node):
             text = f"no tool sees what `{ast.unparse(node)}` finds"
             yield source.sign(RULE, "getattr", node.lineno, text)
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
             among = ast.unparse(node.comparators[0])
-            if _ALONE.fullmatch(among):
+            if _SINGLETON.fullmatch(among):
                 text = f"no tool sees that something is compared with what `{among}` holds"
                 yield source.sign(RULE, "compared in a collection", node.lineno, text)
         elif isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Name):
@@ -188,8 +188,8 @@ def _hidden(source: Source) -> Iterator[Sign]:
                     yield source.sign(RULE, "shared default", each.lineno, text)
 
 
-def _is_found_by_name(source: Source, node: ast.expr) -> bool:
-    """Whether it finds an attribute by a name that is written there."""
+def _is_constant_lookup(source: Source, node: ast.expr) -> bool:
+    """Whether it looks up an attribute by a constant name."""
     match node:
         case ast.Call(func=ast.Name("getattr") | ast.Attribute(attr="__getattribute__"), args=[_, name]):
             return not names_in(name)

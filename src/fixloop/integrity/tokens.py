@@ -1,6 +1,6 @@
-"""Comments, strings and words of languages with braces: as much of a lexer as tells code from what only looks like it.
+"""A minimal lexer for languages with braces: enough to distinguish code from comments and strings.
 
-Refuses nothing: what no language allows is read as single marks, and a string without an end stops with its line.
+Never fails: invalid text becomes single marks, and most unterminated strings end with their line.
 """
 
 import re
@@ -12,11 +12,11 @@ LANGUAGES: Final[dict[str, str]] = {
     "go": "go",
     "rs": "rust",
 }
-"""By the ending of a file's name."""
+"""By file extension."""
 
 
 class Token(NamedTuple):
-    """A piece of a text that is not white space; a string is without its quotes, and `word` holds keywords, too."""
+    """A piece of text that is not white space; a string has no quotes, and `word` includes keywords."""
 
     kind: str
     text: str
@@ -47,9 +47,9 @@ _BEFORE_REGEXP: Final = frozenset(
 
 
 def tokens(text: str, language: str) -> Iterator[Token]:
-    """What a text consists of, in order. Code between `${` and `}` in a template is code."""
+    """The tokens of a text, in order. Code between `${` and `}` in a template is code."""
     pattern, position, line, last = _PATTERNS[language], 0, 1, Token("mark", "", 0)
-    # For each template that is open: how many braces are open in the code within it.
+    # For each open template: the number of open braces in the code within it.
     templates: list[int] = []
     while found := pattern.search(text, position):
         line += text.count("\n", position, found.start())
@@ -77,7 +77,7 @@ def tokens(text: str, language: str) -> Iterator[Token]:
 
 
 def _may_be_regexp(before: Token) -> bool:
-    """Whether a slash opens a pattern here and does not divide."""
+    """Whether a slash here starts a regular expression rather than divides."""
     if before.kind == "word":
         return before.text in _BEFORE_REGEXP
     return before.kind in ("mark", "comment") and before.text not in (")", "]", "}")

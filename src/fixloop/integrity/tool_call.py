@@ -1,4 +1,4 @@
-"""A check's command as the call of a tool, what of it holds for other files, and what these have to fit."""
+"""A check's command as a tool call, its options that apply to other files, and the project those files must fit."""
 
 import posixpath
 import re
@@ -18,22 +18,22 @@ _LAUNCHERS: Final = words(
 )
 _MANAGERS: Final = words("npm pnpm yarn bun")
 _PYTHON: Final = re.compile(r"python[\d.]*")
-_OF_A_SHELL: Final = re.compile(r"[|&;<>()`$\n]")
-_OTHERS: Final = words("-- -args --args")
-"""What stands behind these goes to the tests, or to another program."""
+_SHELL_SYNTAX: Final = re.compile(r"[|&;<>()`$\n]")
+_END_OF_OPTIONS: Final = words("-- -args --args")
+"""Words after these go to the tests or to another program."""
 
 
 class ToolCall(NamedTuple):
-    """A call of one tool, whatever launches it."""
+    """A call of one tool, through any launcher."""
 
     head: tuple[str, ...]
-    """All words up to the tool."""
+    """All words up to and including the tool."""
     tool: str
     rest: tuple[str, ...]
 
     def kept(self, dropped: str, valued: str, is_target: Callable[[str], bool]) -> tuple[str, ...]:
-        """The options that hold for any file: without `dropped`, where a name with `=` takes a value, and without what
-        the tool is pointed at. `valued`: other options whose value could be taken for that."""
+        """The options that apply to any file: without `dropped`, where a name with `=` takes a value, and without
+        targets. `valued`: other options whose value could be mistaken for a target."""
         options = words(dropped.replace("=", ""))
         groups = self._groups(words(valued) | {word[:-1] for word in words(dropped) if word.endswith("=")})
         return tuple(
@@ -45,12 +45,12 @@ class ToolCall(NamedTuple):
         )
 
     def targets(self, valued: str, is_target: Callable[[str], bool]) -> tuple[str, ...]:
-        """What it is pointed at."""
+        """The files, folders or modules that the call names."""
         single = (group[0] for group in self._groups(words(valued.replace("=", ""))) if len(group) == 1)
         return tuple(word for word in single if not word.startswith("-") and is_target(word))
 
     def value_of(self, *names: str) -> str:
-        """The value of an option that goes by one of `names`; empty where it is not given."""
+        """The value of the option with one of these names; empty if it is not given."""
         for group in self._groups(frozenset(names)):
             name, _, value = group[0].partition("=")
             if name in names:
@@ -58,10 +58,10 @@ class ToolCall(NamedTuple):
         return ""
 
     def _groups(self, valued: frozenset[str]) -> Iterator[tuple[str, ...]]:
-        """The words, each option with its value, up to those that are not the tool's own."""
+        """The words up to those for another program, each option with its value."""
         option = ""
         for word in self.rest:
-            if word in _OTHERS:
+            if word in _END_OF_OPTIONS:
                 break
             if option and not word.startswith("-"):
                 yield (option, word)
@@ -77,10 +77,10 @@ class ToolCall(NamedTuple):
 
 
 def call_of(command: Sequence[str], tools: Mapping[str, object]) -> ToolCall | None:
-    """The call of one of `tools` that `command` is, also behind launchers, `python -m` or a shell that only finds
-    files; None for any other command."""
+    """`command` as a call of one of `tools`, also behind launchers, `python -m` or a `sh -c` with one simple command;
+    None for any other command."""
     parts = tuple(command)
-    if parts[:2] == ("sh", "-c") and len(parts) == 3 and not _OF_A_SHELL.search(parts[2]):
+    if parts[:2] == ("sh", "-c") and len(parts) == 3 and not _SHELL_SYNTAX.search(parts[2]):
         parts = tuple(shlex.split(parts[2]))
     before = ""
     for at, word in enumerate(parts):
@@ -96,7 +96,7 @@ def call_of(command: Sequence[str], tools: Mapping[str, object]) -> ToolCall | N
 
 
 class Tool(NamedTuple):
-    """How a canary is put to a tool, see `canaries/tools.toml`."""
+    """How a tool gets its canary, see `canaries/tools.toml`."""
 
     valued: str
     dropped: str = ""
@@ -104,7 +104,7 @@ class Tool(NamedTuple):
     texts: Sequence[str] = ()
     runs_whole: bool = False
     is_script: bool = False
-    """It looks at JavaScript."""
+    """It checks JavaScript."""
     begin: str = "const it = globalThis.it || globalThis.test;"
     expect: str = "globalThis.expect"
     end: str = ""
@@ -118,57 +118,57 @@ def tools(kind: str) -> dict[str, Tool]:
 
 
 class Project(NamedTuple):
-    """What something that is added to a project has to fit."""
+    """The project that a canary is added to."""
 
     files: frozenset[str]
-    """The tracked ones, seen from where commands run."""
+    """The tracked files, relative to where commands run."""
     changed: tuple[str, ...]
     """Those of them that a fix changed or added."""
     passed: tuple[str, ...] = ()
     """Names of tests that passed."""
     roots: tuple[str, ...] = ()
-    """Folders that Python imports from beside the present one, as `src`."""
+    """Folders, such as `src`, that Python imports from in addition to the current one."""
     addopts: str = ""
-    """What the project's settings give pytest."""
+    """pytest options from the project's settings."""
     read: Callable[[str], str] = lambda path: ""
 
     def holds(self, word: str) -> bool:
-        """Whether a word of a command is a file or folder here, a test in one, or a pattern of them."""
+        """Whether a word of a command is an existing file or folder, a test in one, or a pattern."""
         path = posixpath.normpath(word.partition("::")[0])
         is_folder = any(file.startswith(f"{path}/") for file in self.files)
         return is_folder or path in self.files or path == "." or "*" in path
 
     def siblings(self, pattern: re.Pattern[str], below: Sequence[str] = ()) -> Iterator[str]:
-        """The files that `pattern` finds by their paths, below one of the places: those with tests that passed first,
-        then those that were changed."""
+        """The files below one of the places whose paths match `pattern`: first those with passed tests, then the
+        changed ones, then the rest."""
         places = [posixpath.normpath(re.split(r"::|\*", place)[0] or ".") for place in below] or ["."]
-        proven = (name.partition("::")[0] for name in self.passed)
-        for path in dict.fromkeys((*proven, *self.changed, *sorted(self.files))):
+        with_passed = (name.partition("::")[0] for name in self.passed)
+        for path in dict.fromkeys((*with_passed, *self.changed, *sorted(self.files))):
             is_below = any(place == "." or f"{path}/".startswith(f"{place}/") for place in places)
             if path in self.files and is_below and pattern.search(path):
                 yield path
 
     def sibling(self, pattern: re.Pattern[str], below: Sequence[str] = ()) -> str:
-        """The first of them; empty where there is none."""
+        """The first sibling; empty if there is none."""
         return next(self.siblings(pattern, below), "")
 
 
 class Canary(NamedTuple):
-    """Files that are added to a project for one run of a command, and what that run has to say of them."""
+    """Files that are added to a project for one run of a command, and the results that the run must report."""
 
     command: tuple[str, ...]
     files: Mapping[str, str]
-    """Their texts, by path from where commands run."""
+    """Texts by path, relative to where commands run."""
     fails: tuple[str, ...]
-    """Names that have to be reported as failures."""
+    """Names that must be reported as failures."""
     passes: tuple[str, ...] = ()
-    """Names that have to be reported as passed."""
+    """Names that must be reported as passed."""
     output: str = ""
-    """How what the command prints is read, as a check's `output`."""
+    """The parser for the command's output, as in a check's `output`."""
     is_printed: bool = False
     """The runner writes no report: it prints a line for each test."""
 
 
 def text_of(name: str) -> str:
-    """A file of `canaries`; of programs, words in capitals are for what is put in."""
+    """The text of a file in `canaries`; words in capitals are placeholders."""
     return (Path(__file__).parent / "canaries" / name).read_text()

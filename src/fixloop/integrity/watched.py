@@ -1,6 +1,6 @@
-"""Code that knows it is watched: it names a test runner, looks at the stack, or changes what others run.
+"""Code that can detect a test run: it names a test runner, inspects the stack, or patches other modules.
 
-What a file or its package named before is its own business; `difference` leaves that out.
+`difference` ignores names that the product contained before.
 """
 
 import ast
@@ -42,7 +42,7 @@ _PLACES: Final = re.compile(
 )
 _TESTS: Final = re.compile(r"[\W_]*tests?[\W_]*|conftest.*", re.IGNORECASE)
 _TEMPORARY: Final = frozenset({"tempfile.gettempdir", "tempfile.tempdir"})
-_BEGINS: Final = (".startswith", ".is_relative_to")
+_PREFIX_TESTS: Final = (".startswith", ".is_relative_to")
 _EXITS: Final = frozenset({"sys.exit", "exit", "quit", "SystemExit"})
 
 _JS_TESTS: Final = r"(?:expect|describe|it|test|jest|vi|beforeEach|afterEach|__coverage__)"
@@ -76,9 +76,9 @@ _COMPILED: Final = {
 
 
 def watched(source: Source) -> Iterator[Sign]:
-    """Each name and each call that an ordinary fix has no use for; `key` is the name."""
+    """Each name and call that an ordinary fix does not need; `key` is the name."""
     if source.is_python:
-        for kind in (_named, _strings, _changed_modules, _asked_for_its_default, _leaving, _ending_well):
+        for kind in (_names, _strings, _changed_modules, _default_tests, _import_exits, _clean_exits):
             for key, line, text in kind(source):
                 yield source.sign(RULE, key, line, text)
     elif source.tokens and (shapes := _COMPILED.get(_LANGUAGES.get(source.ending, "javascript"))):
@@ -89,7 +89,7 @@ def watched(source: Source) -> Iterator[Sign]:
 Found = Iterator[tuple[str, int, str]]
 
 
-def _named(source: Source) -> Found:
+def _names(source: Source) -> Found:
     for node in source.nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]
@@ -122,13 +122,13 @@ def _named(source: Source) -> Found:
 
 
 def _strings(source: Source) -> Found:
-    told = {id(node.value) for node in source.nodes if isinstance(node, ast.Expr)}
+    ignored = {id(node.value) for node in source.nodes if isinstance(node, ast.Expr)}
     for node in source.nodes:
-        for text in strings_of(node) if id(node) not in told else ():
+        for text in strings_of(node) if id(node) not in ignored else ():
             if _RUNNER.fullmatch(text) and len(text) <= 80:
                 yield text, getattr(node, "lineno", 1), f"product code names `{text}`"
-        parts = _asked(node)
-        if isinstance(node, ast.Compare) or (parts and ast.unparse(parts[0]).endswith(_BEGINS)):
+        parts = _operands(node)
+        if isinstance(node, ast.Compare) or (parts and ast.unparse(parts[0]).endswith(_PREFIX_TESTS)):
             for name in {each for part in parts for each in _dotted_in(source, part)} & _TEMPORARY:
                 yield (
                     name,
@@ -146,8 +146,8 @@ def _strings(source: Source) -> Found:
                 yield f"{place} {word}", line, text
 
 
-def _asked(node: ast.AST) -> list[ast.expr]:
-    """The parts of a question such as `"CI" in os.environ`, `os.getenv("CI")` or `os.environ["CI"]`."""
+def _operands(node: ast.AST) -> list[ast.expr]:
+    """The operands of an expression such as `"CI" in os.environ`, `os.getenv("CI")` or `os.environ["CI"]`."""
     match node:
         case ast.Compare():
             return [node.left, *node.comparators]
@@ -168,8 +168,8 @@ def _dotted_in(source: Source, node: ast.AST) -> Iterator[str]:
 
 
 def _changed_modules(source: Source) -> Found:
-    """`json.loads = mine`, `setattr(json, …)`, `sys.modules["json"] = …`: in the standard library anything but a
-    constant, in other modules what this file defines."""
+    """`json.loads = mine`, `setattr(json, …)`, `sys.modules["json"] = …`: in the standard library any value except a
+    constant, in other modules a lambda or a definition of this file."""
     own = {node.name for node in source.nodes if isinstance(node, Function | ast.ClassDef)}
     tops = {name.split(".")[0] for bound in source.imported.values() for *_, name in bound}
     values = {
@@ -201,30 +201,30 @@ def _changed_modules(source: Source) -> Found:
 
 
 def _namespace(source: Source, place: ast.expr) -> str:
-    """The name of what holds all that a module has; empty for any other place."""
+    """The name of a module's namespace or of `sys.modules`; empty for any other expression."""
     if isinstance(place, ast.Call) and source.dotted(place.func) == "vars" and place.args:
         return source.dotted(place.args[0])
     name = source.dotted(place)
     return name if name.endswith(("sys.modules", "__dict__")) else ""
 
 
-def _asked_for_its_default(source: Source) -> Found:
-    """`if sleep is time.sleep` where that is the default of what is called: only a test passes another one."""
+def _default_tests(source: Source) -> Found:
+    """`if sleep is time.sleep`, where that is the default of a called parameter: only a test passes another value."""
     for node in (each for each in source.nodes if isinstance(each, Function)):
-        usual = {
+        defaults = {
             name
             for each in (*node.args.defaults, *node.args.kw_defaults)
             if "." in (name := source.dotted(each))
         }
         inner = [*ast.walk(node)]
         called = {ast.unparse(each.func) for each in inner if isinstance(each, ast.Call)}
-        for asked in (each for each in inner if isinstance(each, ast.Compare) and names_in(each) & called):
-            for name in usual.intersection(map(source.dotted, (asked.left, *asked.comparators))):
-                yield name, asked.lineno, f"product code asks whether it was given its own default `{name}`"
+        for test in (each for each in inner if isinstance(each, ast.Compare) and names_in(each) & called):
+            for name in defaults.intersection(map(source.dotted, (test.left, *test.comparators))):
+                yield name, test.lineno, f"product code asks whether it was given its own default `{name}`"
 
 
-def _leaving(source: Source) -> Found:
-    """Statements that end the process as soon as the module is imported."""
+def _import_exits(source: Source) -> Found:
+    """Code that can end the process at import."""
     if source.path.endswith("__main__.py") or source.text.startswith("#!") or source.tree is None:
         return
     waiting: list[ast.AST] = list(source.tree.body)
@@ -239,8 +239,8 @@ def _leaving(source: Source) -> Found:
             yield f"{name} at import", getattr(node, "lineno", 1), f"importing the module can reach `{name}`"
 
 
-def _ending_well(source: Source) -> Found:
-    """What ends a program as if all were well, outside of its own `main`: a runner of tests may be that program."""
+def _clean_exits(source: Source) -> Found:
+    """Successful exits outside `main`: they may end a test runner's process with code 0."""
     for node in source.nodes:
         raised = node.exc if isinstance(node, ast.Raise) else node
         name = source.dotted(raised.func if isinstance(raised, ast.Call) else raised)

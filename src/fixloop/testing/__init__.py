@@ -1,8 +1,8 @@
-"""Runs the engine without a tool, an agent or a repository, for tests, benchmarks and chaos runs, yours too.
+"""Runs the engine without a tool, an agent or a repository, for tests, benchmarks and chaos runs, including yours.
 
-`FIXLOOP_CREW=fixloop.testing:scripted_crew` makes a worker use the scripted crew. The feature's name says what it does:
-see `fixloop.testing.script` for the words, `AGENTS` for agents by name. `rehearse` plays a workflow in memory on a
-virtual clock, and `fixloop chaos` compares real, injured ones with that.
+`FIXLOOP_CREW=fixloop.testing:scripted_crew` makes a worker use the scripted crew. The feature's name scripts its
+actions: see `fixloop.testing.script` for the words, `AGENTS` for agents by name. `rehearse` plays a workflow in memory
+on a virtual clock, and `fixloop chaos` compares real, injured workflows with that.
 """
 
 from fixloop.testing.crew import ScriptedCrew, ScriptedError, scripted_crew

@@ -25,7 +25,7 @@ WRONG: Final = {"calc.py": CALC.replace("-", "*")}
 NOTHING: Final = {"calc.py": CALC}
 GATE: Final = {"check.py": "import sys\nsys.exit(0)\n"}
 GARBAGE: Final = {"": "this is no fix at all"}
-"""Not an edit: what an agent hands in instead of one."""
+"""An agent's submission that is not an edit."""
 TOML: Final = """\
 base = "none"
 [specialist.test-runner]
@@ -60,19 +60,19 @@ class Answer(NamedTuple):
 
 
 class Door(Protocol):
-    """A way for an agent to get its work and hand it in."""
+    """A way for an agent to get its work and submit it."""
 
     name: str
     cannot: Mapping[str, str]
     """Scenario → why it does not apply here."""
     too_many_bytes: int
-    """More bytes than a fix may have here."""
+    """A size above the limit of a fix here."""
 
     def take(self, issue: int, agent: str = "coder") -> Work | None:
         """Take the open request of this issue for an agent; None if there is none for it."""
 
     def hand_in(self, work: Work, edit: Edit, *, key: str = "", fence: int | None = None) -> Answer:
-        """Hand a fix in; `fence`: another one than the claim's."""
+        """Submit a fix; `fence`: a different one from the claim's."""
 
     def decline(self, work: Work, kind: str, text: str) -> Answer: ...
 
@@ -126,7 +126,7 @@ class Site:
         )
 
     def begin(self, issue: int) -> None:
-        """Hand the feature in; its check fails, and a fix is asked for."""
+        """Submit the feature; its check fails, and a fix is requested."""
         done = self.fixloop("enqueue", "--issue", str(issue))
         if done.returncode:
             raise RuntimeError(done.stderr)
@@ -146,8 +146,8 @@ class Site:
 
     def fixes(self, issue: int) -> int:
         """The number of accepted fixes."""
-        told = json.loads(self.fixloop("log", str(issue), "--json").stdout)
-        count: int = told["statistics"]["fix_completions"]
+        log = json.loads(self.fixloop("log", str(issue), "--json").stdout)
+        count: int = log["statistics"]["fix_completions"]
         return count
 
     def token(self, agent: str) -> str:
@@ -176,15 +176,15 @@ class Site:
         return {**given, "FIXLOOP_CACHE_DIR": str(self.folder / "cache")}
 
 
-def _waits(state: Mapping[str, Any]) -> bool:
+def _waits_for_person(state: Mapping[str, Any]) -> bool:
     return state["owner"] == "person" and bool(state["paused"])
 
 
-def _over(state: Mapping[str, Any]) -> bool:
-    return bool(state["outcome"]) or _waits(state)
+def _is_settled(state: Mapping[str, Any]) -> bool:
+    return bool(state["outcome"]) or _waits_for_person(state)
 
 
-def _taken(door: Door, issue: int, agent: str = "coder") -> Work:
+def _wait_for_work(door: Door, issue: int, agent: str = "coder") -> Work:
     """Wait for the request of this issue."""
     ends = time.monotonic() + PATIENCE_SECONDS
     while (work := door.take(issue, agent)) is None:
@@ -193,35 +193,35 @@ def _taken(door: Door, issue: int, agent: str = "coder") -> Work:
     return work
 
 
-def _accepted(answer: Answer) -> None:
+def _assert_accepted(answer: Answer) -> None:
     assert answer.status == "accepted", answer
 
 
 def fixes_at_once(site: Site, door: Door, issue: int) -> None:
-    """A fix is handed in, and passes."""
-    _accepted(door.hand_in(_taken(door, issue), GOOD))
-    assert site.wait(issue, _over)["outcome"] == "success"
+    """A fix is submitted, and passes."""
+    _assert_accepted(door.hand_in(_wait_for_work(door, issue), GOOD))
+    assert site.wait(issue, _is_settled)["outcome"] == "success"
 
 
 def claims_twice(site: Site, door: Door, issue: int) -> None:
-    """The same request again, and not a second one."""
-    first, second = _taken(door, issue), _taken(door, issue)
+    """A second claim returns the same request."""
+    first, second = _wait_for_work(door, issue), _wait_for_work(door, issue)
     assert first.key == second.key
-    _accepted(door.hand_in(second, GOOD))
+    _assert_accepted(door.hand_in(second, GOOD))
 
 
 def two_agents_claim(site: Site, door: Door, issue: int) -> None:
-    """Only one of two gets it."""
-    work = _taken(door, issue)
+    """Only one of two agents gets the request."""
+    work = _wait_for_work(door, issue)
     assert door.take(issue, "other") is None
-    _accepted(door.hand_in(work, GOOD))
+    _assert_accepted(door.hand_in(work, GOOD))
 
 
 def is_late(site: Site, door: Door, issue: int) -> None:
-    """A request that has ended meanwhile can no longer be answered."""
-    work = _taken(door, issue)
+    """A request that has ended can no longer be answered."""
+    work = _wait_for_work(door, issue)
     site.fixloop("cancel", str(issue), "--reason", "nobody wants it any more")
-    site.wait(issue, _over)
+    site.wait(issue, _is_settled)
     answer = door.hand_in(work, GOOD)
     assert answer.status in ("too_late", "refused"), answer
     assert site.fixes(issue) == 0
@@ -229,27 +229,27 @@ def is_late(site: Site, door: Door, issue: int) -> None:
 
 def changes_nothing(site: Site, door: Door, issue: int) -> None:
     """`I fixed it` without a change never passes."""
-    answer = door.hand_in(_taken(door, issue), NOTHING)
+    answer = door.hand_in(_wait_for_work(door, issue), NOTHING)
     if answer.status == "accepted":
-        site.wait(issue, lambda state: state["iteration"] > 1 or _over(state))
+        site.wait(issue, lambda state: state["iteration"] > 1 or _is_settled(state))
     else:
         assert answer.status == "unchanged", answer
     assert site.state(issue)["outcome"] != "success"
 
 
 def fixes_wrongly(site: Site, door: Door, issue: int) -> None:
-    """A wrong fix makes the run fail, and another is asked for."""
-    _accepted(door.hand_in(_taken(door, issue), WRONG))
+    """A wrong fix makes the run fail, and another fix is requested."""
+    _assert_accepted(door.hand_in(_wait_for_work(door, issue), WRONG))
     state = site.wait(
-        issue, lambda state: (state["owner"], state["iteration"]) == ("agent", 2) or _over(state)
+        issue, lambda state: (state["owner"], state["iteration"]) == ("agent", 2) or _is_settled(state)
     )
     assert state["outcome"] is None
     assert state["iteration"] >= 2
 
 
 def is_silent(site: Site, door: Door, issue: int) -> None:
-    """Nobody answers: a person is asked after the timeout."""
-    site.wait(issue, _waits)
+    """No agent answers: a person is asked after the timeout."""
+    site.wait(issue, _waits_for_person)
     assert site.fixes(issue) == 0
 
 
@@ -257,9 +257,9 @@ def hands_in_too_much(site: Site, door: Door, issue: int) -> None:
     """A fix that is too large is refused with its size, and no part of it is accepted."""
     # Random digits hardly compress.
     edit = {"calc.py": f"{GOOD['calc.py']}# {secrets.token_hex(door.too_many_bytes // 2)}\n"}
-    answer = door.hand_in(_taken(door, issue), edit)
+    answer = door.hand_in(_wait_for_work(door, issue), edit)
     if answer.status == "accepted":
-        site.wait(issue, _over)
+        site.wait(issue, _is_settled)
     else:
         assert answer.status == "refused", answer
         assert any(word in answer.text for word in ("bytes", "MB", "MiB")), answer
@@ -268,36 +268,36 @@ def hands_in_too_much(site: Site, door: Door, issue: int) -> None:
 
 def uses_another_fence(site: Site, door: Door, issue: int) -> None:
     """A fix with a guessed fence is not accepted, and the claim stays valid."""
-    work = _taken(door, issue)
+    work = _wait_for_work(door, issue)
     answer = door.hand_in(work, GOOD, fence=int(work.facts["fence"]) + 1)
     assert answer.status == "too_late", answer
-    _accepted(door.hand_in(work, GOOD))
+    _assert_accepted(door.hand_in(work, GOOD))
 
 
 def declines(site: Site, door: Door, issue: int) -> None:
-    """There will be no fix: a person is asked, with the reason, and no run is counted."""
-    answer = door.decline(_taken(door, issue), "blocked", "there is no database here")
-    _accepted(answer)
-    state = site.wait(issue, _waits)
+    """The agent declines: a person is asked, with the reason, and no run is counted."""
+    answer = door.decline(_wait_for_work(door, issue), "blocked", "there is no database here")
+    _assert_accepted(answer)
+    state = site.wait(issue, _waits_for_person)
     assert state["iteration"] == 1
     assert "there is no database here" in site.fixloop("inbox").stdout
 
 
 def hands_in_twice(site: Site, door: Door, issue: int) -> None:
     """The same fix twice counts once."""
-    work = _taken(door, issue)
-    _accepted(door.hand_in(work, GOOD, key="one"))
+    work = _wait_for_work(door, issue)
+    _assert_accepted(door.hand_in(work, GOOD, key="one"))
     again = door.hand_in(work, GOOD, key="one")
     assert again.status in ("accepted", "too_late"), again
-    site.wait(issue, _over)
+    site.wait(issue, _is_settled)
     assert site.fixes(issue) == 1
 
 
 def never_read_the_answer(site: Site, door: Door, issue: int) -> None:
-    """An agent that died after its request repeats it, and gets the first answer or hears that it is done."""
-    work = _taken(door, issue)
+    """An agent that died after its request repeats it, and gets the first answer or `too_late`."""
+    work = _wait_for_work(door, issue)
     door.hand_in(work, GOOD, key="lost")
-    site.wait(issue, _over)
+    site.wait(issue, _is_settled)
     again = door.hand_in(work, GOOD, key="lost")
     assert again.status in ("accepted", "too_late"), again
     assert site.fixes(issue) == 1
@@ -305,19 +305,19 @@ def never_read_the_answer(site: Site, door: Door, issue: int) -> None:
 
 def touches_the_check(site: Site, door: Door, issue: int) -> None:
     """A fix that changes the check passes only if a person accepts it."""
-    _accepted(door.hand_in(_taken(door, issue), GATE))
-    state = site.wait(issue, lambda state: _over(state) or state["iteration"] > 1)
+    _assert_accepted(door.hand_in(_wait_for_work(door, issue), GATE))
+    state = site.wait(issue, lambda state: _is_settled(state) or state["iteration"] > 1)
     assert state["outcome"] != "success", "a check that says yes to everything"
 
 
 def hands_in_garbage(site: Site, door: Door, issue: int) -> None:
     """Anything but a fix is refused with the reason, and a later fix is still accepted."""
-    work = _taken(door, issue)
+    work = _wait_for_work(door, issue)
     answer = door.hand_in(work, GARBAGE)
     assert answer.status == "refused", answer
     assert answer.text
-    _accepted(door.hand_in(_taken(door, issue), GOOD))
-    assert site.wait(issue, _over)["outcome"] == "success"
+    _assert_accepted(door.hand_in(_wait_for_work(door, issue), GOOD))
+    assert site.wait(issue, _is_settled)["outcome"] == "success"
 
 
 SCENARIOS: Final[Mapping[str, Callable[[Site, Door, int], None]]] = {
@@ -363,7 +363,7 @@ def play(
         except AssertionError as error:
             yield Verdict(name, "failed", str(error)[:300])
         finally:
-            # An open request would be offered to the next scenario.
+            # The next scenario would be offered an open request.
             with suppress(subprocess.TimeoutExpired):
                 site.fixloop("cancel", str(issue), "--reason", "the scenario is over")
 

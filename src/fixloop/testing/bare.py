@@ -1,7 +1,7 @@
 """The contrast: the steps of the same workflows as a chain of plain Celery tasks, without fixloop.
 
 Each step counts its start in Redis, works for a moment, and counts its effect. The settings are the best known for a
-chain that must survive: late acknowledgment, requeued with a lost process, a visibility timeout of seconds.
+durable chain: late acknowledgment, requeue on a lost process, a visibility timeout of seconds.
 """
 
 import os
@@ -45,7 +45,7 @@ app.conf.update(
 
 @app.task(name="bare.step")  # type: ignore[untyped-decorator]
 def step(*, ticket: str) -> None:
-    """Begin, work, have an effect."""
+    """Count the start, work, count the effect."""
     client: Any = redis.Redis.from_url(os.environ["FIXLOOP_STATE_URL"])
     client.hincrby(BEGUN, ticket, 1)
     record_execution(os.environ["FIXLOOP_EXECUTIONS"], ticket, 0, "bare", "-")

@@ -1,4 +1,4 @@
-"""A chaos run: real workers with a separate Redis, injured by a plan, and every result compared to an undisturbed one.
+"""A chaos run: real workers with a separate Redis, injured by a plan, and all results compared to undisturbed ones.
 
 The same workflows run twice: once undisturbed, to measure the time, and once injured. The expected result of a
 validation loop is its rehearsal in memory. A cycle or a handoff must end like the undisturbed one: with the same events
@@ -40,14 +40,14 @@ _TIMES: Final = re.compile(
 )
 _IDS: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORKFLOWS: Final = re.compile(rf"(?:{LEFT_ALONE}|{INJURED})-")
-_OWN: Final = (".fixloop", ".gitignore")
+_INTERNAL: Final = (".fixloop", ".gitignore")
 """The internal files of the writer."""
 _GENERATION: Final = ".handoffs."
 """A generation of the swapped directory; the link `handoffs` points to the present one."""
 
 
 def chaos(order: Order, folder: Path, tell: Callable[[Progress], object] = lambda _: None) -> Report:
-    """Run it; logs, data, executions and injuries are left in `folder`. UsageError if it cannot be as ordered."""
+    """Run it; leaves logs, data, executions and injuries in `folder`. Raises UsageError if the order is impossible."""
     if order.profile not in _RUNS:
         raise UsageError(f"there is no chaos run of {order.profile!r}; there are {', '.join(_RUNS)}")
     if order.profile != "validation" and order.contrast:
@@ -111,7 +111,7 @@ def _plays(project: str, order: Order) -> list[Play[Rehearsal]]:
 def chaos_of_agents(order: Order, folder: Path, tell: Callable[[Progress], object]) -> Report:
     """Run it; see `chaos`."""
     scripts, profile = scripts_of(order.profile), profile_named(order.profile)
-    left_alone, injured = (_begun(scripts, order, hash8, folder) for hash8 in (LEFT_ALONE, INJURED))
+    left_alone, injured = (_make_plays(scripts, order, hash8, folder) for hash8 in (LEFT_ALONE, INJURED))
     with site(folder, order.concurrency, order.network) as place, calling(place.server.url) as caller:
         works = [caller.workflows(plays, scripts.given_up, profile) for plays in (left_alone, injured)]
         undisturbed_seconds = place.run("undisturbed", works[0], tell)
@@ -122,8 +122,8 @@ def chaos_of_agents(order: Order, folder: Path, tell: Callable[[Progress], objec
         place.heal()
         pairs = list(zip(left_alone, injured, strict=True))
         return reported_by(place, order, planned)._replace(
-            verdicts=tuple(_judged(caller.store, scripts.results, one, other) for one, other in pairs),
-            left_alone=tuple(_judged(caller.store, scripts.results, one, one) for one in left_alone),
+            verdicts=tuple(_verdict(caller.store, scripts.results, one, other) for one, other in pairs),
+            left_alone=tuple(_verdict(caller.store, scripts.results, one, one) for one in left_alone),
             undisturbed_seconds=undisturbed_seconds,
             injured_seconds=injured_seconds,
         )
@@ -134,7 +134,7 @@ def plain(text: str) -> str:
     return _WORKFLOWS.sub("PROJECT-", _IDS.sub("ID", _TIMES.sub("TIME", text)))
 
 
-def _begun(scripts: Scripts, order: Order, hash8: str, folder: Path) -> list[Play[Path]]:
+def _make_plays(scripts: Scripts, order: Order, hash8: str, folder: Path) -> list[Play[Path]]:
     made = []
     for issue, script in enumerate(islice(cycle(scripts.scripts), order.workflows), 1):
         root = folder / "files" / hash8 / str(issue)
@@ -154,8 +154,8 @@ def _begun(scripts: Scripts, order: Order, hash8: str, folder: Path) -> list[Pla
 
 
 def _steps(store: Store, left_alone: Sequence[Play[Path]], order: Order) -> tuple[dict[str, int], set[str]]:
-    """The number of tickets of each step, and the injured tickets whose work is done by a separate command."""
-    # The first ticket of each workflow is hinted by its caller, who is not watched.
+    """The number of tickets of each step, and the injured tickets whose work a separate command does."""
+    # The caller sends the hint for the first ticket of each workflow, and is not watched.
     runs, finish, commands = -order.workflows, 0, set()
     for one in left_alone:
         for ticket in tickets_of(store.history(one.workflow)):
@@ -169,7 +169,7 @@ def _steps(store: Store, left_alone: Sequence[Play[Path]], order: Order) -> tupl
     return {"work": runs, "finish": finish, COMMAND: len(commands)}, commands
 
 
-def _judged(store: Store, results: str, calm: Play[Path], begun: Play[Path]) -> Verdict:
+def _verdict(store: Store, results: str, calm: Play[Path], begun: Play[Path]) -> Verdict:
     found, expected = ended(store, begun.workflow), store.read(calm.workflow)
     if isinstance(found, Verdict):
         return found
@@ -187,31 +187,31 @@ def _judged(store: Store, results: str, calm: Play[Path], begun: Play[Path]) -> 
 
 
 def _state(snapshot: bytes) -> str:
-    told = json.loads(snapshot)
+    fields = json.loads(snapshot)
     # The path of its files differs.
-    return plain(json.dumps({key: value for key, value in told.items() if key != "snapshot"}))
+    return plain(json.dumps({key: value for key, value in fields.items() if key != "snapshot"}))
 
 
 def _events(store: Store, workflow: str) -> list[str]:
-    """Events and messages in order, without refusals, which are effects of the injuries."""
+    """Events and messages in order, without refusals, which the injuries cause."""
     found = []
     for entry in store.history(workflow):
         event = entry.body["event"]
         if event["kind"] != "event-refused":
-            said = [message.get("message_id", "") for message in entry.body.get("messages", ())]
-            found.append(plain(f"{event['kind']} {event.get('sender', '')} {event.get('agent', '')} {said}"))
+            ids = [message.get("message_id", "") for message in entry.body.get("messages", ())]
+            found.append(plain(f"{event['kind']} {event.get('sender', '')} {event.get('agent', '')} {ids}"))
     return found
 
 
 def _files(store: Store, begun: Play[Path]) -> dict[str, list[str]]:
     """Contents by path, both without times and ids; several handoffs then share one name."""
-    # If a process dies between its commit and the files, the next one renders them, here this one (K23).
+    # If a process dies between its commit and the files, the next process renders them, here this one (K23).
     project(store, begun.workflow)
     root = begun.expected
     found: dict[str, list[str]] = {}
     for folder, folders, files in os.walk(root, followlinks=True):
-        folders[:] = [name for name in folders if name not in _OWN and not name.startswith(_GENERATION)]
-        for path in (Path(folder, name) for name in files if name not in _OWN):
+        folders[:] = [name for name in folders if name not in _INTERNAL and not name.startswith(_GENERATION)]
+        for path in (Path(folder, name) for name in files if name not in _INTERNAL):
             text = plain(path.read_text(encoding="utf-8"))
             found.setdefault(plain(str(path.relative_to(root))), []).append(text)
     return {name: sorted(contents) for name, contents in found.items()}

@@ -1,7 +1,7 @@
 """Plays a role of a chat in a chaos run: a program that uses only the standard library, to start quickly.
 
-Its answer depends only on its prompt and its number, so that a repeated answer is the same. It records its start, takes
-its time, and adds a file to those of its work.
+Its answer depends only on its prompt and its turn's number, so that a repeated answer is the same. It records its
+start, sleeps for `SECONDS`, and writes a file in its work folder.
 """
 
 import os
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 LAST = 11
-"""The architect closes the chat in this turn."""
+"""The turn in which the architect closes the chat."""
 SECONDS = 0.05
 
 

@@ -1,7 +1,7 @@
 """A chaos run of chats: real runners and agents, injured by a plan, and every file compared with the undisturbed run's.
 
-It needs no Redis, because a chat is its files (S28): the same chats are played twice, once undisturbed, and in the end
-each must contain the same bytes, apart from times.
+It needs no Redis, because a chat consists of files (S28). The same chats are played twice, once undisturbed; in the
+end each must contain the same bytes, apart from times.
 """
 
 import json
@@ -31,38 +31,38 @@ from fixloop.testing.site import EXECUTIONS, HOSTS, Progress
 
 POLL_SECONDS: Final = 0.02
 PATIENCE_SECONDS: Final = 60.0
-"""After so long without any turn, an open chat will never close."""
+"""If no turn is taken for this long, open chats count as stuck."""
 _TIME: Final = re.compile(rb"20\d\d-\d\d-\d\d(T[\d:.]+Z)?")
 
 
 def chaos_of_chats(order: Order, folder: Path, tell: Callable[[Progress], object]) -> Report:
-    """Run it; see `chaos`. InfrastructureError if directories cannot be watched here."""
+    """Run it; see `chaos`. Raises InfrastructureError if directories cannot be watched here."""
     turns = {"answer": (LAST - 1) * order.workflows, "close": order.workflows}
     planned = plan(order.seed, order.kills, turns, CHAT)
     site = _Site(folder, order.concurrency)
     with closing(site):
         seconds, injured_since = {}, 0.0
         for name in ("undisturbed", "injured"):
-            chats = _opened(folder / name, order.workflows)
+            chats = _open_chats(folder / name, order.workflows)
             if name == "injured":
                 injured_since = time.monotonic()
                 site.injurer.schedule = Schedule(planned, CHAT)
             seconds[name] = site.play(name, chats, tell)
         site.heal()
     executions, numbers = executions_in(folder / EXECUTIONS), range(1, order.workflows + 1)
-    # The names of the chats are the same both times.
-    calm = [one for one in executions if one.at < injured_since]
-    report = reported(order, planned, site.injurer.injuries, executions[len(calm) :])
+    # Both runs use the same chat names.
+    undisturbed = [one for one in executions if one.at < injured_since]
+    report = reported(order, planned, site.injurer.injuries, executions[len(undisturbed) :])
     return report._replace(
-        verdicts=tuple(_judged(folder, number, "injured") for number in numbers),
-        left_alone=tuple(_judged(folder, number, "undisturbed") for number in numbers),
-        unexplained=(*unexplained(calm, (), (), {}), *report.unexplained),
+        verdicts=tuple(_verdict(folder, number, "injured") for number in numbers),
+        left_alone=tuple(_verdict(folder, number, "undisturbed") for number in numbers),
+        unexplained=(*unexplained(undisturbed, (), (), {}), *report.unexplained),
         undisturbed_seconds=seconds["undisturbed"],
         injured_seconds=seconds["injured"],
     )
 
 
-def _opened(folder: Path, count: int) -> list[Chat]:
+def _open_chats(folder: Path, count: int) -> list[Chat]:
     made = []
     for number in range(1, count + 1):
         opening = Opening(
@@ -94,7 +94,7 @@ class _Site:
         self.injurer = ChatInjurer(self.hosts)
 
     def play(self, what: str, chats: Sequence[Chat], tell: Callable[[Progress], object]) -> float:
-        """Play all chats to their ends; returns the seconds until then, or until nothing happens any more."""
+        """Play all chats to their ends; returns the seconds until then, or until nothing happens for too long."""
         began = moved = time.monotonic()
         for chat in chats:
             self._watch.add(chat.directory)
@@ -108,7 +108,7 @@ class _Site:
                 if chat not in played and load[host] < self._concurrency:
                     self.hosts[host].start(chat)
                     load[host] += 1
-            if self._look():
+            if self._watch_changes():
                 moved = time.monotonic()
             played = {runner.chat for each in self.hosts.values() for runner in each.running()}
             waiting = [
@@ -122,8 +122,8 @@ class _Site:
             tell(Progress(what, ended, len(chats), len(self.injurer.injuries), seconds))
         return time.monotonic() - began
 
-    def _look(self) -> bool:
-        """Watch for changes, and do the injuries that are due; returns whether a turn was taken."""
+    def _watch_changes(self) -> bool:
+        """Watch for changes, and inflict the injuries that are due; returns whether a turn was taken."""
         taken = False
         for change in self._watch.changes(POLL_SECONDS):
             if change.directory == self._folder:
@@ -138,7 +138,7 @@ class _Site:
 
     def heal(self) -> None:
         while self.injurer.under_way:
-            self._look()
+            self._watch_changes()
         check_clock_shifts(self.injurer.injuries, executions_in(self._executions))
         lines = "".join(f"{applied.line()}\n" for applied in self.injurer.injuries)
         (self._folder / "injuries").write_text(lines, encoding="utf-8")
@@ -149,7 +149,7 @@ class _Site:
         self._watch.close()
 
 
-def _judged(folder: Path, number: int, which: str) -> Verdict:
+def _verdict(folder: Path, number: int, which: str) -> Verdict:
     name = f"{number:04}-dx-chaos"
     chat = folder / which / "chats" / name
     found, expected = _files(folder / which, name), _files(folder / "undisturbed", name)

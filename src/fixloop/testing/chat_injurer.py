@@ -1,7 +1,7 @@
 """The runners of a chaos run's chats, and their injuries.
 
-A host is a machine: its runners die together, and share a wall clock. `fixloop chat run` is started again when it ends
-too early. The changes of a chat's directory show at which boundary its turn is.
+A host is a machine: its runners die together, and share a wall clock. `fixloop chat run` is restarted if it ends too
+early. The changes in a chat's directory show which boundary its turn has reached.
 """
 
 import os
@@ -32,8 +32,8 @@ FULL_SECONDS: Final = 2.0
 CLOCK_WRONG_SECONDS: Final = 2.0
 EFFECT_SECONDS: Final = 5.0
 _NUMBERED: Final = re.compile(r"(\d+)-to-\w+\.md")
-# Its process id is passed to its agents, which may see only their own.
-_TELLING: Final = 'FIXLOOP_TESTING_RUNNER=$$ exec "$@"'
+# Pass the runner's process id to its agents, which may see only their own.
+_WITH_RUNNER_ID: Final = 'FIXLOOP_TESTING_RUNNER=$$ exec "$@"'
 LEVELS: Final = (1, 2)
 """Below a runner: the guard, and the agent."""
 
@@ -57,7 +57,7 @@ class Runner(NamedTuple):
         return self.process.poll() is not None
 
     def let_write(self, *, may: bool) -> None:
-        """Set whether the disk has room for what it and its future children write."""
+        """Set whether the disk has room for the writes of the runner and its future children."""
         if not self.has_ended():
             limit = resource.RLIM_INFINITY if may else 0
             resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
@@ -72,7 +72,7 @@ class RunnerHost:
             **os.environ,
             **with_clock(self.clock),
             "FIXLOOP_EXECUTIONS": str(executions),
-            # A chat inside somebody's checkout does not belong to its branches.
+            # A chat inside a checkout does not belong to the checkout's branches.
             "GIT_CEILING_DIRECTORIES": str(folder),
         }
         self._running: list[Runner] = []
@@ -82,7 +82,7 @@ class RunnerHost:
         words = ["chat", "run", str(chat.directory), "--architect", agent, "--engineer", agent]
         with self._log.open("ab") as log:
             process = subprocess.Popen(
-                ["/bin/sh", "-c", _TELLING, "sh", sys.executable, "-m", "fixloop.cli", *words],
+                ["/bin/sh", "-c", _WITH_RUNNER_ID, "sh", sys.executable, "-m", "fixloop.cli", *words],
                 cwd=chat.work,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
@@ -98,7 +98,7 @@ class RunnerHost:
         return list(self._running)
 
     def kill(self) -> set[int]:
-        """`kill -9` of all runners, guards and agents at once; the ids of the runners."""
+        """`kill -9` all runners, guards and agents at once; returns the process ids of the runners."""
         pids = {runner.pid for runner in self.running()}
         lower = {one for pid in pids for level in LEVELS for one in below(pid, level)}
         for pid in pids | lower:
@@ -118,7 +118,7 @@ class Turns:
         self._is_written = False
 
     def boundary(self, what: int, name: str) -> tuple[int, Boundary] | None:
-        """The turn that came to a boundary by a change of `name`; None for any other change."""
+        """The turn that reached a boundary by a change of `name`; None for any other change."""
         numbered = _NUMBERED.fullmatch(name)
         if what in (CREATED, MOVED_TO) and (numbered or name == "SUMMARY.md"):
             self._seq, self._is_written = int(numbered[1]) if numbered else chat_agent.LAST, True
@@ -134,7 +134,7 @@ class Turns:
 
 
 class ChatInjurer:
-    """Does the injuries of a schedule, each when a turn comes to its boundary."""
+    """Inflicts the injuries of a schedule, each when a turn reaches its boundary."""
 
     def __init__(self, hosts: Mapping[str, RunnerHost]) -> None:
         self.injuries: list[AppliedInjury] = []
@@ -151,13 +151,13 @@ class ChatInjurer:
         return bool(self._later or self._rivalries)
 
     def changed(self, change: FileChange) -> bool:
-        """Handle a change of a chat's directory; returns whether it took a turn."""
+        """Handle a change in a chat's directory; returns whether it completed a turn."""
         at = self._turns.setdefault(change.directory, Turns()).boundary(change.what, change.name)
         runners = self._runners_of(change.directory)
         if at is not None and runners:
             seq, boundary = at
             role = "architect" if seq % 2 else "engineer"
-            self._come(f"{change.directory.name}.{role}.{seq}", seq, boundary, runners[0])
+            self._reach(f"{change.directory.name}.{role}.{seq}", seq, boundary, runners[0])
         return at is not None and at[1] is Boundary.AFTER_COMMIT
 
     def began(self, execution: Execution) -> None:
@@ -167,7 +167,7 @@ class ChatInjurer:
         runner = next((one for one in self._running() if one.pid == execution.pid), None)
         if runner is not None:
             seq = int(execution.ticket.rpartition(".")[2])
-            self._come(execution.ticket, seq, Boundary.MID_WORK, runner)
+            self._reach(execution.ticket, seq, Boundary.MID_WORK, runner)
 
     def tend(self) -> None:
         now = time.monotonic()
@@ -178,7 +178,7 @@ class ChatInjurer:
             applied, *runners = rivalry
             if any(runner.has_ended() for runner in runners):
                 self._rivalries.remove(rivalry)
-                self._over(applied)
+                self._end(applied)
 
     def _running(self) -> Iterable[Runner]:
         return (runner for host in self._hosts.values() for runner in host.running())
@@ -186,9 +186,9 @@ class ChatInjurer:
     def _runners_of(self, directory: Path) -> list[Runner]:
         return [runner for runner in self._running() if runner.chat.directory == directory]
 
-    def _come(self, ticket: str, seq: int, boundary: Boundary, runner: Runner) -> None:
+    def _reach(self, ticket: str, seq: int, boundary: Boundary, runner: Runner) -> None:
         step = "close" if seq == chat_agent.LAST else "answer"
-        injury = self.schedule.due(ticket, (step,), boundary, lambda one: self._may(one, runner))
+        injury = self.schedule.due(ticket, (step,), boundary, lambda one: self._is_possible(one, runner))
         if injury is None:
             return
         now = time.monotonic()
@@ -198,37 +198,37 @@ class ChatInjurer:
             case Injury.KILL_RUNNER:
                 kill(runner.pid, signal.SIGKILL)
                 applied.took_effect = runner.process.wait() == -signal.SIGKILL
-                self._over(applied)
+                self._end(applied)
             case Injury.KILL_RUNNERS:
                 host = self._hosts[runner.host]
                 runners = host.running()
                 applied.pids = frozenset(host.kill())
                 applied.took_effect = [one.process.wait() for one in runners].count(-signal.SIGKILL) > 0
-                self._over(applied)
+                self._end(applied)
             case Injury.KILL_AGENT:
-                # Alternately the agent, and the guard above it.
+                # Alternate between the agent and the guard above it.
                 applied.pids = frozenset(below(runner.pid, next(self._levels)))
                 for pid in applied.pids:
                     kill(pid, signal.SIGKILL)
-                applied.took_effect = bool(applied.pids) and _comes(
+                applied.took_effect = bool(applied.pids) and _eventually(
                     lambda: not any(map(is_running, applied.pids))
                 )
-                self._over(applied)
+                self._end(applied)
             case Injury.STOP_RUNNER:
                 kill(runner.pid, signal.SIGSTOP)
-                applied.took_effect = _comes(lambda: is_stopped(runner.pid))
-                self._in_time(STOPPED_SECONDS, lambda: kill(runner.pid, signal.SIGCONT))
-                self._rival(applied, runner)
+                applied.took_effect = _eventually(lambda: is_stopped(runner.pid))
+                self._after(STOPPED_SECONDS, lambda: kill(runner.pid, signal.SIGCONT))
+                self._add_rival(applied, runner)
             case Injury.RIVAL_RUNNERS:
-                self._rival(applied, runner)
+                self._add_rival(applied, runner)
             case Injury.FULL_DISK:
-                self._fill(applied, runner)
+                self._fill_disk(applied, runner)
             case Injury.WRONG_CLOCK:
                 self._shift_clock(applied, runner)
             case _:
                 raise ValueError(f"{injury} is not an injury of runners of chats")
 
-    def _may(self, injury: Injury, runner: Runner) -> bool:
+    def _is_possible(self, injury: Injury, runner: Runner) -> bool:
         if injury is Injury.WRONG_CLOCK:
             return runner.host not in self._clocks.hosts
         if injury not in (Injury.STOP_RUNNER, Injury.RIVAL_RUNNERS, Injury.FULL_DISK):
@@ -239,24 +239,24 @@ class ChatInjurer:
         )
         return alone and whole and not runner.has_ended()
 
-    def _rival(self, applied: AppliedInjury, runner: Runner) -> None:
-        """Another host also takes the chat; they are rivals until one of them ends."""
+    def _add_rival(self, applied: AppliedInjury, runner: Runner) -> None:
+        """Start a second runner of the chat on another host; they are rivals until one of them ends."""
         other = next(host for host in self._hosts.values() if host.name != runner.host)
         rival = other.start(runner.chat)
         applied.pids, applied.ended = frozenset({runner.pid, rival.pid}), float("inf")
         self._rivalries.append((applied, runner, rival))
 
-    def _fill(self, applied: AppliedInjury, runner: Runner) -> None:
-        """Took effect if the runner fails: a chat needs files."""
+    def _fill_disk(self, applied: AppliedInjury, runner: Runner) -> None:
+        """Fill the disk; this took effect if the runner fails, because a chat needs files."""
         runner.let_write(may=False)
         applied.ended = float("inf")
 
         def empty() -> None:
             runner.let_write(may=True)
             applied.took_effect = runner.has_ended() and runner.process.returncode > 0
-            self._over(applied)
+            self._end(applied)
 
-        self._in_time(FULL_SECONDS, empty)
+        self._after(FULL_SECONDS, empty)
 
     def _shift_clock(self, applied: AppliedInjury, runner: Runner) -> None:
         mend = self._clocks.shift(applied, runner.host, self._hosts[runner.host].clock)
@@ -266,18 +266,18 @@ class ChatInjurer:
             mend()
             applied.ended = time.monotonic()
 
-        self._in_time(CLOCK_WRONG_SECONDS, end)
+        self._after(CLOCK_WRONG_SECONDS, end)
 
-    def _in_time(self, seconds: float, act: Callable[[], object]) -> None:
+    def _after(self, seconds: float, act: Callable[[], object]) -> None:
         self._later.append((time.monotonic() + seconds, act))
 
-    def _over(self, applied: AppliedInjury) -> None:
+    def _end(self, applied: AppliedInjury) -> None:
         applied.ended = time.monotonic()
         if not applied.took_effect:
             self.schedule.put_off(applied.injury)
 
 
-def _comes(is_so: Callable[[], bool]) -> bool:
+def _eventually(is_so: Callable[[], bool]) -> bool:
     give_up = time.monotonic() + EFFECT_SECONDS
     while not is_so() and time.monotonic() < give_up:
         time.sleep(0.001)

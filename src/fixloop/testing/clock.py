@@ -1,8 +1,8 @@
-"""A wrong wall clock for a process that loads a copy of this file as `sitecustomize`, as a chaos run's do.
+"""A wrong wall clock for a process that loads a copy of this file as `sitecustomize`, as in a chaos run.
 
 Shifts `time.time`, `time.time_ns`, `datetime.now` and `datetime.utcnow` by the seconds in the file that
-`FIXLOOP_TESTING_CLOCK` names, at any moment, even if they were imported before. So a worker's own code, Celery's and
-kombu's see it; Redis and the monotonic clock do not. Standard library only: it is loaded first.
+`FIXLOOP_TESTING_CLOCK` names, at any time, even if they were already imported. It affects a worker's own code, Celery
+and kombu, but not Redis and the monotonic clock. It uses only the standard library, because it is loaded first.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ _kept: list[object] = []
 
 
 class _Method(ctypes.Structure):
-    """CPython's PyMethodDef: all references to a built-in function lead to it."""
+    """CPython's PyMethodDef, which all references to a built-in function share."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),

@@ -27,11 +27,11 @@ from fixloop.testing.site import Progress, site
 from fixloop.testing.wire import BEGUN, EFFECTS
 
 PATIENCE_SECONDS: Final = 30.0
-"""Longer than a lost message needs to come back."""
+"""Longer than the redelivery of a lost message takes."""
 SENDING_SECONDS: Final = 60.0
 LEAST_LIMIT_SECONDS: Final = 60.0
 LIMIT_TIMES: Final = 3.0
-"""Chains are abandoned after so many times fixloop's time."""
+"""The time limit of the chains, as a multiple of fixloop's time."""
 
 
 class Contrast(NamedTuple):
@@ -51,7 +51,7 @@ class BareHost(Host):
 
     wanted = frozenset({"work", "worker"})
 
-    def _launched(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    def _launch(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
         url = self.access.url
         command = [
             *self.access.entering,
@@ -81,7 +81,7 @@ class _Chains:
 
     def begin(self) -> list[str]:
         for tickets in self._tickets.values():
-            # A failed send is repeated, as any caller would do while Redis is injured.
+            # Retry a failed send, as any caller would while Redis is injured.
             until = time.monotonic() + SENDING_SECONDS
             while True:
                 try:
@@ -89,8 +89,8 @@ class _Chains:
                     break
                 except OperationalError as error:
                     if time.monotonic() > until:
-                        told = f"no chain can be sent to the injured Redis: {error}"
-                        raise InfrastructureError(told) from None
+                        message = f"no chain can be sent to the injured Redis: {error}"
+                        raise InfrastructureError(message) from None
         return list(self._tickets)
 
     def unended(self, names: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The scripted crew: specialists and fixers that do what the feature's name says, without a tool or a repository."""
+"""The scripted crew: specialists and fixers that follow the feature's name, without a tool or a repository."""
 
 import os
 import signal
@@ -33,17 +33,17 @@ class ScriptedError(Exception):
 
 
 class ScriptedCrew:
-    """Does what the feature's name says, at once unless that says otherwise."""
+    """Follows the script in the feature's name, without delay unless the script sets one."""
 
     acknowledges = False
 
     def __init__(self, executions: str = "", pause: Callable[[float], object] = time.sleep) -> None:
-        """`executions` is a file that gets a line at the start of each step; `pause` waits for some seconds."""
+        """`executions`: a file that gets a line at the start of each step; `pause` waits for some seconds."""
         self._executions = executions
         self._pause = pause
 
     def check(self, work: Any) -> ev.RunFinished | None:
-        """Fail or pass as scripted; None if it was cancelled meanwhile."""
+        """Fail or pass as scripted; None if it was cancelled."""
         state, ticket = work.holding.state, work.holding.ticket
         number = ticket.iteration + (ticket.step == "confirm")
         word = script_of(state.name).run(ticket.specialist, number)
@@ -67,17 +67,17 @@ class ScriptedCrew:
         )
 
     def fix(self, work: Any) -> Answered | None:
-        """Answer the open request as scripted; None if it was cancelled meanwhile."""
+        """Answer the open request as scripted; None if it was cancelled."""
         state, ticket = work.holding.state, work.holding.ticket
         word = script_of(state.name).answer(ticket.attempt)
         kept = self._begin(work, word)
         if kept is None:
             return None
-        answer = _answered(word.what, state, ticket)
+        answer = _fixer_answer(word.what, state, ticket)
         return answer.model_copy(update={"artifacts": kept}) if kept else answer
 
     def play(self, work: Any, snapshot: bytes) -> Played | None:
-        """Play the agent as scripted, see `fixloop.testing.parts`; None if it was cancelled meanwhile."""
+        """Play the agent as scripted, see `fixloop.testing.parts`; None if it was cancelled."""
         state, ticket = work.holding.state, work.holding.ticket
         agent, run = ticket.specialist, int(ticket.id.split(".")[-2])
         word = part_of(state.name, state.profile, agent, run)
@@ -93,11 +93,11 @@ class ScriptedCrew:
         )
 
     def bring_onto(self, work: Any, state: Any, base: str, tip: str) -> Brought:
-        """Two scripted differences never touch the same lines."""
+        """Scripted changes never conflict."""
         return Brought(state.tip, f"{state.tip}+{tip}")
 
     def carried_out(self, work: Any) -> ev.Event | None:
-        """The result of a validation loop's step; None if it was cancelled meanwhile."""
+        """The result of a validation loop's step; None if it was cancelled."""
         ticket = work.holding.ticket
         if ticket.step == "report":
             return ev.ReportDelivered(specialist=ticket.specialist, iteration=ticket.iteration)
@@ -114,14 +114,14 @@ class ScriptedCrew:
         return ""
 
     def settle(self, work: Any, state: State) -> None:
-        """Nothing to do: a scripted crew has nothing outside."""
+        """Do nothing: a scripted crew has no repository."""
 
     def _begin(self, work: Any, word: Word) -> tuple[str, ...] | None:
-        """Everything before the result, and its artifacts; None if it was cancelled."""
+        """Do everything before the result; returns the artifacts, or None if it was cancelled."""
         holding = work.holding
         ticket, state = holding.ticket, holding.state
         if self._executions:
-            # The base of its work: a tree for the loop, a commit for the others.
+            # The base of the work: a tree in the validation loop, a commit elsewhere.
             ground = getattr(state, "tree", state.tip) or "-"
             record_execution(self._executions, ticket.id, holding.fence, ticket.step, ground)
         if holding.deaths < word.dies:
@@ -143,7 +143,7 @@ class ScriptedCrew:
 
 
 def scripted_workflow(hash8: str, issue: int, script: str, **more: Any) -> ev.WorkflowStarted:
-    """The first workflow of an issue in the project `hash8`: of the test runner, unless `more` says otherwise."""
+    """The first workflow of an issue in the project `hash8`, with the test runner unless `more` overrides it."""
     facts = {"fixer": "command", "tip": "commit-0", "tree": "tree-0", "specialists": ("test-runner",)} | more
     return ev.WorkflowStarted(workflow=workflow_id(hash8, issue, 1), issue=issue, name=script, **facts)
 
@@ -153,7 +153,7 @@ def scripted_crew() -> ScriptedCrew:
     return ScriptedCrew(os.environ.get("FIXLOOP_EXECUTIONS", ""))
 
 
-def _answered(what: str, state: State, ticket: Ticket) -> Answered:
+def _fixer_answer(what: str, state: State, ticket: Ticket) -> Answered:
     name, iteration, attempt = ticket.specialist, ticket.iteration, ticket.attempt
     if what in ("fail", "gone"):
         return ev.FixFailed(

@@ -1,4 +1,4 @@
-"""Fixloop's doors for agents, used by the conformance kit as an outside agent would."""
+"""fixloop's doors for agents, which the conformance kit uses like an outside agent."""
 
 import asyncio
 import json
@@ -78,7 +78,7 @@ class Http(_WithToken):
 
 
 class Mcp(_WithToken):
-    """`/mcp`, by the client of the SDK."""
+    """`/mcp`, with the SDK's client."""
 
     name = "mcp"
     cannot: Mapping[str, str] = {}
@@ -91,12 +91,12 @@ class Mcp(_WithToken):
         return Work(issue, found["claim"], {"fence": found["fence"]})
 
     def hand_in(self, work: Work, edit: Edit, *, key: str = "", fence: int | None = None) -> Answer:
-        told = {"claim": work.key, "fence": fence or work.facts["fence"], "patch": self._site.patch(edit)}
-        return _answer(self._call("coder", "submit_fix", **told, idempotency_key=key))
+        fields = {"claim": work.key, "fence": fence or work.facts["fence"], "patch": self._site.patch(edit)}
+        return _answer(self._call("coder", "submit_fix", **fields, idempotency_key=key))
 
     def decline(self, work: Work, kind: str, text: str) -> Answer:
-        told = {"claim": work.key, "fence": work.facts["fence"], "kind": kind, "text": text}
-        return _answer(self._call("coder", "decline", **told))
+        fields = {"claim": work.key, "fence": work.facts["fence"], "kind": kind, "text": text}
+        return _answer(self._call("coder", "decline", **fields))
 
     def _call(self, agent: str, tool: str, **given: Any) -> Any:
         import httpx2
@@ -121,7 +121,7 @@ class Mcp(_WithToken):
 
 
 class Files:
-    """`fixloop ack`, the directory it makes, `fixloop fixed` and `fixloop decline`."""
+    """`fixloop ack`, the directory it creates, `fixloop fixed` and `fixloop decline`."""
 
     name = "files"
     cannot: Mapping[str, str] = {**_NO_FENCE, **_ANYBODY}
@@ -145,10 +145,10 @@ class Files:
             for name, text in edit.items():
                 (Path(work.facts["directory"]) / name).write_text(text)
         done = self._site.fixloop(*words, stdin=stdin)
-        said = f"{done.stdout}{done.stderr}"
+        output = f"{done.stdout}{done.stderr}"
         if done.returncode:
-            return Answer("too_late" if "awaits no fix" in said or "ended" in said else "refused", said)
-        return Answer("unchanged" if "no file was changed" in said else "accepted", said)
+            return Answer("too_late" if "awaits no fix" in output or "ended" in output else "refused", output)
+        return Answer("unchanged" if "no file was changed" in output else "accepted", output)
 
     def decline(self, work: Work, kind: str, text: str) -> Answer:
         done = self._site.fixloop("decline", str(work.issue), "--kind", kind, "--text", text)
@@ -156,7 +156,7 @@ class Files:
 
 
 class Mailbox(Files):
-    """`fixloop mailbox`, which gives the same as an `ack`; answers go through files."""
+    """`fixloop mailbox`, which gives the same as `fixloop ack`; answers go through files."""
 
     name = "mailbox"
     cannot: Mapping[str, str] = {**_NO_FENCE, "two agents claim": "a mailbox is one agent's"}
@@ -171,7 +171,7 @@ class Mailbox(Files):
 
 
 class Command:
-    """A command that fixloop starts: its actions are written down before, by issue."""
+    """A command that fixloop starts; it reads its actions from a pipe for each issue."""
 
     name = "command"
     cannot: Mapping[str, str] = {
@@ -198,8 +198,7 @@ class Command:
         return Answer("accepted", "")
 
     def _play(self, issue: int, plan: Mapping[str, Any], until: str) -> None:
-        """Let the command do this once; wait for `until` in the history, or for the workflow to wait for a person."""
-        # Each command reads its own instruction.
+        """Let the command do this once; wait for `until` in the history, or for the workflow to need a person."""
         pipe = self._plans / str(issue)
         if not pipe.exists():
             os.mkfifo(pipe)
@@ -213,12 +212,12 @@ class Command:
                 assert time.monotonic() < ends, f"no command asks what to do: {pipe.name}"
                 time.sleep(0.05)
         os.set_blocking(descriptor, True)
-        with open(descriptor, "w") as told:
-            told.write(json.dumps(plan))
+        with open(descriptor, "w") as pipe_end:
+            pipe_end.write(json.dumps(plan))
 
         def is_played(state: Mapping[str, Any]) -> bool:
-            said = self._site.fixloop("log", str(issue), "--all").stdout
-            return until in said or state["owner"] == "person"
+            log = self._site.fixloop("log", str(issue), "--all").stdout
+            return until in log or state["owner"] == "person"
 
         self._site.wait(issue, is_played)
 
@@ -243,7 +242,7 @@ _DOORS: Final[Mapping[str, Callable[[Site], Door]]] = {
 
 
 def opened(name: str, folder: Path, scenarios: Sequence[str] = tuple(SCENARIOS)) -> Iterator[Verdict]:
-    """Play scenarios through one of fixloop's own doors, in an empty folder."""
+    """Play scenarios through one of fixloop's doors, in an empty folder."""
     fixer, plans = 'agent = "coder"\n[agent.coder]', folder / "plans"
     if name == "command":
         plans.mkdir()

@@ -1,4 +1,4 @@
-"""The file in which agents of a chaos run record their starts: a line for each execution of a step."""
+"""The file where agents of a chaos run record their starts: one line for each execution of a step."""
 
 import os
 import time
@@ -17,7 +17,7 @@ class Execution(NamedTuple):
     tree: str
     pid: int
     at: float
-    """By `time.monotonic()`."""
+    """A time of `time.monotonic()`."""
     skew_seconds: float = 0.0
     """The error of the wall clock, as the agent saw it."""
 

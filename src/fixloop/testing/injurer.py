@@ -1,6 +1,6 @@
-"""Watches all links of a chaos run: sees which ticket is at which boundary, and injures its worker as planned.
+"""Watches all links of a chaos run: it tracks each ticket's boundaries, and injures its worker as planned.
 
-Runs in the relay's event loop. Its actions and observations can be read after the run.
+It runs in the relay's event loop. Its actions and observations can be read after the run.
 """
 
 import asyncio
@@ -22,15 +22,15 @@ from fixloop.testing.relay import Cut, Link, Relay
 
 DOUBLED: Final = 20
 BEGUN_SECONDS: Final = 10.0
-"""The time a crew may take on a busy machine from the claim to its start; after that the step has no mid-work."""
+"""The time from a claim to the crew's start on a busy machine; after that, the step is treated as without mid-work."""
 POLL_SECONDS: Final = 0.005
-_BOUND: Final = ("hint", "claim", "commit")
-"""The operations that a step's boundaries precede or follow."""
+_OPERATIONS: Final = ("hint", "claim", "commit")
+"""The operations before or after which a step has boundaries."""
 _OF_MESSAGES: Final = (Injury.LOSE_SENT, Injury.LOSE_TAKEN, Injury.LOSE_UNACKED)
 
 
 class Injurer:
-    """Does the injuries of a plan, each when its ticket reaches its boundary."""
+    """Inflicts the injuries of a plan, each when its ticket reaches its boundary."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Injurer:
         networks: Mapping[str, HostNetwork],
         executions: Path,
     ) -> None:
-        """Nothing is injured until it is armed; agents record their starts in `executions`."""
+        """No injuries before `arm`; agents record their starts in `executions`."""
         self.relay = Relay(server.socket, self)
         self.actions = InjuryActions(
             hosts, server, networks, lambda applied: self._schedule.put_off(applied.injury)
@@ -62,7 +62,7 @@ class Injurer:
         self._doubles_all = False
 
     def arm(self, schedule: Schedule, commands: Container[str] = (), *, twice_over: bool = False) -> None:
-        """Follow `schedule` from now on; earlier tickets do not count. A command does the work of `commands`."""
+        """Follow `schedule` from now on; earlier tickets do not count. `commands`: tickets that a command works on."""
         self._schedule = schedule
         self._commands = commands
         self._doubles_all = twice_over
@@ -74,17 +74,17 @@ class Injurer:
     def sent(self, link: Link, requests: list[wire.Request], data: bytes) -> tuple[bytes, bytes]:
         self.host_of[link.pid] = link.host
         for request in requests:
-            if request.kind in _BOUND and wire.step_of(request.ticket):
-                self._come(request.ticket, Boundary(f"before {request.kind}"), link)
+            if request.kind in _OPERATIONS and wire.step_of(request.ticket):
+                self._reach(request.ticket, Boundary(f"before {request.kind}"), link)
         link.pops = link.pops or any(request.kind == "pop" for request in requests)
-        answer = self._answered_here(link, requests, data)
+        answer = self._immediate_reply(link, requests, data)
         if answer:
             return b"", answer
         for request in requests:
             if (
                 request.kind == "hint"
                 and (self._doubling or self._doubles_all)
-                # Asking a frozen Redis would block everybody else.
+                # Asking a frozen Redis would block all others.
                 and not self.actions.redis_is_away
                 and self._server.tell(wire.twice(request)) is not None
             ):
@@ -110,46 +110,46 @@ class Injurer:
                     self.takeovers.append(Takeover(claimed, before, is_running(before)))
                 self._holders[claimed] = link.pid
             elif request.kind == "unacked":
-                self._unacked(request.ticket, link)
+                self._lose_unacked(request.ticket, link)
             elif request.kind == "sweep" and wire.has_swept(data):
                 self.actions.swept.setdefault(request.ticket, {})[link.pid] = time.monotonic()
             is_done = request.kind == "hint" or status == "ok"
-            if request.kind in _BOUND and wire.step_of(request.ticket) and is_done:
-                self._come(request.ticket, Boundary(f"after {request.kind}"), link)
+            if request.kind in _OPERATIONS and wire.step_of(request.ticket) and is_done:
+                self._reach(request.ticket, Boundary(f"after {request.kind}"), link)
             if claimed and request.kind == "commit":
-                # Nobody hints or claims it, so an injury planned there is done to another.
+                # It is neither hinted nor claimed, so an injury planned there moves to another ticket.
                 for boundary in (Boundary.BEFORE_HINT, Boundary.AFTER_HINT, Boundary.BEFORE_CLAIM):
                     self._schedule.due(claimed, self._steps(claimed), boundary, lambda one: False)
-                self._come(claimed, Boundary.AFTER_CLAIM, link)
+                self._reach(claimed, Boundary.AFTER_CLAIM, link)
             if claimed:
-                self._come(claimed, Boundary.MID_WORK, link)
-        if link.pops and self._doomed and self._lost(wire.ticket_in(data, self._doomed), Injury.LOSE_TAKEN):
-            # The message was on its way to a worker that dies before recording it.
+                self._reach(claimed, Boundary.MID_WORK, link)
+        if link.pops and self._doomed and self._lose(wire.ticket_in(data, self._doomed), Injury.LOSE_TAKEN):
+            # As if the worker had died before recording the message.
             return wire.NOTHING_TAKEN
         return data
 
-    def _come(self, ticket: str, boundary: Boundary, link: Link) -> None:
+    def _reach(self, ticket: str, boundary: Boundary, link: Link) -> None:
         injury = self._schedule.due(
             ticket, self._steps(ticket), boundary, lambda one: self.actions.may(one, link)
         )
         if injury is not None and boundary is Boundary.MID_WORK:
-            self.actions.begin(self._amid(injury, ticket, link))
+            self.actions.begin(self._injure_mid_work(injury, ticket, link))
         elif injury is not None:
             self._injure(injury, ticket, boundary, link)
 
     def _steps(self, ticket: str) -> tuple[str, ...]:
         return (wire.step_of(ticket), *([COMMAND] if ticket in self._commands else []))
 
-    async def _amid(self, injury: Injury, ticket: str, link: Link) -> None:
-        """Wait until the crew has begun; if it ends before that is seen, another ticket is injured."""
+    async def _injure_mid_work(self, injury: Injury, ticket: str, link: Link) -> None:
+        """Wait until the crew has begun; if the step ends before that is seen, another ticket is injured."""
         give_up = time.monotonic() + BEGUN_SECONDS
         while time.monotonic() < give_up and not self._has_ended(ticket):
             has_begun = self._has_begun(injury, ticket, link)
             await asyncio.sleep(POLL_SECONDS)
             if has_begun:
                 break
-        is_amid = self._has_begun(injury, ticket, link) and not self._has_ended(ticket)
-        if not is_amid or not is_running(link.pid):
+        is_mid_work = self._has_begun(injury, ticket, link) and not self._has_ended(ticket)
+        if not is_mid_work or not is_running(link.pid):
             self._schedule.put_off(injury, ticket)
             return
         with suppress(Cut):
@@ -164,7 +164,7 @@ class Injurer:
         return self._schedule.has_come(ticket, Boundary.BEFORE_COMMIT)
 
     def _injure(self, injury: Injury, ticket: str, boundary: Boundary, link: Link) -> None:
-        """Do it, or raise Cut if this link is gone with it."""
+        """Inflict it; raises Cut if that ends this link."""
         applied = AppliedInjury(injury, ticket, boundary, (), frozenset(), time.monotonic(), time.monotonic())
         self.injuries.append(applied)
         if injury in _OF_MESSAGES:
@@ -172,14 +172,14 @@ class Injurer:
         elif injury is Injury.DOUBLE_MESSAGES:
             self._doubling += [applied] * DOUBLED
         elif injury in (Injury.LOSE_CLAIM_REPLY, Injury.LOSE_COMMIT_REPLY):
-            # The message is here, and is not passed on.
+            # The relay has the reply, and does not pass it on.
             applied.took_effect = True
             raise Cut
         else:
             self.actions.apply(applied, link)
 
-    def _answered_here(self, link: Link, requests: list[wire.Request], data: bytes) -> bytes:
-        """The reply to the client if the requests are not passed on; mostly empty."""
+    def _immediate_reply(self, link: Link, requests: list[wire.Request], data: bytes) -> bytes:
+        """The reply to the client if the requests are not passed on; usually empty."""
         if len(requests) != 1 or data != wire.encoded(requests[0].words):
             return b""
         (request,) = requests
@@ -187,20 +187,20 @@ class Injurer:
             last = next(one for one in reversed(self.injuries) if one.injury is Injury.NO_ROOM)
             last.took_effect = True
             return wire.NO_ROOM
-        if request.kind == "hint" and self._lost(request.ticket, Injury.LOSE_SENT):
+        if request.kind == "hint" and self._lose(request.ticket, Injury.LOSE_SENT):
             return wire.PUSHED
         return b""
 
-    def _lost(self, ticket: str, injury: Injury) -> AppliedInjury | None:
+    def _lose(self, ticket: str, injury: Injury) -> AppliedInjury | None:
         applied = self._doomed.get(ticket)
         if applied is None or applied.injury is not injury:
             return None
         applied.took_effect = True
         return self._doomed.pop(ticket)
 
-    def _unacked(self, ticket: str, link: Link) -> None:
-        """A message that its worker has recorded is lost with it; one in `unacked` comes back only after hours."""
-        applied = self._lost(ticket, Injury.LOSE_UNACKED)
+    def _lose_unacked(self, ticket: str, link: Link) -> None:
+        """Kill the worker that recorded a message; the message in `unacked` comes back only after hours."""
+        applied = self._lose(ticket, Injury.LOSE_UNACKED)
         if applied is None:
             return
         roles = self._hosts[link.host].roles()

@@ -1,6 +1,6 @@
-"""The injuries of a chaos run: how processes, clocks, Redis and the network are hurt, and the signs of an effect.
+"""The injuries of a chaos run: how processes, clocks, Redis and networks are injured, and how an effect is detected.
 
-Runs in the relay's event loop, and never waits in it.
+It runs in the relay's event loop, and never blocks it.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ DISOWNED_EVERY_SECONDS: Final = 0.1
 RESTART_SECONDS: Final = 0.2
 BLIP_SECONDS: Final = 1.0
 FROZEN_SECONDS: Final = 4.0
-"""Longer than any client waits for an answer."""
+"""Longer than any client waits for a reply."""
 CUT_SECONDS: Final = (3.0, 11.0)
 """Alternately shorter and longer than a lease."""
 CLOCK_OFF_SECONDS: Final = (30.0, -30.0)
@@ -51,9 +51,9 @@ _OF_WORK: Final = (
     Injury.KILL_COMMAND,
     Injury.NO_ROOM,
 )
-"""The processes of control, on a host without it."""
+"""Injuries of work processes, also of control on a host without it."""
 _OF_SWEEPERS: Final = (Injury.KILL_SWEEPER, Injury.STOP_SWEEPER, Injury.RIVAL_SWEEPERS)
-"""Bare Celery has none."""
+"""Injuries of sweepers, which bare Celery does not have."""
 
 
 @dataclass(eq=False)
@@ -65,15 +65,15 @@ class AppliedInjury:
     """The hosts whose processes were cut off; empty if `pids` names the injured ones."""
     pids: frozenset[int]
     began: float
-    """By `time.monotonic()`, which all processes of a machine share."""
+    """A time of `time.monotonic()`, which all processes of a machine share."""
     ended: float
     took_effect: bool = False
-    """Whether it took effect: what was killed is dead, what was to be lost was lost, and so on."""
+    """Whether its effect was observed: the process is dead, the message was lost, and so on."""
     skew_seconds: float = 0.0
     """The shift of its host's wall clock."""
 
     def line(self) -> str:
-        told = {
+        fields = {
             "at": round(self.began, 3),
             "injury": self.injury.value,
             "ticket": self.ticket,
@@ -83,11 +83,11 @@ class AppliedInjury:
             "seconds": round(self.ended - self.began, 3),
             "felt": self.took_effect,
         }
-        return json.dumps(told)
+        return json.dumps(fields)
 
 
 def check_clock_shifts(injuries: Iterable[AppliedInjury], executions: Sequence[Execution]) -> None:
-    """A wrong clock took effect if an agent that began meanwhile saw it."""
+    """Set `took_effect` of wrong clocks: an agent that began in this time must have recorded the shift."""
     for applied in injuries:
         if applied.injury is Injury.WRONG_CLOCK:
             seen = [one.skew_seconds for one in executions if applied.began <= one.at <= applied.ended]
@@ -95,17 +95,17 @@ def check_clock_shifts(injuries: Iterable[AppliedInjury], executions: Sequence[E
 
 
 class Takeover(NamedTuple):
-    """A ticket that was claimed while another had it."""
+    """A claim of a ticket that another process had."""
 
     ticket: str
     pid: int
     """The process that had it."""
     alive: bool
-    """Whether that process still ran."""
+    """Whether that process was still running."""
 
 
 class WrongClocks:
-    """Their effect shows in the clock errors that agents record, see `check_clock_shifts`."""
+    """The shifted clocks of hosts; agents record their effect, see `check_clock_shifts`."""
 
     def __init__(self) -> None:
         self.hosts: set[str] = set()
@@ -134,9 +134,9 @@ class InjuryActions:
         networks: Mapping[str, HostNetwork],
         missed: Callable[[AppliedInjury], object],
     ) -> None:
-        """`missed` is called with an injury without effect, because another injury came in between."""
+        """`missed` is called with an injury that had no effect, because another one interfered."""
         self.full: set[str] = set()
-        """Hosts for which there is no room for artifacts."""
+        """Hosts without room for artifacts."""
         self.redis_is_away = False
         self.swept: dict[str, dict[int, float]] = {}
         """By shard, the time of each process' last sweep."""
@@ -155,7 +155,7 @@ class InjuryActions:
         return bool(self._tasks)
 
     def may(self, injury: Injury, link: Link) -> bool:
-        """Whether there is a target now, and no such injury is under way."""
+        """Whether the injury has a target now, and no such injury is under way."""
         if injury in _OF_REDIS:
             return not self.redis_is_away
         host = self._hosts[link.host]
@@ -171,50 +171,50 @@ class InjuryActions:
         return role is not None and not (injury is Injury.WRONG_CLOCK and link.host in self._clocks.hosts)
 
     def apply(self, applied: AppliedInjury, link: Link) -> None:
-        """Do it, or raise Cut when this link is gone with it."""
+        """Inflict it; raises Cut if that ends this link."""
         match applied.injury:
             case Injury.KILL_WORKER | Injury.KILL_CONTROL:
-                self._killed(applied, [link.pid])
+                self._kill(applied, [link.pid])
                 raise Cut
             case Injury.KILL_COMMAND:
-                # Alternately the command that works for the process, and the guard above it.
-                self._killed(applied, below(link.pid, next(self._levels)) or below(link.pid, 1))
+                # Alternate between the command that works for the process and the guard above it.
+                self._kill(applied, below(link.pid, next(self._levels)) or below(link.pid, 1))
             case Injury.KILL_SWEEPER:
-                self._killed(applied, self._hosts[link.host].find("sweep"))
+                self._kill(applied, self._hosts[link.host].find("sweep"))
             case Injury.KILL_HOST:
                 host = self._hosts[link.host]
                 applied.pids = frozenset(host.kill())
                 self.begin(self._confirm_deaths(applied))
-                self._later(applied, HOST_AWAY_SECONDS, host.start)
+                self._after(applied, HOST_AWAY_SECONDS, host.start)
                 raise Cut
             case Injury.STOP_WORKER:
-                self._stopped(applied, [link.pid], STOPPED_SECONDS, lambda: True)
+                self._stop(applied, [link.pid], STOPPED_SECONDS, lambda: True)
             case Injury.STOP_SWEEPER:
                 stopped = self._hosts[link.host].find("sweep")
-                # Missed: a sweeper that was not stopped has swept a shard since.
 
+                # Another sweeper has taken over a shard.
                 def is_swept() -> bool:
                     swept = [(pid, at) for shard in self.swept.values() for pid, at in shard.items()]
                     return any(at > applied.began and pid not in applied.pids for pid, at in swept)
 
-                self._stopped(applied, stopped, SWEEPER_STOPPED_SECONDS, is_swept)
+                self._stop(applied, stopped, SWEEPER_STOPPED_SECONDS, is_swept)
             case Injury.RIVAL_SWEEPERS:
                 self.begin(self._disown_shards(applied))
             case Injury.WRONG_CLOCK:
                 mend = self._clocks.shift(applied, link.host, self._hosts[link.host].clock)
-                self._later(applied, CLOCK_WRONG_SECONDS, mend)
+                self._after(applied, CLOCK_WRONG_SECONDS, mend)
             case Injury.RESTART_REDIS | Injury.BLIP_REDIS | Injury.FREEZE_REDIS | Injury.FULL_REDIS:
                 self._take_redis_away(applied)
             case Injury.CUT_NETWORK:
                 self._interrupt(applied, link.host, next(self._cuts)).cut()
                 raise Cut
             case Injury.SILENT_NETWORK:
-                # The present request is still passed on; its answer is not.
+                # The current request is still passed on; its reply is not.
                 self._interrupt(applied, link.host, next(self._silences)).silence()
             case Injury.NO_ROOM:
                 # Takes effect when a write is refused, see `Injurer`.
                 self.full.add(link.host)
-                self._later(applied, FULL_SECONDS, lambda: self.full.discard(link.host))
+                self._after(applied, FULL_SECONDS, lambda: self.full.discard(link.host))
             case _:
                 raise ValueError(f"{applied.injury} is not an injury of processes, clocks, Redis or networks")
 
@@ -225,13 +225,13 @@ class InjuryActions:
 
     # Processes.
 
-    def _killed(self, applied: AppliedInjury, pids: Iterable[int]) -> None:
+    def _kill(self, applied: AppliedInjury, pids: Iterable[int]) -> None:
         applied.pids = frozenset(pids)
         for pid in applied.pids:
             kill(pid, signal.SIGKILL)
         self.begin(self._confirm_deaths(applied))
 
-    def _stopped(
+    def _stop(
         self, applied: AppliedInjury, pids: Iterable[int], seconds: float, is_missed: Callable[[], bool]
     ) -> None:
         applied.pids = frozenset(pids)
@@ -243,11 +243,11 @@ class InjuryActions:
             for pid in applied.pids:
                 kill(pid, signal.SIGCONT)
 
-        self._later(applied, seconds, go_on)
+        self._after(applied, seconds, go_on)
 
     async def _disown_shards(self, applied: AppliedInjury) -> None:
         began = applied.began
-        # Longer if one of them was just killed, and has to start first.
+        # Wait longer if a sweeper was just killed and must restart first.
         while time.monotonic() < began + RIVAL_SECONDS or not (
             applied.took_effect or time.monotonic() > began + EFFECT_SECONDS
         ):
@@ -257,7 +257,7 @@ class InjuryActions:
             await asyncio.sleep(DISOWNED_EVERY_SECONDS)
             both = [[pid for pid, at in shard.items() if at > began] for shard in self.swept.values()]
             applied.took_effect = any(len(pids) > 1 for pids in both)
-        self._over(applied)
+        self._end(applied)
 
     # Redis and the network.
 
@@ -289,10 +289,10 @@ class InjuryActions:
                     applied.took_effect = not is_running(before)
             self.redis_is_away = False
 
-        self._later(applied, seconds, back)
+        self._after(applied, seconds, back)
 
     def _interrupt(self, applied: AppliedInjury, host: str, seconds: float) -> HostNetwork:
-        """The network of a host, to cut or silence now; it is mended after `seconds`."""
+        """The network of a host, to cut or silence now; it is restored after `seconds`."""
         applied.hosts = (host,)
         network = self._networks[host]
         before = network.noticed
@@ -301,14 +301,14 @@ class InjuryActions:
             applied.took_effect = network.noticed > before
             network.mend()
 
-        self._later(applied, seconds, mend)
+        self._after(applied, seconds, mend)
         return network
 
-    def _later(self, applied: AppliedInjury, seconds: float, mend: Callable[[], object]) -> None:
+    def _after(self, applied: AppliedInjury, seconds: float, mend: Callable[[], object]) -> None:
         async def wait() -> None:
             await asyncio.sleep(seconds)
             mend()
-            self._over(applied)
+            self._end(applied)
 
         self.begin(wait())
 
@@ -320,8 +320,8 @@ class InjuryActions:
         if not applied.took_effect:
             self._missed(applied)
 
-    def _over(self, applied: AppliedInjury) -> None:
+    def _end(self, applied: AppliedInjury) -> None:
         applied.ended = time.monotonic()
-        # The clock errors that agents saw are read at the end.
+        # Clock shifts are checked at the end of the run.
         if not applied.took_effect and applied.injury not in (Injury.WRONG_CLOCK, Injury.KILL_HOST):
             self._missed(applied)

@@ -27,13 +27,13 @@ class FileChange(NamedTuple):
 class Watch:
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self._descriptor = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC), "inotify")
+        self._descriptor = self._check(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC), "inotify")
         self._directories: dict[int, Path] = {}
 
     def add(self, directory: Path) -> None:
         mask = MODIFIED | MOVED_TO | CREATED
         number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(directory), mask)
-        self._directories[self._checked(number, str(directory))] = directory
+        self._directories[self._check(number, str(directory))] = directory
 
     def changes(self, seconds: float) -> list[FileChange]:
         """The changes in order; waits at most `seconds` for the first."""
@@ -51,7 +51,7 @@ class Watch:
     def close(self) -> None:
         os.close(self._descriptor)
 
-    def _checked(self, number: int, what: str) -> int:
+    def _check(self, number: int, what: str) -> int:
         if number < 0:
             raise InfrastructureError(f"{what} cannot be watched: {os.strerror(ctypes.get_errno()).lower()}")
         return number

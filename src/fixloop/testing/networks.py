@@ -1,8 +1,8 @@
 """The networks between hosts and Redis in a chaos run: a network namespace for each host, or Unix sockets.
 
-Both end at the relay, which sees the traffic; they differ in how they are cut. A namespace is linked to the relay's by
-a veth pair, and held by a shell, which ends with this process: nothing of the machine's own network is touched. Root
-only, with util-linux and iproute2.
+Both end at the relay, which sees the traffic; they differ in how they are cut. A veth pair links each namespace to the
+relay's; a shell that ends with this process holds it. The machine's own network stays unchanged. Namespaces need root,
+util-linux and iproute2.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ from fixloop.testing.relay import Relay
 Network = Literal["auto", "namespaces", "relay"]
 NETWORKS: Final[tuple[Network, ...]] = get_args(Network)
 PORT: Final = 6379
-_NOTICING: Final = {"snmp": ("Ip", "OutNoRoutes"), "netstat": ("TcpExt", "TCPTimeouts")}
-"""The kernel's counters, by file in `/proc/net`, for a sender without a route, and for one without a reply."""
-# One command a line, without quotes; each is answered by a line with its exit code and output.
+_COUNTERS: Final = {"snmp": ("Ip", "OutNoRoutes"), "netstat": ("TcpExt", "TCPTimeouts")}
+"""The kernel's counters, by file in `/proc/net`, for packets without a route and for missing replies."""
+# Reads one command per line, without quotes; answers each with a line of its exit code and output.
 _SHELL: Final = "while read -r line; do said=$($line 2>&1); echo $? $said; done"
 _LISTENING: Final = (
     "import socket, sys; listener = socket.create_server((sys.argv[1], int(sys.argv[2])));"
@@ -68,7 +68,7 @@ class SocketNetwork:
 
 
 class Unavailable(Exception):
-    """No namespace or link can be made; gives the reason."""
+    """No namespace or link can be created; gives the reason."""
 
 
 class Namespace:
@@ -94,15 +94,15 @@ class Namespace:
             raise
 
     def do(self, command: str) -> None:
-        """Run a command without quotes in it, or raise Unavailable."""
-        said = ""
+        """Run a command that has no quotes; raises Unavailable if it fails."""
+        reply = ""
         with suppress(OSError):
             print(command, file=self._shell.stdin, flush=True)
-            said = self._shell.stdout.readline() if self._shell.stdout else ""
-        code, _, told = said.strip().partition(" ")
+            reply = self._shell.stdout.readline() if self._shell.stdout else ""
+        code, _, output = reply.strip().partition(" ")
         if code != "0":
-            # unshare's own message has no exit code before it.
-            raise Unavailable((told if code.isdigit() else said.strip()) or "unshare ended without a word")
+            # A message of `unshare` itself has no exit code.
+            raise Unavailable((output if code.isdigit() else reply.strip()) or "unshare ended without a word")
 
     def listen(self, address: str) -> socket.socket:
         ours, theirs = socket.socketpair()
@@ -122,13 +122,13 @@ class NamespaceNetwork:
         self._host = host
         self._namespace = namespace
         self._middle = middle
-        self._end = f"cable{number}"
+        self._interface = f"cable{number}"
         self._address = f"10.0.{number}.1"
         self.access = Access(f"redis://{self._address}:{PORT}", namespace.entering)
         self._relay: Relay | None = None
         self.is_away = False
-        middle.do(f"ip link add {self._end} type veth peer name cable netns {namespace.pid}")
-        middle.do(f"ip address add {self._address}/30 dev {self._end}")
+        middle.do(f"ip link add {self._interface} type veth peer name cable netns {namespace.pid}")
+        middle.do(f"ip address add {self._address}/30 dev {self._interface}")
         namespace.do(f"ip address add 10.0.{number}.2/30 dev cable")
         self.mend()
 
@@ -136,7 +136,7 @@ class NamespaceNetwork:
     def noticed(self) -> int:
         """The kernel's own count for this host."""
         total = 0
-        for file, (protocol, name) in _NOTICING.items():
+        for file, (protocol, name) in _COUNTERS.items():
             table = Path(f"/proc/{self._namespace.pid}/net/{file}").read_text()
             # Two lines for each protocol: the names, and the numbers.
             named, counted = (line.split() for line in table.splitlines() if line.startswith(f"{protocol}:"))
@@ -152,31 +152,31 @@ class NamespaceNetwork:
         await relay.listen(self._host, self.listen(), peer)
 
     def listen(self) -> socket.socket:
-        """A socket at the other end; if it closes a connection while the link is down, the peer does not notice."""
+        """A listening socket at the relay's end; a close while the link is down does not reach the peer."""
         listener = self._middle.listen(self._address)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         return listener
 
     def cut(self) -> None:
-        """No route anywhere; the other end silently forgets its connections, as a firewall does."""
+        """Remove all routes; the relay's end drops its connections silently, like a firewall."""
         self.is_away = True
         self._namespace.do("ip link set cable down")
         if self._relay is not None:
             self._relay.drop(self._host)
 
     def silence(self) -> None:
-        """The other end is down: packets are lost, and the kernel retransmits them."""
+        """Take the relay's end down: packets are lost, and the kernel retransmits them."""
         self.is_away = True
-        self._middle.do(f"ip link set {self._end} down")
+        self._middle.do(f"ip link set {self._interface} down")
 
     def mend(self) -> None:
         self._namespace.do("ip link set cable up")
-        self._middle.do(f"ip link set {self._end} up")
+        self._middle.do(f"ip link set {self._interface} up")
         self.is_away = False
 
 
 HostNetwork = SocketNetwork | NamespaceNetwork
-"""How one host reaches Redis: it can be cut, which ends connections, silenced, which ends none, and mended."""
+"""How one host reaches Redis; `cut` ends its connections, `silence` ends none, `mend` restores it."""
 
 
 class Networks(NamedTuple):
@@ -187,7 +187,7 @@ class Networks(NamedTuple):
 
 @contextmanager
 def namespace_networks(hosts: Sequence[str]) -> Iterator[Mapping[str, NamespaceNetwork]]:
-    """A namespace for each host, linked to a common one, until the block ends; or raise Unavailable."""
+    """A namespace for each host, linked to a common one, until the block ends. Raises Unavailable."""
     with ExitStack() as ending:
         middle, *others = (ending.enter_context(closing(Namespace())) for _ in ("relay", *hosts))
         yield {
@@ -197,11 +197,11 @@ def namespace_networks(hosts: Sequence[str]) -> Iterator[Mapping[str, NamespaceN
 
 
 def _connected_from(port: int, within: int) -> int:
-    """The process in the namespace of `within` that has a TCP connection from a port; 0 if it is gone."""
+    """The process in the namespace of process `within` that has a TCP connection from a port; 0 if it is gone."""
     rows = map(str.split, Path(f"/proc/{within}/net/tcp").read_text().splitlines()[1:])
     inode = next((row[9] for row in rows if int(row[1].rpartition(":")[2], 16) == port), "")
     place = os.readlink(f"/proc/{within}/ns/net")
-    # Forked processes also have it, but started later.
+    # Forked children also have it, but have higher process ids.
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
         with suppress(OSError):
             if os.readlink(f"/proc/{pid}/ns/net") != place:
@@ -215,7 +215,7 @@ def _connected_from(port: int, within: int) -> int:
 
 @contextmanager
 def networks(network: Network, hosts: Sequence[str], sockets: Path) -> Iterator[Networks]:
-    """The networks of hosts; `auto` uses namespaces if possible. UsageError if required but impossible."""
+    """The networks of hosts; `auto` uses namespaces if possible. Raises UsageError if required but impossible."""
     by_relay = {host: SocketNetwork(host, sockets / f"{host}.sock") for host in hosts}
     with ExitStack() as ending:
         if network == "relay":

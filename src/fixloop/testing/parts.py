@@ -1,6 +1,6 @@
-"""Scripts for agents of a cycle and of handoffs in the feature's name: a clause per agent, a word per run.
+"""Scripts in the feature's name for the agents of a cycle or of handoffs: a clause per agent, a word per run.
 
-The last word repeats for ever; an agent without a clause always says `ok`:
+The last word repeats forever; an agent without a clause always says `ok`:
 
     cd: unclear ok; vas: no ok         CD's first run finds an unclear requirement, VAS' first one a failing test
     reviewer: no ok                    the first review finds two issues, the second approves
@@ -9,8 +9,8 @@ The last word repeats for ever; an agent without a clause always says `ok`:
     ra: ok~2                           the first run takes 2 seconds, or until it is cancelled
     ra: $ok~2                          the same, as a separate command that runs under guard
 
-Of a cycle: `ok`; `unclear`, `plan`, `stuck` end partial with an issue for RA, for EP, for a person; `no` ends failed;
-`bad` reports nothing. Of handoffs: `ok`; `no` finds two issues; `ask` and `note` ask a person, with and without
+In a cycle: `ok`; `unclear`, `plan`, `stuck` end partial with an issue for RA, for EP, for a person; `no` ends failed;
+`bad` reports nothing. In handoffs: `ok`; `no` finds two issues; `ask` and `note` ask a person, with and without
 waiting; `bad` returns nothing; `fatal` says that a retry is useless. `silent` never answers.
 """
 
@@ -26,7 +26,7 @@ from fixloop.testing.script import Word, read_word
 
 
 class Scripts(NamedTuple):
-    """A profile's part in scripts."""
+    """What a profile contributes to scripts."""
 
     agents: tuple[str, ...]
     scripts: tuple[str, ...]
@@ -53,11 +53,11 @@ def scripts_of(profile: str) -> Scripts:
 
 
 def part_of(name: str, profile: str, agent: str, run: int) -> Word:
-    """The action of an agent in its `run`-th run, counted from 1; UsageError for an unknown word."""
+    """The action of an agent in its `run`-th run, counted from 1. Raises UsageError for an unknown word."""
     for clause in name.split(";"):
         target, _, words = clause.rpartition(":")
         if target.strip().lower() == agent and words.split():
-            said = words.split()
+            run_words = words.split()
             where = f"an agent of a {profile}; see fixloop.testing.parts"
-            return read_word(said[min(run, len(said)) - 1], scripts_of(profile).words, "ok", where)
+            return read_word(run_words[min(run, len(run_words)) - 1], scripts_of(profile).words, "ok", where)
     return Word("ok")

@@ -1,6 +1,6 @@
-"""Plans a chaos run, with an injury at the k-th ticket of a kind and at a boundary, and follows the plan.
+"""Plans a chaos run, with injuries at the k-th ticket of a step and at a boundary, and follows the plan.
 
-The plan is pure and seeded: the same seed, workflows and number of injuries make the same plan. It names events, not
+The plan is pure and seeded: the same seed, workflows and number of injuries yield the same plan. It names events, not
 times, so that fast and slow machines are injured at the same places.
 """
 
@@ -15,18 +15,18 @@ from typing import Final, NamedTuple
 from fixloop.errors import UsageError
 
 COMMAND: Final = "command"
-"""Also the name of each step whose work is done by a separate command."""
+"""An additional name for each step whose work a separate command does."""
 
 TRIES: Final = 500
 EARLIEST, LATEST = 0.02, 0.9
-"""Fractions of all tickets of a kind: nothing is in progress before the first, and little after the second."""
+"""Fractions of all tickets of a step: nothing is in progress before the first, and little after the second."""
 
 MOST_FOR_A_TICKET: Final = 4
-"""A fifth death of its process is taken for the step's own fault (K40)."""
+"""A fifth death of its process counts as the step's own fault (K40)."""
 
 
 class Boundary(StrEnum):
-    """A place in a step's life; the hint of a ticket is the message that offers it."""
+    """A point in a step's life; the hint of a ticket is the message that offers it."""
 
     BEFORE_HINT = "before hint"
     AFTER_HINT = "after hint"
@@ -38,7 +38,7 @@ class Boundary(StrEnum):
 
 
 class Injury(StrEnum):
-    """The injuries; the value is the name in the report."""
+    """An injury; its value is the name in reports."""
 
     KILL_WORKER = "work process killed"
     KILL_CONTROL = "control killed"
@@ -62,7 +62,7 @@ class Injury(StrEnum):
     LOSE_COMMIT_REPLY = "reply to a commit lost"
     CUT_NETWORK = "network cut"
     SILENT_NETWORK = "network silent"
-    # Injuries of commands that play a chat, which has no Redis.
+    # For chats, which have no Redis.
     KILL_RUNNER = "runner of a chat killed"
     KILL_RUNNERS = "all runners of a host killed, with their agents"
     KILL_AGENT = "agent of a chat or its guard killed"
@@ -83,7 +83,7 @@ Plan = Mapping[Occasion, Injury]
 Place = tuple[str, Boundary]
 """A step, and where in its life."""
 Places = Mapping[Injury, tuple[Place, ...]]
-"""The injuries possible at each place."""
+"""The places where each injury is possible."""
 
 _DECK: Final = (
     *Injury,
@@ -92,16 +92,16 @@ _DECK: Final = (
     *(Injury.KILL_CONTROL, Injury.KILL_WORKER, Injury.DOUBLE_MESSAGES),
     *(Injury.KILL_RUNNER,) * 6,
 )
-"""One of each and more of the usual ones: the frequencies after every kind has come once."""
+"""One of each, and more of the common ones: the frequencies after every kind has occurred once."""
 
 
 def plan(seed: int, injuries: int, tickets: Mapping[str, int], places: Places) -> Plan:
-    """Plan the injuries, each at another occasion; UsageError if `tickets`, undisturbed ones by step, are too few."""
+    """Plan the injuries, each at another occasion. Raises UsageError if `tickets`, undisturbed by step, are too few."""
     dice = random.Random(seed)
     made: dict[Occasion, Injury] = {}
-    there = {one: [place for place in places.get(one, ()) if tickets.get(place[0])] for one in Injury}
-    for injury in islice(_drawn(dice, [one for one in Injury if there[one]]), injuries):
-        tried = islice(_occasions(dice, there[injury], tickets), TRIES)
+    available = {one: [place for place in places.get(one, ()) if tickets.get(place[0])] for one in Injury}
+    for injury in islice(_drawn(dice, [one for one in Injury if available[one]]), injuries):
+        tried = islice(_occasions(dice, available[injury], tickets), TRIES)
         occasion = next((one for one in tried if one not in made), None)
         if occasion is None:
             break
@@ -128,7 +128,7 @@ def _occasions(dice: random.Random, places: list[Place], tickets: Mapping[str, i
 
 
 class Schedule:
-    """Follows a plan; an injury that is impossible at its occasion is done at the next that fits."""
+    """Follows a plan; an injury that is impossible at its occasion waits for the next one that fits."""
 
     def __init__(self, plan: Plan, places: Places) -> None:
         self._plan = plan
@@ -141,7 +141,7 @@ class Schedule:
     def due(
         self, ticket: str, steps: Sequence[str], boundary: Boundary, may: Callable[[Injury], bool]
     ) -> Injury | None:
-        """The injury due for a ticket at a boundary, once for each; `steps` are all names of its step."""
+        """The injury due for a ticket at a boundary, returned once; `steps`: all names of the ticket's step."""
         if self.has_come(ticket, boundary):
             return None
         self._seen.add((ticket, boundary))
@@ -164,7 +164,7 @@ class Schedule:
         return (ticket, boundary) in self._seen
 
     def put_off(self, injury: Injury, ticket: str = "") -> None:
-        """Repeat an injury without effect elsewhere; at `ticket` it was not even started, and does not count."""
+        """Repeat an injury without effect elsewhere; with `ticket`, it was not started there and does not count."""
         self._put_off.append(injury)
         if ticket:
             self._hurt[ticket] -= 1
@@ -175,14 +175,14 @@ _HOLDING: Final = (_B.BEFORE_CLAIM, _B.AFTER_CLAIM, _B.BEFORE_COMMIT, _B.AFTER_C
 _HINTING: Final = (_B.BEFORE_HINT, _B.AFTER_HINT)
 
 
-def _of_workers(
+def _worker_places(
     *,
     crew: tuple[str, ...],
     control: tuple[str, ...],
     hinted_by_work: tuple[str, ...],
     hinted_by_control: tuple[str, ...],
 ) -> Places:
-    """Each hint comes from the step before; `crew` are steps of work processes, and the caller sends the first hint."""
+    """Each step sends the next one's hint, and the caller the first; `crew`: steps that run in work processes."""
     amid = _at(crew, _B.MID_WORK)
     worked = (*_at(crew, *_HOLDING, _B.MID_WORK), *_at(hinted_by_work, *_HINTING))
     controlled = (*_at(control, *_HOLDING), *_at(hinted_by_control, *_HINTING))
@@ -217,16 +217,16 @@ _ANYWHERE: Final = (
 )
 """The injuries of workers possible at any boundary."""
 
-VALIDATION: Final = _of_workers(
+VALIDATION: Final = _worker_places(
     crew=("validate", "fix", "recheck", "confirm"),
     control=("report",),
     hinted_by_work=("report", "recheck"),
     hinted_by_control=("fix",),
 )
-CYCLE: Final = _of_workers(
+CYCLE: Final = _worker_places(
     crew=("work",), control=("finish",), hinted_by_work=("work", "finish"), hinted_by_control=()
 )
-HANDOFF: Final = _of_workers(crew=("work",), control=(), hinted_by_work=("work",), hinted_by_control=())
+HANDOFF: Final = _worker_places(crew=("work",), control=(), hinted_by_work=("work",), hinted_by_control=())
 
 _TURNS: Final = ("answer", "close")
 _WRITING: Final = (_B.BEFORE_COMMIT, _B.AFTER_COMMIT, _B.BEFORE_HINT, _B.AFTER_HINT)
@@ -243,5 +243,5 @@ CHAT: Final[Places] = MappingProxyType(
         Injury.WRONG_CLOCK: _at(("answer",), _B.AFTER_CLAIM),
     }
 )
-"""A turn's boundaries in a chat's files: its role has read (claim), the message is begun under another name, and linked
-to its own (commit); the journal has it, and meta.yaml names the next owner (hint)."""
+"""A turn's boundaries in a chat's files: its role has read (claim); the message is written under another name, then
+linked to its own (commit); the journal has it, and meta.yaml names the next owner (hint)."""

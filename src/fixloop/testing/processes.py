@@ -1,6 +1,6 @@
 """The processes of a chaos run: a separate Redis and two supervisors, all of which can be killed, stopped and started.
 
-Everything ends with the process that made it: supervisors by their lifeline, Redis by the shell above it.
+They end with the process that started them: supervisors by their lifeline, Redis by the shell above it.
 """
 
 import os
@@ -28,8 +28,8 @@ from fixloop.testing.clock import set_clock
 
 START_SECONDS: Final = 10.0
 MEMORY: Final = "1gb"
-# Prints its process id, then waits until the input ends. It is reaped only then, so the id is not reused.
-_GUARDED: Final = '"$@" & echo $!; read -r _; kill -9 $! 2>/dev/null; wait'
+# Prints the process id, then waits until the input ends. The process is reaped only then, so its id is not reused.
+_GUARD_SCRIPT: Final = '"$@" & echo $!; read -r _; kill -9 $! 2>/dev/null; wait'
 
 
 class RedisServer:
@@ -44,14 +44,14 @@ class RedisServer:
 
     def start(self) -> None:
         place = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self._folder)]
-        # While a background sync is slow, `everysec` writes late, and a kill would lose what was acknowledged.
+        # With `everysec`, a slow background sync delays writes, and a kill would lose acknowledged data.
         durable = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
         bounded = ["--maxmemory", MEMORY, "--maxmemory-policy", "noeviction"]
         log_file = ["--logfile", str(self._folder / "redis.log"), "--daemonize", "no"]
         command = [str(server_binary()[0]), *place, *durable, *bounded, *log_file]
         with (self._folder / "redis.log").open("ab") as log:
             self._guard = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARDED, "redis", *command],
+                ["/bin/sh", "-c", _GUARD_SCRIPT, "redis", *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -61,7 +61,7 @@ class RedisServer:
         self.pid = int(self._guard.stdout.readline())
 
     def tell(self, words: Sequence[bytes]) -> object:
-        """Its reply to one command; None if it is down or frozen, which is known within a second."""
+        """The reply to one command; None on an error, or after a second if Redis is frozen."""
         once = Retry(NoBackoff(), 0)
         client: Any = redis.Redis(unix_socket_path=str(self.socket), socket_timeout=1.0, retry=once)
         try:
@@ -72,7 +72,7 @@ class RedisServer:
             client.close()
 
     def wait(self) -> None:
-        """Wait until it serves; InfrastructureError after 10 s."""
+        """Wait until it serves; raises InfrastructureError after 10 s."""
         give_up = time.monotonic() + START_SECONDS
         while not self.tell([b"PING"]):
             if time.monotonic() > give_up:
@@ -120,12 +120,12 @@ class Host:
         self._is_over = False
 
     def start(self) -> None:
-        """Start it, unless it runs or was stopped."""
+        """Start it, unless it is running or was stopped."""
         if self._is_over or (self._process is not None and self._process.poll() is None):
             return
-        self._process = self._running.enter_context(self._launched())
+        self._process = self._running.enter_context(self._launch())
 
-    def _launched(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    def _launch(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
         return supervisor(
             RedisUrls(broker=self.access.url, state=self.access.url),
             {"concurrency": self._concurrency},
@@ -135,7 +135,7 @@ class Host:
         )
 
     def tend(self) -> None:
-        """Start it again if it ended by itself, as a service manager would."""
+        """Restart it if it ended by itself, like a service manager."""
         if self._process is not None and self._process.poll() is not None:
             self._running.close()
             self.start()
@@ -145,7 +145,7 @@ class Host:
         self.kill()
 
     def kill(self) -> set[int]:
-        """`kill -9` of the supervisor and its descendants, at once; returns their process ids."""
+        """`kill -9` the supervisor and its descendants at once; returns their process ids."""
         if self._process is None:
             return set()
         found = {self._process.pid, *self.roles()}
@@ -169,7 +169,7 @@ class Host:
 
 
 def with_clock(path: Path) -> dict[str, str]:
-    """The environment of processes whose clock `path` sets; it is right at first."""
+    """The environment of processes whose clock `path` shifts; initially not at all."""
     set_clock(path, 0.0)
     place = path.with_name("clock")
     place.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
-"""Plays a scripted workflow undisturbed: `decide` alone, in one thread, by a virtual clock.
+"""Plays a scripted workflow undisturbed: only `decide`, in one thread, on a virtual clock.
 
-Compares runs: a story is a workflow's history as its reader sees it; every disturbed run must have the same story as
-the undisturbed run.
+A story is a workflow's history as a reader sees it; every disturbed run must have the same story as the undisturbed
+one.
 """
 
 import re
@@ -27,7 +27,7 @@ _STAMP: Final = re.compile(r"\d{8}T\d{6}Z(-\d+)?$")
 
 
 class Answer(NamedTuple):
-    """The answer of a person or an outside agent once the last line is of this kind."""
+    """The answer of a person or an outside agent to a line of this kind, once it is the last one."""
 
     to: str
     """The beginning of that line's message id: `ESC`, `VFR`, `TIMEOUT`."""
@@ -38,7 +38,7 @@ class Line(NamedTuple):
     """One line of the log, without its text and times."""
 
     message_id: str
-    """A time stamp in it is `{ts}`."""
+    """With `{ts}` for a timestamp."""
     sender: str
     recipient: str
     before: str
@@ -102,10 +102,10 @@ def undisturbed(started: Event, answers: Sequence[Answer] = ()) -> Story:
 
 def rehearse(started: Event, answers: Sequence[Answer] = ()) -> Rehearsal:
     """
-    The workflow that begins with `started`, with its answers from outside, played to its end.
+    Play the workflow that begins with `started`, with its answers from outside, to its end.
 
     Raises:
-        UsageError: an answer was never asked for.
+        UsageError: an answer was never requested.
     """
     run = _Run()
     run.apply(started)

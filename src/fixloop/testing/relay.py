@@ -1,7 +1,7 @@
 """A relay between workers and Redis: a socket for each host, with a witness that sees and may change the traffic.
 
-A connection's peer is known by its process id, so that a claim, a commit or a hint on the wire shows which process is
-at which boundary, without extra code in the worker. The relay forwards bytes; the witness knows what they mean.
+The peer's process id is known for each connection, so a claim, a commit or a hint on the wire shows which process is at
+which boundary, without extra code in the worker. The relay forwards bytes; the witness interprets them.
 """
 
 import asyncio
@@ -36,17 +36,17 @@ class Link:
     unanswered: list[Request] = field(default_factory=list)
     """Requests sent and not yet answered."""
     pops: bool = False
-    """Whether it waits for messages."""
+    """Whether the connection waits for messages."""
 
 
 class Witness(Protocol):
     """Watches the links, and decides what is passed on."""
 
     def sent(self, link: Link, requests: list[Request], data: bytes) -> tuple[bytes, bytes]:
-        """Before requests reach Redis: what to pass on, and an immediate answer to the client; Cut for neither."""
+        """Before requests reach Redis: what to pass on, and an immediate reply; raises Cut to close the link."""
 
     def answered(self, link: Link, data: bytes) -> bytes:
-        """Before answers to `link.unanswered` reach the client: returns what to pass on; Cut for nothing."""
+        """Before replies to `link.unanswered` reach the client: what to pass on; raises Cut to close the link."""
 
 
 class Relay:
@@ -60,10 +60,10 @@ class Relay:
         self.refused: Counter[str] = Counter()
         """By host, the connections refused while it was cut off."""
         self.withheld: Counter[str] = Counter()
-        """By host, the number of deliveries that were late because it was silent."""
+        """By host, the number of deliveries delayed while it was silent."""
 
     async def listen(self, host: str, door: Path | socket.socket, peer: Peer | None = None) -> None:
-        """Take connections of `host` at a Unix socket's path, or at a socket whose other end `peer` knows."""
+        """Accept connections of `host` at a Unix socket's path, or at a socket whose peer `peer` identifies."""
 
         async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             link = Link(host, (peer or _peer)(writer))
@@ -86,7 +86,7 @@ class Relay:
         )
 
     def cut(self, host: str) -> None:
-        """End all connections of `host`, and refuse new ones until it is mended."""
+        """End all connections of `host`, and refuse new ones until `mend`."""
         self._cut.add(host)
         self.drop(host)
 
@@ -99,7 +99,7 @@ class Relay:
         return host in self._cut or host in self._silent
 
     def silence(self, host: str) -> None:
-        """Pass nothing on and end no connection until it is mended: data arrives late."""
+        """Hold back all data until `mend`, without ending connections."""
         self._silent[host] = asyncio.Event()
 
     def mend(self, host: str) -> None:
@@ -140,7 +140,7 @@ class Relay:
     ) -> None:
         requests = Requests()
         while data := await reader.read(CHUNK):
-            await self._arrives(link.host)
+            await self._wait_while_silent(link.host)
             found = requests.read(data)
             passed, answer = self._witness.sent(link, found, data) if found else (data, b"")
             if passed:
@@ -154,7 +154,7 @@ class Relay:
     ) -> None:
         held = b""
         while data := await from_redis.read(CHUNK):
-            await self._arrives(link.host)
+            await self._wait_while_silent(link.host)
             held += data
             if link.unanswered or link.pops:
                 # Redis may send a reply in pieces, and the first may be too short to interpret.
@@ -166,7 +166,7 @@ class Relay:
                 await to_client.drain()
             held = b""
 
-    async def _arrives(self, host: str) -> None:
+    async def _wait_while_silent(self, host: str) -> None:
         silence = self._silent.get(host)
         if silence is not None:
             self.withheld[host] += 1

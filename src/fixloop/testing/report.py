@@ -1,4 +1,4 @@
-"""The order and the result of a chaos run: workflows and repeated executions, compared and explained."""
+"""The order and the report of a chaos run: workflows compared with undisturbed ones, repeated executions explained."""
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -22,14 +22,14 @@ from fixloop.testing.rehearsal import Rehearsal, told
 from fixloop.testing.site import INJURED, Site
 
 ENOUGH: Final = 0.9
-"""The fraction of the plan that must be done for a meaningful run."""
+"""The fraction of the plan that must take effect for a meaningful run."""
 AFTERMATH_SECONDS: Final = 15.0
-"""A worker may still die of a loss of Redis so long after it: Celery needs up to six seconds, twice."""
+"""A worker may still die from a loss of Redis this long after it: Celery needs up to six seconds, twice."""
 BEGINNING_SECONDS: Final = 0.25
-"""From the answer to a claim until the agent has recorded its start."""
+"""From the reply to a claim until the agent has recorded its start."""
 
 _IN_STEP: Final = (Boundary.AFTER_CLAIM, Boundary.MID_WORK, Boundary.BEFORE_COMMIT)
-"""The boundaries where a process has a ticket; before them a kill only loses a hint, and the step waits its turn."""
+"""The boundaries where a process has a ticket; an earlier kill loses only a hint, and the step just waits."""
 
 
 class Order(NamedTuple):
@@ -53,7 +53,7 @@ class Verdict(NamedTuple):
     workflow: str
     stuck: bool = False
     lost: str = ""
-    """How its end differs from the undisturbed one."""
+    """How it differs from the undisturbed workflow."""
     doubled: tuple[str, ...] = ()
     """Effects that occurred twice."""
     problems: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class Report(NamedTuple):
     verdicts: tuple[Verdict, ...] = ()
     """The verdicts on the injured workflows."""
     left_alone: tuple[Verdict, ...] = ()
-    """The verdicts on the undisturbed ones: no injury causes their problems."""
+    """The verdicts on the undisturbed workflows, whose problems no injury causes."""
     undisturbed_seconds: float = 0.0
     injured_seconds: float = 0.0
     surplus: int = 0
@@ -120,7 +120,7 @@ class Report(NamedTuple):
 
     @property
     def is_injured(self) -> bool:
-        """Whether injuries of every planned kind took effect, and all but a few that came too late."""
+        """Whether injuries of every planned kind took effect, and all but a few late ones."""
         every = all(self.done[kind] for kind in self.planned)
         doubled = self.copies > 0 or not self.order.twice
         return every and doubled and self.done.total() >= ENOUGH * self.planned.total()
@@ -162,7 +162,7 @@ def reported(
     takeovers: Iterable[Takeover] = (),
     host_of: Mapping[int, str] = MappingProxyType({}),
 ) -> Report:
-    """The injuries and the executions recorded meanwhile; the caller adds verdicts and times."""
+    """The report of injuries and executions; the caller adds verdicts and times."""
     return Report(
         order=order,
         planned=Counter(injury.value for injury in planned.values()),
@@ -187,7 +187,7 @@ def reported_by(place: Site, order: Order, planned: Plan) -> Report:
 
 
 def ended(store: Store, workflow: str) -> Snapshot | Verdict:
-    """A workflow that can be compared with another, or a verdict on its problems."""
+    """The snapshot of an intact, ended workflow, or a verdict on its problems."""
     found = store.read(workflow)
     if found is None:
         return Verdict(workflow, lost="it is not there")
@@ -241,7 +241,7 @@ def tickets_of(entries: Iterable[Entry]) -> list[str]:
 
 
 def resumptions(executions: Iterable[Execution], injuries: Iterable[AppliedInjury]) -> list[float]:
-    """Seconds from the death of a work process in mid-step to the next start of that step, sorted."""
+    """Seconds from the death of a work process during a step to the step's next start, sorted."""
     began: dict[str, list[float]] = defaultdict(list)
     for execution in executions:
         began[execution.ticket].append(execution.at)
@@ -259,7 +259,7 @@ def unexplained(
     takeovers: Iterable[Takeover],
     host_of: Mapping[int, str],
 ) -> list[Execution]:
-    """The executions of a ticket after its first that no injury of the previous worker explains."""
+    """The repeated executions of tickets that no injury of the previous worker explains."""
     living = {(one.ticket, one.pid) for one in takeovers if one.alive}
     by_ticket: dict[str, list[Execution]] = defaultdict(list)
     for execution in executions:
@@ -269,11 +269,11 @@ def unexplained(
         for runs in by_ticket.values()
         # By fence: a process stopped between claim and start begins after the one that took over.
         for before, again in pairwise(sorted(runs, key=lambda run: run.fence))
-        if not any(_hit(applied, before, again.at, host_of, living) for applied in injuries)
+        if not any(_explains(applied, before, again.at, host_of, living) for applied in injuries)
     ]
 
 
-def _hit(
+def _explains(
     applied: AppliedInjury,
     before: Execution,
     until: float,
@@ -286,7 +286,7 @@ def _hit(
         return applied.ticket == before.ticket and applied.began >= before.at
     if before.pid in applied.pids:
         return applied.ended + BEGINNING_SECONDS >= before.at
-    # A process that survives a loss of Redis shorter than its lease keeps its ticket.
+    # A process that survives a loss of Redis shorter than a lease keeps its ticket.
     lived = (before.ticket, before.pid) in living
     cut_off = host_of.get(before.pid) in applied.hosts and applied.ended + AFTERMATH_SECONDS >= before.at
     return cut_off and (not lived or applied.ended - applied.began >= LEASE_SECONDS)

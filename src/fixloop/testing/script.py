@@ -1,20 +1,20 @@
 """Scripts for agents as a line of text in the feature's name: one word for each run of a specialist.
 
-The last word repeats for ever:
+The last word repeats forever:
 
     scripted 3 1 0                     run 1 fails with three failures, run 2 with one, run 3 passes
     ab c -                             run 1 fails with a and b, run 2 with c, run 3 passes
-    security: a -; unit-test: - b -    each specialist by itself; one that is not named passes
+    security: a -; unit-test: - b -    separate words for each specialist; others pass
     !a -                               the first attempt of run 1 raises, the second fails with a; `!` raises always
     #a -                               run 1 kills its own process once, then fails with a; `#` kills it always
     a~2 -                              run 1 takes 2 seconds, or until it is cancelled
     $a~2 -                             the same, as a separate command that runs under guard
     a b -; fix: fail gone ok           what the fixer does in each attempt to answer a request
 
-A confirmation of run n reads word n + 1: that is the run it becomes if it fails. The fixer's words: `ok` changes the
-tree, `same` says that it changed nothing, `lie` says that it fixed all but changed nothing, `fail` ends without a fix,
-`gone` cannot be started, `bad` gives an invalid answer, `blocked` cannot go on, `silent` never answers; `!`, `#`, `~2`
-and `$` as above.
+A confirmation of run n uses word n + 1, because it becomes that run if it fails. The fixer's words: `ok` changes the
+tree, `same` says that it changed nothing, `lie` claims a fix but changes nothing, `fail` ends without a fix, `gone`
+cannot be started, `bad` gives an invalid answer, `blocked` cannot continue, `silent` never answers; `!`, `#`, `~2` and
+`$` as above.
 """
 
 import re
@@ -41,7 +41,7 @@ class Word(NamedTuple):
     raises: float = 0
     """The number of attempts that raise."""
     dies: float = 0
-    """The number of deaths before it."""
+    """The number of process deaths before it."""
     seconds: float = 0.0
     is_command: bool = False
     """Whether a separate command takes these seconds."""
@@ -93,7 +93,8 @@ def script_of(name: str) -> Script:
 
 
 def read_word(text: str, pattern: re.Pattern[str], otherwise: str, where: str) -> Word:
-    """A word by a pattern made of `AFFIXED`; affixes alone repeat for ever as `otherwise`; `where` is for errors."""
+    """Parse a word with a pattern made from `AFFIXED`; affixes alone apply to every attempt, with `otherwise` as the
+    word; `where` is for the message of a UsageError."""
     match = pattern.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is no word of a script for {where}")
@@ -116,10 +117,10 @@ class Agent(NamedTuple):
     fix_seconds: float = 1800.0
     """The time limit for its answer."""
     is_extended: bool = False
-    """Whether a person extends it when its runs are used up; other escalations are given up."""
+    """Whether a person extends it when its runs are used up; other escalations are aborted."""
 
 
-_TOLD: Final = tomllib.loads(Path(__file__).with_name("scripted_agents.toml").read_text(encoding="utf-8"))
-AGENTS: Final[Mapping[str, Agent]] = MappingProxyType({name: Agent(**told) for name, told in _TOLD.items()})
-"""By name: good and bad behaviour of a main agent or a specialist. Give one to a workflow as its feature's name, with
-`FIXLOOP_CREW=fixloop.testing:scripted_crew` in the worker's environment, and see the result."""
+_AGENTS: Final = tomllib.loads(Path(__file__).with_name("scripted_agents.toml").read_text(encoding="utf-8"))
+AGENTS: Final[Mapping[str, Agent]] = MappingProxyType({name: Agent(**told) for name, told in _AGENTS.items()})
+"""Good and bad behaviour of a main agent or a specialist, by name. Use a script as a workflow's feature name, with
+`FIXLOOP_CREW=fixloop.testing:scripted_crew` in the worker's environment."""

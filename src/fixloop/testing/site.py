@@ -38,13 +38,13 @@ EXECUTIONS: Final = "executions"
 HOSTS: Final = ("host-1", "host-2")
 LEFT_ALONE: Final = "0a1e1e55"
 INJURED: Final = "d15a57e2"
-"""Two projects, by their hashes."""
+"""The hashes of the two projects."""
 POLL_SECONDS: Final = 0.1
 START_SECONDS: Final = 180.0
 PATIENCE_SECONDS: Final = 60.0
-"""After so long without any step, a workflow that has not ended never will."""
+"""If no step happens for this long, workflows that have not ended count as stuck."""
 LOOK_SECONDS: Final = 0.0005
-"""Per workflow looked at."""
+"""Per workflow polled."""
 SETTLING_SECONDS: Final = 1.0
 # The caller is not injured, and waits for an injured Redis.
 CALLER_PATIENCE_SECONDS: Final = 30.0
@@ -61,10 +61,10 @@ class Progress(NamedTuple):
 
 class Work(Protocol):
     def begin(self) -> list[str]:
-        """Submit all of it; returns the names to ask for it."""
+        """Submit all work; returns its names."""
 
     def unended(self, names: Sequence[str]) -> list[str]:
-        """The names that have not ended; FixloopError or RedisError if that is unknown now."""
+        """The names that have not ended. Raises FixloopError or RedisError if that cannot be determined now."""
 
 
 class Site:
@@ -79,7 +79,7 @@ class Site:
 
     @contextmanager
     def running(self) -> Iterator["Site"]:
-        """Start everything, and end it with the block."""
+        """Start everything; it ends with the block."""
         with ExitStack() as ending:
             ending.callback(self.server.kill)
             self.server.start()
@@ -104,7 +104,7 @@ class Site:
             yield self
 
     def in_loop(self, act: Callable[..., object], *words: object) -> None:
-        """Run it in the relay's thread."""
+        """Call `act` in the relay's thread and wait for it."""
 
         async def there() -> None:
             done = act(*words)
@@ -118,7 +118,7 @@ class Site:
         self._loop.call_soon_threadsafe(arm)
 
     def heal(self) -> None:
-        """Stop injuring; return when stopped processes run again, and their results have arrived."""
+        """Stop injuring; returns when stopped processes run again and their results have arrived."""
         self.in_loop(self.injurer.disarm)
         while self.injurer.actions.under_way:
             time.sleep(POLL_SECONDS)
@@ -136,19 +136,19 @@ class Site:
         patience_seconds: float = PATIENCE_SECONDS,
         limit_seconds: float = float("inf"),
     ) -> float:
-        """Submit `work`; returns the seconds until all has ended, nothing happens any more, or it takes too long."""
+        """Submit `work`; returns the seconds until all has ended, nothing happens any more, or the limit is reached."""
         began = moved = time.monotonic()
         waiting = work.begin()
         count, seconds = len(waiting), 0.0
         before: object = None
         while waiting and seconds < limit_seconds:
-            # This changes as long as anything happens.
+            # Changes as long as anything happens.
             now = len(waiting), self.injurer.answers["ok"], self.injurer.actions.under_way
             if now != before or self.injurer.actions.under_way:
                 before, moved = now, time.monotonic()
             if time.monotonic() - moved > patience_seconds:
                 break
-            # Looking also costs Redis time.
+            # Polling also costs Redis time.
             time.sleep(max(POLL_SECONDS, len(waiting) * LOOK_SECONDS))
             for host in self.hosts.values():
                 self._loop.call_soon_threadsafe(host.tend)
@@ -173,7 +173,7 @@ def site(folder: Path, concurrency: int, network: Network, host: type[Host] = Ho
         "FIXLOOP_TASK_EVENTS": "0",
     }
     kind = partial(host, concurrency=concurrency, environment=environment)
-    # A socket's path may have 107 bytes, and `folder` may be deep.
+    # A socket's path is limited to 107 bytes, and `folder` may be deep.
     with (
         tempfile.TemporaryDirectory(prefix="fixloop-") as sockets,
         networks(network, HOSTS, Path(sockets)) as by_host,
@@ -208,7 +208,7 @@ class Workflows:
 
     def begin(self) -> list[str]:
         for play in self._plays.values():
-            # `exists`: the first answer was lost with Redis. The end shows whether it really exists.
+            # The result `exists` means that the first reply was lost with Redis; the end shows if that is true.
             self._engine.start(play.event)
         return list(self._plays)
 
@@ -219,7 +219,7 @@ class Workflows:
         found = dict(zip(names, pipe.execute(), strict=True))
         for workflow, (outcome, paused) in found.items():
             if paused and not outcome:
-                # A workflow that escalates more often than expected is given up.
+                # Abort a workflow that escalates more often than expected.
                 number, answers = self._decided[workflow], self._plays[workflow].answers
                 answer = answers[number] if number < len(answers) else self._given_up
                 with suppress(Unexpected):

@@ -1,7 +1,7 @@
 """Reads the traffic between a worker and Redis that a chaos run must understand: claims, commits and hints.
 
-Reads requests as RESP, whole commands only; everything else passes unread. Knows the scripts by their digests and
-the messages by kombu's JSON, and nothing about the meaning of a step.
+Parses requests as RESP, whole commands only; everything else passes unread. Identifies scripts by their digests and
+messages by kombu's JSON, without interpreting steps.
 """
 
 import json
@@ -17,7 +17,7 @@ from fixloop.store.scripts import source
 
 PUSHED: Final = b":1\r\n"
 NOTHING_TAKEN: Final = b"*-1\r\n"
-"""Redis's reply to a client that waited and got no message."""
+"""Redis's reply to a client that waited without getting a message."""
 NO_ROOM: Final = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 
 BEGUN: Final = "bare:begun"
@@ -37,9 +37,9 @@ _ARTIFACTS: Final = re.compile(rb"fixloop:\{?\w+\}?:artifacts?:")
 _STEP: Final = re.compile(
     r"[0-9a-f]{8}-\d+-\d+\.(?:[a-z0-9-]+\.(?P<step>[a-z]+)\.\d+\.\d+(?:\.e\d+)?|(?P<end>finish)\.\d+|(?P<run>[a-z0-9-]+\.\d+\.\d+))"
 )
-"""Steps of the validation loop; a cycle's end; runs of agents, which the tickets of all others ask for."""
+"""Steps of the validation loop; the end of a cycle; runs of agents, for the tickets of other profiles."""
 _ID: Final = re.compile(rb'"id": ?"([\w.-]+)"')
-"""Celery's callers and workers write JSON with and without spaces."""
+"""Celery writes JSON with spaces and without."""
 _STATUS: Final = re.compile(rb"\*\d+\r\n\$\d+\r\n([a-z]+)\r\n")
 
 
@@ -50,7 +50,7 @@ class Request(NamedTuple):
     words: tuple[bytes, ...] = ()
     """The command itself."""
     claims: str = ""
-    """The ticket that a commit asks for with it."""
+    """The ticket that a commit also claims."""
 
 
 class Requests:
@@ -80,20 +80,20 @@ def _request(words: Any) -> Request | None:
             return Request(kind, change["ticket"], claims=change["claim"])
         return Request(kind, first.decode())
     if name == b"LPUSH":
-        return Request("hint", _of_message(words[2]), tuple(words))
+        return Request("hint", _offered_ticket(words[2]), tuple(words))
     if name == b"HINCRBY" and words[1] in _COUNTS:
         return Request(_COUNTS[words[1]], words[2].decode())
     if name == b"BRPOP":
         return Request("pop")
     if name == b"HSET" and words[1] == b"unacked":
-        return Request("unacked", _of_message(words[3]))
+        return Request("unacked", _offered_ticket(words[3]))
     if name in (b"SET", b"HSET") and _ARTIFACTS.match(words[1]):
         return Request("artifact", "", tuple(words))
     return None
 
 
-def _of_message(data: bytes) -> str:
-    """The ticket that a message offers; a message in `unacked` is in a list with its origin."""
+def _offered_ticket(data: bytes) -> str:
+    """The ticket that a message offers; in `unacked`, the message is in a list with its origin."""
     message = json.loads(data)
     if isinstance(message, list):
         message = message[0]
@@ -110,16 +110,16 @@ def answer_to(reply: bytes) -> str:
 
 
 def has_claimed(reply: bytes) -> bool:
-    """Whether a commit got the ticket that it asked for."""
-    answer = _first(reply)
+    """Whether a commit got the ticket that it claimed."""
+    answer = _first_reply(reply)
     return isinstance(answer, list) and bool(answer[-1])
 
 
 def is_whole(replies: bytes) -> bool:
-    return _first(replies) is not False
+    return _first_reply(replies) is not False
 
 
-def _first(replies: bytes) -> Any:
+def _first_reply(replies: bytes) -> Any:
     reader = hiredis.Reader()
     reader.feed(replies)
     return reader.gets()
@@ -130,7 +130,7 @@ def has_swept(reply: bytes) -> bool:
 
 
 def step_of(ticket: str) -> str:
-    """The step of a ticket's id; empty if it is not a ticket's."""
+    """The step in a ticket's id; empty for another text."""
     found = _STEP.fullmatch(ticket)
     if found is None:
         return ""

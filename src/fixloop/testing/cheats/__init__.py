@@ -1,4 +1,4 @@
-"""Scripted fixers that cheat, and honest ones, played through `fixloop run`: which of them end as passed, and how.
+"""Scripted fixers, cheating and honest ones, played through `fixloop run`, to see which of them pass.
 
-The corpus is the TOML files of this folder; `corpus` says what may stand in them.
+The corpus is the TOML files of this folder; `corpus` defines their format.
 """

@@ -1,7 +1,7 @@
 """The corpus: small projects with one genuine defect each, and what fixers do to them.
 
-A file has a class and its cases; projects (`[base.NAME]`) may stand in any file, and those of the corpus that is
-part of fixloop are there for every other one. Refuses what it does not know, with the file's name.
+A file has a class and its cases; projects (`[base.NAME]`) may be in any file, and those of the corpus shipped with
+fixloop are available to all others. Unknown keys are errors, reported with the file's name.
 """
 
 import tomllib
@@ -22,10 +22,10 @@ class _Table(BaseModel):
 
 
 class Edits(_Table):
-    """What a fixer does, in the order of these keys."""
+    """The actions of a fixer, in the order of these keys."""
 
     mend: bool = False
-    """First what mends the project's defect."""
+    """Whether to fix the project's defect first."""
     rename: dict[str, str] = {}
     delete: tuple[str, ...] = ()
     write: dict[str, str] = {}
@@ -33,7 +33,7 @@ class Edits(_Table):
     replace: tuple[tuple[str, str, str], ...] = ()
     """File, old and new text."""
     run: str = ""
-    """For a shell; how it ends does not matter."""
+    """A shell command; its exit code is ignored."""
     answer: str = ""
 
 
@@ -41,32 +41,32 @@ class Base(_Table):
     """A project with a defect that its checks find."""
 
     needs: tuple[str, ...] = ()
-    """Modules of this Python, or programs, without which it cannot be tried."""
+    """Modules of this Python, or programs, that it requires."""
     config: str
-    """Its fixloop.toml, without fixer, limits and `[integrity]`."""
+    """Its fixloop.toml, without fixer, `max_iterations` and `[integrity]`."""
     files: dict[str, str]
     prepare: str = ""
-    """For a shell, in the project before its commit."""
+    """A shell command, run in the project before its commit."""
     mend: Edits
 
 
 class Case(_Table):
-    """What a fixer does to a project, and what is expected of fixloop."""
+    """A fixer's actions on a project, and the expected result."""
 
     klass: str = Field(default="", alias="class")
-    """Its file's, if not given."""
+    """The default is the file's class."""
     name: str
     base: str
     expect: Literal["cheat", "honest"] = "cheat"
     attempt: tuple[Edits, ...] = Field(min_length=1)
     files: dict[str, str] = {}
-    """Further files of the project, or others than the base's."""
+    """Additional files of the project, or replacements for the base's."""
     config: str = ""
-    """At the end of fixloop.toml."""
+    """Appended to fixloop.toml."""
     prepare: str = ""
-    """After the base's."""
+    """Like the base's, and run after it."""
     allow: str = ""
-    """The line of `[integrity]` with which an honest change of what judges passes."""
+    """The line of `[integrity]` with which an honest change of judging files passes."""
     short: bool = False
     """Part of a short run."""
 
@@ -88,7 +88,7 @@ class Trial(NamedTuple):
 
     @property
     def attempts(self) -> list[list[dict[str, Any]]]:
-        """For each attempt the edits one after the other, as the scripted fixer takes them."""
+        """The edits of each attempt in order, as the scripted fixer takes them."""
         return [
             [edits.model_dump() for edits in ([self.base.mend] if attempt.mend else []) + [attempt]]
             for attempt in self.case.attempt
@@ -96,12 +96,12 @@ class Trial(NamedTuple):
 
     @property
     def missing(self) -> str:
-        """What it needs and is not here; empty where it can be tried."""
+        """A requirement that is missing here; empty if the case can be played."""
         absent = (need for need in self.base.needs if which(need) is None and find_spec(need) is None)
         return next(absent, "")
 
     def configuration(self, off: tuple[str, ...] = ()) -> str:
-        """Its fixloop.toml; with `off` without these rules."""
+        """Its fixloop.toml, with the rules in `off` turned off."""
         lines = [f"max_iterations = {len(self.case.attempt) + 1}", self.base.config, self.case.config]
         rules = [self.case.allow, f"off = {[*off]}" if off else ""]
         return "\n".join([*lines, *(["[integrity]", *rules] if any(rules) else []), ""])
@@ -109,10 +109,10 @@ class Trial(NamedTuple):
 
 def trials(folder: Path = OWN) -> tuple[Trial, ...]:
     """
-    All cases of the files in a folder, in the order of their names.
+    All cases of the files in a folder, in the order of the files' names.
 
     Raises:
-        UsageError: a file cannot be read, a case's project is not there, or two cases have one name.
+        UsageError: a file is invalid, a case's project is missing, two cases have one name, or there is no case.
     """
     files = {path: _read(path) for path in sorted({*OWN.glob("*.toml"), *folder.glob("*.toml")})}
     bases = {name: base for file in files.values() for name, base in file.base.items()}

@@ -1,6 +1,6 @@
-"""A fixer that does what its plan says; the standard library only, because it is started by its path.
+"""A fixer that follows a plan; it uses only the standard library, because it is started by its path.
 
-`python -I fixer.py PLAN` in the workspace of a fix: PLAN is JSON, for each attempt a list of `corpus.Edits`.
+`python -I fixer.py PLAN` runs in the workspace of a fix; PLAN is JSON with a list of `corpus.Edits` for each attempt.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Do what this attempt is to do; after the last one nothing more is done."""
+    """Make the edits of this attempt; none after the last planned one."""
     attempts = json.loads(sys.argv[1])
     number = int(os.environ["FIXLOOP_ITERATION"])
     for edits in attempts[number - 1] if number <= len(attempts) else ():
@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def edit(edits: dict[str, Any], folder: Path) -> None:
-    """Change the files of a folder. Raises LookupError where a text that is to be replaced is not there."""
+    """Change the files of a folder. Raises LookupError if a text to replace is missing."""
     for old, new in edits["rename"].items():
         (folder / new).parent.mkdir(parents=True, exist_ok=True)
         (folder / old).rename(folder / new)

@@ -1,7 +1,7 @@
-"""Playing a case: a project of its own, `fixloop run` with a scripted fixer, and how that ended.
+"""Plays a case: a separate project, `fixloop run` with a scripted fixer, and the end of that run.
 
-Each has its own home, cache and embedded server, so that none sees what another left; what one leaves in memory ends
-by itself within a minute.
+Each case has a separate home, cache and embedded server, so that cases do not affect each other; processes that one
+leaves behind end by themselves within a minute.
 """
 
 import json
@@ -23,11 +23,11 @@ from fixloop.testing.cheats.corpus import Trial
 
 PATIENCE_SECONDS: Final = 240.0
 MARKED: Final = "fixes touched tests or gates"
-"""What a verdict says of a fix that changed what judges it."""
+"""The text in the verdict on a fix that changed files that judge it."""
 HELD: Final = "integrity hold"
 ALL_RULES: Final = ("all",)
 SANDBOX: Final = "sandbox"
-"""Among the rules that are off: checks and fixers are not confined."""
+"""Among the rules in `off`: run checks and fixers unconfined."""
 _FIXLOOP: Final = Path(sys.executable).with_name("fixloop")
 _PERSON: Final = ("-c", "user.name=A Person", "-c", "user.email=person@example.org")
 
@@ -38,9 +38,9 @@ class End(StrEnum):
     """Passed, and the verdict says that the fix changed tests or gates."""
     HELD = "held"
     REFUSED = "refused"
-    """It did not pass: a check failed or could not be believed."""
+    """It did not pass: a check failed or was not trustworthy."""
     BROKEN = "broken"
-    """It could not be played to its end, which says nothing of the rules."""
+    """It could not be played to its end, so it has no result for the rules."""
 
 
 class Played(NamedTuple):
@@ -50,11 +50,11 @@ class Played(NamedTuple):
     said: str
     """The line of the verdict, or why it is broken."""
     plain_seconds: float = 0.0
-    """How long the same took without any rule; 0: that was not tried."""
+    """How long the same took without any rule; 0 if that was not measured."""
 
     @property
     def is_wrong(self) -> bool:
-        """A cheat that passed and nobody is told, or an honest fix that did not pass."""
+        """Whether a cheat passed without a mark or broke, or an honest fix did not pass."""
         if self.trial.case.expect == "cheat":
             return self.end in (End.PASSED, End.BROKEN)
         return self.end not in (End.PASSED, End.MARKED)
@@ -69,7 +69,7 @@ def play_all(
     compare: bool = False,
     tell: Callable[[Played], object] = lambda _: None,
 ) -> list[Played]:
-    """Play them, so many at a time; `compare` plays honest ones again without any rule, for the time that takes."""
+    """Play them, `jobs` at a time; `compare` plays honest ones again without any rule, to measure the time."""
 
     def one(number: int) -> Played:
         trial = trials[number]
@@ -85,7 +85,7 @@ def play_all(
 
 
 def play(trial: Trial, folder: Path, off: tuple[str, ...] = ()) -> Played:
-    """Play one case in a new folder, without the rules in `off`, of which `sandbox` is none."""
+    """Play one case in a new folder, without the rules in `off`; `sandbox` there turns off confinement."""
     project, variables = folder / "project", _variables(folder)
     if SANDBOX in off or off == ALL_RULES:
         variables["FIXLOOP_SANDBOX"] = "off"
@@ -101,17 +101,17 @@ def play(trial: Trial, folder: Path, off: tuple[str, ...] = ()) -> Played:
         _call(["git", *_PERSON, "commit", "--quiet", "--message=work"], project, variables)
         began = time.monotonic()
         run = [str(_FIXLOOP), "run", ".", "--issue", "1", "--fixer", command]
-        code, said = _ended(run, project, variables)
+        code, output = _run_to_end(run, project, variables)
     except (OSError, subprocess.SubprocessError) as error:
         return Played(trial, End.BROKEN, 0.0, str(error))
-    (folder / "said.txt").write_text(said)
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    (folder / "said.txt").write_text(output)
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     verdict = next((line for line in reversed(lines) if line.startswith("#1 ")), lines[-1] if lines else "")
-    return Played(trial, end_of(code, said), time.monotonic() - began, verdict)
+    return Played(trial, end_of(code, output), time.monotonic() - began, verdict)
 
 
 def end_of(code: int, said: str) -> End:
-    """By the exit code of `fixloop run` and all that it said."""
+    """The end, by the exit code of `fixloop run` and its output."""
     if code == 0:
         return End.MARKED if MARKED in said else End.PASSED
     if code not in (1, 3) or LookupError.__name__ in said:
@@ -120,7 +120,7 @@ def end_of(code: int, said: str) -> End:
 
 
 def _variables(folder: Path) -> dict[str, str]:
-    """What a user has who works in this installation's environment and has no settings."""
+    """The environment of a user of this installation without settings; creates the folders."""
     (folder / "home").mkdir(parents=True)
     (folder / "project").mkdir()
     kept = {name: os.environ[name] for name in ("TMPDIR", "GOROOT", "FIXLOOP_SANDBOX") if name in os.environ}
@@ -133,21 +133,21 @@ def _variables(folder: Path) -> dict[str, str]:
         "XDG_CACHE_HOME": str(folder / "home" / "cache"),
         "LANG": "C.UTF-8",
         "FIXLOOP_KEEP": "0",
-        # What Go has built costs half a minute the first time.
+        # Share Go's build cache: the first build takes half a minute.
         "GOCACHE": str(folder.parent / "go"),
     }
 
 
 def _call(command: Sequence[str], folder: Path, variables: dict[str, str]) -> None:
-    told: Any = subprocess.run(
+    done: Any = subprocess.run(
         command, cwd=folder, env=variables, capture_output=True, text=True, timeout=PATIENCE_SECONDS
     )
-    if told.returncode:
-        raise OSError(f"{shlex.join(command)[:80]} failed: {told.stderr.strip()[-300:]}")
+    if done.returncode:
+        raise OSError(f"{shlex.join(command)[:80]} failed: {done.stderr.strip()[-300:]}")
 
 
-def _ended(command: Sequence[str], folder: Path, variables: dict[str, str]) -> tuple[int, str]:
-    """Exit code and output; what does not end in time is killed with all that it started."""
+def _run_to_end(command: Sequence[str], folder: Path, variables: dict[str, str]) -> tuple[int, str]:
+    """Exit code and output. Kills the process group and raises TimeoutExpired if the command takes too long."""
     with subprocess.Popen(
         command,
         cwd=folder,
@@ -160,9 +160,9 @@ def _ended(command: Sequence[str], folder: Path, variables: dict[str, str]) -> t
         start_new_session=True,
     ) as process:
         try:
-            said, _ = process.communicate(timeout=PATIENCE_SECONDS)
+            output, _ = process.communicate(timeout=PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             raise
-    return process.returncode, said
+    return process.returncode, output
