@@ -131,18 +131,20 @@ def _pytest(project: PythonProject, tests: Tests, gated: bool) -> Iterator[Propo
     words = (*scope.options, *scope.paths)
     if gated or coverage.fail_under or coverage.is_measured:
         command = (*COMMAND, *measuring(project), *words)
-        needs = [project.module("pytest"), project.module("pytest_cov", "pytest-cov")]
+        needs = (project.module("pytest"), project.module("pytest_cov", "pytest-cov"))
         gate = coverage.fail_under or None
         yield proposal(
             "test-runner", "pytest", command, scope.why, *needs, runs_tests=True, coverage_percent=gate
         )
     if not gated:
-        command, needs = (*COMMAND, *words), _needs(project)
-        yield proposal("test-runner", "pytest", command, scope.why, *needs, runs_tests=True)
-        covering = ("--no-cov",) if coverage.is_measured else ()
+        plain, covering = (*COMMAND, *words), ("--no-cov",) if coverage.is_measured else ()
+        calls = {"pytest": (plain, scope.why)}
         for variables, why in _more_calls(project).items():
-            name, command = " ".join(("pytest", *variables)), ("env", *variables, *COMMAND, *covering, *words)
-            yield proposal("test-runner", name, command, why, *needs, tool="pytest", runs_tests=True)
+            calls[" ".join(("pytest", *variables))] = (("env", *variables, *COMMAND, *covering, *words), why)
+        for name, (command, why) in calls.items():
+            yield proposal(
+                "test-runner", name, command, why, *_needs(project), tool="pytest", runs_tests=True
+            )
 
 
 def _more_calls(project: PythonProject) -> dict[tuple[str, ...], str]:
