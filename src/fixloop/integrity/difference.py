@@ -109,10 +109,6 @@ def _all_signs(source: Source, old: Source | None, change: Change, scope: Scope)
         known = {"", *(each.name for each in Source(change.path, change.old).scopes)} if change.old else set()
         yield from (sign for sign in suppressions.skips(source) if sign.scope in known)
         return
-    if source.is_python and source.tree is None and old is not None and old.tree is not None:
-        yield source.sign(
-            watched.RULE, "unread", 1, "the file was Python that can be looked at, and is not any more"
-        )
     yield from suppressions.suppressions(source, scope.families)
     yield from watched.watched(source)
     yield from equality.equals_everything(source)
