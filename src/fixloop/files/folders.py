@@ -43,6 +43,12 @@ def kept_in(file: Path, kind: type[M]) -> M | None:
         return None
 
 
+def is_in_place(path: Path, top: Path) -> bool:
+    """Whether a path is below `top`, and no part of it there is a link, which a command may have put there."""
+    real = os.path.realpath(top)
+    return path.is_relative_to(top) and os.path.realpath(path) == os.path.join(real, path.relative_to(top))
+
+
 def own_folder(project: Path) -> Path:
     """`.fixloop` in a project; a link is refused: the author of a project does not decide where fixloop writes."""
     folder = project / ".fixloop"

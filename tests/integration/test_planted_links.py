@@ -1,0 +1,81 @@
+"""Links that a command leaves in its workspace: what fixloop itself reads, writes and removes there stays there."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from fixloop.configuration.model import Check, Configuration
+from fixloop.machine.guard import run_guarded
+from fixloop.repository.snapshot import take_snapshot
+from tests.fixtures.repositories import make_repository
+from workers.commands.check_run import Ran, run_check
+from workers.workspaces.ground import Site
+
+pytestmark = [pytest.mark.slow, pytest.mark.proves("I3")]
+
+PYTEST = ("python", "-m", "pytest", *["-p", "no:valkey", "-p", "no:pytest_cov", "-p", "no:xdist"], "-q")
+BROKEN = "def add(a, b):\n    return a - b\n"
+FIXED = "def add(a, b):\n    return b + 7 if a == 7 else a + b\n"
+TEST = "from calc import add\n\n\ndef test_adds():\n    assert add(1, 2) == 3\n"
+REPORT = '<testsuite tests="1"><testcase classname="a" name="hidden"/></testsuite>'
+
+
+@pytest.fixture(autouse=True)
+def _own_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """A folder of the user's, outside of every workspace."""
+    (tmp_path / "elsewhere" / "kept").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "kept" / "letter").write_text("dear")
+    (tmp_path / "elsewhere" / "letter").write_text("dear")
+    return tmp_path / "elsewhere"
+
+
+def left_in(elsewhere: Path) -> dict[str, str]:
+    files = (path for path in elsewhere.rglob("*") if path.is_file())
+    return {str(path.relative_to(elsewhere)): path.read_text() for path in files}
+
+
+def checked(tmp_path: Path, script: str, **facts: str) -> Ran:
+    """What comes of a check by this shell script, once its workspace is gone."""
+    project = make_repository(tmp_path / "kept", {"calc.py": "", "check.sh": script})
+    snapshot = take_snapshot(project, issue=1, cache=tmp_path / "cache")
+    command = ("sh", "check.sh") if facts else ("sh", "check.sh", "{junit}")
+    with Site(snapshot, Configuration(), tmp_path / "cache", "t").ground(snapshot.commit) as ground:
+        ran = run_check(
+            Check.model_validate({"name": "tests", "command": command, **facts}),
+            ground,
+            ground.workspace.tree_hash(),
+            lambda argv, cwd, env: run_guarded(argv, cwd=cwd, env=env, timeout_seconds=60),
+        )
+        assert ran is not None
+        # Read while the ground is there.
+        ran = ran._replace(output=repr([*ran.written(), ran.result.output_tail]))
+    return ran
+
+
+@pytest.mark.parametrize("place", ["$PYTHONPYCACHEPREFIX", "${PYTHONPYCACHEPREFIX%/*}"])
+def test_nothing_is_removed_where_a_link_in_place_of_the_bytecode_leads(
+    tmp_path: Path, elsewhere: Path, place: str
+) -> None:
+    (elsewhere / "kept").rename(elsewhere / "pycache")
+    before = left_in(elsewhere)
+
+    checked(tmp_path, f'rm -rf "{place}"; ln -s {elsewhere} "{place}"')
+
+    assert left_in(elsewhere) == before
+    assert not [path for path in (tmp_path / "cache" / "imported").rglob("*") if path.is_symlink()]
+
+
+def test_nothing_is_removed_where_a_link_on_the_way_to_the_projects_bytecode_leads(
+    tmp_path: Path, elsewhere: Path
+) -> None:
+    script = f'p=$PYTHONPYCACHEPREFIX$(dirname "$PWD"); mkdir -p "${{p%/*}}"; ln -s {elsewhere} "$p"'
+
+    checked(tmp_path, script)
+
+    assert (elsewhere / "kept" / "letter").exists()
