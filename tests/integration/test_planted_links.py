@@ -7,6 +7,7 @@ import pytest
 
 from fixloop.configuration.model import Check, Configuration
 from fixloop.machine.guard import run_guarded
+from fixloop.protocol.checks import RunOutcome
 from fixloop.repository.snapshot import take_snapshot
 from tests.fixtures.repositories import make_repository
 from workers.commands.check_run import Ran, run_check
@@ -79,3 +80,22 @@ def test_nothing_is_removed_where_a_link_on_the_way_to_the_projects_bytecode_lea
     checked(tmp_path, script)
 
     assert (elsewhere / "kept" / "letter").exists()
+
+
+@pytest.mark.parametrize("how", ['ln -s {0}/tests.xml "$1"', 'rm -r "${{1%/*}}" && ln -s {0} "${{1%/*}}"'])
+def test_a_report_is_not_read_through_a_link(tmp_path: Path, elsewhere: Path, how: str) -> None:
+    (elsewhere / "tests.xml").write_text(REPORT)
+
+    ran = checked(tmp_path, how.format(elsewhere))
+
+    assert ran.result.outcome is RunOutcome.ERROR
+    assert "hidden" not in ran.output
+
+
+def test_a_printed_report_is_not_read_through_a_link(tmp_path: Path, elsewhere: Path) -> None:
+    script = f'f=$(readlink /proc/$$/fd/1); rm "$f"; ln -s {elsewhere}/letter "$f"; exit 1'
+
+    ran = checked(tmp_path, script, output="cargo-test")
+
+    assert ran.result.outcome is RunOutcome.ERROR
+    assert "dear" not in ran.output
