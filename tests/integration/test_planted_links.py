@@ -9,8 +9,10 @@ from fixloop.configuration.model import Check, Configuration
 from fixloop.machine.guard import run_guarded
 from fixloop.protocol.checks import RunOutcome
 from fixloop.repository.snapshot import take_snapshot
-from tests.fixtures.repositories import make_repository
+from tests.fixtures.fixing_stage import Fixing
+from tests.fixtures.repositories import make_repository, write
 from workers.commands.check_run import Ran, run_check
+from workers.commands.proof import _write_flips
 from workers.workspaces.ground import Site
 
 pytestmark = [pytest.mark.slow, pytest.mark.proves("I3")]
@@ -99,3 +101,48 @@ def test_a_printed_report_is_not_read_through_a_link(tmp_path: Path, elsewhere: 
 
     assert ran.result.outcome is RunOutcome.ERROR
     assert "dear" not in ran.output
+
+
+def test_calls_are_repeated_by_files_that_are_new(tmp_path: Path, elsewhere: Path) -> None:
+    before = left_in(elsewhere)
+    plant = (
+        "import os\n\nif told := os.environ.get('FIXLOOP_CALLS'):\n    own = os.path.dirname(told)\n"
+        "    for name in ('old/0', 'replay', 'replay.py'):\n"
+        f"        os.symlink({str(elsewhere / 'letter')!r}, os.path.join(own, name))\n"
+    )
+    files = {"calc.py": BROKEN, "test_calc.py": TEST, "conftest.py": plant}
+    fixing = Fixing(tmp_path, files, (*PYTEST, "--junitxml={junit}"), {"calc.py": FIXED})
+
+    fixing.run()
+
+    assert left_in(elsewhere) == before
+
+
+@pytest.mark.parametrize("link", ["tests/test_calc_flipped.py", "tests"])
+def test_no_copy_of_a_test_is_written_through_a_link(tmp_path: Path, elsewhere: Path, link: str) -> None:
+    (elsewhere / "test_calc.py").write_text(TEST)
+    before = left_in(elsewhere)
+    if link == "tests":
+        (tmp_path / link).symlink_to(elsewhere)
+    else:
+        write(tmp_path, {"tests/test_calc.py": TEST})
+        (tmp_path / link).symlink_to(elsewhere / "new")
+
+    _write_flips(tmp_path, ["tests/test_calc.py::test_adds"], {})
+
+    assert left_in(elsewhere) == before
+
+
+def test_a_pipe_in_place_of_what_became_of_tests_stops_nobody(tmp_path: Path) -> None:
+    pipe = (
+        "import atexit, json, os\n\n\ndef pipe(place):\n"
+        "    os.path.exists(place) and os.unlink(place)\n    os.mkfifo(place)\n\n\n"
+        "if told := os.environ.get('FIXLOOP_PROOF'):\n"
+        "    atexit.register(pipe, json.load(open(told))['results'])\n"
+    )
+    files = {"calc.py": BROKEN, "test_calc.py": TEST, "conftest.py": pipe}
+    fixing = Fixing(tmp_path, files, (*PYTEST, "--junitxml={junit}"), {"calc.py": FIXED})
+
+    fixing.run()
+
+    assert fixing.runs[-1].outcome == "passed"

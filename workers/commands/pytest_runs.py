@@ -13,9 +13,10 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from fixloop.configuration.model import Check
-from fixloop.files.atomic import write_whole
+from fixloop.files.atomic import File, place
 from fixloop.integrity.tool_call import call_of
 from fixloop.machine.guard import GuardedResult
+from fixloop.reports.document import bytes_if_any
 from workers.commands.check_run import Run
 from workers.workspaces.ground import Ground
 
@@ -95,14 +96,15 @@ class Rerun:
         (self._ended or self.begin()).result()
         try:
             # The code that is tested could have written there, too.
-            return _OUTCOMES.validate_json((self._own / "results").read_bytes())
-        except (OSError, ValueError):
+            return _OUTCOMES.validate_json(bytes_if_any(self._own / "results"))
+        except ValueError:
             return {}
 
     def _tell(self, runs: Runs, seconds: float) -> None:
         at = f"{self._ground.workspace.directory}/"
         told = [run | {"args": [f"{at}{name}" for name in run["args"]]} for run in runs if run["args"]]
-        write_whole(self._own / "tests", json.dumps({"runs": told, "seconds": seconds}).encode())
+        asked = File.of(f"{self._own.name}/tests", json.dumps({"runs": told, "seconds": seconds}).encode())
+        place(self._own.parent, [asked])
 
     def close(self) -> None:
         """Wait for its end; where it still waits for tests, it ends without."""
