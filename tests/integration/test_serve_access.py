@@ -167,6 +167,8 @@ def test_a_body_with_a_field_that_is_not_asked_for_is_refused(stage: Stage) -> N
     [
         "https://example.com/shopping",
         "https://example.com/shop/../other",
+        "https://example.com/shop/%2e%2E/other",
+        "git@example.com:shop/../other",
         "http://169.254.169.254/latest",
         "file:///etc",
         "/etc",
@@ -178,7 +180,7 @@ def test_a_body_with_a_field_that_is_not_asked_for_is_refused(stage: Stage) -> N
     ],
 )
 def test_a_repository_that_is_not_listed_is_never_reached(stage: Stage, repo: str) -> None:
-    stage.allow("https://example.com/shop")
+    stage.allow("https://example.com/shop", "git@example.com:shop")
 
     answer = stage.client("operator").post("/v1/workflows", json={"repo": repo, "issue": 1})
 
