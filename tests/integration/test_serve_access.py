@@ -198,6 +198,18 @@ def test_a_guessed_token_is_refused_and_soon_not_even_looked_at(stage: Stage) ->
     assert 429 in codes[FAILED_PER_MINUTE:]
 
 
+@pytest.mark.parametrize("form", ["a&" * 100, "a=" + "%41" * 400_000], ids=["fields", "bytes"])
+def test_a_form_that_takes_long_to_read_is_refused_before_its_sender_is_known(
+    stage: Stage, form: str
+) -> None:
+    kind = {"Content-Type": "application/x-www-form-urlencoded"}
+
+    for path in ("/sign-in", "/sign-out", "/v1/claims"):
+        answer = stage.client("").post(path, content=form, headers=kind)
+
+        assert (path, answer.status_code) == (path, 413)
+
+
 def test_a_token_has_so_many_requests_a_minute(stage: Stage) -> None:
     client = stage.client("viewer")
     [token] = stage.tokens.all()
