@@ -7,6 +7,7 @@ import pytest
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
+from fixloop.commands.worker import KnownWorker
 from fixloop.serve.access import PASSWORD, ROLES
 from fixloop.serve.identity import COOKIE
 from fixloop.serve.tokens import FAILED_PER_MINUTE, PER_MINUTE
@@ -129,6 +130,22 @@ def test_an_administrator_of_some_projects_makes_and_sees_no_token_of_others(sta
     assert own.delete(f"/v1/tokens/{other}").status_code == 404
     assert other in [each.id for each in stage.tokens.all()]
     assert own.get("/metrics").status_code == 403
+
+
+def test_who_is_for_some_projects_is_told_of_no_other_project_s_worker(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers = [
+        KnownWorker(pid, queue, (), "") for pid, queue in enumerate(["", "0a1b2c3d-47-1", "ffffffff-1-1"])
+    ]
+    monkeypatch.setattr("fixloop.serve.service.workers_here", lambda session: workers)
+
+    def told(*projects: str) -> list[str]:
+        answer = stage.client("viewer", projects=projects).get("/v1/workers").json()
+        return [each["queue"] for each in answer["workers"]]
+
+    assert told() == ["", "0a1b2c3d-47-1", "ffffffff-1-1"]
+    assert told("ffffffff") == ["ffffffff-1-1"]
 
 
 def test_whoever_made_the_fix_does_not_accept_its_hold(stage: Stage) -> None:

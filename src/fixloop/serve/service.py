@@ -358,9 +358,10 @@ class Service:
         return last_calls(self._session.settings.cache_dir) if caller.covers(()) else ()
 
     def workers(self, caller: Caller) -> Sequence[KnownWorker]:
-        """The workers of this host that serve this Redis."""
+        """The workers of this host that serve this Redis: for a caller who is limited to some projects those that serve
+        one of their workflows alone."""
         require(caller, access.READ)
-        return workers_here(self._session)
+        return [each for each in workers_here(self._session) if caller.sees(each.queue)]
 
     def holds(self, caller: Caller) -> Holds:
         """What integrity rules held, and what people decided. Many histories are read in parts: each call continues for
