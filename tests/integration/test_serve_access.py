@@ -148,8 +148,9 @@ def test_who_is_for_some_projects_is_told_of_no_other_project_s_worker(
     assert told("ffffffff") == ["ffffffff-1-1"]
 
 
-def test_whoever_made_the_fix_does_not_accept_its_hold(stage: Stage) -> None:
-    workflow = stage.held(fixed_by="anna")
+@pytest.mark.parametrize("fixed_by", [("anna",), ("anna", "coder")])
+def test_whoever_made_the_fix_does_not_accept_its_hold(stage: Stage, fixed_by: tuple[str, ...]) -> None:
+    workflow = stage.held(fixed_by=fixed_by)
     found = stage.agents.engine.state(workflow)
     assert found.escalation is not None
     given = {"escalation": found.escalation.message_id, "decision": "accept"}
