@@ -15,7 +15,7 @@ from workers.commands.check_run import Ran, run_check
 from workers.commands.proof import _write_flips
 from workers.workspaces.ground import Site
 
-pytestmark = [pytest.mark.slow, pytest.mark.proves("I3")]
+pytestmark = pytest.mark.slow
 
 PYTEST = ("python", "-m", "pytest", *["-p", "no:valkey", "-p", "no:pytest_cov", "-p", "no:xdist"], "-q")
 BROKEN = "def add(a, b):\n    return a - b\n"
@@ -61,6 +61,7 @@ def checked(tmp_path: Path, script: str, **facts: str) -> Ran:
     return ran
 
 
+@pytest.mark.proves("I3")
 @pytest.mark.parametrize("place", ["$PYTHONPYCACHEPREFIX", "${PYTHONPYCACHEPREFIX%/*}"])
 def test_nothing_is_removed_where_a_link_in_place_of_the_bytecode_leads(
     tmp_path: Path, elsewhere: Path, place: str
@@ -74,6 +75,7 @@ def test_nothing_is_removed_where_a_link_in_place_of_the_bytecode_leads(
     assert not [path for path in (tmp_path / "cache" / "imported").rglob("*") if path.is_symlink()]
 
 
+@pytest.mark.proves("I3")
 def test_nothing_is_removed_where_a_link_on_the_way_to_the_projects_bytecode_leads(
     tmp_path: Path, elsewhere: Path
 ) -> None:
@@ -84,6 +86,7 @@ def test_nothing_is_removed_where_a_link_on_the_way_to_the_projects_bytecode_lea
     assert (elsewhere / "kept" / "letter").exists()
 
 
+@pytest.mark.proves("I3")
 @pytest.mark.parametrize("how", ['ln -s {0}/tests.xml "$1"', 'rm -r "${{1%/*}}" && ln -s {0} "${{1%/*}}"'])
 def test_a_report_is_not_read_through_a_link(tmp_path: Path, elsewhere: Path, how: str) -> None:
     (elsewhere / "tests.xml").write_text(REPORT)
@@ -94,6 +97,7 @@ def test_a_report_is_not_read_through_a_link(tmp_path: Path, elsewhere: Path, ho
     assert "hidden" not in ran.output
 
 
+@pytest.mark.proves("I3")
 def test_a_printed_report_is_not_read_through_a_link(tmp_path: Path, elsewhere: Path) -> None:
     script = f'f=$(readlink /proc/$$/fd/1); rm "$f"; ln -s {elsewhere}/letter "$f"; exit 1'
 
@@ -103,6 +107,7 @@ def test_a_printed_report_is_not_read_through_a_link(tmp_path: Path, elsewhere: 
     assert "dear" not in ran.output
 
 
+@pytest.mark.proves("I3")
 def test_calls_are_repeated_by_files_that_are_new(tmp_path: Path, elsewhere: Path) -> None:
     before = left_in(elsewhere)
     plant = (
@@ -118,6 +123,7 @@ def test_calls_are_repeated_by_files_that_are_new(tmp_path: Path, elsewhere: Pat
     assert left_in(elsewhere) == before
 
 
+@pytest.mark.proves("I3")
 @pytest.mark.parametrize("link", ["tests/test_calc_flipped.py", "tests"])
 def test_no_copy_of_a_test_is_written_through_a_link(tmp_path: Path, elsewhere: Path, link: str) -> None:
     (elsewhere / "test_calc.py").write_text(TEST)
@@ -133,6 +139,7 @@ def test_no_copy_of_a_test_is_written_through_a_link(tmp_path: Path, elsewhere: 
     assert left_in(elsewhere) == before
 
 
+@pytest.mark.proves("I3")
 def test_a_pipe_in_place_of_what_became_of_tests_stops_nobody(tmp_path: Path) -> None:
     pipe = (
         "import atexit, json, os\n\n\ndef pipe(place):\n"
