@@ -52,6 +52,21 @@ def test_the_first_line_counts_changes_and_files_and_branches_are_kept(tmp_path:
     assert not list((project.home / "cache/fixloop/work").iterdir())
 
 
+def test_what_a_test_prints_is_no_command_to_github(tmp_path: Path) -> None:
+    project = shop(tmp_path, COUNTED.replace("counted}'", "counted}; echo ::add-mask::no; exit 1'"))
+
+    rows = project.fixloop("check", "--github").out.splitlines()
+
+    [printed] = [number for number, row in enumerate(rows) if row.strip() == "::add-mask::no"]
+    _, word, token = rows[0].split("::")
+    assert (word, len(token)) == ("stop-commands", 32)
+    assert printed < rows.index(f"::{token}::") < rows.index(next(filter(_is_annotation, rows)))
+
+
+def _is_annotation(row: str) -> bool:
+    return row.startswith("::error ")
+
+
 def test_tests_that_a_broken_import_stops_do_not_count_as_fixed(tmp_path: Path) -> None:
     one, two, broken = (f'<testcase name="{name}"><failure/></testcase>' for name in ("a", "b", "build"))
     project = shop(tmp_path, TOML.replace("python check.py", "cp report.xml"))

@@ -172,6 +172,18 @@ def test_ignored_files_and_links_in_the_way_are_never_overwritten(tmp_path: Path
     assert not (tmp_path / "file").exists()
 
 
+def test_nothing_is_prepared_where_a_link_in_the_checkout_s_own_folder_leads(tmp_path: Path) -> None:
+    work = Work(tmp_path, {"a": "1"})
+    write(work.check_out(), {"a": "2"})
+    tip = work.fix()
+    (work.repository / ".fixloop").mkdir()
+    (work.repository / ".fixloop/.gitignore").symlink_to(tmp_path / "planted")
+
+    with pytest.raises(UsageError, match="is a link to"):
+        work.apply(tip)
+    assert not (tmp_path / "planted").exists()
+
+
 def test_a_failed_apply_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = Work(tmp_path, {"a": "1", "b": "1", "c": "1"})
     agent = work.check_out()

@@ -93,6 +93,7 @@ def scene(tmp_path: Path, means: str) -> Iterator[Scene]:
         yield Scene(site, ground, project, home)
 
 
+NET_ADMIN, SYS_TIME = 12, 25
 FORBIDDEN = {
     "the environment": "echo 1 > {project}/.venv/planted.pth",
     "the checkout": "echo 1 > {project}/shop.py",
@@ -127,6 +128,14 @@ def test_a_command_cannot_access_what_is_not_its_own(scene: Scene, mode: str) ->
         assert (what, scene.run(told).exit_code) not in ((what, 0), (what, None))
         if mode == "watched":
             assert (what, scene.unconfined(told).exit_code) == (what, 0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="nobody else has such rights")
+@pytest.mark.proves("I3")
+def test_root_sets_neither_the_machine_s_clock_nor_its_network_in_a_sandbox(scene: Scene) -> None:
+    rights = int(scene.run("sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status").output, 16)
+
+    assert rights & (1 << NET_ADMIN | 1 << SYS_TIME) == 0
 
 
 def test_a_command_cannot_reach_the_embedded_server(scene: Scene, mode: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
+from fixloop.commands.worker import KnownWorker
 from fixloop.serve.access import PASSWORD, ROLES
 from fixloop.serve.identity import COOKIE
 from fixloop.serve.tokens import FAILED_PER_MINUTE, PER_MINUTE
@@ -131,8 +132,25 @@ def test_an_administrator_of_some_projects_makes_and_sees_no_token_of_others(sta
     assert own.get("/metrics").status_code == 403
 
 
-def test_the_author_of_a_fix_cannot_accept_its_hold(stage: Stage) -> None:
-    workflow = stage.held(fixed_by="anna")
+def test_who_is_for_some_projects_is_told_of_no_other_project_s_worker(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers = [
+        KnownWorker(pid, queue, (), "") for pid, queue in enumerate(["", "0a1b2c3d-47-1", "ffffffff-1-1"])
+    ]
+    monkeypatch.setattr("fixloop.serve.service.workers_here", lambda session: workers)
+
+    def told(*projects: str) -> list[str]:
+        answer = stage.client("viewer", projects=projects).get("/v1/workers").json()
+        return [each["queue"] for each in answer["workers"]]
+
+    assert told() == ["", "0a1b2c3d-47-1", "ffffffff-1-1"]
+    assert told("ffffffff") == ["ffffffff-1-1"]
+
+
+@pytest.mark.parametrize("fixed_by", [("anna",), ("anna", "coder")])
+def test_the_author_of_a_fix_cannot_accept_its_hold(stage: Stage, fixed_by: tuple[str, ...]) -> None:
+    workflow = stage.held(fixed_by=fixed_by)
     found = stage.agents.engine.state(workflow)
     assert found.escalation is not None
     given = {"escalation": found.escalation.message_id, "decision": "accept"}
@@ -167,6 +185,8 @@ def test_a_body_with_a_field_that_is_not_asked_for_is_refused(stage: Stage) -> N
     [
         "https://example.com/shopping",
         "https://example.com/shop/../other",
+        "https://example.com/shop/%2e%2E/other",
+        "git@example.com:shop/../other",
         "http://169.254.169.254/latest",
         "file:///etc",
         "/etc",
@@ -178,7 +198,7 @@ def test_a_body_with_a_field_that_is_not_asked_for_is_refused(stage: Stage) -> N
     ],
 )
 def test_a_repository_that_is_not_listed_is_never_reached(stage: Stage, repo: str) -> None:
-    stage.allow("https://example.com/shop")
+    stage.allow("https://example.com/shop", "git@example.com:shop")
 
     answer = stage.client("operator").post("/v1/workflows", json={"repo": repo, "issue": 1})
 
@@ -194,6 +214,18 @@ def test_guessed_tokens_are_refused_and_soon_rate_limited(stage: Stage) -> None:
 
     assert codes[:FAILED_PER_MINUTE] == [401] * FAILED_PER_MINUTE
     assert 429 in codes[FAILED_PER_MINUTE:]
+
+
+@pytest.mark.parametrize("form", ["a&" * 100, "a=" + "%41" * 400_000], ids=["fields", "bytes"])
+def test_a_form_that_takes_long_to_read_is_refused_before_its_sender_is_known(
+    stage: Stage, form: str
+) -> None:
+    kind = {"Content-Type": "application/x-www-form-urlencoded"}
+
+    for path in ("/sign-in", "/sign-out", "/v1/claims"):
+        answer = stage.client("").post(path, content=form, headers=kind)
+
+        assert (path, answer.status_code) == (path, 413)
 
 
 def test_a_token_has_a_limit_of_requests_per_minute(stage: Stage) -> None:

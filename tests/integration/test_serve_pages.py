@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 from fixloop.errors import InfrastructureError
 from fixloop.intake.hook_files import keep_heartbeat
 from fixloop.serve.problems import KINDS
+from fixloop.serve.tokens import FAILED_PER_MINUTE
 from tests.fixtures.profile_stage import Profiles
 from tests.fixtures.serve_stage import Stage, on_redis
 from tests.fixtures.served_workflows import Played
@@ -319,6 +320,18 @@ def test_people_sign_in_with_a_password_and_a_wrong_one_is_explained(stage: Stag
     assert (wrong.status_code, right.status_code) == (401, 303)
     assert "The name or the password is wrong." in wrong.text
     assert "bob" in browser.get("/").text
+
+
+def test_after_thirty_wrong_passwords_the_right_one_is_not_tried_either(stage: Stage) -> None:
+    stage.people.add("bob", "decider", frozenset(), "a long password")
+    browser = Browser(stage)
+    for _ in range(FAILED_PER_MINUTE):
+        stage.tokens.count_failure("testclient")
+
+    right = browser.sign_in(name="bob", password="a long password")
+
+    assert right.status_code == 429
+    assert "fixloop_session" not in browser.client.cookies
 
 
 def test_after_signing_out_the_cookie_is_void(stage: Stage) -> None:

@@ -185,6 +185,31 @@ def test_a_pipe_that_git_would_wait_for_is_one_sentence(workspace: Workspace, na
         workspace.capture(workspace.commit, "a fix")
 
 
+def test_an_index_that_would_fill_memory_is_not_read(workspace: Workspace) -> None:
+    before = workspace.tree_hash()
+    os.truncate(workspace.path / ".git/index", 1 << 40)
+
+    assert workspace.tree_hash() == before
+
+
+@pytest.mark.parametrize("name", ["sharedindex", "config.worktree"])
+def test_git_waits_for_no_pipe_that_the_agents_own_repository_names(workspace: Workspace, name: str) -> None:
+    (workspace.path / "new").write_text("")
+    for words in (
+        ["add", "new"],
+        ["config", "extensions.worktreeConfig", "true"],
+        ["update-index", "--split-index"],
+    ):
+        git(workspace.path, *words)
+    [shared] = (workspace.path / ".git").glob("sharedindex.*")
+    place = shared if name == "sharedindex" else workspace.path / ".git" / name
+    place.unlink(missing_ok=True)
+    os.mkfifo(place)
+
+    # Where git waits for it, this takes ten minutes.
+    workspace.tree_hash()
+
+
 def test_a_pipe_in_the_agent_s_own_repository_does_not_hang(workspace: Workspace) -> None:
     (workspace.path / ".git/index").unlink()
     os.mkfifo(workspace.path / ".git/index")

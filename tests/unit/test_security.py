@@ -236,7 +236,12 @@ def test_a_project_cannot_redirect_fixloop_to_another_folder(tmp_path: Path, els
     (tmp_path / "b/.fixloop").mkdir(parents=True)
     (tmp_path / "b/.fixloop/redis").symlink_to(elsewhere)
 
-    for project in ("a", "b"):
+    (tmp_path / "c/.fixloop/redis").mkdir(parents=True)
+    (tmp_path / "c/.fixloop/redis/server.log").symlink_to(elsewhere / "letter")
+    (tmp_path / "d/.fixloop").mkdir(parents=True)
+    (tmp_path / "d/.fixloop/files").symlink_to(elsewhere)
+
+    for project in ("a", "b", "c", "d"):
         with pytest.raises(UsageError, match="is a link to"):
             Place.prepare(tmp_path / project)
     with pytest.raises(UsageError, match="is a link to"):

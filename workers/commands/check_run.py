@@ -15,6 +15,7 @@ from fixloop.configuration.commands import is_foreign, program_name
 from fixloop.configuration.model import Check
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
+from fixloop.reports.document import bytes_if_any
 from fixloop.reports.examples import with_examples, without_reports
 from fixloop.reports.verdict import judge
 from workers.workspaces.ground import Ground
@@ -48,8 +49,7 @@ class Ran(NamedTuple):
     def written(self) -> Iterator[bytes]:
         """The content of each report; empty if it is missing or too long."""
         for path in self.reports:
-            usable = path.is_file() and not path.is_symlink() and path.stat().st_size <= REPORT_LIMIT_BYTES
-            yield path.read_bytes() if usable else b""
+            yield b"" if _is_link(path) else bytes_if_any(path, REPORT_LIMIT_BYTES)
 
 
 Run = Callable[[Sequence[str], Path, Mapping[str, str]], GuardedResult | None]
@@ -82,6 +82,8 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
         sandbox=result.sandbox,
     )
     wrong = _violation(ground, tree, began)
+    if any(map(_is_link, reports.values())):
+        wrong = "put a link in place of its report"
     if not wrong and result.timed_out:
         wrong = "did not end within its time limit and was stopped"
     output = ground.redaction.text(result.output)
@@ -145,8 +147,13 @@ def _reproducible(check: Check, ground: Ground) -> tuple[str, ...]:
     return ("env", f"PYTHONPATH={os.pathsep.join(roots)}", *argv) if roots and roots != ["."] else argv
 
 
+def _is_link(report: Path) -> bool:
+    """Whether a command put a link there, or in place of the folder: what it leads to may be hidden from commands."""
+    return report.is_symlink() or report.parent.is_symlink()
+
+
 def _end_of(printed: Path | None) -> str:
-    if printed is None or not printed.is_file():
+    if printed is None or _is_link(printed) or not printed.is_file():
         return ""
     with printed.open("rb") as file:
         before = max(printed.stat().st_size - OUTPUT_BYTES, 0)

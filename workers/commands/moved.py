@@ -13,6 +13,7 @@ from fixloop.integrity.moved import MOVED, PADDED, gone, left_out, looked_at, mo
 from fixloop.integrity.paths import Kind
 from fixloop.protocol.checks import Finding, RunOutcome
 from fixloop.reports.coverage import is_too_low
+from fixloop.reports.document import bytes_if_any
 from fixloop.repository.texts import texts
 from fixloop.repository.tree import SYMLINK, contents, tracked_in_tree
 from workers.commands.check_run import Ran, run_check
@@ -123,7 +124,7 @@ def measured(check: Check, ran: Ran, directory: Path) -> dict[str, Measured]:
     """The coverage of each file in the check's report; empty if the report does not list lines."""
     report = dict(zip(check.report_kinds(), ran.reports, strict=False)).get(_COVERAGE)
     try:
-        files: dict[str, Any] = json.loads(report.read_bytes())["files"] if report else {}
+        files: dict[str, Any] = json.loads(bytes_if_any(report))["files"] if report else {}
         return {
             os.path.normpath(path): Measured(
                 (directory / path).read_text(errors="replace") if (directory / path).is_file() else "",

@@ -17,11 +17,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from fixloop.configuration.model import Check
+from fixloop.errors import RefusedError
+from fixloop.files.atomic import File, place, read
 from fixloop.integrity.carried import REMEMBERED
 from fixloop.integrity.flip import Flip, flipped
 from fixloop.integrity.perturbed import RULE as PERTURBED
 from fixloop.protocol.checks import Finding
 from fixloop.protocol.holds import ALL_RULES
+from fixloop.reports.document import bytes_if_any
 from workers.commands.ahead import has_spare_processor
 from workers.commands.canary import seen_beside
 from workers.commands.check_run import Ran, run_check
@@ -85,9 +88,7 @@ def _rerun(claim: Claim, check: Check, ran: Ran, tests: list[str], decisions: De
 def _seconds_of(ran: Ran, tests: Collection[str]) -> float:
     """The seconds that these tests took according to the check's report; other tests with the same name count, too."""
     names = {test.partition("[")[0].rpartition("::")[2] for test in tests}
-    reports = (
-        path.read_text(errors="replace") for path in ran.reports if path.suffix == ".xml" and path.is_file()
-    )
+    reports = (bytes_if_any(path).decode("utf-8", "replace") for path in ran.reports if path.suffix == ".xml")
     cases = [(_NAME.search(tag), _TIME.search(tag)) for tag in _CASE.findall("".join(reports))]
     return sum(float(took[1]) for name, took in cases if name and took and name[1].partition("[")[0] in names)
 
@@ -211,14 +212,15 @@ def _write_flips(
     for file, way in product(sorted({base.partition("::")[0] for base in bases}), ("flipped", "nearly")):
         copy = f"{file.removesuffix('.py')}_{way}.py"
         try:
-            text = (directory / file).read_text(encoding="utf-8")
+            text = (read(directory, file) or b"").decode()
             own = [base for base in bases if base.startswith(f"{file}::")]
             within = {base.partition("::")[2]: lines.get(base, 0) for base in own}
             changed = flipped(text, within, is_near=way == "nearly")
-            if not changed.flips or (directory / copy).exists():
+            if not changed.flips or os.path.lexists(directory / copy):
                 continue
-            (directory / copy).write_text(changed.text, encoding="utf-8")
-        except (OSError, UnicodeError):
+            # Code of the project may run by now, and lead both elsewhere.
+            place(directory, [File.of(copy, changed.text.encode())])
+        except (OSError, UnicodeError, RefusedError):
             continue
         found |= {f"{copy}::{test}": (f"{file}::{test}", flip) for test, flip in changed.flips.items()}
     return found

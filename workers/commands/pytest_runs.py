@@ -13,9 +13,10 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from fixloop.configuration.model import Check
-from fixloop.files.atomic import write_whole
+from fixloop.files.atomic import File, place
 from fixloop.integrity.tool_call import call_of
 from fixloop.machine.guard import GuardedResult
+from fixloop.reports.document import bytes_if_any
 from workers.commands.check_run import Run
 from workers.workspaces.ground import Ground
 
@@ -94,14 +95,15 @@ class Rerun:
         (self._ended or self.begin()).result()
         try:
             # Validate: the tested code could have written there, too.
-            return _OUTCOMES.validate_json((self._folder / "results").read_bytes())
-        except (OSError, ValueError):
+            return _OUTCOMES.validate_json(bytes_if_any(self._folder / "results"))
+        except ValueError:
             return {}
 
     def _write_tests(self, runs: Runs, seconds: float) -> None:
         at = f"{self._ground.workspace.directory}/"
         absolute = [run | {"args": [f"{at}{name}" for name in run["args"]]} for run in runs if run["args"]]
-        write_whole(self._folder / "tests", json.dumps({"runs": absolute, "seconds": seconds}).encode())
+        wanted = json.dumps({"runs": absolute, "seconds": seconds}).encode()
+        place(self._folder.parent, [File.of(f"{self._folder.name}/tests", wanted)])
 
     def close(self) -> None:
         """Wait for the end of the process; if it still waits for tests, it ends without any."""

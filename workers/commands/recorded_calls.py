@@ -20,6 +20,7 @@ from fixloop.integrity.perturbed import RULE, Values, constant, decides_more, sp
 from fixloop.integrity.source import Source
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import Finding
+from fixloop.reports.document import bytes_if_any
 from fixloop.repository.texts import texts
 from fixloop.repository.tree import GITLINK, SYMLINK, Delta, tracked_in_tree
 from workers.commands.claim import Claim
@@ -89,7 +90,7 @@ class Recording:
         if not decisions:
             return
         self._folder = Path(tempfile.mkdtemp(prefix="calls-", dir=ground.workspace.scratch))
-        for name in ("calls", "site", "old"):
+        for name in ("calls", "site"):
             (self._folder / name).mkdir()
         (self._folder / "site" / "sitecustomize.py").write_bytes(_RECORDER.read_bytes())
         top, tracked = ground.workspace.path.resolve(), tracked_in_tree(claim.git, claim.tip)
@@ -112,23 +113,25 @@ class Recording:
         have their content before the fix."""
         if not self._decisions or not any((self._folder / "calls").iterdir()):
             return
+        # New: what ran so far can have left links in any other folder that it could write.
+        own = Path(tempfile.mkdtemp(prefix="replay-", dir=self._ground.workspace.scratch))
         values = self._decisions.values
-        sides = {side: self._folder / f"{side}.jsonl" for side in ("old", "new")}
+        sides = {side: own / f"{side}.jsonl" for side in ("old", "new")}
         settings = {
             "calls": str(self._folder / "calls"),
-            "before": self._old(self._decisions.changed),
+            "before": self._old(self._decisions.changed, own),
             "settled": sorted(values.settled),
             "literals": sorted(values.literals),
             "seconds": SECONDS,
         } | {side: str(path) for side, path in sides.items()}
-        (self._folder / "replay").write_text(json.dumps(settings))
-        (self._folder / "replay.py").write_bytes(_REPLAY.read_bytes())
+        (own / "replay").write_text(json.dumps(settings))
+        (own / "replay.py").write_bytes(_REPLAY.read_bytes())
         workspace, environment = self._ground.workspace, self._ground.check_environment(self._check.env)
-        argv = ["python", str(self._folder / "replay.py"), str(self._folder / "replay")]
+        argv = ["python", str(own / "replay.py"), str(own / "replay")]
         if self._claim.run(argv, workspace.directory, environment) is None:
             return
-        lines = [path.read_text(errors="replace").splitlines() for path in sides.values() if path.exists()]
-        if len(lines) < len(sides):
+        lines = [bytes_if_any(path).decode("utf-8", "replace").splitlines() for path in sides.values()]
+        if not all(lines):
             return
         top, check = workspace.directory.resolve(), self._check.name
         for left in carried(*lines, has_state=keeps_state(self._decisions.sources[0])):
@@ -149,14 +152,14 @@ class Recording:
             text, file = f"`{each.name}` {text}", os.path.relpath(each.file, top)
             yield Finding(rule=RULE, text=text, check=check, file=file, old=each.old, new=each.new)
 
-    def _old(self, changed: Sequence[Delta]) -> dict[str, str | None]:
-        """For each changed file, a file with its text before the fix; None if it did not exist."""
+    def _old(self, changed: Sequence[Delta], own: Path) -> dict[str, str | None]:
+        """For each changed file, a file in `own` with its text before the fix; None if it did not exist."""
         git, found = self._ground.workspace.mirror.git, dict[str, str | None]()
         for number, delta in enumerate(changed):
             path = str(self._ground.workspace.path / os.fsdecode(delta.path))
             found[path] = None
             if not delta.is_addition:
-                kept = self._folder / "old" / str(number)
+                kept = own / str(number)
                 kept.write_bytes(git.output("cat-file", "blob", delta.old.blob))
                 found[path] = str(kept)
         return found

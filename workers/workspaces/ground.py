@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from fixloop.configuration.model import Configuration
 from fixloop.errors import FixloopError
+from fixloop.files.folders import is_in_place
 from fixloop.intake.redaction_scope import redaction_of
 from fixloop.machine.guard import Confined
 from fixloop.machine.interpreters import Interpreter, choose_interpreter
@@ -140,7 +141,7 @@ class Site:
         writable = []
         own = Path(env.get("MYPY_CACHE_DIR", ""))
         # A cache directory that the project names is kept.
-        if is_mypy(argv) and own.is_relative_to(self.cache) and not self.shared:
+        if is_mypy(argv) and is_in_place(own, self.cache / "work") and not self.shared:
             kept = mypy_cache(self.cache, Path(self.snapshot.source, self.snapshot.subdirectory))
             with suppress(OSError):
                 if self.remembers and (self.began == math.inf or is_due(kept, time.time())):
@@ -189,7 +190,9 @@ class Site:
             try:
                 yield ground
             finally:
-                for pycache in workspace.scratch.glob("run-*/pycache"):
+                made = workspace.scratch.glob("run-*/pycache")
+                # Files are removed in there.
+                for pycache in (each for each in made if is_in_place(each, workspace.scratch)):
                     if not self.shared:
                         with suppress(OSError):
                             self._modules(ground.interpreter).note(pycache, workspace.path)

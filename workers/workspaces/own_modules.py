@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import FixloopError
 from fixloop.files.atomic import write_whole
+from fixloop.files.folders import is_in_place
 from fixloop.machine.guard import UNCONFINED, Confined, run_guarded
 from fixloop.machine.interpreters import Interpreter
 from workers.workspaces.compile_modules import HASHED
@@ -108,6 +109,8 @@ class OwnModules(NamedTuple):
     def note(self, pycache: Path, top: Path) -> None:
         """Record the modules that commands imported from a workspace at `top`, and remove its bytecode."""
         below, names = Path(f"{pycache}{top}"), self._names()
+        if not is_in_place(below, pycache):
+            return
         before = list(names)
         for path in sorted(below.rglob("*.pyc")):
             if _PASS_HOOK not in (_read(path) or _PASS_HOOK):

@@ -21,6 +21,7 @@ from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.files.locks import take
 from fixloop.machine.disk import obstacle
 from fixloop.machine.sandbox import own_temporary
+from fixloop.reports.document import bytes_if_any
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths, lay_copied
 from fixloop.repository.git import Git, shown
@@ -29,6 +30,7 @@ from fixloop.repository.mirror import Mirror, lay_out
 from fixloop.repository.tree import (
     CACHES,
     GITLINK,
+    NEW_BYTES,
     Entry,
     entries_on_disk,
     tracked_in_index,
@@ -149,6 +151,8 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
         own = Git(self.path, git_dir=self.path / ".git", work_tree=self.path)
         if not all((self.path / ".git" / name).is_file() for name in ("HEAD", "config", "index")):
             return {}
+        if any(path.is_fifo() for path in (self.path / ".git").iterdir()):
+            return {}
         with contextlib.suppress(FixloopError, OSError, ValueError):
             is_as_made = _index_digest(self.path) == self.index_digest
             found = tracked_in_tree(self.mirror.git, self.commit) if is_as_made else tracked_in_index(own)
@@ -196,7 +200,7 @@ def open_workspace(
 
 
 def _index_digest(path: Path) -> bytes:
-    return sha256((path / ".git" / "index").read_bytes()).digest()
+    return sha256(bytes_if_any(path / ".git" / "index", NEW_BYTES)).digest()
 
 
 def sweep_workspaces(cache: Path) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
-from fixloop.commands.check_files import FORMS, Report, annotations, summary
+from fixloop.commands.check_files import FORMS, Report, annotations, summary, without_commands
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.run_options import All, BaseRevision, Only
 from fixloop.commands.screen import few, note, print_json, print_lines, print_text, short
@@ -120,7 +120,7 @@ def check(
         if as_json:
             print_json(_document(prepared, last, ran, told))
         else:
-            print_lines(*told.rows)
+            print_lines(*(without_commands(told.rows) if github else told.rows))
         _write(Report(told.verdict, [each.result for each in ran.found]), prepared, cache, files, github)
         if not watch:
             raise typer.Exit(told.code)

@@ -5,6 +5,7 @@ Returns texts and writes nothing. Their paths are relative to the repository's t
 
 import hashlib
 import json
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -151,6 +152,12 @@ def annotations(report: Report) -> list[str]:
     if rest:
         rows.append(f"::notice title=fixloop::{len(rest)} more failures are in the job's summary")
     return rows
+
+
+def without_commands(rows: Iterable[str]) -> list[str]:
+    """Rows in which GitHub takes nothing that a tool printed for a workflow command; it does even if it is indented."""
+    token = secrets.token_hex(16)
+    return [f"::stop-commands::{token}", *rows, f"::{token}::"]
 
 
 def summary(report: Report) -> str:

@@ -43,10 +43,19 @@ def kept_in(file: Path, kind: type[M]) -> M | None:
         return None
 
 
+def is_in_place(path: Path, top: Path) -> bool:
+    """Whether a path is below `top`, and no part of it there is a link, which a command may have put there."""
+    real = os.path.realpath(top)
+    return path.is_relative_to(top) and os.path.realpath(path) == os.path.join(real, path.relative_to(top))
+
+
 def own_folder(project: Path) -> Path:
-    """`.fixloop` in a project; a link is refused: the author of a project does not decide where fixloop writes."""
+    """`.fixloop` in a project, without a link anywhere: the project's author does not decide where fixloop writes."""
     folder = project / ".fixloop"
     make_real(folder)
+    for top, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            _refuse_link(Path(top, name))
     ignore = folder / ".gitignore"
     if not os.path.lexists(ignore):
         ignore.write_text("*\n", encoding="utf-8")
@@ -55,6 +64,10 @@ def own_folder(project: Path) -> Path:
 
 def make_real(folder: Path) -> None:
     """Make a folder for its owner alone, or use the existing one. Raises UsageError: it is a link."""
-    if folder.is_symlink():
-        raise UsageError(f"{folder} is a link to {os.readlink(folder)}; replace it by a folder, or remove it")
+    _refuse_link(folder)
     folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _refuse_link(path: Path) -> None:
+    if path.is_symlink():
+        raise UsageError(f"{path} is a link to {os.readlink(path)}; replace it by a folder, or remove it")

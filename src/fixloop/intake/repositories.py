@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from fixloop.errors import UsageError
 from fixloop.repository.identity import normalised_url
@@ -24,8 +24,10 @@ class Repositories:
         """UsageError for a repository that is not accepted."""
         if not (is_url(repo) or os.path.isabs(repo)):
             raise UsageError(f"{repo[:200]!r} is neither a git URL nor an absolute path")
-        parts = urlsplit(repo) if "://" in repo else None
-        if parts is not None and (parts.password or ".." in parts.path.split("/")):
+        is_address = "://" in repo
+        # Git, or a server of its, decodes the path.
+        path = unquote(urlsplit(repo).path if is_address else repo)
+        if ".." in path.split("/") or (is_address and urlsplit(repo).password):
             raise UsageError("a repository's URL holds neither a password nor `..`")
         name = normalised_url(repo, Path("/"))
         if not any(

@@ -30,8 +30,9 @@ _FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE
 _TCP = 1 | 1 << 1
 _SCOPES = 1 | 1 << 1
 """Abstract sockets of outside processes, and signals to them."""
-_CAPABILITIES = (2, 16, 17, 19, 21, 22, 25, 38, 39, 40)
-"""Of root: with these it could read files by number and other processes' memory and environment, or load a module."""
+_CAPABILITIES = (2, 12, 16, 17, 19, 21, 22, 25, 38, 39, 40)
+"""Of root: with these it could read files by number and other processes' memory and environment, load a module, or set
+the machine's network and clock."""
 _WRITABLE_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "dri", "kvm")
 
 

@@ -23,15 +23,10 @@ PROBE_SECONDS: Final = 30.0
 TEMPORARY: Final = "/tmp"
 TRIES: Final = 20
 """Creating the folder is retried: a workspace that removes the last temporary files removes the shared parent."""
-# Capabilities with which root could escape; other users have none of them in a sandbox.
+# Capabilities with which root could escape, or set the machine's network or clock; other users have none in a sandbox.
 _DROPPED: Final = (
-    "DAC_READ_SEARCH",
-    "MKNOD",
-    "SYS_ADMIN",
-    "SYS_BOOT",
-    "SYS_MODULE",
-    "SYS_PTRACE",
-    "SYS_RAWIO",
+    *("DAC_READ_SEARCH", "MKNOD", "NET_ADMIN", "SYS_ADMIN", "SYS_BOOT", "SYS_MODULE", "SYS_PTRACE"),
+    *("SYS_RAWIO", "SYS_TIME"),
 )
 _answers: Final[dict[str, str]] = {}
 """Why bubblewrap does not run here, by its program; empty if it does. Checked once per process."""

@@ -54,6 +54,14 @@ def read_bytes(path: Path, limit_bytes: int = LIMIT_BYTES) -> bytes:
     return bytes(content)
 
 
+def bytes_if_any(path: Path, limit_bytes: int = LIMIT_BYTES) -> bytes:
+    """The same; empty if it is unusable."""
+    try:
+        return read_bytes(path, limit_bytes)
+    except Unusable:
+        return b""
+
+
 def json_object(content: bytes) -> dict[str, Any]:
     """The JSON object in `content`. Raises Unusable: not one, or parsers could read it differently."""
     parts = content.count(b"{") + content.count(b"[")

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fixloop.errors import InfrastructureError, UsageError
+from fixloop.files.folders import own_folder
 from fixloop.files.locks import held
 from fixloop.repository.git import Git, shown
 from fixloop.repository.identity import is_repository, top_of
@@ -110,10 +111,7 @@ def _staging(top: Path) -> Iterator[Path]:
     """A folder on the checkout's file system in which all new files are prepared."""
     own = top / ".fixloop"
     existed = own.is_dir()
-    own.mkdir(exist_ok=True)
-    ignore = own / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n")
+    own_folder(top)
     for left in own.glob("applying-*"):
         shutil.rmtree(left, ignore_errors=True)
     try:

@@ -9,17 +9,23 @@ from starlette.concurrency import run_in_threadpool
 
 from fixloop.serve.access import ADMIN, Caller
 from fixloop.serve.identity import Identities
+from fixloop.serve.problems import Problem
 from fixloop.serve.service import Service
 from fixloop.serve.targets import Targets
 from fixloop.store.webhooks import Webhooks
 
 _FORM: Final = "application/x-www-form-urlencoded"
+_MOST_BYTES: Final = 1024 * 1024
+_MOST_FIELDS: Final = 100
+"""A form is read before its sender is known, and nothing else is served meanwhile: 8 MiB of `&` take seconds."""
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """The fields of a form; none if the body is something else."""
+    """The fields of a form; none if the body is something else. Problem: it has too many."""
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip()
     body = await request.body() if kind == _FORM else b""
+    if len(body) > _MOST_BYTES or body.count(b"&") >= _MOST_FIELDS:
+        raise Problem("too-large", f"a form may have {_MOST_FIELDS} fields and {_MOST_BYTES:,} bytes")
     return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
 
 

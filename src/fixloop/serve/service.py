@@ -265,19 +265,18 @@ class Service:
             return done
         if seen.found.version != version:
             raise self._stale(seen, version)
-        if given.word == "accept" and (maker := self._fixed_by(workflow)) == caller.name:
-            raise Problem(
-                "not-allowed", f"{maker} made the fix, and does not accept its hold; somebody else does"
-            )
+        if given.word == "accept" and caller.name in self._fixed_by(seen):
+            told = f"{caller.name} made the fix, and does not accept its hold; somebody else does"
+            raise Problem("not-allowed", told)
         if given.word == "manual-fix" and (seen.found.fields.get("status") or "").upper() == "ERROR":
             raise Problem(
                 "refused",
                 f"manual-fix takes the checkout of who decides; use `fixloop decide {workflow} manual-fix` there",
             )
-        told = self.acting(caller, f"decide/{key}")
+        acting = self.acting(caller, f"decide/{key}")
         try:
             with heard() as notes:
-                handlers_of(told, workflow).decide(told, workflow, given)
+                handlers_of(acting, workflow).decide(acting, workflow, given)
         except (UsageError, ProtocolError) as error:
             # The same request sent twice at once has one answer; the slower one gets the answer of the faster.
             if repeated and (done := self._done(caller, workflow, version, given)):
@@ -358,9 +357,10 @@ class Service:
         return last_calls(self._session.settings.cache_dir) if caller.covers(()) else ()
 
     def workers(self, caller: Caller) -> Sequence[KnownWorker]:
-        """The workers of this host that serve this Redis."""
+        """The workers of this host that serve this Redis: for a caller who is limited to some projects those that serve
+        one of their workflows alone."""
         require(caller, access.READ)
-        return workers_here(self._session)
+        return [each for each in workers_here(self._session) if caller.sees(each.queue)]
 
     def holds(self, caller: Caller) -> Holds:
         """What integrity rules held, and what people decided. Many histories are read in parts: each call continues for
@@ -448,11 +448,12 @@ class Service:
         entries = self._session.store.history(workflow, version)
         return next(filter(None, map(_decision, entries)), None)
 
-    def _fixed_by(self, workflow: str) -> str:
-        """Who made the last fix."""
-        events = (entry.body.get("event", {}) for entry in reversed(self._session.store.history(workflow)))
-        fix: Item = next((each for each in events if each.get("kind") == "fix-completed"), {})
-        return str(fix.get("completion", {}).get("by", "")).partition(" (")[0]
+    def _fixed_by(self, seen: Seen) -> set[str]:
+        """Who made fixes for the specialist at work: what is held is all that they changed."""
+        events = (entry.body.get("event", {}) for entry in self._session.store.history(seen.found.workflow))
+        made = (each for each in events if each.get("kind") == "fix-completed")
+        mine = (each["completion"] for each in made if each.get("specialist") == seen.state.active.name)
+        return {str(each.get("by", "")).partition(" (")[0] for each in mine}
 
 
 def require(caller: Caller, scope: str) -> None:

@@ -42,9 +42,10 @@ async def sign_in(request: Request, identities: Identifying) -> Response:
     expected = request.cookies.get(FORM_COOKIE, "")
     if not expected or not hmac.compare_digest(expected.encode(), given.get("csrf", "").encode()):
         raise Problem("not-allowed", "the form has run out, or is not of this site; open it again")
+    # Counted before: otherwise the right password is told from a wrong one, however many were tried.
+    await run_in_threadpool(identities.tokens.count_failure, address_of(request))
     found = await run_in_threadpool(_proved, identities, given)
     if found is None:
-        await run_in_threadpool(identities.tokens.count_failure, address_of(request))
         failed = next((each for each in ("code", "token") if given.get(each)), "password")
         return _form(request, given.get("next", "/"), status=401, name=given.get("name", ""), failed=failed)
     before = request.cookies.get(COOKIE, "")

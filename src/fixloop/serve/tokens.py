@@ -19,7 +19,7 @@ from fixloop.store.connection import Connection
 PER_MINUTE: Final = 1200
 """The rate limit of requests for one token."""
 FAILED_PER_MINUTE: Final = 30
-"""For refused tokens and sign-ins of one address: 32 random bytes cannot be guessed, but logs fill up."""
+"""For sign-ins and refused tokens of one address: passwords can be guessed, and logs fill up."""
 SESSION_HOURS: Final = 12
 CODE_SECONDS: Final = 600
 LINK_DAYS: Final = 7
@@ -183,7 +183,7 @@ class Tokens:
         return str(kept.decode())
 
     def count_failure(self, address: str) -> None:
-        """TooMany if an address has failed too often in this minute."""
+        """TooMany if an address has failed too often in this minute; an attempt that may fail is counted before it."""
         self._count(_digest(address), FAILED_PER_MINUTE)
 
     def request(self, caller: Caller, key: str, body: str) -> Literal["new", "repeated", "other"]:
