@@ -4,7 +4,9 @@ import os
 import time
 from pathlib import Path
 
-from workers.workspaces.mypy_cache import DAY_SECONDS, is_due, lend_cache
+import pytest
+
+from workers.workspaces.mypy_cache import DAY_SECONDS, is_due, is_mypy, lend_cache, runs_other_code
 
 
 def remembered(folder: Path) -> Path:
@@ -38,3 +40,33 @@ def test_a_younger_cache_is_not_lent_even_with_an_old_date(tmp_path: Path) -> No
 
     assert not (tmp_path / "young").exists()
     assert (tmp_path / "old/3.13/cache.db").read_bytes() == b"what it knows"
+
+
+@pytest.mark.proves("I4")
+@pytest.mark.parametrize(
+    ("name", "text", "is_other"),
+    [
+        ("mypy.ini", "[mypy]\nplugins = tools.spoil\n", True),
+        ("setup.cfg", "[mypy]\nplugins =\n    pydantic.mypy,\n    spoil\nstrict = true\n", True),
+        ("pyproject.toml", '[tool.mypy]\nplugins = [\n  "pydantic.mypy",\n  "./spoil.py",\n]\n', True),
+        ("own.ini", "[mypy]\npython_executable = bin/python\n", True),
+        ("pyproject.toml", '[tool.mypy]\nplugins = ["pydantic.mypy"]\nfiles = ["tools"]\n', False),
+        ("mypy.ini", "[mypy]\nstrict = true\nfiles = tools\n", False),
+    ],
+)
+def test_mypy_has_no_kept_cache_where_it_runs_code_of_the_project(
+    tmp_path: Path, name: str, text: str, is_other: bool
+) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/spoil.py").touch()
+    (tmp_path / name).write_text(text)
+
+    assert runs_other_code(["python", "-m", "mypy", "--config-file=own.ini", "tools"], tmp_path) == is_other
+
+
+def test_a_command_that_only_names_mypy_is_not_mypy() -> None:
+    mypy = (["mypy", "."], [".venv/bin/mypy"], ["uv", "run", "mypy"], ["env", "A=b", "python3", "-m", "mypy"])
+
+    assert all(map(is_mypy, mypy))
+    assert not any(map(is_mypy, (["sh", "-c", "spoil", "mypy"], ["python", "spoil.py", "mypy"])))

@@ -27,7 +27,7 @@ from workers.workspaces.confinement import confinement_in, setup_confinement
 from workers.workspaces.environment import allowed_names, allowed_variables, environment_for, with_named
 from workers.workspaces.home import in_own_home
 from workers.workspaces.interpreter import probe_imports
-from workers.workspaces.mypy_cache import date_by, is_due, is_mypy, lend_cache, mypy_cache
+from workers.workspaces.mypy_cache import date_by, is_due, is_mypy, lend_cache, mypy_cache, runs_other_code
 from workers.workspaces.node_modules import lend_generated, lend_node_modules
 from workers.workspaces.own_modules import OwnModules
 from workers.workspaces.setup import Setup, prepare
@@ -141,7 +141,8 @@ class Site:
         writable = []
         own = Path(env.get("MYPY_CACHE_DIR", ""))
         # A cache directory that the project names is kept.
-        if is_mypy(argv) and is_in_place(own, self.cache / "work") and not self.shared:
+        may_keep = not self.shared and is_mypy(argv) and is_in_place(own, self.cache / "work")
+        if may_keep and not runs_other_code(argv, cwd):
             kept = mypy_cache(self.cache, Path(self.snapshot.source, self.snapshot.subdirectory))
             with suppress(OSError):
                 if self.remembers and (self.began == math.inf or is_due(kept, time.time())):

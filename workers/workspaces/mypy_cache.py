@@ -1,16 +1,23 @@
 """Keeps mypy's cache for a project's folder from one check to the next; without it mypy takes far longer.
 
-Owns `{cache}/mypy/`: a folder for each project folder, passed only to mypy.
+Owns `{cache}/mypy/`: a folder for each project folder, passed only to mypy, and only if it runs no code of the project.
 """
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from fixloop.configuration.commands import module_of, without_launchers
+
 DAY_SECONDS: Final = 86_400.0
+_SETTINGS: Final = ("mypy.ini", ".mypy.ini", "pyproject.toml", "setup.cfg")
+_PLUGINS: Final = re.compile(r"^\s*plugins\s*=\s*(\[[^\]]*\]|.*(?:\n[ \t]+.*)*)", re.MULTILINE)
+_WORD: Final = re.compile(r"[\w./]+")
+_INTERPRETER: Final = re.compile(r"^\s*python_executable\s*=", re.MULTILINE)
 
 
 def mypy_cache(cache: Path, folder: Path) -> Path:
@@ -38,7 +45,20 @@ def is_due(kept: Path, now: float) -> bool:
 
 
 def is_mypy(command: Sequence[str]) -> bool:
-    return "mypy" in map(os.path.basename, command)
+    words = without_launchers(tuple(command))
+    return os.path.basename(words[0]) == "mypy" or module_of(words) == "mypy"
+
+
+def runs_other_code(command: Sequence[str], directory: Path) -> bool:
+    """Whether this call of mypy in `directory` also runs code of the project, which could write to the cache: a plugin
+    of its own, or an interpreter that it names."""
+    own = [directory / word.removeprefix("--config-file=") for word in command]
+    found = [place / name for place in (directory, *directory.parents) for name in _SETTINGS]
+    text = "\n".join(file.read_text(errors="replace") for file in (*own, *found) if file.is_file())
+    plugins = {word.split(".")[0] for listed in _PLUGINS.findall(text) for word in _WORD.findall(listed)}
+    folders = [directory, *(each for each in directory.iterdir() if each.is_dir())]
+    paths = (folder / f"{name}{end}" for folder in folders for name in plugins for end in ("", ".py"))
+    return bool(_INTERPRETER.search(text)) or any(path.exists() for path in paths)
 
 
 def date_by(content: str, folder: Path) -> None:
