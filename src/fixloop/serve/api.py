@@ -10,11 +10,10 @@ from pydantic_core import to_json
 
 from fixloop.commands.handlers import Answer
 from fixloop.serve import documents
-from fixloop.serve.access import ADMIN, checked_name, checked_projects, scopes_of
+from fixloop.serve.access import ADMIN, checked_name, scopes_of
 from fixloop.serve.lists import place_of
-from fixloop.serve.problems import KINDS, Problem
+from fixloop.serve.problems import KINDS, Problem, projects_for, require, require_own
 from fixloop.serve.requests import Hooked, Key, Known, Serving, notices_for
-from fixloop.serve.service import require
 from fixloop.serve.submission import Body, NewWorkflow
 
 LONGEST_TEXT: Final = 20_000
@@ -208,11 +207,10 @@ def tokens(caller: Known, service: Serving) -> dict[str, Any]:
 def create_token(caller: Known, service: Serving, given: NewToken) -> dict[str, Any]:
     """A new token. This answer is the only one that shows it."""
     require(caller, ADMIN)
-    scopes, projects = scopes_of(given.role, given.agent), checked_projects(given.projects)
-    if not caller.covers(projects):
-        raise Problem(
-            "not-allowed", f"{caller.name} makes tokens for {', '.join(sorted(caller.projects))} alone"
-        )
+    scopes, projects = (
+        scopes_of(given.role, given.agent),
+        projects_for(caller, given.projects, "makes tokens"),
+    )
     return {"token": service.tokens.create(checked_name(given.name), scopes, projects, days=given.days)}
 
 
@@ -221,7 +219,5 @@ def revoke_token(
     caller: Known, service: Serving, token: Annotated[str, Path(pattern="^[0-9a-f]{8}$")]
 ) -> None:
     """Make a token, and the sessions that it began, prove nothing any more."""
-    require(caller, ADMIN)
-    if not any(each.id == token and caller.covers(each.projects) for each in service.tokens.all()):
-        raise Problem("not-found", f"no token {token}")
+    require_own(caller, "token", token, service.tokens.all())
     service.tokens.revoke(token)

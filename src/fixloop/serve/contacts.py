@@ -86,14 +86,13 @@ def contacts_in(path: Path) -> Contacts:
     return found
 
 
-What = Literal["asked", "reminded", "answered"]
 Told = Mapping[str, datetime]
 """A call's mark → its time; `failed NAME` → when a person could first not be reached."""
 
 
 class Call(NamedTuple):
     contact: Contact
-    what: What
+    what: Literal["asked", "reminded"]
 
     @property
     def mark(self) -> str:
@@ -120,8 +119,3 @@ def due(
                 found.append(reminder)
         begins += each
     return found
-
-
-def answered(contacts: Sequence[Contact], told: Told) -> list[Call]:
-    """The calls that report a decision: to everybody who was asked."""
-    return [Call(contact, "answered") for contact in contacts if f"asked {contact.name}" in told]

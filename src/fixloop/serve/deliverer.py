@@ -109,12 +109,9 @@ class Deliverer:
         if known is not None and known.endpoint == endpoint and known.told is rows:
             return
         standing = before = self._webhooks.standing(endpoint.id)
-        turn = (
-            ""
-            if standing.due > iso_stamp(self._now())
-            else self._webhooks.turns.take(endpoint.id, self._owner)
-        )
-        if not turn:
+        if standing.due > iso_stamp(self._now()):
+            return
+        if not (turn := self._webhooks.turns.take(endpoint.id, self._owner)):
             return
         if known is None or known.endpoint != endpoint or turn == "taken":
             known = _Known(endpoint, self._webhooks.sent(endpoint.id))
@@ -201,11 +198,10 @@ class Deliverer:
     def _try(self, endpoint: Endpoint) -> None:
         try:
             self.deliver(endpoint)
-        except InfrastructureError:
+        except Exception as error:
             self._known.pop(endpoint.id, None)
-        except Exception:
-            log.exception("webhook %s cannot be delivered to; it is tried again", endpoint.id)
-            self._known.pop(endpoint.id, None)
+            if not isinstance(error, InfrastructureError):
+                log.exception("webhook %s cannot be delivered to; it is tried again", endpoint.id)
 
 
 def _is_wanted(endpoint: Endpoint, event: Published) -> bool:

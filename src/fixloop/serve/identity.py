@@ -2,6 +2,7 @@
 
 import hmac
 from collections.abc import Sequence
+from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final
 
@@ -62,16 +63,11 @@ class Identities:
 
     def _proxied(self, request: Request) -> Caller | None:
         name = request.headers.get(self._header, "") if self._header else ""
-        if not name or not self._is_proxy(address_of(request)):
-            return None
-        person = self.people.known(name, PROXY)
+        is_proxy = False
+        with suppress(ValueError):
+            is_proxy = any(ip_address(address_of(request)) in network for network in self._proxies)
+        person = self.people.known(name, PROXY) if name and is_proxy else None
         return person and person._replace(csrf=self.tokens.csrf_of(name))
-
-    def _is_proxy(self, address: str) -> bool:
-        try:
-            return any(ip_address(address) in network for network in self._proxies)
-        except ValueError:
-            return False
 
 
 def address_of(request: Request) -> str:

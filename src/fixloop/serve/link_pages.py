@@ -9,16 +9,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
-from starlette.concurrency import run_in_threadpool
 
 from fixloop.serve.access import DECIDE, LINK, READ, Caller
 from fixloop.serve.identity import address_of
 from fixloop.serve.pages import READING
 from fixloop.serve.problems import Problem
-from fixloop.serve.requests import Serving, form_of
+from fixloop.serve.requests import Form, Serving
 from fixloop.serve.service import Service
 from fixloop.serve.tokens import Link
-from fixloop.serve.workflow_pages import answer_in, decision_page
+from fixloop.serve.workflow_pages import answer_in, decision
 
 router = APIRouter(prefix="/a/{link}", include_in_schema=False, default_response_class=HTMLResponse)
 Address = Annotated[str, Path(pattern=r"^[\w-]{43}$")]
@@ -28,19 +27,12 @@ Address = Annotated[str, Path(pattern=r"^[\w-]{43}$")]
 def look(request: Request, service: Serving, link: Address) -> Response:
     """Show the question; this does not use up the link."""
     found = _found(request, service, link)
-    return decision_page(
-        request, _caller(found), service, found.workflow, found.escalation, seen=found.version
-    )
+    return decision(request, _caller(found), service, found.workflow, found.escalation, seen=found.version)
 
 
 @router.post("")
-async def decide(request: Request, service: Serving, link: Address) -> Response:
+def decide(request: Request, service: Serving, link: Address, given: Form) -> Response:
     """Answer the question, for the state that the message was about."""
-    given = await form_of(request)
-    return await run_in_threadpool(_decided, request, service, link, given)
-
-
-def _decided(request: Request, service: Service, link: str, given: dict[str, str]) -> Response:
     found = _found(request, service, link)
     answer = answer_in(given, found.escalation)
     if answer.word not in found.decisions and "*" not in found.decisions:

@@ -14,9 +14,8 @@ from fixloop.errors import FixloopError
 from fixloop.serve import access
 from fixloop.serve.api import PROBLEMS
 from fixloop.serve.follower import Follower, News
-from fixloop.serve.problems import Problem
+from fixloop.serve.problems import Problem, require
 from fixloop.serve.requests import Known, Serving, identities_of
-from fixloop.serve.service import require
 
 KEEP_ALIVE_SECONDS: Final = 20.0
 """Proxies close a connection that is silent for half a minute."""

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -15,6 +14,7 @@ from fixloop import __version__
 from fixloop.errors import FixloopError
 from fixloop.serve.access import Caller
 from fixloop.serve.problems import Problem
+from fixloop.serve.requests import once
 from fixloop.serve.service import Service
 from fixloop.serve.work import Desk
 from fixloop.serve.work_api import LONGEST_WAIT_SECONDS, claimed
@@ -25,6 +25,16 @@ MOST_CHARACTERS: Final = 4000
 SHOWN_WORKFLOWS: Final = 20
 INSTRUCTIONS: Final = (
     "Claim work, then submit a patch or decline. Tests and gates are frozen. `next` says what to do."
+)
+_SHOWN: Final = (
+    "workflow_id",
+    "issue",
+    "name",
+    "status",
+    "owner",
+    "specialist",
+    "iteration",
+    "max_iterations",
 )
 _VERDICTS: Final = {0: "passed", 1: "failed"}
 
@@ -67,7 +77,7 @@ def server_of(service: Service, caller: Callable[[], Caller], *, with_check: boo
         claim: Claim, fence: Fence, patch: str, summary: str = "", idempotency_key: Once = ""
     ) -> Answer:
         """Hand in a unified diff onto base_commit."""
-        key = idempotency_key or uuid.uuid4().hex
+        key = once(idempotency_key)
         return await _answered(lambda: desk.submit(caller(), claim, fence, patch, summary, key))
 
     @server.tool()
@@ -79,7 +89,7 @@ def server_of(service: Service, caller: Callable[[], Caller], *, with_check: boo
         idempotency_key: Once = "",
     ) -> Answer:
         """Say that there will be no fix, and why: a person decides."""
-        key = idempotency_key or uuid.uuid4().hex
+        key = once(idempotency_key)
         return await _answered(lambda: desk.decline(caller(), claim, fence, kind, text, key))
 
     @server.tool()
@@ -90,7 +100,13 @@ def server_of(service: Service, caller: Callable[[], Caller], *, with_check: boo
     @server.tool()
     async def status() -> Answer:
         """The live workflows: whose turn it is, and in which run."""
-        return await _answered(lambda: _standing(service, caller()))
+
+        def found() -> Answer:
+            page = service.workflows(caller(), state="live", most=SHOWN_WORKFLOWS)
+            shown = [{name: each[name] for name in _SHOWN} for each in page.workflows]
+            return {"status": "found", "workflows": shown, "next": "claim_work"}
+
+        return await _answered(found)
 
     return server
 
@@ -98,28 +114,15 @@ def server_of(service: Service, caller: Callable[[], Caller], *, with_check: boo
 def _checked(directory: Path, path: str) -> Answer:
     place = (directory / path).resolve()
     if not place.is_relative_to(directory.resolve()):
-        return {
-            "status": "refused",
-            "reasons": [f"{path} is not below {directory}"],
-            "next": "check another path",
-        }
+        told = f"{path} is not below {directory}"
+        return {"status": "refused", "reasons": [told], "next": "check another path"}
     # A separate program, because its output is not part of this protocol, and it can be killed.
     command = [sys.executable, "-m", "fixloop.cli", "check", str(place), "--within", str(CHECK_SECONDS)]
     done = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     said = (done.stdout or done.stderr).decode("utf-8", "replace")[:MOST_CHARACTERS]
     verdict = _VERDICTS.get(done.returncode, "could_not_check")
-    return {
-        "status": verdict,
-        "text": said,
-        "next": "mend it, then check" if verdict == "failed" else "submit",
-    }
-
-
-def _standing(service: Service, caller: Caller) -> Answer:
-    page = service.workflows(caller, state="live", most=SHOWN_WORKFLOWS)
-    names = ("workflow_id", "issue", "name", "status", "owner", "specialist", "iteration", "max_iterations")
-    shown = [{name: each[name] for name in names} for each in page.workflows]
-    return {"status": "found", "workflows": shown, "next": "claim_work"}
+    following = "mend it, then check" if verdict == "failed" else "submit"
+    return {"status": verdict, "text": said, "next": following}
 
 
 async def _answered(ask: Callable[[], Answer]) -> Answer:

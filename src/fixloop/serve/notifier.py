@@ -17,7 +17,7 @@ from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.protocol.durations import iso_stamp
 from fixloop.serve.access import READ, TERMINAL, Caller
 from fixloop.serve.background import repeating
-from fixloop.serve.contacts import Call, Contact, Contacts, answered, due
+from fixloop.serve.contacts import Call, Contact, Contacts, due
 from fixloop.serve.lists import Item
 from fixloop.serve.problems import Problem
 from fixloop.serve.service import DECIDABLE, Service
@@ -122,21 +122,19 @@ class Notifier:
     def _tell_answered(self, name: str, told: Mapping[str, datetime]) -> None:
         workflow, _, escalation = name.partition(" ")
         try:
-            look = self._service.look(_EVERYTHING, workflow)
-            made = self._service.decided(_EVERYTHING, look, escalation)
-        except Problem:
-            # Its workflow was purged.
-            made = None
-        except FixloopError as error:
-            if isinstance(error, InfrastructureError):
-                raise
+            made = self._service.decided(self._service.look(_EVERYTHING, workflow), escalation)
+        except InfrastructureError:
+            raise
+        except (Problem, FixloopError):
+            # Its workflow was purged, or cannot be read.
             made = None
         said = (
             f"{made['by']} decided {made['decision']} at {made['at']}." if made else "It is no longer asked."
         )
-        for call in answered(self._contacts.contact, told):
-            title = f"{_called(workflow, {})} is decided"
-            self._send(call.contact, title, f"{said} There is nothing left to do for you.")
+        for contact in self._contacts.contact:
+            if f"asked {contact.name}" in told:
+                title = f"{_called(workflow, {})} is decided"
+                self._send(contact, title, f"{said} There is nothing left to do for you.")
         self._connection.call(lambda client: client.hdel(keys.CALLS, name))
 
 

@@ -68,7 +68,7 @@ def fleet(
     """All workflows by state, queues, agents, and the workers and hooks of this host."""
     given = {"state": state, "project": project, "profile": profile}
     found = service.workflows(caller, **given, cursor=cursor, most=SHOWN_WORKFLOWS)
-    counts, states = service.counts(caller)["workflows"], Counter[str]()
+    counts, states = service.counts(caller), Counter[str]()
     for each in counts:
         states[each["state"]] += each["count"]
     return page(

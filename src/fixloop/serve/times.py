@@ -3,7 +3,7 @@
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
@@ -124,36 +124,29 @@ class Times:
 def observed(seen: Seen, entry: Entry) -> tuple[Seen, list[Observed]]:
     """The observations from one entry, and the state after it."""
     at, event = entry.body["at"], entry.body.get("event", {})
-    found = list(_of_event(seen, at, event))
-    kind = event.get("kind")
+    found: list[Observed] = []
+    kind, is_pass = event.get("kind"), event.get("outcome") == "passed" and not event.get("findings")
     seen = seen._replace(seq=entry.seq, began=seen.began or at)
-    if kind in ("decision-made", "answered"):
-        seen = seen._replace(asked=("", ""))
-    if kind == "fix-completed":
+    if kind == "run-finished" and is_pass and event.get("step") != "confirm":
+        found.append(Observed("iterations_to_pass", event["specialist"], event["iteration"]))
+    elif kind == "fix-completed":
+        if seen.reported:
+            found.append(Observed("fix_seconds", _agent_of(event), _seconds(seen.reported, at)))
         seen = seen._replace(reported="")
+    elif kind in ("decision-made", "answered"):
+        since, reason = seen.asked
+        if since:
+            found.append(Observed("decision_seconds", reason, _seconds(since, at)))
+        seen = seen._replace(asked=("", ""))
     for message in entry.body.get("messages", ()):
         body = message.get("body", {})
         if body.get("kind") in ("escalation", "cycle.escalation"):
             seen = seen._replace(asked=(at, str(body.get("reason", ""))))
-            found += [
-                Observed("holds", rule, 1)
-                for rule in sorted({each["rule"] for each in body.get("findings", ())})
-            ]
+            rules = {each["rule"] for each in body.get("findings", ())}
+            found += [Observed("holds", rule, 1) for rule in sorted(rules)]
         elif body.get("kind") == "failure-report":
             seen = seen._replace(reported=at)
     return seen, found
-
-
-def _of_event(seen: Seen, at: str, event: Mapping[str, Any]) -> Iterator[Observed]:
-    kind = event.get("kind")
-    if kind == "run-finished" and event.get("outcome") == "passed" and not event.get("findings"):
-        if event.get("step") != "confirm":
-            yield Observed("iterations_to_pass", event["specialist"], event["iteration"])
-    elif kind == "fix-completed" and seen.reported:
-        yield Observed("fix_seconds", _agent_of(event), _seconds(seen.reported, at))
-    elif kind in ("decision-made", "answered") and seen.asked[0]:
-        since, reason = seen.asked
-        yield Observed("decision_seconds", reason, _seconds(since, at))
 
 
 def _agent_of(event: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from operator import methodcaller
-from typing import Any, Final
+from typing import Final
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
@@ -53,22 +53,22 @@ class Collector:
 
     def take(self, traces: Iterable[tuple[str, Iterable[Span]]]) -> bool:
         """Send the spans of workflows by their ids; returns whether the collector accepted them."""
-        spans = [self._readable(workflow, span) for workflow, found in traces for span in found]
+        spans = [
+            ReadableSpan(
+                span.name,
+                context=_context(workflow, span.id),
+                parent=_context(workflow, span.parent) if span.parent else None,
+                resource=self._resource,
+                attributes=span.attributes,
+                start_time=_nanoseconds(span.start),
+                end_time=_nanoseconds(span.end),
+                status=Status(StatusCode.ERROR) if span.is_failed else Status(),
+                instrumentation_scope=_SCOPE,
+            )
+            for workflow, found in traces
+            for span in found
+        ]
         return self._exporter.export(spans) is SpanExportResult.SUCCESS
-
-    def _readable(self, workflow: str, span: Span) -> ReadableSpan:
-        status = Status(StatusCode.ERROR) if span.is_failed else Status()
-        return ReadableSpan(
-            span.name,
-            context=_context(workflow, span.id),
-            parent=_context(workflow, span.parent) if span.parent else None,
-            resource=self._resource,
-            attributes=span.attributes,
-            start_time=_nanoseconds(span.start),
-            end_time=_nanoseconds(span.end),
-            status=status,
-            instrumentation_scope=_SCOPE,
-        )
 
 
 class Tracer:
@@ -141,5 +141,4 @@ def _context(workflow: str, span: int) -> SpanContext:
 
 
 def _nanoseconds(at: datetime) -> int:
-    whole: Any = at.timestamp()
-    return int(whole * 1_000_000) * 1000
+    return int(at.timestamp() * 1_000_000) * 1000

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from fixloop.commands.handlers import Work, handlers_of
 from fixloop.commands.screen import heard
 from fixloop.errors import RefusedError, UsageError
-from fixloop.protocol.declining import kind_named
+from fixloop.protocol.declining import Kind
 from fixloop.serve.access import SUBMIT, Caller
 from fixloop.serve.follower import News
 from fixloop.serve.lists import Item
@@ -116,9 +116,8 @@ class Desk:
         return _too_late(f"workflow {workflow[:60]} waits for no fix")
 
     def decline(self, caller: Caller, claim: str, fence: int, kind: str, text: str, key: str) -> Answer:
-        """Report that there will be no fix, and why: a person decides, and no iteration is counted. UsageError: there
-        is no such kind."""
-        work = Work(blocked=text, declined=kind_named(kind.replace("_", "-")))
+        """Report that there will be no fix, and why: a person decides, and no iteration is counted."""
+        work = Work(blocked=text, declined=Kind(kind))
         return self._submit(caller, claim, fence, work, key)
 
     def _claimed(self, caller: Caller, item: Item) -> Answer | None:
@@ -174,11 +173,7 @@ class Desk:
             with heard() as notes:
                 handlers_of(session, found.workflow).fixed(session, found.workflow, work)
         except RefusedError as error:
-            return self._earlier_answer(caller, found) or {
-                "status": "too_late",
-                "reasons": [str(error)],
-                "next": "claim",
-            }
+            return self._earlier_answer(caller, found) or _too_late(str(error))
         except UsageError as error:
             return _refused(str(error))
         session.store.locks.release(found.workflow, found.resource, fence)
@@ -201,11 +196,11 @@ class Desk:
         locks = self._service.acting(caller, "claim").store.locks
         # A fence is a small number, which others can guess, so the lock's holder is compared by name.
         grant = locks.acquire(found.workflow, found.resource, caller.signature, lease_seconds=LEASE_SECONDS)
-        if grant.status == "again" and grant.token == fence:
+        if grant.status == "again":
+            if grant.token != fence:
+                return _too_late(f"fence {fence} is not that of your claim; claim again to see it")
             locks.extend(found.workflow, found.resource, fence, lease_seconds=LEASE_SECONDS)
             return None
-        if grant.status == "again":
-            return _too_late(f"fence {fence} is not that of your claim; claim again to see it")
         if grant.is_held:
             # Nobody holds it: the caller gets it again by claiming.
             locks.release(found.workflow, found.resource, grant.token)
