@@ -112,17 +112,12 @@ def _waiting(
         last = next((entry for entry in reversed(entries) if entry.kind in ends), None)
         output = _tail(last) if last is not None and last.kind == "fix-failed" else ""
         what = "a decision" if opened.decision is None else "a fix by hand"
-        because = model.one_line(
-            f"{opened.reason.text}: {opened.detail}" if opened.detail else opened.reason.text, 1000
-        )
+        because = model.one_line(": ".join(filter(None, (opened.reason.text, opened.detail))), 1000)
         return model.Waiting(what=what, since=since, because=because, answers=answers, output=output)
     if state.fixer != "outside" or not state.awaits_fix:
         return None
-    who = (
-        f"{state.agent} is asked"
-        if state.agent
-        else "no fixer is configured; --fixer COMMAND or [fixer] names one"
-    )
+    nobody = "no fixer is configured; --fixer COMMAND or [fixer] names one"
+    who = f"{state.agent} is asked" if state.agent else nobody
     return model.Waiting(what="a fix", since=since, because=who, answers=answers)
 
 
@@ -145,13 +140,12 @@ def _sentence(state: State) -> str:
         return f"A person skipped {' and '.join(skipped)}; what failed there is a known issue."
     if state.outcome is not None:
         return f"It ended in {where}; the feature has not passed."
-    opened = state.escalation
-    if opened is not None and state.held is None:
-        wanted = "a fix by hand" if opened.decision is not None else "a decision"
-        return f"{where}, waits for {wanted}: {opened.reason.text}."
     if state.held is not None:
         because = f": {state.held.reason}" if state.held.reason else ""
         return model.one_line(f"{where}, is paused by {state.held.by}{because}.")
+    if (opened := state.escalation) is not None:
+        wanted = "a fix by hand" if opened.decision is not None else "a decision"
+        return f"{where}, waits for {wanted}: {opened.reason.text}."
     turn = {"agent": "waits for the main agent's fix", "person": "waits for a person"}
     return f"{where}, {turn.get(state.owner, f'is {active.status}')}."
 
@@ -188,11 +182,9 @@ def _escalations(entries: Sequence[Recorded], now: datetime | None) -> Iterable[
         if said is None or said.message.body.kind != "escalation":
             continue
         body = said.message.body
-        answer = next(
-            (later for later in entries[index + 1 :] if later.kind in ("decision-made", "cancelled")), None
-        )
-        until = answer.at if answer is not None else now
-        event = answer.event if answer is not None else {}
+        later = (each for each in entries[index + 1 :] if each.kind in ("decision-made", "cancelled"))
+        answer = next(later, None)
+        until, event = (answer.at, answer.event) if answer is not None else (now, {})
         yield model.EscalationRow(
             message_id=said.message.message_id,
             specialist=said.message.specialist,
@@ -212,18 +204,16 @@ def _escalations(entries: Sequence[Recorded], now: datetime | None) -> Iterable[
 
 def _errors(entries: Iterable[Recorded]) -> Iterable[model.ErrorRow]:
     for entry in entries:
-        for said in entry.lines:
-            message = said.message
-            if message.body.kind in ERRORS:
-                yield model.ErrorRow(
-                    kind=ERRORS[message.body.kind],
-                    message_id=message.message_id,
-                    specialist=message.specialist,
-                    iteration=message.iteration,
-                    at=message.at,
-                    summary=model.one_line(message.summary, 1000),
-                    output=_tail(entry),
-                )
+        for message in (said.message for said in entry.lines if said.message.body.kind in ERRORS):
+            yield model.ErrorRow(
+                kind=ERRORS[message.body.kind],
+                message_id=message.message_id,
+                specialist=message.specialist,
+                iteration=message.iteration,
+                at=message.at,
+                summary=model.one_line(message.summary, 1000),
+                output=_tail(entry),
+            )
 
 
 def _at_work(state: State, found: Sequence[Interval]) -> model.AtWork | None:

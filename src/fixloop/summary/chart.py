@@ -119,9 +119,11 @@ def _widths(bars: Sequence[Bar]) -> tuple[list[float], bool]:
     spent = [bar.seconds + bar.away_seconds for bar in bars]
     total = sum(spent)
     even = [width * each / total if total else 0.0 for each in spent]
-    if total and all(
-        e >= least_one or bar.kind == "engine" for e, least_one, bar in zip(even, least, bars, strict=True)
-    ):
+    seen = (
+        bar.kind == "engine" or each >= least_one
+        for bar, each, least_one in zip(bars, even, least, strict=True)
+    )
+    if total and all(seen):
         return even, True
     rest = max(0.0, width - sum(least))
     roots = [each**0.5 for each in spent]
@@ -180,18 +182,13 @@ def _points(
         x = starts[min(mark.bar, len(starts) - 1)]
         if mark.bar < len(summary.bars):
             bar = summary.bars[mark.bar]
-            whole = (bar.end - bar.start).total_seconds()
-            x += (
-                widths[mark.bar] * min(1.0, max(0.0, (mark.at - bar.start).total_seconds() / whole))
-                if whole
-                else 0
-            )
+            if whole := (bar.end - bar.start).total_seconds():
+                x += widths[mark.bar] * min(1.0, max(0.0, (mark.at - bar.start).total_seconds() / whole))
         x = min(max(x, _MARK / 2, free.get(mark.specialist, 0.0)), starts[-1])
         free[mark.specialist] = x + _MARK
         letter = {"escalation": "!", "decision": "D", "reminder": "R", "error": "E"}.get(mark.kind, "V")
-        yield Point(
-            mark, round(x, 1), top[mark.specialist] + 12, letter, f"{mark.kind.capitalize()} {mark.text}"
-        )
+        title = f"{mark.kind.capitalize()} {mark.text}"
+        yield Point(mark, round(x, 1), top[mark.specialist] + 12, letter, title)
 
 
 def _since(summary: Summary, at: datetime) -> str:

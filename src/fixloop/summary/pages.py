@@ -23,7 +23,7 @@ MOST_BYTES: Final = 2_000_000
 
 def as_markdown(summary: Summary) -> str:
     """The report as Markdown, without the conversation, which `fixloop log` shows."""
-    return _fitting(summary, _template("report.md.j2", finalize=_escaped), 0.4)
+    return _fitting(summary, _template("report.md.j2", finalize=_in_markdown), 0.4)
 
 
 def as_html(summary: Summary) -> str:
@@ -62,10 +62,8 @@ def _noun(count: int, noun: str) -> str:
     return noun if count == 1 else f"{noun}s"
 
 
-def _escaped(value: object) -> object:
-    if type(value) is Verbatim or not isinstance(value, str):
-        return value
-    return markdown.line(value)
+def _in_markdown(value: object) -> object:
+    return markdown.line(value) if isinstance(value, str) and type(value) is not Verbatim else value
 
 
 class Cut:
@@ -85,9 +83,7 @@ def trimmed(summary: Summary, cut: Cut) -> Summary:
     """`summary` with shorter texts and lists; its figures stay those of the whole."""
     bars = summary.bars[-cut.bars :]
     gone = len(summary.bars) - len(bars)
-    moments = (
-        mark.model_copy(update={"bar": mark.bar - gone}) for mark in summary.moments if mark.bar >= gone
-    )
+    marks = (mark for mark in summary.moments if mark.bar >= gone)
     diff, further = _beginning(summary.diff, cut)
     lines = (
         line.model_copy(update={"text": line.text[: cut.text], "further": len(line.text) - cut.text})
@@ -105,7 +101,7 @@ def trimmed(summary: Summary, cut: Cut) -> Summary:
             "marks": summary.marks[: cut.names],
             "files": summary.files[: cut.names],
             "bars": bars,
-            "moments": tuple(moments),
+            "moments": tuple(mark.model_copy(update={"bar": mark.bar - gone}) for mark in marks),
             "lines": tuple(lines),
         }
     )
