@@ -128,13 +128,8 @@ def _resolved(what: Confinement) -> Confinement:
         real = (Path(os.path.realpath(path)) for path in paths)
         return tuple(dict.fromkeys(path for path in real if path.exists() and "\n" not in str(path)))
 
-    return Confinement(
-        there(what.writable),
-        there(what.hidden),
-        there(what.shown),
-        Path(os.path.realpath(what.tmp)),
-        what.network,
-    )
+    tmp = Path(os.path.realpath(what.tmp))
+    return Confinement(there(what.writable), there(what.hidden), there(what.shown), tmp, what.network)
 
 
 def _program() -> str:
@@ -157,13 +152,9 @@ def _refusal_of_bubblewrap() -> str:
 
 def _bubblewrap(what: Confinement, *, covers: bool) -> tuple[str, ...]:
     """The command line before the command; later arguments override earlier ones."""
-    laid: list[tuple[Path, tuple[str, ...]]] = [
-        (Path("/"), ("--ro-bind", "/")),
-        (Path("/dev"), ("--dev",)),
-        (Path("/proc"), ("--proc",)),
-    ]
-    for path in what.hidden:
-        laid.append((path, ("--tmpfs",) if path.is_dir() else ("--ro-bind", "/dev/null")))
+    laid: list[tuple[Path, tuple[str, ...]]] = [(Path("/"), ("--ro-bind", "/"))]
+    laid += [(Path("/dev"), ("--dev",)), (Path("/proc"), ("--proc",))]
+    laid += [(path, ("--tmpfs",) if path.is_dir() else ("--ro-bind", "/dev/null")) for path in what.hidden]
     laid += [(path, ("--ro-bind", str(path))) for path in what.shown]
     laid += [(path, ("--bind", str(path))) for path in what.writable]
     laid.append((Path(TEMPORARY) if covers else what.tmp, ("--bind", str(what.tmp))))

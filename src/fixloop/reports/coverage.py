@@ -44,9 +44,8 @@ def read_coverage(content: bytes, tree: SourceTree, gate: float | None) -> Repor
     if totals.get("num_statements") == 0:
         raise Unusable("measured no statement: no file of the project was imported or selected")
     if gate is None:
-        return Report(
-            outcome=RunOutcome.PASSED, reason=f"coverage is {_floored(percent, 2)}%", coverage_percent=percent
-        )
+        reason = f"coverage is {_floored(percent, 2)}%"
+        return Report(outcome=RunOutcome.PASSED, reason=reason, coverage_percent=percent)
     failed = percent < gate
     relation = "is below" if failed else "meets"
     return Report(

@@ -225,15 +225,14 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
                 return (*words, failure.name)
             return (*words, "-run", "/".join(f"^{re.escape(part)}$" for part in test[2].split("/")), test[1])
         case "cargo", ("test", *options):
-            return _of_cargo((*runner, "test", *takewhile("--".__ne__, options)), failure.name)
+            command, path = (
+                (*runner, "test", *takewhile("--".__ne__, options)),
+                failure.name.partition("::")[2],
+            )
+            if failure.name == BUILD:
+                return (*command, "--no-run")
+            source, is_doc_test, item = path.partition(" -")
+            if is_doc_test:  # rustdoc takes each word of its name separately
+                return (*command, "--doc", item.strip() or source)
+            return (*command, path, "--", "--exact") if path else ()
     return ()
-
-
-def _of_cargo(command: tuple[str, ...], name: str) -> tuple[str, ...]:
-    path = name.partition("::")[2]
-    if name == BUILD:
-        return (*command, "--no-run")
-    file, is_doc_test, item = path.partition(" -")
-    if is_doc_test:  # rustdoc takes each word of its name separately
-        return (*command, "--doc", item.strip() or file)
-    return (*command, path, "--", "--exact") if path else ()

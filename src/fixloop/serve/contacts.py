@@ -74,11 +74,10 @@ def contacts_in(path: Path) -> Contacts:
     """UsageError: the file cannot be read, or is malformed."""
     try:
         found = Contacts.model_validate(tomllib.loads(path.read_text()))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     except (OSError, ValueError) as error:
-        if isinstance(error, ValidationError):
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise UsageError(f"{path}: {where}: {first['msg']}") from None
         raise UsageError(f"{path} cannot be read as contacts: {error}") from None
     names = [each.name for each in found.contact]
     if len(set(names)) < len(names):

@@ -26,7 +26,13 @@ class Identities:
         """`proxies` are the addresses or networks whose `header` names a person. UsageError: one is malformed."""
         self.tokens = tokens
         self.people = people
-        self._proxies = [_network(each) for each in proxies]
+        self._proxies: list[IPv4Network | IPv6Network] = []
+        for each in proxies:
+            try:
+                self._proxies.append(ip_network(each))
+            except ValueError:
+                told = f"--proxy {each!r} is neither an address nor a network; use one such as 10.0.0.7 or 10.0.0.0/8"
+                raise UsageError(told) from None
         self._header = header
 
     def caller(self, request: Request, csrf: str = "") -> Caller:
@@ -40,7 +46,11 @@ class Identities:
                 self.tokens.count_failure(address_of(request))
                 raise Problem("not-signed-in", "this token is unknown, was revoked or has run out")
             return found
-        found = self.in_session(cookie) if cookie else None
+        found = self.tokens.signed_in(cookie) if cookie else None
+        if found is not None and found.token == PASSWORD:
+            # A person's rights are read from the current file of people.
+            person = self.people.known(found.name)
+            found = person and person._replace(csrf=found.csrf)
         # A proxy's users have no session here: each request has their name, and a token for forms.
         found = found or self._proxied(request)
         if found is None:
@@ -52,14 +62,6 @@ class Identities:
                 "not-allowed", f"a request of a browser needs its {CSRF_HEADER}; load the page again"
             )
         return found
-
-    def in_session(self, cookie: str) -> Caller | None:
-        """The caller of a session cookie; a person's rights are read from the current file of people."""
-        found = self.tokens.signed_in(cookie)
-        if found is None or found.token != PASSWORD:
-            return found
-        person = self.people.known(found.name)
-        return person and person._replace(csrf=found.csrf)
 
     def _proxied(self, request: Request) -> Caller | None:
         name = request.headers.get(self._header, "") if self._header else ""
@@ -73,11 +75,3 @@ class Identities:
 def address_of(request: Request) -> str:
     """The other end of the connection; headers are ignored."""
     return request.client.host if request.client else ""
-
-
-def _network(text: str) -> IPv4Network | IPv6Network:
-    try:
-        return ip_network(text)
-    except ValueError:
-        told = f"--proxy {text!r} is neither an address nor a network; use one such as 10.0.0.7 or 10.0.0.0/8"
-        raise UsageError(told) from None

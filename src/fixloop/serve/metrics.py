@@ -64,29 +64,19 @@ def exposition(found: Iterable[Metric]) -> bytes:
 def families(figures: Figures) -> Iterator[Metric]:
     """The metrics."""
     states = Counter((row.document["profile"], row.state) for row in figures.workflows)
-    yield gauge(
-        "workflows",
-        "Workflows by profile and state: whose turn it is, paused, damaged, or how they ended.",
-        ("profile", "state"),
-        states,
-    )
+    told = "Workflows by profile and state: whose turn it is, paused, damaged, or how they ended."
+    yield gauge("workflows", told, ("profile", "state"), states)
     steps = {
         (each.queue, state): getattr(each, state) for each in figures.queues for state in ("ready", "claimed")
     }
     yield gauge("steps", "Steps that a worker could take now, and those at work.", ("queue", "state"), steps)
-    yield gauge(
-        "oldest_ready_seconds",
-        "How long the oldest step that is ready has waited.",
-        ("queue",),
-        {(each.queue,): each.oldest_seconds for each in figures.queues},
-    )
+    waits = {(each.queue,): each.oldest_seconds for each in figures.queues}
+    told = "How long the oldest step that is ready has waited."
+    yield gauge("oldest_ready_seconds", told, ("queue",), waits)
     open_ = [item for item in figures.waiting if item["escalation_id"]]
-    yield gauge(
-        "escalations_open",
-        "Escalations and questions that a person has not answered.",
-        ("waits_for", "reason"),
-        Counter((item["waits_for"], item["reason"]) for item in open_),
-    )
+    asked = Counter((item["waits_for"], item["reason"]) for item in open_)
+    told = "Escalations and questions that a person has not answered."
+    yield gauge("escalations_open", told, ("waits_for", "reason"), asked)
     now = datetime.now(UTC)
     ages = [(now - datetime.fromisoformat(item["since"])).total_seconds() for item in open_]
     oldest = max(ages, default=0.0)

@@ -6,8 +6,8 @@ Redis stores which were sent, so that another server can continue, and a collect
 import logging
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
 from operator import methodcaller
@@ -87,17 +87,17 @@ class Tracer:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Send traces until the end of the block."""
-        with repeating("tracer", self._tell_or_wait, self._stopping):
+        with repeating("tracer", self.tell, self._stopping):
             yield
         self._turns.end(_TURN)
 
-    def tell(self) -> bool:
-        """Send the workflows that ended since the first call and were not sent; False: the collector rejected them.
-        Raises InfrastructureError."""
+    def tell(self) -> float:
+        """Send the workflows that ended since the first call and were not sent; returns the seconds until the next
+        call, AGAIN_SECONDS if the collector rejected them. Raises InfrastructureError."""
         rows = self._follower.rows()
         turn = "" if rows is self._rows else self._turns.take(_TURN, self._owner)
         if not turn:
-            return True
+            return TICK_SECONDS
         key, now = keys.served_key("traced", "since"), f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
         _, kept = self._connection.together(lambda pipe: (pipe.set(key, now, nx=True), pipe.get(key)))
         since = kept.decode()
@@ -110,30 +110,23 @@ class Tracer:
             if fields.get("outcome") and fields.get("updated_at", "") > since and workflow not in self._told
         )
         while batch := list(islice(due, AT_ONCE)):
-            if not self._collector.take((each, self._spans(each, rows[each])) for each in batch):
-                return False
+            traces: list[tuple[str, list[Span]]] = []
+            for workflow in batch:
+                with suppress(Damaged, NewerVersion):
+                    if history := self._store.history(workflow):
+                        traces.append((workflow, spans_of(workflow, rows[workflow], history, None)))
+            if not self._collector.take(traces):
+                log.warning("the collector of traces did not take them; they are sent again")
+                return AGAIN_SECONDS
             self._connection.call(methodcaller("sadd", keys.TRACED, *batch))
             self._told.update(batch)
             if self._stopping.is_set() or not self._turns.take(_TURN, self._owner):
-                return True
+                return TICK_SECONDS
         if gone := self._told - rows.keys():
             self._connection.call(lambda client: client.srem(keys.TRACED, *gone))
             self._told -= gone
         self._rows = rows
-        return True
-
-    def _spans(self, workflow: str, fields: Mapping[str, str]) -> list[Span]:
-        try:
-            history = self._store.history(workflow)
-            return spans_of(workflow, fields, history, None) if history else []
-        except (Damaged, NewerVersion):
-            return []
-
-    def _tell_or_wait(self) -> float:
-        if self.tell():
-            return TICK_SECONDS
-        log.warning("the collector of traces did not take them; they are sent again")
-        return AGAIN_SECONDS
+        return TICK_SECONDS
 
 
 def _context(workflow: str, span: int) -> SpanContext:

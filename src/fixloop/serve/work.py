@@ -89,11 +89,7 @@ class Desk:
         """Submit a unified diff onto the work so far, or a revision of the repository that descends from it, once for
         each key: `accepted`, `unchanged` (it changes nothing, and nothing is recorded), `refused` with reasons (it does
         not apply; the claim stands) or `too_late`."""
-        _require_worker(caller)
-        work = _fix(patch, revision, summary)
-        if isinstance(work, dict):
-            return work
-        return self._submit(caller, claim, fence, work, key)
+        return self._submit(caller, claim, fence, _fix(patch, revision, summary), key)
 
     def done(
         self, caller: Caller, workflow: str, patch: str, revision: str, summary: str, key: str
@@ -117,8 +113,7 @@ class Desk:
 
     def decline(self, caller: Caller, claim: str, fence: int, kind: str, text: str, key: str) -> Answer:
         """Report that there will be no fix, and why: a person decides, and no iteration is counted."""
-        work = Work(blocked=text, declined=Kind(kind))
-        return self._submit(caller, claim, fence, work, key)
+        return self._submit(caller, claim, fence, Work(blocked=text, declined=Kind(kind)), key)
 
     def _claimed(self, caller: Caller, item: Item) -> Answer | None:
         seen = self._service.seen(caller, item["workflow_id"])
@@ -157,8 +152,10 @@ class Desk:
             "next": "submit a patch onto base_commit, or decline; heartbeat keeps the claim",
         }
 
-    def _submit(self, caller: Caller, claim: str, fence: int, work: Work, key: str) -> Answer:
+    def _submit(self, caller: Caller, claim: str, fence: int, work: Work | Answer, key: str) -> Answer:
         _require_worker(caller)
+        if isinstance(work, dict):
+            return work
         found = _Claim.parse(claim)
         self._service.seen(caller, found.workflow)
         repeated = self._service.is_repeated(caller, key, (claim, fence, work))

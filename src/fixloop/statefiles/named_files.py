@@ -197,11 +197,11 @@ class NamedFiles:
         for path in dict.fromkeys((*before.files, *there, *new)):
             found = read(self._root, path, files.swapped)
             if found is None:
-                if path in before.files and not intent:
-                    yield Edited(path, None)
-            elif sha256(found).hexdigest() not in ours.get(path, ()) and (
-                path not in new or new[path].content != found
-            ):
+                is_known = bool(intent) or path not in before.files
+            else:
+                is_known = sha256(found).hexdigest() in ours.get(path, ())
+                is_known = is_known or (path in new and new[path].content == found)
+            if not is_known:
                 yield Edited(path, found)
 
     def _set_aside(self, stamp: Stamp, edited: Sequence[Edited]) -> tuple[Edited, ...]:

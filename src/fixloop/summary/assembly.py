@@ -53,6 +53,9 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
     phases = tuple(phases_of(state, entries, found, told.artifact))
     escalations = tuple(_escalations(entries, None if state.ended else now.at))
     errors = tuple(_errors(entries))
+    fixes = [fix for phase in phases for fix in phase.fixes]
+    manual = sum(fix.by != "" for fix in fixes)
+    files = tuple(sorted({name for fix in fixes for name in fix.files}))
     bars = bars_of(entries, found, phases)
     described = json.loads(state.snapshot or "{}")  # older snapshots lack some fields
     handed_in = described if isinstance(described, dict) else {}
@@ -79,7 +82,19 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
         as_of=until,
         ended=state.ended,
         times=times_of(found, entries),
-        totals=_totals(phases, escalations, errors, entries),
+        totals=model.Totals(
+            iterations=sum(phase.iterations for phase in phases),
+            specialists=sum(phase.iterations > 0 for phase in phases),
+            fix_cycles=len(fixes) - manual,
+            manual_fixes=manual,
+            confirmations=sum(len(phase.confirmations) for phase in phases),
+            escalations=len(escalations),
+            decisions=sum(row.decision != "" for row in escalations),
+            reminders=sum(row.kind == "reminder" for row in errors),
+            errors=sum(row.kind == "error" for row in errors),
+            messages=sum(len(entry.lines) for entry in entries),
+            files=len(files),
+        ),
         gates=gates(state, entries),
         phases=phases,
         old=tuple(old_rows(entries, told.artifact)),
@@ -88,11 +103,9 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
         at_work=_at_work(state, found),
         waiting=_waiting(state, entries, found, told.answers),
         next_command=told.next_command,
-        diff=model.clean(told.diff)
-        if sum(fix.diff != "" for phase in phases for fix in phase.fixes) > 1
-        else "",
+        diff=model.clean(told.diff) if sum(fix.diff != "" for fix in fixes) > 1 else "",
         marks=tuple(map(model.one_line, state.marks)),
-        files=_files(phases),
+        files=files,
         bars=bars,
         moments=marks_of(entries, bars, found),
         lines=tuple(_lines(entries, told.texts)),
@@ -148,32 +161,6 @@ def _sentence(state: State) -> str:
         return f"{where}, waits for {wanted}: {opened.reason.text}."
     turn = {"agent": "waits for the main agent's fix", "person": "waits for a person"}
     return f"{where}, {turn.get(state.owner, f'is {active.status}')}."
-
-
-def _totals(
-    phases: Sequence[model.Phase],
-    escalations: Sequence[model.EscalationRow],
-    errors: Sequence[model.ErrorRow],
-    entries: Sequence[Recorded],
-) -> model.Totals:
-    manual = sum(fix.by != "" for phase in phases for fix in phase.fixes)
-    return model.Totals(
-        iterations=sum(phase.iterations for phase in phases),
-        specialists=sum(phase.iterations > 0 for phase in phases),
-        fix_cycles=sum(len(phase.fixes) for phase in phases) - manual,
-        manual_fixes=manual,
-        confirmations=sum(len(phase.confirmations) for phase in phases),
-        escalations=len(escalations),
-        decisions=sum(row.decision != "" for row in escalations),
-        reminders=sum(row.kind == "reminder" for row in errors),
-        errors=sum(row.kind == "error" for row in errors),
-        messages=sum(len(entry.lines) for entry in entries),
-        files=len(_files(phases)),
-    )
-
-
-def _files(phases: Iterable[model.Phase]) -> tuple[str, ...]:
-    return tuple(sorted({name for phase in phases for fix in phase.fixes for name in fix.files}))
 
 
 def _escalations(entries: Sequence[Recorded], now: datetime | None) -> Iterable[model.EscalationRow]:

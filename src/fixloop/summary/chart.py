@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from fixloop.protocol.durations import hours_minutes_seconds, minutes_seconds
-from fixloop.summary.model import Bar, Mark, Summary
+from fixloop.summary.model import Bar, Mark, Phase, Summary
 
 ROW: Final = 70
 BAR: Final = 24
@@ -21,6 +21,7 @@ _TICK: Final = 74
 _MARK: Final = 16
 _PAD: Final = 10
 _LEAST: Final = {"run": 30, "confirmation": 24, "fix": 14, "person": 30, "engine": 2}
+_MOST_COLUMNS: Final = 60
 _MANY: Final = 80
 """With more bars each may be narrower; their figures are then only in the tables."""
 
@@ -102,13 +103,14 @@ def chart(summary: Summary) -> Chart:
     )
 
 
-def columns(counts: Sequence[tuple[int, int, bool]]) -> tuple[Column, ...]:
-    """The bars of a specialist, such as `3 → 1 → 0`: each run's number, failures and whether it passed."""
-    most = max((count for _, count, _ in counts), default=0)
+def columns(phase: Phase) -> tuple[Column, ...]:
+    """The bars of a specialist, such as `3 → 1 → 0`, for its last runs."""
+    runs = phase.runs[-_MOST_COLUMNS:]
+    most = max((run.count for run in runs), default=0) or 1
     # The square root keeps 1 visible next to 500.
     return tuple(
-        Column(number, count, passed, max(3.0, 44.0 * (count / most) ** 0.5) if count else 3.0)
-        for number, count, passed in counts
+        Column(run.number, run.count, run.result == "passed", max(3.0, 44.0 * (run.count / most) ** 0.5))
+        for run in runs
     )
 
 

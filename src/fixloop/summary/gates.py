@@ -115,15 +115,12 @@ def _by_checks(gate: _Gate, entry: SpecialistState, run: _Judged) -> tuple[GateS
     if unnamed or (not run.evidence and not run.passed):
         names = [failure.name for failure in run.failures]
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        broken = (
-            f"fails: {', '.join(names[:_MOST_NAMES])}{more}" if names else "it failed and named no failure"
-        )
-        return GateState.FAIL, broken
+        broken = f"fails: {', '.join(names[:_MOST_NAMES])}{more}"
+        return GateState.FAIL, broken if names else "it failed and named no failure"
     if not deciding:
         skipped = [name for name in entry.skipped_checks if _family(gate.specialist, name, "") == gate.words]
-        if skipped:
-            return GateState.NOT_APPLICABLE, f"skipped: {', '.join(skipped)}"
-        return GateState.NOT_APPLICABLE, "no check decides it"
+        why = f"skipped: {', '.join(skipped)}" if skipped else "no check decides it"
+        return GateState.NOT_APPLICABLE, why
     failed = [e for e in deciding if _failures(gate, e, run)]
     if failed:
         return GateState.FAIL, "; ".join(_shown(e, len(_failures(gate, e, run))) for e in failed)

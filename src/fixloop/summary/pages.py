@@ -158,9 +158,7 @@ def environment(*folders: Path, **options: Any) -> Environment:
     environment.filters |= {
         "cell": markdown.cell,
         "clock": lambda at: durations.stamp(at)[11:],
-        "columns": lambda phase: columns(
-            [(run.number, run.count, run.result == "passed") for run in phase.runs[-60:]]
-        ),
+        "columns": columns,
         "counts": _counts,
         "day": durations.stamp,
         "fenced": markdown.fence,
