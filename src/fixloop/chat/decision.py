@@ -135,9 +135,8 @@ def _close(event: ev.ChatClosed, chat: Conversation, now: datetime) -> ev.Outcom
     if event.by not in CLOSERS:
         raise RefusedError(f"{event.by} cannot close {chat.path}; {' or '.join(CLOSERS)} can")
     if event.status not in closing.STATUSES:
-        raise UsageError(
-            f"the status of a decision is {shown(event.status)}; it has to be one of {', '.join(closing.STATUSES)}"
-        )
+        known = ", ".join(closing.STATUSES)
+        raise UsageError(f"the status of a decision is {shown(event.status)}; it has to be one of {known}")
     given = {"SUMMARY.md": event.summary, "DECISION.md": event.decision}
     for name, text in given.items():
         if not text.strip() and name not in chat.documents:
@@ -208,18 +207,15 @@ def _body(event: ev.MessageWritten) -> str:
     if lines and lines[0].strip() == header(event.to):
         del lines[0]
     if lines and lines[0].rstrip() == "---":
-        raise UsageError(
-            "the body begins with ---; front matter and header line are written by fixloop, leave them out"
-        )
-    found = sections(lines)
+        told = "front matter and header line are written by fixloop, leave them out"
+        raise UsageError(f"the body begins with ---; {told}")
+    found, template = sections(lines), ", ".join(TEMPLATES[event.by])
     if absent := missing(found, event.by):
-        template = ", ".join(TEMPLATES[event.by])
-        raise UsageError(
-            f"the body lacks {', '.join(absent)}; the sections of a message of {event.by} are {template}"
-        )
+        told = f"the body lacks {', '.join(absent)}"
+        raise UsageError(f"{told}; the sections of a message of {event.by} are {template}")
     if pair := misplaced(found, event.by):
         told = f"section {pair[1].title} (line {pair[1].line + 1}) has to come before {pair[0].title}"
-        raise UsageError(f"{told}; the order is {', '.join(TEMPLATES[event.by])}")
+        raise UsageError(f"{told}; the order is {template}")
     results = [result._replace(text=closing.declared(result.text, event.by)) for result in event.results]
     return "\n".join(with_results(lines, results)).strip("\n")
 
@@ -241,9 +237,8 @@ def _check_turn(event: ev.MessageWritten, chat: Conversation) -> None:
         raise RefusedError(f"{event.by} has not read {chat.place(META)} yet; {command} shows and records it")
     own = [posted.name.seq for posted in chat.messages if posted.name.role is event.by]
     if event.by is Role.ENGINEER and read is not None and own and read < own[-1]:
-        raise RefusedError(
-            f"engineer has not read {chat.place(file_name(own[-1], event.by))} yet; {command} does"
-        )
+        latest = chat.place(file_name(own[-1], event.by))
+        raise RefusedError(f"engineer has not read {latest} yet; {command} does")
 
 
 def _number(event: ev.MessageWritten, chat: Conversation) -> int:

@@ -36,9 +36,8 @@ def read_chat(directory: Path, shown: str | None = None) -> Conversation:
     """Everything in `directory`; findings use the name `shown` (the path as given)."""
     path = printable(str(directory)) if shown is None else shown
     names = _names(directory)
-    sources = {
-        name: read_source(directory / name, f"{path}/{printable(name)}") for name in names if _is_ours(name)
-    }
+    ours = [name for name in names if _is_ours(name)]
+    sources = {name: read_source(directory / name, f"{path}/{printable(name)}") for name in ours}
     chat = printable(directory.name) if directory.name else printable(directory.resolve().name)
     journal, meta = sources.pop(JOURNAL, None), sources.get(META)
     fixed = [sources[name] for name in (META, *CLOSING_DOCUMENTS) if name in sources]

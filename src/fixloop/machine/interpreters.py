@@ -55,10 +55,13 @@ def choose_interpreter(
     even if it has fixloop, except one that pre-commit activates for a hook. A version manager is asked for the
     interpreter itself: its shim starts slowly and has no packages next to it.
     """
-    for top, origin in ((made, "setup"), (source, "checkout")):
-        venv = venv_in(top, subdirectory) if top is not None else None
-        if venv is not None:
-            return Interpreter(str(_python_of(venv)), str(venv), "setup" if origin == "setup" else "checkout")
+    tops: dict[Literal["setup", "checkout"], Path | None] = {"setup": made, "checkout": source}
+    for origin, top in tops.items():
+        # Where commands run, else at the top.
+        near = () if top is None else (top / subdirectory, top)
+        places = (folder / name for folder in near for name in VENV_NAMES)
+        if (venv := next(filter(_is_venv, places), None)) is not None:
+            return Interpreter(str(_python_of(venv)), str(venv), origin)
     active = variables.get("VIRTUAL_ENV", "")
     own = os.path.realpath(os.path.join(sys.prefix, "bin")) if sys.prefix != sys.base_prefix else ""
     is_hooks = "PRE_COMMIT" in variables and os.path.realpath(os.path.join(active, "bin")) == own
@@ -71,12 +74,6 @@ def choose_interpreter(
         folder = os.path.join(source, subdirectory) if source is not None else os.getcwd()
         program = _behind_shim(program, folder, int(time.monotonic() // SHIM_SECONDS))
     return Interpreter(program, "", "PATH") if program else Interpreter("", "", "none")
-
-
-def venv_in(top: Path, subdirectory: str) -> Path | None:
-    """The virtual environment in a checkout: where commands run, else at the top."""
-    places = (folder / name for folder in (top / subdirectory, top) for name in VENV_NAMES)
-    return next(filter(_is_venv, places), None)
 
 
 def importable_modules(

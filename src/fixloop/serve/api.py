@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from fixloop.commands.handlers import Answer
 from fixloop.serve import documents
 from fixloop.serve.access import ADMIN, checked_name, scopes_of
-from fixloop.serve.lists import place_of
+from fixloop.serve.lists import Filter, place_of
 from fixloop.serve.problems import KINDS, Problem, projects_for, require, require_own
 from fixloop.serve.requests import Hooked, Key, Known, Serving, notices_for
 from fixloop.serve.submission import Body, NewWorkflow
@@ -73,18 +73,16 @@ class NewToken(Body):
     days: float = Field(90, gt=0, le=3650)
 
 
+class Listed(Filter):
+    """The workflows of one page."""
+
+    most: int = Field(50, ge=1, le=500)
+
+
 @router.get("/workflows", responses=_document(documents.WorkflowPage))
-def list_workflows(
-    caller: Known,
-    service: Serving,
-    state: Annotated[Literal["", "live", "waits", "ended", "damaged"], Query()] = "",
-    project: Annotated[str, Query(pattern=r"^([0-9a-f]{8})?$")] = "",
-    profile: Annotated[str, Query(max_length=40)] = "",
-    cursor: Annotated[str, Query(max_length=100)] = "",
-    most: Annotated[int, Query(ge=1, le=500)] = 50,
-) -> Response:
+def list_workflows(caller: Known, service: Serving, wanted: Annotated[Listed, Query()]) -> Response:
     """The workflows, the latest change first; `next` is the cursor of the page after this one."""
-    page = service.workflows(caller, state=state, project=project, profile=profile, cursor=cursor, most=most)
+    page = service.workflows(caller, wanted, wanted.most)
     return Response(to_json(page._asdict()), media_type="application/json")
 
 
@@ -118,10 +116,8 @@ def report(
     caller: Known, service: Serving, workflow: Workflow, format: Literal["json", "markdown"] = "json"
 ) -> Response:
     """What came of it so far."""
-    text = service.report(caller, workflow, format)
-    return Response(
-        text, media_type="application/json" if format == "json" else "text/markdown; charset=utf-8"
-    )
+    kind = "application/json" if format == "json" else "text/markdown; charset=utf-8"
+    return Response(service.report(caller, workflow, format), media_type=kind)
 
 
 @router.get(

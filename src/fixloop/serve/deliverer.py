@@ -39,25 +39,17 @@ GONE: Final = 410
 Fields = Mapping[str, str]
 
 
-class After(NamedTuple):
-    """The result of a delivery."""
-
-    standing: Standing
-    disabled: str = ""
-    """Why deliveries stopped."""
-
-
-def after(standing: Standing, failure: str, now: datetime, *, is_final: bool = False) -> After:
-    """An endpoint's state after a delivery; `failure` is empty if it succeeded, and `is_final` says that a retry cannot
-    help."""
+def after(standing: Standing, failure: str, now: datetime, *, is_final: bool = False) -> tuple[Standing, str]:
+    """An endpoint's state after a delivery, and why deliveries stopped, empty if they did not; an empty `failure`: it
+    succeeded; `is_final`: a retry cannot help."""
     if not failure:
-        return After(Standing(standing.delivered + 1, iso_stamp(now)))
+        return Standing(standing.delivered + 1, iso_stamp(now)), ""
     count = standing.failures + 1
     disabled = is_final or count > len(DELAYS_SECONDS)
     due = "" if disabled else iso_stamp(now + timedelta(seconds=DELAYS_SECONDS[count - 1]))
     stands = standing._replace(failures=count, due=due, error=failure)
     tries = "" if is_final else f" {count} times"
-    return After(stands, f"it was refused{tries}: {failure}" if disabled else "")
+    return stands, f"it was refused{tries}: {failure}" if disabled else ""
 
 
 class _Known(NamedTuple):
@@ -119,13 +111,12 @@ class Deliverer:
         for workflow, fields in _pending(endpoint, rows, marks):
             for event, mark in self._events(endpoint, workflow, fields, marks.get(workflow, "")):
                 if event is not None:
-                    told = self._deliver_event(endpoint, event, standing)
-                    standing = told.standing
+                    standing, disabled = self._deliver_event(endpoint, event, standing)
                     if standing.failures:
                         self._webhooks.stand(endpoint.id, standing)
-                        if told.disabled:
-                            log.warning("webhook %s is disabled: %s", endpoint.id, told.disabled)
-                            self._webhooks.disable(endpoint.id, told.disabled)
+                        if disabled:
+                            log.warning("webhook %s is disabled: %s", endpoint.id, disabled)
+                            self._webhooks.disable(endpoint.id, disabled)
                         return
                 marks[workflow] = mark
                 self._webhooks.tell(endpoint.id, {workflow: mark})
@@ -168,7 +159,9 @@ class Deliverer:
         else:
             yield None, f"{seq} {changed}{' ended' if is_over else ''}"
 
-    def _deliver_event(self, endpoint: Endpoint, event: Published, standing: Standing) -> After:
+    def _deliver_event(
+        self, endpoint: Endpoint, event: Published, standing: Standing
+    ) -> tuple[Standing, str]:
         now = self._now()
         body = event.body(self._source)
         signed = [Webhook(secret).sign(event.id, now, body.decode()) for secret in endpoint.good_secrets(now)]

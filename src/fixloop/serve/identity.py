@@ -58,9 +58,8 @@ class Identities:
         given = request.headers.get(CSRF_HEADER, csrf)
         is_own = bool(found.csrf) and hmac.compare_digest(given.encode(), found.csrf.encode())
         if request.method not in _READING and not is_own:
-            raise Problem(
-                "not-allowed", f"a request of a browser needs its {CSRF_HEADER}; load the page again"
-            )
+            told = f"a request of a browser needs its {CSRF_HEADER}; load the page again"
+            raise Problem("not-allowed", told)
         return found
 
     def _proxied(self, request: Request) -> Caller | None:

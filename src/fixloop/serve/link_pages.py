@@ -48,9 +48,8 @@ def _found(request: Request, service: Service, link: str) -> Link:
     found = service.tokens.linked(link)
     if found is None:
         service.tokens.count_failure(address_of(request))
-        raise Problem(
-            "used", "there is no such link, it is older than a week, or its person is called no more"
-        )
+        told = "there is no such link, it is older than a week, or its person is called no more"
+        raise Problem("used", told)
     return found
 
 

@@ -4,7 +4,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, Field
 
 from fixloop.commands.integrity import Hold, holds_in
 from fixloop.commands.status import summary
@@ -14,6 +16,15 @@ from fixloop.store.records import DAMAGED, Entry
 
 Item = Mapping[str, Any]
 Fields = Mapping[str, str]
+
+
+class Filter(BaseModel):
+    """Which workflows are listed, and from where on; empty fields exclude none."""
+
+    state: Literal["", "live", "waits", "ended", "damaged"] = ""
+    project: str = Field(default="", pattern=r"^([0-9a-f]{8})?$")
+    profile: str = Field(default="", max_length=40)
+    cursor: str = Field(default="", max_length=100)
 
 
 class Row(NamedTuple):
@@ -101,10 +112,9 @@ class Lists:
             if known is self._made_of:
                 return
             self._rows = {workflow: self._row(workflow, fields) for workflow, fields in known.items()}
-            self._listed = {
-                "": sorted((row for _, row in self._rows.values()), key=lambda row: row.cursor, reverse=True)
-            }
-            for row in self._listed[""]:
+            rows = sorted((row for _, row in self._rows.values()), key=lambda row: row.cursor, reverse=True)
+            self._listed = {"": rows}
+            for row in rows:
                 self._listed.setdefault(row.kind, []).append(row)
                 if row.kind == "live" and row.document["owner"] == "person":
                     self._listed.setdefault("waits", []).append(row)

@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from fixloop import __version__
 from fixloop.errors import FixloopError
 from fixloop.serve.access import Caller
+from fixloop.serve.lists import Filter
 from fixloop.serve.problems import Problem
 from fixloop.serve.requests import once
 from fixloop.serve.service import Service
@@ -45,8 +46,7 @@ Once = Annotated[str, Field(max_length=200, description="The same for a repetiti
 
 
 def server_of(service: Service, caller: Callable[[], Caller], *, with_check: bool) -> MCPServer[Any]:
-    """The tools, for the caller that `caller` returns on each call; `check` only with a local checkout: remote agents
-    have theirs elsewhere."""
+    """The tools, for the caller that `caller` returns on each call; `with_check`: there is a checkout to check here."""
     desk = Desk(service)
     server = MCPServer[Any]("fixloop", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
 
@@ -102,7 +102,7 @@ def server_of(service: Service, caller: Callable[[], Caller], *, with_check: boo
         """The live workflows: whose turn it is, and in which run."""
 
         def found() -> Answer:
-            page = service.workflows(caller(), state="live", most=SHOWN_WORKFLOWS)
+            page = service.workflows(caller(), Filter(state="live"), SHOWN_WORKFLOWS)
             shown = [{name: each[name] for name in _SHOWN} for each in page.workflows]
             return {"status": "found", "workflows": shown, "next": "claim_work"}
 

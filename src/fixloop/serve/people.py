@@ -56,9 +56,8 @@ class People:
         line = f"{checked_name(name)}:{role}:{','.join(sorted(checked_projects(projects)))}"
         hashed = _HASHER.hash(password) if password else ""
         others = [each for each in self._lines() if each.partition(":")[0] != name]
-        write_whole(
-            self._path, "".join(f"{each}\n" for each in [*others, f"{line}:{hashed}"]).encode(), mode=0o600
-        )
+        text = "".join(f"{each}\n" for each in [*others, f"{line}:{hashed}"])
+        write_whole(self._path, text.encode(), mode=0o600)
 
     def _people(self) -> dict[str, tuple[Caller, str]]:
         read_at = self._path and self._path.exists() and self._path.stat().st_mtime_ns

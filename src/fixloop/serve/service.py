@@ -26,7 +26,7 @@ from fixloop.intake.submission import enqueue
 from fixloop.serve import access
 from fixloop.serve.access import Caller
 from fixloop.serve.follower import Follower
-from fixloop.serve.lists import Holds, Item, Lists, Row
+from fixloop.serve.lists import Filter, Holds, Item, Lists, Row
 from fixloop.serve.problems import Problem, require
 from fixloop.serve.submission import NewWorkflow
 from fixloop.serve.times import AgentSeen, Times
@@ -113,30 +113,20 @@ class Service:
         with suppress(InfrastructureError):
             self._lists.waiting()
 
-    def workflows(
-        self,
-        caller: Caller,
-        *,
-        state: str = "",
-        project: str = "",
-        profile: str = "",
-        cursor: str = "",
-        most: int = 50,
-    ) -> Page:
+    def workflows(self, caller: Caller, wanted: Filter, most: int) -> Page:
         """A page of the list, latest change first. A workflow that does not change meanwhile is on exactly one."""
         require(caller, access.READ)
         left = (
             row
-            for row in self._lists.workflows(state)
-            if (not cursor or row.cursor < cursor)
+            for row in self._lists.workflows(wanted.state)
+            if (not wanted.cursor or row.cursor < wanted.cursor)
             and caller.sees(row.workflow)
-            and row.workflow.startswith(project)
-            and profile in ("", row.document["profile"])
+            and row.workflow.startswith(wanted.project)
+            and wanted.profile in ("", row.document["profile"])
         )
         found = list(islice(left, most + 1))
-        return Page(
-            [row.document for row in found[:most]], found[most - 1].cursor if len(found) > most else ""
-        )
+        following = found[most - 1].cursor if len(found) > most else ""
+        return Page([row.document for row in found[:most]], following)
 
     def seen(self, caller: Caller, workflow: str) -> Seen:
         """One workflow. Problem: there is none for this caller."""
@@ -158,10 +148,9 @@ class Service:
         found = (str((event.get("completion") or event).get("diff_artifact") or "") for event in events)
         fixes = list(dict.fromkeys(filter(None, found)))
         earlier = set(fixes[WHOLE_DIFFERENCES:])
-        stored = cache(partial(self._session.store.get_artifact, workflow))
-        logged = logged._replace(
-            artifact=lambda digest: None if digest in earlier else stored(digest), texts=texts
-        )
+        stored = self._session.store.get_artifact
+        artifact = cache(lambda digest: None if digest in earlier else stored(workflow, digest))
+        logged = logged._replace(artifact=artifact, texts=texts)
         made = seen.presenter.summary
         return Look(seen, logged, made(seen.found, logged) if made is not None else None)
 
@@ -212,8 +201,7 @@ class Service:
         return next((each for each in items if each["escalation_id"] == escalation), None)
 
     def decided(self, look: Look, escalation: str) -> dict[str, Any] | None:
-        """The answer to an escalation, with who gave it and when; None if there is none yet. Problem: there never was
-        such an escalation."""
+        """The answer to an escalation, its giver and time; None: there is none yet. Problem: it never was asked."""
         is_asked = False
         for entry in look.logged.entries:
             made, event = _decision(entry), entry.body.get("event", {})
@@ -238,9 +226,8 @@ class Service:
         if seen.found.version != version:
             raise self._stale(seen, version)
         if given.word == "accept" and (maker := self._fixed_by(workflow)) == caller.name:
-            raise Problem(
-                "not-allowed", f"{maker} made the fix, and does not accept its hold; somebody else does"
-            )
+            refusal = f"{maker} made the fix, and does not accept its hold; somebody else does"
+            raise Problem("not-allowed", refusal)
         if given.word == "manual-fix" and (seen.found.fields.get("status") or "").upper() == "ERROR":
             raise Problem(
                 "refused",

@@ -44,8 +44,7 @@ class Targets:
         )
 
     def check(self, url: str) -> None:
-        """Check an address before it is stored. UsageError: it is no web URL, has a login, or leads to an internal
-        address."""
+        """Check an address before it is stored. UsageError: it is no web URL, has a login, or leads inside."""
         found = _ADDRESS.fullmatch(url)
         host, port = (found["host"].strip("[]"), int(found["port"] or 443)) if found else ("", 0)
         if found is None or port > 65_535:
@@ -78,15 +77,13 @@ class Targets:
 
     def addresses(self, host: str, port: int) -> Sequence[str]:
         """The current addresses of a name. Refused: a request may not go to all of them; OSError: there is none."""
-        found = list(
-            dict.fromkeys(str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        )
+        known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = list(dict.fromkeys(str(each[4][0]) for each in known))
         for each in found:
             address = ip_address(each.partition("%")[0])
             if not (self._is_listed(host) or _is_public(address) or self._is_within(address)):
-                raise Refused(
-                    f"{host} is {each}, which is not of the internet at large; list it with --webhook-target"
-                )
+                told = f"{host} is {each}, which is not of the internet at large"
+                raise Refused(f"{told}; list it with --webhook-target")
         return found
 
     def _is_listed(self, host: str) -> bool:

@@ -135,8 +135,7 @@ class Tokens:
         return _caller(json.loads(text)) if text else None
 
     def link(self, link: Link) -> str:
-        """The end of a link's address: a key that signs the link's content, so that write access to Redis alone cannot
-        change it."""
+        """The end of a link's address: a key that signs its content, which nobody can change in Redis alone."""
         text, record = secrets.token_urlsafe(32), json.dumps(link._asdict())
         signed = {"record": record, "signature": _signature(text, record)}
         return self._keep("link", signed, LINK_DAYS * 86_400, text)
@@ -149,8 +148,7 @@ class Tokens:
         )
 
     def linked(self, text: str) -> Link | None:
-        """A link's content; None if it has expired, never existed, or its person is no longer a contact. Reading does
-        not use it up."""
+        """A link's content, not used up by reading; None: it has expired, never was, or its person is no contact."""
         kept = self._connection.call(lambda client: client.get(keys.served_key("link", _digest(text))))
         if kept is None:
             return None

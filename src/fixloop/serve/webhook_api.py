@@ -153,9 +153,8 @@ def hook(
     found, told = hooks.webhooks.source(source), {name: request.headers.get(name, "") for name in _SIGNED}
     if found is None or not _is_signed(found, told, body):
         service.tokens.count_failure(address_of(request))
-        raise Problem(
-            "not-signed-in", f"no source {source} has signed this, or it is more than five minutes old"
-        )
+        refusal = f"no source {source} has signed this, or it is more than five minutes old"
+        raise Problem("not-signed-in", refusal)
     caller = Caller(source, frozenset({READ, SUBMIT}), WEBHOOK, frozenset(found.projects))
     try:
         given = _HOOK.validate_json(body)

@@ -181,9 +181,8 @@ def compared(look: Look, runs: str, specialist: str) -> tuple[Phase, packet.Comp
     first, second = (int(each) for each in runs.split(".."))
     by_number = {run.number: run for run in entry.runs} if entry is not None else {}
     if first not in by_number or second not in by_number or first >= second:
-        raise Problem(
-            "not-found", f"{name[:40]} has no runs {first} and {second} with the first before the second"
-        )
+        told = f"{name[:40]} has no runs {first} and {second} with the first before the second"
+        raise Problem("not-found", told)
     phase = _phase(trimmed(look.summary, Cut(PART)), name)
     return phase, packet.compared(by_number[first], by_number[second], phase.fixes), sorted(by_number)
 

@@ -101,8 +101,7 @@ class Artifact(NamedTuple):
 
 
 def choices(item: Mapping[str, Any], agent: str = "") -> tuple[Choice, ...]:
-    """The answers to an item of the inbox, the recommended one first; empty if the answer is free text. `agent` is who
-    makes fixes."""
+    """The answers to an item of the inbox, the recommended one first; none if it is free text. `agent` makes fixes."""
     agent = agent or "the main agent"
     whom = {
         "manual-fix": "you",

@@ -5,6 +5,7 @@ self-contained: no script, no font, no picture, no address to load from.
 """
 
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from fixloop.summary.chart import chart, columns, span
 from fixloop.summary.model import Phase, Summary
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
+_BY_TIME: Final = attrgetter("at")
 MOST_BYTES: Final = 2_000_000
 """The largest page; a longer report is cut, with counts of what is left out."""
 
@@ -39,9 +41,9 @@ def _fitting(summary: Summary, template: Template, part: float) -> str:
             s=shown,
             whole=summary,
             chart=chart(shown),
-            history=sorted((run for phase in shown.phases for run in phase.runs), key=lambda run: run.at),
+            history=sorted((run for phase in shown.phases for run in phase.runs), key=_BY_TIME),
             confirmations=sorted(
-                (each for phase in shown.phases for each in phase.confirmations), key=lambda each: each.at
+                (run for phase in shown.phases for run in phase.confirmations), key=_BY_TIME
             ),
             left_out=len(summary.lines) - len(shown.lines),
         )
