@@ -84,9 +84,8 @@ def bring_work(store: Store, state: AnyState, cache: Path) -> Mirror:
         for digest in filter(None, named):
             found = store.get_artifact(state.workflow, digest)
             if found is None:
-                raise InfrastructureError(
-                    f"the bundle {digest[:12]} of {state.workflow} is missing from the store, and with it a fix"
-                )
+                bundle = f"the bundle {digest[:12]} of {state.workflow}"
+                raise InfrastructureError(f"{bundle} is missing from the store, and with it a fix")
             mirror.unbundle(found)
         if not mirror.has(state.tip):
             raise InfrastructureError(

@@ -117,9 +117,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _answer(request: Request, problem: Problem) -> Response:
     if wants_page(request):
         return pages.refusal(request, problem)
-    return JSONResponse(
-        problem.document(), problem.status, headers=problem.headers, media_type="application/problem+json"
-    )
+    return JSONResponse(problem.document(), problem.status, problem.headers, "application/problem+json")
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -85,10 +85,7 @@ class Follower:
                 fields[workflow] = {DAMAGED: error.detail if isinstance(error, Damaged) else str(error)}
         with self._lock:
             # Readers keep their own mapping.
-            others = {
-                name: known for name, known in self._rows.items() if name not in workflows or name in fields
-            }
-            self._rows = others | fields
+            self._rows = {name: known for name, known in self._rows.items() if name not in workflows} | fields
 
     def since(self, cursor: str) -> list[News]:
         """The changes after a cursor from any server, up to now."""

@@ -117,15 +117,13 @@ class Notifier:
         version = self._service.seen(_EVERYTHING, workflow).found.version
         may = tuple(choice["answer"] for choice in choices if choice["answer"]) or ("*",)
         decisions = may if call.contact.role == "decider" else ()
-        link = self._service.tokens.link(
-            Link(call.contact.name, workflow, item["escalation_id"], version, decisions)
-        )
+        made = Link(call.contact.name, workflow, item["escalation_id"], version, decisions)
         advice = next((choice for choice in choices if choice.get("because")), None)
         lines = [
             f"{item['reason']}{': ' + item['detail'][:LONGEST_TEXT] if item['detail'] else ''}",
             f"{item['specialist']}, run {item['iteration']}; it has waited since {item['since']}.",
             *([f"Recommended: {advice['answer']}, because {advice['because']}."] if advice else []),
-            f"Look at it, and decide: {self._address}/a/{link}",
+            f"Look at it, and decide: {self._address}/a/{self._service.tokens.link(made)}",
         ]
         begins = "Still open: " if call.what == "reminded" else ""
         return f"{begins}{_called(workflow, item)} waits for you", "\n".join(lines)

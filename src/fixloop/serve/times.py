@@ -95,9 +95,8 @@ class Times:
                 for entry in entries:
                     seen = self._observed(workflow, seen, entry)
                 if fields.get("outcome") and not seen.is_over and entries:
-                    self._add(
-                        "workflow_seconds", fields["outcome"], _seconds(seen.began, entries[-1].body["at"])
-                    )
+                    took = _seconds(seen.began, entries[-1].body["at"])
+                    self._add("workflow_seconds", fields["outcome"], took)
                     seen = seen._replace(is_over=True)
                 self._seen[workflow] = seen._replace(changed=fields.get("updated_at", ""))
             return 0

@@ -90,15 +90,13 @@ def decision(
     look = service.look(caller, workflow)
     changed = bool(seen) and seen != look.seen.found.version
     item = service.item(caller, workflow, escalation)
-    waiting = [
-        each for each in service.inbox(caller) if each["can_decide"] and each["escalation_id"] != escalation
-    ]
+    others = (each for each in service.inbox(caller) if each["escalation_id"] != escalation)
     told: dict[str, Any] = {
         **_common(look),
         "escalation": escalation,
         "item": item,
         "decided": None if item else service.decided(look, escalation),
-        "waiting": waiting,
+        "waiting": [each for each in others if each["can_decide"]],
         "changed": changed,
         "chosen": answer,
         "s": None,

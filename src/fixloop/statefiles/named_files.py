@@ -212,7 +212,7 @@ class NamedFiles:
         while (self._root / (aside := f"{_RECORDS}/edited/{self._name}.{stamp.version}.{number}")).exists():
             number += 1
         kept = [
-            edit._replace(kept=f"{aside}/{edit.path}") if edit.found is not None else edit for edit in edited
+            edit._replace(kept=f"{aside}/{edit.path}" if edit.found is not None else "") for edit in edited
         ]
         place(self._root, (File.of(edit.kept, edit.found) for edit in kept if edit.found is not None))
         return tuple(kept)

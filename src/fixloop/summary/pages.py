@@ -18,7 +18,7 @@ from fixloop.summary.chart import chart, columns, span
 from fixloop.summary.model import Phase, Summary
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
-_BY_TIME: Final = attrgetter("at")
+_AT: Final = attrgetter("at")
 MOST_BYTES: Final = 2_000_000
 """The largest page; a longer report is cut, with counts of what is left out."""
 
@@ -41,10 +41,8 @@ def _fitting(summary: Summary, template: Template, part: float) -> str:
             s=shown,
             whole=summary,
             chart=chart(shown),
-            history=sorted((run for phase in shown.phases for run in phase.runs), key=_BY_TIME),
-            confirmations=sorted(
-                (run for phase in shown.phases for run in phase.confirmations), key=_BY_TIME
-            ),
+            history=sorted((run for phase in shown.phases for run in phase.runs), key=_AT),
+            confirmations=sorted((run for phase in shown.phases for run in phase.confirmations), key=_AT),
             left_out=len(summary.lines) - len(shown.lines),
         )
         if len(page.encode(errors="replace")) <= MOST_BYTES or part < 0.001:
