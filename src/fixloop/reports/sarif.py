@@ -202,11 +202,6 @@ def _filled(message: Message, rule: Rule | None) -> str:
     """The text of `message`, or of the rule if it only names one, with its arguments filled in."""
     strings = (rule and rule.message_strings) or {}
     source = message if message.text or message.markdown else strings.get(message.id or "", message)
+    arguments = dict(enumerate(message.arguments or ()))
     text = source.text or source.markdown or ""
-    arguments = message.arguments or []
-
-    def argument(match: re.Match[str]) -> str:
-        place = int(match[1])
-        return arguments[place] if place < len(arguments) else match[0]
-
-    return _PLACEHOLDER.sub(argument, text) if arguments else text
+    return _PLACEHOLDER.sub(lambda match: arguments.get(int(match[1]), match[0]), text)

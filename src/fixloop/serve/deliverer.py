@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Final, NamedTuple
 
 from standardwebhooks import Webhook
@@ -87,7 +86,15 @@ class Deliverer:
     def running(self) -> Iterator[None]:
         """Deliver until the end of the block."""
         with ThreadPoolExecutor(AT_ONCE, "webhook") as pool:
-            with repeating("deliverer", partial(self._look, pool), self._stopping):
+
+            def look() -> float:
+                for each in self._webhooks.all():
+                    job = self._at_work.get(each.id)
+                    if each.kind == "out" and not each.disabled and (job is None or job.done()):
+                        self._at_work[each.id] = pool.submit(self._try, each)
+                return TICK_SECONDS
+
+            with repeating("deliverer", look, self._stopping):
                 yield
             pool.shutdown()
             for id in self._known:
@@ -180,13 +187,6 @@ class Deliverer:
             return after(standing, f"no answer ({error})", now)
         failure = "" if 200 <= status < 300 else f"it answers {status}"
         return after(standing, failure, now, is_final=status == GONE)
-
-    def _look(self, pool: ThreadPoolExecutor) -> float:
-        for each in self._webhooks.all():
-            job = self._at_work.get(each.id)
-            if each.kind == "out" and not each.disabled and (job is None or job.done()):
-                self._at_work[each.id] = pool.submit(self._try, each)
-        return TICK_SECONDS
 
     def _try(self, endpoint: Endpoint) -> None:
         try:

@@ -108,7 +108,22 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
         files=files,
         bars=bars,
         moments=marks_of(entries, bars, found),
-        lines=tuple(_lines(entries, told.texts)),
+        lines=tuple(
+            model.Line(
+                number=said.message.number,
+                at=said.message.at,
+                sender=said.message.sender,
+                recipient=said.message.recipient,
+                title=title(said.message),
+                message_id=said.message.message_id,
+                summary=model.one_line(said.message.summary, 500),
+                text=model.clean(said.rendered)
+                if told.texts is None or said.message.number in told.texts
+                else "",
+            )
+            for entry in entries
+            for said in entry.lines
+        ),
     )
 
 
@@ -215,19 +230,3 @@ def _at_work(state: State, found: Sequence[Interval]) -> model.AtWork | None:
         elapsed_seconds=found[-1].seconds,
         limit_seconds=operation.limit_seconds,
     )
-
-
-def _lines(entries: Iterable[Recorded], texts: range | None) -> Iterable[model.Line]:
-    for entry in entries:
-        for said in entry.lines:
-            message = said.message
-            yield model.Line(
-                number=message.number,
-                at=message.at,
-                sender=message.sender,
-                recipient=message.recipient,
-                title=title(message),
-                message_id=message.message_id,
-                summary=model.one_line(message.summary, 500),
-                text=model.clean(said.rendered) if texts is None or message.number in texts else "",
-            )
