@@ -149,9 +149,8 @@ def _close(event: ev.ChatClosed, chat: Conversation, now: datetime) -> ev.Outcom
         )
     for name, there in chat.documents.items():
         if given[name].strip() not in there:
-            told = (
-                f"{chat.place(name)} is there already with another text; leave out its option, or remove it"
-            )
+            place = chat.place(name)
+            told = f"{place} is there already with another text; leave out its option, or remove it"
             raise RefusedError(told)
     old = list(closing.migrated(chat))
     documents = {

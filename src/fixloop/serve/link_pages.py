@@ -26,33 +26,29 @@ Address = Annotated[str, Path(pattern=r"^[\w-]{43}$")]
 @router.api_route("", methods=READING)
 def look(request: Request, service: Serving, link: Address) -> Response:
     """Show the question; this does not use up the link."""
-    found = _found(request, service, link)
-    return decision(request, _caller(found), service, found.workflow, found.escalation, seen=found.version)
+    found, caller = _opened(request, service, link)
+    return decision(request, caller, service, found.workflow, found.escalation, seen=found.version)
 
 
 @router.post("")
 def decide(request: Request, service: Serving, link: Address, given: Form) -> Response:
     """Answer the question, for the state that the message was about."""
-    found = _found(request, service, link)
+    found, caller = _opened(request, service, link)
     answer = answer_in(given, found.escalation)
     if answer.word not in found.decisions and "*" not in found.decisions:
         raise Problem("not-allowed", f"this link is not for {answer.word[:40]!r}")
     # Another answer is another request, so that a mistyped date can be corrected.
     key = f"link/{link}/{answer}"
-    service.decide(_caller(found), found.workflow, found.version, answer, key)
+    service.decide(caller, found.workflow, found.version, answer, key)
     return RedirectResponse(request.url.path, 303)
 
 
-def _found(request: Request, service: Service, link: str) -> Link:
+def _opened(request: Request, service: Service, link: str) -> tuple[Link, Caller]:
     service.follower.check()
     found = service.tokens.linked(link)
     if found is None:
         service.tokens.count_failure(address_of(request))
         told = "there is no such link, it is older than a week, or its person is called no more"
         raise Problem("used", told)
-    return found
-
-
-def _caller(link: Link) -> Caller:
-    scopes = frozenset({READ, DECIDE} if link.decisions else {READ})
-    return Caller(link.name, scopes, LINK, frozenset({link.workflow}))
+    scopes = frozenset({READ, DECIDE} if found.decisions else {READ})
+    return found, Caller(found.name, scopes, LINK, frozenset({found.workflow}))
