@@ -24,15 +24,7 @@ TEMPORARY: Final = "/tmp"
 TRIES: Final = 20
 """Creating the folder is retried: a workspace that removes the last temporary files removes the shared parent."""
 # Capabilities with which root could escape; other users have none of them in a sandbox.
-_DROPPED: Final = (
-    "DAC_READ_SEARCH",
-    "MKNOD",
-    "SYS_ADMIN",
-    "SYS_BOOT",
-    "SYS_MODULE",
-    "SYS_PTRACE",
-    "SYS_RAWIO",
-)
+_DROP: Final = ("DAC_READ_SEARCH", "MKNOD", "SYS_ADMIN", "SYS_BOOT", "SYS_MODULE", "SYS_PTRACE", "SYS_RAWIO")
 _answers: Final[dict[str, str]] = {}
 """Why bubblewrap does not run here, by its program; empty if it does. Checked once per process."""
 
@@ -168,5 +160,5 @@ def _bubblewrap(what: Confinement, *, covers: bool) -> tuple[str, ...]:
     start = ["--die-with-parent", "--unshare-pid"]
     start += [] if what.network else ["--unshare-net"]
     if os.geteuid() == 0:
-        start += [word for name in _DROPPED for word in ("--cap-drop", f"CAP_{name}")]
+        start += [word for name in _DROP for word in ("--cap-drop", f"CAP_{name}")]
     return (_program(), *start, *(word for step in (*steps, *closed) for word in step), "--")

@@ -225,10 +225,8 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
                 return (*words, failure.name)
             return (*words, "-run", "/".join(f"^{re.escape(part)}$" for part in test[2].split("/")), test[1])
         case "cargo", ("test", *options):
-            command, path = (
-                (*runner, "test", *takewhile("--".__ne__, options)),
-                failure.name.partition("::")[2],
-            )
+            command = (*runner, "test", *takewhile("--".__ne__, options))
+            path = failure.name.partition("::")[2]
             if failure.name == BUILD:
                 return (*command, "--no-run")
             source, is_doc_test, item = path.partition(" -")

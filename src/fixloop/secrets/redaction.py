@@ -165,10 +165,8 @@ class Redaction:
         return self._through(data, self.text)
 
     def _through(self, data: bytes, hide: Callable[[str], str]) -> bytes:
-        encoding, errors = (
-            next((encoding for mark, encoding in _MARKS if data.startswith(mark)), ""),
-            "strict",
-        )
+        encoding = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), "")
+        errors = "strict"
         if not encoding:
             encoding, errors = "utf-8", "surrogateescape"
             data = self._without_wide(data) if b"\0" in data else data

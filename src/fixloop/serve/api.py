@@ -35,6 +35,10 @@ def _of_types(*types: str) -> dict[int | str, dict[str, Any]]:
 router = APIRouter(prefix="/v1", responses=PROBLEMS)
 
 Workflow = Annotated[str, Path(pattern=r"^[0-9a-f]{8}-\d{1,15}-\d{1,9}$", examples=["0a1b2c3d-47-1"])]
+Version = Annotated[str, Header()]
+Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
+Cursor = Annotated[str, Query(max_length=200)]
+Most = Annotated[int, Query(ge=1, le=500)]
 _VERSION: Final = re.compile(r'(?:W/)?"?(\d{1,15})"?')
 
 
@@ -125,12 +129,7 @@ def report(
     responses=_of_types("application/octet-stream"),
     response_class=Response,
 )
-def artifact(
-    caller: Known,
-    service: Serving,
-    workflow: Workflow,
-    digest: Annotated[str, Path(pattern="^[0-9a-f]{64}$")],
-) -> Response:
+def artifact(caller: Known, service: Serving, workflow: Workflow, digest: Digest) -> Response:
     """Bytes that the log names. Tools and agents wrote them: they are given to be saved, never to be shown."""
     headers = {"Content-Disposition": f'attachment; filename="{digest[:12]}"'}
     return Response(service.artifact(caller, workflow, digest), 200, headers, "application/octet-stream")
@@ -138,12 +137,7 @@ def artifact(
 
 @router.post("/workflows/{workflow}/decisions", responses=_document(documents.Decided))
 def decide(
-    caller: Known,
-    service: Serving,
-    workflow: Workflow,
-    given: Decision,
-    key: Key,
-    if_match: Annotated[str, Header()] = "",
+    caller: Known, service: Serving, workflow: Workflow, given: Decision, key: Key, if_match: Version = ""
 ) -> dict[str, Any]:
     """Answer an escalation, as of the version in If-Match; once for each Idempotency-Key."""
     found = _VERSION.fullmatch(if_match)
@@ -161,13 +155,7 @@ def command(caller: Known, service: Serving, workflow: Workflow, given: Command,
 
 
 @router.get("/inbox", responses=_document(documents.Inbox))
-def inbox(
-    caller: Known,
-    service: Serving,
-    hooks: Hooked,
-    cursor: Annotated[str, Query(max_length=200)] = "",
-    most: Annotated[int, Query(ge=1, le=500)] = 50,
-) -> Response:
+def inbox(caller: Known, service: Serving, hooks: Hooked, cursor: Cursor = "", most: Most = 50) -> Response:
     """What waits for somebody outside, the longest first; `can_decide` says what this caller may answer, and `notices`
     what else is to be looked after."""
     waiting = service.inbox(caller)
@@ -203,10 +191,8 @@ def tokens(caller: Known, service: Serving) -> dict[str, Any]:
 def create_token(caller: Known, service: Serving, given: NewToken) -> dict[str, Any]:
     """A new token. This answer is the only one that shows it."""
     require(caller, ADMIN)
-    scopes, projects = (
-        scopes_of(given.role, given.agent),
-        projects_for(caller, given.projects, "makes tokens"),
-    )
+    scopes = scopes_of(given.role, given.agent)
+    projects = projects_for(caller, given.projects, "makes tokens")
     return {"token": service.tokens.create(checked_name(given.name), scopes, projects, days=given.days)}
 
 

@@ -72,18 +72,9 @@ def create_app(
     )
     app.state.service, app.state.identities, app.state.hooks = service, identities, hooks
     app.state.is_secure = is_secure
-    for each in (
-        api,
-        runs_api,
-        work_api,
-        webhook_api,
-        live,
-        metrics,
-        pages,
-        workflow_pages,
-        link_pages,
-        signing_in,
-    ):
+    for_programs = (api, runs_api, work_api, webhook_api, live, metrics)
+    for_browsers = (pages, workflow_pages, link_pages, signing_in)
+    for each in (*for_programs, *for_browsers):
         app.include_router(each.router)
     try:
         from fixloop.serve.mcp_http import PATH, McpEndpoint

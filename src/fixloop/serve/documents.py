@@ -18,8 +18,7 @@ def _listing(name: str, **lists: tuple[str, str, type]) -> type[BaseModel]:
     """A document with lists of named tuples: for each, what one of them is called, what it is, and its type."""
     fields: dict[str, Any] = {}
     for field, (one, told, shape) in lists.items():
-        hints = get_type_hints(shape).items()
-        parts: dict[str, Any] = {part: (hint, ...) for part, hint in hints}
+        parts: dict[str, Any] = {part: (hint, ...) for part, hint in get_type_hints(shape).items()}
         fields[field] = (list[create_model(one, __base__=_Document, __doc__=told, **parts)], ...)  # type: ignore[misc]
     made: type[BaseModel] = create_model(name, __base__=_Document, **fields)
     return made

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from mcp.server.mcpserver import MCPServer
 from pydantic import Field
@@ -18,7 +18,7 @@ from fixloop.serve.problems import Problem
 from fixloop.serve.requests import once
 from fixloop.serve.service import Service
 from fixloop.serve.work import Desk
-from fixloop.serve.work_api import LONGEST_WAIT_SECONDS, claimed
+from fixloop.serve.work_api import LONGEST_WAIT_SECONDS, DecliningKind, claimed
 
 CHECK_SECONDS: Final = 40
 """Clients give up after a minute."""
@@ -27,16 +27,7 @@ SHOWN_WORKFLOWS: Final = 20
 INSTRUCTIONS: Final = (
     "Claim work, then submit a patch or decline. Tests and gates are frozen. `next` says what to do."
 )
-_SHOWN: Final = (
-    "workflow_id",
-    "issue",
-    "name",
-    "status",
-    "owner",
-    "specialist",
-    "iteration",
-    "max_iterations",
-)
+_ROW: Final = ("workflow_id", "issue", "name", "status", "owner", "specialist", "iteration", "max_iterations")
 _VERDICTS: Final = {0: "passed", 1: "failed"}
 
 Answer = dict[str, Any]
@@ -47,7 +38,10 @@ Once = Annotated[str, Field(max_length=200, description="The same for a repetiti
 
 def server_of(service: Service, caller: Callable[[], Caller], *, with_check: bool) -> MCPServer[Any]:
     """The tools, for the caller that `caller` returns on each call; `with_check`: there is a checkout to check here."""
-    desk = Desk(service)
+
+    def desk() -> Desk:
+        return Desk(service, caller())
+
     server = MCPServer[Any]("fixloop", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
 
     if with_check:
@@ -63,14 +57,14 @@ def server_of(service: Service, caller: Callable[[], Caller], *, with_check: boo
     ) -> Answer:
         """Take the fix request that has waited longest; the same again while it is yours."""
         try:
-            return await claimed(desk, caller(), wait_seconds)
+            return await claimed(desk(), wait_seconds)
         except (FixloopError, Problem) as error:
             return _failed(error)
 
     @server.tool()
     async def get_failure(claim: Claim, number: str, part: int = 1) -> Answer:
         """One failure in full, such as F3."""
-        return await _answered(lambda: desk.failure(caller(), claim, number, part))
+        return await _answered(lambda: desk().failure(claim, number, part))
 
     @server.tool()
     async def submit_fix(
@@ -78,24 +72,20 @@ def server_of(service: Service, caller: Callable[[], Caller], *, with_check: boo
     ) -> Answer:
         """Hand in a unified diff onto base_commit."""
         key = once(idempotency_key)
-        return await _answered(lambda: desk.submit(caller(), claim, fence, patch, summary, key))
+        return await _answered(lambda: desk().submit(claim, fence, patch, summary, key))
 
     @server.tool()
     async def decline(
-        claim: Claim,
-        fence: Fence,
-        kind: Literal["blocked", "needs-info", "test-is-wrong", "not-mine"],
-        text: str,
-        idempotency_key: Once = "",
+        claim: Claim, fence: Fence, kind: DecliningKind, text: str, idempotency_key: Once = ""
     ) -> Answer:
         """Say that there will be no fix, and why: a person decides."""
         key = once(idempotency_key)
-        return await _answered(lambda: desk.decline(caller(), claim, fence, kind, text, key))
+        return await _answered(lambda: desk().decline(claim, fence, kind, text, key))
 
     @server.tool()
     async def heartbeat(claim: Claim, fence: Fence) -> Answer:
         """Keep a claim."""
-        return await _answered(lambda: desk.heartbeat(caller(), claim, fence))
+        return await _answered(lambda: desk().heartbeat(claim, fence))
 
     @server.tool()
     async def status() -> Answer:
@@ -103,7 +93,7 @@ def server_of(service: Service, caller: Callable[[], Caller], *, with_check: boo
 
         def found() -> Answer:
             page = service.workflows(caller(), Filter(state="live"), SHOWN_WORKFLOWS)
-            shown = [{name: each[name] for name in _SHOWN} for each in page.workflows]
+            shown = [{name: each[name] for name in _ROW} for each in page.workflows]
             return {"status": "found", "workflows": shown, "next": "claim_work"}
 
         return await _answered(found)

@@ -23,18 +23,13 @@ SHOWN_AGENTS: Final = 30
 RUNNING: Final = 5
 """How many running workflows are named if nothing waits."""
 READING: Final = ["GET", "HEAD"]
+Start = Annotated[int, Query(ge=0, le=100_000)]
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 
 @router.api_route("/", methods=READING)
-def inbox(
-    request: Request,
-    caller: Known,
-    service: Serving,
-    hooks: Hooked,
-    start: Annotated[int, Query(ge=0, le=100_000)] = 0,
-) -> Response:
+def inbox(request: Request, caller: Known, service: Serving, hooks: Hooked, start: Start = 0) -> Response:
     """What this caller can decide, then other waiting items."""
     items = service.inbox(caller)
     mine = [item for item in items if item["can_decide"]]

@@ -168,7 +168,7 @@ def hook(
     key = told["webhook-id"]
     if isinstance(given, FixDone):
         fix = given.data
-        return Desk(service).done(caller, fix.workflow_id, fix.patch, fix.revision, fix.summary, key)
+        return Desk(service, caller).done(fix.workflow_id, fix.patch, fix.revision, fix.summary, key)
     result = given.data
     seen = service.seen(caller, result.workflow_id)
     if seen.state.profile != "validation":

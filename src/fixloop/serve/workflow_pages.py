@@ -26,21 +26,19 @@ SHOWN_LINES: Final = 100
 PART: Final = 0.25
 PART_OF_ALL: Final = 0.12
 """The part of a report's texts and lists that is shown, for one phase and on the page of all."""
-RUNS: Final = r"^\d{1,6}\.\.\d{1,6}$"
 _COMMANDS: Final = ("pause", "continue", "cancel")
 _MOST_DIGITS: Final = 9
 
 Escalation = Annotated[str, Path(max_length=200)]
+Number = Annotated[int, Query(ge=0, le=1_000_000)]
+Runs = Annotated[str, Path(pattern=r"^\d{1,6}\.\.\d{1,6}$", examples=["1..2"])]
+Specialist = Annotated[str, Query(max_length=40)]
 router = APIRouter(prefix="/w/{workflow}", include_in_schema=False, default_response_class=HTMLResponse)
 
 
 @router.api_route("", methods=READING)
 def workflow(
-    request: Request,
-    caller: Known,
-    service: Serving,
-    workflow: Workflow,
-    messages: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    request: Request, caller: Known, service: Serving, workflow: Workflow, messages: Number = 0
 ) -> Response:
     """Its progress; `messages` is the number before which to show the conversation."""
     before = messages or getattr(service.seen(caller, workflow).state, "lines", 0)
@@ -119,12 +117,7 @@ def decision(
 
 @router.post("/decide/{escalation}")
 def decide(
-    request: Request,
-    caller: Known,
-    service: Serving,
-    workflow: Workflow,
-    escalation: Escalation,
-    given: Form,
+    request: Request, caller: Known, service: Serving, workflow: Workflow, escalation: Escalation, given: Form
 ) -> Response:
     """Answer it, for the version in the form."""
     try:
@@ -160,8 +153,8 @@ def compare(
     caller: Known,
     service: Serving,
     workflow: Workflow,
-    runs: Annotated[str, Path(pattern=RUNS)],
-    specialist: Annotated[str, Query(max_length=40)] = "",
+    runs: Runs,
+    specialist: Specialist = "",
 ) -> Response:
     """The failures of one run compared with a later run, and the changes between them."""
     look = service.look(caller, workflow)

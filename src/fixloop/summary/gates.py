@@ -1,7 +1,7 @@
 """The eleven gates (U3), computed from evidence: a gate without a deciding check never passes."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -55,11 +55,6 @@ _GATES: Final = (
     _Gate("E2E user flows", "e2e-accessibility"),
     _Gate("WCAG 2.1 AA", "e2e-accessibility", _WCAG),
 )
-_FAMILIES: Final[Mapping[str, tuple[frozenset[str], ...]]] = {
-    "code-quality": (_FORMATTING, _TYPES, _LINT),
-    "security": (_OWASP,),
-    "e2e-accessibility": (_WCAG,),
-}
 _WORD: Final = re.compile(r"[a-z0-9]+")
 _USUAL_COVERAGE: Final = 80.0
 _MOST_NAMES: Final = 3
@@ -136,9 +131,9 @@ def _family(specialist: str, name: str, command: str) -> frozenset[str]:
     for words in (_WORD.findall(named.casefold()), _WORD.findall(" ".join(arguments).casefold())):
         for word, following in pairwise([*words, ""]):
             told = following if (word, following) == ("ruff", "format") else word
-            for family in _FAMILIES.get(specialist, ()):
-                if told in family:
-                    return family
+            for gate in _GATES:
+                if gate.specialist == specialist and told in gate.words:
+                    return gate.words
     return frozenset()
 
 

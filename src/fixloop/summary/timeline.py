@@ -42,24 +42,15 @@ _BY_STATUS: Final = {
 }
 #: These end an attempt although the same work continues.
 _ATTEMPTS: Final = frozenset({"run-finished", "fix-failed", "answer-rejected", "decision-made"})
+_FIX_ENDS: Final = {"fix-failed": "failed", "answer-rejected": "rejected", "blocker-signalled": "blocked"}
 #: After these no work is done until the workflow continues.
-_ENDS: Final = frozenset(
-    {
-        "run-finished",
-        "fix-completed",
-        "fix-failed",
-        "answer-rejected",
-        "blocker-signalled",
-        "report-delivered",
-    }
-)
+_ENDS: Final = frozenset({"run-finished", "fix-completed", "report-delivered", *_FIX_ENDS})
 ERRORS: Final = {
     "timeout-reminder": "reminder",
     "error-notification": "error",
     "protocol-violation": "violation",
 }
 _MARKS: Final = {"escalation": "escalation", **ERRORS}
-_FIX_ENDS: Final = {"fix-failed": "failed", "answer-rejected": "rejected", "blocker-signalled": "blocked"}
 
 
 class Interval(NamedTuple):
