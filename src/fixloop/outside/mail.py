@@ -5,6 +5,7 @@ The state is read first, so a mailbox may lose everything without harm; a letter
 
 from collections.abc import Iterable
 from contextlib import suppress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fixloop.engine.engine import Engine
@@ -188,6 +189,4 @@ def _is_open(state: State, message: Message) -> bool:
 
 
 def _in_order(found: Iterable[Mail]) -> list[Mail]:
-    return sorted(
-        found, key=lambda mail: (mail.message.priority.broker, mail.message.at, mail.message.number)
-    )
+    return sorted(found, key=attrgetter("message.priority.broker", "message.at", "message.number"))

@@ -161,9 +161,7 @@ def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:
 
 _REPORT: Final = re.compile(r"\{(?:junit|sarif|coverage)\}")
 _FOR_REPORTS: Final = re.compile(r"junit_\w+=.*|--reporter=.*|--cov-fail-under=0")
-_RUNNERS: Final = frozenset(
-    ["pytest", "unittest", "ruff", "mypy", "bandit", "eslint", "vitest", "jest", "go", "cargo"]
-)
+_RUNNERS: Final = {"pytest", "unittest", "ruff", "mypy", "bandit", "eslint", "vitest", "jest", "go", "cargo"}
 _OPTION: Final = re.compile(r"--?\w")
 _FIXTURE: Final = re.compile(r"\.(?:setUp|tearDown)(?:Class|Module)$")
 # A package may also have dots; a test begins with one of Go's four words.

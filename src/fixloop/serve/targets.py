@@ -39,9 +39,8 @@ class Targets:
                 self._networks.append(ip_network(each))
             except ValueError:
                 self._names.add(each.lower())
-        self._pool = httpcore.ConnectionPool(
-            network_backend=_Checked(self), max_connections=20, keepalive_expiry=30
-        )
+        checked = _Checked(self)
+        self._pool = httpcore.ConnectionPool(network_backend=checked, max_connections=20, keepalive_expiry=30)
 
     def check(self, url: str) -> None:
         """Check an address before it is stored. UsageError: it is no web URL, has a login, or leads inside."""
@@ -63,11 +62,10 @@ class Targets:
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
         """Send a request; returns the status. Raises Refused, or OSError if nothing answered within TIMEOUT_SECONDS."""
-        timeout = dict.fromkeys(("connect", "read", "write", "pool"), TIMEOUT_SECONDS)
+        limits = {"timeout": dict.fromkeys(("connect", "read", "write", "pool"), TIMEOUT_SECONDS)}
+        told = list(headers.items())
         try:
-            with self._pool.stream(
-                "POST", url, headers=[*headers.items()], content=body, extensions={"timeout": timeout}
-            ) as response:
+            with self._pool.stream("POST", url, headers=told, content=body, extensions=limits) as response:
                 # The rest of the response is not read: it may be endless.
                 return response.status
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
