@@ -18,7 +18,7 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.limits import MAX_FAILURES, clean, one_line, short_name
 from fixloop.reports.document import json_object
 from fixloop.reports.report import Report, Unusable
-from fixloop.reports.sarif_model import LEVELS, ArtifactLocation, Finding, Message, Rule
+from fixloop.reports.sarif_model import LEVELS, ArtifactLocation, Finding, Rule
 from fixloop.reports.tree import SourceTree
 
 _SUGGESTION_BYTES: Final = 300
@@ -181,12 +181,18 @@ class _Run:
             line = None  # an empty region at the very start means the whole file
         help_text, help_uri = (rule.help_text, rule.help_uri or "") if rule else ("", "")
         told = (result.fix, help_text, help_uri)
+        # The message's own text, or that of the rule if it only names one, with its arguments filled in.
+        message, strings = result.message, (rule and rule.message_strings) or {}
+        source = message if message.text or message.markdown else strings.get(message.id or "", message)
+        arguments = dict(enumerate(message.arguments or ()))
+        text = source.text or source.markdown or ""
+        filled = _PLACEHOLDER.sub(lambda match: arguments.get(int(match[1]), match[0]), text)
         return Failure(
             name=short_name(name),
             file=self.path(target),
             line=line if line and line > 0 else None,
             error_type=short_name((rule and rule.name) or level),
-            message=clean(_filled(result.message, rule) or help_text or name),
+            message=clean(filled or help_text or name),
             severity=result.severity(rule),
             context=clean(place.shown),
             suggestion=next(filter(None, (one_line(clean(text), _SUGGESTION_BYTES) for text in told)), ""),
@@ -196,12 +202,3 @@ class _Run:
 def _listed(component: object) -> list[Mapping[str, Any]]:
     rules = component.get("rules") if isinstance(component, Mapping) else None
     return [rule if isinstance(rule, Mapping) else {} for rule in rules] if isinstance(rules, list) else []
-
-
-def _filled(message: Message, rule: Rule | None) -> str:
-    """The text of `message`, or of the rule if it only names one, with its arguments filled in."""
-    strings = (rule and rule.message_strings) or {}
-    source = message if message.text or message.markdown else strings.get(message.id or "", message)
-    arguments = dict(enumerate(message.arguments or ()))
-    text = source.text or source.markdown or ""
-    return _PLACEHOLDER.sub(lambda match: arguments.get(int(match[1]), match[0]), text)

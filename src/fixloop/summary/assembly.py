@@ -52,7 +52,20 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
     found = intervals(within, None if state.ended else Moment(until, now.clock))
     phases = tuple(phases_of(state, entries, found, told.artifact))
     escalations = tuple(_escalations(entries, None if state.ended else now.at))
-    errors = tuple(_errors(entries))
+    errors = tuple(
+        model.ErrorRow(
+            kind=ERRORS[said.message.body.kind],
+            message_id=said.message.message_id,
+            specialist=said.message.specialist,
+            iteration=said.message.iteration,
+            at=said.message.at,
+            summary=model.one_line(said.message.summary, 1000),
+            output=_tail(entry),
+        )
+        for entry in entries
+        for said in entry.lines
+        if said.message.body.kind in ERRORS
+    )
     fixes = [fix for phase in phases for fix in phase.fixes]
     manual = sum(fix.by != "" for fix in fixes)
     files = tuple(sorted({name for fix in fixes for name in fix.files}))
@@ -202,20 +215,6 @@ def _escalations(entries: Sequence[Recorded], now: datetime | None) -> Iterable[
             decided_at=answer.at if answer is not None else None,
             waited_seconds=max(0.0, (until - entry.at).total_seconds()) if until is not None else 0.0,
         )
-
-
-def _errors(entries: Iterable[Recorded]) -> Iterable[model.ErrorRow]:
-    for entry in entries:
-        for message in (said.message for said in entry.lines if said.message.body.kind in ERRORS):
-            yield model.ErrorRow(
-                kind=ERRORS[message.body.kind],
-                message_id=message.message_id,
-                specialist=message.specialist,
-                iteration=message.iteration,
-                at=message.at,
-                summary=model.one_line(message.summary, 1000),
-                output=_tail(entry),
-            )
 
 
 def _at_work(state: State, found: Sequence[Interval]) -> model.AtWork | None:
