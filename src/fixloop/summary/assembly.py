@@ -66,6 +66,16 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
         for said in entry.lines
         if said.message.body.kind in ERRORS
     )
+    # What is running, for how long and with which limit (A90).
+    at_work, operation = None, state.operation
+    if operation is not None and not state.ended and state.owner != "person" and found:
+        at_work = model.AtWork(
+            operation=operation.name.value,
+            specialist=operation.specialist,
+            iteration=operation.iteration,
+            elapsed_seconds=found[-1].seconds,
+            limit_seconds=operation.limit_seconds,
+        )
     fixes = [fix for phase in phases for fix in phase.fixes]
     manual = sum(fix.by != "" for fix in fixes)
     files = tuple(sorted({name for fix in fixes for name in fix.files}))
@@ -113,7 +123,7 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
         old=tuple(old_rows(entries, told.artifact)),
         escalations=escalations,
         errors=errors,
-        at_work=_at_work(state, found),
+        at_work=at_work,
         waiting=_waiting(state, entries, found, told.answers),
         next_command=told.next_command,
         diff=model.clean(told.diff) if sum(fix.diff != "" for fix in fixes) > 1 else "",
@@ -215,17 +225,3 @@ def _escalations(entries: Sequence[Recorded], now: datetime | None) -> Iterable[
             decided_at=answer.at if answer is not None else None,
             waited_seconds=max(0.0, (until - entry.at).total_seconds()) if until is not None else 0.0,
         )
-
-
-def _at_work(state: State, found: Sequence[Interval]) -> model.AtWork | None:
-    """What is running, for how long and with which limit (A90)."""
-    operation = state.operation
-    if operation is None or state.ended or state.owner == "person" or not found:
-        return None
-    return model.AtWork(
-        operation=operation.name.value,
-        specialist=operation.specialist,
-        iteration=operation.iteration,
-        elapsed_seconds=found[-1].seconds,
-        limit_seconds=operation.limit_seconds,
-    )
