@@ -73,7 +73,6 @@ def test_stdout_and_stderr_can_be_kept_separately_each_with_the_limit() -> None:
         "12\n[… 4 bytes left out …]\n78",
         "ab\n[… 4 bytes left out …]\ngh",
     )
-    assert result.output_bytes == 16
 
 
 @pytest.mark.proves("K40")
@@ -129,8 +128,8 @@ def test_huge_output_takes_bounded_memory_and_keeps_both_ends() -> None:
 
     assert result.output.startswith("first\n")
     assert result.output.endswith("xlast\n")
-    assert "bytes left out …]" in result.output
-    assert (result.output_bytes, len(result.output) < 100_100) == (50_000_011, True)
+    assert "[… 49,900,011 bytes left out …]" in result.output
+    assert len(result.output) < 100_100
     assert peak_bytes < 2_000_000
 
 

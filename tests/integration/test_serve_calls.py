@@ -52,6 +52,13 @@ def link_in(text: str) -> str:
     return found[1]
 
 
+def sent(stage: Stage, phone: Receiver, **anna: Any) -> str:
+    """The link that anna is sent about what waits."""
+    office = Office(stage, phone, anna=anna)
+    office.server().look()
+    return link_in(office.rings()[0][1])
+
+
 def test_an_escalation_is_one_message_a_reminder_the_next_person_and_the_outcome(
     stage: Stage, phone: Receiver
 ) -> None:
@@ -122,9 +129,7 @@ def test_a_contact_is_called_about_the_projects_it_names(stage: Stage, phone: Re
 
 
 def test_opening_a_link_decides_nothing_and_a_person_decides_once(stage: Stage, phone: Receiver) -> None:
-    workflow, office = stage.escalated(), Office(stage, phone, anna={})
-    office.server().look()
-    link, client = link_in(office.rings()[0][1]), stage.client("")
+    workflow, link, client = stage.escalated(), sent(stage, phone), stage.client("")
     before = stage.session.engine.state(workflow)
 
     looks = [
@@ -151,9 +156,7 @@ def test_opening_a_link_decides_nothing_and_a_person_decides_once(stage: Stage, 
 
 
 def test_one_of_many_simultaneous_users_of_a_link_decides(stage: Stage, phone: Receiver) -> None:
-    workflow, office = stage.escalated(), Office(stage, phone, anna={})
-    office.server().look()
-    link = link_in(office.rings()[0][1])
+    workflow, link = stage.escalated(), sent(stage, phone)
 
     def use(word: str) -> int:
         status: int = stage.client("").post(link, data={"decision": word}, headers=HTML).status_code
@@ -169,9 +172,7 @@ def test_one_of_many_simultaneous_users_of_a_link_decides(stage: Stage, phone: R
 
 
 def test_a_link_is_valid_only_for_its_state(stage: Stage, phone: Receiver) -> None:
-    workflow, office = stage.escalated(), Office(stage, phone, anna={})
-    office.server().look()
-    link = link_in(office.rings()[0][1])
+    workflow, link = stage.escalated(), sent(stage, phone)
     for word in ("pause", "continue"):
         stage.client("operator").post(f"/v1/workflows/{workflow}/commands", json={"command": word})
 
@@ -187,9 +188,7 @@ def test_a_link_is_valid_only_for_its_state(stage: Stage, phone: Receiver) -> No
 def test_a_link_opens_nothing_else_and_a_viewer_s_is_read_only(stage: Stage, phone: Receiver) -> None:
     stage.escalated()
     other = stage.escalated(48)
-    office = Office(stage, phone, anna={"role": "viewer"})
-    office.server().look()
-    link, client = link_in(office.rings()[0][1]), stage.client("")
+    link, client = sent(stage, phone, role="viewer"), stage.client("")
 
     page = client.get(link, headers=HTML)
     answers = [
@@ -206,19 +205,16 @@ def test_a_link_opens_nothing_else_and_a_viewer_s_is_read_only(stage: Stage, pho
 
 
 def test_a_link_accepts_only_the_answers_it_was_made_with(stage: Stage, phone: Receiver) -> None:
-    workflow, office = stage.escalated(), Office(stage, phone, anna={})
-    office.server().look()
+    workflow = stage.escalated()
 
-    answer = stage.client("").post(link_in(office.rings()[0][1]), data={"decision": "accept"})
+    answer = stage.client("").post(sent(stage, phone), data={"decision": "accept"})
 
     assert problem(answer)["detail"] == "this link is not for 'accept'"
     assert stage.session.engine.state(workflow).outcome is None
 
 
 def test_an_invalid_answer_by_a_link_can_be_corrected(stage: Stage, phone: Receiver) -> None:
-    workflow, office = stage.escalated(), Office(stage, phone, anna={})
-    office.server().look()
-    link, client = link_in(office.rings()[0][1]), stage.client("")
+    workflow, link, client = stage.escalated(), sent(stage, phone), stage.client("")
 
     wrong = client.post(link, data={"decision": "skip", "until": "1999-01-01"})
     right = client.post(link, data={"decision": "skip", "until": "2999-01-01"})
@@ -232,9 +228,7 @@ def test_a_removed_contact_s_link_is_void_and_a_new_viewer_s_is_read_only(
     stage: Stage, phone: Receiver
 ) -> None:
     stage.escalated()
-    office = Office(stage, phone, anna={})
-    office.server().look()
-    link, client = link_in(office.rings()[0][1]), stage.client("")
+    link, client = sent(stage, phone), stage.client("")
 
     Office(stage, phone, anna={"role": "viewer"}, ben={}).server().name_contacts()
     shown = (
@@ -249,9 +243,7 @@ def test_a_removed_contact_s_link_is_void_and_a_new_viewer_s_is_read_only(
 
 def test_editing_redis_cannot_widen_a_link(stage: Stage, phone: Receiver) -> None:
     stage.escalated()
-    office = Office(stage, phone, anna={"role": "viewer"})
-    office.server().look()
-    link, client = link_in(office.rings()[0][1]), stage.client("")
+    link, client = sent(stage, phone, role="viewer"), stage.client("")
     key = keys.served_key("link", sha256(link.removeprefix("/a/").encode()).hexdigest())
     kept = stage.connection.call(lambda client: client.get(key)).decode()
     widened = kept.replace(r"\"decisions\": []", r"\"decisions\": [\"*\"]")

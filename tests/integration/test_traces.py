@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fixloop.protocol.tracing import trace_id
-from fixloop.serve.traces import Collector, Tracer
+from fixloop.serve.traces import AGAIN_SECONDS, TICK_SECONDS, Collector, Tracer
 from fixloop.summary.spans import spans_of
 from tests.fixtures.command_stage import PROJECT
 from tests.fixtures.profile_stage import Profiles
@@ -122,9 +122,9 @@ def test_a_collector_that_was_away_gets_every_span_later(stage: Stage, collector
     traces = [ended(stage, issue) for issue in (1, 2)]
     collector.answers = [400]
 
-    taken = [one.tell(), one.tell()]
+    pauses = [one.tell(), one.tell()]
 
-    assert taken == [False, True]
+    assert pauses == [AGAIN_SECONDS, TICK_SECONDS]
     assert sorted(collector.traces()) == sorted(traces)
 
 

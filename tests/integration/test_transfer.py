@@ -7,7 +7,7 @@ import pytest
 
 from fixloop.engine.engine import Engine
 from fixloop.errors import InfrastructureError
-from fixloop.outside.transfer import NotKept, bring_work, keep_bundle, keep_diff, snapshot_in
+from fixloop.outside.transfer import NotKept, bring_work, facts_of_change, keep_bundle, snapshot_in
 from fixloop.protocol.events import FixCompleted, ReportDelivered, RunFinished, WorkflowStarted
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.state import Completion, State
@@ -70,12 +70,10 @@ class Loop:
             write(workspace.path, files)
             change = commit_of_directory(workspace.path, state.tip, mirror, "fix\n")
         bundle = keep_bundle(self.store, state, mirror, change.commit)
-        diff = keep_diff(
-            self.store, state, mirror, change.commit, hide=lambda text: text.replace("s3cr3t", "***")
+        facts = facts_of_change(
+            self.store, state, mirror, change, hide=lambda text: text.replace("s3cr3t", "***")
         )
-        completion = Completion(
-            iteration=number, by="x", tip=change.commit, tree=change.tree, said="I think so", **diff._asdict()
-        )
+        completion = Completion(iteration=number, by="x", said="I think so", **facts)
         event = FixCompleted(specialist="test-runner", completion=completion, bundle=bundle)
         self.engine.apply(WORKFLOW, event, operation=f"fix-{number}")
         return bundle

@@ -11,7 +11,9 @@ from fixloop.secrets.disguises import HIDDEN
 from fixloop.secrets.redaction import Redaction
 
 SECRET = 'p&ss"w<rd/3141592653'
-REDACTION = Redaction([SECRET, "true", "https://me:hunter22@shop.example/"])
+REDACTION = Redaction.of(
+    (), {"A_TOKEN": SECRET, "B_TOKEN": "true", "URL": "https://me:hunter22@shop.example/"}
+)
 
 
 @pytest.mark.parametrize("form", [SECRET, html.escape(SECRET), json.dumps(SECRET)[1:-1]])

@@ -65,7 +65,8 @@ def test_an_output_without_a_summary_gives_no_count(output: str) -> None:
 def judged(folder: Path, output: str, command: tuple[str, ...] = ("make", "test")) -> CheckResult:
     check = Check(name="tests", command=command)
     evidence = Evidence(check="tests", command="make test")
-    return judge(check, exit_code=0, output=output, reports={}, workspace=folder, evidence=evidence)
+    reports = {"junit": folder / "none.xml"}
+    return judge(check, exit_code=0, output=output, reports=reports, workspace=folder, evidence=evidence)
 
 
 def test_the_evidence_of_a_check_without_a_report_has_the_number(tmp_path: Path) -> None:

@@ -231,14 +231,17 @@ def test_a_report_of_jest_that_is_not_whole_is_an_error(
     assert reason in report.reason
 
 
-def judged(tmp_path: Path, check: Check, exit_code: int, output: str = "", report: str = "") -> CheckResult:
+def judged(
+    tmp_path: Path, check: Check, exit_code: int, output: str = "", report: str = "", said: str = ""
+) -> CheckResult:
+    """A check's result; `output` and `report` name files, `said` is printed as it is."""
     root = written(tmp_path / "project", dict.fromkeys(FILES, ""))
     path = tmp_path / "report"
     path.write_text(text_of(report, root) if report else "[]", encoding="utf-8")
     return judge(
         check,
         exit_code=exit_code,
-        output=text_of(output, root) if output else "",
+        output=text_of(output, root) if output else said,
         reports=dict.fromkeys(check.report_kinds(), path),
         workspace=root,
         evidence=Evidence(check=check.name, command=" ".join(check.command), tree="abc"),
@@ -278,19 +281,9 @@ def test_warnings_fail_if_the_exit_code_says_so(
 def test_coverage_that_the_runner_refuses_is_a_failure_even_if_all_tests_pass(
     tmp_path: Path, line: str, name: str, measure: str
 ) -> None:
-    root = written(tmp_path / "project", {})
-    path = tmp_path / "report"
-    path.write_text(text_of("jest-30-passing.json", root), encoding="utf-8")
     check = Check(name="jest", command=("jest", "{jest}"))
 
-    result = judge(
-        check,
-        exit_code=1,
-        output=line,
-        reports={"jest": path},
-        workspace=root,
-        evidence=Evidence(check="jest", command="jest", tree="abc"),
-    )
+    result = judged(tmp_path, check, 1, report="jest-30-passing.json", said=line)
 
     assert result.outcome is RunOutcome.FAILED
     assert [(failure.name, failure.measure) for failure in result.failures] == [(name, measure)]

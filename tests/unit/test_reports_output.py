@@ -191,6 +191,8 @@ def test_a_rating_after_the_code_is_the_severity(tree: SourceTree) -> None:
         "12:30:05: starting",
         "src/a.py: error: no line",
         "src/a.py:1: note: only a note",
+        # A warning of Python's own.
+        "src/a.py:3: DeprecationWarning: old\n  old()\n",
     ],
 )
 def test_other_lines_are_no_findings(tree: SourceTree, line: str) -> None:
@@ -361,10 +363,6 @@ def test_each_failing_test_of_other_runners_is_a_failure_by_its_name(
 
     assert (failure.name, failure.location) == (name, location)
     assert failure.message.startswith(error)
-
-
-def test_a_warning_of_python_is_no_finding(tree: SourceTree) -> None:
-    assert failures_in("src/a.py:3: DeprecationWarning: old\n  old()\n", "tests", tree) == ()
 
 
 def test_each_failing_point_of_tap_is_a_failure_by_its_title(tree: SourceTree, tmp_path: Path) -> None:

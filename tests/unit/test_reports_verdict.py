@@ -175,19 +175,6 @@ def test_a_gate_without_a_coverage_report_is_an_error(tmp_path: Path) -> None:
     assert result.outcome is RunOutcome.ERROR
 
 
-def test_a_report_without_a_path_is_an_error(tmp_path: Path) -> None:
-    result = judge(
-        Check(name="check", command=TESTS),
-        exit_code=0,
-        output="",
-        reports={},
-        workspace=tmp_path,
-        evidence=Evidence(check="check", command="pytest"),
-    )
-
-    assert result.outcome is RunOutcome.ERROR
-
-
 @pytest.mark.proves("K38")
 @pytest.mark.parametrize(
     ("exit_code", "output", "reason"),

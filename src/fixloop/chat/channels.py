@@ -6,6 +6,7 @@ A line reads `{role}/{channel}: {text}`. Lines without that prefix are not an ag
 import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from functools import partial
 from itertools import groupby, pairwise
 from typing import Final, NamedTuple
 
@@ -77,28 +78,27 @@ def log_findings(text: str, file: str) -> list[Finding]:
 
 def _blocks(lines: Sequence[Line], file: str) -> Iterator[Finding]:
     """Each `TO USER:` line starts a block; lines before the first one belong to none."""
+    wrong = partial(Finding, "output", file)
     starts = [at for at, line in enumerate(lines) if line.text.strip().startswith(TO_USER[0])]
     for line in lines[: starts[0] if starts else len(lines)]:
         if line.text.strip():
-            told = f"{shown(line.text)} stands outside a TO USER block"
-            yield Finding("output", file, told, line.number, value=line.text)
+            yield wrong(f"{shown(line.text)} stands outside a TO USER block", line.number, value=line.text)
     for start, end in pairwise([*starts, len(lines)]):
         block = lines[start:end]
         heads = [next((head for head in TO_USER if line.text.strip().startswith(head)), "") for line in block]
         present = [head for head in heads if head]
         for absent in (head for head in TO_USER if head not in present):
-            told = f"the TO USER block has no line {absent}"
-            yield Finding("output", file, told, block[0].number, field=absent)
+            yield wrong(f"the TO USER block has no line {absent}", block[0].number, field=absent)
         if len(present) == len(TO_USER) and tuple(present) != TO_USER:
-            told = f"the lines of a TO USER block are {', '.join(TO_USER)}, in this order"
-            yield Finding("output", file, told, block[0].number)
+            yield wrong(
+                f"the lines of a TO USER block are {', '.join(TO_USER)}, in this order", block[0].number
+            )
         for line, head in zip(block, heads, strict=True):
             value = line.text.strip().removeprefix(head).strip()
             if not head and value:
-                told = f"{shown(value)} is no line of a TO USER block"
-                yield Finding("output", file, told, line.number, value=value)
+                yield wrong(f"{shown(value)} is no line of a TO USER block", line.number, value=value)
             elif head in TO_USER[1:] and not value:
-                yield Finding("output", file, f"{head} says nothing", line.number, field=head)
+                yield wrong(f"{head} says nothing", line.number, field=head)
             elif head == "CONTEXT:" and not _CHAT_LINK.search(value):
                 told = f"CONTEXT is {shown(value)}; it has to be the path of the chat's directory"
-                yield Finding("output", file, told, line.number, field=head, value=value)
+                yield wrong(told, line.number, field=head, value=value)

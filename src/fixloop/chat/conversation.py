@@ -115,13 +115,17 @@ class Conversation:
         the first one with front matter, in a chat that fixloop has not opened."""
         if self.journal.is_opened or self.journal.is_adopted:
             return 0
-        return max(
-            (posted.name.seq for posted in takewhile(lambda each: each.is_old, self.messages)), default=0
-        )
+        old = takewhile(lambda each: each.is_old, self.messages)
+        return max((posted.name.seq for posted in old), default=0)
 
     def place(self, name: str) -> str:
         """The path of a file in the directory, as shown in findings."""
         return f"{self.path}/{name}"
+
+    @property
+    def unmarked(self) -> list[Posted]:
+        """The messages without front matter that were not adopted."""
+        return [posted for posted in self.messages if posted.is_old and not self.is_grandfathered(posted)]
 
     def is_grandfathered(self, posted: Posted) -> bool:
         """Whether it is from before the protocol (E45)."""

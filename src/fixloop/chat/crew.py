@@ -16,7 +16,7 @@ from fixloop.chat.channels import Channel, log_findings, tagged
 from fixloop.chat.conversation import Conversation
 from fixloop.chat.decision import check_unedited
 from fixloop.chat.directory import apply, read_chat
-from fixloop.chat.events import ChatClosed, ChatRead, UserAsked
+from fixloop.chat.events import ChatRead, MessageWritten, UserAsked
 from fixloop.chat.findings import errors_of
 from fixloop.chat.roles import Role
 from fixloop.chat.turns import prompt, understood
@@ -116,7 +116,7 @@ def _answered(chat: Path, crew: Crew, role: Role) -> int | Ended:
     """One turn of `role`: the number of posted messages, or why it stopped."""
     wrong = ""
     for _ in range(MAX_ANSWERS):
-        apply(chat, ChatRead(role), _now())
+        apply(chat, ChatRead(role), datetime.now(UTC))
         found = read_chat(chat)
         if found.is_closed or _owner(found) is not role:
             return 0  # somebody else was quicker
@@ -131,14 +131,14 @@ def _answered(chat: Path, crew: Crew, role: Role) -> int | Ended:
                 printed = "\n".join(tagged(role, Channel.TO_USER, turn.text))
                 if errors := errors_of(log_findings(printed, "the answer")):
                     raise UsageError(errors[0].message)
-                apply(chat, turn, _now())
+            if isinstance(turn, MessageWritten):
+                turn = turn._replace(branch=crew.branch())
+            outcome = apply(chat, turn, datetime.now(UTC))
+            if isinstance(turn, UserAsked):
                 return Ended(Stop.FOR_USER, turn.text)
-            if isinstance(turn, ChatClosed):
-                apply(chat, turn, _now())
-                return 0
-            outcome = apply(chat, turn._replace(branch=crew.branch()), _now())
-            crew.posted(str(chat / outcome.file))
-            return 1
+            if outcome.file:
+                crew.posted(str(chat / outcome.file))
+            return int(bool(outcome.file))
         except RefusedError as refused:
             after = read_chat(chat)
             if after.is_closed or after.next_seq != found.next_seq:
@@ -189,7 +189,3 @@ def run_agent(
     answer, talk = map(Redaction.of((), os.environ).text, (result.output, result.talk))
     ending = f"exited {result.exit_code}" if result.signal is None else f"signalled {result.signal}"
     return AgentRun("timed out" if result.timed_out else ending, answer[:MAX_BYTES], talk[:MAX_BYTES])
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

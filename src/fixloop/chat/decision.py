@@ -22,11 +22,6 @@ from fixloop.errors import RefusedError, UsageError
 MAX_PURPOSE_CHARACTERS: Final = 200
 
 
-def decide(chat: Conversation, event: ev.ChatEvent, now: datetime) -> ev.Outcome:
-    """The files to write because of `event`; RefusedError if the chat does not allow it now."""
-    return _decide(event, chat, now)
-
-
 def settle(chat: Conversation, outcome: ev.Outcome, now: datetime) -> ev.Outcome:
     """`outcome` with the writes of an earlier event whose process died: a message is posted by its file; the journal's
     line and the owner's turn follow, if necessary here."""
@@ -55,11 +50,12 @@ def check_unedited(chat: Conversation) -> None:
 
 
 @singledispatch
-def _decide(event: object, chat: Conversation, now: datetime) -> ev.Outcome:
+def decide(event: object, chat: Conversation, now: datetime) -> ev.Outcome:
+    """The files to write because of `event`; RefusedError if the chat does not allow it now."""
     raise TypeError(f"{type(event).__name__} is no event of a chat")
 
 
-@_decide.register
+@decide.register
 def _read(event: ev.ChatRead, chat: Conversation, now: datetime) -> ev.Outcome:
     _contract_of(chat)
     seq = chat.next_seq - 1
@@ -68,7 +64,7 @@ def _read(event: ev.ChatRead, chat: Conversation, now: datetime) -> ev.Outcome:
     return ev.Outcome(journal=(entry("read", now, by=event.by, seq=seq),), seq=seq)
 
 
-@_decide.register
+@decide.register
 def _ask_user(event: ev.UserAsked, chat: Conversation, now: datetime) -> ev.Outcome:
     """The question stays open until the next message is posted, or the chat is closed."""
     seq, asked = chat.next_seq - 1, chat.journal.asked
@@ -77,27 +73,26 @@ def _ask_user(event: ev.UserAsked, chat: Conversation, now: datetime) -> ev.Outc
     return ev.Outcome(journal=(entry("asked", now, seq=seq, text=event.text),), seq=seq)
 
 
-@_decide.register
+@decide.register
 def _adopt(event: ev.Adopted, chat: Conversation, now: datetime) -> ev.Outcome:
     _refuse_closed(chat)
-    old = (posted for posted in chat.messages if posted.is_old and not chat.is_grandfathered(posted))
-    contents = {posted.file: posted.source.content for posted in old}
+    contents = {posted.file: posted.source.content for posted in chat.unmarked}
     files = {
         name: {"sha256": digest(content), "size": len(content)}
         for name, content in contents.items()
         if content is not None
     }
-    if chat.journal.is_adopted and files:
-        names = ", ".join(files)
-        raise RefusedError(
-            f"{chat.path} was adopted already, and {names} came later; messages have to follow the protocol now"
-        )
     if chat.journal.is_adopted:
-        return ev.Outcome()
+        if not files:
+            return ev.Outcome()
+        raise RefusedError(
+            f"{chat.path} was adopted already, and {', '.join(files)} came later;"
+            " messages have to follow the protocol now"
+        )
     return ev.Outcome(journal=(entry("adopted", now, files=files),), seq=len(files))
 
 
-@_decide.register
+@decide.register
 def _post(event: ev.MessageWritten, chat: Conversation, now: datetime) -> ev.Outcome:
     contract, meta = _contract_of(chat)
     _refuse_closed(chat)
@@ -133,18 +128,18 @@ def _post(event: ev.MessageWritten, chat: Conversation, now: datetime) -> ev.Out
     )
 
 
-@_decide.register
+@decide.register
 def _close(event: ev.ChatClosed, chat: Conversation, now: datetime) -> ev.Outcome:
     contract, meta = _contract_of(chat)
     _refuse_closed(chat)
     if event.by not in CLOSERS:
         raise RefusedError(f"{event.by} cannot close {chat.path}; {' or '.join(CLOSERS)} can")
     if event.status not in closing.STATUSES:
-        raise UsageError(
-            f"the status of a decision is {shown(event.status)}; it has to be one of {', '.join(closing.STATUSES)}"
-        )
-    for name, given in (("SUMMARY.md", event.summary), ("DECISION.md", event.decision)):
-        if not given.strip() and name not in chat.documents:
+        known = ", ".join(closing.STATUSES)
+        raise UsageError(f"the status of a decision is {shown(event.status)}; it has to be one of {known}")
+    given = {"SUMMARY.md": event.summary, "DECISION.md": event.decision}
+    for name, text in given.items():
+        if not text.strip() and name not in chat.documents:
             option = f"--{name.partition('.')[0].lower()}"
             raise RefusedError(f"{chat.path} has no {name}; write it, or give its text with {option}")
     if event.status == closing.STATUSES[0] and (absent := closing.unproven(chat)):
@@ -152,15 +147,18 @@ def _close(event: ev.ChatClosed, chat: Conversation, now: datetime) -> ev.Outcom
             f"no message of the engineer says whether {shown(absent[0])} holds (acceptance in {chat.place(META)});"
             " a line `- [pass] …` or `- [fail] …` under GATES does, or close it as Deferred or Rejected"
         )
+    for name, there in chat.documents.items():
+        if given[name].strip() not in there:
+            place = chat.place(name)
+            told = f"{place} is there already with another text; leave out its option, or remove it"
+            raise RefusedError(told)
     old = list(closing.migrated(chat))
-    summary = _document(chat, "SUMMARY.md", event.summary, closing.summary_text(chat, event.summary))
-    decision = _document(
-        chat,
-        "DECISION.md",
-        event.decision,
-        closing.decision_text(event.status, event.by, now, event.decision),
-    )
-    documents = {"SUMMARY.md": closing.with_migrations(chat, summary), "DECISION.md": decision}
+    documents = {
+        "SUMMARY.md": closing.summary_text(chat, event.summary),
+        "DECISION.md": closing.decision_text(event.status, event.by, now, event.decision),
+        **chat.documents,
+    }
+    documents["SUMMARY.md"] = closing.with_migrations(chat, documents["SUMMARY.md"])
     written = [
         ev.Written(name, text, is_new=name not in chat.documents)
         for name, text in documents.items()
@@ -208,18 +206,15 @@ def _body(event: ev.MessageWritten) -> str:
     if lines and lines[0].strip() == header(event.to):
         del lines[0]
     if lines and lines[0].rstrip() == "---":
-        raise UsageError(
-            "the body begins with ---; front matter and header line are written by fixloop, leave them out"
-        )
-    found = sections(lines)
+        told = "front matter and header line are written by fixloop, leave them out"
+        raise UsageError(f"the body begins with ---; {told}")
+    found, template = sections(lines), ", ".join(TEMPLATES[event.by])
     if absent := missing(found, event.by):
-        template = ", ".join(TEMPLATES[event.by])
-        raise UsageError(
-            f"the body lacks {', '.join(absent)}; the sections of a message of {event.by} are {template}"
-        )
+        told = f"the body lacks {', '.join(absent)}"
+        raise UsageError(f"{told}; the sections of a message of {event.by} are {template}")
     if pair := misplaced(found, event.by):
         told = f"section {pair[1].title} (line {pair[1].line + 1}) has to come before {pair[0].title}"
-        raise UsageError(f"{told}; the order is {', '.join(TEMPLATES[event.by])}")
+        raise UsageError(f"{told}; the order is {template}")
     results = [result._replace(text=closing.declared(result.text, event.by)) for result in event.results]
     return "\n".join(with_results(lines, results)).strip("\n")
 
@@ -227,11 +222,9 @@ def _body(event: ev.MessageWritten) -> str:
 def _check_turn(event: ev.MessageWritten, chat: Conversation) -> None:
     """The first message is the architect's, after reading the contract; the engineer must have read that and the latest
     message to it (E17, E22)."""
-    old = (posted for posted in chat.messages if posted.is_old and not chat.is_grandfathered(posted))
-    unmarked = next(old, None)
-    if unmarked is not None:
+    if chat.unmarked:
         raise RefusedError(
-            f"{chat.place(unmarked.file)} has no front matter;"
+            f"{chat.place(chat.unmarked[0].file)} has no front matter;"
             f" if it is older than the protocol, `fixloop chat adopt {chat.called}` says so"
         )
     if not chat.messages and (event.by, event.to) != (Role.ARCHITECT, Role.ENGINEER):
@@ -243,30 +236,18 @@ def _check_turn(event: ev.MessageWritten, chat: Conversation) -> None:
         raise RefusedError(f"{event.by} has not read {chat.place(META)} yet; {command} shows and records it")
     own = [posted.name.seq for posted in chat.messages if posted.name.role is event.by]
     if event.by is Role.ENGINEER and read is not None and own and read < own[-1]:
-        raise RefusedError(
-            f"engineer has not read {chat.place(file_name(own[-1], event.by))} yet; {command} does"
-        )
+        latest = chat.place(file_name(own[-1], event.by))
+        raise RefusedError(f"engineer has not read {latest} yet; {command} does")
 
 
 def _number(event: ev.MessageWritten, chat: Conversation) -> int:
     following = chat.next_seq
+    told = f"{chat.path} has {MAX_SEQ} messages, and no more fit; close it and open a new chat"
     if event.seq is not None and event.seq < following:
         there = next((posted.file for posted in chat.messages if posted.name.seq == event.seq), "")
         told = f"number {event.seq:03} is taken by {chat.place(there)}; the next is {following:03}"
-        raise RefusedError(told)
-    if event.seq is not None and event.seq > following:
-        raise RefusedError(f"number {event.seq:03} would skip {following:03}, the next one of {chat.path}")
-    if following > MAX_SEQ:
-        told = f"{chat.path} has {MAX_SEQ} messages, and no more fit; close it and open a new chat"
-        raise RefusedError(told)
-    return following
-
-
-def _document(chat: Conversation, name: str, given: str, fresh: str) -> str:
-    there = chat.documents.get(name)
-    if there is None:
-        return fresh
-    if given.strip() not in there:
-        told = f"{chat.place(name)} is there already with another text; leave out its option, or remove it"
-        raise RefusedError(told)
-    return there
+    elif event.seq is not None and event.seq > following:
+        told = f"number {event.seq:03} would skip {following:03}, the next one of {chat.path}"
+    elif following <= MAX_SEQ:
+        return following
+    raise RefusedError(told)

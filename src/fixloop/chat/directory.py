@@ -19,7 +19,7 @@ from fixloop.chat.decision import decide, settle
 from fixloop.chat.events import ChatEvent, Outcome, Prepended, Written
 from fixloop.chat.journal import JOURNAL, entry, read_journal
 from fixloop.chat.message import CHAT_NAME, read_message, read_name, stamp
-from fixloop.chat.meta import META, Contract, new_text, read_meta
+from fixloop.chat.meta import META, new_text, read_meta
 from fixloop.chat.roles import ChatState, Role
 from fixloop.chat.rules import CLOSING_DOCUMENTS
 from fixloop.chat.sources import printable, read_source
@@ -36,34 +36,26 @@ def read_chat(directory: Path, shown: str | None = None) -> Conversation:
     """Everything in `directory`; findings use the name `shown` (the path as given)."""
     path = printable(str(directory)) if shown is None else shown
     names = _names(directory)
-    sources = {
-        name: read_source(directory / name, f"{path}/{printable(name)}") for name in names if _is_ours(name)
-    }
+    ours = [name for name in names if _is_ours(name)]
+    sources = {name: read_source(directory / name, f"{path}/{printable(name)}") for name in ours}
     chat = printable(directory.name) if directory.name else printable(directory.resolve().name)
     journal, meta = sources.pop(JOURNAL, None), sources.get(META)
+    fixed = [sources[name] for name in (META, *CLOSING_DOCUMENTS) if name in sources]
     messages = []
     for file, source in sources.items():
-        parsed, place = read_name(file), f"{path}/{file}"
-        if parsed is not None:
-            text = source.text
-            message = read_message(text, parsed, chat, place) if text is not None else None
+        if (parsed := read_name(file)) is not None:
+            is_text = source.text is not None
+            message = read_message(_text(source), parsed, chat, f"{path}/{file}") if is_text else None
             messages.append(Posted(parsed, source, message))
     return Conversation(
         name=chat,
         path=path,
-        contract=read_meta(meta.text, f"{path}/{META}")
-        if meta is not None and meta.text is not None
-        else None,
+        contract=read_meta(meta.text, f"{path}/{META}") if meta and meta.text is not None else None,
         messages=sorted(messages, key=lambda posted: (posted.name.seq, posted.file)),
         documents={name: text for name in CLOSING_DOCUMENTS if (text := _text(sources.get(name))).strip()},
         strangers=[printable(name) for name in names if not _is_ours(name) and not name.startswith(".")],
         journal=read_journal(_text(journal)),
-        findings=[
-            finding
-            for name in (META, *CLOSING_DOCUMENTS)
-            if name in sources
-            for finding in sources[name].findings
-        ],
+        findings=[finding for source in fixed for finding in source.findings],
     )
 
 
@@ -75,7 +67,7 @@ def apply(directory: Path, event: ChatEvent, now: datetime) -> Outcome:
             with suppress(OSError):
                 left.unlink()
         chat = read_chat(directory)
-        outcome = decide(chat, event, now)
+        outcome = decide(event, chat, now)
         written = settle(chat, outcome, now)
         with _explained(directory):
             for change in written.files:
@@ -268,11 +260,11 @@ def _refuse_others(by: Role) -> None:
 
 
 def _checked(text: str, file: str, names: Sequence[str], now: datetime) -> tuple[str, Mapping[str, str]]:
-    contract: Contract = read_meta(text, file)
+    contract = read_meta(text, file)
     if contract.meta is None:
         raise UsageError(str(contract.findings[0]))
     name = contract.meta.directory
-    same = next((other for other in names if other[:5] == name[:5] and CHAT_NAME.fullmatch(other)), None)
-    if same is not None:
-        raise RefusedError(f"number {contract.meta.id} is taken by {same}")
+    for other in names:
+        if other[:5] == name[:5] and CHAT_NAME.fullmatch(other):
+            raise RefusedError(f"number {contract.meta.id} is taken by {other}")
     return name, {META: text, JOURNAL: entry("opened", now, by=Role.TWIN)}

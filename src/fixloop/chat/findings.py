@@ -11,9 +11,8 @@ FILE_LEVEL: Final = 0
 
 _SHOWN_CHARACTERS: Final = 60
 
-RULES: Final[Mapping[str, str]] = tomllib.loads(
-    Path(__file__).with_name("rules.toml").read_text(encoding="utf-8")
-)
+_TOLD: Final = Path(__file__).with_name("rules.toml").read_text(encoding="utf-8")
+RULES: Final[Mapping[str, str]] = tomllib.loads(_TOLD)
 """The requirement of each rule, by name."""
 
 

@@ -206,19 +206,16 @@ def _role(value: str) -> Role | None:
 
 def _headed(lines: Sequence[str], start: int, name: FileName, file: str) -> tuple[int, list[Finding]]:
     first = next((number for number in range(start, len(lines)) if lines[number].strip()), start)
+    wanted = header(name.role)
     line = lines[first].strip().lstrip("\ufeff") if first < len(lines) else ""
     if line == _FENCE:
-        told = (
-            f"a second front matter begins here; a message has one, and then its header {header(name.role)}"
-        )
+        told = f"a second front matter begins here; a message has one, and then its header {wanted}"
         return first, [Finding("front-matter", file, told, first + 1, value=line)]
     hit = _HEADER.fullmatch(line)
     if hit is None:
-        told = (
-            f"the header line is missing: {header(name.role)} has to be the first line below the front matter"
-        )
+        told = f"the header line is missing: {wanted} has to be the first line below the front matter"
         return first, [Finding("header", file, told, first + 1)]
     if line != header(name.role):
-        told = f"the header is {shown(line)}, but the file is for {name.role}: {header(name.role)}"
+        told = f"the header is {shown(line)}, but the file is for {name.role}: {wanted}"
         return first + 1, [Finding("header", file, told, first + 1, value=line)]
     return first + 1, []

@@ -141,9 +141,8 @@ def with_values(contract: Contract, values: Mapping[str, str]) -> str:
     between = "\r\n" if "\r\n" in text else "\n"
     if text.lstrip("\ufeff").lstrip().startswith("{"):
         between = ", "
-    added = "".join(
-        f"{between}{name}: {_scalar(name, value)}" for name, value in values.items() if name not in known
-    )
+    missing = (name for name in values if name not in known)
+    added = "".join(f"{between}{name}: {_scalar(name, values[name])}" for name in missing)
     edits = [(entry.start, entry.end, _scalar(name, values[name])) for name, entry in known.items()]
     edits.append((contract.entries["state"].end, contract.entries["state"].end, added))
     for start, end, new in sorted(edits, reverse=True):

@@ -37,11 +37,7 @@ TEMPLATES: Final = {
 }
 """By sender: the sections of a message, in order."""
 
-ANSWERS: Final = {
-    Role.TWIN: Role.ARCHITECT,
-    Role.ARCHITECT: Role.ENGINEER,
-    Role.ENGINEER: Role.ARCHITECT,
-}
+ANSWERS: Final = {Role.TWIN: Role.ARCHITECT, Role.ARCHITECT: Role.ENGINEER, Role.ENGINEER: Role.ARCHITECT}
 """By sender: the default recipient."""
 
 OPTIONAL_SECTIONS: Final = ("ASKS",)

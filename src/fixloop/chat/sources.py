@@ -40,9 +40,8 @@ def read_source(path: Path, shown: str) -> Source:
         return _unread(name, shown, f"it cannot be read: {(error.strerror or str(error)).lower()}")
     modified = datetime.fromtimestamp(found.st_mtime, UTC)
     if len(content) > MAX_BYTES:
-        return _unread(
-            name, shown, f"it is larger than {MAX_BYTES // 1024} KiB, the limit for a file of a chat"
-        )
+        told = f"it is larger than {MAX_BYTES // 1024} KiB, the limit for a file of a chat"
+        return _unread(name, shown, told)
     source = Source(name, content, None, modified)
     try:
         text = content.decode("utf-8-sig")

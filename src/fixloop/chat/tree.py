@@ -78,6 +78,5 @@ def _is_chat(here: Path, files: list[str], folders: list[str]) -> bool:
 
 
 def _unlisted(error: OSError) -> Finding:
-    return Finding(
-        "file", printable(str(error.filename)), f"it cannot be listed: {(error.strerror or '').lower()}"
-    )
+    told = f"it cannot be listed: {(error.strerror or '').lower()}"
+    return Finding("file", printable(str(error.filename)), told)

@@ -34,13 +34,11 @@ def prompt(chat: Conversation, role: Role, wrong: str = "") -> str:
         f"Sections, as `## TITLE`, in this order: {template}.",
     ]
     if role is Role.ENGINEER:
-        rules.append(
-            "Run the acceptance criteria; under GATES say `- [pass] criterion` or `- [fail] criterion: why`."
-        )
+        gates = "under GATES say `- [pass] criterion` or `- [fail] criterion: why`"
+        rules.append(f"Run the acceptance criteria; {gates}.")
     if role in CLOSERS:
-        rules.append(
-            f"To end the chat: front matter `close:` with {', '.join(STATUSES)}, the summary, # DECISION, why."
-        )
+        ending = f"front matter `close:` with {', '.join(STATUSES)}, the summary, # DECISION, why"
+        rules.append(f"To end the chat: {ending}.")
     if role is Role.ARCHITECT:
         rules.append(f"To ask a person: the lines {', '.join(TO_USER)}, and nothing else.")
     parts = [

@@ -20,6 +20,7 @@ from fixloop.errors import UsageError
 PLACE: Final = "pull-request"
 """The file in findings about a title."""
 _TITLE: Final = re.compile(r"[0-9]{4} \[([a-z]{2})\] [a-z0-9-]+")
+_COUNTED: Final = ("chats", "messages", "errors", "warnings")
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -33,6 +34,10 @@ class Examined(NamedTuple):
     @property
     def errors(self) -> int:
         return len(errors_of(self.findings))
+
+    @property
+    def warnings(self) -> int:
+        return len(self.findings) - self.errors
 
 
 def examine_all(
@@ -80,22 +85,15 @@ def as_text(examined: Examined) -> str:
 
 def summed_up(examined: Examined) -> str:
     """`2 chats, 3 messages: 1 error, 0 warnings`"""
-    warnings = len(examined.findings) - examined.errors
-    return (
-        f"{_count(examined.chats, 'chat')}, {_count(examined.messages, 'message')}:"
-        f" {_count(examined.errors, 'error')}, {_count(warnings, 'warning')}"
-    )
+    counts = {name: getattr(examined, name) for name in _COUNTED}
+    told = [f"{count} {name.removesuffix('s') if count == 1 else name}" for name, count in counts.items()]
+    return f"{', '.join(told[:2])}: {', '.join(told[2:])}"
 
 
 def as_json(examined: Examined) -> dict[str, Any]:
     """`chats, messages, errors, warnings, findings[]`; a line is null for a finding about a whole file."""
-    return {
-        "chats": examined.chats,
-        "messages": examined.messages,
-        "errors": examined.errors,
-        "warnings": len(examined.findings) - examined.errors,
-        "findings": [finding._asdict() | {"line": finding.line or None} for finding in examined.findings],
-    }
+    counts = {name: getattr(examined, name) for name in _COUNTED}
+    return counts | {"findings": [each._asdict() | {"line": each.line or None} for each in examined.findings]}
 
 
 def as_sarif(examined: Examined) -> dict[str, Any]:
@@ -119,7 +117,3 @@ def as_sarif(examined: Examined) -> dict[str, Any]:
     invocations = [{"executionSuccessful": True}]
     run = {"tool": {"driver": driver}, "invocations": invocations, "results": results}
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"

@@ -48,12 +48,10 @@ class Child(NamedTuple):
 def attach(command: Sequence[str], environment: Mapping[str, str], **how: Any) -> Child:
     """Start a child that notices the end of this process, however that happens; `how`: as for `subprocess.Popen`."""
     reading, writing = os.pipe()
-    variables, further = (
-        {**environment, "FIXLOOP_LIFELINE": str(reading)},
-        {"stdin": subprocess.DEVNULL, **how},
-    )
+    variables = {**environment, "FIXLOOP_LIFELINE": str(reading)}
+    how = {"stdin": subprocess.DEVNULL, "env": variables, "pass_fds": (reading,), **how}
     try:
-        return Child(subprocess.Popen(command, env=variables, pass_fds=(reading,), **further), writing)
+        return Child(subprocess.Popen(command, **how), writing)
     except OSError:
         os.close(writing)
         raise

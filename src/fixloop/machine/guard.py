@@ -77,8 +77,6 @@ class GuardedResult:
     """stdout and stderr in order, without the middle if they exceed the limit."""
     talk: str = ""
     """stderr alone, if requested separately."""
-    output_bytes: int = 0
-    """The size of all output, including the part left out."""
     timed_out: bool = False
     cancelled: bool = False
     not_found: bool = False
@@ -340,7 +338,6 @@ class _Watched:
             signal=int(number) if how == "signalled" else None,
             output=self.excerpt.text(),
             talk=self.talk.text(),
-            output_bytes=self.excerpt.total + self.talk.total,
             timed_out=how == "timed out",
             cancelled=how == "cancelled",
             not_found=how == "unstartable",

@@ -9,11 +9,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 VENV_NAMES: Final = (".venv", "venv")
 LOOK_SECONDS: Final = 20.0
@@ -55,10 +55,13 @@ def choose_interpreter(
     even if it has fixloop, except one that pre-commit activates for a hook. A version manager is asked for the
     interpreter itself: its shim starts slowly and has no packages next to it.
     """
-    for top, origin in ((made, "setup"), (source, "checkout")):
-        venv = venv_in(top, subdirectory) if top is not None else None
-        if venv is not None:
-            return Interpreter(str(_python_of(venv)), str(venv), "setup" if origin == "setup" else "checkout")
+    tops: dict[Literal["setup", "checkout"], Path | None] = {"setup": made, "checkout": source}
+    for origin, top in tops.items():
+        # Where commands run, else at the top.
+        near = () if top is None else (top / subdirectory, top)
+        places = (folder / name for folder in near for name in VENV_NAMES)
+        if (venv := next(filter(_is_venv, places), None)) is not None:
+            return Interpreter(str(_python_of(venv)), str(venv), origin)
     active = variables.get("VIRTUAL_ENV", "")
     own = os.path.realpath(os.path.join(sys.prefix, "bin")) if sys.prefix != sys.base_prefix else ""
     is_hooks = "PRE_COMMIT" in variables and os.path.realpath(os.path.join(active, "bin")) == own
@@ -73,12 +76,6 @@ def choose_interpreter(
     return Interpreter(program, "", "PATH") if program else Interpreter("", "", "none")
 
 
-def venv_in(top: Path, subdirectory: str) -> Path | None:
-    """The virtual environment in a checkout: where commands run, else at the top."""
-    places = (folder / name for folder in (top / subdirectory, top) for name in VENV_NAMES)
-    return next(filter(_is_venv, places), None)
-
-
 def importable_modules(
     interpreter: Interpreter, directory: Path, names: Iterable[str], *, user_site: bool = False
 ) -> frozenset[str]:
@@ -90,18 +87,10 @@ def importable_modules(
     # Not by PYTHONPATH: the interpreter would run the project's sitecustomize.py at its start.
     roots = [str(root) for root in (directory / "src", directory)]
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    if not user_site:
-        variables["PYTHONNOUSERSITE"] = "1"
+    variables |= {"PYTHONDONTWRITEBYTECODE": "1"} | ({} if user_site else {"PYTHONNOUSERSITE": "1"})
     try:
-        done = subprocess.run(
-            [interpreter.path, "-c", LOOK, json.dumps([roots, asked])],
-            cwd=directory,
-            env={**variables, "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            timeout=LOOK_SECONDS,
-            check=True,
-        )
-        found = json.loads(done.stdout.decode().splitlines()[-1])
+        printed = _printed([interpreter.path, "-c", LOOK, json.dumps([roots, asked])], directory, variables)
+        found = json.loads(printed.decode().splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return frozenset()
     return frozenset(str(name) for name in found)
@@ -123,23 +112,22 @@ def stamps(interpreter: Interpreter, words: Iterable[str], path: str) -> list[st
     return found
 
 
+def _printed(argv: Sequence[str], folder: str | Path, variables: Mapping[str, str] | None = None) -> bytes:
+    """What a command prints. Raises OSError or SubprocessError, also if it fails or takes more than LOOK_SECONDS."""
+    how: dict[str, Any] = {"capture_output": True, "timeout": LOOK_SECONDS, "check": True}
+    return bytes(subprocess.run(argv, cwd=folder, env=variables, **how).stdout)
+
+
 @lru_cache(maxsize=64)
 def _behind_shim(program: str, folder: str, _until: int) -> str:
     """The interpreter that a shim of pyenv, asdf or mise starts in a folder; the shim itself if it starts none."""
     try:
         if found := _by_pyenv(Path(program), folder):
             return found
-        done = subprocess.run(
-            [program, "-I", "-S", "-c", "import sys; print(sys.executable)"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=LOOK_SECONDS,
-            check=True,
-        )
+        printed = _printed([program, "-I", "-S", "-c", "import sys; print(sys.executable)"], folder)
     except (OSError, subprocess.SubprocessError):
         return program
-    found = done.stdout.strip()
+    found = os.fsdecode(printed).strip()
     return found if os.access(found, os.X_OK) else program
 
 

@@ -66,7 +66,14 @@ def ruleset(rules: str) -> int:
         # As root, this would be the settings of the whole system.
         allowed.append(("/proc", _WRITE | _TRUNCATE))
     for path, rights in allowed:
-        _allow(made, path, rights & all_files)
+        try:
+            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            # A missing path needs no right.
+            continue
+        own = all_files if stat.S_ISDIR(os.fstat(place).st_mode) else all_files & _FILES
+        _call(_ADD, made, _BENEATH, struct.pack("=Qi", rights & own, place), 0)
+        os.close(place)
     return made
 
 
@@ -96,18 +103,6 @@ def around(top: str, hidden: Sequence[str]) -> Iterator[str]:
         return
     for entry in entries:
         yield from around(entry, hidden)
-
-
-def _allow(made: int, path: str, rights: int) -> None:
-    try:
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:
-        # A missing path needs no right.
-        return
-    if not stat.S_ISDIR(os.fstat(place).st_mode):
-        rights &= _FILES
-    _call(_ADD, made, _BENEATH, struct.pack("=Qi", rights, place), 0)
-    os.close(place)
 
 
 def _call(number: int, *arguments: object) -> int:

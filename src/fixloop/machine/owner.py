@@ -12,6 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from fixloop.machine.guard_program import stat_fields
+
 VARIABLE: Final = "FIXLOOP_SUPERVISOR"
 """The environment variable of a worker's processes with the identity of their supervisor."""
 
@@ -78,9 +80,6 @@ def _parts(owner: str) -> tuple[str, str, str]:
 
 def _started(pid: int) -> str:
     """Field 22 of /proc/pid/stat, read after the command's name, which may contain anything; a zombie has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    ended = fields[0] in ("Z", "X") or int(fields[6]) & EXITING
-    return "" if ended else fields[19]
+    fields = stat_fields(str(pid))
+    ended = not fields or fields[0] in (b"Z", b"X") or int(fields[6]) & EXITING
+    return "" if ended else fields[19].decode()

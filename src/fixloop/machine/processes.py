@@ -62,8 +62,7 @@ def browser(urls: RedisUrls, port: int) -> Iterator[subprocess.Popen[bytes]]:
     folder = app_folder()
     command = [sys.executable, "-c", _FLOWER, "-A", "workers.app", "flower"]
     command += [f"--conf={folder / 'config' / 'flowerconfig.py'}", f"--port={port}"]
+    environment = os.environ | variables_for(urls) | {"PYTHONPATH": str(folder)}
     # Celery puts the working directory first on its path: it must be fixloop's, not the user's project.
-    with attached(
-        command, os.environ | variables_for(urls) | {"PYTHONPATH": str(folder)}, cwd=folder
-    ) as process:
+    with attached(command, environment, cwd=folder) as process:
         yield process

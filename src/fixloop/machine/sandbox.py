@@ -24,7 +24,7 @@ TEMPORARY: Final = "/tmp"
 TRIES: Final = 20
 """Creating the folder is retried: a workspace that removes the last temporary files removes the shared parent."""
 # Capabilities with which root could escape, or set the machine's network or clock; other users have none in a sandbox.
-_DROPPED: Final = (
+_DROP: Final = (
     *("DAC_READ_SEARCH", "MKNOD", "NET_ADMIN", "SYS_ADMIN", "SYS_BOOT", "SYS_MODULE", "SYS_PTRACE"),
     *("SYS_RAWIO", "SYS_TIME"),
 )
@@ -123,13 +123,8 @@ def _resolved(what: Confinement) -> Confinement:
         real = (Path(os.path.realpath(path)) for path in paths)
         return tuple(dict.fromkeys(path for path in real if path.exists() and "\n" not in str(path)))
 
-    return Confinement(
-        there(what.writable),
-        there(what.hidden),
-        there(what.shown),
-        Path(os.path.realpath(what.tmp)),
-        what.network,
-    )
+    tmp = Path(os.path.realpath(what.tmp))
+    return Confinement(there(what.writable), there(what.hidden), there(what.shown), tmp, what.network)
 
 
 def _program() -> str:
@@ -152,13 +147,9 @@ def _refusal_of_bubblewrap() -> str:
 
 def _bubblewrap(what: Confinement, *, covers: bool) -> tuple[str, ...]:
     """The command line before the command; later arguments override earlier ones."""
-    laid: list[tuple[Path, tuple[str, ...]]] = [
-        (Path("/"), ("--ro-bind", "/")),
-        (Path("/dev"), ("--dev",)),
-        (Path("/proc"), ("--proc",)),
-    ]
-    for path in what.hidden:
-        laid.append((path, ("--tmpfs",) if path.is_dir() else ("--ro-bind", "/dev/null")))
+    laid: list[tuple[Path, tuple[str, ...]]] = [(Path("/"), ("--ro-bind", "/"))]
+    laid += [(Path("/dev"), ("--dev",)), (Path("/proc"), ("--proc",))]
+    laid += [(path, ("--tmpfs",) if path.is_dir() else ("--ro-bind", "/dev/null")) for path in what.hidden]
     laid += [(path, ("--ro-bind", str(path))) for path in what.shown]
     laid += [(path, ("--bind", str(path))) for path in what.writable]
     laid.append((Path(TEMPORARY) if covers else what.tmp, ("--bind", str(what.tmp))))
@@ -172,5 +163,5 @@ def _bubblewrap(what: Confinement, *, covers: bool) -> tuple[str, ...]:
     start = ["--die-with-parent", "--unshare-pid"]
     start += [] if what.network else ["--unshare-net"]
     if os.geteuid() == 0:
-        start += [word for name in _DROPPED for word in ("--cap-drop", f"CAP_{name}")]
+        start += [word for name in _DROP for word in ("--cap-drop", f"CAP_{name}")]
     return (_program(), *start, *(word for step in (*steps, *closed) for word in step), "--")

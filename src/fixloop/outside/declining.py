@@ -14,17 +14,13 @@ def signalled(
     state: State, git: Git | None, *, by: str, text: str, kind: Kind | None, artifacts: tuple[str, ...] = ()
 ) -> BlockerSignalled:
     """The event of declining a fix, with the source of the tests in question at the workflow's tip."""
-    source = _tests(state, git) if git is not None and kind is Kind.TEST_IS_WRONG else ""
-    return BlockerSignalled(by=by, text=text, artifacts=artifacts, declined=kind, source=source)
-
-
-def _tests(state: State, git: Git) -> str:
-    top = snapshot_in(state).subdirectory
     shown = []
-    for failure in state.failures[:SHOWN]:
-        file = file_of(failure.name, failure.file)
-        path = f"{top}/{file}" if top else file
-        text = git.found("show", f"{state.tip}:{path}") if file else ""
-        if text:
-            shown.append(f"{file}\n{excerpt(text, failure.name, failure.line)}")
-    return "\n\n".join(shown)
+    if git is not None and kind is Kind.TEST_IS_WRONG:
+        top = snapshot_in(state).subdirectory
+        for failure in state.failures[:SHOWN]:
+            file = file_of(failure.name, failure.file)
+            path = f"{top}/{file}" if top else file
+            if file and (text := git.found("show", f"{state.tip}:{path}")):
+                shown.append(f"{file}\n{excerpt(text, failure.name, failure.line)}")
+    source = "\n\n".join(shown)
+    return BlockerSignalled(by=by, text=text, artifacts=artifacts, declined=kind, source=source)

@@ -66,11 +66,6 @@ def read_call(sent: bytes) -> Call:
     return Call(session, folder, _text(document, "status") in ("aborted", "error"))
 
 
-def command_of(program: str, name: str, *, is_start: bool) -> str:
-    """The command of a hook, for a shell."""
-    return f"{shlex.quote(program)} hook {name}{' --start' if is_start else ''}"
-
-
 def is_installed(settings: str) -> bool:
     """Whether an agent's settings contain one of fixloop's hooks."""
     return _OURS.search(settings) is not None
@@ -85,8 +80,8 @@ def with_hooks(settings: Document, name: str, program: str) -> Document:
     elif dialect.file.endswith("hooks.json"):
         made = {key: value for key, value in made.items() if key != "version"}
     hooks = dict(made.get("hooks", {}))
-    for event, is_start in ((dialect.starts, True), (dialect.stops, False)):
-        entry = worded(dialect.entry, command_of(program, name, is_start=is_start))
+    for event, option in ((dialect.starts, " --start"), (dialect.stops, "")):
+        entry = worded(dialect.entry, f"{shlex.quote(program)} hook {name}{option}")
         hooks[event] = [*hooks.get(event, ()), entry]
     return {**made, "hooks": hooks}
 

@@ -5,7 +5,8 @@ The state is read first, so a mailbox may lose everything without harm; a letter
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fixloop.engine.engine import Engine
 from fixloop.engine.history import Said, said
@@ -56,15 +57,10 @@ class Mail(NamedTuple):
     def acknowledge(self, engine: Engine, agent: str, *, sender: str = MAIN_AGENT) -> None:
         """Send the receipt, and only then remove the letter; a repetition has no further effect (G1, R8)."""
         message = self.message
-        receipt: Event = ReceiptGiven(uid=message.uid, message_id=message.message_id, by=agent, sender=sender)
+        shared: dict[str, Any] = {"uid": message.uid, "by": agent, "sender": sender}
+        receipt: Event = ReceiptGiven(message_id=message.message_id, **shared)
         if self.is_request:
-            receipt = FixAcknowledged(
-                specialist=message.specialist,
-                iteration=message.iteration,
-                by=agent,
-                uid=message.uid,
-                sender=sender,
-            )
+            receipt = FixAcknowledged(specialist=message.specialist, iteration=message.iteration, **shared)
         try:
             if not self.state.ended:
                 engine.apply(self.state.workflow, receipt, operation=f"receipt/{message.uid}")
@@ -193,6 +189,4 @@ def _is_open(state: State, message: Message) -> bool:
 
 
 def _in_order(found: Iterable[Mail]) -> list[Mail]:
-    return sorted(
-        found, key=lambda mail: (mail.message.priority.broker, mail.message.at, mail.message.number)
-    )
+    return sorted(found, key=attrgetter("message.priority.broker", "message.at", "message.number"))

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from fixloop.engine.profile import AnyState, profile_in
 from fixloop.errors import InfrastructureError, ProtocolError, RefusedError, UsageError
@@ -57,37 +57,20 @@ def keep_bundle(
         return store.put_artifact(state.workflow, file.read_bytes())
 
 
-class Diff(NamedTuple):
-    """The changes of a fix, as text."""
-
-    diff: str = ""
-    """Its beginning."""
-    diff_artifact: str = ""
-    """Digest of the complete diff; empty: nothing was changed."""
-
-
-def keep_diff(
-    store: Store, state: AnyState, mirror: Mirror, commit: str, *, hide: Callable[[str], str] = str
-) -> Diff:
-    """Store a fix's changes as a readable diff; secrets are removed before anything is shortened."""
-    if commit == state.tip:
-        return Diff()
-    whole = hide(clean(diff_between(mirror.git, state.tip, commit)))
-    shown = whole
+def facts_of_change(
+    store: Store, state: AnyState, mirror: Mirror, change: Change, *, hide: Callable[[str], str]
+) -> dict[str, Any]:
+    """The facts about a completed fix's change, with the beginning of its diff and the digest of the whole, which is
+    stored; both are empty if nothing was changed. Secrets are removed before anything is shortened."""
+    facts = {"files": change.files, "tip": change.commit, "tree": change.tree, "marks": change.marks}
+    if change.commit == state.tip:
+        return facts | {"diff": "", "diff_artifact": ""}
+    whole = shown = hide(clean(diff_between(mirror.git, state.tip, change.commit)))
     if len(whole) > DIFF_CHARACTERS:
         beginning = whole[: DIFF_CHARACTERS - 40]
         lines = beginning.rpartition("\n")[0] or beginning
         shown = f"{lines}\n… {whole.count(chr(10), len(lines)) or 1} more lines"
-    return Diff(shown, store.put_artifact(state.workflow, whole.encode()))
-
-
-def facts_of_change(
-    store: Store, state: AnyState, mirror: Mirror, change: Change, *, hide: Callable[[str], str]
-) -> dict[str, Any]:
-    """The facts about a completed fix's change; the diff is stored."""
-    diff = keep_diff(store, state, mirror, change.commit, hide=hide)
-    shared = {"files": change.files, "tip": change.commit, "tree": change.tree, "marks": change.marks}
-    return shared | diff._asdict()
+    return facts | {"diff": shown, "diff_artifact": store.put_artifact(state.workflow, whole.encode())}
 
 
 def bring_work(store: Store, state: AnyState, cache: Path) -> Mirror:
@@ -101,9 +84,8 @@ def bring_work(store: Store, state: AnyState, cache: Path) -> Mirror:
         for digest in filter(None, named):
             found = store.get_artifact(state.workflow, digest)
             if found is None:
-                raise InfrastructureError(
-                    f"the bundle {digest[:12]} of {state.workflow} is missing from the store, and with it a fix"
-                )
+                bundle = f"the bundle {digest[:12]} of {state.workflow}"
+                raise InfrastructureError(f"{bundle} is missing from the store, and with it a fix")
             mirror.unbundle(found)
         if not mirror.has(state.tip):
             raise InfrastructureError(

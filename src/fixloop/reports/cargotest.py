@@ -52,8 +52,23 @@ def read_cargo_test(content: bytes, tree: SourceTree) -> Report:
     lines = clean(content.decode("utf-8", "replace")).split("\n")
     tests = Tests()
     binaries = list(_binaries(lines))
-    for binary in binaries:
-        _read(binary, tests, tree)
+    for run in binaries:
+        for name, end in run.ends:
+            if end == "ok":
+                tests.passed.append(f"{run.target}::{name}")
+            elif end == "ignored":
+                tests.skipped += 1
+            else:
+                _fail(f"{run.target}::{name}", "\n".join(run.sections.get(name, ())), "failure", tests, tree)
+        if run.declared is None and not run.fault:
+            # A custom harness has no set format; Cargo says if it failed.
+            tests.passed.append(run.target)
+            continue
+        tests.not_counted.append(run.target)
+        if run.fault and not any(end == "FAILED" for _, end in run.ends):
+            _fail(run.target, "\n".join([*run.talk, *run.fault]).strip(), "test binary died", tests, tree)
+        elif run.result is None or sum(run.result) > len(run.ends):
+            raise Unusable(f"is not whole: {run.target} began {run.declared} tests and lists {len(run.ends)}")
     tests.not_counted += [BUILD] if binaries else []
     if not binaries:
         # One failure per compiler error; the same error in two targets counts once.
@@ -61,8 +76,8 @@ def read_cargo_test(content: bytes, tree: SourceTree) -> Report:
         for start, line in enumerate(lines):
             error = _BUILD_ERROR.match(line)
             if error and not _BUILD_ENDS.search(error["text"]):
-                end = next((at for at in range(start + 1, len(lines)) if not lines[at].strip()), len(lines))
-                blocks.setdefault("\n".join(lines[start:end]), error)
+                gap = next((at for at in range(start + 1, len(lines)) if not lines[at].strip()), len(lines))
+                blocks.setdefault("\n".join(lines[start:gap]), error)
         for block, error in blocks.items():
             tests.fail(BUILD, error["code"] or "build error", block, *place_in(block, tree))
         if not tests.failures:
@@ -102,25 +117,6 @@ def _binaries(lines: list[str]) -> Iterator[_Binary]:
             binary.talk.append(line)
     if binary is not None:
         yield binary
-
-
-def _read(run: _Binary, tests: Tests, tree: SourceTree) -> None:
-    for name, end in run.ends:
-        if end == "ok":
-            tests.passed.append(f"{run.target}::{name}")
-        elif end == "ignored":
-            tests.skipped += 1
-        else:
-            _fail(f"{run.target}::{name}", "\n".join(run.sections.get(name, ())), "failure", tests, tree)
-    if run.declared is None and not run.fault:
-        # A custom harness has no set format; Cargo says if it failed.
-        tests.passed.append(run.target)
-        return
-    tests.not_counted.append(run.target)
-    if run.fault and not any(end == "FAILED" for _, end in run.ends):
-        _fail(run.target, "\n".join([*run.talk, *run.fault]).strip(), "test binary died", tests, tree)
-    elif run.result is None or sum(run.result) > len(run.ends):
-        raise Unusable(f"is not whole: {run.target} began {run.declared} tests and lists {len(run.ends)}")
 
 
 def _fail(name: str, said: str, kind: str, tests: Tests, tree: SourceTree) -> None:

@@ -6,6 +6,7 @@ percentage, and a run that measured nothing.
 
 import math
 import re
+from itertools import groupby
 from typing import Final
 
 from fixloop.protocol.checks import Counts, RunOutcome
@@ -44,9 +45,8 @@ def read_coverage(content: bytes, tree: SourceTree, gate: float | None) -> Repor
     if totals.get("num_statements") == 0:
         raise Unusable("measured no statement: no file of the project was imported or selected")
     if gate is None:
-        return Report(
-            outcome=RunOutcome.PASSED, reason=f"coverage is {_floored(percent, 2)}%", coverage_percent=percent
-        )
+        reason = f"coverage is {_floored(percent, 2)}%"
+        return Report(outcome=RunOutcome.PASSED, reason=reason, coverage_percent=percent)
     failed = percent < gate
     relation = "is below" if failed else "meets"
     return Report(
@@ -79,14 +79,10 @@ def _failure(percent: float, gate: float, files: object, tree: SourceTree) -> Fa
     worst = sorted(missing, key=lambda pair: (-len(pair[1]), pair[0]))[:_WORST_FILES]
     lines = []
     for file, numbers in worst:
-        # `3-5, 9` for 3, 4, 5, 9.
-        spans: list[list[int]] = []
-        for line in numbers:
-            if spans and line == spans[-1][1] + 1:
-                spans[-1][1] = line
-            else:
-                spans.append([line, line])
-        shown = [f"{first}-{last}" if last > first else str(first) for first, last in spans[:_RANGES]]
+        # `3-5, 9` for 3, 4, 5, 9: neighbours have the same distance from their places in the list.
+        runs = groupby(enumerate(numbers), lambda each: each[1] - each[0])
+        spans = [[line for _, line in run] for _, run in runs]
+        shown = [f"{span[0]}-{span[-1]}" if len(span) > 1 else str(span[0]) for span in spans[:_RANGES]]
         ranges = ", ".join(shown) + (", …" if len(spans) > _RANGES else "")
         lines.append(f"{file}: {len(numbers)} lines missing: {ranges}")
     message = "\n".join([f"coverage is {_floored(percent, 2)}%, the gate is {gate:g}%", *lines])

@@ -29,17 +29,17 @@ def read_bytes(path: Path, limit_bytes: int = LIMIT_BYTES) -> bytes:
     """The content of the regular file `path`. Raises Unusable: not one, empty, or over `limit_bytes`."""
     try:
         # Checked before opening, which has effects on some devices, and again after, in case it was replaced.
-        _require_regular(path, os.lstat(path))
+        _require_regular(os.lstat(path))
         descriptor = os.open(path, _FLAGS)
     except FileNotFoundError:
-        raise Unusable(f"{path.name} is missing; the command did not write it") from None
+        raise Unusable("is missing; the command did not write it") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise Unusable(f"{path.name} cannot be opened: {str(reason).lower()}") from None
+        raise Unusable(f"cannot be opened: {str(reason).lower()}") from None
     with open(descriptor, "rb", buffering=0, closefd=True) as file:
         status = os.fstat(file.fileno())
-        _require_regular(path, status)
-        _require_size(path, status.st_size, limit_bytes)
+        _require_regular(status)
+        _require_size(status.st_size, limit_bytes)
         content, room = bytearray(), limit_bytes + 1
         try:
             # The limit also holds for a file that is still growing.
@@ -47,10 +47,10 @@ def read_bytes(path: Path, limit_bytes: int = LIMIT_BYTES) -> bytes:
                 content += piece
                 room -= len(piece)
         except OSError as error:
-            raise Unusable(f"{path.name} cannot be read: {error.strerror}") from None
-    _require_size(path, len(content), limit_bytes)
+            raise Unusable(f"cannot be read: {error.strerror}") from None
+    _require_size(len(content), limit_bytes)
     if not content.strip():
-        raise Unusable(f"{path.name} is empty")
+        raise Unusable("is empty")
     return bytes(content)
 
 
@@ -91,13 +91,12 @@ def _refused(constant: str) -> Any:
     raise Unusable(f"holds {constant}, which is no JSON")
 
 
-def _require_regular(path: Path, status: os.stat_result) -> None:
-    if stat.S_ISREG(status.st_mode):
-        return
-    kind = next((name for test, name in _KINDS if test(status.st_mode)), "a special file")
-    raise Unusable(f"{path.name} is {kind}, not a regular file")
+def _require_regular(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = next((name for test, name in _KINDS if test(status.st_mode)), "a special file")
+        raise Unusable(f"is {kind}, not a regular file")
 
 
-def _require_size(path: Path, size: int, limit_bytes: int) -> None:
+def _require_size(size: int, limit_bytes: int) -> None:
     if size > limit_bytes:
-        raise Unusable(f"{path.name} has {size} bytes, the limit is {limit_bytes}")
+        raise Unusable(f"has {size} bytes, the limit is {limit_bytes}")

@@ -161,9 +161,7 @@ def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:
 
 _REPORT: Final = re.compile(r"\{(?:junit|sarif|coverage)\}")
 _FOR_REPORTS: Final = re.compile(r"junit_\w+=.*|--reporter=.*|--cov-fail-under=0")
-_RUNNERS: Final = frozenset(
-    ["pytest", "unittest", "ruff", "mypy", "bandit", "eslint", "vitest", "jest", "go", "cargo"]
-)
+_RUNNERS: Final = {"pytest", "unittest", "ruff", "mypy", "bandit", "eslint", "vitest", "jest", "go", "cargo"}
 _OPTION: Final = re.compile(r"--?\w")
 _FIXTURE: Final = re.compile(r"\.(?:setUp|tearDown)(?:Class|Module)$")
 # A package may also have dots; a test begins with one of Go's four words.
@@ -225,15 +223,12 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
                 return (*words, failure.name)
             return (*words, "-run", "/".join(f"^{re.escape(part)}$" for part in test[2].split("/")), test[1])
         case "cargo", ("test", *options):
-            return _of_cargo((*runner, "test", *takewhile("--".__ne__, options)), failure.name)
+            command = (*runner, "test", *takewhile("--".__ne__, options))
+            path = failure.name.partition("::")[2]
+            if failure.name == BUILD:
+                return (*command, "--no-run")
+            source, is_doc_test, item = path.partition(" -")
+            if is_doc_test:  # rustdoc takes each word of its name separately
+                return (*command, "--doc", item.strip() or source)
+            return (*command, path, "--", "--exact") if path else ()
     return ()
-
-
-def _of_cargo(command: tuple[str, ...], name: str) -> tuple[str, ...]:
-    path = name.partition("::")[2]
-    if name == BUILD:
-        return (*command, "--no-run")
-    file, is_doc_test, item = path.partition(" -")
-    if is_doc_test:  # rustdoc takes each word of its name separately
-        return (*command, "--doc", item.strip() or file)
-    return (*command, path, "--", "--exact") if path else ()

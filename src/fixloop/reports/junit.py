@@ -99,9 +99,8 @@ class _Walk:
     def enter(self, element: Element) -> None:
         element.tag = str(element.tag).rsplit("}", 1)[-1]
         if not self._path and element.tag not in _SUITES:
-            raise Unusable(
-                f"is XML, but its root is <{one_line(element.tag)}>, not <testsuites> or <testsuite>"
-            )
+            root = one_line(element.tag)
+            raise Unusable(f"is XML, but its root is <{root}>, not <testsuites> or <testsuite>")
         self._path.append(element)
         if len(self._path) > MAX_DEPTH:
             raise Unusable(f"nests elements more than {MAX_DEPTH} deep")

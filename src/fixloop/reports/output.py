@@ -90,19 +90,15 @@ def failures_in(output: str, check: str, tree: SourceTree) -> tuple[Failure, ...
 
 def whole_failure(output: str, check: str, command: str, exit_code: int) -> Failure:
     """The one failure of a command that failed without findings, named after its check."""
-    nothing = f"`{command}` ended with exit code {exit_code} and no output"
-    message, measure = _failures_first(output) or output.strip() or nothing, measure_of(output)
-    return failure_of(check, f"exit code {exit_code}", message, severity=Severity.MEDIUM, measure=measure)
-
-
-def _failures_first(output: str) -> str:
-    """`output` without progress; a long one follows its key lines: lists show the head, and cuts take the middle."""
+    # Without progress; a long output follows its key lines: lists show the head, and cuts take the middle.
     text = _DOTS.sub("", _PASSED.sub("", output)).strip()
-    if len(text) <= _LONG:
-        return text
-    told = [one_line(found[0]) for found in islice(_FAILING.finditer(text), _FIRST_ROWS)]
-    last = [one_line(row) for row in filter(str.strip, text.split("\n"))][-_FIRST_ROWS:]
-    return "\n".join([*told, "…", *last, "", "All of it:", text])
+    if len(text) > _LONG:
+        told = [one_line(found[0]) for found in islice(_FAILING.finditer(text), _FIRST_ROWS)]
+        last = [one_line(row) for row in filter(str.strip, text.split("\n"))][-_FIRST_ROWS:]
+        text = "\n".join([*told, "…", *last, "", "All of it:", text])
+    message = text or output.strip() or f"`{command}` ended with exit code {exit_code} and no output"
+    kind, measure = f"exit code {exit_code}", measure_of(output)
+    return failure_of(check, kind, message, severity=Severity.MEDIUM, measure=measure)
 
 
 def measure_of(output: str) -> str:

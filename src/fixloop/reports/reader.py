@@ -52,13 +52,10 @@ def read_report(
     """
     if kind not in KINDS:
         raise UsageError(f"unknown kind of report {kind!r}; known are {', '.join(KINDS)}")
+    digest, subject, tree = "", f"the {kind} report {path.name}", SourceTree(root)
     try:
         content = read_bytes(path, limit_bytes)
-    except Unusable as error:
-        return Report(outcome=RunOutcome.ERROR, reason=f"the {kind} report {error}")
-    digest, subject = hashlib.sha256(content).hexdigest(), f"the {kind} report {path.name}"
-    tree = SourceTree(root)
-    try:
+        digest = hashlib.sha256(content).hexdigest()
         if kind == "sarif":
             report = read_sarif(content, tree, fail_on)
         elif kind == "coverage":

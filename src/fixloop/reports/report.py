@@ -76,10 +76,8 @@ def failure_of(
     **more: Any,
 ) -> Failure:
     """One failure of a report, its name and kind short enough for a state."""
-    short, kind = short_name(name), short_name(kind)
-    return Failure(
-        name=short, file=file, line=line, error_type=kind, message=message, severity=severity, **more
-    )
+    more |= {"name": short_name(name), "error_type": short_name(kind)}
+    return Failure(file=file, line=line, message=message, severity=severity, **more)
 
 
 @dataclass
@@ -107,11 +105,11 @@ class Tests:
 
     def report(self) -> Report:
         """The result; a name that failed once has not passed."""
-        passed, bad = len(self.passed), len(self.failures)
-        total = passed + self.skipped + bad
+        passed, bad, errors, skipped = len(self.passed), len(self.failures), self.errors, self.skipped
+        total = passed + skipped + bad
         if total == 0:
             outcome, reason = RunOutcome.ERROR, "proves nothing: it lists no tests"
-        elif self.skipped == total:
+        elif skipped == total:
             outcome, reason = RunOutcome.ERROR, f"proves nothing: all {total} tests were skipped"
         elif bad:
             outcome, reason = RunOutcome.FAILED, f"{bad} of {total} tests did not pass"
@@ -124,9 +122,7 @@ class Tests:
         return Report(
             outcome=outcome,
             reason=reason,
-            counts=Counts(
-                total=total, passed=passed, failed=bad - self.errors, errors=self.errors, skipped=self.skipped
-            ),
+            counts=Counts(total=total, passed=passed, failed=bad - errors, errors=errors, skipped=skipped),
             failures=tuple(self.failures),
             passed_names=(*cases, *also),
             cases=frozenset(cases),

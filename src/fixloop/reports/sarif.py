@@ -18,7 +18,7 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.limits import MAX_FAILURES, clean, one_line, short_name
 from fixloop.reports.document import json_object
 from fixloop.reports.report import Report, Unusable
-from fixloop.reports.sarif_model import LEVELS, ArtifactLocation, Finding, Message, Rule
+from fixloop.reports.sarif_model import LEVELS, ArtifactLocation, Finding, Rule
 from fixloop.reports.tree import SourceTree
 
 _SUGGESTION_BYTES: Final = 300
@@ -89,10 +89,9 @@ def _read_run(run: Any, name: str, tree: SourceTree, tally: _Tally) -> None:
     if not isinstance(run.get("results"), list):
         raise Unusable(f"is not complete: {name}, by {tool}, has no list of results")
     if (run.get("externalPropertyFileReferences") or {}).get("results"):
-        raise Unusable(
-            f"is not complete: {name}, by {tool}, keeps its results in another file, which is not read"
-        )
-    rules, locations = _Rules(run), _Locations(run, tree)
+        elsewhere = "keeps its results in another file, which is not read"
+        raise Unusable(f"is not complete: {name}, by {tool}, {elsewhere}")
+    own = _Run(run, tree)
     for number, raw in enumerate(run["results"], start=1):
         if not isinstance(raw, dict):
             raise Unusable(f"is not SARIF: result {number} of {name} is not an object")
@@ -103,24 +102,28 @@ def _read_run(run: Any, name: str, tree: SourceTree, tally: _Tally) -> None:
             place = ".".join(map(str, fault["loc"]))
             said = f"result {number} of {name}: {place}: {fault['msg'].lower()}"
             raise Unusable(f"is not SARIF: {said}") from None
-        rule = rules.rule(result)
+        rule = own.rule(result)
         level = result.level or (rule and rule.level) or "warning"
         if level not in LEVELS:
             raise Unusable(f"is not SARIF: {level[:40]!r} is no level")
         if tally.is_failing(result, level):
-            tally.failures.append(_failure(result, rule, level, locations))
+            tally.failures.append(own.failure(result, rule, level))
 
 
-class _Rules:
-    def __init__(self, run: Mapping[str, Any]) -> None:
-        tool = run["tool"]
-        extensions = tool.get("extensions") or []
-        self._driver = _listed(tool["driver"])
-        self._extensions = [_listed(component) for component in extensions]
+class _Run:
+    """What the results of a run refer to: its rules and its files."""
+
+    def __init__(self, run: dict[str, Any], tree: SourceTree) -> None:
+        self._driver = _listed(run["tool"]["driver"])
+        self._extensions = [_listed(component) for component in run["tool"].get("extensions") or []]
         self._by_id: dict[str, Mapping[str, Any]] = {}
         for rule in [*self._driver, *(rule for rules in self._extensions for rule in rules)]:
             self._by_id.setdefault(str(rule.get("id")), rule)
         self._read: dict[int, Rule] = {}
+        bases, artifacts = run.get("originalUriBaseIds"), run.get("artifacts")
+        self._bases: dict[str, Any] = bases if isinstance(bases, dict) else {}
+        self._artifacts: list[Any] = artifacts if isinstance(artifacts, list) else []
+        self._tree = tree
 
     def rule(self, result: Finding) -> Rule | None:
         """By index if there is one, as it is unambiguous; else by id."""
@@ -137,37 +140,9 @@ class _Rules:
             found = self._by_id.get(name) or self._by_id.get(name.rpartition("/")[0])
         if found is None:
             return None
-        known = self._read.get(id(found))
-        if known is None:
-            known = self._read[id(found)] = Rule.model_validate(found)
-        return known
-
-
-def _listed(component: object) -> list[Mapping[str, Any]]:
-    rules = component.get("rules") if isinstance(component, Mapping) else None
-    return [rule if isinstance(rule, Mapping) else {} for rule in rules] if isinstance(rules, list) else []
-
-
-def _filled(message: Message, rule: Rule | None) -> str:
-    """The text of `message`, or of the rule if it only names one, with its arguments filled in."""
-    strings = (rule and rule.message_strings) or {}
-    source = message if message.text or message.markdown else strings.get(message.id or "", message)
-    text = source.text or source.markdown or ""
-    arguments = message.arguments or []
-
-    def argument(match: re.Match[str]) -> str:
-        place = int(match[1])
-        return arguments[place] if place < len(arguments) else match[0]
-
-    return _PLACEHOLDER.sub(argument, text) if arguments else text
-
-
-class _Locations:
-    def __init__(self, run: dict[str, Any], tree: SourceTree) -> None:
-        bases, artifacts = run.get("originalUriBaseIds"), run.get("artifacts")
-        self._bases: dict[str, Any] = bases if isinstance(bases, dict) else {}
-        self._artifacts: list[Any] = artifacts if isinstance(artifacts, list) else []
-        self._tree = tree
+        if id(found) not in self._read:
+            self._read[id(found)] = Rule.model_validate(found)
+        return self._read[id(found)]
 
     def path(self, location: ArtifactLocation | None) -> str:
         """The path relative to the workspace; a bare name if outside it, empty if no file is named."""
@@ -195,25 +170,35 @@ class _Locations:
             path = slash + path if host in {"", "localhost"} else path.rsplit("/", 1)[-1]
         return self._tree.relative(path)
 
+    def failure(self, result: Finding, rule: Rule | None, level: str) -> Failure:
+        place = result.place
+        physical = place.physical_location
+        target = physical.artifact_location if physical else result.analysis_target
+        name = result.rule_id or (rule and rule.id) or (result.rule and result.rule.id) or "result"
+        region = physical.region if physical else None
+        line = region.start_line if region else None
+        if region and (line, region.start_column, region.end_line, region.end_column) == (1, 1, 1, 1):
+            line = None  # an empty region at the very start means the whole file
+        help_text, help_uri = (rule.help_text, rule.help_uri or "") if rule else ("", "")
+        told = (result.fix, help_text, help_uri)
+        # The message's own text, or that of the rule if it only names one, with its arguments filled in.
+        message, strings = result.message, (rule and rule.message_strings) or {}
+        source = message if message.text or message.markdown else strings.get(message.id or "", message)
+        arguments = dict(enumerate(message.arguments or ()))
+        text = source.text or source.markdown or ""
+        filled = _PLACEHOLDER.sub(lambda match: arguments.get(int(match[1]), match[0]), text)
+        return Failure(
+            name=short_name(name),
+            file=self.path(target),
+            line=line if line and line > 0 else None,
+            error_type=short_name((rule and rule.name) or level),
+            message=clean(filled or help_text or name),
+            severity=result.severity(rule),
+            context=clean(place.shown),
+            suggestion=next(filter(None, (one_line(clean(text), _SUGGESTION_BYTES) for text in told)), ""),
+        )
 
-def _failure(result: Finding, rule: Rule | None, level: str, locations: _Locations) -> Failure:
-    place = result.place
-    physical = place.physical_location
-    target = physical.artifact_location if physical else result.analysis_target
-    name = result.rule_id or (rule and rule.id) or (result.rule and result.rule.id) or "result"
-    region = physical.region if physical else None
-    line = region.start_line if region else None
-    if region and (line, region.start_column, region.end_line, region.end_column) == (1, 1, 1, 1):
-        line = None  # an empty region at the very start means the whole file
-    help_text, help_uri = (rule.help_text, rule.help_uri or "") if rule else ("", "")
-    told = (result.fix, help_text, help_uri)
-    return Failure(
-        name=short_name(name),
-        file=locations.path(target),
-        line=line if line and line > 0 else None,
-        error_type=short_name((rule and rule.name) or level),
-        message=clean(_filled(result.message, rule) or help_text or name),
-        severity=result.severity(rule),
-        context=clean(place.shown),
-        suggestion=next(filter(None, (one_line(clean(text), _SUGGESTION_BYTES) for text in told)), ""),
-    )
+
+def _listed(component: object) -> list[Mapping[str, Any]]:
+    rules = component.get("rules") if isinstance(component, Mapping) else None
+    return [rule if isinstance(rule, Mapping) else {} for rule in rules] if isinstance(rules, list) else []

@@ -61,9 +61,8 @@ def cannot_run(command: Sequence[str], exit_code: int, output: str) -> str:
     """Why the command could not run here at all, or empty."""
     name = program_of(command)[0] or "the command"
     if exit_code == _NOT_FOUND:
-        return (
-            f"`{name}` was not found (exit code {exit_code}); install it, correct the command, {_LEAVE_OUT}"
-        )
+        install = f"install it, correct the command, {_LEAVE_OUT}"
+        return f"`{name}` was not found (exit code {exit_code}); {install}"
     if exit_code == _NOT_EXECUTABLE:
         return f"`{name}` cannot be executed (exit code {exit_code}); correct its permissions or the command"
     if exit_code != 0 and (found := _NO_MODULE.search(output)):

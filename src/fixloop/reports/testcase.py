@@ -68,9 +68,8 @@ def read_case(element: Element, suite: str, tree: SourceTree) -> Case:
     name, file = _identity(element, suite, tree)
     failure = None
     if outcome in {RunOutcome.FAILED, RunOutcome.ERROR}:
-        failure = _failure(
-            name, file, faults or [_Fault("failure", None, "the report says that it failed", "")]
-        )
+        unsaid = _Fault("failure", None, "the report says that it failed", "")
+        failure = _failure(name, file, faults or [unsaid])
         # The end of what the test printed.
         streams = (case.system_out, case.system_err)
         printed = "\n".join(filter(None, (_BANNER.sub("", plain(text or "")).strip() for text in streams)))

@@ -60,14 +60,11 @@ def judge(
     removes secrets from a text; `output`, of both streams, has already been through it.
     """
     run = _Run(check, exit_code, clean(output), workspace)
-    read: dict[str, Report] = {}
-    for kind in check.report_kinds():
-        path = reports.get(kind)
-        if path is None:
-            read[kind] = Report(outcome=RunOutcome.ERROR, reason=f"the {kind} report was given no path")
-        else:
-            gate, fail_on = check.coverage_percent, check.fail_on
-            read[kind] = read_report(path, kind, root=workspace, fail_on=fail_on, gate=gate)
+    gate, fail_on = check.coverage_percent, check.fail_on
+    read = {
+        kind: read_report(reports[kind], kind, root=workspace, fail_on=fail_on, gate=gate)
+        for kind in check.report_kinds()
+    }
     verdict = _verdict(run, read)
     # Secrets first: a cut could leave half of one.
     named = with_subtests(verdict.failures, run.output)

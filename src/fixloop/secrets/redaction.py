@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.secrets.disguises import HIDDEN, Disguises, without_colours
-from fixloop.secrets.variables import SHORTEST_PASSWORD, secrets_in, worker_secrets
+from fixloop.secrets.variables import SHORTEST_PASSWORD, worker_secrets
 
 
 class _Form(NamedTuple):
@@ -127,9 +127,8 @@ _MARKS: Final = (
 class Redaction:
     """Hides the secrets of one workflow."""
 
-    def __init__(self, values: Iterable[str] = ()) -> None:
-        """`values` are secrets or contain them; short words do not count."""
-        self._disguises = Disguises({secret for value in values for secret in secrets_in(value)})
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._disguises = Disguises(secrets)
 
     @classmethod
     def of(cls, names: Collection[str], variables: Mapping[str, str]) -> "Redaction":
@@ -138,9 +137,7 @@ class Redaction:
 
         Checks do not get the latter, but may read them: they run with the worker's rights.
         """
-        made = cls()
-        made._disguises = Disguises(set(worker_secrets(names, variables)))
-        return made
+        return cls(set(worker_secrets(names, variables)))
 
     def text(self, text: str) -> str:
         """`text` with three stars for each secret."""
@@ -169,18 +166,16 @@ class Redaction:
 
     def _through(self, data: bytes, hide: Callable[[str], str]) -> bytes:
         encoding = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), "")
-        if encoding:
-            try:
-                shown = data.decode(encoding)
-            except UnicodeDecodeError:
-                return self._without_wide(data)
-            hidden = hide(shown)
-            return data if hidden == shown else hidden.encode(encoding)
-        if b"\0" in data:
-            data = self._without_wide(data)
-        shown = data.decode("utf-8", "surrogateescape")
+        errors = "strict"
+        if not encoding:
+            encoding, errors = "utf-8", "surrogateescape"
+            data = self._without_wide(data) if b"\0" in data else data
+        try:
+            shown = data.decode(encoding, errors)
+        except UnicodeDecodeError:
+            return self._without_wide(data)
         hidden = hide(shown)
-        return data if hidden == shown else hidden.encode("utf-8", "surrogateescape")
+        return data if hidden == shown else hidden.encode(encoding, errors)
 
     def _without_wide(self, data: bytes) -> bytes:
         """Removes values in multi-byte encodings from data that is not text as a whole."""

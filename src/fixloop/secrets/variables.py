@@ -62,8 +62,7 @@ def secrets_in(value: str) -> Iterator[str]:
     parts = {value.strip(), login, *(line.strip() for line in value.splitlines())}
     if value.lstrip().startswith("{"):
         with suppress(ValueError, RecursionError):
-            for member in _named_in(json.loads(value)):
-                parts.add(member)
+            parts.update(_named_in(json.loads(value)))
     yield from (part for part in parts if len(part) >= SHORTEST)
 
 

@@ -16,13 +16,7 @@ ROLES: Final[dict[str, frozenset[str]]] = {
     "admin": frozenset({READ, SUBMIT, DECIDE, ADMIN}),
 }
 """The scopes of each role; an agent's token also has `agent:NAME`."""
-TERMINAL, PASSWORD, PROXY, WEBHOOK, LINK = WITHOUT_TOKEN = (
-    "terminal",
-    "password",
-    "proxy",
-    "webhook",
-    "link",
-)
+TERMINAL, PASSWORD, PROXY, WEBHOOK, LINK = NO_TOKEN = ("terminal", "password", "proxy", "webhook", "link")
 """How callers without a token are authenticated: by the code that `serve` printed, a password, a proxy, a source's
 signature, or a link that was sent to them."""
 _NAME: Final = re.compile(r"[\w.@+-]{1,64}")
@@ -35,7 +29,7 @@ class Caller(NamedTuple):
     name: str
     scopes: frozenset[str]
     token: str
-    """The authentication: the id of a token, or one of WITHOUT_TOKEN."""
+    """The authentication: the id of a token, or one of NO_TOKEN."""
     projects: frozenset[str] = frozenset()
     """The projects whose workflows the caller can see, eight hex digits each, or one workflow's id; empty: all."""
     csrf: str = ""
@@ -55,7 +49,7 @@ class Caller(NamedTuple):
     @property
     def signature(self) -> str:
         """The caller's name and authentication, for the history."""
-        return f"{self.name} ({self.token if self.token in WITHOUT_TOKEN else f'token {self.token}'})"
+        return f"{self.name} ({self.token if self.token in NO_TOKEN else f'token {self.token}'})"
 
     @property
     def agents(self) -> frozenset[str]:

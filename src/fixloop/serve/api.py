@@ -10,11 +10,10 @@ from pydantic_core import to_json
 
 from fixloop.commands.handlers import Answer
 from fixloop.serve import documents
-from fixloop.serve.access import ADMIN, checked_name, checked_projects, scopes_of
-from fixloop.serve.lists import place_of
-from fixloop.serve.problems import KINDS, Problem
+from fixloop.serve.access import ADMIN, checked_name, scopes_of
+from fixloop.serve.lists import Filter, place_of
+from fixloop.serve.problems import KINDS, Problem, projects_for, require, require_own
 from fixloop.serve.requests import Hooked, Key, Known, Serving, notices_for
-from fixloop.serve.service import require
 from fixloop.serve.submission import Body, NewWorkflow
 
 LONGEST_TEXT: Final = 20_000
@@ -36,6 +35,10 @@ def _of_types(*types: str) -> dict[int | str, dict[str, Any]]:
 router = APIRouter(prefix="/v1", responses=PROBLEMS)
 
 Workflow = Annotated[str, Path(pattern=r"^[0-9a-f]{8}-\d{1,15}-\d{1,9}$", examples=["0a1b2c3d-47-1"])]
+Version = Annotated[str, Header()]
+Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
+Cursor = Annotated[str, Query(max_length=200)]
+Most = Annotated[int, Query(ge=1, le=500)]
 _VERSION: Final = re.compile(r'(?:W/)?"?(\d{1,15})"?')
 
 
@@ -74,18 +77,16 @@ class NewToken(Body):
     days: float = Field(90, gt=0, le=3650)
 
 
+class Listed(Filter):
+    """The workflows of one page."""
+
+    most: int = Field(50, ge=1, le=500)
+
+
 @router.get("/workflows", responses=_document(documents.WorkflowPage))
-def list_workflows(
-    caller: Known,
-    service: Serving,
-    state: Annotated[Literal["", "live", "waits", "ended", "damaged"], Query()] = "",
-    project: Annotated[str, Query(pattern=r"^([0-9a-f]{8})?$")] = "",
-    profile: Annotated[str, Query(max_length=40)] = "",
-    cursor: Annotated[str, Query(max_length=100)] = "",
-    most: Annotated[int, Query(ge=1, le=500)] = 50,
-) -> Response:
+def list_workflows(caller: Known, service: Serving, wanted: Annotated[Listed, Query()]) -> Response:
     """The workflows, the latest change first; `next` is the cursor of the page after this one."""
-    page = service.workflows(caller, state=state, project=project, profile=profile, cursor=cursor, most=most)
+    page = service.workflows(caller, wanted, wanted.most)
     return Response(to_json(page._asdict()), media_type="application/json")
 
 
@@ -119,10 +120,8 @@ def report(
     caller: Known, service: Serving, workflow: Workflow, format: Literal["json", "markdown"] = "json"
 ) -> Response:
     """What came of it so far."""
-    text = service.report(caller, workflow, format)
-    return Response(
-        text, media_type="application/json" if format == "json" else "text/markdown; charset=utf-8"
-    )
+    kind = "application/json" if format == "json" else "text/markdown; charset=utf-8"
+    return Response(service.report(caller, workflow, format), media_type=kind)
 
 
 @router.get(
@@ -130,12 +129,7 @@ def report(
     responses=_of_types("application/octet-stream"),
     response_class=Response,
 )
-def artifact(
-    caller: Known,
-    service: Serving,
-    workflow: Workflow,
-    digest: Annotated[str, Path(pattern="^[0-9a-f]{64}$")],
-) -> Response:
+def artifact(caller: Known, service: Serving, workflow: Workflow, digest: Digest) -> Response:
     """Bytes that the log names. Tools and agents wrote them: they are given to be saved, never to be shown."""
     headers = {"Content-Disposition": f'attachment; filename="{digest[:12]}"'}
     return Response(service.artifact(caller, workflow, digest), 200, headers, "application/octet-stream")
@@ -143,12 +137,7 @@ def artifact(
 
 @router.post("/workflows/{workflow}/decisions", responses=_document(documents.Decided))
 def decide(
-    caller: Known,
-    service: Serving,
-    workflow: Workflow,
-    given: Decision,
-    key: Key,
-    if_match: Annotated[str, Header()] = "",
+    caller: Known, service: Serving, workflow: Workflow, given: Decision, key: Key, if_match: Version = ""
 ) -> dict[str, Any]:
     """Answer an escalation, as of the version in If-Match; once for each Idempotency-Key."""
     found = _VERSION.fullmatch(if_match)
@@ -166,13 +155,7 @@ def command(caller: Known, service: Serving, workflow: Workflow, given: Command,
 
 
 @router.get("/inbox", responses=_document(documents.Inbox))
-def inbox(
-    caller: Known,
-    service: Serving,
-    hooks: Hooked,
-    cursor: Annotated[str, Query(max_length=200)] = "",
-    most: Annotated[int, Query(ge=1, le=500)] = 50,
-) -> Response:
+def inbox(caller: Known, service: Serving, hooks: Hooked, cursor: Cursor = "", most: Most = 50) -> Response:
     """What waits for somebody outside, the longest first; `can_decide` says what this caller may answer, and `notices`
     what else is to be looked after."""
     waiting = service.inbox(caller)
@@ -208,11 +191,8 @@ def tokens(caller: Known, service: Serving) -> dict[str, Any]:
 def create_token(caller: Known, service: Serving, given: NewToken) -> dict[str, Any]:
     """A new token. This answer is the only one that shows it."""
     require(caller, ADMIN)
-    scopes, projects = scopes_of(given.role, given.agent), checked_projects(given.projects)
-    if not caller.covers(projects):
-        raise Problem(
-            "not-allowed", f"{caller.name} makes tokens for {', '.join(sorted(caller.projects))} alone"
-        )
+    scopes = scopes_of(given.role, given.agent)
+    projects = projects_for(caller, given.projects, "makes tokens")
     return {"token": service.tokens.create(checked_name(given.name), scopes, projects, days=given.days)}
 
 
@@ -221,7 +201,5 @@ def revoke_token(
     caller: Known, service: Serving, token: Annotated[str, Path(pattern="^[0-9a-f]{8}$")]
 ) -> None:
     """Make a token, and the sessions that it began, prove nothing any more."""
-    require(caller, ADMIN)
-    if not any(each.id == token and caller.covers(each.projects) for each in service.tokens.all()):
-        raise Problem("not-found", f"no token {token}")
+    require_own(caller, "token", token, service.tokens.all())
     service.tokens.revoke(token)

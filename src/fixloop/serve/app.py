@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fixloop import __version__
@@ -32,9 +33,6 @@ from fixloop.serve.problems import Problem, problem_of
 from fixloop.serve.rendering import wants_page
 from fixloop.serve.requests import Hooks
 from fixloop.serve.service import Service
-
-if TYPE_CHECKING:
-    from fixloop.serve.mcp_http import McpEndpoint
 
 MOST_BYTES: Final = 8 * 1024 * 1024
 """The limit of a request's body."""
@@ -74,22 +72,17 @@ def create_app(
     )
     app.state.service, app.state.identities, app.state.hooks = service, identities, hooks
     app.state.is_secure = is_secure
-    for each in (
-        api,
-        runs_api,
-        work_api,
-        webhook_api,
-        live,
-        metrics,
-        pages,
-        workflow_pages,
-        link_pages,
-        signing_in,
-    ):
+    for_programs = (api, runs_api, work_api, webhook_api, live, metrics)
+    for_browsers = (pages, workflow_pages, link_pages, signing_in)
+    for each in (*for_programs, *for_browsers):
         app.include_router(each.router)
-    app.state.mcp = _mcp(service, identities)
-    if app.state.mcp is not None:
-        app.state.mcp.add_to(app)
+    try:
+        from fixloop.serve.mcp_http import PATH, McpEndpoint
+    except ModuleNotFoundError:
+        app.state.mcp = None
+    else:
+        app.state.mcp = McpEndpoint(service, identities, MOST_BYTES)
+        app.router.routes.append(Route(PATH, endpoint=app.state.mcp))
     app.add_exception_handler(Problem, _refused)
     app.add_exception_handler(FixloopError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -112,21 +105,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         await listing
 
 
-def _mcp(service: Service, identities: Identities) -> "McpEndpoint | None":
-    """None if its library is not installed."""
-    try:
-        from fixloop.serve.mcp_http import McpEndpoint
-    except ModuleNotFoundError:
-        return None
-    return McpEndpoint(service, identities, MOST_BYTES)
-
-
 def _answer(request: Request, problem: Problem) -> Response:
     if wants_page(request):
         return pages.refusal(request, problem)
-    return JSONResponse(
-        problem.document(), problem.status, headers=problem.headers, media_type="application/problem+json"
-    )
+    return JSONResponse(problem.document(), problem.status, problem.headers, "application/problem+json")
 
 
 async def _refused(request: Request, error: Exception) -> Response:

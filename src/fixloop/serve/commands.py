@@ -203,15 +203,8 @@ def list_tokens(json: AsJson = False) -> None:
         return
     made = table("id", "name", "may", "projects", "expires", "used")
     for each in found:
-        row(
-            made,
-            each.id,
-            each.name,
-            ", ".join(each.scopes),
-            ", ".join(each.projects) or "all",
-            each.expires,
-            each.used or "never",
-        )
+        scopes, projects = ", ".join(each.scopes), ", ".join(each.projects) or "all"
+        row(made, each.id, each.name, scopes, projects, each.expires, each.used or "never")
     show(made) if found else say("there are no tokens; `fixloop token create` makes one")
 
 

@@ -74,11 +74,10 @@ def contacts_in(path: Path) -> Contacts:
     """UsageError: the file cannot be read, or is malformed."""
     try:
         found = Contacts.model_validate(tomllib.loads(path.read_text()))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     except (OSError, ValueError) as error:
-        if isinstance(error, ValidationError):
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise UsageError(f"{path}: {where}: {first['msg']}") from None
         raise UsageError(f"{path} cannot be read as contacts: {error}") from None
     names = [each.name for each in found.contact]
     if len(set(names)) < len(names):
@@ -86,14 +85,13 @@ def contacts_in(path: Path) -> Contacts:
     return found
 
 
-What = Literal["asked", "reminded", "answered"]
 Told = Mapping[str, datetime]
 """A call's mark → its time; `failed NAME` → when a person could first not be reached."""
 
 
 class Call(NamedTuple):
     contact: Contact
-    what: What
+    what: Literal["asked", "reminded"]
 
     @property
     def mark(self) -> str:
@@ -120,8 +118,3 @@ def due(
                 found.append(reminder)
         begins += each
     return found
-
-
-def answered(contacts: Sequence[Contact], told: Told) -> list[Call]:
-    """The calls that report a decision: to everybody who was asked."""
-    return [Call(contact, "answered") for contact in contacts if f"asked {contact.name}" in told]

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Final, NamedTuple
 
 from standardwebhooks import Webhook
@@ -39,25 +38,17 @@ GONE: Final = 410
 Fields = Mapping[str, str]
 
 
-class After(NamedTuple):
-    """The result of a delivery."""
-
-    standing: Standing
-    disabled: str = ""
-    """Why deliveries stopped."""
-
-
-def after(standing: Standing, failure: str, now: datetime, *, is_final: bool = False) -> After:
-    """An endpoint's state after a delivery; `failure` is empty if it succeeded, and `is_final` says that a retry cannot
-    help."""
+def after(standing: Standing, failure: str, now: datetime, *, is_final: bool = False) -> tuple[Standing, str]:
+    """An endpoint's state after a delivery, and why deliveries stopped, empty if they did not; an empty `failure`: it
+    succeeded; `is_final`: a retry cannot help."""
     if not failure:
-        return After(Standing(standing.delivered + 1, iso_stamp(now)))
+        return Standing(standing.delivered + 1, iso_stamp(now)), ""
     count = standing.failures + 1
     disabled = is_final or count > len(DELAYS_SECONDS)
     due = "" if disabled else iso_stamp(now + timedelta(seconds=DELAYS_SECONDS[count - 1]))
     stands = standing._replace(failures=count, due=due, error=failure)
     tries = "" if is_final else f" {count} times"
-    return After(stands, f"it was refused{tries}: {failure}" if disabled else "")
+    return stands, f"it was refused{tries}: {failure}" if disabled else ""
 
 
 class _Known(NamedTuple):
@@ -95,7 +86,15 @@ class Deliverer:
     def running(self) -> Iterator[None]:
         """Deliver until the end of the block."""
         with ThreadPoolExecutor(AT_ONCE, "webhook") as pool:
-            with repeating("deliverer", partial(self._look, pool), self._stopping):
+
+            def look() -> float:
+                for each in self._webhooks.all():
+                    job = self._at_work.get(each.id)
+                    if each.kind == "out" and not each.disabled and (job is None or job.done()):
+                        self._at_work[each.id] = pool.submit(self._try, each)
+                return TICK_SECONDS
+
+            with repeating("deliverer", look, self._stopping):
                 yield
             pool.shutdown()
             for id in self._known:
@@ -109,12 +108,9 @@ class Deliverer:
         if known is not None and known.endpoint == endpoint and known.told is rows:
             return
         standing = before = self._webhooks.standing(endpoint.id)
-        turn = (
-            ""
-            if standing.due > iso_stamp(self._now())
-            else self._webhooks.turns.take(endpoint.id, self._owner)
-        )
-        if not turn:
+        if standing.due > iso_stamp(self._now()):
+            return
+        if not (turn := self._webhooks.turns.take(endpoint.id, self._owner)):
             return
         if known is None or known.endpoint != endpoint or turn == "taken":
             known = _Known(endpoint, self._webhooks.sent(endpoint.id))
@@ -122,13 +118,12 @@ class Deliverer:
         for workflow, fields in _pending(endpoint, rows, marks):
             for event, mark in self._events(endpoint, workflow, fields, marks.get(workflow, "")):
                 if event is not None:
-                    told = self._deliver_event(endpoint, event, standing)
-                    standing = told.standing
+                    standing, disabled = self._deliver_event(endpoint, event, standing)
                     if standing.failures:
                         self._webhooks.stand(endpoint.id, standing)
-                        if told.disabled:
-                            log.warning("webhook %s is disabled: %s", endpoint.id, told.disabled)
-                            self._webhooks.disable(endpoint.id, told.disabled)
+                        if disabled:
+                            log.warning("webhook %s is disabled: %s", endpoint.id, disabled)
+                            self._webhooks.disable(endpoint.id, disabled)
                         return
                 marks[workflow] = mark
                 self._webhooks.tell(endpoint.id, {workflow: mark})
@@ -171,7 +166,9 @@ class Deliverer:
         else:
             yield None, f"{seq} {changed}{' ended' if is_over else ''}"
 
-    def _deliver_event(self, endpoint: Endpoint, event: Published, standing: Standing) -> After:
+    def _deliver_event(
+        self, endpoint: Endpoint, event: Published, standing: Standing
+    ) -> tuple[Standing, str]:
         now = self._now()
         body = event.body(self._source)
         signed = [Webhook(secret).sign(event.id, now, body.decode()) for secret in endpoint.good_secrets(now)]
@@ -191,21 +188,13 @@ class Deliverer:
         failure = "" if 200 <= status < 300 else f"it answers {status}"
         return after(standing, failure, now, is_final=status == GONE)
 
-    def _look(self, pool: ThreadPoolExecutor) -> float:
-        for each in self._webhooks.all():
-            job = self._at_work.get(each.id)
-            if each.kind == "out" and not each.disabled and (job is None or job.done()):
-                self._at_work[each.id] = pool.submit(self._try, each)
-        return TICK_SECONDS
-
     def _try(self, endpoint: Endpoint) -> None:
         try:
             self.deliver(endpoint)
-        except InfrastructureError:
+        except Exception as error:
             self._known.pop(endpoint.id, None)
-        except Exception:
-            log.exception("webhook %s cannot be delivered to; it is tried again", endpoint.id)
-            self._known.pop(endpoint.id, None)
+            if not isinstance(error, InfrastructureError):
+                log.exception("webhook %s cannot be delivered to; it is tried again", endpoint.id)
 
 
 def _is_wanted(endpoint: Endpoint, event: Published) -> bool:

@@ -1,12 +1,27 @@
 """The shapes of what the API answers, for its description. The documents themselves are the commands' own."""
 
-from typing import Any
+from typing import Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, create_model
+
+from fixloop.commands.worker import KnownWorker
+from fixloop.serve.times import AgentSeen
+from fixloop.serve.tokens import Token
+from fixloop.store.records import QueueLoad
 
 
 class _Document(BaseModel):
     model_config = ConfigDict(extra="allow")
+
+
+def _listing(name: str, **lists: tuple[str, str, type]) -> type[BaseModel]:
+    """A document with lists of named tuples: for each, what one of them is called, what it is, and its type."""
+    fields: dict[str, Any] = {}
+    for field, (one, told, shape) in lists.items():
+        parts: dict[str, Any] = {part: (hint, ...) for part, hint in get_type_hints(shape).items()}
+        fields[field] = (list[create_model(one, __base__=_Document, __doc__=told, **parts)], ...)  # type: ignore[misc]
+    made: type[BaseModel] = create_model(name, __base__=_Document, **fields)
+    return made
 
 
 class ProblemDocument(_Document):
@@ -119,59 +134,13 @@ class Decided(_Document):
     """That its commit made."""
 
 
-class Queue(_Document):
-    """A queue of steps."""
-
-    queue: str
-    ready: int
-    claimed: int
-    oldest_seconds: float
-    """How long the oldest that is ready has waited."""
-
-
-class Queues(_Document):
-    queues: list[Queue]
-
-
-class Worker(_Document):
-    """A worker of the server's host."""
-
-    pid: int
-    queue: str
-    """The workflow that it serves alone; empty: all."""
-    problems: list[str]
-    well: str
-
-
-class Agent(_Document):
-    """Who makes fixes."""
-
-    name: str
-    at: str
-    """When they were heard of last."""
-    workflow: str
-
-
-class Workers(_Document):
-    workers: list[Worker]
-    agents: list[Agent]
-
-
-class Token(_Document):
-    """What is known of a token."""
-
-    id: str
-    name: str
-    scopes: list[str]
-    projects: list[str]
-    created: str
-    expires: str
-    used: str
-    """When last; empty: never."""
-
-
-class Tokens(_Document):
-    tokens: list[Token]
+Queues = _listing("Queues", queues=("Queue", "A queue of steps.", QueueLoad))
+Workers = _listing(
+    "Workers",
+    workers=("Worker", "A worker of the server's host.", KnownWorker),
+    agents=("Agent", "Who makes fixes.", AgentSeen),
+)
+Tokens = _listing("Tokens", tokens=("Token", "What is known of a token.", Token))
 
 
 class NewToken(_Document):

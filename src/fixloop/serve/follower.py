@@ -76,18 +76,16 @@ class Follower:
 
     def refresh(self, *workflows: str) -> None:
         """Read these workflows now, for example after changing one."""
-        found = {workflow: self._fields(workflow) for workflow in workflows}
+        fields: dict[str, Mapping[str, str]] = {}
+        for workflow in workflows:
+            try:
+                if (found := self._store.read(workflow)) is not None:
+                    fields[workflow] = found.fields
+            except ProtocolError as error:
+                fields[workflow] = {DAMAGED: error.detail if isinstance(error, Damaged) else str(error)}
         with self._lock:
             # Readers keep their own mapping.
-            rows = {**self._rows, **found}
-            self._rows = {workflow: fields for workflow, fields in rows.items() if fields is not None}
-
-    def _fields(self, workflow: str) -> Mapping[str, str] | None:
-        try:
-            found = self._store.read(workflow)
-        except ProtocolError as error:
-            return {DAMAGED: error.detail if isinstance(error, Damaged) else str(error)}
-        return found.fields if found is not None else None
+            self._rows = {name: known for name, known in self._rows.items() if name not in workflows} | fields
 
     def since(self, cursor: str) -> list[News]:
         """The changes after a cursor from any server, up to now."""

@@ -2,6 +2,7 @@
 
 import hmac
 from collections.abc import Sequence
+from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final
 
@@ -25,7 +26,13 @@ class Identities:
         """`proxies` are the addresses or networks whose `header` names a person. UsageError: one is malformed."""
         self.tokens = tokens
         self.people = people
-        self._proxies = [_network(each) for each in proxies]
+        self._proxies: list[IPv4Network | IPv6Network] = []
+        for each in proxies:
+            try:
+                self._proxies.append(ip_network(each))
+            except ValueError:
+                told = f"--proxy {each!r} is neither an address nor a network; use one such as 10.0.0.7 or 10.0.0.0/8"
+                raise UsageError(told) from None
         self._header = header
 
     def caller(self, request: Request, csrf: str = "") -> Caller:
@@ -39,7 +46,11 @@ class Identities:
                 self.tokens.count_failure(address_of(request))
                 raise Problem("not-signed-in", "this token is unknown, was revoked or has run out")
             return found
-        found = self.in_session(cookie) if cookie else None
+        found = self.tokens.signed_in(cookie) if cookie else None
+        if found is not None and found.token == PASSWORD:
+            # A person's rights are read from the current file of people.
+            person = self.people.known(found.name)
+            found = person and person._replace(csrf=found.csrf)
         # A proxy's users have no session here: each request has their name, and a token for forms.
         found = found or self._proxied(request)
         if found is None:
@@ -47,41 +58,19 @@ class Identities:
         given = request.headers.get(CSRF_HEADER, csrf)
         is_own = bool(found.csrf) and hmac.compare_digest(given.encode(), found.csrf.encode())
         if request.method not in _READING and not is_own:
-            raise Problem(
-                "not-allowed", f"a request of a browser needs its {CSRF_HEADER}; load the page again"
-            )
+            told = f"a request of a browser needs its {CSRF_HEADER}; load the page again"
+            raise Problem("not-allowed", told)
         return found
-
-    def in_session(self, cookie: str) -> Caller | None:
-        """The caller of a session cookie; a person's rights are read from the current file of people."""
-        found = self.tokens.signed_in(cookie)
-        if found is None or found.token != PASSWORD:
-            return found
-        person = self.people.known(found.name)
-        return person and person._replace(csrf=found.csrf)
 
     def _proxied(self, request: Request) -> Caller | None:
         name = request.headers.get(self._header, "") if self._header else ""
-        if not name or not self._is_proxy(address_of(request)):
-            return None
-        person = self.people.known(name, PROXY)
+        is_proxy = False
+        with suppress(ValueError):
+            is_proxy = any(ip_address(address_of(request)) in network for network in self._proxies)
+        person = self.people.known(name, PROXY) if name and is_proxy else None
         return person and person._replace(csrf=self.tokens.csrf_of(name))
-
-    def _is_proxy(self, address: str) -> bool:
-        try:
-            return any(ip_address(address) in network for network in self._proxies)
-        except ValueError:
-            return False
 
 
 def address_of(request: Request) -> str:
     """The other end of the connection; headers are ignored."""
     return request.client.host if request.client else ""
-
-
-def _network(text: str) -> IPv4Network | IPv6Network:
-    try:
-        return ip_network(text)
-    except ValueError:
-        told = f"--proxy {text!r} is neither an address nor a network; use one such as 10.0.0.7 or 10.0.0.0/8"
-        raise UsageError(told) from None

@@ -9,16 +9,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
-from starlette.concurrency import run_in_threadpool
 
 from fixloop.serve.access import DECIDE, LINK, READ, Caller
 from fixloop.serve.identity import address_of
 from fixloop.serve.pages import READING
 from fixloop.serve.problems import Problem
-from fixloop.serve.requests import Serving, form_of
+from fixloop.serve.requests import Form, Serving
 from fixloop.serve.service import Service
 from fixloop.serve.tokens import Link
-from fixloop.serve.workflow_pages import answer_in, decision_page
+from fixloop.serve.workflow_pages import answer_in, decision
 
 router = APIRouter(prefix="/a/{link}", include_in_schema=False, default_response_class=HTMLResponse)
 Address = Annotated[str, Path(pattern=r"^[\w-]{43}$")]
@@ -27,41 +26,29 @@ Address = Annotated[str, Path(pattern=r"^[\w-]{43}$")]
 @router.api_route("", methods=READING)
 def look(request: Request, service: Serving, link: Address) -> Response:
     """Show the question; this does not use up the link."""
-    found = _found(request, service, link)
-    return decision_page(
-        request, _caller(found), service, found.workflow, found.escalation, seen=found.version
-    )
+    found, caller = _opened(request, service, link)
+    return decision(request, caller, service, found.workflow, found.escalation, seen=found.version)
 
 
 @router.post("")
-async def decide(request: Request, service: Serving, link: Address) -> Response:
+def decide(request: Request, service: Serving, link: Address, given: Form) -> Response:
     """Answer the question, for the state that the message was about."""
-    given = await form_of(request)
-    return await run_in_threadpool(_decided, request, service, link, given)
-
-
-def _decided(request: Request, service: Service, link: str, given: dict[str, str]) -> Response:
-    found = _found(request, service, link)
+    found, caller = _opened(request, service, link)
     answer = answer_in(given, found.escalation)
     if answer.word not in found.decisions and "*" not in found.decisions:
         raise Problem("not-allowed", f"this link is not for {answer.word[:40]!r}")
     # Another answer is another request, so that a mistyped date can be corrected.
     key = f"link/{link}/{answer}"
-    service.decide(_caller(found), found.workflow, found.version, answer, key)
+    service.decide(caller, found.workflow, found.version, answer, key)
     return RedirectResponse(request.url.path, 303)
 
 
-def _found(request: Request, service: Service, link: str) -> Link:
+def _opened(request: Request, service: Service, link: str) -> tuple[Link, Caller]:
     service.follower.check()
     found = service.tokens.linked(link)
     if found is None:
         service.tokens.count_failure(address_of(request))
-        raise Problem(
-            "used", "there is no such link, it is older than a week, or its person is called no more"
-        )
-    return found
-
-
-def _caller(link: Link) -> Caller:
-    scopes = frozenset({READ, DECIDE} if link.decisions else {READ})
-    return Caller(link.name, scopes, LINK, frozenset({link.workflow}))
+        told = "there is no such link, it is older than a week, or its person is called no more"
+        raise Problem("used", told)
+    scopes = frozenset({READ, DECIDE} if found.decisions else {READ})
+    return found, Caller(found.name, scopes, LINK, frozenset({found.workflow}))

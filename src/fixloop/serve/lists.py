@@ -1,15 +1,30 @@
-"""The lists of workflows and of waiting items, in display order; cached for unchanged workflows."""
+"""The lists of workflows, waiting items and holds, in display order; cached for unchanged workflows."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any, Literal, NamedTuple
 
+from pydantic import BaseModel, Field
+
+from fixloop.commands.integrity import Hold, holds_in
 from fixloop.commands.status import summary
+from fixloop.errors import Damaged, NewerVersion
 from fixloop.serve.follower import Follower
-from fixloop.store.records import DAMAGED
+from fixloop.store.records import DAMAGED, Entry
 
 Item = Mapping[str, Any]
 Fields = Mapping[str, str]
+
+
+class Filter(BaseModel):
+    """Which workflows are listed, and from where on; empty fields exclude none."""
+
+    state: Literal["", "live", "waits", "ended", "damaged"] = ""
+    project: str = Field(default="", pattern=r"^([0-9a-f]{8})?$")
+    profile: str = Field(default="", max_length=40)
+    cursor: str = Field(default="", max_length=100)
 
 
 class Row(NamedTuple):
@@ -24,19 +39,43 @@ class Row(NamedTuple):
     """The document of `status --json`."""
 
 
+class Held(NamedTuple):
+    """A run that passed and was held."""
+
+    workflow: str
+    name: str
+    rules: Sequence[str]
+    decision: str
+    """Empty: it is open."""
+
+
+class Holds(NamedTuple):
+    """The holds in the workflows read so far, latest workflow first."""
+
+    holds: Sequence[Held]
+    left: int
+    """Workflows whose histories have not been read yet."""
+
+
 class Lists:
     """The follower's workflows as lists. Safe to share between threads."""
 
-    def __init__(self, follower: Follower, items_in: Callable[[str, Fields], Sequence[Item]]) -> None:
+    def __init__(
+        self,
+        follower: Follower,
+        items_in: Callable[[str, Fields], Sequence[Item]],
+        history: Callable[[str], Sequence[Entry]],
+    ) -> None:
         """`items_in` reads a workflow's items that wait for somebody outside."""
         self._follower = follower
-        self._items_in = items_in
+        self._items_in, self._history = items_in, history
         self._lock = threading.Lock()
         self._made_of: Mapping[str, Fields] = {}
         self._rows: dict[str, tuple[Fields, Row]] = {}
         self._items: dict[str, tuple[Fields, Sequence[Item]]] = {}
         self._listed: dict[str, list[Row]] = {}
         self._waiting: Sequence[Item] = ()
+        self._held: dict[str, tuple[Fields, Sequence[Hold]]] = {}
 
     def workflows(self, state: str = "") -> Sequence[Row]:
         """All workflows, or those that are `live`, `ended` or `damaged`, or that wait for a person (`waits`), latest
@@ -49,16 +88,33 @@ class Lists:
         self._make()
         return self._waiting
 
+    def holds(self, is_seen: Callable[[str], bool], seconds: float) -> Holds:
+        """What integrity rules held in these workflows, and what people decided. Many histories are read in parts: each
+        call continues for `seconds` where the previous one stopped."""
+        ends, found, left = time.monotonic() + seconds, [], 0
+        seen = [(workflow, fields) for workflow, fields in self._follower.rows().items() if is_seen(workflow)]
+        for workflow, fields in sorted(seen, key=lambda each: each[1].get("updated_at", ""), reverse=True):
+            kept = self._held.get(workflow)
+            if kept is None or kept[0] != fields:
+                if time.monotonic() > ends:
+                    left += 1
+                    continue
+                held: Sequence[Hold] = ()
+                with suppress(Damaged, NewerVersion):
+                    held = list(holds_in(self._history(workflow)))
+                kept = self._held[workflow] = fields, held
+            found += [Held(workflow, fields.get("name", ""), *hold) for hold in kept[1]]
+        return Holds(found, left)
+
     def _make(self) -> None:
         known = self._follower.rows()
         with self._lock:
             if known is self._made_of:
                 return
             self._rows = {workflow: self._row(workflow, fields) for workflow, fields in known.items()}
-            self._listed = {
-                "": sorted((row for _, row in self._rows.values()), key=lambda row: row.cursor, reverse=True)
-            }
-            for row in self._listed[""]:
+            rows = sorted((row for _, row in self._rows.values()), key=lambda row: row.cursor, reverse=True)
+            self._listed = {"": rows}
+            for row in rows:
                 self._listed.setdefault(row.kind, []).append(row)
                 if row.kind == "live" and row.document["owner"] == "person":
                     self._listed.setdefault("waits", []).append(row)

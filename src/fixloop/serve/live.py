@@ -14,9 +14,8 @@ from fixloop.errors import FixloopError
 from fixloop.serve import access
 from fixloop.serve.api import PROBLEMS
 from fixloop.serve.follower import Follower, News
-from fixloop.serve.problems import Problem
+from fixloop.serve.problems import Problem, require
 from fixloop.serve.requests import Known, Serving, identities_of
-from fixloop.serve.service import require
 
 KEEP_ALIVE_SECONDS: Final = 20.0
 """Proxies close a connection that is silent for half a minute."""
@@ -46,11 +45,16 @@ async def events(
     require(caller, access.READ)
     missed = await run_in_threadpool(service.follower.since, last_event_id) if last_event_id else None
 
-    def is_wanted(news: News) -> bool:
-        if news.kind != "change":
-            return True
+    def written(news: News) -> bytes:
+        """An event that is not for this caller only moves the cursor."""
         named = news.workflow == workflow if workflow else news.workflow.startswith(project)
-        return named and caller.sees(news.workflow)
+        lines = []
+        if news.kind != "change" or (named and caller.sees(news.workflow)):
+            document = {"workflow": news.workflow, "version": news.version} if news.workflow else {}
+            lines = [f"event: {news.kind}", f"data: {json.dumps(document)}"]
+        if news.cursor:
+            lines.append(f"id: {news.cursor}")
+        return ("\n".join(lines) + "\n\n").encode() if lines else b""
 
     def is_known() -> bool:
         try:
@@ -61,39 +65,27 @@ async def events(
             # Redis is away: the caller is authenticated again when it is back.
             return True
 
-    told = _stream(service.follower, missed, is_wanted, is_known)
+    told = _stream(service.follower, missed, written, is_known)
     return StreamingResponse(told, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
 async def _stream(
     follower: Follower,
     missed: Iterable[News] | None,
-    is_wanted: Callable[[News], bool],
+    written: Callable[[News], bytes],
     is_known: Callable[[], bool],
 ) -> AsyncIterator[bytes]:
     asked_at = time.monotonic()
     with follower.listening() as queue:
         # A page's content may have become outdated before it started to listen.
         for news in [News("reset", cursor=follower.cursor)] if missed is None else missed:
-            yield _event(news, is_wanted(news))
+            yield written(news)
         while True:
             try:
-                news = await asyncio.wait_for(queue.get(), KEEP_ALIVE_SECONDS)
-                yield _event(news, is_wanted(news))
+                yield written(await asyncio.wait_for(queue.get(), KEEP_ALIVE_SECONDS))
             except TimeoutError:
                 yield b": \n\n"
             if time.monotonic() - asked_at > KNOWN_SECONDS:
                 if not await run_in_threadpool(is_known):
                     return
                 asked_at = time.monotonic()
-
-
-def _event(news: News, is_wanted: bool) -> bytes:
-    """An event that is not for this caller only moves the cursor."""
-    lines = []
-    if is_wanted:
-        document = {"workflow": news.workflow, "version": news.version} if news.workflow else {}
-        lines = [f"event: {news.kind}", f"data: {json.dumps(document)}"]
-    if news.cursor:
-        lines.append(f"id: {news.cursor}")
-    return ("\n".join(lines) + "\n\n").encode() if lines else b""

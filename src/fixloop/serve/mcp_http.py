@@ -8,10 +8,9 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Final
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.concurrency import run_in_threadpool
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from fixloop.serve.access import Caller
@@ -46,9 +45,6 @@ class McpEndpoint:
             raise Problem("not-signed-in", f"{PATH} needs the token of an agent")
         _CALLER.set(await run_in_threadpool(self._identities.caller, request))
         await self._app(scope, receive, send)
-
-    def add_to(self, app: FastAPI) -> None:
-        app.router.routes.append(Route(PATH, endpoint=self))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -2,10 +2,9 @@
 
 import subprocess
 import sys
-import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from mcp.server.mcpserver import MCPServer
 from pydantic import Field
@@ -14,10 +13,12 @@ from starlette.concurrency import run_in_threadpool
 from fixloop import __version__
 from fixloop.errors import FixloopError
 from fixloop.serve.access import Caller
+from fixloop.serve.lists import Filter
 from fixloop.serve.problems import Problem
+from fixloop.serve.requests import once
 from fixloop.serve.service import Service
 from fixloop.serve.work import Desk
-from fixloop.serve.work_api import LONGEST_WAIT_SECONDS, claimed
+from fixloop.serve.work_api import LONGEST_WAIT_SECONDS, DecliningKind, claimed
 
 CHECK_SECONDS: Final = 40
 """Clients give up after a minute."""
@@ -26,6 +27,7 @@ SHOWN_WORKFLOWS: Final = 20
 INSTRUCTIONS: Final = (
     "Claim work, then submit a patch or decline. Tests and gates are frozen. `next` says what to do."
 )
+_ROW: Final = ("workflow_id", "issue", "name", "status", "owner", "specialist", "iteration", "max_iterations")
 _VERDICTS: Final = {0: "passed", 1: "failed"}
 
 Answer = dict[str, Any]
@@ -35,9 +37,11 @@ Once = Annotated[str, Field(max_length=200, description="The same for a repetiti
 
 
 def server_of(service: Service, caller: Callable[[], Caller], *, with_check: bool) -> MCPServer[Any]:
-    """The tools, for the caller that `caller` returns on each call; `check` only with a local checkout: remote agents
-    have theirs elsewhere."""
-    desk = Desk(service)
+    """The tools, for the caller that `caller` returns on each call; `with_check`: there is a checkout to check here."""
+
+    def desk() -> Desk:
+        return Desk(service, caller())
+
     server = MCPServer[Any]("fixloop", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
 
     if with_check:
@@ -53,44 +57,46 @@ def server_of(service: Service, caller: Callable[[], Caller], *, with_check: boo
     ) -> Answer:
         """Take the fix request that has waited longest; the same again while it is yours."""
         try:
-            return await claimed(desk, caller(), wait_seconds)
+            return await claimed(desk(), wait_seconds)
         except (FixloopError, Problem) as error:
             return _failed(error)
 
     @server.tool()
     async def get_failure(claim: Claim, number: str, part: int = 1) -> Answer:
         """One failure in full, such as F3."""
-        return await _answered(lambda: desk.failure(caller(), claim, number, part))
+        return await _answered(lambda: desk().failure(claim, number, part))
 
     @server.tool()
     async def submit_fix(
         claim: Claim, fence: Fence, patch: str, summary: str = "", idempotency_key: Once = ""
     ) -> Answer:
         """Hand in a unified diff onto base_commit."""
-        key = idempotency_key or uuid.uuid4().hex
-        return await _answered(lambda: desk.submit(caller(), claim, fence, patch, summary, key))
+        key = once(idempotency_key)
+        return await _answered(lambda: desk().submit(claim, fence, patch, summary, key))
 
     @server.tool()
     async def decline(
-        claim: Claim,
-        fence: Fence,
-        kind: Literal["blocked", "needs-info", "test-is-wrong", "not-mine"],
-        text: str,
-        idempotency_key: Once = "",
+        claim: Claim, fence: Fence, kind: DecliningKind, text: str, idempotency_key: Once = ""
     ) -> Answer:
         """Say that there will be no fix, and why: a person decides."""
-        key = idempotency_key or uuid.uuid4().hex
-        return await _answered(lambda: desk.decline(caller(), claim, fence, kind, text, key))
+        key = once(idempotency_key)
+        return await _answered(lambda: desk().decline(claim, fence, kind, text, key))
 
     @server.tool()
     async def heartbeat(claim: Claim, fence: Fence) -> Answer:
         """Keep a claim."""
-        return await _answered(lambda: desk.heartbeat(caller(), claim, fence))
+        return await _answered(lambda: desk().heartbeat(claim, fence))
 
     @server.tool()
     async def status() -> Answer:
         """The live workflows: whose turn it is, and in which run."""
-        return await _answered(lambda: _standing(service, caller()))
+
+        def found() -> Answer:
+            page = service.workflows(caller(), Filter(state="live"), SHOWN_WORKFLOWS)
+            shown = [{name: each[name] for name in _ROW} for each in page.workflows]
+            return {"status": "found", "workflows": shown, "next": "claim_work"}
+
+        return await _answered(found)
 
     return server
 
@@ -98,28 +104,15 @@ def server_of(service: Service, caller: Callable[[], Caller], *, with_check: boo
 def _checked(directory: Path, path: str) -> Answer:
     place = (directory / path).resolve()
     if not place.is_relative_to(directory.resolve()):
-        return {
-            "status": "refused",
-            "reasons": [f"{path} is not below {directory}"],
-            "next": "check another path",
-        }
+        told = f"{path} is not below {directory}"
+        return {"status": "refused", "reasons": [told], "next": "check another path"}
     # A separate program, because its output is not part of this protocol, and it can be killed.
     command = [sys.executable, "-m", "fixloop.cli", "check", str(place), "--within", str(CHECK_SECONDS)]
     done = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     said = (done.stdout or done.stderr).decode("utf-8", "replace")[:MOST_CHARACTERS]
     verdict = _VERDICTS.get(done.returncode, "could_not_check")
-    return {
-        "status": verdict,
-        "text": said,
-        "next": "mend it, then check" if verdict == "failed" else "submit",
-    }
-
-
-def _standing(service: Service, caller: Caller) -> Answer:
-    page = service.workflows(caller, state="live", most=SHOWN_WORKFLOWS)
-    names = ("workflow_id", "issue", "name", "status", "owner", "specialist", "iteration", "max_iterations")
-    shown = [{name: each[name] for name in names} for each in page.workflows]
-    return {"status": "found", "workflows": shown, "next": "claim_work"}
+    following = "mend it, then check" if verdict == "failed" else "submit"
+    return {"status": verdict, "text": said, "next": following}
 
 
 async def _answered(ask: Callable[[], Answer]) -> Answer:

@@ -2,18 +2,20 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Final
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, Final, cast
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Response
 from fastapi.responses import PlainTextResponse
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from fixloop.serve import access
-from fixloop.serve.problems import Problem
-from fixloop.serve.requests import Hooked, Hooks, Known, Serving
-from fixloop.serve.service import Figures, Service, require
+from fixloop.serve.problems import Problem, require
+from fixloop.serve.requests import Hooked, Known, Serving
+from fixloop.serve.service import Figures
 
 TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _HISTOGRAMS: Final = {
@@ -31,14 +33,10 @@ def healthz() -> Response:
     return PlainTextResponse("ok\n")
 
 
-def ready_service(service: Serving) -> Service:
-    service.ping()
-    return service
-
-
 @router.get("/readyz")
-def readyz(service: Annotated[Service, Depends(ready_service)]) -> Response:
+def readyz(service: Serving) -> Response:
     """Redis answers, and the lists are read. A Problem says what does not."""
+    service.ping()
     service.follower.rows()
     return PlainTextResponse("ok\n")
 
@@ -49,53 +47,39 @@ def metrics(caller: Known, service: Serving, hooks: Hooked) -> Response:
     require(caller, access.READ)
     if not caller.covers(()):
         raise Problem("not-allowed", "the figures are of all projects, and this token is for some")
-    return Response(exposition([*families(service.figures()), *_webhooks(hooks)]), media_type=TYPE)
-
-
-class _Told(Collector):
-    """Passes computed figures to the library for output."""
-
-    def __init__(self, found: Iterable[Metric]) -> None:
-        self._found = found
-
-    def collect(self) -> Iterable[Metric]:
-        return self._found
+    failures = {
+        (each.id,): hooks.webhooks.standing(each.id).failures
+        for each in hooks.webhooks.all()
+        if each.kind == "out"
+    }
+    told = gauge("webhook_failures", "Deliveries that failed in a row, by endpoint.", ("webhook",), failures)
+    return Response(exposition([*families(service.figures()), told]), media_type=TYPE)
 
 
 def exposition(found: Iterable[Metric]) -> bytes:
     """The text format of Prometheus."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Told(list(found)))
-    return generate_latest(registry)
+    return generate_latest(cast(Collector, SimpleNamespace(collect=lambda: found)))
 
 
 def families(figures: Figures) -> Iterator[Metric]:
     """The metrics."""
     states = Counter((row.document["profile"], row.state) for row in figures.workflows)
-    yield gauge(
-        "workflows",
-        "Workflows by profile and state: whose turn it is, paused, damaged, or how they ended.",
-        ("profile", "state"),
-        states,
-    )
+    told = "Workflows by profile and state: whose turn it is, paused, damaged, or how they ended."
+    yield gauge("workflows", told, ("profile", "state"), states)
     steps = {
         (each.queue, state): getattr(each, state) for each in figures.queues for state in ("ready", "claimed")
     }
     yield gauge("steps", "Steps that a worker could take now, and those at work.", ("queue", "state"), steps)
-    yield gauge(
-        "oldest_ready_seconds",
-        "How long the oldest step that is ready has waited.",
-        ("queue",),
-        {(each.queue,): each.oldest_seconds for each in figures.queues},
-    )
+    waits = {(each.queue,): each.oldest_seconds for each in figures.queues}
+    told = "How long the oldest step that is ready has waited."
+    yield gauge("oldest_ready_seconds", told, ("queue",), waits)
     open_ = [item for item in figures.waiting if item["escalation_id"]]
-    yield gauge(
-        "escalations_open",
-        "Escalations and questions that a person has not answered.",
-        ("waits_for", "reason"),
-        Counter((item["waits_for"], item["reason"]) for item in open_),
-    )
-    oldest = max(map(figures.age_seconds, open_), default=0.0)
+    asked = Counter((item["waits_for"], item["reason"]) for item in open_)
+    told = "Escalations and questions that a person has not answered."
+    yield gauge("escalations_open", told, ("waits_for", "reason"), asked)
+    now = datetime.now(UTC)
+    ages = [(now - datetime.fromisoformat(item["since"])).total_seconds() for item in open_]
+    oldest = max(ages, default=0.0)
     held = sum(bool(item.get("findings")) for item in figures.waiting)
     for name, told, value in (
         ("escalation_oldest_seconds", "How long the oldest of them is open.", oldest),
@@ -119,15 +103,6 @@ def families(figures: Figures) -> Iterator[Metric]:
             if what == kind:
                 family.add_metric([which], histogram.buckets(), histogram.sum)
         yield family
-
-
-def _webhooks(hooks: Hooks) -> Iterator[Metric]:
-    failures = {
-        (each.id,): hooks.webhooks.standing(each.id).failures
-        for each in hooks.webhooks.all()
-        if each.kind == "out"
-    }
-    yield gauge("webhook_failures", "Deliveries that failed in a row, by endpoint.", ("webhook",), failures)
 
 
 def gauge(name: str, told: str, labels: Sequence[str], values: Mapping[Any, float]) -> GaugeMetricFamily:

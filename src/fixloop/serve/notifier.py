@@ -17,7 +17,7 @@ from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.protocol.durations import iso_stamp
 from fixloop.serve.access import READ, TERMINAL, Caller
 from fixloop.serve.background import repeating
-from fixloop.serve.contacts import Call, Contact, Contacts, answered, due
+from fixloop.serve.contacts import Call, Contact, Contacts, due
 from fixloop.serve.lists import Item
 from fixloop.serve.problems import Problem
 from fixloop.serve.service import DECIDABLE, Service
@@ -101,7 +101,7 @@ class Notifier:
         for call in due(opened, each, contacts, told, now):
             if self._again.get((name, call.mark), now) > now or not self._turns.take(_TURN, self._owner):
                 continue
-            if self._send(call.contact, *_question(item, call, self._link(item, call.contact))):
+            if self._send(call.contact, *self._question(item, call)):
                 told[call.mark] = now
                 self._again.pop((name, call.mark), None)
             else:
@@ -111,32 +111,39 @@ class Notifier:
             text = json.dumps({mark: iso_stamp(at) for mark, at in told.items()})
             self._connection.call(methodcaller("hset", keys.CALLS, name, text))
 
-    def _link(self, item: Item, contact: Contact) -> str:
-        workflow = item["workflow_id"]
-        seen = self._service.seen(_EVERYTHING, workflow)
-        may = [choice["answer"] for choice in item.get("choices", ()) if choice["answer"]] or ["*"]
-        decisions = tuple(may) if contact.role == "decider" else ()
-        made = Link(contact.name, workflow, item["escalation_id"], seen.found.version, decisions)
-        return f"{self._address}/a/{self._service.tokens.link(made)}"
+    def _question(self, item: Item, call: Call) -> tuple[str, str]:
+        """The title and the text of a call, with a link made for it."""
+        workflow, choices = item["workflow_id"], item.get("choices", ())
+        version = self._service.seen(_EVERYTHING, workflow).found.version
+        may = tuple(choice["answer"] for choice in choices if choice["answer"]) or ("*",)
+        decisions = may if call.contact.role == "decider" else ()
+        made = Link(call.contact.name, workflow, item["escalation_id"], version, decisions)
+        advice = next((choice for choice in choices if choice.get("because")), None)
+        lines = [
+            f"{item['reason']}{': ' + item['detail'][:LONGEST_TEXT] if item['detail'] else ''}",
+            f"{item['specialist']}, run {item['iteration']}; it has waited since {item['since']}.",
+            *([f"Recommended: {advice['answer']}, because {advice['because']}."] if advice else []),
+            f"Look at it, and decide: {self._address}/a/{self._service.tokens.link(made)}",
+        ]
+        begins = "Still open: " if call.what == "reminded" else ""
+        return f"{begins}{_called(workflow, item)} waits for you", "\n".join(lines)
 
     def _tell_answered(self, name: str, told: Mapping[str, datetime]) -> None:
         workflow, _, escalation = name.partition(" ")
         try:
-            look = self._service.look(_EVERYTHING, workflow)
-            made = self._service.decided(_EVERYTHING, look, escalation)
-        except Problem:
-            # Its workflow was purged.
+            made = self._service.decided(self._service.look(_EVERYTHING, workflow), escalation)
+        except InfrastructureError:
+            raise
+        except (Problem, FixloopError):
+            # Its workflow was purged, or cannot be read.
             made = None
-        except FixloopError as error:
-            if isinstance(error, InfrastructureError):
-                raise
-            made = None
-        said = (
-            f"{made['by']} decided {made['decision']} at {made['at']}." if made else "It is no longer asked."
-        )
-        for call in answered(self._contacts.contact, told):
-            title = f"{_called(workflow, {})} is decided"
-            self._send(call.contact, title, f"{said} There is nothing left to do for you.")
+        said = "It is no longer asked."
+        if made:
+            said = f"{made['by']} decided {made['decision']} at {made['at']}."
+        for contact in self._contacts.contact:
+            if f"asked {contact.name}" in told:
+                title = f"{_called(workflow, {})} is decided"
+                self._send(contact, title, f"{said} There is nothing left to do for you.")
         self._connection.call(lambda client: client.hdel(keys.CALLS, name))
 
 
@@ -164,15 +171,3 @@ def unknown_addresses(contacts: Contacts) -> list[str]:
 
 def _called(workflow: str, item: Mapping[str, Any]) -> str:
     return f"#{workflow.split('-')[1]} {item.get('name') or ''}".strip()
-
-
-def _question(item: Item, call: Call, link: str) -> tuple[str, str]:
-    begins = "Still open: " if call.what == "reminded" else ""
-    advice = next((choice for choice in item.get("choices", ()) if choice.get("because")), None)
-    lines = [
-        f"{item['reason']}{': ' + item['detail'][:LONGEST_TEXT] if item['detail'] else ''}",
-        f"{item['specialist']}, run {item['iteration']}; it has waited since {item['since']}.",
-        *([f"Recommended: {advice['answer']}, because {advice['because']}."] if advice else []),
-        f"Look at it, and decide: {link}",
-    ]
-    return f"{begins}{_called(item['workflow_id'], item)} waits for you", "\n".join(lines)

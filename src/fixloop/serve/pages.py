@@ -1,13 +1,14 @@
 """The pages that belong to no single workflow: inbox, workflows, integrity, problems, and static files."""
 
 from collections import Counter
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from fixloop.commands.integrity import COLUMNS, counted, too_often
 from fixloop.serve.access import DECIDE
+from fixloop.serve.lists import Filter
 from fixloop.serve.problems import KINDS, Problem
 from fixloop.serve.rendering import page, static_files
 from fixloop.serve.requests import Hooked, Known, Serving, notices_for
@@ -22,18 +23,13 @@ SHOWN_AGENTS: Final = 30
 RUNNING: Final = 5
 """How many running workflows are named if nothing waits."""
 READING: Final = ["GET", "HEAD"]
+Start = Annotated[int, Query(ge=0, le=100_000)]
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 
 @router.api_route("/", methods=READING)
-def inbox(
-    request: Request,
-    caller: Known,
-    service: Serving,
-    hooks: Hooked,
-    start: Annotated[int, Query(ge=0, le=100_000)] = 0,
-) -> Response:
+def inbox(request: Request, caller: Known, service: Serving, hooks: Hooked, start: Start = 0) -> Response:
     """What this caller can decide, then other waiting items."""
     items = service.inbox(caller)
     mine = [item for item in items if item["can_decide"]]
@@ -51,24 +47,15 @@ def inbox(
         start=start,
         shown=len(listed),
         most=SHOWN_ITEMS,
-        running=() if mine else service.workflows(caller, state="live", most=RUNNING).workflows,
+        running=() if mine else service.workflows(caller, Filter(state="live"), RUNNING).workflows,
     )
 
 
 @router.api_route("/fleet", methods=READING)
-def fleet(
-    request: Request,
-    caller: Known,
-    service: Serving,
-    state: Annotated[Literal["", "live", "waits", "ended", "damaged"], Query()] = "",
-    project: Annotated[str, Query(pattern=r"^([0-9a-f]{8})?$")] = "",
-    profile: Annotated[str, Query(max_length=40)] = "",
-    cursor: Annotated[str, Query(max_length=100)] = "",
-) -> Response:
+def fleet(request: Request, caller: Known, service: Serving, given: Annotated[Filter, Query()]) -> Response:
     """All workflows by state, queues, agents, and the workers and hooks of this host."""
-    given = {"state": state, "project": project, "profile": profile}
-    found = service.workflows(caller, **given, cursor=cursor, most=SHOWN_WORKFLOWS)
-    counts, states = service.counts(caller)["workflows"], Counter[str]()
+    found = service.workflows(caller, given, SHOWN_WORKFLOWS)
+    counts, states = service.counts(caller), Counter[str]()
     for each in counts:
         states[each["state"]] += each["count"]
     return page(
@@ -77,7 +64,7 @@ def fleet(
         caller,
         found=found,
         given=given,
-        cursor=cursor,
+        cursor=given.cursor,
         counts=counts,
         states=states.most_common(),
         profiles=sorted({each["profile"] for each in counts}),
@@ -129,14 +116,6 @@ def refusal(request: Request, problem: Problem) -> Response:
     """A problem in plain words, for a browser."""
     if problem.kind == "not-signed-in":
         return asked_to_sign_in(request)
-    answer = page(
-        request,
-        "problem",
-        None,
-        problem.status,
-        problem=problem,
-        told=KINDS[problem.kind],
-        written=problem.written,
-    )
+    answer = page(request, "problem", None, problem.status, problem=problem, told=KINDS[problem.kind])
     answer.headers.update(problem.headers)
     return answer

@@ -56,25 +56,23 @@ class People:
         line = f"{checked_name(name)}:{role}:{','.join(sorted(checked_projects(projects)))}"
         hashed = _HASHER.hash(password) if password else ""
         others = [each for each in self._lines() if each.partition(":")[0] != name]
-        write_whole(
-            self._path, "".join(f"{each}\n" for each in [*others, f"{line}:{hashed}"]).encode(), mode=0o600
-        )
+        text = "".join(f"{each}\n" for each in [*others, f"{line}:{hashed}"])
+        write_whole(self._path, text.encode(), mode=0o600)
 
     def _people(self) -> dict[str, tuple[Caller, str]]:
         read_at = self._path and self._path.exists() and self._path.stat().st_mtime_ns
         if read_at != self._read_at:
-            self._known = dict(map(self._person, self._lines()))
-            self._read_at = read_at
+            people = {}
+            for line in self._lines():
+                found = _LINE.fullmatch(line)
+                if found is None or found[2] not in ROLES:
+                    told = f"{self._path} has a line that is not name:role:projects:hash; mend or remove it"
+                    raise UsageError(told)
+                name, role, projects, hashed = found.groups()
+                known = checked_projects(filter(None, projects.split(",")))
+                people[name] = Caller(checked_name(name), scopes_of(role, ""), PASSWORD, known), hashed
+            self._known, self._read_at = people, read_at
         return self._known
-
-    def _person(self, line: str) -> tuple[str, tuple[Caller, str]]:
-        found = _LINE.fullmatch(line)
-        if found is None or found[2] not in ROLES:
-            told = f"{self._path} has a line that is not name:role:projects:hash; mend or remove it"
-            raise UsageError(told)
-        name, role, projects, hashed = found.groups()
-        known = checked_projects(filter(None, projects.split(",")))
-        return name, (Caller(checked_name(name), scopes_of(role, ""), PASSWORD, known), hashed)
 
     def _lines(self) -> list[str]:
         if self._path is None or not self._path.exists():

@@ -1,11 +1,14 @@
 """The server's refusals in the form of RFC 9457: each kind has a page that says what to do about it."""
 
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from fixloop.errors import Damaged, InfrastructureError, NewerVersion, ProtocolError, RefusedError, UsageError
-from fixloop.serve.tokens import TooMany
+from fixloop.serve.access import ADMIN, Caller, checked_projects
+from fixloop.serve.tokens import Token, TooMany
+from fixloop.store.webhooks import Endpoint
 
 
 class Kind(NamedTuple):
@@ -43,6 +46,28 @@ class Problem(Exception):
         """The problem as JSON."""
         shared = {"type": f"/problems/{self.kind}", "title": KINDS[self.kind].title, "status": self.status}
         return shared | {"detail": self.detail} | self.facts
+
+
+def require(caller: Caller, scope: str) -> None:
+    """Problem if a caller lacks the scope."""
+    if not caller.may(scope):
+        may = ", ".join(sorted(caller.scopes))
+        raise Problem("not-allowed", f"{caller.name} may {may}; this needs {scope!r}")
+
+
+def require_own(caller: Caller, what: str, id: str, known: Iterable[Endpoint | Token]) -> None:
+    """Problem if a caller is no administrator of all projects of a token or webhook."""
+    require(caller, ADMIN)
+    if not any(each.id == id and caller.covers(each.projects) for each in known):
+        raise Problem("not-found", f"no {what} {id}")
+
+
+def projects_for(caller: Caller, projects: Iterable[str], does: str) -> frozenset[str]:
+    """The projects of something new. UsageError: one is malformed; Problem: they are not all the caller's."""
+    found = checked_projects(projects)
+    if not caller.covers(found):
+        raise Problem("not-allowed", f"{caller.name} {does} for {', '.join(sorted(caller.projects))} alone")
+    return found
 
 
 def problem_of(error: Exception) -> Problem:

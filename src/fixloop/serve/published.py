@@ -5,6 +5,7 @@ An id consists of the workflow and the number of the history's entry, so that a 
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from cloudevents.core.formats.json import JSONFormat
@@ -57,7 +58,10 @@ class Published(NamedTuple):
 
 def published(workflow: str, fields: Mapping[str, str], entry: Entry) -> Iterator[Published]:
     """The events of one history entry; `fields` are the workflow's plain fields."""
-    for number, (kind, facts) in enumerate(_told(entry)):
+    event: Mapping[str, Any] = entry.body.get("event", {})
+    told: list[tuple[str, Mapping[str, Any]]] = [("workflow.started", {})] if entry.seq == 1 else []
+    messages = map(_of_message, entry.body.get("messages", ()))
+    for number, (kind, facts) in enumerate(chain(told, _of_event(event), *messages)):
         yield _published(f"{workflow}.{entry.seq}.{number}", kind, entry.body["at"], workflow, fields, facts)
 
 
@@ -73,22 +77,8 @@ def _published(
     id: str, kind: str, at: str, workflow: str, fields: Mapping[str, str], facts: Mapping[str, Any]
 ) -> Published:
     project, issue, _ = workflow.split("-")
-    common = {
-        "workflow_id": workflow,
-        "issue": int(issue),
-        "name": fields.get("name", ""),
-        "project": project,
-    }
-    return Published(id, f"{PREFIX}{kind}.v1", at, workflow, common | dict(facts))
-
-
-def _told(entry: Entry) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    event: Mapping[str, Any] = entry.body.get("event", {})
-    if entry.seq == 1:
-        yield "workflow.started", {}
-    yield from _of_event(event)
-    for message in entry.body.get("messages", ()):
-        yield from _of_message(message)
+    common = {"workflow_id": workflow, "issue": int(issue), "name": fields.get("name", "")}
+    return Published(id, f"{PREFIX}{kind}.v1", at, workflow, {**common, "project": project, **facts})
 
 
 def _of_event(event: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -103,11 +93,8 @@ def _of_event(event: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
                 yield "specialist.passed", facts
         case "fix-completed":
             done = event.get("completion", {})
-            names = ("iteration", "by", "summary", "files", "tip")
-            yield (
-                "fix.submitted",
-                {"specialist": event.get("specialist")} | {name: _cut(done.get(name)) for name in names},
-            )
+            facts = {name: _cut(done.get(name)) for name in ("iteration", "by", "summary", "files", "tip")}
+            yield "fix.submitted", {"specialist": event.get("specialist"), **facts}
         case "blocker-signalled":
             yield "fix.declined", {name: _cut(event.get(name)) for name in ("by", "declined", "text")}
         case "decision-made" | "answered":
@@ -115,10 +102,8 @@ def _of_event(event: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
             reason = event.get("reason") or event.get("text") or ""
             facts = {"escalation": event.get("escalation") or event.get("question") or ""}
             facts |= {name: event[name] for name in ("until", "owner") if event.get(name)}
-            yield (
-                "escalation.decided",
-                facts | {"decision": _cut(word), "by": event.get("by", ""), "reason": _cut(reason)},
-            )
+            facts |= {"decision": _cut(word), "by": event.get("by", ""), "reason": _cut(reason)}
+            yield "escalation.decided", facts
 
 
 def _of_message(message: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

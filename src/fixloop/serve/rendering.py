@@ -38,7 +38,11 @@ class Static(NamedTuple):
 def static_files() -> Mapping[str, Static]:
     """By name; no other file on the disk is served."""
     paths = [*(_HERE / "static").iterdir(), TEMPLATES / "report.css"]
-    return {path.name: _static(path) for path in paths if path.suffix in _KINDS}
+    bodies = {path: path.read_bytes() for path in paths if path.suffix in _KINDS}
+    return {
+        path.name: Static(body, _KINDS[path.suffix], sha256(body).hexdigest()[:12])
+        for path, body in bodies.items()
+    }
 
 
 def compile_templates() -> None:
@@ -92,21 +96,13 @@ def _time(at: datetime | str) -> datetime:
 
 @cache
 def _environment() -> Environment:
-    made = environment(_HERE / "templates", autoescape=True, finalize=_shown)
+    made = environment(
+        _HERE / "templates",
+        autoescape=True,
+        # Safe text comes from a template.
+        finalize=lambda value: clean(value) if type(value) is str else value,
+    )
     made.filters |= {"ago": ago, "left": left, "coded": coded}
-    made.globals |= {"static": _address, "csrf_header": CSRF_HEADER}
+    made.globals["static"] = lambda name: f"/static/{name}?v={static_files()[name].version}"
+    made.globals["csrf_header"] = CSRF_HEADER
     return made
-
-
-def _shown(value: object) -> object:
-    # Safe text comes from a template.
-    return clean(value) if type(value) is str else value
-
-
-def _address(name: str) -> str:
-    return f"/static/{name}?v={static_files()[name].version}"
-
-
-def _static(path: Path) -> Static:
-    body = path.read_bytes()
-    return Static(body, _KINDS[path.suffix], sha256(body).hexdigest()[:12])

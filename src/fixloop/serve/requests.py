@@ -1,7 +1,7 @@
 """What routes need from a request: its caller, and the service that answers."""
 
 import uuid
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple, cast
 from urllib.parse import parse_qsl
 
 from fastapi import Depends, Header, Request
@@ -20,6 +20,10 @@ _MOST_FIELDS: Final = 100
 """A form is read before its sender is known, and nothing else is served meanwhile: 8 MiB of `&` take seconds."""
 
 
+async def body_of(request: Request) -> bytes:
+    return await request.body()
+
+
 async def form_of(request: Request) -> dict[str, str]:
     """The fields of a form; none if the body is something else. Problem: it has too many."""
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip()
@@ -30,13 +34,11 @@ async def form_of(request: Request) -> dict[str, str]:
 
 
 def service_of(request: Request) -> Service:
-    service: Service = request.app.state.service
-    return service
+    return cast(Service, request.app.state.service)
 
 
 def identities_of(request: Request) -> Identities:
-    identities: Identities = request.app.state.identities
-    return identities
+    return cast(Identities, request.app.state.identities)
 
 
 class Hooks(NamedTuple):
@@ -47,8 +49,7 @@ class Hooks(NamedTuple):
 
 
 def hooks_of(request: Request) -> Hooks:
-    hooks: Hooks = request.app.state.hooks
-    return hooks
+    return cast(Hooks, request.app.state.hooks)
 
 
 def notices_for(caller: Caller, service: Service, hooks: Hooks) -> list[dict[str, str]]:
@@ -65,18 +66,20 @@ async def known_caller(request: Request) -> Caller:
     return await run_in_threadpool(identities_of(request).caller, request, form.get("csrf", ""))
 
 
-def idempotency_key(
+def once(
     key: Annotated[
         str,
         Header(alias="Idempotency-Key", max_length=200, description="A repetition gets the first answer."),
     ] = "",
 ) -> str:
+    """The key of a request, a new one if it has none."""
     return key or uuid.uuid4().hex
 
 
+Form = Annotated[dict[str, str], Depends(form_of)]
 Known = Annotated[Caller, Depends(known_caller)]
 """The caller of the request; an unknown caller gets a Problem."""
 Hooked = Annotated[Hooks, Depends(hooks_of)]
 Serving = Annotated[Service, Depends(service_of)]
-Key = Annotated[str, Depends(idempotency_key)]
-"""The request's Idempotency-Key; a request without one gets a new one."""
+Key = Annotated[str, Depends(once)]
+"""The request's Idempotency-Key."""

@@ -1,13 +1,13 @@
 """`/v1/workflows/…/checks` and `…/compare`: what ran, and what became of failures between two runs."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter
 from pydantic import BaseModel
 
 from fixloop.serve.api import PROBLEMS, Workflow
 from fixloop.serve.requests import Known, Serving
-from fixloop.serve.workflow_pages import RUNS, compared
+from fixloop.serve.workflow_pages import Runs, Specialist, compared
 
 router = APIRouter(prefix="/v1/workflows/{workflow}", responses=PROBLEMS)
 
@@ -49,11 +49,7 @@ def checks(caller: Known, service: Serving, workflow: Workflow) -> dict[str, Any
 
 @router.get("/compare/{runs}", responses={200: {"model": Difference}})
 def compare(
-    caller: Known,
-    service: Serving,
-    workflow: Workflow,
-    runs: Annotated[str, Path(pattern=RUNS, examples=["1..2"])],
-    specialist: Annotated[str, Query(max_length=40)] = "",
+    caller: Known, service: Serving, workflow: Workflow, runs: Runs, specialist: Specialist = ""
 ) -> dict[str, Any]:
     """What is fixed, new, persisting and vanished between two runs of a specialist, and the fixes between them."""
     phase, found, _ = compared(service.look(caller, workflow), runs, specialist)

@@ -5,7 +5,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import cache, partial
 from hashlib import sha256
 from itertools import islice
@@ -15,7 +14,6 @@ from typing import Any, Final, NamedTuple
 from fixloop.commands.clocks import is_away
 from fixloop.commands.handlers import Answer, handlers_of
 from fixloop.commands.inbox import items_of
-from fixloop.commands.integrity import Hold, holds_in
 from fixloop.commands.presenter import Logged
 from fixloop.commands.report import whole_diff
 from fixloop.commands.screen import heard
@@ -28,8 +26,8 @@ from fixloop.intake.submission import enqueue
 from fixloop.serve import access
 from fixloop.serve.access import Caller
 from fixloop.serve.follower import Follower
-from fixloop.serve.lists import Item, Lists, Row
-from fixloop.serve.problems import Problem
+from fixloop.serve.lists import Filter, Holds, Item, Lists, Row
+from fixloop.serve.problems import Problem, require
 from fixloop.serve.submission import NewWorkflow
 from fixloop.serve.times import AgentSeen, Times
 from fixloop.serve.tokens import Tokens
@@ -52,24 +50,6 @@ class Page(NamedTuple):
     workflows: Sequence[Item]
     next: str
     """The cursor of the next part; empty: there is none."""
-
-
-class Held(NamedTuple):
-    """A run that passed and was held."""
-
-    workflow: str
-    name: str
-    rules: Sequence[str]
-    decision: str
-    """Empty: it is open."""
-
-
-class Holds(NamedTuple):
-    """The holds in the workflows read so far, latest workflow first."""
-
-    holds: Sequence[Held]
-    left: int
-    """Workflows whose histories have not been read yet."""
 
 
 class Look(NamedTuple):
@@ -97,10 +77,6 @@ class Figures(NamedTuple):
     unread: int
     """Workflows whose changes are not in `times` yet."""
 
-    @staticmethod
-    def age_seconds(item: Item) -> float:
-        return (datetime.now(UTC) - datetime.fromisoformat(item["since"])).total_seconds()
-
 
 class Service:
     """A deployment's service for outside callers. Safe to share between threads."""
@@ -112,10 +88,9 @@ class Service:
         self._session = session
         self.follower = Follower(session.store)
         """Must run while callers are served."""
-        self._lists = Lists(self.follower, self._waiting_in)
+        self._lists = Lists(self.follower, self._waiting_in, session.store.history)
         self._times = Times(session.store.history)
         self._waivers: tuple[float, Sequence[Waiver]] = (-WAIVERS_SECONDS, ())
-        self._held: dict[str, tuple[Mapping[str, str], Sequence[Hold]]] = {}
 
     @property
     def has_checkout(self) -> bool:
@@ -138,30 +113,20 @@ class Service:
         with suppress(InfrastructureError):
             self._lists.waiting()
 
-    def workflows(
-        self,
-        caller: Caller,
-        *,
-        state: str = "",
-        project: str = "",
-        profile: str = "",
-        cursor: str = "",
-        most: int = 50,
-    ) -> Page:
+    def workflows(self, caller: Caller, wanted: Filter, most: int) -> Page:
         """A page of the list, latest change first. A workflow that does not change meanwhile is on exactly one."""
         require(caller, access.READ)
         left = (
             row
-            for row in self._lists.workflows(state)
-            if (not cursor or row.cursor < cursor)
+            for row in self._lists.workflows(wanted.state)
+            if (not wanted.cursor or row.cursor < wanted.cursor)
             and caller.sees(row.workflow)
-            and row.workflow.startswith(project)
-            and profile in ("", row.document["profile"])
+            and row.workflow.startswith(wanted.project)
+            and wanted.profile in ("", row.document["profile"])
         )
         found = list(islice(left, most + 1))
-        return Page(
-            [row.document for row in found[:most]], found[most - 1].cursor if len(found) > most else ""
-        )
+        following = found[most - 1].cursor if len(found) > most else ""
+        return Page([row.document for row in found[:most]], following)
 
     def seen(self, caller: Caller, workflow: str) -> Seen:
         """One workflow. Problem: there is none for this caller."""
@@ -183,10 +148,9 @@ class Service:
         found = (str((event.get("completion") or event).get("diff_artifact") or "") for event in events)
         fixes = list(dict.fromkeys(filter(None, found)))
         earlier = set(fixes[WHOLE_DIFFERENCES:])
-        stored = cache(partial(self._session.store.get_artifact, workflow))
-        logged = logged._replace(
-            artifact=lambda digest: None if digest in earlier else stored(digest), texts=texts
-        )
+        stored = self._session.store.get_artifact
+        artifact = cache(lambda digest: None if digest in earlier else stored(workflow, digest))
+        logged = logged._replace(artifact=artifact, texts=texts)
         made = seen.presenter.summary
         return Look(seen, logged, made(seen.found, logged) if made is not None else None)
 
@@ -224,24 +188,20 @@ class Service:
 
     def inbox(self, caller: Caller) -> list[Item]:
         """Items that wait for somebody outside, the longest first; `can_decide` marks those for this caller."""
-        found = list(self.waiting(caller))
+        may = caller.may(access.DECIDE)
         return [
-            {**item, "can_decide": item["waits_for"] in DECIDABLE and caller.may(access.DECIDE)}
-            for item in found
+            {**item, "can_decide": may and item["waits_for"] in DECIDABLE} for item in self.waiting(caller)
         ]
 
     def item(self, caller: Caller, workflow: str, escalation: str) -> Item | None:
         """The open item of an escalation; None if it is no longer open."""
-        require(caller, access.READ)
         self.seen(caller, workflow)
         fields = {"owner": "person"}
         items = items_of(self._session.store, workflow, fields, self._session.settings.cache_dir)
         return next((each for each in items if each["escalation_id"] == escalation), None)
 
-    def decided(self, caller: Caller, look: Look, escalation: str) -> dict[str, Any] | None:
-        """The answer to an escalation, with who gave it and when; None if there is none yet. Problem: there never was
-        such an escalation."""
-        require(caller, access.READ)
+    def decided(self, look: Look, escalation: str) -> dict[str, Any] | None:
+        """The answer to an escalation, its giver and time; None: there is none yet. Problem: it never was asked."""
         is_asked = False
         for entry in look.logged.entries:
             made, event = _decision(entry), entry.body.get("event", {})
@@ -266,8 +226,8 @@ class Service:
         if seen.found.version != version:
             raise self._stale(seen, version)
         if given.word == "accept" and caller.name in self._fixed_by(seen):
-            told = f"{caller.name} made the fix, and does not accept its hold; somebody else does"
-            raise Problem("not-allowed", told)
+            refusal = f"{caller.name} made the fix, and does not accept its hold; somebody else does"
+            raise Problem("not-allowed", refusal)
         if given.word == "manual-fix" and (seen.found.fields.get("status") or "").upper() == "ERROR":
             raise Problem(
                 "refused",
@@ -281,8 +241,8 @@ class Service:
             # The same request sent twice at once has one answer; the slower one gets the answer of the faster.
             if repeated and (done := self._done(caller, workflow, version, given)):
                 return done
-            now = look(self._session, workflow)
-            raise self._stale(now, version) if self._decided_since(workflow, version) else error from None
+            stale = self._stale(look(self._session, workflow), version)
+            raise stale if "decided" in stale.facts else error from None
         self.follower.refresh(workflow)
         return {**(self._done(caller, workflow, version, given) or {}), "notes": notes}
 
@@ -317,16 +277,12 @@ class Service:
         """The document of `status ISSUE --json`."""
         return seen.presenter.document(seen.found, seen.state)
 
-    def counts(self, caller: Caller) -> dict[str, Any]:
-        """The numbers of workflows by state, and of waiting items."""
+    def counts(self, caller: Caller) -> list[dict[str, Any]]:
+        """The numbers of workflows by profile and state."""
         require(caller, access.READ)
         rows = (row for row in self._lists.workflows() if caller.sees(row.workflow))
         by_state = Counter((row.document["profile"], row.state) for row in rows)
-        return {
-            "workflows": [
-                {"profile": name, "state": at, "count": n} for (name, at), n in sorted(by_state.items())
-            ]
-        }
+        return [{"profile": name, "state": at, "count": n} for (name, at), n in sorted(by_state.items())]
 
     def figures(self) -> Figures:
         """Figures for operators. Raises InfrastructureError."""
@@ -363,25 +319,9 @@ class Service:
         return [each for each in workers_here(self._session) if caller.sees(each.queue)]
 
     def holds(self, caller: Caller) -> Holds:
-        """What integrity rules held, and what people decided. Many histories are read in parts: each call continues for
-        HISTORY_SECONDS where the previous one stopped."""
+        """What integrity rules held, and what people decided."""
         require(caller, access.READ)
-        ends, found, left = time.monotonic() + HISTORY_SECONDS, [], 0
-        seen = [
-            (workflow, fields) for workflow, fields in self.follower.rows().items() if caller.sees(workflow)
-        ]
-        for workflow, fields in sorted(seen, key=lambda each: each[1].get("updated_at", ""), reverse=True):
-            kept = self._held.get(workflow)
-            if kept is None or kept[0] != fields:
-                if time.monotonic() > ends:
-                    left += 1
-                    continue
-                held: Sequence[Hold] = ()
-                with suppress(Damaged, NewerVersion):
-                    held = list(holds_in(self._session.store.history(workflow)))
-                kept = self._held[workflow] = fields, held
-            found += [Held(workflow, fields.get("name", ""), *hold) for hold in kept[1]]
-        return Holds(found, left)
+        return self._lists.holds(caller.sees, HISTORY_SECONDS)
 
     def _waiting_in(self, workflow: str, fields: Mapping[str, str]) -> Sequence[Item]:
         try:
@@ -428,25 +368,13 @@ class Service:
         return None
 
     def _stale(self, seen: Seen, version: int) -> Problem:
-        entries = self._session.store.history(seen.found.workflow, version)
-        made = self._decided_since(seen.found.workflow, version)
-        said = (
-            f"{made['by']} decided {made['decision']} at {made['at']}"
-            if made
-            else "something else has happened"
-        )
-        facts: dict[str, Any] = {"decided": made} if made else {}
-        return Problem(
-            "stale",
-            f"it is at version {seen.found.version} and not at {version}: {said}",
-            version=seen.found.version,
-            happened=list(seen.presenter.happened(entries)),
-            **facts,
-        )
-
-    def _decided_since(self, workflow: str, version: int) -> dict[str, Any] | None:
-        entries = self._session.store.history(workflow, version)
-        return next(filter(None, map(_decision, entries)), None)
+        entries, now = self._session.store.history(seen.found.workflow, version), seen.found.version
+        facts: dict[str, Any] = {"version": now, "happened": list(seen.presenter.happened(entries))}
+        said = "something else has happened"
+        if made := next(filter(None, map(_decision, entries)), None):
+            said = f"{made['by']} decided {made['decision']} at {made['at']}"
+            facts["decided"] = made
+        return Problem("stale", f"it is at version {now} and not at {version}: {said}", **facts)
 
     def _fixed_by(self, seen: Seen) -> set[str]:
         """Who made fixes for the specialist at work: what is held is all that they changed."""
@@ -454,14 +382,6 @@ class Service:
         made = (each for each in events if each.get("kind") == "fix-completed")
         mine = (each["completion"] for each in made if each.get("specialist") == seen.state.active.name)
         return {str(each.get("by", "")).partition(" (")[0] for each in mine}
-
-
-def require(caller: Caller, scope: str) -> None:
-    """Problem if a caller lacks the scope."""
-    if not caller.may(scope):
-        raise Problem(
-            "not-allowed", f"{caller.name} may {', '.join(sorted(caller.scopes))}; this needs {scope!r}"
-        )
 
 
 def _decision(entry: Entry) -> dict[str, Any] | None:

@@ -8,13 +8,11 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
-from starlette.concurrency import run_in_threadpool
 
-from fixloop.serve.access import Caller
 from fixloop.serve.identity import COOKIE, Identities, address_of
 from fixloop.serve.problems import Problem
 from fixloop.serve.rendering import page
-from fixloop.serve.requests import Known, form_of, identities_of
+from fixloop.serve.requests import Form, Known, identities_of
 from fixloop.serve.tokens import SESSION_HOURS
 
 FORM_COOKIE: Final = "fixloop_form"
@@ -36,24 +34,26 @@ def form(
 
 
 @router.post("/sign-in")
-async def sign_in(request: Request, identities: Identifying) -> Response:
+def sign_in(request: Request, identities: Identifying, given: Form) -> Response:
     """Start a session, always under a new id."""
-    given = await form_of(request)
     expected = request.cookies.get(FORM_COOKIE, "")
     if not expected or not hmac.compare_digest(expected.encode(), given.get("csrf", "").encode()):
         raise Problem("not-allowed", "the form has run out, or is not of this site; open it again")
+    name, tokens = given.get("name", ""), identities.tokens
     # Counted before: otherwise the right password is told from a wrong one, however many were tried.
-    await run_in_threadpool(identities.tokens.count_failure, address_of(request))
-    found = await run_in_threadpool(_proved, identities, given)
+    tokens.count_failure(address_of(request))
+    if given.get("code"):
+        how, found = "code", tokens.redeemed(given["code"])
+    elif given.get("token"):
+        how, found = "token", tokens.caller(given["token"].strip())
+    else:
+        how, found = "password", identities.people.signed_in(name, given.get("password", ""))
     if found is None:
-        failed = next((each for each in ("code", "token") if given.get(each)), "password")
-        return _form(request, given.get("next", "/"), status=401, name=given.get("name", ""), failed=failed)
-    before = request.cookies.get(COOKIE, "")
-    if before:
-        await run_in_threadpool(identities.tokens.sign_out, before)
-    cookie = await run_in_threadpool(identities.tokens.sign_in, found)
+        return _form(request, given.get("next", "/"), status=401, name=name, failed=how)
+    if before := request.cookies.get(COOKIE, ""):
+        tokens.sign_out(before)
     answer = RedirectResponse(local(given.get("next", "/")), 303)
-    _set(request, answer, COOKIE, cookie, SESSION_HOURS * 3600)
+    _set(request, answer, COOKIE, tokens.sign_in(found), SESSION_HOURS * 3600)
     answer.delete_cookie(FORM_COOKIE)
     return answer
 
@@ -81,14 +81,6 @@ def asked_to_sign_in(request: Request) -> Response:
 def local(address: str) -> str:
     """An address on this site, without the site's name; `/` for any other address."""
     return address if _LOCAL.fullmatch(address) else "/"
-
-
-def _proved(identities: Identities, given: dict[str, str]) -> Caller | None:
-    if given.get("code"):
-        return identities.tokens.redeemed(given["code"])
-    if given.get("token"):
-        return identities.tokens.caller(given["token"].strip())
-    return identities.people.signed_in(given.get("name", ""), given.get("password", ""))
 
 
 def _form(request: Request, next: str, status: int = 200, **shown: Any) -> Response:

@@ -39,13 +39,11 @@ class Targets:
                 self._networks.append(ip_network(each))
             except ValueError:
                 self._names.add(each.lower())
-        self._pool = httpcore.ConnectionPool(
-            network_backend=_Checked(self), max_connections=20, keepalive_expiry=30
-        )
+        checked = _Checked(self)
+        self._pool = httpcore.ConnectionPool(network_backend=checked, max_connections=20, keepalive_expiry=30)
 
     def check(self, url: str) -> None:
-        """Check an address before it is stored. UsageError: it is no web URL, has a login, or leads to an internal
-        address."""
+        """Check an address before it is stored. UsageError: it is no web URL, has a login, or leads inside."""
         found = _ADDRESS.fullmatch(url)
         host, port = (found["host"].strip("[]"), int(found["port"] or 443)) if found else ("", 0)
         if found is None or port > 65_535:
@@ -64,11 +62,10 @@ class Targets:
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
         """Send a request; returns the status. Raises Refused, or OSError if nothing answered within TIMEOUT_SECONDS."""
-        timeout = dict.fromkeys(("connect", "read", "write", "pool"), TIMEOUT_SECONDS)
+        limits = {"timeout": dict.fromkeys(("connect", "read", "write", "pool"), TIMEOUT_SECONDS)}
+        told = list(headers.items())
         try:
-            with self._pool.stream(
-                "POST", url, headers=[*headers.items()], content=body, extensions={"timeout": timeout}
-            ) as response:
+            with self._pool.stream("POST", url, headers=told, content=body, extensions=limits) as response:
                 # The rest of the response is not read: it may be endless.
                 return response.status
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
@@ -78,15 +75,13 @@ class Targets:
 
     def addresses(self, host: str, port: int) -> Sequence[str]:
         """The current addresses of a name. Refused: a request may not go to all of them; OSError: there is none."""
-        found = list(
-            dict.fromkeys(str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        )
+        known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = list(dict.fromkeys(str(each[4][0]) for each in known))
         for each in found:
             address = ip_address(each.partition("%")[0])
             if not (self._is_listed(host) or _is_public(address) or self._is_within(address)):
-                raise Refused(
-                    f"{host} is {each}, which is not of the internet at large; list it with --webhook-target"
-                )
+                told = f"{host} is {each}, which is not of the internet at large"
+                raise Refused(f"{told}; list it with --webhook-target")
         return found
 
     def _is_listed(self, host: str) -> bool:

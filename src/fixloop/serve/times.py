@@ -3,7 +3,8 @@
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
@@ -31,14 +32,6 @@ class Seen(NamedTuple):
     reported: str = ""
     """Since when a fix has been requested."""
     is_over: bool = False
-
-
-class Observed(NamedTuple):
-    """One observation: a duration, a number of iterations, or a rule that held."""
-
-    name: str
-    label: str
-    value: float
 
 
 class AgentSeen(NamedTuple):
@@ -77,7 +70,7 @@ class Times:
         self._lock = threading.Lock()
         self.histograms: dict[tuple[str, str], Histogram] = {}
         """Name and label → the observations."""
-        self.holds: dict[str, int] = {}
+        self.holds: Counter[str] = Counter()
         """Rule → how often it held."""
         self.agents: dict[str, AgentSeen] = {}
         """Who makes fixes → when they were last active."""
@@ -100,60 +93,44 @@ class Times:
                 except (Damaged, NewerVersion):
                     entries = ()
                 for entry in entries:
-                    seen, found = observed(seen, entry)
-                    self._add(found)
-                    if agent := _agent_of(entry.body.get("event", {})):
-                        last = AgentSeen(agent, entry.body["at"], workflow)
-                        self.agents[agent] = max(last, self.agents.get(agent, last), key=lambda each: each.at)
+                    seen = self._observed(workflow, seen, entry)
                 if fields.get("outcome") and not seen.is_over and entries:
                     took = _seconds(seen.began, entries[-1].body["at"])
-                    self._add([Observed("workflow_seconds", fields["outcome"], took)])
+                    self._add("workflow_seconds", fields["outcome"], took)
                     seen = seen._replace(is_over=True)
                 self._seen[workflow] = seen._replace(changed=fields.get("updated_at", ""))
             return 0
 
-    def _add(self, found: Sequence[Observed]) -> None:
-        for name, label, value in found:
-            if name == "holds":
-                self.holds[label] = self.holds.get(label, 0) + 1
-                continue
-            bounds = ITERATIONS if name == "iterations_to_pass" else SECONDS
-            self.histograms.setdefault((name, label), Histogram(bounds)).add(value)
+    def _observed(self, workflow: str, seen: Seen, entry: Entry) -> Seen:
+        """Count what one entry shows; returns the state after it."""
+        at, event = entry.body["at"], entry.body.get("event", {})
+        kind, is_pass = event.get("kind"), event.get("outcome") == "passed" and not event.get("findings")
+        seen = seen._replace(seq=entry.seq, began=seen.began or at)
+        if agent := _agent_of(event):
+            last = AgentSeen(agent, at, workflow)
+            self.agents[agent] = max(last, self.agents.get(agent, last), key=lambda each: each.at)
+        if kind == "run-finished" and is_pass and event.get("step") != "confirm":
+            self._add("iterations_to_pass", event["specialist"], event["iteration"], ITERATIONS)
+        elif kind == "fix-completed":
+            if seen.reported:
+                self._add("fix_seconds", agent, _seconds(seen.reported, at))
+            seen = seen._replace(reported="")
+        elif kind in ("decision-made", "answered"):
+            since, reason = seen.asked
+            if since:
+                self._add("decision_seconds", reason, _seconds(since, at))
+            seen = seen._replace(asked=("", ""))
+        for message in entry.body.get("messages", ()):
+            body = message.get("body", {})
+            if body.get("kind") in ("escalation", "cycle.escalation"):
+                seen = seen._replace(asked=(at, str(body.get("reason", ""))))
+                self.holds.update({each["rule"] for each in body.get("findings", ())})
+            elif body.get("kind") == "failure-report":
+                seen = seen._replace(reported=at)
+        return seen
 
-
-def observed(seen: Seen, entry: Entry) -> tuple[Seen, list[Observed]]:
-    """The observations from one entry, and the state after it."""
-    at, event = entry.body["at"], entry.body.get("event", {})
-    found = list(_of_event(seen, at, event))
-    kind = event.get("kind")
-    seen = seen._replace(seq=entry.seq, began=seen.began or at)
-    if kind in ("decision-made", "answered"):
-        seen = seen._replace(asked=("", ""))
-    if kind == "fix-completed":
-        seen = seen._replace(reported="")
-    for message in entry.body.get("messages", ()):
-        body = message.get("body", {})
-        if body.get("kind") in ("escalation", "cycle.escalation"):
-            seen = seen._replace(asked=(at, str(body.get("reason", ""))))
-            found += [
-                Observed("holds", rule, 1)
-                for rule in sorted({each["rule"] for each in body.get("findings", ())})
-            ]
-        elif body.get("kind") == "failure-report":
-            seen = seen._replace(reported=at)
-    return seen, found
-
-
-def _of_event(seen: Seen, at: str, event: Mapping[str, Any]) -> Iterator[Observed]:
-    kind = event.get("kind")
-    if kind == "run-finished" and event.get("outcome") == "passed" and not event.get("findings"):
-        if event.get("step") != "confirm":
-            yield Observed("iterations_to_pass", event["specialist"], event["iteration"])
-    elif kind == "fix-completed" and seen.reported:
-        yield Observed("fix_seconds", _agent_of(event), _seconds(seen.reported, at))
-    elif kind in ("decision-made", "answered") and seen.asked[0]:
-        since, reason = seen.asked
-        yield Observed("decision_seconds", reason, _seconds(since, at))
+    def _add(self, name: str, label: str, value: float, bounds: Sequence[float] = SECONDS) -> None:
+        self.histograms.setdefault((name, label), Histogram(bounds)).add(value)
 
 
 def _agent_of(event: Mapping[str, Any]) -> str:

@@ -102,20 +102,14 @@ class Tokens:
 
     def caller(self, text: str) -> Caller | None:
         """The caller of a token; None if it is invalid. Raises TooMany."""
-        found = _TOKEN.fullmatch(text)
-        return (
-            self._caller(found[1], lambda record: hmac.compare_digest(record["digest"], _digest(text)))
-            if found
-            else None
-        )
+        if (found := _TOKEN.fullmatch(text)) is None:
+            return None
+        return self._caller(found[1], lambda record: hmac.compare_digest(record["digest"], _digest(text)))
 
     def sign_in(self, caller: Caller) -> str:
         """Start a browser session; returns the value of its cookie."""
-        cookie = secrets.token_urlsafe(32)
-        self._keep(
-            "session", cookie, _known(caller._replace(csrf=secrets.token_urlsafe(32))), SESSION_HOURS * 3600
-        )
-        return cookie
+        own = caller._replace(csrf=secrets.token_urlsafe(32))
+        return self._keep("session", _known(own), SESSION_HOURS * 3600)
 
     def sign_out(self, cookie: str) -> None:
         self._connection.call(lambda client: client.delete(keys.served_key("session", _digest(cookie))))
@@ -133,9 +127,7 @@ class Tokens:
 
     def code(self, caller: Caller) -> str:
         """A code that signs in once, for the person at the terminal."""
-        code = secrets.token_urlsafe(32)
-        self._keep("code", code, _known(caller), CODE_SECONDS)
-        return code
+        return self._keep("code", _known(caller), CODE_SECONDS)
 
     def redeemed(self, code: str) -> Caller | None:
         """The caller that a code signs in; None the second time."""
@@ -143,12 +135,10 @@ class Tokens:
         return _caller(json.loads(text)) if text else None
 
     def link(self, link: Link) -> str:
-        """The end of a link's address: a key that signs the link's content, so that write access to Redis alone cannot
-        change it."""
+        """The end of a link's address: a key that signs its content, which nobody can change in Redis alone."""
         text, record = secrets.token_urlsafe(32), json.dumps(link._asdict())
         signed = {"record": record, "signature": _signature(text, record)}
-        self._keep("link", text, signed, LINK_DAYS * 86_400)
-        return text
+        return self._keep("link", signed, LINK_DAYS * 86_400, text)
 
     def name_contacts(self, roles: Mapping[str, str]) -> None:
         """From now on links are valid only for these people, and only deciders can decide."""
@@ -158,8 +148,7 @@ class Tokens:
         )
 
     def linked(self, text: str) -> Link | None:
-        """A link's content; None if it has expired, never existed, or its person is no longer a contact. Reading does
-        not use it up."""
+        """A link's content, not used up by reading; None: it has expired, never was, or its person is no contact."""
         kept = self._connection.call(lambda client: client.get(keys.served_key("link", _digest(text))))
         if kept is None:
             return None
@@ -196,9 +185,12 @@ class Tokens:
             return "new"
         return "repeated" if kept == digest.encode() else "other"
 
-    def _keep(self, kind: str, name: str, record: Mapping[str, Any], seconds: int) -> None:
-        key, told = keys.served_key(kind, _digest(name)), json.dumps(record)
+    def _keep(self, kind: str, record: Mapping[str, Any], seconds: int, text: str = "") -> str:
+        """Keep a record under a secret, by default a new one; returns the secret."""
+        text = text or secrets.token_urlsafe(32)
+        key, told = keys.served_key(kind, _digest(text)), json.dumps(record)
         self._connection.call(lambda client: client.set(key, told, ex=seconds))
+        return text
 
     def _caller(self, token: str, proves: Any) -> Caller | None:
         text, used = self._connection.together(

@@ -6,12 +6,12 @@ Redis stores which were sent, so that another server can continue, and a collect
 import logging
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
 from operator import methodcaller
-from typing import Any, Final
+from typing import Final
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
@@ -53,22 +53,22 @@ class Collector:
 
     def take(self, traces: Iterable[tuple[str, Iterable[Span]]]) -> bool:
         """Send the spans of workflows by their ids; returns whether the collector accepted them."""
-        spans = [self._readable(workflow, span) for workflow, found in traces for span in found]
+        spans = [
+            ReadableSpan(
+                span.name,
+                context=_context(workflow, span.id),
+                parent=_context(workflow, span.parent) if span.parent else None,
+                resource=self._resource,
+                attributes=span.attributes,
+                start_time=_nanoseconds(span.start),
+                end_time=_nanoseconds(span.end),
+                status=Status(StatusCode.ERROR) if span.is_failed else Status(),
+                instrumentation_scope=_SCOPE,
+            )
+            for workflow, found in traces
+            for span in found
+        ]
         return self._exporter.export(spans) is SpanExportResult.SUCCESS
-
-    def _readable(self, workflow: str, span: Span) -> ReadableSpan:
-        status = Status(StatusCode.ERROR) if span.is_failed else Status()
-        return ReadableSpan(
-            span.name,
-            context=_context(workflow, span.id),
-            parent=_context(workflow, span.parent) if span.parent else None,
-            resource=self._resource,
-            attributes=span.attributes,
-            start_time=_nanoseconds(span.start),
-            end_time=_nanoseconds(span.end),
-            status=status,
-            instrumentation_scope=_SCOPE,
-        )
 
 
 class Tracer:
@@ -87,17 +87,17 @@ class Tracer:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Send traces until the end of the block."""
-        with repeating("tracer", self._tell_or_wait, self._stopping):
+        with repeating("tracer", self.tell, self._stopping):
             yield
         self._turns.end(_TURN)
 
-    def tell(self) -> bool:
-        """Send the workflows that ended since the first call and were not sent; False: the collector rejected them.
-        Raises InfrastructureError."""
+    def tell(self) -> float:
+        """Send the workflows that ended since the first call and were not sent; returns the seconds until the next
+        call, AGAIN_SECONDS if the collector rejected them. Raises InfrastructureError."""
         rows = self._follower.rows()
         turn = "" if rows is self._rows else self._turns.take(_TURN, self._owner)
         if not turn:
-            return True
+            return TICK_SECONDS
         key, now = keys.served_key("traced", "since"), f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
         _, kept = self._connection.together(lambda pipe: (pipe.set(key, now, nx=True), pipe.get(key)))
         since = kept.decode()
@@ -110,30 +110,23 @@ class Tracer:
             if fields.get("outcome") and fields.get("updated_at", "") > since and workflow not in self._told
         )
         while batch := list(islice(due, AT_ONCE)):
-            if not self._collector.take((each, self._spans(each, rows[each])) for each in batch):
-                return False
+            traces: list[tuple[str, list[Span]]] = []
+            for workflow in batch:
+                with suppress(Damaged, NewerVersion):
+                    if history := self._store.history(workflow):
+                        traces.append((workflow, spans_of(workflow, rows[workflow], history, None)))
+            if not self._collector.take(traces):
+                log.warning("the collector of traces did not take them; they are sent again")
+                return AGAIN_SECONDS
             self._connection.call(methodcaller("sadd", keys.TRACED, *batch))
             self._told.update(batch)
             if self._stopping.is_set() or not self._turns.take(_TURN, self._owner):
-                return True
+                return TICK_SECONDS
         if gone := self._told - rows.keys():
             self._connection.call(lambda client: client.srem(keys.TRACED, *gone))
             self._told -= gone
         self._rows = rows
-        return True
-
-    def _spans(self, workflow: str, fields: Mapping[str, str]) -> list[Span]:
-        try:
-            history = self._store.history(workflow)
-            return spans_of(workflow, fields, history, None) if history else []
-        except (Damaged, NewerVersion):
-            return []
-
-    def _tell_or_wait(self) -> float:
-        if self.tell():
-            return TICK_SECONDS
-        log.warning("the collector of traces did not take them; they are sent again")
-        return AGAIN_SECONDS
+        return TICK_SECONDS
 
 
 def _context(workflow: str, span: int) -> SpanContext:
@@ -141,5 +134,4 @@ def _context(workflow: str, span: int) -> SpanContext:
 
 
 def _nanoseconds(at: datetime) -> int:
-    whole: Any = at.timestamp()
-    return int(whole * 1_000_000) * 1000
+    return int(at.timestamp() * 1_000_000) * 1000

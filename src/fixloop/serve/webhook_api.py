@@ -1,24 +1,20 @@
 """`/v1/webhooks`: the receivers of events. `/v1/hooks`: events from outside, signed by Standard Webhooks."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Path, Request
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Depends, Path, Request
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from standardwebhooks import Webhook, WebhookVerificationError
-from starlette.concurrency import run_in_threadpool
 
 from fixloop.protocol.events import ResultNoted
 from fixloop.protocol.messages import USER
-from fixloop.serve.access import ADMIN, READ, SUBMIT, WEBHOOK, Caller, checked_projects
+from fixloop.serve.access import ADMIN, READ, SUBMIT, WEBHOOK, Caller
 from fixloop.serve.api import PROBLEMS
 from fixloop.serve.identity import address_of
-from fixloop.serve.problems import Problem
-from fixloop.serve.requests import Hooked, Hooks, Known, hooks_of, service_of
-from fixloop.serve.service import Service, require
+from fixloop.serve.problems import Problem, projects_for, require, require_own
+from fixloop.serve.requests import Hooked, Hooks, Known, Serving, body_of
 from fixloop.serve.submission import Body
 from fixloop.serve.work import MOST_PATCH_BYTES, Desk
 from fixloop.serve.work_api import REVISION
@@ -27,6 +23,7 @@ from fixloop.store.webhooks import Endpoint
 router = APIRouter(prefix="/v1", responses=PROBLEMS)
 
 Id = Annotated[str, Path(pattern="^[0-9a-f]{8}$")]
+_SIGNED: Final = ("webhook-id", "webhook-timestamp", "webhook-signature")
 
 
 class NewWebhook(Body):
@@ -111,11 +108,7 @@ def webhooks(caller: Known, hooks: Hooked) -> dict[str, Any]:
 def create_webhook(caller: Known, hooks: Hooked, given: NewWebhook) -> dict[str, Any]:
     """Tell an address of what happens from now on. This answer is the only one that shows the secret."""
     require(caller, ADMIN)
-    projects = checked_projects(given.projects)
-    if not caller.covers(projects):
-        raise Problem(
-            "not-allowed", f"{caller.name} adds webhooks for {', '.join(sorted(caller.projects))} alone"
-        )
+    projects = projects_for(caller, given.projects, "adds webhooks")
     hooks.targets.check(given.url)
     made = hooks.webhooks.add("out", given.url, given.types, projects)
     return {"webhook": _shown(hooks, made), "secret": made.secrets[0][0]}
@@ -124,7 +117,7 @@ def create_webhook(caller: Known, hooks: Hooked, given: NewWebhook) -> dict[str,
 @router.post("/webhooks/{webhook}/replay", responses={200: {"model": WebhookList}})
 def replay(caller: Known, hooks: Hooked, webhook: Id, given: Again) -> dict[str, Any]:
     """Enable it, and tell all again that has happened since; their ids are those of the first time."""
-    _owned(caller, hooks, webhook)
+    require_own(caller, "webhook", webhook, hooks.webhooks.all())
     since = given.since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {"webhooks": [_shown(hooks, hooks.webhooks.enable(webhook, since))]}
 
@@ -132,42 +125,41 @@ def replay(caller: Known, hooks: Hooked, webhook: Id, given: Again) -> dict[str,
 @router.delete("/webhooks/{webhook}", status_code=204)
 def remove_webhook(caller: Known, hooks: Hooked, webhook: Id) -> None:
     """Tell it nothing more."""
-    _owned(caller, hooks, webhook)
+    require_own(caller, "webhook", webhook, hooks.webhooks.all())
     hooks.webhooks.remove(webhook)
 
 
 @router.post(
     "/hooks/{source}",
+    response_model=None,
     openapi_extra={
         "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
     },
 )
-async def hook(request: Request, source: Annotated[str, Path(pattern=r"^[\w.@+-]{1,64}$")]) -> JSONResponse:
+def hook(
+    request: Request,
+    service: Serving,
+    hooks: Hooked,
+    source: Annotated[str, Path(pattern=r"^[\w.@+-]{1,64}$")],
+    body: Annotated[bytes, Depends(body_of)],
+) -> dict[str, Any]:
     """
     Take an event of a source that `fixloop webhook source` made, signed with its secret by Standard Webhooks.
 
     `fix.done` hands a patch or a revision in for a workflow that waits for a fix; `ci.completed` writes a result of
     a CI elsewhere into its history. The same `webhook-id` twice is one event.
     """
-    body = await request.body()
-    told = {
-        name: request.headers.get(name, "")
-        for name in ("webhook-id", "webhook-timestamp", "webhook-signature")
-    }
-    who = service_of(request), hooks_of(request), address_of(request), source
-    answer = await run_in_threadpool(_taken, *who, told, body)
-    return JSONResponse(answer)
-
-
-def _taken(
-    service: Service, hooks: Hooks, address: str, source: str, told: Mapping[str, str], body: bytes
-) -> dict[str, Any]:
-    found = hooks.webhooks.source(source)
-    if found is None or not _is_signed(found, told, body):
-        service.tokens.count_failure(address)
-        raise Problem(
-            "not-signed-in", f"no source {source} has signed this, or it is more than five minutes old"
-        )
+    found, told = hooks.webhooks.source(source), {name: request.headers.get(name, "") for name in _SIGNED}
+    is_signed = False
+    for secret in found.good_secrets(datetime.now(UTC)) if found is not None else ():
+        # An error in the signature that the library does not expect also counts as a missing signature.
+        with suppress(WebhookVerificationError, ValueError):
+            Webhook(secret).verify(body, told, json_parse=False)
+            is_signed = True
+    if found is None or not is_signed:
+        service.tokens.count_failure(address_of(request))
+        refusal = f"no source {source} has signed this, or it is more than five minutes old"
+        raise Problem("not-signed-in", refusal)
     caller = Caller(source, frozenset({READ, SUBMIT}), WEBHOOK, frozenset(found.projects))
     try:
         given = _HOOK.validate_json(body)
@@ -176,7 +168,7 @@ def _taken(
     key = told["webhook-id"]
     if isinstance(given, FixDone):
         fix = given.data
-        return Desk(service).done(caller, fix.workflow_id, fix.patch, fix.revision, fix.summary, key)
+        return Desk(service, caller).done(fix.workflow_id, fix.patch, fix.revision, fix.summary, key)
     result = given.data
     seen = service.seen(caller, result.workflow_id)
     if seen.state.profile != "validation":
@@ -187,21 +179,6 @@ def _taken(
     service.acting(caller, f"hook/{key}").bring(result.workflow_id, event)
     service.follower.refresh(result.workflow_id)
     return {"status": "noted", "workflow_id": result.workflow_id}
-
-
-def _is_signed(source: Endpoint, told: Mapping[str, str], body: bytes) -> bool:
-    for secret in source.good_secrets(datetime.now(UTC)):
-        # An error in the signature that the library does not expect also counts as a missing signature.
-        with suppress(WebhookVerificationError, ValueError):
-            Webhook(secret).verify(body, dict(told), json_parse=False)
-            return True
-    return False
-
-
-def _owned(caller: Caller, hooks: Hooks, webhook: str) -> None:
-    require(caller, ADMIN)
-    if not any(each.id == webhook and caller.covers(each.projects) for each in hooks.webhooks.all()):
-        raise Problem("not-found", f"no webhook {webhook}")
 
 
 def _shown(hooks: Hooks, endpoint: Endpoint) -> dict[str, Any]:

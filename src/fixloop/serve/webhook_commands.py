@@ -73,9 +73,7 @@ def list_webhooks(json: AsJson = False) -> None:
         failing = f"failed {standing.failures} times, again at {standing.due}: {standing.error}"
         state = f"disabled: {each.disabled}" if each.disabled else failing if standing.failures else "ok"
         types, projects = ", ".join(each.types) or "all", ", ".join(each.projects) or "all"
-        row(
-            made, each.id, each.kind, each.url, types, projects, str(standing.delivered), standing.last, state
-        )
+        row(made, each.id, each.kind, each.url, types, projects, standing.delivered, standing.last, state)
     show(made) if found else say("there is no webhook; `fixloop webhook add` makes one")
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from fixloop.commands.handlers import Work, handlers_of
 from fixloop.commands.screen import heard
 from fixloop.errors import RefusedError, UsageError
-from fixloop.protocol.declining import kind_named
+from fixloop.protocol.declining import Kind
 from fixloop.serve.access import SUBMIT, Caller
 from fixloop.serve.follower import News
 from fixloop.serve.lists import Item
@@ -44,38 +44,38 @@ class _Claim(NamedTuple):
         return cls(workflow, request)
 
 
-class Desk:
-    """Hands out work to outside agents, and takes their submissions."""
+class Desk(NamedTuple):
+    """Hands out work to one outside agent, and takes its submissions."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    service: Service
+    caller: Caller
 
     def changes(self) -> AbstractContextManager[asyncio.Queue[News]]:
         """A queue of changes from now on, for the running loop: each may be a new request."""
-        return self._service.follower.listening()
+        return self.service.follower.listening()
 
-    def claim(self, caller: Caller) -> Answer:
+    def claim(self) -> Answer:
         """The longest waiting request for this agent that nobody else holds; for its holder, the same one again.
         Problem: the caller takes no work."""
-        _require_worker(caller)
-        for item in self._service.waiting(caller):
-            if item["waits_for"] == "fix" and (found := self._claimed(caller, item)):
+        self._require_worker()
+        for item in self.service.waiting(self.caller):
+            if item["waits_for"] == "fix" and (found := self._claimed(item)):
                 return found
         return {"status": "none", "next": "claim again later"}
 
-    def heartbeat(self, caller: Caller, claim: str, fence: int) -> Answer:
+    def heartbeat(self, claim: str, fence: int) -> Answer:
         """Extend a claim by LEASE_SECONDS from now."""
-        _require_worker(caller)
-        if late := self._invalid_claim(caller, claim, fence):
+        self._require_worker()
+        if late := self._invalid_claim(claim, fence):
             return late
         return {"status": "held", "lease_seconds": LEASE_SECONDS, "next": "submit or decline"}
 
-    def failure(self, caller: Caller, claim: str, number: str, part: int) -> Answer:
+    def failure(self, claim: str, number: str, part: int) -> Answer:
         """One complete failure, in pages of PAGE_CHARACTERS. UsageError: there is no such failure or page."""
-        _require_worker(caller)
+        self._require_worker()
         found = _Claim.parse(claim)
-        seen = self._service.seen(caller, found.workflow)
-        session = self._service.acting(caller, "read")
+        seen = self.service.seen(self.caller, found.workflow)
+        session = self.service.acting(self.caller, "read")
         text = handlers_of(session, seen.found.workflow).failure(session, seen.found.workflow, number)
         pages = max(1, -(-len(text) // PAGE_CHARACTERS))
         if not 1 <= part <= pages:
@@ -84,54 +84,50 @@ class Desk:
         return {"status": "found", "text": shown, "part": part, "parts": pages, "next": "submit or decline"}
 
     def submit(
-        self, caller: Caller, claim: str, fence: int, patch: str, summary: str, key: str, revision: str = ""
+        self, claim: str, fence: int, patch: str, summary: str, key: str, revision: str = ""
     ) -> Answer:
         """Submit a unified diff onto the work so far, or a revision of the repository that descends from it, once for
         each key: `accepted`, `unchanged` (it changes nothing, and nothing is recorded), `refused` with reasons (it does
         not apply; the claim stands) or `too_late`."""
-        _require_worker(caller)
-        work = _fix(patch, revision, summary)
-        if isinstance(work, dict):
-            return work
-        return self._submit(caller, claim, fence, work, key)
+        return self._submit(claim, fence, _fix(patch, revision, summary), key)
 
-    def done(
-        self, caller: Caller, workflow: str, patch: str, revision: str, summary: str, key: str
-    ) -> Answer:
+    def done(self, workflow: str, patch: str, revision: str, summary: str, key: str) -> Answer:
         """The same for a workflow without an earlier claim: it is claimed for the duration of the call."""
-        _require_worker(caller)
+        self._require_worker()
         work = _fix(patch, revision, summary)
         if isinstance(work, dict):
             return work
-        repeated = self._service.is_repeated(caller, key, (workflow, work))
-        for item in self._service.waiting(caller):
+        repeated = self.service.is_repeated(self.caller, key, (workflow, work))
+        for item in self.service.waiting(self.caller):
             if item["workflow_id"] == workflow and item["waits_for"] == "fix":
-                if (found := self._claimed(caller, item)) is None:
+                if (found := self._claimed(item)) is None:
                     return _too_late("another has claimed this request")
-                return self._apply_work(caller, _Claim.parse(found["claim"]), found["fence"], work, key)
-        history = self._service.acting(caller, "read").store.history(workflow) if repeated else []
+                return self._apply_work(_Claim.parse(found["claim"]), found["fence"], work, key)
+        history = self.service.acting(self.caller, "read").store.history(workflow) if repeated else []
         events = (entry.body.get("event", {}) for entry in history)
-        if any(event.get("completion", {}).get("by") == caller.signature for event in events):
+        if any(event.get("completion", {}).get("by") == self.caller.signature for event in events):
             return {"status": "accepted", "next": "claim"}
         return _too_late(f"workflow {workflow[:60]} waits for no fix")
 
-    def decline(self, caller: Caller, claim: str, fence: int, kind: str, text: str, key: str) -> Answer:
-        """Report that there will be no fix, and why: a person decides, and no iteration is counted. UsageError: there
-        is no such kind."""
-        work = Work(blocked=text, declined=kind_named(kind.replace("_", "-")))
-        return self._submit(caller, claim, fence, work, key)
+    def decline(self, claim: str, fence: int, kind: str, text: str, key: str) -> Answer:
+        """Report that there will be no fix, and why: a person decides, and no iteration is counted."""
+        return self._submit(claim, fence, Work(blocked=text, declined=Kind(kind)), key)
 
-    def _claimed(self, caller: Caller, item: Item) -> Answer | None:
-        seen = self._service.seen(caller, item["workflow_id"])
+    def _require_worker(self) -> None:
+        if not (self.caller.agents or self.caller.may(SUBMIT)):
+            raise Problem("not-allowed", f"{self.caller.name} takes no work; a token of role agent does")
+
+    def _claimed(self, item: Item) -> Answer | None:
+        seen = self.service.seen(self.caller, item["workflow_id"])
         state = seen.state
         # A workflow that names no agent is open to any agent.
         named = getattr(state, "agent", "")
-        if not (caller.may(SUBMIT) or named in caller.agents or (caller.agents and not named)):
+        if not (self.caller.may(SUBMIT) or named in self.caller.agents or (self.caller.agents and not named)):
             return None
         claim = _Claim(state.workflow, f"{state.active.name}.{state.active.iteration}.{state.epoch}")
-        session = self._service.acting(caller, f"ack/{claim.request}")
+        session = self.service.acting(self.caller, f"ack/{claim.request}")
         locks, workflow = session.store.locks, claim.workflow
-        grant = locks.acquire(workflow, claim.resource, caller.signature, lease_seconds=LEASE_SECONDS)
+        grant = locks.acquire(workflow, claim.resource, self.caller.signature, lease_seconds=LEASE_SECONDS)
         if not grant.is_held:
             return None
         try:
@@ -158,67 +154,67 @@ class Desk:
             "next": "submit a patch onto base_commit, or decline; heartbeat keeps the claim",
         }
 
-    def _submit(self, caller: Caller, claim: str, fence: int, work: Work, key: str) -> Answer:
-        _require_worker(caller)
+    def _submit(self, claim: str, fence: int, work: Work | Answer, key: str) -> Answer:
+        self._require_worker()
+        if isinstance(work, dict):
+            return work
         found = _Claim.parse(claim)
-        self._service.seen(caller, found.workflow)
-        repeated = self._service.is_repeated(caller, key, (claim, fence, work))
-        if repeated and (done := self._earlier_answer(caller, found)):
+        self.service.seen(self.caller, found.workflow)
+        repeated = self.service.is_repeated(self.caller, key, (claim, fence, work))
+        if repeated and (done := self._earlier_answer(found)):
             return done
-        return self._invalid_claim(caller, claim, fence) or self._apply_work(caller, found, fence, work, key)
+        return self._invalid_claim(claim, fence) or self._apply_work(found, fence, work, key)
 
-    def _apply_work(self, caller: Caller, found: _Claim, fence: int, work: Work, key: str) -> Answer:
-        session = self._service.acting(caller, f"work/{key}")
+    def _apply_work(self, found: _Claim, fence: int, work: Work, key: str) -> Answer:
+        session = self.service.acting(self.caller, f"work/{key}")
         tip = session.engine.state(found.workflow).tip
         try:
             with heard() as notes:
                 handlers_of(session, found.workflow).fixed(session, found.workflow, work)
         except RefusedError as error:
-            return self._earlier_answer(caller, found) or {
-                "status": "too_late",
-                "reasons": [str(error)],
-                "next": "claim",
-            }
+            return self._earlier_answer(found) or _too_late(str(error))
         except UsageError as error:
             return _refused(str(error))
         session.store.locks.release(found.workflow, found.resource, fence)
-        self._service.follower.refresh(found.workflow)
-        done = self._earlier_answer(caller, found)
+        self.service.follower.refresh(found.workflow)
+        done = self._earlier_answer(found)
         if done is None:
             unchanged = session.engine.state(found.workflow).tip == tip
             return {"status": "unchanged" if unchanged else "accepted", "notes": notes, "next": "claim"}
         return {**done, "notes": notes}
 
-    def _invalid_claim(self, caller: Caller, claim: str, fence: int) -> Answer | None:
+    def _invalid_claim(self, claim: str, fence: int) -> Answer | None:
         """Why a claim is no longer valid; None if it is, and then it is extended by LEASE_SECONDS."""
         found = _Claim.parse(claim)
-        seen = self._service.seen(caller, found.workflow)
+        seen = self.service.seen(self.caller, found.workflow)
         state = seen.state
         active = getattr(state, "active", None)
         asked = f"{active.name}.{active.iteration}.{state.epoch}" if active and not state.ended else ""
         if asked != found.request:
             return _too_late("this request was answered, or is no longer asked")
-        locks = self._service.acting(caller, "claim").store.locks
+        locks = self.service.acting(self.caller, "claim").store.locks
         # A fence is a small number, which others can guess, so the lock's holder is compared by name.
-        grant = locks.acquire(found.workflow, found.resource, caller.signature, lease_seconds=LEASE_SECONDS)
-        if grant.status == "again" and grant.token == fence:
+        grant = locks.acquire(
+            found.workflow, found.resource, self.caller.signature, lease_seconds=LEASE_SECONDS
+        )
+        if grant.status == "again":
+            if grant.token != fence:
+                return _too_late(f"fence {fence} is not that of your claim; claim again to see it")
             locks.extend(found.workflow, found.resource, fence, lease_seconds=LEASE_SECONDS)
             return None
-        if grant.status == "again":
-            return _too_late(f"fence {fence} is not that of your claim; claim again to see it")
         if grant.is_held:
             # Nobody holds it: the caller gets it again by claiming.
             locks.release(found.workflow, found.resource, grant.token)
             return _too_late("the lease of this claim has run out")
         return _too_late(f"{grant.agent} has it since {grant.acquired:%Y-%m-%d %H:%M:%SZ}")
 
-    def _earlier_answer(self, caller: Caller, claim: _Claim) -> Answer | None:
+    def _earlier_answer(self, claim: _Claim) -> Answer | None:
         """The answer to this caller's earlier submission for a request, from the history."""
-        session = self._service.acting(caller, "read")
+        session = self.service.acting(self.caller, "read")
         for entry in reversed(session.store.history(claim.workflow)):
             event = entry.body.get("event", {})
             told = event.get("completion", event)
-            if told.get("by") != caller.signature:
+            if told.get("by") != self.caller.signature:
                 continue
             if event["kind"] == "blocker-signalled":
                 return {"status": "accepted", "version": entry.seq, "next": "a person decides"}
@@ -240,11 +236,6 @@ def _fix(patch: str, revision: str, summary: str) -> Work | Answer:
     if not data.strip() and not revision:
         return {"status": "unchanged", "next": "submit a patch that changes something, or decline"}
     return Work(patch=None if revision else data, revision=revision, summary=summary)
-
-
-def _require_worker(caller: Caller) -> None:
-    if not (caller.agents or caller.may(SUBMIT)):
-        raise Problem("not-allowed", f"{caller.name} takes no work; a token of role agent does")
 
 
 def _too_late(reason: str) -> Answer:

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
-from fixloop.serve.access import Caller
 from fixloop.serve.api import PROBLEMS
 from fixloop.serve.requests import Key, Known, Serving
 from fixloop.serve.submission import Body
@@ -23,13 +22,16 @@ AGAIN_SECONDS = 5.0
 router = APIRouter(prefix="/v1/claims", responses=PROBLEMS)
 
 
-def desk_of(service: Serving) -> Desk:
-    return Desk(service)
+def desk_of(service: Serving, caller: Known) -> Desk:
+    return Desk(service, caller)
 
 
 AtDesk = Annotated[Desk, Depends(desk_of)]
 Claim = Annotated[str, Path(pattern=r"^[0-9a-f]{8}-\d{1,15}-\d{1,9}\.[a-z0-9-]{1,60}\.\d{1,9}\.\d{1,9}$")]
 Fence = Annotated[int, Field(ge=1, le=2**53)]
+DecliningKind = Literal["blocked", "needs-info", "test-is-wrong", "not-mine"]
+Number = Annotated[str, Path(pattern=r"^F?\d{1,6}$")]
+Part = Annotated[int, Query(ge=1, le=100_000)]
 
 
 class Held(Body):
@@ -50,31 +52,28 @@ class Fix(Held):
 class Declined(Held):
     """Why there will be no fix."""
 
-    kind: Literal["blocked", "needs-info", "test-is-wrong", "not-mine"]
+    kind: DecliningKind
     text: str = Field(min_length=1, max_length=5000)
 
 
 @router.post("")
 async def claim(
-    caller: Known,
-    desk: AtDesk,
-    service: Serving,
-    wait_seconds: Annotated[float, Query(ge=0, le=LONGEST_WAIT_SECONDS)] = 0,
+    desk: AtDesk, wait_seconds: Annotated[float, Query(ge=0, le=LONGEST_WAIT_SECONDS)] = 0
 ) -> dict[str, Any]:
     """
     Take the request that has waited longest for this caller's agent; the same one again for who holds it.
 
     `status` is `claimed`, or `none` where nothing came in `wait_seconds`. A claim has a lease; a heartbeat renews it.
     """
-    return await claimed(desk, caller, wait_seconds)
+    return await claimed(desk, wait_seconds)
 
 
-async def claimed(desk: Desk, caller: Caller, wait_seconds: float) -> dict[str, Any]:
+async def claimed(desk: Desk, wait_seconds: float) -> dict[str, Any]:
     """The answer of `Desk.claim`, repeated on each change until something is claimed or the time is over."""
     ends = time.monotonic() + wait_seconds
     with desk.changes() as queue:
         while True:
-            found = await run_in_threadpool(desk.claim, caller)
+            found = await run_in_threadpool(desk.claim)
             left = ends - time.monotonic()
             if found["status"] != "none" or left <= 0:
                 return found
@@ -83,30 +82,24 @@ async def claimed(desk: Desk, caller: Caller, wait_seconds: float) -> dict[str, 
 
 
 @router.post("/{claim}/heartbeat")
-def heartbeat(caller: Known, desk: AtDesk, claim: Claim, given: Held) -> dict[str, Any]:
+def heartbeat(desk: AtDesk, claim: Claim, given: Held) -> dict[str, Any]:
     """Keep a claim; `too_late` says who has it since."""
-    return desk.heartbeat(caller, claim, given.fence)
+    return desk.heartbeat(claim, given.fence)
 
 
 @router.get("/{claim}/failures/{number}")
-def failure(
-    caller: Known,
-    desk: AtDesk,
-    claim: Claim,
-    number: Annotated[str, Path(pattern=r"^F?\d{1,6}$")],
-    part: Annotated[int, Query(ge=1, le=100_000)] = 1,
-) -> dict[str, Any]:
+def failure(desk: AtDesk, claim: Claim, number: Number, part: Part = 1) -> dict[str, Any]:
     """One failure in full, in pages."""
-    return desk.failure(caller, claim, number, part)
+    return desk.failure(claim, number, part)
 
 
 @router.post("/{claim}/submit")
-def submit(caller: Known, desk: AtDesk, claim: Claim, given: Fix, key: Key) -> dict[str, Any]:
+def submit(desk: AtDesk, claim: Claim, given: Fix, key: Key) -> dict[str, Any]:
     """Hand in a fix: `accepted`, `unchanged`, `refused` or `too_late`, with reasons."""
-    return desk.submit(caller, claim, given.fence, given.patch, given.summary, key, given.revision)
+    return desk.submit(claim, given.fence, given.patch, given.summary, key, given.revision)
 
 
 @router.post("/{claim}/decline")
-def decline(caller: Known, desk: AtDesk, claim: Claim, given: Declined, key: Key) -> dict[str, Any]:
+def decline(desk: AtDesk, claim: Claim, given: Declined, key: Key) -> dict[str, Any]:
     """Say that there will be no fix, and why: a person decides, and no iteration is counted."""
-    return desk.decline(caller, claim, given.fence, given.kind, given.text, key)
+    return desk.decline(claim, given.fence, given.kind, given.text, key)

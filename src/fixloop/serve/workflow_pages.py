@@ -6,17 +6,16 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
-from starlette.concurrency import run_in_threadpool
 
 from fixloop.commands.clocks import deadline_of
 from fixloop.commands.handlers import Answer
-from fixloop.serve.access import DECIDE, LINK, SUBMIT, Caller
+from fixloop.serve.access import DECIDE, LINK, SUBMIT
 from fixloop.serve.api import LONGEST_TEXT, Workflow
 from fixloop.serve.pages import READING
 from fixloop.serve.problems import Problem
 from fixloop.serve.rendering import page
-from fixloop.serve.requests import Known, Serving, form_of
-from fixloop.serve.service import DECIDABLE, Look, Service
+from fixloop.serve.requests import Form, Known, Serving, once
+from fixloop.serve.service import DECIDABLE, Look
 from fixloop.summary import packet
 from fixloop.summary.chart import chart
 from fixloop.summary.model import Phase, Summary
@@ -27,21 +26,19 @@ SHOWN_LINES: Final = 100
 PART: Final = 0.25
 PART_OF_ALL: Final = 0.12
 """The part of a report's texts and lists that is shown, for one phase and on the page of all."""
-RUNS: Final = r"^\d{1,6}\.\.\d{1,6}$"
 _COMMANDS: Final = ("pause", "continue", "cancel")
 _MOST_DIGITS: Final = 9
 
 Escalation = Annotated[str, Path(max_length=200)]
+Number = Annotated[int, Query(ge=0, le=1_000_000)]
+Runs = Annotated[str, Path(pattern=r"^\d{1,6}\.\.\d{1,6}$", examples=["1..2"])]
+Specialist = Annotated[str, Query(max_length=40)]
 router = APIRouter(prefix="/w/{workflow}", include_in_schema=False, default_response_class=HTMLResponse)
 
 
 @router.api_route("", methods=READING)
 def workflow(
-    request: Request,
-    caller: Known,
-    service: Serving,
-    workflow: Workflow,
-    messages: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    request: Request, caller: Known, service: Serving, workflow: Workflow, messages: Number = 0
 ) -> Response:
     """Its progress; `messages` is the number before which to show the conversation."""
     before = messages or getattr(service.seen(caller, workflow).state, "lines", 0)
@@ -67,13 +64,12 @@ def workflow(
 
 
 @router.post("/commands")
-async def command(request: Request, caller: Known, service: Serving, workflow: Workflow) -> Response:
+def command(caller: Known, service: Serving, workflow: Workflow, given: Form) -> Response:
     """Pause, continue or cancel it."""
-    given = await form_of(request)
-    if given.get("command") not in _COMMANDS:
-        raise Problem("invalid", f"there is no command {given.get('command', '')[:40]!r}")
-    told = (given["command"], given.get("reason", "")[:LONGEST_TEXT], given.get("key") or uuid.uuid4().hex)
-    await run_in_threadpool(service.command, caller, workflow, *told)
+    word, reason, key = (given.get(name, "") for name in ("command", "reason", "key"))
+    if word not in _COMMANDS:
+        raise Problem("invalid", f"there is no command {word[:40]!r}")
+    service.command(caller, workflow, word, reason[:LONGEST_TEXT], once(key))
     return RedirectResponse(f"/w/{workflow}", 303)
 
 
@@ -87,35 +83,21 @@ def decision(
     answer: Annotated[str, Query(max_length=LONGEST_TEXT)] = "",
     seen: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
-    """The question, and the effect of each answer; `seen` is the version that is shown. Decides nothing."""
-    return decision_page(request, caller, service, workflow, escalation, answer=answer, seen=seen)
-
-
-def decision_page(
-    request: Request,
-    caller: Caller,
-    service: Service,
-    workflow: str,
-    escalation: str,
-    *,
-    answer: str = "",
-    seen: int = 0,
-) -> Response:
-    """The same for any caller. A link decides for the version it was sent for, and only shows later ones."""
+    """The question, and the effect of each answer; `seen` is the version that is shown. Decides nothing. A link decides
+    for the version it was sent for, and only shows later ones."""
     look = service.look(caller, workflow)
     changed = bool(seen) and seen != look.seen.found.version
     item = service.item(caller, workflow, escalation)
-    waiting = [
-        each for each in service.inbox(caller) if each["can_decide"] and each["escalation_id"] != escalation
-    ]
+    others = (each for each in service.inbox(caller) if each["escalation_id"] != escalation)
     told: dict[str, Any] = {
         **_common(look),
         "escalation": escalation,
         "item": item,
-        "decided": None if item else service.decided(caller, look, escalation),
-        "waiting": waiting,
+        "decided": None if item else service.decided(look, escalation),
+        "waiting": [each for each in others if each["can_decide"]],
         "changed": changed,
         "chosen": answer,
+        "s": None,
     }
     if item is not None:
         state, is_asked = look.seen.state, item["waits_for"] in DECIDABLE
@@ -124,34 +106,24 @@ def decision_page(
             "may_decide": caller.may(DECIDE) and is_asked and not (changed and caller.token == LINK),
             "is_asked": is_asked,
             "key": uuid.uuid4().hex,
-            **(_packet(look.summary, state) if look.summary is not None else {"s": None}),
         }
+        if look.summary is not None:
+            cut = trimmed(look.summary, Cut(PART))
+            phase, full = (_phase(each, state.current) for each in (cut, look.summary))
+            told |= {"s": cut, "phase": phase, "full": full, "grid": packet.grid(phase)}
+            told |= {"best": packet.best(phase), "causes": packet.causes(state)}
     return page(request, "decision", caller, **told)
 
 
-def _packet(summary: Summary, state: Any) -> dict[str, Any]:
-    cut = _cut(summary)
-    phase = _phase(cut, state.current)
-    return {
-        "s": cut,
-        "phase": phase,
-        "full": _phase(summary, state.current),
-        "grid": packet.grid(phase),
-        "best": packet.best(phase),
-        "causes": packet.causes(state),
-    }
-
-
 @router.post("/decide/{escalation}")
-async def decide(
-    request: Request, caller: Known, service: Serving, workflow: Workflow, escalation: Escalation
+def decide(
+    request: Request, caller: Known, service: Serving, workflow: Workflow, escalation: Escalation, given: Form
 ) -> Response:
     """Answer it, for the version in the form."""
-    given = await form_of(request)
     try:
         answer = answer_in(given, escalation)
-        version, key = int(_number(given, "version")), given.get("key") or uuid.uuid4().hex
-        await run_in_threadpool(service.decide, caller, workflow, version, answer, key)
+        version, key = int(_number(given, "version")), once(given.get("key", ""))
+        service.decide(caller, workflow, version, answer, key)
     except Problem as problem:
         problem.written = given.get("reason", "")[:LONGEST_TEXT]
         raise
@@ -181,8 +153,8 @@ def compare(
     caller: Known,
     service: Serving,
     workflow: Workflow,
-    runs: Annotated[str, Path(pattern=RUNS)],
-    specialist: Annotated[str, Query(max_length=40)] = "",
+    runs: Runs,
+    specialist: Specialist = "",
 ) -> Response:
     """The failures of one run compared with a later run, and the changes between them."""
     look = service.look(caller, workflow)
@@ -200,10 +172,9 @@ def compared(look: Look, runs: str, specialist: str) -> tuple[Phase, packet.Comp
     first, second = (int(each) for each in runs.split(".."))
     by_number = {run.number: run for run in entry.runs} if entry is not None else {}
     if first not in by_number or second not in by_number or first >= second:
-        raise Problem(
-            "not-found", f"{name[:40]} has no runs {first} and {second} with the first before the second"
-        )
-    phase = _phase(_cut(look.summary), name)
+        told = f"{name[:40]} has no runs {first} and {second} with the first before the second"
+        raise Problem("not-found", told)
+    phase = _phase(trimmed(look.summary, Cut(PART)), name)
     return phase, packet.compared(by_number[first], by_number[second], phase.fixes), sorted(by_number)
 
 
@@ -216,10 +187,6 @@ def _common(look: Look) -> dict[str, Any]:
         "name": state.name,
         "deadline": deadline_of(found),
     }
-
-
-def _cut(summary: Summary) -> Summary:
-    return trimmed(summary, Cut(PART))
 
 
 def _phase(summary: Summary, name: str) -> Phase:

@@ -12,8 +12,7 @@ _NOTHING: Final = object()
 
 
 def difference(path: str, found: bytes | None, written: bytes | None) -> str:
-    """The first difference between a file's content, None if it is gone, and what fixloop wrote there, None if it wrote
-    nothing."""
+    """The first difference between a file's content and what fixloop wrote there; None: there is no file, none was."""
     if found is None:
         return f"{path} was removed by hand"
     if written is None:

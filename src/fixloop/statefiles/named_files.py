@@ -197,11 +197,11 @@ class NamedFiles:
         for path in dict.fromkeys((*before.files, *there, *new)):
             found = read(self._root, path, files.swapped)
             if found is None:
-                if path in before.files and not intent:
-                    yield Edited(path, None)
-            elif sha256(found).hexdigest() not in ours.get(path, ()) and (
-                path not in new or new[path].content != found
-            ):
+                is_known = bool(intent) or path not in before.files
+            else:
+                is_known = sha256(found).hexdigest() in ours.get(path, ())
+                is_known = is_known or (path in new and new[path].content == found)
+            if not is_known:
                 yield Edited(path, found)
 
     def _set_aside(self, stamp: Stamp, edited: Sequence[Edited]) -> tuple[Edited, ...]:
@@ -212,7 +212,7 @@ class NamedFiles:
         while (self._root / (aside := f"{_RECORDS}/edited/{self._name}.{stamp.version}.{number}")).exists():
             number += 1
         kept = [
-            edit._replace(kept=f"{aside}/{edit.path}") if edit.found is not None else edit for edit in edited
+            edit._replace(kept=f"{aside}/{edit.path}" if edit.found is not None else "") for edit in edited
         ]
         place(self._root, (File.of(edit.kept, edit.found) for edit in kept if edit.found is not None))
         return tuple(kept)

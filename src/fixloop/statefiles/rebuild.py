@@ -51,9 +51,8 @@ def rebuild(
         raise UsageError(f"there are no named files of issue {issue} below {root}")
     record = max(found, key=lambda record: number_of(record.workflow))
     if _known(store, record):
-        raise RefusedError(
-            f"Redis knows workflow {record.workflow}, and is right; `fixloop files {issue}` draws its files anew"
-        )
+        told = f"`fixloop files {issue}` draws its files anew"
+        raise RefusedError(f"Redis knows workflow {record.workflow}, and is right; {told}")
     chosen, artifacts = _agreed(root, record)
     if chosen.ended:
         raise RefusedError(f"workflow {chosen.workflow} ended; there is nothing to go on with")
@@ -173,9 +172,8 @@ def _refuse_disagreement(root: Path, known: list[Record]) -> None:
             told.append(difference(path, found, ours.get(path)))
     if told:
         more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
-        raise RefusedError(
-            f"{'; '.join(told[:_SHOWN])}{more}; undo that, then rebuild again: nothing was changed"
-        )
+        listed_ones = "; ".join(told[:_SHOWN])
+        raise RefusedError(f"{listed_ones}{more}; undo that, then rebuild again: nothing was changed")
 
 
 def _parts(record: Record) -> Iterable[tuple[str, tuple[str, ...]]]:

@@ -9,7 +9,6 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
 
-from fixloop.errors import UsageError
 from fixloop.files.atomic import File, place
 from fixloop.profile_table import loaded, names, profile_of, registered
 from fixloop.protocol.event import Start
@@ -48,12 +47,9 @@ def has_files(snapshot: bytes) -> bool:
 
 
 def drawn(snapshot: bytes, artifacts: Artifacts) -> Files:
-    """The named files of a state. Contents are made on demand, with an InfrastructureError if a document that the state
-    names is missing."""
-    name = profile_of(snapshot)
-    own = files_of(name)
-    if own is None:
-        raise UsageError(f"a {name} workflow has no named files; `fixloop log` shows what it says")
+    """The named files of a state whose profile has some. Contents are made on demand, with an InfrastructureError if a
+    document that the state names is missing."""
+    own: ProfileFiles = loaded(registered(profile_of(snapshot)).files)
     return own.drawn(snapshot, artifacts)
 
 

@@ -52,7 +52,33 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
     found = intervals(within, None if state.ended else Moment(until, now.clock))
     phases = tuple(phases_of(state, entries, found, told.artifact))
     escalations = tuple(_escalations(entries, None if state.ended else now.at))
-    errors = tuple(_errors(entries))
+    errors = tuple(
+        model.ErrorRow(
+            kind=ERRORS[said.message.body.kind],
+            message_id=said.message.message_id,
+            specialist=said.message.specialist,
+            iteration=said.message.iteration,
+            at=said.message.at,
+            summary=model.one_line(said.message.summary, 1000),
+            output=_tail(entry),
+        )
+        for entry in entries
+        for said in entry.lines
+        if said.message.body.kind in ERRORS
+    )
+    # What is running, for how long and with which limit (A90).
+    at_work, operation = None, state.operation
+    if operation is not None and not state.ended and state.owner != "person" and found:
+        at_work = model.AtWork(
+            operation=operation.name.value,
+            specialist=operation.specialist,
+            iteration=operation.iteration,
+            elapsed_seconds=found[-1].seconds,
+            limit_seconds=operation.limit_seconds,
+        )
+    fixes = [fix for phase in phases for fix in phase.fixes]
+    manual = sum(fix.by != "" for fix in fixes)
+    files = tuple(sorted({name for fix in fixes for name in fix.files}))
     bars = bars_of(entries, found, phases)
     described = json.loads(state.snapshot or "{}")  # older snapshots lack some fields
     handed_in = described if isinstance(described, dict) else {}
@@ -79,23 +105,48 @@ def summarize(state: State, history: Iterable[Entry], now: Moment, told: Told | 
         as_of=until,
         ended=state.ended,
         times=times_of(found, entries),
-        totals=_totals(phases, escalations, errors, entries),
+        totals=model.Totals(
+            iterations=sum(phase.iterations for phase in phases),
+            specialists=sum(phase.iterations > 0 for phase in phases),
+            fix_cycles=len(fixes) - manual,
+            manual_fixes=manual,
+            confirmations=sum(len(phase.confirmations) for phase in phases),
+            escalations=len(escalations),
+            decisions=sum(row.decision != "" for row in escalations),
+            reminders=sum(row.kind == "reminder" for row in errors),
+            errors=sum(row.kind == "error" for row in errors),
+            messages=sum(len(entry.lines) for entry in entries),
+            files=len(files),
+        ),
         gates=gates(state, entries),
         phases=phases,
         old=tuple(old_rows(entries, told.artifact)),
         escalations=escalations,
         errors=errors,
-        at_work=_at_work(state, found),
+        at_work=at_work,
         waiting=_waiting(state, entries, found, told.answers),
         next_command=told.next_command,
-        diff=model.clean(told.diff)
-        if sum(fix.diff != "" for phase in phases for fix in phase.fixes) > 1
-        else "",
+        diff=model.clean(told.diff) if sum(fix.diff != "" for fix in fixes) > 1 else "",
         marks=tuple(map(model.one_line, state.marks)),
-        files=_files(phases),
+        files=files,
         bars=bars,
         moments=marks_of(entries, bars, found),
-        lines=tuple(_lines(entries, told.texts)),
+        lines=tuple(
+            model.Line(
+                number=said.message.number,
+                at=said.message.at,
+                sender=said.message.sender,
+                recipient=said.message.recipient,
+                title=title(said.message),
+                message_id=said.message.message_id,
+                summary=model.one_line(said.message.summary, 500),
+                text=model.clean(said.rendered)
+                if told.texts is None or said.message.number in told.texts
+                else "",
+            )
+            for entry in entries
+            for said in entry.lines
+        ),
     )
 
 
@@ -112,17 +163,12 @@ def _waiting(
         last = next((entry for entry in reversed(entries) if entry.kind in ends), None)
         output = _tail(last) if last is not None and last.kind == "fix-failed" else ""
         what = "a decision" if opened.decision is None else "a fix by hand"
-        because = model.one_line(
-            f"{opened.reason.text}: {opened.detail}" if opened.detail else opened.reason.text, 1000
-        )
+        because = model.one_line(": ".join(filter(None, (opened.reason.text, opened.detail))), 1000)
         return model.Waiting(what=what, since=since, because=because, answers=answers, output=output)
     if state.fixer != "outside" or not state.awaits_fix:
         return None
-    who = (
-        f"{state.agent} is asked"
-        if state.agent
-        else "no fixer is configured; --fixer COMMAND or [fixer] names one"
-    )
+    nobody = "no fixer is configured; --fixer COMMAND or [fixer] names one"
+    who = f"{state.agent} is asked" if state.agent else nobody
     return model.Waiting(what="a fix", since=since, because=who, answers=answers)
 
 
@@ -145,41 +191,14 @@ def _sentence(state: State) -> str:
         return f"A person skipped {' and '.join(skipped)}; what failed there is a known issue."
     if state.outcome is not None:
         return f"It ended in {where}; the feature has not passed."
-    opened = state.escalation
-    if opened is not None and state.held is None:
-        wanted = "a fix by hand" if opened.decision is not None else "a decision"
-        return f"{where}, waits for {wanted}: {opened.reason.text}."
     if state.held is not None:
         because = f": {state.held.reason}" if state.held.reason else ""
         return model.one_line(f"{where}, is paused by {state.held.by}{because}.")
+    if (opened := state.escalation) is not None:
+        wanted = "a fix by hand" if opened.decision is not None else "a decision"
+        return f"{where}, waits for {wanted}: {opened.reason.text}."
     turn = {"agent": "waits for the main agent's fix", "person": "waits for a person"}
     return f"{where}, {turn.get(state.owner, f'is {active.status}')}."
-
-
-def _totals(
-    phases: Sequence[model.Phase],
-    escalations: Sequence[model.EscalationRow],
-    errors: Sequence[model.ErrorRow],
-    entries: Sequence[Recorded],
-) -> model.Totals:
-    manual = sum(fix.by != "" for phase in phases for fix in phase.fixes)
-    return model.Totals(
-        iterations=sum(phase.iterations for phase in phases),
-        specialists=sum(phase.iterations > 0 for phase in phases),
-        fix_cycles=sum(len(phase.fixes) for phase in phases) - manual,
-        manual_fixes=manual,
-        confirmations=sum(len(phase.confirmations) for phase in phases),
-        escalations=len(escalations),
-        decisions=sum(row.decision != "" for row in escalations),
-        reminders=sum(row.kind == "reminder" for row in errors),
-        errors=sum(row.kind == "error" for row in errors),
-        messages=sum(len(entry.lines) for entry in entries),
-        files=len(_files(phases)),
-    )
-
-
-def _files(phases: Iterable[model.Phase]) -> tuple[str, ...]:
-    return tuple(sorted({name for phase in phases for fix in phase.fixes for name in fix.files}))
 
 
 def _escalations(entries: Sequence[Recorded], now: datetime | None) -> Iterable[model.EscalationRow]:
@@ -188,11 +207,9 @@ def _escalations(entries: Sequence[Recorded], now: datetime | None) -> Iterable[
         if said is None or said.message.body.kind != "escalation":
             continue
         body = said.message.body
-        answer = next(
-            (later for later in entries[index + 1 :] if later.kind in ("decision-made", "cancelled")), None
-        )
-        until = answer.at if answer is not None else now
-        event = answer.event if answer is not None else {}
+        later = (each for each in entries[index + 1 :] if each.kind in ("decision-made", "cancelled"))
+        answer = next(later, None)
+        until, event = (answer.at, answer.event) if answer is not None else (now, {})
         yield model.EscalationRow(
             message_id=said.message.message_id,
             specialist=said.message.specialist,
@@ -208,49 +225,3 @@ def _escalations(entries: Sequence[Recorded], now: datetime | None) -> Iterable[
             decided_at=answer.at if answer is not None else None,
             waited_seconds=max(0.0, (until - entry.at).total_seconds()) if until is not None else 0.0,
         )
-
-
-def _errors(entries: Iterable[Recorded]) -> Iterable[model.ErrorRow]:
-    for entry in entries:
-        for said in entry.lines:
-            message = said.message
-            if message.body.kind in ERRORS:
-                yield model.ErrorRow(
-                    kind=ERRORS[message.body.kind],
-                    message_id=message.message_id,
-                    specialist=message.specialist,
-                    iteration=message.iteration,
-                    at=message.at,
-                    summary=model.one_line(message.summary, 1000),
-                    output=_tail(entry),
-                )
-
-
-def _at_work(state: State, found: Sequence[Interval]) -> model.AtWork | None:
-    """What is running, for how long and with which limit (A90)."""
-    operation = state.operation
-    if operation is None or state.ended or state.owner == "person" or not found:
-        return None
-    return model.AtWork(
-        operation=operation.name.value,
-        specialist=operation.specialist,
-        iteration=operation.iteration,
-        elapsed_seconds=found[-1].seconds,
-        limit_seconds=operation.limit_seconds,
-    )
-
-
-def _lines(entries: Iterable[Recorded], texts: range | None) -> Iterable[model.Line]:
-    for entry in entries:
-        for said in entry.lines:
-            message = said.message
-            yield model.Line(
-                number=message.number,
-                at=message.at,
-                sender=message.sender,
-                recipient=message.recipient,
-                title=title(message),
-                message_id=message.message_id,
-                summary=model.one_line(message.summary, 500),
-                text=model.clean(said.rendered) if texts is None or message.number in texts else "",
-            )

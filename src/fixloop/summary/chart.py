@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from fixloop.protocol.durations import hours_minutes_seconds, minutes_seconds
-from fixloop.summary.model import Bar, Mark, Summary
+from fixloop.summary.model import Bar, Mark, Phase, Summary
 
 ROW: Final = 70
 BAR: Final = 24
@@ -21,6 +21,7 @@ _TICK: Final = 74
 _MARK: Final = 16
 _PAD: Final = 10
 _LEAST: Final = {"run": 30, "confirmation": 24, "fix": 14, "person": 30, "engine": 2}
+_MOST_COLUMNS: Final = 60
 _MANY: Final = 80
 """With more bars each may be narrower; their figures are then only in the tables."""
 
@@ -102,13 +103,14 @@ def chart(summary: Summary) -> Chart:
     )
 
 
-def columns(counts: Sequence[tuple[int, int, bool]]) -> tuple[Column, ...]:
-    """The bars of a specialist, such as `3 → 1 → 0`: each run's number, failures and whether it passed."""
-    most = max((count for _, count, _ in counts), default=0)
+def columns(phase: Phase) -> tuple[Column, ...]:
+    """The bars of a specialist, such as `3 → 1 → 0`, for its last runs."""
+    runs = phase.runs[-_MOST_COLUMNS:]
+    most = max((run.count for run in runs), default=0) or 1
     # The square root keeps 1 visible next to 500.
     return tuple(
-        Column(number, count, passed, max(3.0, 44.0 * (count / most) ** 0.5) if count else 3.0)
-        for number, count, passed in counts
+        Column(run.number, run.count, run.result == "passed", max(3.0, 44.0 * (run.count / most) ** 0.5))
+        for run in runs
     )
 
 
@@ -119,9 +121,11 @@ def _widths(bars: Sequence[Bar]) -> tuple[list[float], bool]:
     spent = [bar.seconds + bar.away_seconds for bar in bars]
     total = sum(spent)
     even = [width * each / total if total else 0.0 for each in spent]
-    if total and all(
-        e >= least_one or bar.kind == "engine" for e, least_one, bar in zip(even, least, bars, strict=True)
-    ):
+    seen = (
+        bar.kind == "engine" or each >= least_one
+        for bar, each, least_one in zip(bars, even, least, strict=True)
+    )
+    if total and all(seen):
         return even, True
     rest = max(0.0, width - sum(least))
     roots = [each**0.5 for each in spent]
@@ -180,18 +184,13 @@ def _points(
         x = starts[min(mark.bar, len(starts) - 1)]
         if mark.bar < len(summary.bars):
             bar = summary.bars[mark.bar]
-            whole = (bar.end - bar.start).total_seconds()
-            x += (
-                widths[mark.bar] * min(1.0, max(0.0, (mark.at - bar.start).total_seconds() / whole))
-                if whole
-                else 0
-            )
+            if whole := (bar.end - bar.start).total_seconds():
+                x += widths[mark.bar] * min(1.0, max(0.0, (mark.at - bar.start).total_seconds() / whole))
         x = min(max(x, _MARK / 2, free.get(mark.specialist, 0.0)), starts[-1])
         free[mark.specialist] = x + _MARK
         letter = {"escalation": "!", "decision": "D", "reminder": "R", "error": "E"}.get(mark.kind, "V")
-        yield Point(
-            mark, round(x, 1), top[mark.specialist] + 12, letter, f"{mark.kind.capitalize()} {mark.text}"
-        )
+        title = f"{mark.kind.capitalize()} {mark.text}"
+        yield Point(mark, round(x, 1), top[mark.specialist] + 12, letter, title)
 
 
 def _since(summary: Summary, at: datetime) -> str:

@@ -1,7 +1,7 @@
 """The eleven gates (U3), computed from evidence: a gate without a deciding check never passes."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -55,11 +55,6 @@ _GATES: Final = (
     _Gate("E2E user flows", "e2e-accessibility"),
     _Gate("WCAG 2.1 AA", "e2e-accessibility", _WCAG),
 )
-_FAMILIES: Final[Mapping[str, tuple[frozenset[str], ...]]] = {
-    "code-quality": (_FORMATTING, _TYPES, _LINT),
-    "security": (_OWASP,),
-    "e2e-accessibility": (_WCAG,),
-}
 _WORD: Final = re.compile(r"[a-z0-9]+")
 _USUAL_COVERAGE: Final = 80.0
 _MOST_NAMES: Final = 3
@@ -115,15 +110,12 @@ def _by_checks(gate: _Gate, entry: SpecialistState, run: _Judged) -> tuple[GateS
     if unnamed or (not run.evidence and not run.passed):
         names = [failure.name for failure in run.failures]
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        broken = (
-            f"fails: {', '.join(names[:_MOST_NAMES])}{more}" if names else "it failed and named no failure"
-        )
-        return GateState.FAIL, broken
+        broken = f"fails: {', '.join(names[:_MOST_NAMES])}{more}"
+        return GateState.FAIL, broken if names else "it failed and named no failure"
     if not deciding:
         skipped = [name for name in entry.skipped_checks if _family(gate.specialist, name, "") == gate.words]
-        if skipped:
-            return GateState.NOT_APPLICABLE, f"skipped: {', '.join(skipped)}"
-        return GateState.NOT_APPLICABLE, "no check decides it"
+        why = f"skipped: {', '.join(skipped)}" if skipped else "no check decides it"
+        return GateState.NOT_APPLICABLE, why
     failed = [e for e in deciding if _failures(gate, e, run)]
     if failed:
         return GateState.FAIL, "; ".join(_shown(e, len(_failures(gate, e, run))) for e in failed)
@@ -139,9 +131,9 @@ def _family(specialist: str, name: str, command: str) -> frozenset[str]:
     for words in (_WORD.findall(named.casefold()), _WORD.findall(" ".join(arguments).casefold())):
         for word, following in pairwise([*words, ""]):
             told = following if (word, following) == ("ruff", "format") else word
-            for family in _FAMILIES.get(specialist, ()):
-                if told in family:
-                    return family
+            for gate in _GATES:
+                if gate.specialist == specialist and told in gate.words:
+                    return gate.words
     return frozenset()
 
 

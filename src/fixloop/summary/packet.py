@@ -1,7 +1,7 @@
 """Data for a person's decision and for comparing two runs, derived only from a summary and a history."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from fixloop.protocol import diagnosis
@@ -24,7 +24,7 @@ _KEPT: Final = {
     "bundle": "git bundle",
     "configuration": "configuration",
 }
-_DIGITS: Final = frozenset("0123456789abcdef")
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
 _OPTION: Final = re.compile(r" \(--\w+ N\)")
 """An option of the command line, for which a page has a field."""
 _RUNS_AGAIN: Final = ("Specialist error", "Integrity hold")
@@ -101,8 +101,7 @@ class Artifact(NamedTuple):
 
 
 def choices(item: Mapping[str, Any], agent: str = "") -> tuple[Choice, ...]:
-    """The answers to an item of the inbox, the recommended one first; empty if the answer is free text. `agent` is who
-    makes fixes."""
+    """The answers to an item of the inbox, the recommended one first; none if it is free text. `agent` makes fixes."""
     agent = agent or "the main agent"
     whom = {
         "manual-fix": "you",
@@ -186,21 +185,13 @@ def artifacts(entries: Iterable[Entry]) -> Sequence[Artifact]:
         event = entry.body.get("event", {})
         run = f" run {event['iteration']}" if event.get("iteration") else ""
         where = f"{event.get('specialist') or event.get('agent') or ''}{run}".strip()
-        for digest, what in _named(event):
-            found.setdefault(digest, f"{what}, {where}" if where else what)
+        parts = [event, event.get("completion") or {}, *(event.get("evidence") or ())]
+        named = [
+            (part.get(key), f"{what} of {part['check']}" if "check" in part else what)
+            for part in parts
+            for key, what in _KEPT.items()
+        ]
+        for digest, what in (*named, *((each, "output") for each in event.get("artifacts") or ())):
+            if isinstance(digest, str) and _DIGEST.fullmatch(digest):
+                found.setdefault(digest, f"{what}, {where}" if where else what)
     return [Artifact(*each) for each in list(reversed(found.items()))[:MOST_ARTIFACTS]]
-
-
-def _named(event: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    told = [event, event.get("completion") or {}, *(event.get("evidence") or ())]
-    for part in told:
-        for key, what in _KEPT.items():
-            if _is_digest(part.get(key)):
-                yield part[key], f"{what} of {part['check']}" if "check" in part else what
-    for digest in event.get("artifacts") or ():
-        if _is_digest(digest):
-            yield digest, "output"
-
-
-def _is_digest(value: object) -> bool:
-    return isinstance(value, str) and len(value) == 64 and _DIGITS.issuperset(value)

@@ -5,6 +5,7 @@ self-contained: no script, no font, no picture, no address to load from.
 """
 
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,13 +18,14 @@ from fixloop.summary.chart import chart, columns, span
 from fixloop.summary.model import Phase, Summary
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
+_AT: Final = attrgetter("at")
 MOST_BYTES: Final = 2_000_000
 """The largest page; a longer report is cut, with counts of what is left out."""
 
 
 def as_markdown(summary: Summary) -> str:
     """The report as Markdown, without the conversation, which `fixloop log` shows."""
-    return _fitting(summary, _template("report.md.j2", finalize=_escaped), 0.4)
+    return _fitting(summary, _template("report.md.j2", finalize=_in_markdown), 0.4)
 
 
 def as_html(summary: Summary) -> str:
@@ -39,10 +41,8 @@ def _fitting(summary: Summary, template: Template, part: float) -> str:
             s=shown,
             whole=summary,
             chart=chart(shown),
-            history=sorted((run for phase in shown.phases for run in phase.runs), key=lambda run: run.at),
-            confirmations=sorted(
-                (each for phase in shown.phases for each in phase.confirmations), key=lambda each: each.at
-            ),
+            history=sorted((run for phase in shown.phases for run in phase.runs), key=_AT),
+            confirmations=sorted((run for phase in shown.phases for run in phase.confirmations), key=_AT),
             left_out=len(summary.lines) - len(shown.lines),
         )
         if len(page.encode(errors="replace")) <= MOST_BYTES or part < 0.001:
@@ -62,10 +62,8 @@ def _noun(count: int, noun: str) -> str:
     return noun if count == 1 else f"{noun}s"
 
 
-def _escaped(value: object) -> object:
-    if type(value) is Verbatim or not isinstance(value, str):
-        return value
-    return markdown.line(value)
+def _in_markdown(value: object) -> object:
+    return markdown.line(value) if isinstance(value, str) and type(value) is not Verbatim else value
 
 
 class Cut:
@@ -85,9 +83,7 @@ def trimmed(summary: Summary, cut: Cut) -> Summary:
     """`summary` with shorter texts and lists; its figures stay those of the whole."""
     bars = summary.bars[-cut.bars :]
     gone = len(summary.bars) - len(bars)
-    moments = (
-        mark.model_copy(update={"bar": mark.bar - gone}) for mark in summary.moments if mark.bar >= gone
-    )
+    marks = (mark for mark in summary.moments if mark.bar >= gone)
     diff, further = _beginning(summary.diff, cut)
     lines = (
         line.model_copy(update={"text": line.text[: cut.text], "further": len(line.text) - cut.text})
@@ -105,7 +101,7 @@ def trimmed(summary: Summary, cut: Cut) -> Summary:
             "marks": summary.marks[: cut.names],
             "files": summary.files[: cut.names],
             "bars": bars,
-            "moments": tuple(moments),
+            "moments": tuple(mark.model_copy(update={"bar": mark.bar - gone}) for mark in marks),
             "lines": tuple(lines),
         }
     )
@@ -162,9 +158,7 @@ def environment(*folders: Path, **options: Any) -> Environment:
     environment.filters |= {
         "cell": markdown.cell,
         "clock": lambda at: durations.stamp(at)[11:],
-        "columns": lambda phase: columns(
-            [(run.number, run.count, run.result == "passed") for run in phase.runs[-60:]]
-        ),
+        "columns": columns,
         "counts": _counts,
         "day": durations.stamp,
         "fenced": markdown.fence,

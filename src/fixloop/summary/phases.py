@@ -59,7 +59,17 @@ def phases_of(
             times=times_of(own_intervals, [entries[run.entry] for run in own]),
             runs=tuple(_rows(state, entry, own, by_end)),
             fixes=tuple(_fixes(entry.name, entries, artifact)),
-            confirmations=tuple(_confirmations(own, entries, by_end)),
+            confirmations=tuple(
+                Confirmation(
+                    specialist=run.specialist,
+                    result=run.result,
+                    at=entries[run.entry].at,
+                    seconds=by_end[run.entry].seconds if run.entry in by_end else 0.0,
+                    tree=run.tree,
+                )
+                for run in own
+                if run.is_confirmation
+            ),
             evidence=tuple(
                 each.model_copy(
                     update={key: one_line(getattr(each, key), most) for key, most in _WORDS.items()}
@@ -140,12 +150,8 @@ def _fixes(name: str, entries: Sequence[Recorded], artifact: Artifact) -> Iterat
     escalated = None
     for entry in entries:
         said = entry.says("fix-completion")
-        if (
-            said is not None
-            and said.message.specialist == name
-            and said.message.body.kind == "fix-completion"
-        ):
-            body = said.message.body
+        body = said.message.body if said is not None and said.message.specialist == name else None
+        if said is not None and body is not None and body.kind == "fix-completion":
             yield FixRow(
                 iteration=said.message.iteration,
                 by="",
@@ -181,22 +187,6 @@ def _fix_artifacts(event: Mapping[str, Any], artifact: Artifact) -> dict[str, An
     whole = artifact(digest) if digest else None
     text = whole.decode("utf-8", "replace") if whole is not None else str(event.get("diff", ""))
     return {"diff": clean(text), "said": clean(str(event.get("said", ""))).strip()}
-
-
-def _confirmations(
-    own: Iterable[EndedRun], entries: Sequence[Recorded], by_end: Mapping[int, Interval]
-) -> Iterator[Confirmation]:
-    for run in own:
-        event = entries[run.entry].run
-        if run.is_confirmation and event is not None:
-            interval = by_end.get(run.entry)
-            yield Confirmation(
-                specialist=run.specialist,
-                result=run.result,
-                at=entries[run.entry].at,
-                seconds=interval.seconds if interval is not None else 0.0,
-                tree=event.tree,
-            )
 
 
 def old_rows(entries: Iterable[Recorded], artifact: Artifact) -> Iterator[OldRow]:

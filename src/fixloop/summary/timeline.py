@@ -42,24 +42,15 @@ _BY_STATUS: Final = {
 }
 #: These end an attempt although the same work continues.
 _ATTEMPTS: Final = frozenset({"run-finished", "fix-failed", "answer-rejected", "decision-made"})
+_FIX_ENDS: Final = {"fix-failed": "failed", "answer-rejected": "rejected", "blocker-signalled": "blocked"}
 #: After these no work is done until the workflow continues.
-_ENDS: Final = frozenset(
-    {
-        "run-finished",
-        "fix-completed",
-        "fix-failed",
-        "answer-rejected",
-        "blocker-signalled",
-        "report-delivered",
-    }
-)
+_ENDS: Final = frozenset({"run-finished", "fix-completed", "report-delivered", *_FIX_ENDS})
 ERRORS: Final = {
     "timeout-reminder": "reminder",
     "error-notification": "error",
     "protocol-violation": "violation",
 }
 _MARKS: Final = {"escalation": "escalation", **ERRORS}
-_FIX_ENDS: Final = {"fix-failed": "failed", "answer-rejected": "rejected", "blocker-signalled": "blocked"}
 
 
 class Interval(NamedTuple):
@@ -144,6 +135,7 @@ class EndedRun(NamedTuple):
     result: str
     """`passed`, `failed`, `could not run`, `error`, `skipped` or `held`."""
     is_confirmation: bool
+    tree: str
     entry: int
 
 
@@ -161,7 +153,7 @@ def ended_runs(entries: Sequence[Recorded]) -> Iterator[EndedRun]:
         result: str = ("could not run" if event.outcome == "error" else "failed") if failed else event.outcome
         if result == "passed" and effect.says("escalation") is not None:
             result = "held"
-        yield EndedRun(event.specialist, event.iteration + becomes_run, result, confirms, index)
+        yield EndedRun(event.specialist, event.iteration + becomes_run, result, confirms, event.tree, index)
 
 
 def bars_of(
@@ -173,41 +165,25 @@ def bars_of(
     numbers: dict[str, int] = {}
     bars = []
     for interval in found:
-        run = ended.get(interval.last)
+        run, number = ended.get(interval.last), numbers.get(interval.specialist, 0)
+        following = entries[interval.last] if interval.last < len(entries) else None
+        kind, result, count = "engine", "", 0
         if interval.activity is Activity.CHECKS and run is not None:
-            numbers[interval.specialist] = run.number
-        bars.append(_bar(interval, run, entries, counts, numbers.get(interval.specialist, 0)))
+            kind, result = "confirmation" if run.is_confirmation else "run", run.result
+            number = numbers[interval.specialist] = run.number
+            count = 0 if result == "passed" else counts.get((run.specialist, number), 0)
+        elif interval.activity is Activity.CHECKS:
+            kind, result, number = "run", "running" if following is None else "unfinished", number + 1
+        elif interval.activity is Activity.AGENT:
+            kind, result = "fix", _FIX_ENDS.get(following.kind, "unfinished") if following else "running"
+            if following and following.kind == "fix-completed":
+                result = "fixed" if following.effect.says("fix-completion") is not None else "rejected"
+        elif interval.activity is Activity.PERSON:
+            kind, result = "person", "waiting" if following is None else following.kind.replace("-", " ")
+            if following is not None and following.kind == "decision-made":
+                result = str(following.event.get("decision", "decided"))
+        bars.append(Bar(kind=kind, number=number, result=result, count=count, **interval._asdict()))
     return tuple(bars)
-
-
-def _bar(
-    interval: Interval,
-    run: EndedRun | None,
-    entries: Sequence[Recorded],
-    counts: dict[tuple[str, int], int],
-    number: int,
-) -> Bar:
-    following = entries[interval.last] if interval.last < len(entries) else None
-    kind, result, count = "engine", "", 0
-    if interval.activity is Activity.CHECKS and run is not None:
-        kind = "confirmation" if run.is_confirmation else "run"
-        result, count = run.result, counts.get((run.specialist, run.number), 0)
-        count = 0 if result == "passed" else count
-    elif interval.activity is Activity.CHECKS:
-        kind, result, number = "run", "running" if following is None else "unfinished", number + 1
-    elif interval.activity is Activity.AGENT:
-        kind, result = "fix", "unfinished"
-        if following is None:
-            result = "running"
-        elif following.kind == "fix-completed":
-            result = "fixed" if following.effect.says("fix-completion") is not None else "rejected"
-        else:
-            result = _FIX_ENDS.get(following.kind, result)
-    elif interval.activity is Activity.PERSON:
-        kind, result = "person", "waiting" if following is None else following.kind.replace("-", " ")
-        if following is not None and following.kind == "decision-made":
-            result = str(following.event.get("decision", "decided"))
-    return Bar(kind=kind, number=number, result=result, count=count, **interval._asdict())
 
 
 def marks_of(entries: Sequence[Recorded], bars: Sequence[Bar], found: Sequence[Interval]) -> tuple[Mark, ...]:
