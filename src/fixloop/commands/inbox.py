@@ -174,5 +174,4 @@ def _asked_in_chats(here: Path) -> Iterator[dict[str, Any]]:
 def _item(**facts: Any) -> dict[str, Any]:
     """An item outside any workflow."""
     absent = ("issue", "workflow_id", "project", "deadline", "max_iterations", "escalation_id")
-    nothing = dict.fromkeys(absent)
-    return {**nothing, "waits_for": "user", "target": "user", "options": [], **facts}
+    return {**dict.fromkeys(absent), "waits_for": "user", "target": "user", "options": [], **facts}

@@ -45,8 +45,7 @@ def issues_of(state: State) -> list[str]:
     found = [f"{entry.name}: {described(failure)}" for entry, failure in failures_of(state)]
     found += [f"{each.specialist}: {text}" for each, text in missing_in(state)]
     rest = len(found) - MOST_ISSUES
-    shown = found[:MOST_ISSUES] + ([f"{rest} more failures"] if rest > 0 else [])
-    return shown
+    return found[:MOST_ISSUES] + ([f"{rest} more failures"] if rest > 0 else [])
 
 
 def missing_in(state: State) -> Iterator[tuple[Unverified, str]]:

@@ -96,7 +96,10 @@ def _store_snapshots(
                 raise feature
             key = feature.model_dump_json(exclude=_OWN)
             if key not in alike:
-                alike[key] = _prepared(feature, cache)
+                try:
+                    alike[key] = prepare(None, feature.model_copy(update={"issue": None}), cache)
+                except UsageError as error:
+                    alike[key] = error
             prepared = alike[key]
             if isinstance(prepared, UsageError):
                 raise prepared
@@ -114,13 +117,6 @@ def _store_snapshots(
         for ready in groups.values()
     ]
     return _Batch(refused, kept)
-
-
-def _prepared(feature: Feature, cache: Path) -> Prepared | UsageError:
-    try:
-        return prepare(None, feature.model_copy(update={"issue": None}), cache)
-    except UsageError as error:
-        return error
 
 
 def _submitted(engine: ProfileEngine[Any], batch: _Batch) -> list[HandedIn]:

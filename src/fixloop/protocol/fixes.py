@@ -107,12 +107,11 @@ def _reject_other_answer(draft: Draft, event: ev.FixCompleted) -> None:
     """A completion for no open request is an invalid response (A8); a repetition is ignored (R8)."""
     state, active, number = draft.state, draft.state.active, event.completion.iteration
     violation = f"{ids.completion_id(state.issue, number)} of {event.specialist} answers no open request"
-    asked = {entry.name: entry.iteration for entry in state.specialists}
-    repeated = 1 <= number <= asked.get(event.specialist, 0)
-    if repeated:
-        raise Repeated(f"{violation}; {active.name} is {active.status} in run {active.iteration}")
+    stands = f"{violation}; {active.name} is {active.status} in run {active.iteration}"
+    if any(each.name == event.specialist and 1 <= number <= each.iteration for each in state.specialists):
+        raise Repeated(stands)
     if active.status not in WITH_MAIN_AGENT:
-        raise Unexpected(f"{violation}; {active.name} is {active.status} in run {active.iteration}")
+        raise Unexpected(stands)
     violation += f"; open is {ids.request_id(state.issue, active.iteration)} of {active.name}"
     rejected = ev.AnswerRejected(specialist=active.name, iteration=active.iteration, violations=(violation,))
     answer_rejected(draft, rejected)
@@ -126,7 +125,22 @@ def take_completion(draft: Draft, completion: Completion) -> None:
         draft.move(Status.FIXING, Role.MAIN_AGENT, f"{completion.by} has the report")
     delivery.record_receipt(draft, completion.by)
     say_recovered(draft)
-    _say_completion(draft, completion)
+    since = state.reported_clock if state.reported_clock is not None else draft.clock
+    count = len(completion.files)
+    files = f"{count} file" if count == 1 else f"{count} files"
+    if completion.unchanged or completion.unnamed:
+        files += "; its answer names others"
+    draft.say(
+        msg.FixCompletion(
+            specialist=active.name,
+            duration_seconds=draft.clock - since,
+            **completion.model_dump(include={"summary", "fixes", "files", "marks", "unchanged", "unnamed"}),
+        ),
+        ids.completion_id(state.issue, active.iteration),
+        summary=f"{completion.summary or 'Fix completed'} ({files})",
+        sender=msg.MAIN_AGENT,
+        recipient=msg.ORCHESTRATOR,
+    )
     record_fix(draft, completion)
     draft.finish_operation()
     if reminded or state.iteration_clock is None:
@@ -259,23 +273,3 @@ def _ask_again(draft: Draft, delay_seconds: float) -> None:
     attempt = draft.state.attempts + 1
     draft.update(attempts=attempt)
     draft.ask("fix", operation=OperationName.FIX, attempt=attempt, delay_seconds=delay_seconds)
-
-
-def _say_completion(draft: Draft, completion: Completion) -> None:
-    state, active = draft.state, draft.state.active
-    since = state.reported_clock if state.reported_clock is not None else draft.clock
-    count = len(completion.files)
-    files = f"{count} file" if count == 1 else f"{count} files"
-    if completion.unchanged or completion.unnamed:
-        files += "; its answer names others"
-    draft.say(
-        msg.FixCompletion(
-            specialist=active.name,
-            duration_seconds=draft.clock - since,
-            **completion.model_dump(include={"summary", "fixes", "files", "marks", "unchanged", "unnamed"}),
-        ),
-        ids.completion_id(state.issue, active.iteration),
-        summary=f"{completion.summary or 'Fix completed'} ({files})",
-        sender=msg.MAIN_AGENT,
-        recipient=msg.ORCHESTRATOR,
-    )

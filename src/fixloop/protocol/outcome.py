@@ -14,8 +14,6 @@ from fixloop.protocol.ticket import Priority, Ticket
 CONTROL_STEPS: Final = frozenset({"report", "deliver", "escalate"})
 TO_THE_MAIN_AGENT: Final = frozenset({"report", "deliver", "fix"})
 """Steps that deliver the failure report, with the report's priority."""
-
-
 Outcome: TypeAlias = draft.Outcome[states.State, Message]
 
 

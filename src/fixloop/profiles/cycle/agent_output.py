@@ -56,7 +56,7 @@ def written_by(
         if not path.startswith(place):
             raise InvalidResult(f"{key} may read this file and not change it: {sentence}")
     laid = {document.name for document in state.documents_of(key)}
-    documents, logs = [], []
+    documents, logs, plan = [], [], None
     for name in sorted(path.removeprefix(place) for path in listed(folder, place.rstrip("/"))):
         content = read(folder, f"{place}{name}")
         if content is None or (name in laid and f"{place}{name}" not in changed):
@@ -66,10 +66,8 @@ def written_by(
             logs += _grown(store, state, key, name, content)
         elif not name.startswith("history/"):
             documents.append(Written(name=name, digest=store.put_artifact(state.workflow, content)))
-    written = {document.name: document.digest for document in documents}
-    plan = None
-    if _PLAN in own.documents and _PLAN in written:
-        plan = _read_plan(store.get_artifact(state.workflow, written[_PLAN]) or b"")
+            if name == _PLAN and name in own.documents:
+                plan = _read_plan(content)
     return Writings(tuple(documents), tuple(logs), plan)
 
 

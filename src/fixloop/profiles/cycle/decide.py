@@ -225,7 +225,7 @@ def _settle_blockers(
     for blocker in draft.state.open_blockers():
         if blocker.id in opened.blockers:
             draft.resolve(blocker, resolution, status)
-            conflicts.closed(draft, blocker.id, resolution)
+            conflicts.add_steps(draft, blocker.id, resolution=resolution)
 
 
 def _guide(draft: Draft, key: str, opened: rec.OpenEscalation, guidance: str) -> None:

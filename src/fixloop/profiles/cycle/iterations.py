@@ -34,8 +34,7 @@ def validated(draft: Draft, key: str, result: PhaseResult) -> None:
         next_iteration(draft, key, blocking)
         return
     draft.add_remaining(*blocking)
-    detail = f"{len(blocking)} issues remain after {iteration} iterations"
-    escalate(draft, "max_iterations", detail, (key,))
+    escalate(draft, "max_iterations", f"{len(blocking)} issues remain after {iteration} iterations", (key,))
 
 
 def next_iteration(draft: Draft, key: str, blocking: tuple[str, ...]) -> None:
@@ -108,7 +107,7 @@ def _record(draft: Draft, key: str, found: list[tuple[rec.Severity, str]], block
     steps = ("reported", "issued", "extracted") if issued else ("reported", "extracted")
     conflicts.opened(draft, conflict, *steps, "categorised", documents=issued)
     if not blocking:
-        conflicts.closed(draft, conflict.id, "recorded; it blocks nothing")
+        conflicts.add_steps(draft, conflict.id, resolution="recorded; it blocks nothing")
 
 
 def _conflict_id(iteration: int) -> str:

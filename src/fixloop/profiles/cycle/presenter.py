@@ -16,7 +16,7 @@ from fixloop.engine.snapshots import loader
 from fixloop.profiles.cycle.files import state_path
 from fixloop.profiles.cycle.messages import Message, message_text
 from fixloop.profiles.cycle.records import AgentStatus, TaskStatus
-from fixloop.profiles.cycle.state import SCHEMA_VERSION, Agent, Cycle
+from fixloop.profiles.cycle.state import SCHEMA_VERSION, Cycle
 from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.durations import iso_stamp, stamp
 from fixloop.protocol.ids import called
@@ -37,8 +37,7 @@ def _standing(state: Cycle) -> Standing:
     asked = {agent.key: agent.command for agent in state.agents if agent.asked}
     held = f"a person since {stamp(state.paused_at)} UTC" if state.paused_at is not None else ""
     asks = bool(state.escalations)
-    done = state.all_completed and not asks
-    return work.standing(state, asked, asks=asks, held=held, done=done)
+    return work.standing(state, asked, asks=asks, held=held, done=state.all_completed and not asks)
 
 
 def _owner(state: Cycle) -> str:
@@ -54,7 +53,28 @@ def _document(found: Snapshot, state: Cycle) -> dict[str, Any]:
         "cycle_id": state.cycle_id,
         "version": state.version,
         "state_file": state_path(state.cycle_id),
-        "agents": [_agent(state, agent) for agent in state.agents],
+        "agents": [
+            (
+                {
+                    "name": agent.key,
+                    "role": worker(agent.key).role,
+                    "status": agent.status.value,
+                    "command": agent.command or None,
+                    "asked": agent.asked,
+                    "depends_on": list(agent.depends_on),
+                    "ready": state.ready(agent.key),
+                    "can_start": state.can_start(agent.key),
+                    "run": agent.runs,
+                    "attempt": agent.attempt,
+                    "started_at": iso_stamp(agent.started_at) if agent.started_at is not None else None,
+                    "completed_at": iso_stamp(agent.completed_at) if agent.completed_at is not None else None,
+                    "output_files": list(agent.output_files),
+                    "iterations_completed": len(agent.completed_in),
+                    "message": agent.message or None,
+                }
+            )
+            for agent in state.agents
+        ],
         "tasks": [task.model_dump(mode="json") for task in state.plan],
         "escalations": [
             {
@@ -72,26 +92,6 @@ def _document(found: Snapshot, state: Cycle) -> dict[str, Any]:
         "conflicts": [conflict.model_dump(mode="json") for conflict in state.conflicts],
         "feedback_log": [entry.model_dump(mode="json") for entry in state.feedback_log],
         "remaining_issues": list(state.remaining_issues),
-    }
-
-
-def _agent(state: Cycle, agent: Agent) -> dict[str, Any]:
-    return {
-        "name": agent.key,
-        "role": worker(agent.key).role,
-        "status": agent.status.value,
-        "command": agent.command or None,
-        "asked": agent.asked,
-        "depends_on": list(agent.depends_on),
-        "ready": state.ready(agent.key),
-        "can_start": state.can_start(agent.key),
-        "run": agent.runs,
-        "attempt": agent.attempt,
-        "started_at": iso_stamp(agent.started_at) if agent.started_at is not None else None,
-        "completed_at": iso_stamp(agent.completed_at) if agent.completed_at is not None else None,
-        "output_files": list(agent.output_files),
-        "iterations_completed": len(agent.completed_in),
-        "message": agent.message or None,
     }
 
 
@@ -211,18 +211,8 @@ def _line(kept: dict[str, Any], state: Cycle | None) -> spoken.Line:
     kind = message.body.kind.removeprefix("cycle.")
     if message.body.kind == "cycle.input":
         kind = message.body.input.value
-    return spoken.Line(
-        number=message.number,
-        at=message.at,
-        sender=message.sender,
-        recipient=message.recipient,
-        kind=kind,
-        message_id=message.message_id,
-        summary=message.summary,
-        iteration=message.iteration,
-        max_iterations=message.max_iterations,
-        text=message_text(message),
-    )
+    shared = {name: getattr(message, name) for name in spoken.Line._fields if name not in ("kind", "text")}
+    return spoken.Line(kind=kind, text=message_text(message), **shared)
 
 
 def _statistics(state: Cycle, said: Sequence[spoken.Line]) -> dict[str, Any]:

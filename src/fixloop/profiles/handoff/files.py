@@ -35,8 +35,7 @@ def named_files(state: Handoffs) -> Iterator[Named]:
     for message in state.messages:
         path = f"{HANDOFFS}/{message.status.folder}/handoff-{message.message_id}.json"
         yield Named(path, _json(message.document))
-    events = "".join(json.dumps(event.document) + "\n" for event in state.events)
-    yield Named(".claude/events.ndjson", events)
+    yield Named(".claude/events.ndjson", "".join(json.dumps(event.document) + "\n" for event in state.events))
     yield Named(STATE_FILE, _json(state_document(state)))
 
 

@@ -108,8 +108,7 @@ def _left(handed: Handed) -> dict[str, Any]:
 
 def _reject(session: Session, workflow: str, agent: str, handoff: str, reason: str) -> None:
     seen = look(session, workflow)
-    name = OUTSIDE.chosen(seen, agent)
-    event = rejection(seen.state, name, {"reason": reason})
+    event = rejection(seen.state, OUTSIDE.chosen(seen, agent), {"reason": reason})
     session.bring(workflow, event.model_copy(update={"message_id": handoff or event.message_id}))
     note(f"rejected; issue {seen.standing.issue} waits for a decision: `fixloop inbox`")
 

@@ -10,7 +10,7 @@ from typer import Argument, Exit, Option
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import note, print_lines
-from fixloop.commands.session import Issue, ProjectOption, Session, open_session, open_workflow
+from fixloop.commands.session import Issue, ProjectOption, Session, open_workflow
 from fixloop.errors import UsageError
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ def heartbeat(
     """
     from fixloop.profiles.handoff.events import Heartbeat
 
-    with open_session() as session:
-        _answer(session, session.workflow_of(issue, project), Heartbeat(sender=agent.lower()))
+    with open_workflow(issue, project) as (session, workflow):
+        _answer(session, workflow, Heartbeat(sender=agent.lower()))
 
 
 def taken(
@@ -174,11 +174,9 @@ def extended(session: Session, workflow: str, resource: str, agent: str) -> "Loc
 
 
 def _state(session: Session, workflow: str) -> "Handoffs":
-    engine: Any = session.engine_of(workflow)
-    if engine.profile.name != "handoff":
-        told = f"{workflow} is a {engine.profile.name} workflow; this command is for agents of handoffs"
-        raise UsageError(told)
-    found: Handoffs = engine.state(workflow)
+    found: Handoffs = session.engine_of(workflow).state(workflow)
+    if found.profile != "handoff":
+        raise UsageError(f"{workflow} is a {found.profile} workflow; this command is for agents of handoffs")
     return found
 
 

@@ -81,16 +81,12 @@ def read_questions(text: str) -> Iterator[dict[str, Any]]:
 
 def read_return(text: str) -> dict[str, Any]:
     """The last JSON object with a `status` that an agent printed. InvalidReturn: there is none."""
-    objects = _objects(text[-MOST_CHARACTERS:])
-    found = [
-        value
-        for value in objects
-        if isinstance(value.get("status"), str) and value.get("type") != "escalation"
-    ]
-    if not found:
-        told = 'the answer has no result; it ends with a JSON object such as {"status": "completed"}'
-        raise InvalidReturn(told)
-    return found[-1]
+    found: dict[str, Any]
+    for found in reversed([*_objects(text[-MOST_CHARACTERS:])]):
+        if isinstance(found.get("status"), str) and found.get("type") != "escalation":
+            return found
+    told = 'the answer has no result; it ends with a JSON object such as {"status": "completed"}'
+    raise InvalidReturn(told)
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

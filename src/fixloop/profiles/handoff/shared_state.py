@@ -80,11 +80,9 @@ def _owned(draft: Draft, agent: str, resource: str, token: int | None) -> Lock |
     """The agent's own lock; None if it was taken over or has another token. Unexpected: the agent has none."""
     check_agent(agent)
     lock = draft.state.locks.get(resource)
-    if lock is not None and lock.agent == agent and token in (None, lock.token):
-        return lock
-    had_one = lock is not None and lock.agent == agent
-    had_one = had_one or any((t.resource, t.before) == (resource, agent) for t in draft.state.takeovers)
-    if not had_one:
+    if lock is not None and lock.agent == agent:
+        return lock if token in (None, lock.token) else None
+    if not any((t.resource, t.before) == (resource, agent) for t in draft.state.takeovers):
         holder = f"it is {lock.agent}'s" if lock is not None else "nobody has it"
         raise Unexpected(f"{agent} does not hold the lock of {resource}; {holder}")
     return None
@@ -149,8 +147,7 @@ def _hold(draft: Draft, event: ev.StateWritten) -> None:
 def settle(draft: Draft, question: Question, answer: str) -> None:
     """Apply or drop a held write, as the user decided."""
     held = next(write for write in draft.state.held_writes if write.question == question.id)
-    rest = tuple(write for write in draft.state.held_writes if write is not held)
-    draft.update(held_writes=rest)
+    draft.update(held_writes=tuple(write for write in draft.state.held_writes if write is not held))
     changed = applied(draft.state, held) if answer == "apply" else {}
     draft.update(**changed)
     nothing = "" if changed or answer != "apply" else ", from which nothing follows"

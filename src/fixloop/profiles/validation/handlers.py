@@ -164,8 +164,7 @@ def _hand_in(session: Session, workflow: str, raw: bytes | None, work: Work) -> 
 
     state = session.engine.state(workflow)
     manual = state.escalation is not None and state.escalation.decision is Decision.MANUAL_FIX
-    asked = state.active.status in WITH_MAIN_AGENT
-    awaited = not state.ended and (manual or state.paused or asked)
+    awaited = not state.ended and (manual or state.paused or state.active.status in WITH_MAIN_AGENT)
     answer = said(session, state, raw, awaited=awaited) if raw is not None else None
     kept = keep(session, workflow, raw)
     if not awaited:
@@ -226,8 +225,7 @@ def _completion(
     }
     opened = state.escalation
     if opened is not None and opened.decision is Decision.MANUAL_FIX:
-        reread = _reread(session, state, change.commit)
-        return ev.ManualFixDone(sender=caller(USER), **reread, **shared)
+        return ev.ManualFixDone(sender=caller(USER), **_reread(session, state, change.commit), **shared)
     fixes = answer.fixes if answer is not None else ()
     differ = differences(answer.files, change.files) if answer is not None else Differences()
     completion = Completion(
