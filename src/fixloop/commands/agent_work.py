@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
-from fixloop.commands.clocks import deadline_of
-from fixloop.commands.presenter import Standing, way_out
+from fixloop.commands.presenter import Standing, deadline_of, way_out
 from fixloop.commands.screen import few, short
 from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, minutes_seconds
 from fixloop.protocol.ids import called

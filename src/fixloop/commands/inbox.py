@@ -7,10 +7,9 @@ from typing import Any, Final
 from fixloop.chat.channels import TO_USER
 from fixloop.chat.directory import read_chat
 from fixloop.chat.tree import chats_below, default_chats
-from fixloop.commands.choices import Choice, choice_lines
-from fixloop.commands.clocks import deadline_of
-from fixloop.commands.findings import finding_lines
+from fixloop.commands.choices import Choice, choice_lines, finding_lines
 from fixloop.commands.lookup import NothingYet, prefix_of
+from fixloop.commands.presenter import deadline_of
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.commands.session import AsJson, OnlyProject, Seen, Session, here, open_session
 from fixloop.errors import Damaged, NewerVersion

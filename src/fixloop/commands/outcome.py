@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from fixloop.commands.choices import choice_lines, choices, fix_choices, no_fixer
-from fixloop.commands.findings import finding_lines
+from fixloop.commands.choices import choice_lines, choices, finding_lines, fix_choices, no_fixer
 from fixloop.commands.presenter import Standing, way_out
 from fixloop.commands.screen import few, short
 from fixloop.commands.verdict import blocking, flakes, missing_lines, passed_over

@@ -109,13 +109,10 @@ def _store_snapshots(
             refused.append(HandedIn(number, named, "", False, str(error)))
             continue
         groups[key].append(_Ready(number, feature, prepared._replace(issue=issue)))
-    kept = [
-        (
-            ready,
-            keeping.submit(keep_for, ready[0].prepared.snapshot, {r.prepared.issue for r in ready}, cache),
-        )
-        for ready in groups.values()
-    ]
+    kept = []
+    for ready in groups.values():
+        issues = {each.prepared.issue for each in ready}
+        kept.append((ready, keeping.submit(keep_for, ready[0].prepared.snapshot, issues, cache)))
     return _Batch(refused, kept)
 
 

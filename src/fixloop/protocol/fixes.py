@@ -52,8 +52,12 @@ def report_delivered(draft: Draft, event: ev.ReportDelivered) -> None:
 
 def acknowledged(draft: Draft, event: ev.FixAcknowledged) -> None:
     """A receipt is not a line of the log: AWAITING_FIX becomes FIXING (G1)."""
-    active = _awaiting_specialist(draft, event)
-    delivery.refuse_other_receipt(draft, event)
+    active, opened = _awaiting_specialist(draft, event), draft.state.delivery
+    if event.uid and opened is not None and event.uid != opened.uid:
+        # It names another report than the open one, and acknowledges nothing.
+        raise Unexpected(
+            f"this is a receipt of message {event.uid}; open is {opened.message_id}, {opened.uid}"
+        )
     draft.note(f"receipt by {event.by} of {ids.report_id(draft.state.issue, active.name, active.iteration)}")
     delivery.record_receipt(draft, event.by)
     if draft.state.fixer == "outside" and draft.state.operation is None:
@@ -72,7 +76,19 @@ def completed(draft: Draft, event: ev.FixCompleted) -> None:
     """Confirm a FIXDONE and trigger the re-validation at once (A6, B33-B37)."""
     active, completion, opened = draft.state.active, event.completion, draft.state.escalation
     if (event.specialist, completion.iteration) != (active.name, active.iteration):
-        _reject_other_answer(draft, event)
+        # No open request: an invalid response (A8); a repetition is ignored (R8).
+        state, number = draft.state, completion.iteration
+        violation = f"{ids.completion_id(state.issue, number)} of {event.specialist} answers no open request"
+        stands = f"{violation}; {active.name} is {active.status} in run {active.iteration}"
+        if any(each.name == event.specialist and 1 <= number <= each.iteration for each in state.specialists):
+            raise Repeated(stands)
+        if active.status not in WITH_MAIN_AGENT:
+            raise Unexpected(stands)
+        violation += f"; open is {ids.request_id(state.issue, active.iteration)} of {active.name}"
+        rejected = ev.AnswerRejected(
+            specialist=active.name, iteration=active.iteration, violations=(violation,)
+        )
+        answer_rejected(draft, rejected)
     elif opened is not None:
         # The escalation interrupted the wait for it: the next extend or manual-fix uses it (K20).
         named = ids.completion_id(draft.state.issue, completion.iteration)
@@ -101,20 +117,6 @@ def _awaiting_specialist(draft: Draft, event: ev.FixAcknowledged | ev.FixFailed)
 
 def _none_awaited(active: SpecialistState) -> Unexpected:
     return Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
-
-
-def _reject_other_answer(draft: Draft, event: ev.FixCompleted) -> None:
-    """A completion for no open request is an invalid response (A8); a repetition is ignored (R8)."""
-    state, active, number = draft.state, draft.state.active, event.completion.iteration
-    violation = f"{ids.completion_id(state.issue, number)} of {event.specialist} answers no open request"
-    stands = f"{violation}; {active.name} is {active.status} in run {active.iteration}"
-    if any(each.name == event.specialist and 1 <= number <= each.iteration for each in state.specialists):
-        raise Repeated(stands)
-    if active.status not in WITH_MAIN_AGENT:
-        raise Unexpected(stands)
-    violation += f"; open is {ids.request_id(state.issue, active.iteration)} of {active.name}"
-    rejected = ev.AnswerRejected(specialist=active.name, iteration=active.iteration, violations=(violation,))
-    answer_rejected(draft, rejected)
 
 
 def take_completion(draft: Draft, completion: Completion) -> None:

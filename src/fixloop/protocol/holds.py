@@ -39,11 +39,6 @@ def rules_of(findings: Sequence[Finding]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found.rule for found in findings))
 
 
-def names_of(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """The rules as failures and known issues name them, each once."""
-    return tuple(f"held: {rule}" for rule in rules_of(findings))
-
-
 def as_failures(opened: OpenEscalation, reason: str, specialist: str) -> tuple[Failure, ...]:
     """Rejected findings as failures: one per rule and file, because their identity has to survive an edit."""
     together: dict[tuple[str, str], list[Finding]] = {}

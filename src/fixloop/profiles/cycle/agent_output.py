@@ -85,9 +85,8 @@ def _grown(store: Store, state: Cycle, key: str, name: str, content: bytes) -> l
     first = before.count(b"\n") + 1
     for number, line in enumerate(grown.splitlines() if intact else (), first):
         if line.strip() and not _has_time(line):
-            raise InvalidResult(
-                f"line {number} of {name} has no time; write one into each line, as 2026-01-22T10:30:00+08:00"
-            )
+            told = f"line {number} of {name} has no time; write one into each line"
+            raise InvalidResult(f"{told}, as 2026-01-22T10:30:00+08:00")
     # The next part starts on a new line, whether an agent or the orchestrator writes it.
     grown = grown if grown.endswith(b"\n") else grown + b"\n"
     return [Written(name=name, digest=store.put_artifact(state.workflow, grown), intact=intact)]

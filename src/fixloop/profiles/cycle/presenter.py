@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.commands import agent_log as spoken
 from fixloop.commands import agent_work as work
-from fixloop.commands.clocks import deadline_line
-from fixloop.commands.presenter import Presenter, Standing
+from fixloop.commands.presenter import Presenter, Standing, deadline_line
 from fixloop.commands.report_pages import Parts, Row, reported
 from fixloop.commands.screen import row, short, table
 from fixloop.engine.snapshots import loader
@@ -96,10 +95,8 @@ def _document(found: Snapshot, state: Cycle) -> dict[str, Any]:
 
 
 def _details(found: Snapshot, state: Cycle, away: bool) -> Iterator[tuple[str, str]]:
-    yield (
-        "workflow",
-        f"{state.workflow} (cycle {state.cycle_id}, project {state.project or state.workflow[:8]})",
-    )
+    project = state.project or state.workflow[:8]
+    yield "workflow", f"{state.workflow} (cycle {state.cycle_id}, project {project})"
     where = f"iteration {state.iteration} of {state.max_iterations}, v{state.version}"
     stands = f"{state.outcome}, {where}" if state.outcome else f"{where}, {_owner(state)}'s turn"
     yield "status", f"{state.status}, {stands}"
@@ -127,9 +124,8 @@ def _details(found: Snapshot, state: Cycle, away: bool) -> Iterator[tuple[str, s
 def _table(state: Cycle) -> "Table":
     made = table("", "agent", "role", "status", "run", "waits for", "documents")
     for agent in state.agents:
-        waits = dict.fromkeys(
-            [*(other for other in agent.depends_on if not state.completed(other)), *agent.waits_for]
-        )
+        needed = (other for other in agent.depends_on if not state.completed(other))
+        waits = dict.fromkeys((*needed, *agent.waits_for))
         row(
             made,
             ">" if agent.asked else "",

@@ -92,10 +92,8 @@ def write(
         if not 0 < len(field) <= MOST_OF_A_FIELD:
             raise UsageError(f"a field's name has 1 to {MOST_OF_A_FIELD} characters, not {len(field)}")
         if len(value) > MOST_OF_A_VALUE:
-            raise UsageError(
-                f"a value has at most {MOST_OF_A_VALUE} characters, not {len(value)};"
-                " write it to a file and name that"
-            )
+            told = f"a value has at most {MOST_OF_A_VALUE} characters, not {len(value)}"
+            raise UsageError(f"{told}; write it to a file and name that")
         try:
             written: Any = json.loads(value)
         except ValueError:

@@ -51,7 +51,8 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
     ) -> rec.Message:
         """Say a message; a handoff is stored as pending (D4, G20). Raises ForbiddenRoute (D12)."""
         checked = check_route(kind, sender, recipient)
-        sequence = self.state.sequence + 1
+        sequence, state = self.state.sequence + 1, self.state
+        context = rec.Context(workflow=state.kind, spec=state.spec, iteration=state.iteration)
         message = rec.Message(
             message_id=message_uid(self.state.workflow, sequence),
             timestamp=self.at,
@@ -60,9 +61,7 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
             type=checked,
             priority=self.state.priority,
             payload=dict(payload or {}),
-            context=rec.Context(
-                workflow=self.state.kind, spec=self.state.spec, iteration=self.state.iteration
-            ),
+            context=context,
         )
         self.update(sequence=sequence, lines=self.state.lines + 1)
         self._made.messages += (Said(number=self.state.lines, message=message),)

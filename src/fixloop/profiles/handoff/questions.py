@@ -52,9 +52,8 @@ def escalated(draft: Draft, event: ev.AgentEscalated) -> None:
 
 def _open(draft: Draft, question: Question) -> None:
     payload = question.model_dump(mode="json", include={"reason", "details", "context", "blocking"})
-    draft.send(
-        HandoffType.ESCALATION, question.agent, ORCHESTRATOR, payload | {"options": list(question.options)}
-    )
+    payload["options"] = list(question.options)
+    draft.send(HandoffType.ESCALATION, question.agent, ORCHESTRATOR, payload)
     draft.notify()
     draft.record("escalation_triggered", question.agent, question.reason)
     draft.update(questions=(*draft.state.questions, question))

@@ -51,10 +51,9 @@ def fitting(what: str, model: type[M], facts: Mapping[str, Any]) -> M:
     try:
         return model.model_validate(facts)
     except ValidationError as error:
-        wrong = (
-            f"{'.'.join(map(str, one['loc']))} is wrong: {one['msg'].lower()}" for one in error.errors()[:5]
-        )
-        raise InvalidReturn(f"the {what}'s {'; '.join(wrong)}") from None
+        found = ((".".join(map(str, one["loc"])), one["msg"].lower()) for one in error.errors()[:5])
+        wrong = "; ".join(f"{where} is wrong: {said}" for where, said in found)
+        raise InvalidReturn(f"the {what}'s {wrong}") from None
 
 
 def check_return(agent: str, result: Returned) -> None:

@@ -110,7 +110,24 @@ def write(draft: Draft, event: ev.StateWritten) -> None:
             raise Unexpected(told)
     top = event.field.split(".", 1)[0]
     if top in CRITICAL:
-        _hold(draft, event)
+        question = Question(
+            id=draft.state.question_id,
+            agent=event.sender,
+            reason="state_conflict",
+            details=f"{event.sender} wants to write {event.field}",
+            options=("apply", "drop"),
+            blocking=False,
+            at=draft.at,
+            field=event.field,
+        )
+        kept = HeldWrite(question=question.id, agent=event.sender, field=event.field, value=event.value)
+        payload = question.model_dump(mode="json", include={"reason", "details", "options", "blocking"})
+        draft.send(HandoffType.ESCALATION, event.sender, ORCHESTRATOR, payload)
+        draft.record("escalation_triggered", event.sender, question.reason)
+        draft.update(
+            questions=(*draft.state.questions, question), held_writes=(*draft.state.held_writes, kept)
+        )
+        draft.answer = "held"
         return
     if top in _ENGINES:
         raise Unexpected(f"{event.field} is written by the orchestrator only")
@@ -123,25 +140,6 @@ def write(draft: Draft, event: ev.StateWritten) -> None:
     )
     draft.agent(event.sender, last_active=draft.at)
     draft.answer = "written"
-
-
-def _hold(draft: Draft, event: ev.StateWritten) -> None:
-    question = Question(
-        id=draft.state.question_id,
-        agent=event.sender,
-        reason="state_conflict",
-        details=f"{event.sender} wants to write {event.field}",
-        options=("apply", "drop"),
-        blocking=False,
-        at=draft.at,
-        field=event.field,
-    )
-    held = HeldWrite(question=question.id, agent=event.sender, field=event.field, value=event.value)
-    payload = question.model_dump(mode="json", include={"reason", "details", "options", "blocking"})
-    draft.send(HandoffType.ESCALATION, event.sender, ORCHESTRATOR, payload)
-    draft.record("escalation_triggered", event.sender, question.reason)
-    draft.update(questions=(*draft.state.questions, question), held_writes=(*draft.state.held_writes, held))
-    draft.answer = "held"
 
 
 def settle(draft: Draft, question: Question, answer: str) -> None:

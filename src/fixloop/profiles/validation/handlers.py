@@ -108,6 +108,10 @@ def _decide(session: Session, workflow: str, given: Given) -> None:
     if given.escalation and given.escalation != named:
         open_ = f"{named} is" if named else "none is"
         raise UsageError(f"escalation {given.escalation} is not open in issue {state.issue}; {open_}")
+    try:
+        until = date.fromisoformat(given.until).isoformat() if given.until else ""
+    except ValueError:
+        raise UsageError(f"{given.until[:40]!r} is not a day; use one such as 2027-01-31") from None
     event = ev.DecisionMade(
         decision=decision,
         escalation=named,
@@ -116,7 +120,7 @@ def _decide(session: Session, workflow: str, given: Given) -> None:
         reason=given.text,
         iterations=given.iterations,
         minutes=given.minutes,
-        until=_day(given.until),
+        until=until,
         owner=given.owner,
     )
     again = opened is not None and opened.reason is Reason.SPECIALIST_ERROR and opened.decision is None
@@ -131,13 +135,6 @@ def _decide(session: Session, workflow: str, given: Given) -> None:
         keep_waiver(session.connection, Waiver(workflow, state.current, event.until, owner, state.name))
     session.bring(workflow, event)
     _say_next(session, workflow, decision)
-
-
-def _day(text: str) -> str:
-    try:
-        return date.fromisoformat(text).isoformat() if text else ""
-    except ValueError:
-        raise UsageError(f"{text[:40]!r} is not a day; use one such as 2027-01-31") from None
 
 
 def _show(session: Session, workflow: str) -> None:

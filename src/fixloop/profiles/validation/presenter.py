@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from fixloop.commands import outcome, validation_status
 from fixloop.commands.choices import Choice, choices, fix_choices, no_fixer
-from fixloop.commands.clocks import deadline_of
-from fixloop.commands.presenter import Logged, Presenter
+from fixloop.commands.presenter import Logged, Presenter, deadline_of
 from fixloop.commands.screen import short
 from fixloop.commands.timeline import happenings
 from fixloop.engine.snapshots import load_state
