@@ -117,7 +117,7 @@ def test_a_workflow_rebuilt_while_it_was_pushed_pushes_again(profile: str) -> No
     kept = stage.state
     restored = {"cycle": "CycleRestored", "handoff": "HandoffsRestored"}[profile]
 
-    stage._state = None
+    stage.outcomes.clear()
     stage.bring(getattr(events, restored)(workflow=kept.workflow, state=kept.model_dump(mode="json")))
 
     assert [step.id for step in stage.last.steps] == [f"{kept.workflow}.push.1"]
