@@ -72,16 +72,12 @@ def summary_of(state: State) -> str:
     return f"{outcome}: {passed} of {len(applicable)} {specialists} passed on the final tree"
 
 
-def results_of(state: State) -> str:
-    return "; ".join(_result(entry) for entry in state.specialists if entry.applicable)
-
-
-def _result(entry: SpecialistState) -> str:
-    last = entry.last_run
-    if last is None:
-        return f"{entry.name} was not run"
-    how = "passed" if last.passed else f"failed with {last.count}"
-    return f"{entry.name} {how} in run {last.number}"
+def results_of(state: State) -> Iterator[str]:
+    for entry in (each for each in state.specialists if each.applicable):
+        last, how = entry.last_run, "was not run"
+        if last is not None:
+            how = f"{'passed' if last.passed else f'failed with {last.count}'} in run {last.number}"
+        yield f"{entry.name} {how}"
 
 
 def as_json(state: State) -> str:
@@ -106,6 +102,6 @@ def as_json(state: State) -> str:
 
 def as_markdown(state: State) -> str:
     head = [f"# Validation: {summary_of(state)}", "", f"`fixloop log {state.workflow}` shows all of it.", ""]
-    lines = [f"- {_result(entry)}" for entry in state.specialists if entry.applicable]
+    lines = [f"- {result}" for result in results_of(state)]
     issues = [f"- {issue}" for issue in (() if is_passed(state) else issues_of(state))]
     return "\n".join([*head, *lines, *(["", "## Failures", "", *issues] if issues else []), ""])

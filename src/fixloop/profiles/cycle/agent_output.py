@@ -126,7 +126,7 @@ def phase_answer(state: State, agent: str, cycle_id: str) -> str:
             f"- status: {'success' if verdicts.is_passed(state) else 'failed'}",
             f"- files_written: {files}",
             f"- summary: {verdicts.summary_of(state)}",
-            *([f"- test_results: {verdicts.results_of(state)}"] if agent == "vas" else []),
+            *([f"- test_results: {'; '.join(verdicts.results_of(state))}"] if agent == "vas" else []),
             f"- issues: {json.dumps(issues, ensure_ascii=False)}",
             "",
         ]

@@ -11,7 +11,7 @@ from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.phase_result import PhaseResult
 from fixloop.profiles.cycle.state import Cycle
 from fixloop.profiles.cycle.workers import worker
-from fixloop.protocol.agents import ORCHESTRATOR
+from fixloop.protocol.event import ORCHESTRATOR
 
 RESOLVERS: Final = {rec.ConflictKind.UNCLEAR_REQUIREMENT: "ra", rec.ConflictKind.PLAN_MISMATCH: "ep"}
 """The agents that can resolve an issue without a person (C57)."""

@@ -20,7 +20,7 @@ from fixloop.profiles.cycle.plan import completed, revised
 from fixloop.profiles.cycle.state import SCHEMA_VERSION, Agent, Cycle
 from fixloop.profiles.cycle.workers import DEFAULT_GRAPH, check_graph, worker
 from fixloop.protocol import agent_decisions
-from fixloop.protocol.agents import ORCHESTRATOR, USER
+from fixloop.protocol.event import ORCHESTRATOR, USER
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Repeated, Unexpected
 

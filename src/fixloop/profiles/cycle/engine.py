@@ -11,8 +11,7 @@ from fixloop.profiles.cycle.messages import Message, message_text
 from fixloop.profiles.cycle.phase_result import InvalidResult
 from fixloop.profiles.cycle.records import AgentStatus
 from fixloop.profiles.cycle.state import SCHEMA_VERSION, Cycle
-from fixloop.protocol.agents import ORCHESTRATOR
-from fixloop.protocol.event import Event
+from fixloop.protocol.event import ORCHESTRATOR, Event
 from fixloop.protocol.refusals import Unexpected
 
 

@@ -8,7 +8,7 @@ from fixloop.profiles.cycle.messages import Ended, Escalation, Violation
 from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.state import Agent
 from fixloop.protocol import agent_decisions
-from fixloop.protocol.agents import ORCHESTRATOR, USER
+from fixloop.protocol.event import ORCHESTRATOR, USER
 from fixloop.protocol.refusals import Unexpected
 
 

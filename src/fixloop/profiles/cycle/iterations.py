@@ -12,7 +12,7 @@ from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.phase_result import PhaseResult
 from fixloop.profiles.cycle.state import Limits
 from fixloop.profiles.cycle.workers import worker
-from fixloop.protocol.agents import ORCHESTRATOR
+from fixloop.protocol.event import ORCHESTRATOR
 
 
 def validated(draft: Draft, key: str, result: PhaseResult) -> None:

@@ -8,8 +8,7 @@ from pydantic import AwareDatetime, Field
 from fixloop.errors import ProtocolError
 from fixloop.profiles.cycle.phase_result import PhaseResult
 from fixloop.profiles.cycle.records import InputKind
-from fixloop.protocol.agents import ORCHESTRATOR, USER
-from fixloop.protocol.event import Value
+from fixloop.protocol.event import ORCHESTRATOR, USER, Value
 
 
 class Input(Value):

@@ -7,8 +7,7 @@ from fixloop.profiles.cycle.messages import Body, Message, check_route
 from fixloop.profiles.cycle.state import Agent, Cycle
 from fixloop.protocol import draft
 from fixloop.protocol.agent_events import Continued, Paused
-from fixloop.protocol.agents import ORCHESTRATOR
-from fixloop.protocol.event import Value
+from fixloop.protocol.event import ORCHESTRATOR, Value
 from fixloop.protocol.ids import message_uid
 from fixloop.protocol.ticket import About, Ticket, agent_ticket
 

@@ -10,8 +10,7 @@ from fixloop.profiles.handoff.decide import DECIDE_VERSION, decide
 from fixloop.profiles.handoff.records import Message, measured
 from fixloop.profiles.handoff.returns import InvalidReturn
 from fixloop.profiles.handoff.state import SCHEMA_VERSION, Handoffs
-from fixloop.protocol.agents import ORCHESTRATOR
-from fixloop.protocol.event import Event
+from fixloop.protocol.event import ORCHESTRATOR, Event
 from fixloop.protocol.refusals import Unexpected
 
 

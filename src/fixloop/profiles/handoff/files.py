@@ -9,8 +9,8 @@ from fixloop.files.atomic import File, Folders
 from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.profiles.handoff.events import HandoffsRestored
 from fixloop.profiles.handoff.state import Handoffs
-from fixloop.protocol.agents import USER
 from fixloop.protocol.durations import iso_stamp
+from fixloop.protocol.event import USER
 from fixloop.protocol.ids import message_uid
 from fixloop.statefiles.named_files import Files
 from fixloop.statefiles.rendering import Artifacts, ProfileFiles

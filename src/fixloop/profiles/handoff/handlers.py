@@ -18,8 +18,7 @@ from fixloop.profiles.handoff.questions import ENGINE_REASONS
 from fixloop.profiles.handoff.records import changed
 from fixloop.profiles.handoff.routes import HandoffStatus, check_agent, sent_by
 from fixloop.profiles.handoff.runs import escalation, rejection
-from fixloop.protocol.agents import USER
-from fixloop.protocol.event import Event
+from fixloop.protocol.event import USER, Event
 
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:

@@ -8,7 +8,7 @@ from fixloop.profiles.handoff.records import Question
 from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType
 from fixloop.profiles.handoff.shared_state import settle
 from fixloop.protocol.agent_decisions import unreached
-from fixloop.protocol.agents import ORCHESTRATOR, USER
+from fixloop.protocol.event import ORCHESTRATOR, USER
 from fixloop.protocol.refusals import Unexpected
 
 ENGINE_REASONS: Final = (

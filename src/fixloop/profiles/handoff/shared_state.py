@@ -13,7 +13,7 @@ from fixloop.profiles.handoff.outcome import Draft
 from fixloop.profiles.handoff.records import HeldWrite, Lock, Question, Takeover
 from fixloop.profiles.handoff.routes import HandoffType, Kind, check_agent
 from fixloop.profiles.handoff.state import Handoffs
-from fixloop.protocol.agents import ORCHESTRATOR
+from fixloop.protocol.event import ORCHESTRATOR
 from fixloop.protocol.ids import called
 from fixloop.protocol.refusals import Unexpected
 
