@@ -154,6 +154,15 @@ def deadline_of(found: Snapshot) -> datetime | None:
     return found.moment.at + timedelta(seconds=min(found.deadlines.values()) - found.moment.clock)
 
 
+def clock_line(found: Snapshot, elapsed: timedelta, at_work: Iterable[str], turn: str) -> str:
+    """Elapsed time, work, deadline and whose turn it is, on one line; without `turn` it has ended."""
+    parts = [f"elapsed {hours_minutes_seconds(elapsed.total_seconds())}", *at_work]
+    due = deadline_of(found)
+    if due is not None:
+        parts.append(f"deadline in {minutes_seconds((due - found.moment.at).total_seconds())}")
+    return " · ".join([*parts, turn] if turn else parts)
+
+
 def deadline_line(found: Snapshot, away: bool) -> Iterator[tuple[str, str]]:
     """When the next deadline is due, or how much time is left while clocks are stopped; nothing without one."""
     due = deadline_of(found)

@@ -47,8 +47,8 @@ def _owner(state: Cycle) -> str:
 
 def _document(found: Snapshot, state: Cycle) -> dict[str, Any]:
     held = {"since": iso_stamp(state.paused_at)} if state.paused_at is not None else None
-    is_paused = bool(state.escalations) or held is not None
-    return work.shared(found, state, is_paused=is_paused, held=held, owner=_owner(state)) | {
+    asks = bool(state.escalations)
+    return work.shared(found, state, asks=asks, held=held, owner=_owner(state)) | {
         "cycle_id": state.cycle_id,
         "version": state.version,
         "state_file": state_path(state.cycle_id),

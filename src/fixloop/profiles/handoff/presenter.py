@@ -46,8 +46,8 @@ def _owner(state: Handoffs) -> str:
 
 def _document(found: Snapshot, state: Handoffs) -> dict[str, Any]:
     held = {"since": None} if state.paused_clock is not None else None
-    is_paused = bool(state.questions) or held is not None
-    return work.shared(found, state, is_paused=is_paused, held=held, owner=_owner(state)) | {
+    asks = bool(state.questions)
+    return work.shared(found, state, asks=asks, held=held, owner=_owner(state)) | {
         "type": state.kind.value,
         "priority": state.priority.value,
         "spec": state.spec or None,
