@@ -19,7 +19,7 @@ from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Moved, NotDue, Repeated, Unexpected
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket, attend_ticket
-from fixloop.store.contract import Store, stored
+from fixloop.store.contract import Store, snapshot_of
 from fixloop.store.keys import shard_of
 from fixloop.store.packing import NOTHING, Context
 from fixloop.store.records import Claim, Commit, Committed, GoesOn
@@ -120,7 +120,7 @@ class ProfileEngine(Generic[S]):
 
     def state(self, workflow: str) -> S:
         """The workflow's current state; UsageError if there is no such workflow."""
-        return self.profile.load(stored(self.store, workflow).snapshot)
+        return self.profile.load(snapshot_of(self.store, workflow).snapshot)
 
     def apply(self, workflow: str, event: Event, *, operation: str) -> ProfileApplied[S]:
         """Apply an outside event, once per `operation`. Raises Unexpected if the state does not allow it: the state
@@ -145,7 +145,7 @@ class ProfileEngine(Generic[S]):
         self._apply(workflow, event, f"refused/{digest}")
 
     def _apply(self, workflow: str, event: Event, operation: str) -> ProfileApplied[S]:
-        found = stored(self.store, workflow)
+        found = snapshot_of(self.store, workflow)
         state = self.profile.load(found.snapshot)
         basis = _Basis(found.version, found.head, found.context, found.moment, state)
         for round_ in range(ROUNDS):

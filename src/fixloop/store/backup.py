@@ -147,7 +147,6 @@ def restore(
                 connection.call(methodcaller("setnx", record["key"], b64decode(record["data"])))
             elif "numbers" in record:
                 _restore_project(connection, project, record)
-
             elif "workflow" in record:
                 yield _restored(connection, record, put_aside)
 

@@ -239,7 +239,7 @@ class Store(Protocol):
         """Close all connections."""
 
 
-def stored(store: Store, workflow: str) -> rec.Snapshot:
+def snapshot_of(store: Store, workflow: str) -> rec.Snapshot:
     """A workflow as stored. UsageError if there is none with that id."""
     found = store.read(workflow)
     if found is None:
